@@ -1,0 +1,30 @@
+/** @type {import('jest').Config} */
+export default {
+  testMatch: [
+    '<rootDir>/libs/*/src/**/*.spec.ts',
+    '<rootDir>/apps/*/src/**/*.spec.ts',
+    '<rootDir>/test/e2e/**/*.spec.ts',
+  ],
+  testEnvironment: 'node',
+  extensionsToTreatAsEsm: ['.ts'],
+  resolver: '<rootDir>/test/typescript.resolver.cjs',
+  transform: {
+    '\\.ts$': [
+      '@swc/jest',
+      {
+        module: { type: 'es6' },
+        sourceMaps: 'inline',
+        jsc: {
+          target: 'es2023',
+          keepClassNames: true,
+          parser: { syntax: 'typescript', decorators: true },
+          transform: {
+            legacyDecorator: true,
+            decoratorMetadata: true,
+            useDefineForClassFields: true,
+          },
+        },
+      },
+    ],
+  },
+};
