@@ -74,7 +74,7 @@ export class PaymentsError extends Error {
 
   /** Name, code, message and facts: what is safe to log. */
   toJSON(): Record<string, unknown> {
-    return { ...this, name: this.name, code: this.code, message: this.message };
+    return { ...(this as object), name: this.name, code: this.code, message: this.message };
   }
 }
 

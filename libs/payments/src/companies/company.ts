@@ -10,7 +10,7 @@ export interface Company {
    * last segment of the company's webhook path and part of every stored row, so it must not change.
    */
   id: string;
-  /** Client id of the token endpoint (section 5.1). Not empty, without `:`, which the Basic scheme splits on. */
+  /** Client id of the token endpoint (section 5.1). Not empty. */
   clientId: string;
   /** Client secret of the token endpoint (section 5.1). Not empty. */
   clientSecret: string;
