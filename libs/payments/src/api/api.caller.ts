@@ -1,0 +1,101 @@
+import type { HttpService } from '@nestjs/axios';
+import type { ResolvedCompany } from '../companies/company.js';
+import { PaymentsError } from '../payments.errors.js';
+import type { PaymentsRuntime } from '../payments.runtime.js';
+import { AccessToken } from './access-token.js';
+import type { ApiLogger } from './api.logger.js';
+import type { ResolvedApiOptions } from './api.options.js';
+import { ApiCall } from './api.call.js';
+import { prepareCall, type CallSpec } from './call.request.js';
+import { CallScope } from './call.scope.js';
+import type { CompanySource } from './company.source.js';
+import { HttpSender } from './http.sender.js';
+import type { ApiResponse } from './payments.api.js';
+import { guardedObserver, type RequestObserver } from './request.observer.js';
+import { TokenDirectory } from './token.directory.js';
+import { requestToken } from './token.request.js';
+
+/** What an {@link ApiCaller} is made of. */
+export interface ApiCallerParts {
+  http: HttpService;
+  companies: CompanySource;
+  options: ResolvedApiOptions;
+  runtime: PaymentsRuntime;
+  logger: ApiLogger;
+}
+
+/** Makes the calls of every company: holds their tokens, the connections, and what is under way. */
+export class ApiCaller {
+  readonly #parts: ApiCallerParts;
+  readonly #calls: HttpSender;
+  readonly #tokenRequests: HttpSender;
+  readonly #tokens: TokenDirectory;
+  readonly #observe: RequestObserver;
+  readonly #underWay = new Set<CallScope>();
+  #closed = false;
+
+  constructor(parts: ApiCallerParts) {
+    const { http, options, logger } = parts;
+    this.#parts = parts;
+    this.#observe = guardedObserver(options.onRequest, logger);
+    this.#calls = new HttpSender(http, options, 'calls');
+    this.#tokenRequests = new HttpSender(http, options, 'token');
+    this.#tokens = new TokenDirectory(options.maxCompanies, (company) => this.#token(company));
+  }
+
+  /** Makes one call. Rejects as {@link PaymentsApi} says. */
+  async call<T>(companyId: string, spec: CallSpec): Promise<ApiResponse<T>> {
+    const { runtime, options, companies } = this.#parts;
+    const request = prepareCall(spec, options);
+    if (this.#closed) throw new PaymentsError('aborted', 'The application is closing');
+    const company = await companies.find(companyId);
+    if (!company) {
+      throw new PaymentsError(
+        'company_unknown',
+        `No company '${companyId}' is configured: check the id given to forCompany(), or the directory`,
+      );
+    }
+    const scope = new CallScope(runtime, request.deadlineMs, request.signal);
+    this.#underWay.add(scope);
+    try {
+      const call = new ApiCall(request, company, scope, {
+        token: this.#tokens.of(company),
+        send: (sent) => this.#calls.send(sent),
+        observe: this.#observe,
+        options,
+        runtime,
+      });
+      return (await call.run()) as ApiResponse<T>;
+    } finally {
+      scope.release();
+      this.#underWay.delete(scope);
+    }
+  }
+
+  /** Ends what is under way, refuses further calls, closes connections. */
+  close(): void {
+    this.#closed = true;
+    for (const scope of this.#underWay) scope.end('closed');
+    this.#tokens.close();
+    this.#calls.close();
+    this.#tokenRequests.close();
+  }
+
+  #token(company: ResolvedCompany): AccessToken {
+    const { runtime, logger, options } = this.#parts;
+    const parts = {
+      send: this.#tokenRequests.send.bind(this.#tokenRequests),
+      runtime,
+      logger,
+      observe: this.#observe,
+      userAgent: options.userAgent,
+    };
+    return new AccessToken({
+      company: company.id,
+      runtime,
+      logger,
+      requestToken: (signal) => requestToken(company, parts, signal),
+      timeoutMs: options.tokenTimeoutMs,
+    });
+  }
+}

@@ -1,0 +1,172 @@
+import type { Agent as HttpAgent } from 'node:http';
+import type { Agent as HttpsAgent } from 'node:https';
+import type { ApiLogger } from './api.logger.js';
+import {
+  functionOption,
+  headerNameOption,
+  integerOption,
+  optionInvalid,
+  refuseUnknownNames,
+  shown,
+  type NumberBounds,
+} from './option.checks.js';
+import type { RequestObserver } from './request.observer.js';
+import { resolveRetryPolicy, type RetryPolicy } from './retry.policy.js';
+
+/** How the payments service is called. Every option may be left out. */
+export interface PaymentsApiOptions {
+  /**
+   * The header the token travels in: the service takes either (section 5.6), and never gets both.
+   * Default `authorization`, which it recommends.
+   */
+  tokenHeader?: 'authorization' | 'x-auth-token';
+  /**
+   * The longest one try of a call may take, connecting and reading the answer included, in milliseconds.
+   * 1 to 300,000. Default 10,000.
+   */
+  attemptTimeoutMs?: number;
+  /**
+   * The longest a whole call may take, in milliseconds: waiting for a token, every try and every wait between
+   * two. 1 to 600,000. Default 20,000, which is under the 25 seconds a webhook's handlers have.
+   */
+  deadlineMs?: number;
+  /** The longest a token request may take, in milliseconds. 1 to 120,000. Default 10,000. */
+  tokenTimeoutMs?: number;
+  /** The largest answer that is read, in bytes after decompression. 1 to 268,435,456. Default 5,242,880. */
+  maxResponseBytes?: number;
+  /** When a GET is tried again; `false` for never. See {@link RetryPolicy} for the defaults. */
+  retry?: Partial<RetryPolicy> | false;
+  /** Connections to one host at once; further calls wait for one. 1 to 10,000. Default 64. */
+  maxSockets?: number;
+  /** Companies whose tokens are held at once; the least recently used goes first. 1 to 1,000,000. Default 10,000. */
+  maxCompanies?: number;
+  /**
+   * Agents of the application's own, in place of the module's: for an outgoing proxy, a client certificate or
+   * a private authority. The application closes them. Without them no proxy is used: `HTTP_PROXY` and its
+   * like are not read, since a proxy nobody chose would see where the money goes.
+   */
+  agents?: { http?: HttpAgent; https?: HttpsAgent };
+  /**
+   * The answer's header that names the request in the service's own log. The service's page shows none.
+   * Default `x-request-id`.
+   */
+  requestIdHeader?: string;
+  /**
+   * The header in which `idempotencyKey` is sent. The service's page shows none, so there is no default, and
+   * a key is refused until this is set. A key does not make a POST be tried again.
+   */
+  idempotencyHeader?: string;
+  /** The `User-Agent` sent. Default `nestjs-payments`. */
+  userAgent?: string;
+  /**
+   * Called after every try, the token's included, with what is safe to log or count. What it throws is
+   * ignored after one warning.
+   *
+   * @example
+   * ```ts
+   * onRequest: ({ method, path, status, elapsedMs }) => histogram.observe({ method, path, status }, elapsedMs)
+   * ```
+   */
+  onRequest?: RequestObserver;
+  /** Where warnings go. Default: a Nest `Logger` of the context `PaymentsApi`. */
+  logger?: ApiLogger;
+}
+
+/** {@link PaymentsApiOptions}, complete, checked and frozen. */
+export interface ResolvedApiOptions {
+  readonly tokenHeader: 'authorization' | 'x-auth-token';
+  readonly attemptTimeoutMs: number;
+  readonly deadlineMs: number;
+  readonly tokenTimeoutMs: number;
+  readonly maxResponseBytes: number;
+  readonly retry: Readonly<RetryPolicy>;
+  readonly maxSockets: number;
+  readonly maxCompanies: number;
+  readonly agents: { readonly http?: HttpAgent; readonly https?: HttpsAgent };
+  readonly requestIdHeader: string;
+  readonly idempotencyHeader: string | undefined;
+  readonly userAgent: string;
+  readonly onRequest: RequestObserver | undefined;
+  readonly logger: ApiLogger | undefined;
+}
+
+/** Nest injection token of the {@link ResolvedApiOptions} in use. */
+export const PAYMENTS_API_OPTIONS = Symbol('PAYMENTS_API_OPTIONS');
+
+const MS = 'milliseconds';
+const NUMBERS = {
+  attemptTimeoutMs: { default: 10_000, min: 1, max: 300_000, unit: MS },
+  deadlineMs: { default: 20_000, min: 1, max: 600_000, unit: MS },
+  tokenTimeoutMs: { default: 10_000, min: 1, max: 120_000, unit: MS },
+  maxResponseBytes: { default: 5 * 1024 ** 2, min: 1, max: 256 * 1024 ** 2, unit: 'bytes' },
+  maxSockets: { default: 64, min: 1, max: 10_000, unit: 'sockets' },
+  maxCompanies: { default: 10_000, min: 1, max: 1_000_000, unit: 'companies' },
+} satisfies Record<string, NumberBounds>;
+
+const NAMES = [
+  'tokenHeader',
+  'retry',
+  'agents',
+  'requestIdHeader',
+  'idempotencyHeader',
+  'userAgent',
+  'onRequest',
+  'logger',
+  ...Object.keys(NUMBERS),
+];
+
+/**
+ * Completes, checks and freezes the options, once, at boot.
+ *
+ * @throws PaymentsError `options_invalid`, naming the option, its unit, its bounds and the mend
+ */
+export function resolveApiOptions(input: PaymentsApiOptions = {}): ResolvedApiOptions {
+  refuseUnknownNames('', input, NAMES);
+  const number = (name: keyof typeof NUMBERS): number =>
+    integerOption(name, input[name], NUMBERS[name]);
+  const resolved = {
+    tokenHeader: tokenHeader(input.tokenHeader),
+    attemptTimeoutMs: number('attemptTimeoutMs'),
+    deadlineMs: number('deadlineMs'),
+    tokenTimeoutMs: number('tokenTimeoutMs'),
+    maxResponseBytes: number('maxResponseBytes'),
+    retry: resolveRetryPolicy(input.retry),
+    maxSockets: number('maxSockets'),
+    maxCompanies: number('maxCompanies'),
+    requestIdHeader: headerNameOption('requestIdHeader', input.requestIdHeader) ?? 'x-request-id',
+    idempotencyHeader: headerNameOption('idempotencyHeader', input.idempotencyHeader),
+    userAgent: userAgent(input.userAgent),
+    onRequest: functionOption('onRequest', input.onRequest),
+    logger: logger(input.logger),
+  };
+  // Not enumerable: an agent holds sockets, and a socket the headers it has just sent.
+  const agents = Object.freeze({ ...input.agents });
+  return Object.freeze(Object.defineProperty(resolved, 'agents', { value: agents })) as never;
+}
+
+function tokenHeader(value: unknown): 'authorization' | 'x-auth-token' {
+  if (value === undefined || value === 'authorization') return 'authorization';
+  if (value === 'x-auth-token') return value;
+  throw optionInvalid(
+    'tokenHeader',
+    `is ${shown(value)}`,
+    "give 'authorization' (default) or 'x-auth-token'",
+  );
+}
+
+function userAgent(value: unknown): string {
+  if (value === undefined) return 'nestjs-payments';
+  if (typeof value === 'string' && /^[\x21-\x7e](?:[\x20-\x7e]{0,198}[\x21-\x7e])?$/.test(value)) {
+    return value;
+  }
+  throw optionInvalid(
+    'userAgent',
+    `is ${shown(value)}`,
+    'give 1 to 200 printable ASCII characters',
+  );
+}
+
+function logger(value: ApiLogger | undefined): ApiLogger | undefined {
+  if (value === undefined || typeof value?.warn === 'function') return value;
+  throw optionInvalid('logger', 'has no warn()', "give a logger like Nest's, or leave it out");
+}

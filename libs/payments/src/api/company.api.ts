@@ -1,0 +1,75 @@
+import type { ApiCaller } from './api.caller.js';
+import { pathSegment } from './api.path.js';
+import type {
+  ApiMethod,
+  ApiResponse,
+  BodyOptions,
+  CallOptions,
+  PaymentsApi,
+  PaymentTransaction,
+  RequestOptions,
+} from './payments.api.js';
+
+const TRANSACTION = '/v1/transactions/{id}';
+const TEST_WEBHOOK = '/v1/webhooks/test';
+
+/** {@link PaymentsApi} for one company: turns each method into one call. */
+export class CompanyApi implements PaymentsApi {
+  readonly #caller: ApiCaller;
+
+  constructor(
+    caller: ApiCaller,
+    readonly company: string,
+  ) {
+    if (typeof company !== 'string' || company === '') {
+      throw new TypeError('forCompany() needs the id of a company: a string that is not empty');
+    }
+    this.#caller = caller;
+  }
+
+  async getTransaction<T extends object = PaymentTransaction>(
+    id: string,
+    options: CallOptions = {},
+  ): Promise<T> {
+    const path = TRANSACTION.replace('{id}', () => pathSegment('transaction id', id));
+    const response = await this.#caller.call<T>(this.company, {
+      method: 'GET',
+      path,
+      options: { ...options, pathTemplate: TRANSACTION },
+      expect: 'object',
+    });
+    return response.body;
+  }
+
+  async sendTestWebhook<T = unknown>(options: CallOptions = {}): Promise<T> {
+    return (await this.request<T>('POST', TEST_WEBHOOK, options)).body;
+  }
+
+  async get<T = unknown>(path: string, options: RequestOptions = {}): Promise<T> {
+    return (await this.request<T>('GET', path, options)).body;
+  }
+
+  async post<T = unknown>(path: string, options: BodyOptions = {}): Promise<T> {
+    return (await this.request<T>('POST', path, options)).body;
+  }
+
+  async put<T = unknown>(path: string, options: BodyOptions = {}): Promise<T> {
+    return (await this.request<T>('PUT', path, options)).body;
+  }
+
+  async patch<T = unknown>(path: string, options: BodyOptions = {}): Promise<T> {
+    return (await this.request<T>('PATCH', path, options)).body;
+  }
+
+  async delete<T = unknown>(path: string, options: BodyOptions = {}): Promise<T> {
+    return (await this.request<T>('DELETE', path, options)).body;
+  }
+
+  async request<T = unknown>(
+    method: ApiMethod,
+    path: string,
+    options: BodyOptions = {},
+  ): Promise<ApiResponse<T>> {
+    return this.#caller.call<T>(this.company, { method, path, options, expect: 'anything' });
+  }
+}

@@ -1,0 +1,103 @@
+import { integerOption, optionInvalid, refuseUnknownNames, shown } from './option.checks.js';
+
+/**
+ * When a GET or HEAD is tried again, as data. Other methods are tried again only where no byte can have
+ * reached the service, whatever `statuses` says: an answer to a POST is an answer.
+ */
+export interface RetryPolicy {
+  /** Tries in all, the first included. 1 to 10. Default 3; 1 is no retry. */
+  attempts: number;
+  /**
+   * Statuses that are worth another try: numbers from 400 to 599, or `'5xx'` for 500 to 599. Default 408, 429
+   * and `'5xx'`. The service's page shows no status but 401, so this is the general meaning of HTTP's own.
+   */
+  statuses: readonly (number | '5xx')[];
+  /** Wait before the second try, in milliseconds, doubled for each further one. 1 to 60,000. Default 200. */
+  baseDelayMs: number;
+  /** The longest wait between two tries, in milliseconds. 1 to 300,000. Default 5,000. */
+  maxDelayMs: number;
+  /**
+   * The longest `Retry-After` that is obeyed, in milliseconds; a longer one is cut to this. 0 to 300,000.
+   * Default 15,000.
+   */
+  maxRetryAfterMs: number;
+}
+
+const DEFAULT_STATUSES: readonly (number | '5xx')[] = Object.freeze([408, 429, '5xx'] as const);
+
+/** Completes and checks a policy; `false` is a policy of one attempt. Throws `options_invalid`. */
+export function resolveRetryPolicy(input: Partial<RetryPolicy> | false | undefined): RetryPolicy {
+  const given = input === false ? { attempts: 1 } : (input ?? {});
+  if (typeof given !== 'object') {
+    throw optionInvalid('retry', `is ${shown(given)}`, 'give a policy object, or false for none');
+  }
+  refuseUnknownNames('retry.', given, [
+    'attempts',
+    'statuses',
+    'baseDelayMs',
+    'maxDelayMs',
+    'maxRetryAfterMs',
+  ]);
+  return Object.freeze({
+    attempts: integerOption('retry.attempts', given.attempts, {
+      default: 3,
+      min: 1,
+      max: 10,
+      unit: 'tries',
+    }),
+    statuses: resolveStatuses(given.statuses),
+    baseDelayMs: milliseconds('retry.baseDelayMs', given.baseDelayMs, 200, 1, 60_000),
+    maxDelayMs: milliseconds('retry.maxDelayMs', given.maxDelayMs, 5_000, 1, 300_000),
+    maxRetryAfterMs: milliseconds(
+      'retry.maxRetryAfterMs',
+      given.maxRetryAfterMs,
+      15_000,
+      0,
+      300_000,
+    ),
+  });
+}
+
+/** Whether the policy thinks this status worth another try. */
+export function isRetryableStatus(policy: RetryPolicy, status: number): boolean {
+  return policy.statuses.some((one) =>
+    one === '5xx' ? status >= 500 && status <= 599 : one === status,
+  );
+}
+
+/**
+ * The wait before the next try, in milliseconds: exponential, with the upper half left to chance so that
+ * callers that failed together don't return together, and never shorter than the (capped) `Retry-After`.
+ *
+ * @param failures how many tries have failed so far, from 1
+ * @param chance a number from 0 to 1
+ */
+export function retryDelayMs(
+  policy: RetryPolicy,
+  failures: number,
+  chance: number,
+  retryAfterMs: number | undefined,
+): number {
+  const backoff = Math.min(policy.maxDelayMs, policy.baseDelayMs * 2 ** (failures - 1));
+  const jittered = backoff * (0.5 + chance / 2);
+  return Math.max(jittered, Math.min(retryAfterMs ?? 0, policy.maxRetryAfterMs));
+}
+
+function milliseconds(name: string, value: unknown, def: number, min: number, max: number): number {
+  return integerOption(name, value, { default: def, min, max, unit: 'milliseconds' });
+}
+
+function resolveStatuses(value: unknown): readonly (number | '5xx')[] {
+  if (value === undefined) return DEFAULT_STATUSES;
+  if (Array.isArray(value) && value.every(isStatus)) return Object.freeze([...value]);
+  throw optionInvalid(
+    'retry.statuses',
+    `is ${shown(value)} that holds something else than statuses`,
+    "give an array of numbers from 400 to 599, or '5xx'",
+  );
+}
+
+function isStatus(value: unknown): value is number | '5xx' {
+  if (value === '5xx') return true;
+  return typeof value === 'number' && Number.isInteger(value) && value >= 400 && value <= 599;
+}
