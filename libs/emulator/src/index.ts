@@ -1,1 +1,52 @@
-export {};
+export { PaymentsEmulator } from './payments-emulator.js';
+export type { CheckoutInvoice } from './payments-emulator.js';
+export type { PaymentsEmulatorOptions } from './emulator.options.js';
+export type { AnswerShapes, ServiceError } from './answers/answer.shapes.js';
+export { EmulatorError, EmulatorInputError } from './emulator.errors.js';
+export type { EmulatorErrorCode } from './emulator.errors.js';
+export type { CompletedTransaction } from './emulator.core.js';
+export type { EmulatorClock } from './clock/emulator.clock.js';
+export { ManualClock } from './clock/manual.clock.js';
+export type {
+  ClientCredentials,
+  CompanyCredentials,
+  Environment,
+  WebhookSettings,
+} from './companies/company.record.js';
+export type {
+  ClientSecretInput,
+  CompanyInput,
+  NewCompany,
+  RevocationInput,
+  WebhookInput,
+  WebhookSecretInput,
+} from './companies/company.inputs.js';
+export type {
+  NewCompanyPayment,
+  NewEvent,
+  NewPayment,
+  NewTransaction,
+} from './transactions/transaction.inputs.js';
+export type {
+  Transaction,
+  TransactionFields,
+  TransactionKind,
+} from './transactions/transaction.record.js';
+export type {
+  DeliveryCause,
+  DeliveryFailure,
+  DeliveryRecord,
+  DeliveryState,
+} from './deliveries/delivery.record.js';
+export type { DeliveryFilter } from './deliveries/delivery.inputs.js';
+export type { WebhookEvent } from './deliveries/webhook.event.js';
+export { signDelivery } from './deliveries/delivery.signature.js';
+export type {
+  AnswerFaults,
+  DeliveryFaults,
+  FaultDelay,
+  FaultPlan,
+  FaultTrigger,
+  TokenFaults,
+} from './faults/fault.plan.js';
+export type { TokenResponse } from './auth/token.desk.js';

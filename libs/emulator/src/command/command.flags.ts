@@ -1,0 +1,108 @@
+import { parseArgs } from 'node:util';
+import type { PaymentsEmulatorOptions } from '../emulator.options.js';
+
+/** What a command line asks for. */
+export type Command =
+  | { readonly do: 'help' | 'version' }
+  | { readonly do: 'start'; readonly options: PaymentsEmulatorOptions; readonly quiet: boolean };
+
+/** A command line that can't be carried out; the message is all the user needs. */
+export class CommandLineError extends Error {
+  override readonly name = 'CommandLineError';
+}
+
+const FLAGS = {
+  host: { type: 'string' },
+  port: { type: 'string' },
+  'production-port': { type: 'string' },
+  'public-url': { type: 'string' },
+  'production-public-url': { type: 'string' },
+  'webhook-url': { type: 'string' },
+  'webhook-secret': { type: 'string' },
+  'client-id': { type: 'string' },
+  'client-secret': { type: 'string' },
+  'production-client-id': { type: 'string' },
+  'production-client-secret': { type: 'string' },
+  seed: { type: 'string' },
+  redeliver: { type: 'string' },
+  faults: { type: 'string' },
+  'service-name': { type: 'string' },
+  'token-lifetime': { type: 'string' },
+  'pending-status': { type: 'string' },
+  'log-size': { type: 'string' },
+  quiet: { type: 'boolean', short: 'q' },
+  help: { type: 'boolean', short: 'h' },
+  version: { type: 'boolean', short: 'v' },
+} as const;
+
+/** The ports of a command without flags: fixed, so that a configuration can name them. */
+export const DEFAULT_PORT = 4010;
+export const DEFAULT_PRODUCTION_PORT = 4011;
+
+/** @throws CommandLineError */
+export function parseCommandLine(args: string[]): Command {
+  const flags = readFlags(args);
+  if (flags.help) return { do: 'help' };
+  if (flags.version) return { do: 'version' };
+  const options: PaymentsEmulatorOptions = {
+    host: flags.host,
+    port: whole('--port', flags.port) ?? DEFAULT_PORT,
+    productionPort: whole('--production-port', flags['production-port']) ?? DEFAULT_PRODUCTION_PORT,
+    publicUrl: flags['public-url'],
+    productionPublicUrl: flags['production-public-url'],
+    webhookUrl: flags['webhook-url'],
+    webhookSecret: flags['webhook-secret'],
+    clientId: flags['client-id'],
+    clientSecret: flags['client-secret'],
+    productionClientId: flags['production-client-id'],
+    productionClientSecret: flags['production-client-secret'],
+    seed: flags.seed,
+    redeliver: schedule(flags.redeliver),
+    faults: json('--faults', flags.faults),
+    serviceName: flags['service-name'],
+    tokenLifetime: whole('--token-lifetime', flags['token-lifetime']),
+    pendingStatus: flags['pending-status'],
+    logSize: whole('--log-size', flags['log-size']),
+  };
+  return { do: 'start', options, quiet: flags.quiet ?? false };
+}
+
+function readFlags(args: string[]) {
+  try {
+    return parseArgs({ args, options: FLAGS, strict: true, allowPositionals: false }).values;
+  } catch (error) {
+    throw new CommandLineError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function whole(flag: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^\d{1,10}$/.test(text)) {
+    throw new CommandLineError(`${flag} takes a whole number, not "${text}"`);
+  }
+  return Number(text);
+}
+
+/** `1s,30s,5m`: the wait before each further attempt. `none`, or nothing, for no further attempt. */
+function schedule(text: string | undefined): number[] | undefined {
+  if (text === undefined) return undefined;
+  if (text === 'none') return [];
+  return text.split(',').map((wait) => {
+    const [, number, unit] = /^(\d{1,9})(ms|s|m|h)$/.exec(wait.trim()) ?? [];
+    if (!number || !unit) {
+      throw new CommandLineError(
+        `--redeliver takes waits such as 500ms,1s,5m,1h, or none; not "${text}"`,
+      );
+    }
+    return Number(number) * { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit as 'ms'];
+  });
+}
+
+function json(flag: string, text: string | undefined): object | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text) as object;
+  } catch {
+    throw new CommandLineError(`${flag} takes JSON, such as '{"delivery":{"duplicate":{}}}'`);
+  }
+}

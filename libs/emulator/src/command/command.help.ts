@@ -1,0 +1,38 @@
+import { DEFAULT_PORT, DEFAULT_PRODUCTION_PORT } from './command.flags.js';
+
+/** What `--help` prints. */
+export const HELP = `payments-emulator: an emulator of the payments service
+
+Usage: payments-emulator [flags]
+
+Where it listens
+  --port N                        sandbox host; 0 takes a free one (default ${DEFAULT_PORT})
+  --production-port N             production host; 0 takes a free one (default ${DEFAULT_PRODUCTION_PORT})
+  --host ADDRESS                  default 127.0.0.1, this machine alone
+  --public-url URL                the sandbox's address as others see it, e.g. http://emulator:4010
+  --production-public-url URL     the same for the production host
+
+The company it starts with; what is left out is made up and printed
+  --webhook-url URL               https://, or http:// on a loopback host
+  --webhook-secret SECRET
+  --client-id ID                  sandbox credentials
+  --client-secret SECRET
+  --production-client-id ID       production credentials
+  --production-client-secret SECRET
+
+How it behaves
+  --seed TEXT                     same ids, secrets and faults on every run
+  --redeliver WAITS               waits before further attempts of a failed delivery, e.g. 1s,30s,5m
+                                  (default none; the service does not show its schedule)
+  --faults JSON                   a fault plan, e.g. '{"delivery":{"duplicate":{}}}'
+  --service-name NAME             User-Agent is NAME-Webhook/1.0 (default PaymentsEmulator)
+  --token-lifetime SECONDS        default 3599
+  --pending-status WORD           a transaction's status before it is complete (default pending)
+  --log-size N                    attempts the delivery log holds (default 1000)
+
+  -q, --quiet                     no line per delivery
+  -h, --help                      this
+  -v, --version                   the version
+
+Exit codes: 0 closed by a signal, 1 could not start, 2 wrong flags.
+`;

@@ -1,0 +1,78 @@
+import {
+  Body,
+  Controller,
+  Get,
+  HttpCode,
+  Param,
+  Post,
+  Put,
+  UseGuards,
+  Inject,
+} from '@nestjs/common';
+import type { CompanyCredentials } from '../companies/company.record.js';
+import { toCredentials } from '../companies/company.record.js';
+import { EmulatorCore } from '../emulator.core.js';
+import type { FaultPlan } from '../faults/fault.plan.js';
+import { SameOriginGuard } from './same-origin.guard.js';
+
+/** The emulator's own: companies, their webhooks, secrets, tokens and faults. */
+@Controller('emulator/companies')
+@UseGuards(SameOriginGuard)
+export class CompaniesController {
+  constructor(@Inject(EmulatorCore) private readonly core: EmulatorCore) {}
+
+  @Post()
+  create(@Body() body: unknown): CompanyCredentials {
+    return toCredentials(this.core.companies.create(body));
+  }
+
+  @Get()
+  list(): CompanyCredentials[] {
+    return this.core.companies.all().map(toCredentials);
+  }
+
+  @Get(':companyId')
+  get(@Param('companyId') companyId: string): CompanyCredentials {
+    return toCredentials(this.core.companies.get(companyId));
+  }
+
+  @Put(':companyId/webhook')
+  setWebhook(@Param('companyId') companyId: string, @Body() body: object): CompanyCredentials {
+    return toCredentials(this.core.companies.setWebhook({ ...body, companyId }));
+  }
+
+  @Post(':companyId/webhook-secret')
+  @HttpCode(200)
+  rotateWebhookSecret(
+    @Param('companyId') companyId: string,
+    @Body() body: object,
+  ): CompanyCredentials {
+    return toCredentials(this.core.companies.rotateWebhookSecret({ ...body, companyId }));
+  }
+
+  @Post(':companyId/client-secret')
+  @HttpCode(200)
+  rotateClientSecret(
+    @Param('companyId') companyId: string,
+    @Body() body: object,
+  ): CompanyCredentials {
+    return toCredentials(this.core.companies.rotateClientSecret({ ...body, companyId }));
+  }
+
+  @Post(':companyId/revoke-tokens')
+  @HttpCode(204)
+  revokeTokens(@Param('companyId') companyId: string, @Body() body: object): void {
+    this.core.companies.revokeTokens({ ...body, companyId });
+  }
+
+  @Get(':companyId/faults')
+  faults(@Param('companyId') companyId: string): FaultPlan {
+    return this.core.faults.get(this.core.companies.get(companyId).companyId);
+  }
+
+  @Put(':companyId/faults')
+  setFaults(@Param('companyId') companyId: string, @Body() body: unknown): FaultPlan {
+    this.core.faults.set(this.core.companies.get(companyId).companyId, body);
+    return this.core.faults.get(companyId);
+  }
+}

@@ -1,0 +1,97 @@
+import type { EmulatorClock } from '../clock/emulator.clock.js';
+import type { DeliveryFailure, DeliveryRecord } from './delivery.record.js';
+
+/** A delivery ready to go. */
+export interface OutgoingDelivery {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array<ArrayBuffer>;
+}
+
+/** How an attempt ended. */
+export type DeliveryOutcome = Pick<DeliveryRecord, 'answer' | 'failure'>;
+
+/** What sending takes besides the delivery. */
+export interface SenderTools {
+  readonly fetch: typeof globalThis.fetch;
+  readonly clock: EmulatorClock;
+  /** Milliseconds for the whole attempt. */
+  readonly timeoutMs: number;
+}
+
+const SHOWN_BYTES = 4096;
+
+/**
+ * Sends a delivery once: POST, no redirects, a timeout over the whole attempt (section 6 of the
+ * service's page). Never rejects; the answer's status alone decides.
+ */
+export async function sendDelivery(
+  delivery: OutgoingDelivery,
+  tools: SenderTools,
+  cancel: AbortSignal,
+): Promise<DeliveryOutcome> {
+  const timeout = new AbortController();
+  const timer = tools.clock.setTimeout(() => timeout.abort(), tools.timeoutMs);
+  try {
+    const response = await tools.fetch(delivery.url, {
+      method: 'POST',
+      headers: delivery.headers,
+      body: delivery.body,
+      redirect: 'manual',
+      signal: AbortSignal.any([timeout.signal, cancel]),
+    });
+    return {
+      answer: {
+        status: response.status,
+        headers: Object.fromEntries(response.headers),
+        body: await readStart(response),
+      },
+      failure: judge(response.status),
+    };
+  } catch (error) {
+    return { answer: undefined, failure: explain(error, tools.timeoutMs, timeout.signal, cancel) };
+  } finally {
+    tools.clock.clearTimeout(timer);
+  }
+}
+
+function judge(status: number): DeliveryFailure | undefined {
+  if (status >= 200 && status < 300) return undefined;
+  if (status >= 300 && status < 400) {
+    return {
+      code: 'redirect',
+      message: `answered ${status}; redirects are not followed: configure the final URL`,
+    };
+  }
+  return { code: 'status', message: `answered ${status}; only a 2xx acknowledges` };
+}
+
+function explain(
+  error: unknown,
+  timeoutMs: number,
+  timeout: AbortSignal,
+  cancel: AbortSignal,
+): DeliveryFailure {
+  if (cancel.aborted) return { code: 'cancelled', message: 'the emulator was reset or closed' };
+  if (timeout.aborted) return { code: 'timeout', message: `no answer within ${timeoutMs} ms` };
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  const code = (cause as { code?: unknown }).code;
+  const message = cause instanceof Error ? cause.message : String(cause);
+  return { code: 'connection', message: [code, message].filter(Boolean).join(': ') };
+}
+
+/** The first bytes of the body. What comes after, and a body that breaks off, is of no interest. */
+async function readStart(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of response.body ?? []) {
+      chunks.push(chunk as Uint8Array);
+      length += (chunk as Uint8Array).length;
+      if (length >= SHOWN_BYTES) break;
+    }
+  } catch {
+    // The status has come, and it decides.
+  }
+  return Buffer.concat(chunks).subarray(0, SHOWN_BYTES).toString('utf8');
+}

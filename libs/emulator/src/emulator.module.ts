@@ -1,0 +1,41 @@
+import 'reflect-metadata';
+import type { DynamicModule } from '@nestjs/common';
+import { Module } from '@nestjs/common';
+import { AnswerSpoiler } from './answers/answer.spoiler.js';
+import { TokenController } from './auth/token.controller.js';
+import { CheckoutController } from './controls/checkout.controller.js';
+import { CompaniesController } from './controls/companies.controller.js';
+import { DeliveriesController } from './controls/deliveries.controller.js';
+import { EmulatorController } from './controls/emulator.controller.js';
+import { PaymentsController } from './controls/payments.controller.js';
+import { TransactionsController } from './controls/transactions.controller.js';
+import { WebhookTestController } from './deliveries/webhook-test.controller.js';
+import { EmulatorCore } from './emulator.core.js';
+import { EmulatorHost } from './emulator.host.js';
+import { TransactionController } from './transactions/transaction.controller.js';
+
+/** Wires one host's endpoints to the core that both hosts share. */
+@Module({})
+export class EmulatorModule {
+  static of(core: EmulatorCore, host: EmulatorHost, spoiler: AnswerSpoiler): DynamicModule {
+    return {
+      module: EmulatorModule,
+      controllers: [
+        TokenController,
+        TransactionController,
+        WebhookTestController,
+        EmulatorController,
+        CompaniesController,
+        TransactionsController,
+        PaymentsController,
+        CheckoutController,
+        DeliveriesController,
+      ],
+      providers: [
+        { provide: EmulatorCore, useValue: core },
+        { provide: EmulatorHost, useValue: host },
+        { provide: AnswerSpoiler, useValue: spoiler },
+      ],
+    };
+  }
+}

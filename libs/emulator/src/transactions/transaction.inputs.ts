@@ -1,0 +1,81 @@
+import { IsIn, IsNumber, IsObject, IsOptional, Length, Matches, Max, Min } from 'class-validator';
+import type { Environment } from '../companies/company.record.js';
+import { IsCompanyId, IsEnvironment } from '../companies/company.rules.js';
+import type { TransactionKind } from './transaction.record.js';
+import { TRANSACTION_KINDS } from './transaction.record.js';
+
+const AMOUNT = {
+  message:
+    'amount must be a number above 0 and at most 1000000000000, in the unit the shop uses, such as 1500 or 12.5',
+};
+
+/** What a payment is asked for with: the body of `POST /emulator/checkout-invoices`. */
+export class NewPayment {
+  /** Above 0, at most 1,000,000,000,000; kept and sent as the JSON number it is. */
+  @IsNumber({ allowInfinity: false, allowNaN: false }, AMOUNT)
+  @Min(Number.MIN_VALUE, AMOUNT)
+  @Max(1_000_000_000_000, AMOUNT)
+  amount!: number;
+
+  /** The client's own reference, 1 to 256 characters. */
+  @Length(1, 256, { message: 'externalReference must be a string of 1 to 256 characters' })
+  externalReference!: string;
+
+  /** 1 to 256 characters. Default: the external reference. */
+  @IsOptional()
+  @Length(1, 256, { message: 'accountReference must be a string of 1 to 256 characters' })
+  accountReference?: string | undefined;
+
+  /** Goes into the event's `metadata`. Default: an empty object. */
+  @IsOptional()
+  @IsObject({ message: 'metadata must be a JSON object' })
+  metadata?: Record<string, unknown> | undefined;
+}
+
+/** A payment of a company, in an environment. */
+export class NewCompanyPayment extends NewPayment {
+  /** Default: the company the emulator started with. */
+  @IsOptional()
+  @IsCompanyId()
+  companyId?: string | undefined;
+
+  /** Default: `sandbox`; over HTTP, that of the host that was called. */
+  @IsOptional()
+  @IsEnvironment()
+  environment?: Environment | undefined;
+}
+
+/** A transaction to create. */
+export class NewTransaction extends NewCompanyPayment {
+  @IsIn(TRANSACTION_KINDS, { message: `kind must be one of ${TRANSACTION_KINDS.join(', ')}` })
+  kind!: TransactionKind;
+}
+
+/** An event to send that no transaction brought about. */
+export class NewEvent {
+  /** Default: the company the emulator started with. */
+  @IsOptional()
+  @IsCompanyId()
+  companyId?: string | undefined;
+
+  /** Default: `sandbox`. A company's webhook is the same in both. */
+  @IsOptional()
+  @IsEnvironment()
+  environment?: Environment | undefined;
+
+  /** Any type, the ones the service's page does not show included: 1 to 128 visible ASCII characters. */
+  @Matches(/^[\x21-\x7e]{1,128}$/, {
+    message: 'eventType must be 1 to 128 visible ASCII characters: it is sent in a header',
+  })
+  eventType!: string;
+
+  /** Default: an empty object. */
+  @IsOptional()
+  @IsObject({ message: 'data must be a JSON object' })
+  data?: Record<string, unknown> | undefined;
+
+  /** Default: an empty object. */
+  @IsOptional()
+  @IsObject({ message: 'metadata must be a JSON object' })
+  metadata?: Record<string, unknown> | undefined;
+}
