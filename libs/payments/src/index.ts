@@ -1,1 +1,50 @@
-export {};
+export { PaymentsModule } from './payments.module.js';
+export type { PaymentsModuleExtras } from './payments.module.js';
+export { paymentsConfig, PaymentsEnvironment, readPaymentsEnvironment } from './payments.config.js';
+export type { PaymentsModuleOptions } from './payments.options.js';
+export { PaymentsError, UnrecoverableError } from './payments.errors.js';
+export type { PaymentsErrorCode } from './payments.errors.js';
+export type { PaymentsRuntime } from './payments.runtime.js';
+
+export { DEFAULT_COMPANY } from './companies/company.js';
+export type { Company, CompanyDirectory } from './companies/company.js';
+
+export { signBody, verifySignature } from './webhook/signature.js';
+export { WebhookGuard } from './webhook/webhook.guard.js';
+export type { VerifiedRequest } from './webhook/webhook.guard.js';
+export type { WebhookOptions, WebhookPath } from './webhook/webhook.options.js';
+
+export { memoryInbox } from './inbox/memory.inbox.js';
+export type { MemoryInboxOptions } from './inbox/memory.inbox.js';
+export { PaymentInbox } from './inbox/payment.inbox.js';
+export type { InboxReceipt } from './inbox/payment.inbox.js';
+export type { ReceiveOptions } from './inbox/receive.options.js';
+export { VerifiedDelivery } from './inbox/verified.delivery.js';
+export type { WorkerOptions } from './inbox/worker.options.js';
+export type {
+  ClaimedDelivery,
+  DeliveryState,
+  InboxCapabilities,
+  InboxDefinition,
+  InboxStore,
+  IncomingEvent,
+  Lease,
+  StoredDelivery,
+  StoredEvent,
+  StoreReceipt,
+} from './inbox/inbox.store.js';
+
+export { OnPaymentEvent } from './events/on-payment-event.decorator.js';
+export type {
+  MatchedType,
+  OnPaymentEventOptions,
+  PaymentEventHandler,
+} from './events/on-payment-event.decorator.js';
+export type {
+  PaymentEvent,
+  PaymentEventContext,
+  PaymentEventData,
+  PaymentEventMap,
+  PaymentEventType,
+  TransactionCompletedData,
+} from './events/payment-event.js';

@@ -14,6 +14,7 @@ export type PaymentsErrorCode =
   | 'content_encoding_unsupported'
   | 'raw_body_unavailable'
   // A delivery that could not be made safe, or not handled.
+  | 'directory_unavailable'
   | 'inbox_unavailable'
   | 'inbox_full'
   | 'deadline_passed'

@@ -1,0 +1,59 @@
+import { PaymentsError } from '../payments.errors.js';
+import type { PaymentEvent } from './payment-event.js';
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+const ISO_8601 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})$/;
+// Names become keys in a database, where a NUL or an endless text is an error of its own.
+const NAME = /^[^\p{Cc}]{1,255}$/u;
+
+/**
+ * Parses the bytes of a delivery into its envelope (section 2 of the service's page). Call it on verified
+ * bytes only. Unknown fields are ignored, a missing `metadata` is an empty object, and a `__proto__` key is
+ * dropped at every depth.
+ *
+ * @throws {@link PaymentsError} `payload_invalid`, naming the field and what it must be, never its value.
+ */
+export function parseEnvelope(raw: Uint8Array): PaymentEvent {
+  const body = parseJson(raw);
+  if (!isObject(body)) throw invalid('body', 'a JSON object');
+  const { id, eventType, timestamp, data, metadata = {} } = body;
+  if (!isName(id)) throw invalid('id', 'a string of 1 to 255 characters, none a control character');
+  if (!isName(eventType)) {
+    throw invalid('eventType', 'a string of 1 to 255 characters, none a control character');
+  }
+  if (typeof timestamp !== 'string' || !ISO_8601.test(timestamp) || isNaN(Date.parse(timestamp))) {
+    throw invalid('timestamp', 'an ISO 8601 time');
+  }
+  if (!isObject(data)) throw invalid('data', 'an object');
+  if (metadata !== null && !isObject(metadata)) throw invalid('metadata', 'an object');
+  return { id, eventType, timestamp, data, metadata: metadata ?? {} };
+}
+
+function parseJson(raw: Uint8Array): unknown {
+  let text: string;
+  try {
+    text = utf8.decode(raw);
+  } catch {
+    throw invalid('body', 'UTF-8');
+  }
+  try {
+    return JSON.parse(text, (key, value: unknown) => (key === '__proto__' ? undefined : value));
+  } catch {
+    throw invalid('body', 'JSON');
+  }
+}
+
+function isName(value: unknown): value is string {
+  return typeof value === 'string' && NAME.test(value);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function invalid(field: string, expected: string): PaymentsError {
+  return new PaymentsError(
+    'payload_invalid',
+    `The delivery is signed but is no event envelope: "${field}" must be ${expected}.`,
+  );
+}

@@ -1,0 +1,74 @@
+/**
+ * The `data` of each known event type. An application adds the types its service sends by augmenting it:
+ *
+ * @example
+ * ```ts
+ * declare module 'nestjs-payments' {
+ *   interface PaymentEventMap {
+ *     'payout.settled': { transactionId: string; amount: number };
+ *   }
+ * }
+ * ```
+ */
+export interface PaymentEventMap {
+  'transaction.completed': TransactionCompletedData;
+  'webhook.test': Record<string, unknown>;
+}
+
+/**
+ * `data` of a `transaction.completed` event, as shown in section 2 of the service's page. What a signed body
+ * really holds is checked only where the handler names a DTO class (`data` of `@OnPaymentEvent`).
+ */
+export type TransactionCompletedData = {
+  /** Id of the transaction (UUID). */
+  transactionId: string;
+  /** Status of the transaction; `complete` is the one value the service's page shows. */
+  status: string;
+  /** Amount of the transaction. Its unit is not shown by the service's page. */
+  amount: number;
+  /** Account reference of the transaction. */
+  accountReference: string;
+  /** Reference the application gave the transaction. */
+  externalReference: string;
+};
+
+/** A known event type, or any other string. */
+export type PaymentEventType = keyof PaymentEventMap | (string & {});
+
+/** The `data` of events of type `T`: what {@link PaymentEventMap} says, or an unknown object. */
+export type PaymentEventData<T extends string> = T extends keyof PaymentEventMap
+  ? PaymentEventMap[T]
+  : Record<string, unknown>;
+
+/** An event as the service sends it: the envelope of section 2 of the service's page, verified and parsed. */
+export interface PaymentEvent<T extends PaymentEventType = string, D = PaymentEventData<T>> {
+  /** Unique event id, 1 to 255 characters (a UUID at the service). */
+  readonly id: string;
+  /** Kind of event, 1 to 255 characters, e.g. `transaction.completed`. */
+  readonly eventType: T;
+  /** Time of the event, ISO 8601. */
+  readonly timestamp: string;
+  /** The payload. */
+  readonly data: D;
+  /** Further facts; an empty object where the body has none. */
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+/** What a handler is told about the run it is in, beside the event. */
+export interface PaymentEventContext {
+  /** Id of the company the delivery was signed for. */
+  readonly company: string;
+  /** Name of the handler that runs. */
+  readonly handler: string;
+  /** Which attempt this is, from 1. */
+  readonly attempt: number;
+  /** When the first copy of the delivery was received. */
+  readonly receivedAt: Date;
+  /** The body, byte for byte as it was signed. A copy: changing it changes nothing. */
+  readonly raw: Buffer;
+  /**
+   * Aborts when this run no longer counts: its lease was lost, or the application closed without waiting any
+   * longer. Pass it to `fetch`, to `PaymentsApiService` and the like.
+   */
+  readonly signal: AbortSignal;
+}

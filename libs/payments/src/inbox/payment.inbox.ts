@@ -1,0 +1,171 @@
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { HandlerRegistry } from '../events/handler.registry.js';
+import type { PaymentEvent } from '../events/payment-event.js';
+import { describeThrown } from '../events/thrown.js';
+import { PaymentsError } from '../payments.errors.js';
+import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
+import type { PaymentsRuntime } from '../payments.runtime.js';
+import type { IncomingEvent, InboxStore, StoredEvent, StoreReceipt } from './inbox.store.js';
+import { INBOX_STORE, RECEIVE_OPTIONS } from './inbox.tokens.js';
+import { InboxWorker } from './inbox.worker.js';
+import type { ResolvedReceiveOptions } from './receive.options.js';
+import { Settlements } from './settlements.js';
+import type { VerifiedDelivery } from './verified.delivery.js';
+
+/** What became of a delivery that was acknowledged. */
+export interface InboxReceipt {
+  /**
+   * - `stored`: new and safe; its handlers run in the background.
+   * - `handled`: new, and its handlers have succeeded (an inbox that is not durable).
+   * - `duplicate`: a copy of an event that is safe already; nothing runs for it.
+   * - `unhandled`: new and kept; no handler takes its type.
+   */
+  readonly status: 'stored' | 'handled' | 'duplicate' | 'unhandled';
+  /** Id of the event. */
+  readonly id: string;
+}
+
+/** Takes verified deliveries in and makes them safe. */
+@Injectable()
+export class PaymentInbox {
+  readonly #logger = new Logger('PaymentInbox');
+
+  constructor(
+    @Inject(INBOX_STORE) private readonly store: InboxStore,
+    @Inject(RECEIVE_OPTIONS) private readonly options: ResolvedReceiveOptions,
+    @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
+    @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
+    @Inject(InboxWorker) private readonly worker: InboxWorker,
+    @Inject(Settlements) private readonly settlements: Settlements,
+  ) {}
+
+  /**
+   * Resolves once the delivery is safe: stored durably or, in an inbox that is not durable, handled. Only
+   * then may the sender be answered 2xx.
+   *
+   * @throws PaymentsError, each to be answered 503 so that the sender tries again: `inbox_unavailable` where
+   *   the store is down or the application closes, `inbox_full`, `handlers_failed` and `deadline_passed`.
+   */
+  async receive(delivery: VerifiedDelivery): Promise<InboxReceipt> {
+    const { durable } = this.store.capabilities;
+    if (!durable && !this.worker.working) {
+      throw new PaymentsError(
+        'inbox_unavailable',
+        'The application is closing, or not up yet, and its inbox is in memory: the delivery is refused, to be sent again.',
+      );
+    }
+    const receipt = await this.#store(delivery);
+    this.#log(receipt, delivery);
+    if (durable) this.worker.wake();
+    else await this.#untilHandled(receipt, delivery);
+    return { id: receipt.id, status: statusOf(receipt, durable) };
+  }
+
+  /** The event of that id, with the state of each of its deliveries, or `undefined` where none is known. */
+  async find(id: string, company: string): Promise<StoredEvent | undefined> {
+    return this.store.find(company, id);
+  }
+
+  #toIncoming({ company, event, raw }: VerifiedDelivery): IncomingEvent {
+    const transactionId = transactionIdOf(event);
+    const byTransaction = this.options.dedupeBy === 'transaction' && transactionId !== null;
+    return {
+      company,
+      id: event.id,
+      dedupeKey: byTransaction ? `${event.eventType}\n${transactionId}` : event.id,
+      eventType: event.eventType,
+      orderingKey: transactionId,
+      raw,
+      handlers: this.registry.matching(event.eventType),
+    };
+  }
+
+  async #store(delivery: VerifiedDelivery): Promise<StoreReceipt> {
+    try {
+      const stored = this.store.receive([this.#toIncoming(delivery)]);
+      const [receipt] = await this.#beforeDeadline(delivery, stored);
+      return receipt!;
+    } catch (error) {
+      if (error instanceof PaymentsError) throw error;
+      this.#logger.error(
+        `Event ${delivery.event.id} (company ${delivery.company}) could not be stored: ${describeThrown(error)}`,
+      );
+      throw new PaymentsError(
+        'inbox_unavailable',
+        'The payment inbox could not store the delivery; the log says why.',
+      );
+    }
+  }
+
+  /** Waits for an attempt of every handler that has not succeeded yet, begun now or already under way. */
+  async #untilHandled({ id }: StoreReceipt, delivery: VerifiedDelivery): Promise<void> {
+    const { company } = delivery;
+    const watch = this.settlements.watch(company, id);
+    try {
+      // Read after the watch began, so that no attempt ends unseen between the two.
+      const stored = await this.store.find(company, id);
+      const open = (stored?.deliveries ?? []).filter(({ state }) => state !== 'done');
+      if (open.length === 0) return;
+      await this.store.expedite(company, id);
+      this.worker.wake();
+      const failed = await this.#beforeDeadline(
+        delivery,
+        watch.failures(open.map(({ handler }) => handler)),
+      );
+      if (failed.length > 0) {
+        throw new PaymentsError(
+          'handlers_failed',
+          `${failed.length} of ${stored!.deliveries.length} handlers have not succeeded yet; the log says why. ` +
+            'Only they run again when the delivery is sent again.',
+        );
+      }
+    } finally {
+      watch.end();
+    }
+  }
+
+  async #beforeDeadline<T>(delivery: VerifiedDelivery, work: Promise<T>): Promise<T> {
+    const { deadlineMs } = this.options;
+    const leftMs = Math.max(0, delivery.arrivedAt + deadlineMs - this.runtime.monotonic());
+    let cancel = () => {};
+    const late = new Promise<never>((_resolve, reject) => {
+      cancel = this.runtime.schedule(leftMs, () =>
+        reject(
+          new PaymentsError(
+            'deadline_passed',
+            `The delivery was not safe ${deadlineMs} ms after it arrived. What has begun goes on; a copy joins it.`,
+          ),
+        ),
+      );
+    });
+    try {
+      return await Promise.race([work, late]);
+    } finally {
+      cancel();
+    }
+  }
+
+  #log({ outcome, id }: StoreReceipt, { company, event }: VerifiedDelivery): void {
+    if (outcome === 'conflict') {
+      this.#logger.error(
+        `Event ${id} (company ${company}) came again with another body. The first is kept and the second is not ` +
+          'handled: ask the service which is right.',
+      );
+    } else if (event.eventType === 'webhook.test' && outcome === 'stored') {
+      this.#logger.log(
+        `Test delivery ${id} of company ${company} arrived and its signature is good.`,
+      );
+    }
+  }
+}
+
+function statusOf(receipt: StoreReceipt, durable: boolean): InboxReceipt['status'] {
+  if (receipt.outcome !== 'stored') return 'duplicate';
+  if (receipt.deliveries.length === 0) return 'unhandled';
+  return durable ? 'stored' : 'handled';
+}
+
+function transactionIdOf({ data }: PaymentEvent): string | null {
+  const { transactionId } = data;
+  return typeof transactionId === 'string' && transactionId !== '' ? transactionId : null;
+}

@@ -1,0 +1,41 @@
+import { inspect } from 'node:util';
+import type { PaymentEvent } from '../events/payment-event.js';
+
+/**
+ * A delivery whose signature was checked. `WebhookGuard` makes it and `PaymentInbox.receive()` takes it.
+ * Neither `JSON.stringify` nor `util.inspect` shows its payload.
+ */
+export class VerifiedDelivery {
+  readonly #event: PaymentEvent;
+  readonly #raw: Buffer;
+
+  constructor(
+    /** Id of the company whose secret signed it. */
+    readonly company: string,
+    event: PaymentEvent,
+    raw: Buffer,
+    /** When it arrived, on the runtime's monotonic clock in milliseconds: what the deadline counts from. */
+    readonly arrivedAt: number,
+  ) {
+    this.#event = event;
+    this.#raw = raw;
+  }
+
+  /** The parsed envelope. */
+  get event(): PaymentEvent {
+    return this.#event;
+  }
+
+  /** The body, byte for byte as it was signed. */
+  get raw(): Buffer {
+    return this.#raw;
+  }
+
+  toJSON(): { company: string; id: string; eventType: string } {
+    return { company: this.company, id: this.#event.id, eventType: this.#event.eventType };
+  }
+
+  [inspect.custom](): string {
+    return `VerifiedDelivery ${inspect(this.toJSON())}`;
+  }
+}

@@ -1,0 +1,71 @@
+import { integerOption } from '../payments.validation.js';
+
+/** How deliveries are run. Every field has a default. */
+export interface WorkerOptions {
+  /** How many handlers run at the same time in this process. 1 to 1,000. Default 20. */
+  concurrency?: number;
+  /**
+   * For how many milliseconds a delivery is leased. The lease is prolonged while its handler runs; a process
+   * that dies frees its deliveries when they run out. 1,000 to 3,600,000. Default 60,000.
+   */
+  leaseMs?: number;
+  /** Attempts until a delivery is dead. 1 to 1,000. Default 15. */
+  maxAttempts?: number;
+  /**
+   * Upper bound, in milliseconds, of the wait after the first failure; it doubles with each further one, and
+   * the wait is drawn between 0 and the bound (full jitter). 1 to 3,600,000. Default 1,000.
+   */
+  firstRetryMs?: number;
+  /** What the bound of the wait grows to at the most, in milliseconds. 1 to 86,400,000. Default 3,600,000. */
+  maxRetryMs?: number;
+  /**
+   * For how many milliseconds a closing application waits for handlers that run. 0 to 600,000.
+   * Default 20,000.
+   */
+  drainMs?: number;
+}
+
+/** {@link WorkerOptions}, complete. */
+export type ResolvedWorkerOptions = Readonly<Required<WorkerOptions>>;
+
+/** @throws PaymentsError `options_invalid`. */
+export function resolveWorkerOptions(options: WorkerOptions = {}): ResolvedWorkerOptions {
+  const ms = (name: keyof WorkerOptions, fallback: number, min: number, max: number) =>
+    integerOption(`worker.${name}`, options[name], {
+      default: fallback,
+      min,
+      max,
+      unit: 'milliseconds',
+    });
+  return Object.freeze({
+    concurrency: integerOption('worker.concurrency', options.concurrency, {
+      default: 20,
+      min: 1,
+      max: 1000,
+      unit: 'handlers',
+    }),
+    maxAttempts: integerOption('worker.maxAttempts', options.maxAttempts, {
+      default: 15,
+      min: 1,
+      max: 1000,
+      unit: 'attempts',
+    }),
+    leaseMs: ms('leaseMs', 60_000, 1000, 3_600_000),
+    firstRetryMs: ms('firstRetryMs', 1000, 1, 3_600_000),
+    maxRetryMs: ms('maxRetryMs', 3_600_000, 1, 86_400_000),
+    drainMs: ms('drainMs', 20_000, 0, 600_000),
+  });
+}
+
+/**
+ * The wait before the attempt after `attempt`, in whole milliseconds: exponential, with full jitter.
+ * `random` is a number from 0 to 1.
+ */
+export function backoffMs(
+  attempt: number,
+  policy: Pick<ResolvedWorkerOptions, 'firstRetryMs' | 'maxRetryMs'>,
+  random: number,
+): number {
+  const bound = Math.min(policy.maxRetryMs, policy.firstRetryMs * 2 ** (attempt - 1));
+  return Math.round(bound * random);
+}

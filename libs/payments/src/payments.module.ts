@@ -1,0 +1,114 @@
+import { HttpModule } from '@nestjs/axios';
+import { ConfigurableModuleBuilder, Module } from '@nestjs/common';
+import type { DynamicModule, Provider } from '@nestjs/common';
+import { DiscoveryModule } from '@nestjs/core';
+import { PAYMENTS_API_OPTIONS } from './api/api.options.js';
+import { COMPANY_SOURCE } from './api/company.source.js';
+import { paymentsHttpModuleOptions } from './api/http.config.js';
+import { PaymentsApiService } from './api/payments-api.service.js';
+import { COMPANIES } from './companies/companies.js';
+import { EventDispatcher } from './events/event.dispatcher.js';
+import { HandlerExplorer } from './events/handler.explorer.js';
+import { HandlerInvoker } from './events/handler.invoker.js';
+import { HandlerRegistry } from './events/handler.registry.js';
+import { StrayRejections } from './events/stray-rejections.js';
+import { INBOX_STORE, RECEIVE_OPTIONS, WORKER_OPTIONS } from './inbox/inbox.tokens.js';
+import { InboxWorker } from './inbox/inbox.worker.js';
+import { PaymentInbox } from './inbox/payment.inbox.js';
+import { Settlements } from './inbox/settlements.js';
+import { PaymentsLifecycle } from './payments.lifecycle.js';
+import { resolveOptions } from './payments.options.js';
+import type { PaymentsModuleOptions, ResolvedPaymentsOptions } from './payments.options.js';
+import { PAYMENTS_RUNTIME } from './payments.runtime.js';
+import { RawBodies } from './webhook/raw-bodies.js';
+import { RawBodyMiddleware } from './webhook/raw-body.middleware.js';
+import { WebhookEndpoint } from './webhook/webhook.endpoint.js';
+import { WebhookGuard } from './webhook/webhook.guard.js';
+import { resolveWebhookPath } from './webhook/webhook.options.js';
+import type { WebhookPath } from './webhook/webhook.options.js';
+import { WebhookRoutes } from './webhook/webhook.routes.js';
+import { BODY_LIMIT, WEBHOOK_PATH } from './webhook/webhook.tokens.js';
+import { WebhookVerifier } from './webhook/webhook.verifier.js';
+
+const RESOLVED = Symbol('PAYMENTS_RESOLVED_OPTIONS');
+
+/** What `forRoot` and `forRootAsync` take beside the options, since it must be known before them. */
+export interface PaymentsModuleExtras {
+  /** Whether every module can inject what this one exports, without importing it. Default `false`. */
+  isGlobal?: boolean;
+  /**
+   * Path, without the application's global prefix, that deliveries are posted to; with `/:company` added, for
+   * a company that is named. `false` mounts none, and the application receives them in a controller of its
+   * own, under `WebhookGuard`. Default `webhooks/payments`.
+   */
+  webhookPath?: WebhookPath;
+}
+
+const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
+  new ConfigurableModuleBuilder<PaymentsModuleOptions>({ moduleName: 'Payments' })
+    .setClassMethodName('forRoot')
+    .setFactoryMethodName('createPaymentsOptions')
+    .setExtras<PaymentsModuleExtras>(
+      {},
+      (definition, { isGlobal = false, webhookPath }): DynamicModule => ({
+        ...definition,
+        global: isGlobal,
+        providers: [
+          ...(definition.providers ?? []),
+          { provide: WEBHOOK_PATH, useValue: resolveWebhookPath(webhookPath) },
+        ],
+      }),
+    )
+    .build();
+
+/** A provider that is one field of the resolved options. */
+function option(provide: symbol, pick: (options: ResolvedPaymentsOptions) => unknown): Provider {
+  return { provide, inject: [RESOLVED], useFactory: pick };
+}
+
+const OPTIONS: Provider[] = [
+  { provide: RESOLVED, inject: [MODULE_OPTIONS_TOKEN], useFactory: resolveOptions },
+  option(PAYMENTS_RUNTIME, ({ runtime }) => runtime),
+  option(COMPANIES, ({ companies }) => companies),
+  option(COMPANY_SOURCE, ({ companies }) => companies),
+  option(PAYMENTS_API_OPTIONS, ({ api }) => api),
+  option(WORKER_OPTIONS, ({ worker }) => worker),
+  option(RECEIVE_OPTIONS, ({ receive }) => receive),
+  option(BODY_LIMIT, ({ bodyLimitBytes }) => bodyLimitBytes),
+  option(INBOX_STORE, ({ inbox, runtime }) => inbox.create(runtime)),
+];
+const WEBHOOK: Provider[] = [
+  RawBodies,
+  RawBodyMiddleware,
+  WebhookRoutes,
+  WebhookVerifier,
+  WebhookGuard,
+  WebhookEndpoint,
+];
+const INBOX: Provider[] = [Settlements, InboxWorker, PaymentInbox];
+const EVENTS: Provider[] = [
+  StrayRejections,
+  HandlerRegistry,
+  HandlerInvoker,
+  HandlerExplorer,
+  EventDispatcher,
+];
+
+/**
+ * Be paid: calls the payments service, receives its signed webhooks and runs the methods under
+ * `@OnPaymentEvent`. To be imported once, with `forRoot` or `forRootAsync` (`useFactory`, `useClass`,
+ * `useExisting`).
+ *
+ * @example
+ * ```ts
+ * @Module({ imports: [PaymentsModule.forRootAsync(paymentsConfig.asProvider())], providers: [Orders] })
+ * export class AppModule {}
+ * ```
+ */
+@Module({
+  imports: [DiscoveryModule, HttpModule.register(paymentsHttpModuleOptions())],
+  providers: [...OPTIONS, ...WEBHOOK, ...INBOX, ...EVENTS, PaymentsApiService, PaymentsLifecycle],
+  // What a guard needs, its consumer's module must be able to inject.
+  exports: [PaymentsApiService, PaymentInbox, WebhookGuard, WebhookVerifier],
+})
+export class PaymentsModule extends ConfigurableModuleClass {}

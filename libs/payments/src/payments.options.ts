@@ -1,0 +1,142 @@
+import { resolveApiOptions } from './api/api.options.js';
+import type { PaymentsApiOptions, ResolvedApiOptions } from './api/api.options.js';
+import { DirectoryCompanies, ListedCompanies } from './companies/companies.js';
+import type { Companies } from './companies/companies.js';
+import { resolveCompany } from './companies/company.options.js';
+import { DEFAULT_COMPANY } from './companies/company.js';
+import type { Company, CompanyDirectory } from './companies/company.js';
+import { memoryInbox } from './inbox/memory.inbox.js';
+import type { InboxDefinition } from './inbox/inbox.store.js';
+import { resolveReceiveOptions } from './inbox/receive.options.js';
+import type { ReceiveOptions, ResolvedReceiveOptions } from './inbox/receive.options.js';
+import { resolveWorkerOptions } from './inbox/worker.options.js';
+import type { ResolvedWorkerOptions, WorkerOptions } from './inbox/worker.options.js';
+import { systemRuntime } from './payments.runtime.js';
+import type { PaymentsRuntime } from './payments.runtime.js';
+import { optionsInvalid } from './payments.validation.js';
+import { resolveBodyLimit } from './webhook/webhook.options.js';
+import type { WebhookOptions } from './webhook/webhook.options.js';
+
+/**
+ * Options of `PaymentsModule`. They name either one company, by `clientId`, `clientSecret` and
+ * `webhookSecret`, or any number, by `companies`.
+ */
+export interface PaymentsModuleOptions extends ReceiveOptions, WebhookOptions {
+  /**
+   * Address of the payments service, without the `/v1` of its paths: `https:`, or `http:` on loopback. Sandbox
+   * and production have one each, with credentials of their own (section 5.5 of the service's page).
+   * Required, unless every company names its own.
+   */
+  baseUrl?: string;
+  /** The one company's client id; see {@link Company.clientId}. */
+  clientId?: string;
+  /** The one company's client secret; see {@link Company.clientSecret}. */
+  clientSecret?: string;
+  /** The one company's webhook secret, or several, current first; see {@link Company.webhookSecret}. */
+  webhookSecret?: string | readonly string[];
+  /** Several companies, or where to find them. */
+  companies?: readonly Company[] | CompanyDirectory;
+  /** Allows `http:` beyond loopback, for networks that are trusted as they are. Default `false`. */
+  allowInsecureHttp?: boolean;
+  /** Where events are kept until they are handled. Default {@link memoryInbox}. */
+  inbox?: InboxDefinition;
+  /** How handlers are run. */
+  worker?: WorkerOptions;
+  /** How the service is called. */
+  api?: PaymentsApiOptions;
+  /** Clocks, timers and chance, for tests. Default: the machine's. */
+  runtime?: PaymentsRuntime;
+}
+
+/** {@link PaymentsModuleOptions}, complete, validated and frozen: what the rest of the module sees. */
+export interface ResolvedPaymentsOptions {
+  readonly companies: Companies;
+  readonly inbox: InboxDefinition;
+  readonly receive: ResolvedReceiveOptions;
+  readonly bodyLimitBytes: number;
+  readonly worker: ResolvedWorkerOptions;
+  readonly api: ResolvedApiOptions;
+  readonly runtime: PaymentsRuntime;
+}
+
+const NAMES: ReadonlySet<string> = new Set<keyof PaymentsModuleOptions>([
+  'baseUrl',
+  'clientId',
+  'clientSecret',
+  'webhookSecret',
+  'companies',
+  'allowInsecureHttp',
+  'inbox',
+  'worker',
+  'api',
+  'runtime',
+  'dedupeBy',
+  'deadlineMs',
+  'bodyLimitBytes',
+]);
+
+/**
+ * Completes and checks the options, once, at boot.
+ *
+ * @throws PaymentsError `options_invalid`, with a message that names option, unit and mend.
+ */
+export function resolveOptions(options: PaymentsModuleOptions): ResolvedPaymentsOptions {
+  if (typeof options !== 'object' || options === null) {
+    throw optionsInvalid('no options were given. Does the factory of forRootAsync() return them?');
+  }
+  const unknown = Object.keys(options).find((name) => !NAMES.has(name));
+  if (unknown !== undefined) {
+    throw optionsInvalid(
+      `there is no option "${unknown}". The options are ${[...NAMES].join(', ')}.`,
+    );
+  }
+  const { inbox = memoryInbox(), runtime = systemRuntime } = options;
+  if (typeof inbox?.create !== 'function') {
+    throw optionsInvalid('"inbox" must be what memoryInbox() or another inbox returns.');
+  }
+  return Object.freeze({
+    companies: resolveCompanies(options, runtime),
+    inbox,
+    receive: resolveReceiveOptions(options),
+    bodyLimitBytes: resolveBodyLimit(options),
+    worker: resolveWorkerOptions(options.worker),
+    api: resolveApiOptions(options.api),
+    runtime,
+  });
+}
+
+function resolveCompanies(options: PaymentsModuleOptions, runtime: PaymentsRuntime): Companies {
+  const { companies, clientId, clientSecret, webhookSecret, baseUrl, allowInsecureHttp } = options;
+  const defaults = { baseUrl, allowInsecureHttp };
+  if (companies === undefined) {
+    // What is missing is reported by name.
+    const company = { id: DEFAULT_COMPANY, clientId, clientSecret, webhookSecret } as Company;
+    return new ListedCompanies([resolveCompany(company, defaults)]);
+  }
+  if (clientId !== undefined || clientSecret !== undefined || webhookSecret !== undefined) {
+    throw optionsInvalid(
+      'give either "clientId", "clientSecret" and "webhookSecret", for one company, or "companies", not both.',
+    );
+  }
+  if (isDirectory(companies)) return new DirectoryCompanies(companies, defaults, runtime);
+  if (!Array.isArray(companies) || companies.length === 0) {
+    throw optionsInvalid(
+      '"companies" must be a list of at least one company, or a directory with a method "find(id)".',
+    );
+  }
+  const resolved = companies.map((company: Company) => resolveCompany(company, defaults));
+  const ids = resolved.map(({ id }) => id);
+  const twice = ids.find((id, index) => ids.indexOf(id) !== index);
+  if (twice !== undefined) {
+    throw optionsInvalid(`two companies have the id "${twice}". Give each its own.`);
+  }
+  return new ListedCompanies(resolved);
+}
+
+function isDirectory(
+  companies: readonly Company[] | CompanyDirectory,
+): companies is CompanyDirectory {
+  return (
+    typeof (companies as CompanyDirectory | null)?.find === 'function' && !Array.isArray(companies)
+  );
+}

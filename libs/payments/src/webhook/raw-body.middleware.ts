@@ -1,0 +1,128 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { Inject, Injectable } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import { RECEIVE_OPTIONS } from '../inbox/inbox.tokens.js';
+import type { ResolvedReceiveOptions } from '../inbox/receive.options.js';
+import { PaymentsError } from '../payments.errors.js';
+import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
+import type { PaymentsRuntime } from '../payments.runtime.js';
+import { readRawBody, requirePlainJson } from './raw-body.js';
+import { RawBodies } from './raw-bodies.js';
+import { answerError } from './webhook.answer.js';
+import type { WebhookAnswer } from './webhook.answer.js';
+import { WebhookRoutes } from './webhook.routes.js';
+import { BODY_LIMIT } from './webhook.tokens.js';
+
+/** What this file needs of a Fastify instance, request and reply; the package does not depend on Fastify. */
+interface FastifyLike {
+  addHook(name: 'onRoute', hook: (route: FastifyRoute) => void): void;
+}
+interface FastifyRoute {
+  method: string | string[];
+  url: string;
+  bodyLimit?: number;
+  preParsing?: unknown;
+}
+interface FastifyRequestLike {
+  readonly raw: IncomingMessage;
+}
+interface FastifyReplyLike {
+  code(status: number): FastifyReplyLike;
+  send(body: unknown): FastifyReplyLike;
+}
+
+/**
+ * Reads the bytes of deliveries before any parser sees them, on their routes alone; every other route keeps
+ * its body as it was. It mounts itself as soon as the HTTP adapter is there, because Nest mounts its own JSON
+ * parser before the middleware of any module.
+ */
+@Injectable()
+export class RawBodyMiddleware {
+  constructor(
+    @Inject(HttpAdapterHost) host: HttpAdapterHost,
+    @Inject(WebhookRoutes) private readonly routes: WebhookRoutes,
+    @Inject(RawBodies) private readonly rawBodies: RawBodies,
+    @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
+    @Inject(BODY_LIMIT) private readonly bodyLimit: number,
+    @Inject(RECEIVE_OPTIONS) private readonly receive: ResolvedReceiveOptions,
+  ) {
+    host.init$.subscribe(() => {
+      const adapter = host.httpAdapter;
+      if (adapter.getType() === 'fastify') this.#mountOnFastify(adapter.getInstance<FastifyLike>());
+      else adapter.use(this.#onExpress);
+    });
+  }
+
+  // An instance field, so that its name is not one Nest takes for a parser of its own.
+  readonly #onExpress = (
+    request: IncomingMessage,
+    response: ServerResponse,
+    next: () => void,
+  ): void => {
+    const [path = '/'] = (request.url ?? '/').split('?');
+    if (request.method !== 'POST' || !this.routes.matches(path)) {
+      next();
+      return;
+    }
+    void this.#keep(request, request).then((refusal) => {
+      if (refusal === null) return next();
+      response.statusCode = refusal.status;
+      response.setHeader('content-type', 'application/json; charset=utf-8');
+      response.end(JSON.stringify(refusal.body));
+    });
+  };
+
+  #mountOnFastify(instance: FastifyLike): void {
+    instance.addHook('onRoute', (route) => {
+      if (![route.method].flat().includes('POST') || !this.routes.paths().includes(route.url))
+        return;
+      route.bodyLimit = this.bodyLimit;
+      route.preParsing = [route.preParsing ?? []].flat().concat(this.#onFastify);
+    });
+  }
+
+  readonly #onFastify = async (
+    request: FastifyRequestLike,
+    reply: FastifyReplyLike,
+    payload: Readable,
+  ): Promise<unknown> => {
+    const refusal = await this.#keep(request.raw, payload);
+    if (refusal !== null) return reply.code(refusal.status).send(refusal.body);
+    const read = this.rawBodies.get(request.raw);
+    if (read === undefined) return payload;
+    // Fastify's parser must not judge bytes that are not verified yet, so it is given an empty object. It
+    // compares the length it is told of here with Content-Length.
+    const stand = Readable.from([Buffer.from('{}')], { objectMode: false });
+    return Object.assign(stand, { receivedEncodedLength: read.bytes.byteLength });
+  };
+
+  /** Reads and keeps the body. Returns what to answer at once where it is refused; never rejects. */
+  async #keep(request: IncomingMessage, body: Readable): Promise<WebhookAnswer | null> {
+    // Somebody read it before; the verifier says so in its own words.
+    if (body.readableDidRead) return null;
+    const arrivedAt = this.runtime.monotonic();
+    try {
+      requirePlainJson(request.headers);
+      const bytes = await this.#readInTime(body, request);
+      this.rawBodies.set(request, { bytes, arrivedAt });
+      return null;
+    } catch (error) {
+      return answerError(error);
+    }
+  }
+
+  async #readInTime(body: Readable, { headers }: IncomingMessage): Promise<Buffer> {
+    const cancel = this.runtime.schedule(this.receive.deadlineMs, () =>
+      body.emit(
+        'error',
+        new PaymentsError('deadline_passed', 'The body of the delivery did not arrive in time.'),
+      ),
+    );
+    try {
+      return await readRawBody(body, headers, this.bodyLimit);
+    } finally {
+      cancel();
+    }
+  }
+}

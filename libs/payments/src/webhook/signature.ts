@@ -1,0 +1,78 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { PaymentsError } from '../payments.errors.js';
+
+/** Name of the header that carries the signature (section 6 of the service's page). */
+export const SIGNATURE_HEADER = 'x-webhook-signature';
+
+const SCHEME = 'sha512=';
+const HEX_SHA512 = /^[0-9a-f]{128}$/i;
+// Node joins a header that came several times with commas. Each candidate costs a comparison, so a stranger
+// may not send any number of them.
+const MAX_CANDIDATES = 10;
+
+/**
+ * The signature of a body: `sha512=` and the lower-case hex of HMAC-SHA512 over the raw bytes (section 6).
+ *
+ * @example
+ * ```ts
+ * signBody(Buffer.from('{}'), 'whsec_1'); // 'sha512=…', 135 characters
+ * ```
+ */
+export function signBody(body: Uint8Array, secret: string): string {
+  return SCHEME + hmac(body, secret).toString('hex');
+}
+
+/**
+ * Checks a delivery's signature over the bytes as they were sent, in constant time, against every accepted
+ * secret. Returns where one matches.
+ *
+ * @param header value of `X-Webhook-Signature`; several values joined by commas (at most 10) are each tried.
+ * @param secrets the accepted secrets, current first.
+ * @throws {@link PaymentsError} `signature_missing`, `signature_malformed` or `signature_mismatch`.
+ */
+export function verifySignature(
+  body: Uint8Array,
+  header: string | undefined,
+  secrets: readonly string[],
+): void {
+  if (header === undefined || header.trim() === '') {
+    throw new PaymentsError(
+      'signature_missing',
+      'The delivery has no X-Webhook-Signature header; only signed deliveries are accepted.',
+    );
+  }
+  const candidates = parseSignatures(header);
+  if (candidates.length === 0) {
+    throw new PaymentsError(
+      'signature_malformed',
+      'The X-Webhook-Signature header holds no "sha512=" followed by exactly 128 hex digits.',
+    );
+  }
+  // Every pair is compared, matched or not, so that the time taken does not tell which secret matched.
+  let matches = 0;
+  for (const secret of secrets) {
+    const expected = hmac(body, secret);
+    for (const candidate of candidates) matches += timingSafeEqual(expected, candidate) ? 1 : 0;
+  }
+  if (matches === 0) {
+    throw new PaymentsError(
+      'signature_mismatch',
+      'No accepted webhook secret gives this signature for the bytes received. Check that the secret is the ' +
+        'one set for this company at the service, and that nothing between them rewrites the body.',
+    );
+  }
+}
+
+function hmac(body: Uint8Array, secret: string): Buffer {
+  return createHmac('sha512', secret).update(body).digest();
+}
+
+/** The well-formed SHA-512 values of the header. The text is checked first: decoding hex drops a bad tail. */
+function parseSignatures(header: string): Buffer[] {
+  const parts = header.split(',', MAX_CANDIDATES + 1);
+  if (parts.length > MAX_CANDIDATES) return [];
+  return parts
+    .map((part) => part.trim())
+    .filter((part) => part.startsWith(SCHEME) && HEX_SHA512.test(part.slice(SCHEME.length)))
+    .map((part) => Buffer.from(part.slice(SCHEME.length), 'hex'));
+}

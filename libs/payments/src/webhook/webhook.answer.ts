@@ -1,0 +1,39 @@
+import { PaymentsError } from '../payments.errors.js';
+import type { PaymentsErrorCode } from '../payments.errors.js';
+
+/** What a sender is answered: a status and a small JSON body. */
+export interface WebhookAnswer {
+  readonly status: number;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+const STATUS: Partial<Record<PaymentsErrorCode, number>> = {
+  signature_missing: 401,
+  signature_malformed: 401,
+  signature_mismatch: 401,
+  company_unknown: 401,
+  payload_invalid: 400,
+  payload_too_large: 413,
+  content_type_unsupported: 415,
+  content_encoding_unsupported: 415,
+  raw_body_unavailable: 500,
+  directory_unavailable: 503,
+  inbox_unavailable: 503,
+  inbox_full: 503,
+  handlers_failed: 503,
+  deadline_passed: 503,
+};
+
+/**
+ * The answer to a delivery that was not taken in: the code and message of this package's own errors. Of
+ * anything else the sender learns nothing, and tries again.
+ */
+export function answerError(error: unknown): WebhookAnswer {
+  const status = error instanceof PaymentsError ? STATUS[error.code] : undefined;
+  if (status === undefined) {
+    const message = 'The delivery could not be taken in; the log says why.';
+    return { status: 503, body: { statusCode: 503, code: 'inbox_unavailable', message } };
+  }
+  const { code, message } = error as PaymentsError;
+  return { status, body: { statusCode: status, code, message } };
+}

@@ -1,0 +1,50 @@
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import type { OnModuleInit } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import { PaymentInbox } from '../inbox/payment.inbox.js';
+import { answerError } from './webhook.answer.js';
+import type { WebhookAnswer } from './webhook.answer.js';
+import { WebhookRoutes } from './webhook.routes.js';
+import { WebhookVerifier } from './webhook.verifier.js';
+import type { WebhookRequest } from './webhook.verifier.js';
+
+/**
+ * The route the service posts its deliveries to. It stands on the HTTP adapter itself and not in a Nest
+ * controller: a signature is all that admits a delivery, so the application's global guards, pipes,
+ * interceptors and filters, which are made for its own clients, have no say in it. Its middlewares (logging,
+ * tracing, security headers) run as for any route. See docs/decisions/0001.
+ */
+@Injectable()
+export class WebhookEndpoint implements OnModuleInit {
+  readonly #logger = new Logger('PaymentWebhook');
+
+  constructor(
+    @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
+    @Inject(WebhookRoutes) private readonly routes: WebhookRoutes,
+    @Inject(WebhookVerifier) private readonly verifier: WebhookVerifier,
+    @Inject(PaymentInbox) private readonly inbox: PaymentInbox,
+  ) {}
+
+  onModuleInit(): void {
+    // Absent in an application without HTTP.
+    const adapter: HttpAdapterHost['httpAdapter'] | undefined = this.host.httpAdapter;
+    for (const path of adapter ? this.routes.endpointPaths() : []) {
+      adapter.post(path, async (request: WebhookRequest, response: unknown) => {
+        const { status, body } = await this.answer(request);
+        await (adapter.reply(response, body, status) as unknown);
+      });
+      this.#logger.log(`Payment deliveries are received at POST ${path}`);
+    }
+  }
+
+  /** Verifies, takes in, and says what to answer. Never rejects. */
+  async answer(request: WebhookRequest): Promise<WebhookAnswer> {
+    try {
+      const delivery = await this.verifier.verify(request);
+      const { status, id } = await this.inbox.receive(delivery);
+      return { status: 200, body: { received: true, status, id } };
+    } catch (error) {
+      return answerError(error);
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import { Inject, Injectable, RequestMethod, VERSION_NEUTRAL, VersioningType } from '@nestjs/common';
+import {
+  ApplicationConfig,
+  DiscoveryService,
+  MetadataScanner,
+  ModulesContainer,
+} from '@nestjs/core';
+import { pathToRegexp } from 'path-to-regexp';
+import { WebhookGuard } from './webhook.guard.js';
+import { WEBHOOK_PATH } from './webhook.tokens.js';
+
+type ControllerHost = ReturnType<DiscoveryService['getControllers']>[number];
+
+/**
+ * Tells which routes receive deliveries: the endpoint's, and every route that stands under `WebhookGuard`.
+ * Asked at run time only: global prefix and versioning are set after the module is made.
+ */
+@Injectable()
+export class WebhookRoutes {
+  #matchers: RegExp[] | null = null;
+
+  constructor(
+    @Inject(WEBHOOK_PATH) private readonly endpoint: string | null,
+    @Inject(ApplicationConfig) private readonly config: ApplicationConfig,
+    @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
+    @Inject(MetadataScanner) private readonly scanner: MetadataScanner,
+    @Inject(ModulesContainer) private readonly modules: ModulesContainer,
+  ) {}
+
+  /** The endpoint's paths, with the global prefix: for the company `default`, and for a named one. */
+  endpointPaths(): string[] {
+    if (this.endpoint === null) return [];
+    const path = this.#withPrefix(this.endpoint, '');
+    return [path, `${path}/:company`];
+  }
+
+  /** The path patterns of all routes that receive deliveries. */
+  paths(): string[] {
+    const guarded = this.discovery.getControllers().flatMap((host) => this.#guardedPaths(host));
+    return [...this.endpointPaths(), ...guarded];
+  }
+
+  /** Whether a request's path is one of them. To be asked once requests come in. */
+  matches(path: string): boolean {
+    this.#matchers ??= this.paths().map((pattern) => pathToRegexp(pattern).regexp);
+    return this.#matchers.some((matcher) => matcher.test(path));
+  }
+
+  #guardedPaths(host: ControllerHost): string[] {
+    const { metatype } = host;
+    if (typeof metatype !== 'function') return [];
+    const prototype = metatype.prototype as Record<string, unknown>;
+    return this.scanner.getAllMethodNames(prototype).flatMap((name) => {
+      const handler = prototype[name] as object;
+      const method: unknown = Reflect.getMetadata('method', handler);
+      if (method !== RequestMethod.POST && method !== RequestMethod.ALL) return [];
+      const guards = [...list('__guards__', metatype), ...list('__guards__', handler)];
+      if (!guards.some(isWebhookGuard)) return [];
+      return this.#combine(host, handler);
+    });
+  }
+
+  #combine({ metatype, host }: ControllerHost, handler: object): string[] {
+    const modulePath: unknown =
+      host && Reflect.getMetadata(`__module_path__${this.modules.applicationId}`, host.metatype);
+    return this.#versionPrefixes(metatype as object, handler).flatMap((version) =>
+      list('path', metatype as object).flatMap((controllerPath) =>
+        list('path', handler).map((methodPath) =>
+          this.#withPrefix(join(modulePath, controllerPath, methodPath), version),
+        ),
+      ),
+    );
+  }
+
+  #versionPrefixes(controller: object, handler: object): string[] {
+    const versioning = this.config.getVersioning();
+    if (versioning?.type !== VersioningType.URI) return [''];
+    const declared: unknown =
+      Reflect.getMetadata('__version__', handler) ??
+      Reflect.getMetadata('__version__', controller) ??
+      versioning.defaultVersion ??
+      VERSION_NEUTRAL;
+    const prefix = versioning.prefix === false ? '' : (versioning.prefix ?? 'v');
+    return [declared]
+      .flat()
+      .map((version) => (version === VERSION_NEUTRAL ? '' : `/${prefix}${String(version)}`));
+  }
+
+  #withPrefix(path: string, version: string): string {
+    const { exclude = [] } = this.config.getGlobalPrefixOptions();
+    const excluded = exclude.some(
+      ({ requestMethod, pathRegex }) =>
+        (requestMethod === RequestMethod.ALL || requestMethod === RequestMethod.POST) &&
+        (pathRegex.test(path) || pathRegex.test(version + path)),
+    );
+    return join(excluded ? '' : this.config.getGlobalPrefix(), version, path);
+  }
+}
+
+function isWebhookGuard(guard: unknown): boolean {
+  const type: unknown = typeof guard === 'function' ? guard.prototype : guard;
+  return type === WebhookGuard.prototype || type instanceof WebhookGuard;
+}
+
+/** A metadata value that may be one or many. */
+function list(key: string, target: object): unknown[] {
+  const value: unknown = Reflect.getMetadata(key, target);
+  return value === undefined ? [] : [value].flat();
+}
+
+/** `/a/b` of `a`, `/`, `b/`. */
+function join(...parts: unknown[]): string {
+  const segments = parts.flatMap((part) => (typeof part === 'string' ? part.split('/') : []));
+  return `/${segments.filter((segment) => segment !== '').join('/')}`;
+}

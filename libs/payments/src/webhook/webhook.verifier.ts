@@ -1,0 +1,87 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { COMPANIES } from '../companies/companies.js';
+import type { Companies } from '../companies/companies.js';
+import { DEFAULT_COMPANY } from '../companies/company.js';
+import { isCompanyId } from '../companies/company.options.js';
+import { parseEnvelope } from '../events/envelope.js';
+import { VerifiedDelivery } from '../inbox/verified.delivery.js';
+import { PaymentsError } from '../payments.errors.js';
+import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
+import type { PaymentsRuntime } from '../payments.runtime.js';
+import { RawBodies } from './raw-bodies.js';
+import type { RawBody } from './raw-bodies.js';
+import { SIGNATURE_HEADER, verifySignature } from './signature.js';
+
+/** What an HTTP request of either adapter has in common. Fastify keeps Node's request under `raw`. */
+export interface WebhookRequest {
+  readonly headers: IncomingHttpHeaders;
+  readonly params?: unknown;
+  readonly raw?: IncomingMessage;
+  rawBody?: unknown;
+  body?: unknown;
+}
+
+/** Verifies requests: bytes first, then what they say. */
+@Injectable()
+export class WebhookVerifier {
+  readonly #logger = new Logger('PaymentWebhook');
+
+  constructor(
+    @Inject(COMPANIES) private readonly companies: Companies,
+    @Inject(RawBodies) private readonly rawBodies: RawBodies,
+    @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
+  ) {}
+
+  /**
+   * The delivery a request carries. The company is the path parameter `company`, or `default`.
+   *
+   * @throws PaymentsError: each code of `answerError()`.
+   */
+  async verify(request: WebhookRequest): Promise<VerifiedDelivery> {
+    const { bytes, arrivedAt } = this.#rawBody(request);
+    const id = companyId(request.params);
+    const company = isCompanyId(id) ? await this.companies.find(id) : undefined;
+    if (company === undefined) {
+      throw new PaymentsError(
+        'company_unknown',
+        'The path names no company this application receives deliveries for.',
+      );
+    }
+    const header = request.headers[SIGNATURE_HEADER];
+    verifySignature(bytes, Array.isArray(header) ? header.join() : header, company.webhookSecrets);
+    const event = parseEnvelope(bytes);
+    const claimed = request.headers['x-webhook-event'];
+    if (claimed !== undefined && claimed !== event.eventType) {
+      this.#logger.warn(
+        `Event ${event.id} (company ${company.id}) is signed as ${event.eventType}, but its unsigned X-Webhook-Event ` +
+          'header says otherwise. The signed type is used.',
+      );
+    }
+    return new VerifiedDelivery(company.id, event, bytes, arrivedAt);
+  }
+
+  #rawBody(request: WebhookRequest): RawBody {
+    const node = request.raw ?? (request as unknown as IncomingMessage);
+    const read = this.rawBodies.get(node);
+    if (read !== undefined) return read;
+    // Where something else read the body first, it may have kept the bytes as Nest's `rawBody: true` does.
+    if (Buffer.isBuffer(request.rawBody)) {
+      return { bytes: request.rawBody, arrivedAt: this.runtime.monotonic() };
+    }
+    this.#logger.error(
+      'The raw bytes of a delivery are gone, so its signature cannot be checked: something read the body before ' +
+        'this module could. Mount it later (a body parser given to the HTTP adapter before Nest had it?), or have it ' +
+        'leave this route alone; where WebhookGuard is a global guard, put it on the route with @UseGuards instead.',
+    );
+    throw new PaymentsError(
+      'raw_body_unavailable',
+      'The raw bytes of the delivery were not available to check its signature; the log says why.',
+    );
+  }
+}
+
+function companyId(params: unknown): unknown {
+  const company = (params as Record<string, unknown> | undefined)?.['company'];
+  return company ?? DEFAULT_COMPANY;
+}

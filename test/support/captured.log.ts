@@ -1,0 +1,30 @@
+import type { LoggerService } from '@nestjs/common';
+
+/** A Nest logger that keeps its lines. */
+export class CapturedLog implements LoggerService {
+  readonly lines: string[] = [];
+
+  log(...words: unknown[]): void {
+    this.#keep('log', words);
+  }
+  warn(...words: unknown[]): void {
+    this.#keep('warn', words);
+  }
+  error(...words: unknown[]): void {
+    this.#keep('error', words);
+  }
+  debug(): void {}
+  verbose(): void {}
+  fatal(...words: unknown[]): void {
+    this.#keep('fatal', words);
+  }
+
+  /** The lines that match. */
+  matching(pattern: RegExp): string[] {
+    return this.lines.filter((line) => pattern.test(line));
+  }
+
+  #keep(level: string, words: unknown[]): void {
+    this.lines.push(`${level} ${words.map(String).join(' ')}`);
+  }
+}

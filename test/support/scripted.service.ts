@@ -1,0 +1,110 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+
+/** A request the scripted service got. */
+export interface SeenRequest {
+  method: string;
+  /** With its query, exactly as it came. */
+  path: string;
+  headers: IncomingMessage['headers'];
+  body: string;
+}
+
+/** What the service does with a request. May leave it unanswered. */
+export type Script = (request: SeenRequest, response: ServerResponse) => void;
+
+/** Answers with JSON. */
+export function json(status: number, body: unknown, headers: Record<string, string> = {}): Script {
+  return (_, response) => {
+    response.writeHead(status, { 'content-type': 'application/json', ...headers });
+    response.end(JSON.stringify(body));
+  };
+}
+
+/** Never answers. */
+export const silence: Script = () => {};
+
+/** Breaks the connection without an answer. */
+export const hangUp: Script = (_, response) => {
+  response.socket?.destroy();
+};
+
+/**
+ * A payments service on loopback, written from the service's page alone: a token endpoint and everything else,
+ * each with a script a test can change.
+ */
+export class ScriptedService {
+  readonly tokenRequests: SeenRequest[] = [];
+  readonly calls: SeenRequest[] = [];
+  readonly sockets = new Set<Socket>();
+  connections = 0;
+
+  /** The n-th token request answers `token-n`, for 3599 seconds. */
+  onToken: Script = (request, response) => json(200, this.tokenAnswer())(request, response);
+  /** Everything else; where `queue` holds scripts, they come first, one a call. */
+  onCall: Script = json(200, { status: 'complete' });
+  readonly queue: Script[] = [];
+
+  readonly #server = createServer((request, response) => void this.#serve(request, response));
+
+  private constructor() {
+    this.#server.on('connection', (socket) => {
+      this.connections += 1;
+      this.sockets.add(socket);
+      socket.once('close', () => this.sockets.delete(socket));
+    });
+  }
+
+  static async start(): Promise<ScriptedService> {
+    const service = new ScriptedService();
+    service.#server.listen(0, '127.0.0.1');
+    await once(service.#server, 'listening');
+    return service;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  get baseUrl(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  tokenAnswer(token = `token-${this.tokenRequests.length}`, expiresIn: unknown = '3599'): object {
+    return { access_token: token, expires_in: expiresIn, token_type: 'Bearer' };
+  }
+
+  /** Answers calls that carry one of these tokens, and 401 the others. */
+  acceptOnly(...tokens: string[]): void {
+    this.onCall = (request, response) => {
+      const token = request.headers.authorization?.replace('Bearer ', '') ?? '';
+      json(tokens.includes(token) ? 200 : 401, {})(request, response);
+    };
+  }
+
+  async stop(): Promise<void> {
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await once(this.#server, 'close').catch(() => {});
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    request.on('error', () => {});
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const seen = {
+      method: request.method ?? '',
+      path: request.url ?? '',
+      headers: request.headers,
+      body: Buffer.concat(chunks).toString('utf8'),
+    };
+    if (seen.path === '/v1/auth/token') {
+      this.tokenRequests.push(seen);
+      this.onToken(seen, response);
+    } else {
+      this.calls.push(seen);
+      (this.queue.shift() ?? this.onCall)(seen, response);
+    }
+  }
+}
