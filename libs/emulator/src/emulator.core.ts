@@ -7,6 +7,7 @@ import { DeliveryLog } from './deliveries/delivery.log.js';
 import { DeliveryQueue } from './deliveries/delivery.queue.js';
 import type { DeliveryRecord } from './deliveries/delivery.record.js';
 import type { WebhookEvent } from './deliveries/webhook.event.js';
+import { EmulatorHost } from './emulator.host.js';
 import { checkInput } from './emulator.input.js';
 import type { ResolvedEmulatorOptions } from './emulator.options.js';
 import { FaultDirectory } from './faults/fault.directory.js';
@@ -31,6 +32,7 @@ export interface CompletedTransaction {
 
 /** The emulator without its servers: the stations, and what goes through several of them. */
 export class EmulatorCore {
+  readonly hosts: Readonly<Record<Environment, EmulatorHost>>;
   readonly random: RandomSource;
   readonly companies: CompanyDirectory;
   readonly faults: FaultDirectory;
@@ -43,6 +45,10 @@ export class EmulatorCore {
 
   constructor(readonly options: ResolvedEmulatorOptions) {
     const { clock } = options;
+    this.hosts = {
+      sandbox: new EmulatorHost('sandbox', options.host),
+      production: new EmulatorHost('production', options.host),
+    };
     this.random = new RandomSource(options.seed);
     this.companies = new CompanyDirectory(this.random, options.maxCompanies);
     this.faults = new FaultDirectory(this.random, options.redeliver);
@@ -54,7 +60,10 @@ export class EmulatorCore {
       clock,
       options.tokenLifetime,
     );
-    this.transactions = new TransactionBook(this.random, clock, options);
+    this.transactions = new TransactionBook(this.random, clock, {
+      ...options,
+      checkoutUrl: (environment, id) => this.hosts[environment].checkoutUrl(id),
+    });
     this.log = new DeliveryLog(options.logSize);
     this.deliveries = new DeliveryQueue(
       this.companies,

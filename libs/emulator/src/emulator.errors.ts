@@ -34,3 +34,9 @@ export class EmulatorInputError extends TypeError {
     super(problems.join('; '));
   }
 }
+
+/** What an error says, whichever realm it was made in (`instanceof` fails between two). */
+export function messageOf(error: unknown): string {
+  const message = (error as { message?: unknown } | undefined)?.message;
+  return typeof message === 'string' ? message : String(error);
+}

@@ -105,7 +105,9 @@ export function resolveOptions(options: PaymentsEmulatorOptions = {}): ResolvedE
     ) {
       return value as number;
     }
-    problems.push(`${name} must be a whole number of ${unit} from ${bounds.min} to ${bounds.max}`);
+    problems.push(
+      `${name} must be a whole number${unit && ` of ${unit}`} from ${bounds.min} to ${bounds.max}`,
+    );
     return bounds.default;
   };
   const text = (
@@ -129,8 +131,8 @@ export function resolveOptions(options: PaymentsEmulatorOptions = {}): ResolvedE
   };
   const resolved = {
     host: text('host', /^\S+$/, 'a host name or an address', '127.0.0.1'),
-    port: whole('port', 'ports', { min: 0, max: 65_535, default: 0 }),
-    productionPort: whole('productionPort', 'ports', { min: 0, max: 65_535, default: 0 }),
+    port: whole('port', '', { min: 0, max: 65_535, default: 0 }),
+    productionPort: whole('productionPort', '', { min: 0, max: 65_535, default: 0 }),
     publicUrl: url('publicUrl'),
     productionPublicUrl: url('productionPublicUrl'),
     serviceName: text(

@@ -1,7 +1,7 @@
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { NewCompany, RevocationInput, WebhookInput } from './companies/company.inputs.js';
 import type { ClientSecretInput, WebhookSecretInput } from './companies/company.inputs.js';
-import type { CompanyCredentials, Environment } from './companies/company.record.js';
+import type { CompanyCredentials } from './companies/company.record.js';
 import { toCredentials } from './companies/company.record.js';
 import { DeliveryFilter } from './deliveries/delivery.inputs.js';
 import type { DeliveryRecord } from './deliveries/delivery.record.js';
@@ -9,7 +9,6 @@ import type { WebhookEvent } from './deliveries/webhook.event.js';
 import type { CompletedTransaction } from './emulator.core.js';
 import { EmulatorCore } from './emulator.core.js';
 import { EmulatorError } from './emulator.errors.js';
-import { EmulatorHost } from './emulator.host.js';
 import { checkInput } from './emulator.input.js';
 import type { PaymentsEmulatorOptions } from './emulator.options.js';
 import { resolveOptions } from './emulator.options.js';
@@ -42,17 +41,11 @@ export interface CheckoutInvoice extends Transaction {
  */
 export class PaymentsEmulator implements AsyncDisposable {
   readonly #core: EmulatorCore;
-  readonly #hosts: Readonly<Record<Environment, EmulatorHost>>;
   readonly #servers: NestFastifyApplication[] = [];
   #closing: Promise<void> | undefined;
 
   private constructor(options: PaymentsEmulatorOptions | undefined) {
-    const resolved = resolveOptions(options);
-    this.#core = new EmulatorCore(resolved);
-    this.#hosts = {
-      sandbox: new EmulatorHost('sandbox', resolved.host),
-      production: new EmulatorHost('production', resolved.host),
-    };
+    this.#core = new EmulatorCore(resolveOptions(options));
   }
 
   /**
@@ -68,12 +61,12 @@ export class PaymentsEmulator implements AsyncDisposable {
 
   /** The sandbox host's base address, without `/v1`. */
   get baseUrl(): string {
-    return this.#hosts.sandbox.url;
+    return this.#core.hosts.sandbox.url;
   }
 
   /** The production host's base address, without `/v1`. */
   get productionBaseUrl(): string {
-    return this.#hosts.production.url;
+    return this.#core.hosts.production.url;
   }
 
   /** What fixes this run: start another emulator with it and the same calls go the same way. */
@@ -133,9 +126,7 @@ export class PaymentsEmulator implements AsyncDisposable {
 
   /** Creates a checkout invoice. */
   createCheckoutInvoice(payment: NewCompanyPayment): CheckoutInvoice {
-    const transaction = this.#core.createPayment('checkout-invoice', payment);
-    const host = this.#hosts[transaction.environment];
-    return { ...transaction, checkoutUrl: host.checkoutUrl(transaction.transactionId) };
+    return this.#core.createPayment('checkout-invoice', payment) as CheckoutInvoice;
   }
 
   /** Creates an STK push payment. */
@@ -216,7 +207,7 @@ export class PaymentsEmulator implements AsyncDisposable {
 
   async #listen(): Promise<void> {
     const { port, productionPort, publicUrl, productionPublicUrl } = this.#core.options;
-    const { sandbox, production } = this.#hosts;
+    const { sandbox, production } = this.#core.hosts;
     try {
       this.#servers.push(await startServer(this.#core, sandbox, port, publicUrl));
       this.#servers.push(

@@ -2,7 +2,7 @@ import type { ArgumentsHost, ExceptionFilter } from '@nestjs/common';
 import { Catch, HttpException, Logger } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { EmulatorErrorCode } from '../emulator.errors.js';
-import { EmulatorError, EmulatorInputError } from '../emulator.errors.js';
+import { EmulatorError, EmulatorInputError, messageOf } from '../emulator.errors.js';
 import type { AnswerShapes } from './answer.shapes.js';
 
 const STATUS: Record<EmulatorErrorCode, number> = {
@@ -53,10 +53,9 @@ function describe(error: unknown): Described {
   }
   if (error instanceof HttpException) return { status: error.getStatus(), message: error.message };
   // Fastify's own errors, such as a body over the limit, carry their status.
-  const status =
-    error instanceof Error ? (error as { statusCode?: unknown }).statusCode : undefined;
+  const status = (error as { statusCode?: unknown } | undefined)?.statusCode;
   if (typeof status === 'number' && status >= 400 && status < 500) {
-    return { status, message: (error as Error).message };
+    return { status, message: messageOf(error) };
   }
   return { status: 500, message: 'the emulator failed; its log says why' };
 }

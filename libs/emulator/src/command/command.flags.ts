@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { messageOf } from '../emulator.errors.js';
 import type { PaymentsEmulatorOptions } from '../emulator.options.js';
 
 /** What a command line asks for. */
@@ -71,7 +72,7 @@ function readFlags(args: string[]) {
   try {
     return parseArgs({ args, options: FLAGS, strict: true, allowPositionals: false }).values;
   } catch (error) {
-    throw new CommandLineError(error instanceof Error ? error.message : String(error));
+    throw new CommandLineError(messageOf(error));
   }
 }
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { EmulatorInputError } from '../emulator.errors.js';
+import { EmulatorInputError, messageOf } from '../emulator.errors.js';
 import { PaymentsEmulator } from '../payments-emulator.js';
 import { CommandLineError, parseCommandLine } from './command.flags.js';
 import { HELP } from './command.help.js';
@@ -34,9 +34,7 @@ export async function runCommand(args: string[], output: CommandOutput): Promise
     const message =
       error instanceof EmulatorInputError
         ? error.problems.map((problem) => problem.replace(/^\w+/, nameFlag)).join('; ')
-        : error instanceof Error
-          ? error.message
-          : String(error);
+        : messageOf(error);
     output.err(
       `payments-emulator: ${message}\n${wrong ? 'payments-emulator --help lists the flags.\n' : ''}`,
     );

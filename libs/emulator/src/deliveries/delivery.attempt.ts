@@ -1,4 +1,5 @@
 import type { EmulatorClock } from '../clock/emulator.clock.js';
+import { messageOf } from '../emulator.errors.js';
 import type { Company } from '../companies/company.record.js';
 import type { AttemptFaults } from '../faults/delivery.fault.js';
 import type { FaultDirectory } from '../faults/fault.directory.js';
@@ -92,7 +93,7 @@ export class DeliveryAttempts {
       const faults = drawn ?? this.faults.onAttempt(companyId, eventId, copy, record.attempt);
       await this.#send(delivery, record, faults);
     });
-    this.options.onDelivery(structuredClone(record));
+    this.#tell(record);
   }
 
   async #send(delivery: Delivery, record: DeliveryRecord, faults: AttemptFaults): Promise<void> {
@@ -125,6 +126,15 @@ export class DeliveryAttempts {
       : outcome.failure.code === 'cancelled'
         ? 'cancelled'
         : 'failed';
+  }
+
+  #tell(record: DeliveryRecord): void {
+    try {
+      this.options.onDelivery(structuredClone(record));
+    } catch (error) {
+      // The listener's mistake must neither stop deliveries nor stay unseen.
+      process.emitWarning(`onDelivery threw: ${messageOf(error)}`);
+    }
   }
 
   /** A company whose secret was never rotated has no old one: a stranger's fails the same way. */

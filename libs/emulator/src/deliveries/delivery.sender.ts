@@ -1,4 +1,5 @@
 import type { EmulatorClock } from '../clock/emulator.clock.js';
+import { messageOf } from '../emulator.errors.js';
 import type { DeliveryFailure, DeliveryRecord } from './delivery.record.js';
 
 /** A delivery ready to go. */
@@ -74,10 +75,10 @@ function explain(
 ): DeliveryFailure {
   if (cancel.aborted) return { code: 'cancelled', message: 'the emulator was reset or closed' };
   if (timeout.aborted) return { code: 'timeout', message: `no answer within ${timeoutMs} ms` };
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  const code = (cause as { code?: unknown }).code;
-  const message = cause instanceof Error ? cause.message : String(cause);
-  return { code: 'connection', message: [code, message].filter(Boolean).join(': ') };
+  // fetch itself says "fetch failed"; what failed is in the cause.
+  const cause = (error as { cause?: unknown }).cause ?? error;
+  const { code } = cause as { code?: unknown };
+  return { code: 'connection', message: [code, messageOf(cause)].filter(Boolean).join(': ') };
 }
 
 /** The first bytes of the body. What comes after, and a body that breaks off, is of no interest. */

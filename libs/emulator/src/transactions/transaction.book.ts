@@ -12,6 +12,8 @@ export interface TransactionBookOptions {
   readonly pendingStatus: string;
   /** How many transactions are kept; the oldest leaves first. */
   readonly maxTransactions: number;
+  /** Where a checkout invoice is paid. */
+  readonly checkoutUrl: (environment: Environment, transactionId: string) => string;
 }
 
 /** Every transaction, of every company. */
@@ -30,8 +32,9 @@ export class TransactionBook {
     environment: Environment,
     payment: NewPayment,
   ): Transaction {
+    const transactionId = this.random.uuid('transaction');
     const transaction: Transaction = {
-      transactionId: this.random.uuid('transaction'),
+      transactionId,
       companyId: company.companyId,
       environment,
       kind,
@@ -40,6 +43,10 @@ export class TransactionBook {
       accountReference: payment.accountReference ?? payment.externalReference,
       externalReference: payment.externalReference,
       metadata: payment.metadata ?? {},
+      checkoutUrl:
+        kind === 'checkout-invoice'
+          ? this.options.checkoutUrl(environment, transactionId)
+          : undefined,
       createdAt: new Date(this.clock.now()).toISOString(),
       completedAt: undefined,
     };

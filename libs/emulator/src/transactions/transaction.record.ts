@@ -26,6 +26,8 @@ export interface Transaction {
   readonly externalReference: string;
   /** Goes into the event's `metadata`. */
   readonly metadata: Readonly<Record<string, unknown>>;
+  /** Where a customer pays a checkout invoice; undefined for the other kinds. */
+  readonly checkoutUrl: string | undefined;
   /** ISO 8601, UTC. */
   readonly createdAt: string;
   /** ISO 8601, UTC; undefined until it is complete. */
