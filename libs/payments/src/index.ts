@@ -48,3 +48,21 @@ export type {
   PaymentEventType,
   TransactionCompletedData,
 } from './events/payment-event.js';
+
+export { PaymentsApiService } from './api/payments-api.service.js';
+export type {
+  ApiMethod,
+  ApiResponse,
+  BodyOptions,
+  CallOptions,
+  PaymentsApi,
+  PaymentTransaction,
+  QueryValue,
+  RequestOptions,
+} from './api/payments.api.js';
+export { PaymentsApiError, PaymentsTokenError } from './api/api.errors.js';
+export type { ApiErrorFacts, TokenErrorFacts } from './api/api.errors.js';
+export type { ApiLogger } from './api/api.logger.js';
+export type { PaymentsApiOptions } from './api/api.options.js';
+export type { RequestFacts, RequestObserver } from './api/request.observer.js';
+export type { RetryPolicy } from './api/retry.policy.js';

@@ -1,0 +1,72 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { PaymentsEmulator } from 'payments-emulator';
+import { freePort } from '../support/free.port.js';
+import { ReadmeProgram } from '../support/readme.program.js';
+
+describe('README', () => {
+  let program: ReadmeProgram;
+
+  beforeAll(() => {
+    program = new ReadmeProgram('README.md');
+  });
+  afterAll(() => program.remove());
+
+  it('shows code that compiles under strict', () => {
+    expect(program.files).toEqual(['orders.ts', 'app.module.ts', 'main.ts', 'options.ts']);
+    expect(program.complaints).toEqual([]);
+  });
+
+  it('shows a quick start that is paid', async () => {
+    const port = await freePort();
+    await using emulator = await PaymentsEmulator.start({
+      webhookUrl: `http://127.0.0.1:${port}/webhooks/payments`,
+    });
+    const { clientId, clientSecret, webhookSecret } = emulator.company;
+    const shop = spawn(process.execPath, [join(program.folder, 'main.js')], {
+      env: {
+        ...process.env,
+        PORT: String(port),
+        NO_COLOR: '1',
+        PAYMENTS_BASE_URL: emulator.baseUrl,
+        PAYMENTS_CLIENT_ID: clientId,
+        PAYMENTS_CLIENT_SECRET: clientSecret,
+        PAYMENTS_WEBHOOK_SECRET: webhookSecret,
+      },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const exit = once(shop, 'exit');
+    try {
+      for await (const line of createInterface(shop.stdout)) {
+        if (line.includes('successfully started')) break;
+      }
+      const { transactionId } = emulator.createCheckoutInvoice({
+        amount: 1500,
+        externalReference: 'order-77',
+      });
+      // In memory mode a 200 says that the handler has asked the API and succeeded.
+      await answered(port);
+      emulator.complete(transactionId);
+      await emulator.idle();
+      expect(emulator.deliveries().map(({ answer }) => answer?.status)).toEqual([200]);
+    } finally {
+      shop.kill('SIGTERM');
+      await exit;
+    }
+  });
+});
+
+/** Resolves once the port answers HTTP: "started" is printed a moment before. */
+async function answered(port: number): Promise<void> {
+  for (;;) {
+    try {
+      await fetch(`http://127.0.0.1:${port}/`);
+      return;
+    } catch {
+      await new Promise(setImmediate);
+    }
+  }
+}
