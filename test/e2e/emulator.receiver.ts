@@ -68,6 +68,11 @@ export class Receiver implements AsyncDisposable {
   }
 }
 
+/** Waits, turn by turn of the event loop, until something holds. */
+export async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((turn) => setImmediate(turn));
+}
+
 function parse(body: Buffer): Received['event'] {
   try {
     return JSON.parse(body.toString('utf8')) as Received['event'];
