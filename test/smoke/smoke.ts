@@ -1,0 +1,92 @@
+/**
+ * The packages as somebody gets them: packed, looked at, installed into fresh applications, compiled and run.
+ * One line for each check; the last line counts them.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { Checks } from './checks.ts';
+import { ADAPTERS, MERCHANTS } from './merchants.ts';
+import { MerchantApplication } from './merchant.application.ts';
+import { installOldestNode } from './oldest.node.ts';
+import { PackedPackage } from './packed.package.ts';
+
+const root = resolve(import.meta.dirname, '../..');
+const checks = new Checks();
+
+/** Packs a package and looks at what is in the tarball. Returns the tarball. */
+async function pack(folder: string, temporary: string): Promise<string | null> {
+  const packed: PackedPackage[] = [];
+  await checks.that(`${folder}: npm packs it`, async () => {
+    packed.push(await PackedPackage.pack(root, folder, temporary));
+  });
+  for (const it of packed) {
+    const { name } = it.manifest;
+    await checks.that(`${name}: the tarball holds its build and nothing else`, () =>
+      it.holdsNothingButItsBuild(),
+    );
+    await checks.that(`${name}: imports what it declares, and declares what it imports`, () =>
+      it.importsOnlyWhatItDeclares(),
+    );
+    await checks.that(`${name}: publint has nothing to say`, () => it.pleasesPublint());
+    await checks.that(`${name}: attw resolves every type`, () => it.pleasesAttw());
+  }
+  return packed[0]?.tarball ?? null;
+}
+
+/** The Nodes to run on, by what they are called. */
+async function nodes(temporary: string): Promise<Map<string, string>> {
+  const found = new Map([[`Node ${process.versions.node}`, process.execPath]]);
+  await checks.that('the oldest supported Node is there', async () => {
+    const [node, version] = await installOldestNode(root, join(temporary, 'oldest-node'));
+    found.set(`Node ${version}`, node);
+  });
+  return found;
+}
+
+async function smoke(temporary: string): Promise<void> {
+  const tarball = await pack('libs/payments', temporary);
+  await pack('libs/emulator', temporary);
+  const runners = await nodes(temporary);
+  if (tarball === null) return;
+  for (const [index, merchant] of MERCHANTS.entries()) {
+    const { name } = merchant;
+    const installed: MerchantApplication[] = [];
+    await checks.that(`${name}: npm installs it without overriding a peer`, async () => {
+      const folder = join(temporary, `merchant-${index}`);
+      installed.push(await MerchantApplication.install(merchant, folder, tarball));
+    });
+    for (const application of installed) {
+      await checks.that(`${name}: every peer is there, in one copy`, () =>
+        application.hasAllPeers(),
+      );
+      for (const [version, node] of runners) {
+        await checks.that(`${name}, ${version}: imports without an adapter or a database`, () =>
+          application.imports(node),
+        );
+      }
+      const compiled = await checks.that(
+        `${name}: compiles, the package's own declarations included`,
+        async () => {
+          const foreign = await application.compiles();
+          if (foreign > 0) console.log(`     (${foreign} errors in other packages' declarations)`);
+        },
+      );
+      if (!compiled) continue;
+      for (const [version, node] of runners) {
+        for (const adapter of ADAPTERS) {
+          await application.runs(adapter, node, `${name}, ${version}, ${adapter}`, checks);
+        }
+      }
+    }
+  }
+}
+
+const temporary = await mkdtemp(join(tmpdir(), 'nestjs-payments-smoke-'));
+try {
+  await smoke(temporary);
+} finally {
+  await rm(temporary, { recursive: true, force: true, maxRetries: 3 });
+}
+console.log(checks.summary);
+process.exitCode = checks.failed ? 1 : 0;
