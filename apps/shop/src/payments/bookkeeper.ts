@@ -1,0 +1,64 @@
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { OnPaymentEvent, PaymentsApiService } from 'nestjs-payments';
+import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
+import { Ledger } from '../ledger/ledger.js';
+import type { LedgerEntry } from '../ledger/ledger.js';
+import { Orders } from '../orders/orders.service.js';
+import { shopConfig } from '../shop.config.js';
+import type { ShopSettings } from '../shop.config.js';
+import { CompletedPayment } from './completed-payment.dto.js';
+
+/** Books the payments the service tells of. */
+@Injectable()
+export class Bookkeeper {
+  readonly #logger = new Logger(Bookkeeper.name);
+
+  constructor(
+    private readonly payments: PaymentsApiService,
+    private readonly orders: Orders,
+    private readonly ledger: Ledger,
+    @Inject(shopConfig.KEY) private readonly settings: ShopSettings,
+  ) {}
+
+  /** Books a payment once, however often it is told of. What is thrown here makes the module try again. */
+  @OnPaymentEvent('transaction.completed', { name: 'bookkeeper', data: CompletedPayment })
+  async bookPayment(
+    { data }: PaymentEvent<'transaction.completed', CompletedPayment>,
+    { signal }: PaymentEventContext,
+  ): Promise<void> {
+    const { transactionId, amount, externalReference: reference = null } = data;
+    if (await this.ledger.has(transactionId)) return;
+    await this.#assertPaid(transactionId, signal);
+    const matched = (await this.#orderOf(reference)) !== undefined;
+    const entry = await this.ledger.book({ transactionId, reference, amount, matched });
+    if (entry !== null) await this.#tell(entry);
+  }
+
+  /** The event says what happened; whether it holds, the API alone knows. */
+  async #assertPaid(transactionId: string, signal: AbortSignal): Promise<void> {
+    // Of the answer only `status` is relied on: the service's page shows no field of it.
+    const { status } = await this.payments.getTransaction(transactionId, { signal });
+    if (status === this.settings.paidStatus) return;
+    throw new Error(
+      `Transaction ${transactionId} is not booked: the service says its status is ` +
+        `${JSON.stringify(status)}, not ${JSON.stringify(this.settings.paidStatus)}`,
+    );
+  }
+
+  async #tell({ transactionId, reference, amount }: LedgerEntry): Promise<void> {
+    const booked = `Booked ${amount} for ${reference ?? 'no reference'} (transaction ${transactionId})`;
+    const order = await this.#orderOf(reference);
+    if (order === undefined) {
+      this.#logger.warn(`${booked}, which matches no order`);
+    } else if (order.amountPaid === undefined) {
+      this.#logger.log(`${booked}: the order is paid`);
+    } else {
+      const { status, amountPaid } = order;
+      this.#logger.warn(`${booked}: the order is ${status}, with ${amountPaid} of ${order.amount}`);
+    }
+  }
+
+  async #orderOf(reference: string | null) {
+    return reference === null ? undefined : this.orders.find(reference);
+  }
+}

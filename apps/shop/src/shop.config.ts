@@ -1,0 +1,74 @@
+import { registerAs } from '@nestjs/config';
+import { plainToInstance } from 'class-transformer';
+import { IsIn, IsPort, Matches, validateSync } from 'class-validator';
+import { PaymentsEnvironment } from 'nestjs-payments';
+
+/**
+ * The environment variables of the shop: those of the payments module, which reads them itself, and its own.
+ * They are checked together, so that everything that is wrong is said at once.
+ */
+export class ShopEnvironment extends PaymentsEnvironment {
+  /** Port to listen on; 0 takes a free one. Default 3000. */
+  @IsPort({ message: 'PORT must be a whole number from 0 to 65535; 0 takes a free port' })
+  PORT: string = '3000';
+
+  /** Address to listen on. Default 127.0.0.1, this machine alone. */
+  @Matches(/^\S+$/, { message: 'SHOP_HOST must be an address such as 127.0.0.1 or 0.0.0.0' })
+  SHOP_HOST: string = '127.0.0.1';
+
+  /** What Nest stands on. Default `express`. */
+  @IsIn(['express', 'fastify'], { message: 'SHOP_ADAPTER must be express or fastify' })
+  SHOP_ADAPTER: 'express' | 'fastify' = 'express';
+
+  /** Where checkout invoices are created. The service's path is not shown; the default is the emulator's. */
+  @Matches(/^(\/(?!\.{0,2}(\/|$))[\w.~!$&'()*+,;=:@%-]+)+$/, {
+    message:
+      'PAYMENTS_CHECKOUT_PATH must be a path on the payments service, such as /emulator/checkout-invoices',
+  })
+  PAYMENTS_CHECKOUT_PATH: string = '/emulator/checkout-invoices';
+
+  /** Status of a transaction that is paid. Default `complete`, the one value the service's page shows. */
+  @Matches(/\S/, { message: 'PAYMENTS_PAID_STATUS must be a status such as complete' })
+  PAYMENTS_PAID_STATUS: string = 'complete';
+}
+
+/** The shop's own settings, checked. */
+export interface ShopSettings {
+  readonly port: number;
+  readonly host: string;
+  readonly adapter: 'express' | 'fastify';
+  readonly checkoutPath: string;
+  readonly paidStatus: string;
+}
+
+/** Settings that are missing or wrong: a line for each, and the value of none, since it may be a secret. */
+export class SettingsError extends Error {
+  override readonly name = 'SettingsError';
+
+  constructor(readonly problems: readonly string[]) {
+    super(problems.join('; '));
+  }
+}
+
+/** The shop's settings, for injection: `@Inject(shopConfig.KEY) settings: ShopSettings`. */
+export const shopConfig = registerAs('shop', () => readShopEnvironment(process.env));
+
+/** @throws SettingsError listing every variable that is missing or wrong, the payments module's included. */
+export function readShopEnvironment(
+  variables: Readonly<Record<string, string | undefined>>,
+): ShopSettings {
+  // An empty variable is how many tools write "not set".
+  const given = Object.entries(variables).filter(([, value]) => value !== '');
+  const environment = plainToInstance(ShopEnvironment, Object.fromEntries(given));
+  const failures = validateSync(environment, { stopAtFirstError: true });
+  if (failures.length > 0) {
+    throw new SettingsError(failures.flatMap(({ constraints = {} }) => Object.values(constraints)));
+  }
+  return Object.freeze({
+    port: Number(environment.PORT),
+    host: environment.SHOP_HOST,
+    adapter: environment.SHOP_ADAPTER,
+    checkoutPath: environment.PAYMENTS_CHECKOUT_PATH,
+    paidStatus: environment.PAYMENTS_PAID_STATUS,
+  });
+}
