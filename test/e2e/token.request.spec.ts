@@ -1,0 +1,112 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { apiApplication, testCompany, type ApiApplication } from '../support/api.application.js';
+import { until } from '../support/fake.runtime.js';
+import { ScriptedService } from '../support/scripted.service.js';
+
+describe('the token request', () => {
+  let service: ScriptedService;
+  const open: ApiApplication[] = [];
+
+  const boot = async (...args: Parameters<typeof apiApplication>): Promise<ApiApplication> => {
+    const application = await apiApplication(...args);
+    open.push(application);
+    return application;
+  };
+
+  beforeEach(async () => {
+    service = await ScriptedService.start();
+  });
+
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map((application) => application.close()));
+    await service.stop();
+  });
+
+  it('token 1: is POST /v1/auth/token with Basic credentials in UTF-8 and a JSON grant', async () => {
+    const clientId = 'id%3A:ü';
+    const clientSecret = 'p%:ß→😀 secret';
+    const { payments } = await boot(testCompany(service.baseUrl, { clientId, clientSecret }));
+    await payments.getTransaction('1');
+
+    const [request] = service.tokenRequests;
+    expect(request).toMatchObject({ method: 'POST', path: '/v1/auth/token' });
+    expect(request?.headers['content-type']).toBe('application/json');
+    expect(JSON.parse(request?.body ?? '')).toEqual({ grant_type: 'client_credentials' });
+    const [scheme, credentials = ''] = request?.headers.authorization?.split(' ') ?? [];
+    expect(scheme).toBe('Basic');
+    expect(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(credentials, 'base64'))).toBe(
+      `${clientId}:${clientSecret}`,
+    );
+    expect(request?.headers).not.toHaveProperty('x-auth-token');
+  });
+
+  it('token 2: 10,000 callers at once on a cold cache make 1 token request', async () => {
+    // All 10,000 wait before the token is answered; then most of them leave, since 10,000 calls are not what is
+    // looked at here.
+    const held: (() => void)[] = [];
+    const answer = service.onToken;
+    service.onToken = (request, response) => held.push(() => answer(request, response));
+    const { payments } = await boot(testCompany(service.baseUrl));
+    const leavers = Array.from({ length: 9_900 }, () => new AbortController());
+    const leaving = leavers.map(({ signal }) => payments.getTransaction('1', { signal }));
+    const staying = Array.from({ length: 100 }, () => payments.getTransaction('1'));
+    const gone = Promise.allSettled(leaving);
+    await until(() => held.length > 0);
+    leavers.forEach((leaver) => leaver.abort());
+    expect(new Set((await gone).map(({ status }) => status))).toEqual(new Set(['rejected']));
+    held.forEach((give) => give());
+    await expect(Promise.all(staying)).resolves.toHaveLength(100);
+    expect(service.tokenRequests).toHaveLength(1);
+  });
+
+  it('token 15: two companies, two base URLs or two secrets never share a token', async () => {
+    const other = await ScriptedService.start();
+    other.onToken = (request, response) => {
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify(other.tokenAnswer(`other-${other.tokenRequests.length}`)));
+      void request;
+    };
+    const companies = new Map([
+      ['default', testCompany(service.baseUrl)],
+      ['a', testCompany(service.baseUrl, { id: 'a' })],
+      ['b', testCompany(service.baseUrl, { id: 'b' })],
+    ]);
+    const { payments } = await boot(companies);
+    const tokenOf = async (id: string, at = service): Promise<string | undefined> => {
+      await payments.forCompany(id).getTransaction('1');
+      return at.calls.at(-1)?.headers.authorization;
+    };
+
+    expect(await tokenOf('default')).toBe('Bearer token-1');
+    expect(await tokenOf('a')).toBe('Bearer token-2');
+    expect(await tokenOf('b')).toBe('Bearer token-3');
+    expect(await tokenOf('a')).toBe('Bearer token-2');
+
+    companies.set('a', testCompany(service.baseUrl, { id: 'a', clientSecret: 'rotated' }));
+    expect(await tokenOf('a')).toBe('Bearer token-4');
+    companies.set('a', testCompany(other.baseUrl, { id: 'a', clientSecret: 'rotated' }));
+    expect(await tokenOf('a', other)).toBe('Bearer other-1');
+    // The same credentials in a new object, as a directory gives them, are the same company still.
+    companies.set('b', testCompany(service.baseUrl, { id: 'b' }));
+    expect(await tokenOf('b')).toBe('Bearer token-3');
+    expect(service.tokenRequests).toHaveLength(4);
+    await other.stop();
+  });
+
+  it('token 16: the token is sent as Authorization: Bearer by default, as x-auth-token: Bearer when chosen, never as both', async () => {
+    const first = await boot(testCompany(service.baseUrl));
+    await first.payments.getTransaction('1');
+    const second = await boot(testCompany(service.baseUrl), { tokenHeader: 'x-auth-token' });
+    await second.payments.post('/v1/things', { body: {} });
+
+    const [byDefault, chosen] = service.calls;
+    expect(byDefault?.headers.authorization).toBe('Bearer token-1');
+    expect(byDefault?.headers).not.toHaveProperty('x-auth-token');
+    expect(chosen?.headers['x-auth-token']).toBe('Bearer token-2');
+    expect(chosen?.headers).not.toHaveProperty('authorization');
+    for (const name of ['authorization', 'Authorization', 'X-Auth-Token']) {
+      const headers = { [name]: 'Bearer mine' };
+      await expect(first.payments.get('/v1/things', { headers })).rejects.toThrow(TypeError);
+    }
+  });
+});
