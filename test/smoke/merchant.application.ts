@@ -76,10 +76,10 @@ export class MerchantApplication {
   /**
    * Compiles the application, with every declaration it reaches.
    *
-   * @returns how many errors other packages have in theirs, which are not ours to mend.
+   * @returns the errors other packages have in theirs, which are not ours to mend.
    * @throws with the errors in the application or in the package's declarations.
    */
-  async compiles(): Promise<number> {
+  async compiles(): Promise<string[]> {
     const tsc = join(this.#folder, 'node_modules/typescript/bin/tsc');
     const args = [tsc, '--pretty', 'false', '--listFiles'];
     const { stdout } = await run(process.execPath, args, { cwd: this.#folder });
@@ -101,7 +101,7 @@ export class MerchantApplication {
     if (required !== (this.#merchant.type === 'commonjs')) {
       throw new Error('it is not compiled to the modules it was to be compiled to');
     }
-    return foreign.length;
+    return foreign;
   }
 
   /** Runs the application: its own checks, and that it goes by itself after them. */

@@ -2,7 +2,7 @@
  * The packages as somebody gets them: packed, looked at, installed into fresh applications, compiled and run.
  * One line for each check; the last line counts them.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Checks } from './checks.ts';
@@ -69,7 +69,7 @@ async function smoke(temporary: string): Promise<void> {
         `${name}: compiles, the package's own declarations included`,
         async () => {
           const foreign = await application.compiles();
-          if (foreign > 0) console.log(`     (${foreign} errors in other packages' declarations)`);
+          foreign.forEach((error) => console.log(`     not ours: ${error}`));
         },
       );
       if (!compiled) continue;
@@ -82,7 +82,7 @@ async function smoke(temporary: string): Promise<void> {
   }
 }
 
-const temporary = await mkdtemp(join(tmpdir(), 'nestjs-payments-smoke-'));
+const temporary = await mkdtemp(join(await realpath(tmpdir()), 'nestjs-payments-smoke-'));
 try {
   await smoke(temporary);
 } finally {

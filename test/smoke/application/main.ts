@@ -7,7 +7,7 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { signedDelivery } from 'nestjs-payments/testing';
 import { PaymentsServer } from './payments.server.js';
 import { report } from './report.js';
-import { Orders, ShopModule } from './shop.module.js';
+import { Orders, Payout, ShopModule } from './shop.module.js';
 
 const SECRET = 'whsec_R8s0xkq2vT5uY7wZ';
 const BASIC = `Basic ${Buffer.from('client:secret').toString('base64')}`;
@@ -106,8 +106,34 @@ async function run(label: string, options: NestApplicationOptions): Promise<void
   await server.stop();
 }
 
+/** A twelve-factor application, and a handler with a class that its data must satisfy. */
+async function runFromEnvironment(): Promise<void> {
+  process.env['PAYMENTS_BASE_URL'] = 'http://127.0.0.1:9';
+  process.env['PAYMENTS_CLIENT_ID'] = 'client';
+  process.env['PAYMENTS_CLIENT_SECRET'] = 'secret';
+  process.env['PAYMENTS_WEBHOOK_SECRET'] = SECRET;
+  await report(
+    'paymentsConfig: boots from the environment, and checks data by its class',
+    async () => {
+      const app = await boot(ShopModule.fromEnvironment(), {});
+      const data = { payoutId: 'f3b5f1f0-5a0e-4a54-9a3c-0d4b7d0b6b5e' };
+      const delivery = signedDelivery(
+        { webhookSecret: SECRET },
+        { eventType: 'payout.settled', data },
+      );
+      strictEqual((await post(app, delivery.path, delivery)).status, 200);
+      const { settled } = app.get(Orders);
+      strictEqual(settled.length, 1);
+      ok(settled[0] instanceof Payout);
+      strictEqual(settled[0].payoutId, data.payoutId);
+      await app.close();
+    },
+  );
+}
+
 async function main(): Promise<void> {
   for (const [label, options] of Object.entries(BODY_OPTIONS)) await run(label, options);
+  await runFromEnvironment();
   console.log(JSON.stringify({ title: 'end' }));
 }
 

@@ -1,13 +1,26 @@
 import { Body, Controller, Injectable, Module, Post, Req } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
+import { ConfigModule } from '@nestjs/config';
+import { IsUUID } from 'class-validator';
 // oxlint-disable-next-line typescript/consistent-type-imports -- Nest reads the constructor's types
-import { OnPaymentEvent, PaymentsApiService, PaymentsModule } from 'nestjs-payments';
+import {
+  OnPaymentEvent,
+  paymentsConfig,
+  PaymentsApiService,
+  PaymentsModule,
+} from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext, PaymentsModuleOptions } from 'nestjs-payments';
 
 declare module 'nestjs-payments' {
   interface PaymentEventMap {
     'payout.settled': { payoutId: string };
   }
+}
+
+/** The data of an event as the shop insists on it. */
+export class Payout {
+  @IsUUID()
+  payoutId!: string;
 }
 
 /** What the shop keeps of a payment, typed as the package types it. */
@@ -21,6 +34,7 @@ export interface Booking {
 @Injectable()
 export class Orders {
   readonly booked: Booking[] = [];
+  readonly settled: Payout[] = [];
 
   constructor(private readonly payments: PaymentsApiService) {}
 
@@ -34,9 +48,9 @@ export class Orders {
     this.booked.push({ transactionId, amount, company: context.company, status });
   }
 
-  @OnPaymentEvent('payout.settled')
-  settle(event: PaymentEvent<'payout.settled'>): string {
-    return event.data.payoutId;
+  @OnPaymentEvent('payout.settled', { data: Payout })
+  settle(event: PaymentEvent<'payout.settled', Payout>): void {
+    this.settled.push(event.data);
   }
 }
 
@@ -58,16 +72,22 @@ export class EchoController {
 @Module({})
 export class ShopModule {
   static with(options: PaymentsModuleOptions): DynamicModule {
-    return {
-      module: ShopModule,
-      imports: [PaymentsModule.forRootAsync({ useFactory: () => options })],
-      controllers: [EchoController],
-      providers: [Orders],
-    };
+    return ShopModule.of(PaymentsModule.forRootAsync({ useFactory: () => options }));
+  }
+
+  static fromEnvironment(): DynamicModule {
+    return ShopModule.of(
+      ConfigModule.forRoot({ ignoreEnvFile: true }),
+      PaymentsModule.forRootAsync(paymentsConfig.asProvider()),
+    );
   }
 
   /** The same application without the package: what its other routes are measured against. */
   static without(): DynamicModule {
     return { module: ShopModule, controllers: [EchoController] };
+  }
+
+  private static of(...imports: DynamicModule['imports'] & object): DynamicModule {
+    return { module: ShopModule, imports, controllers: [EchoController], providers: [Orders] };
   }
 }
