@@ -1,31 +1,20 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { apiApplication, testCompany, type ApiApplication } from '../support/api.application.js';
+import { describe, expect, it } from '@jest/globals';
+import { testCompany } from '../support/api.application.js';
+import { apiHarness } from '../support/api.harness.js';
 import { until } from '../support/fake.runtime.js';
-import { ScriptedService } from '../support/scripted.service.js';
+import { json, ScriptedService } from '../support/scripted.service.js';
 
 describe('the token request', () => {
-  let service: ScriptedService;
-  const open: ApiApplication[] = [];
-
-  const boot = async (...args: Parameters<typeof apiApplication>): Promise<ApiApplication> => {
-    const application = await apiApplication(...args);
-    open.push(application);
-    return application;
-  };
-
-  beforeEach(async () => {
-    service = await ScriptedService.start();
-  });
-
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map((application) => application.close()));
-    await service.stop();
-  });
+  const harness = apiHarness();
 
   it('token 1: is POST /v1/auth/token with Basic credentials in UTF-8 and a JSON grant', async () => {
+    const { service } = harness;
     const clientId = 'id%3A:ü';
     const clientSecret = 'p%:ß→😀 secret';
-    const { payments } = await boot(testCompany(service.baseUrl, { clientId, clientSecret }));
+    const { payments } = await harness.boot(
+      {},
+      testCompany(service.baseUrl, { clientId, clientSecret }),
+    );
     await payments.getTransaction('1');
 
     const [request] = service.tokenRequests;
@@ -34,19 +23,20 @@ describe('the token request', () => {
     expect(JSON.parse(request?.body ?? '')).toEqual({ grant_type: 'client_credentials' });
     const [scheme, credentials = ''] = request?.headers.authorization?.split(' ') ?? [];
     expect(scheme).toBe('Basic');
-    expect(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(credentials, 'base64'))).toBe(
-      `${clientId}:${clientSecret}`,
-    );
+    expect(
+      new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(credentials, 'base64')),
+    ).toBe(`${clientId}:${clientSecret}`);
     expect(request?.headers).not.toHaveProperty('x-auth-token');
   });
 
   it('token 2: 10,000 callers at once on a cold cache make 1 token request', async () => {
+    const { service } = harness;
     // All 10,000 wait before the token is answered; then most of them leave, since 10,000 calls are not what is
     // looked at here.
     const held: (() => void)[] = [];
     const answer = service.onToken;
     service.onToken = (request, response) => held.push(() => answer(request, response));
-    const { payments } = await boot(testCompany(service.baseUrl));
+    const { payments } = await harness.boot();
     const leavers = Array.from({ length: 9_900 }, () => new AbortController());
     const leaving = leavers.map(({ signal }) => payments.getTransaction('1', { signal }));
     const staying = Array.from({ length: 100 }, () => payments.getTransaction('1'));
@@ -60,18 +50,15 @@ describe('the token request', () => {
   });
 
   it('token 15: two companies, two base URLs or two secrets never share a token', async () => {
+    const { service } = harness;
     const other = await ScriptedService.start();
-    other.onToken = (request, response) => {
-      response.setHeader('content-type', 'application/json');
-      response.end(JSON.stringify(other.tokenAnswer(`other-${other.tokenRequests.length}`)));
-      void request;
-    };
+    other.onToken = json(200, other.tokenAnswer({ token: 'other-1' }));
     const companies = new Map([
       ['default', testCompany(service.baseUrl)],
       ['a', testCompany(service.baseUrl, { id: 'a' })],
       ['b', testCompany(service.baseUrl, { id: 'b' })],
     ]);
-    const { payments } = await boot(companies);
+    const { payments } = await harness.boot({}, companies);
     const tokenOf = async (id: string, at = service): Promise<string | undefined> => {
       await payments.forCompany(id).getTransaction('1');
       return at.calls.at(-1)?.headers.authorization;
@@ -94,9 +81,10 @@ describe('the token request', () => {
   });
 
   it('token 16: the token is sent as Authorization: Bearer by default, as x-auth-token: Bearer when chosen, never as both', async () => {
-    const first = await boot(testCompany(service.baseUrl));
+    const { service } = harness;
+    const first = await harness.boot();
     await first.payments.getTransaction('1');
-    const second = await boot(testCompany(service.baseUrl), { tokenHeader: 'x-auth-token' });
+    const second = await harness.boot({ tokenHeader: 'x-auth-token' });
     await second.payments.post('/v1/things', { body: {} });
 
     const [byDefault, chosen] = service.calls;

@@ -17,7 +17,7 @@ import { FakeRuntime } from './fake.runtime.js';
 export interface ApiApplication {
   payments: PaymentsApiService;
   runtime: FakeRuntime;
-  /** Every line the application logged. */
+  /** Every warning and error the application logged. */
   logs: string[];
   module: TestingModule;
   close(): Promise<void>;
@@ -45,7 +45,7 @@ export async function apiApplication(
   const runtime = new FakeRuntime();
   const logs: string[] = [];
   const log = (...parts: unknown[]): void => void logs.push(parts.map(String).join(' '));
-  const logger: LoggerService = { log, error: log, warn: log, debug: log, verbose: log };
+  const logger: LoggerService = { log: () => {}, error: log, warn: log, fatal: log };
   const module = await Test.createTestingModule({
     imports: [HttpModule.register(paymentsHttpModuleOptions())],
     providers: [

@@ -71,7 +71,9 @@ export class ScriptedService {
     return `http://127.0.0.1:${this.port}`;
   }
 
-  tokenAnswer(token = `token-${this.tokenRequests.length}`, expiresIn: unknown = '3599'): object {
+  tokenAnswer(given: { token?: string; expiresIn?: unknown } = {}): object {
+    const token = given.token ?? `token-${this.tokenRequests.length}`;
+    const expiresIn = 'expiresIn' in given ? given.expiresIn : '3599';
     return { access_token: token, expires_in: expiresIn, token_type: 'Bearer' };
   }
 

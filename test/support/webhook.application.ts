@@ -5,9 +5,11 @@ import type { AbstractHttpAdapter } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { PaymentsModule } from 'nestjs-payments';
-import type { PaymentsModuleExtras, PaymentsModuleOptions } from 'nestjs-payments';
+import type { Company, PaymentsModuleExtras, PaymentsModuleOptions } from 'nestjs-payments';
 import type { SignedDelivery } from 'nestjs-payments/testing';
 import { CapturedLog } from './captured.log.js';
+import { exchange } from './http.exchange.js';
+import type { Answer, Exchange } from './http.exchange.js';
 
 export const SECRET = 'whsec_R8s0xkq2vT5uY7wZ';
 
@@ -24,15 +26,26 @@ export const ADAPTERS: Readonly<Record<string, () => AbstractHttpAdapter>> = {
   fastify: () => new FastifyAdapter(),
 };
 
+/** A company with credentials of its own. */
+export function company(id: string, webhookSecret: string | readonly string[]): Company {
+  return { id, clientId: `client-${id}`, clientSecret: `secret-${id}`, webhookSecret };
+}
+
 export const BODY_OPTIONS: Readonly<Record<string, NestApplicationOptions>> = {
   'no option': {},
   'rawBody: true': { rawBody: true },
   'bodyParser: false': { bodyParser: false },
 };
 
+/** Every adapter with every body option: what each promise that touches the body is tried on. */
+export const STAGES = Object.keys(ADAPTERS).flatMap((adapter) =>
+  Object.keys(BODY_OPTIONS).map((option) => ({ adapter, option })),
+);
+
 export interface Setup extends ModuleMetadata {
   adapter?: AbstractHttpAdapter;
-  payments?: Partial<PaymentsModuleOptions> & PaymentsModuleExtras;
+  /** What differs from {@link OPTIONS}; `false` leaves the module out. */
+  payments?: (Partial<PaymentsModuleOptions> & PaymentsModuleExtras) | false;
   nest?: NestApplicationOptions;
   /** What main.ts does between create and listen. */
   main?: (app: INestApplication) => void | Promise<void>;
@@ -50,7 +63,10 @@ export class WebhookApplication implements AsyncDisposable {
     const { adapter = new ExpressAdapter(), payments, nest, main, ...metadata } = setup;
     @Module({
       ...metadata,
-      imports: [PaymentsModule.forRoot({ ...OPTIONS, ...payments }), ...(metadata.imports ?? [])],
+      imports: [
+        ...(payments === false ? [] : [PaymentsModule.forRoot({ ...OPTIONS, ...payments })]),
+        ...(metadata.imports ?? []),
+      ],
     })
     class App {}
     const log = new CapturedLog();
@@ -65,47 +81,34 @@ export class WebhookApplication implements AsyncDisposable {
     return new WebhookApplication(app, await app.getUrl(), log);
   }
 
-  /** Sends a delivery, with the changes named. */
+  /** Sends a delivery, with the changes named; `undefined` takes a header away. */
   async send(
     delivery: SignedDelivery,
     changes: {
+      method?: string;
       path?: string;
       headers?: Record<string, string | undefined>;
-      body?: NonNullable<RequestInit['body']>;
+      body?: Uint8Array | readonly Uint8Array[];
     } = {},
   ): Promise<Answer> {
-    const headers = new Headers(delivery.headers);
-    for (const [name, value] of Object.entries(changes.headers ?? {})) {
-      if (value === undefined) headers.delete(name);
-      else headers.set(name, value);
-    }
-    const response = await fetch(this.url + (changes.path ?? delivery.path), {
-      method: 'POST',
-      headers,
+    const headers = new Map(Object.entries<string | undefined>(delivery.headers));
+    for (const [name, value] of Object.entries(changes.headers ?? {})) headers.set(name, value);
+    const kept = [...headers].flatMap(([name, value]) =>
+      value === undefined ? [] : [name, value],
+    );
+    return this.exchange(changes.path ?? delivery.path, {
+      method: changes.method ?? 'POST',
+      headers: kept,
       body: changes.body ?? delivery.body,
-      redirect: 'manual',
-      ...(changes.body instanceof ReadableStream && { duplex: 'half' }),
     });
-    const text = await response.text();
-    return { status: response.status, text, body: parse(text) };
+  }
+
+  /** Sends any request. */
+  async exchange(path: string, request: Exchange = {}): Promise<Answer> {
+    return exchange(this.url + path, request);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.app.close();
-  }
-}
-
-export interface Answer {
-  status: number;
-  text: string;
-  /** The parsed body, where it is JSON. */
-  body: Record<string, unknown>;
-}
-
-function parse(text: string): Record<string, unknown> {
-  try {
-    return JSON.parse(text) as Record<string, unknown>;
-  } catch {
-    return {};
   }
 }

@@ -1,0 +1,105 @@
+import { once } from 'node:events';
+import { request } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import { buffer, text } from 'node:stream/consumers';
+
+/** A whole answer, as a sender sees it. */
+export interface Answer {
+  status: number;
+  headers: IncomingHttpHeaders;
+  text: string;
+  /** The parsed body, where it is JSON. */
+  body: Record<string, unknown>;
+}
+
+export interface Exchange {
+  method?: string;
+  /** Names and values in turn, so that one name may come twice; or a record. */
+  headers?: readonly string[] | Record<string, string>;
+  /** One chunk goes with a Content-Length, several go chunked, each in a packet of its own. */
+  body?: Uint8Array | readonly Uint8Array[];
+}
+
+/** One request over Node's own client, which sends what it is told and adds nothing but lengths. */
+export async function exchange(
+  url: string | URL,
+  { method = 'POST', headers = [], body }: Exchange = {},
+): Promise<Answer> {
+  const pairs = [...(isList(headers) ? headers : Object.entries(headers).flat())];
+  const named = (name: string) =>
+    pairs.some((part, i) => i % 2 === 0 && part.toLowerCase() === name);
+  if (!named('host')) pairs.push('Host', new URL(url).host);
+  const chunks = body === undefined ? [] : body instanceof Uint8Array ? [body] : body;
+  if (chunks.length > 1) pairs.push('Transfer-Encoding', 'chunked');
+  else if (method !== 'GET' && method !== 'HEAD' && !named('content-length')) {
+    pairs.push('Content-Length', String(chunks[0]?.byteLength ?? 0));
+  }
+  const outgoing = request(url, { method, headers: pairs, agent: false });
+  outgoing.setNoDelay(true);
+  for (const chunk of chunks) {
+    // The callback comes once the chunk is in the kernel's hands, so that chunks travel apart.
+    await new Promise<void>((resolve) => outgoing.write(chunk, () => resolve()));
+  }
+  outgoing.end();
+  const [incoming] = (await once(outgoing, 'response')) as [NodeJS.ReadableStream & Incoming];
+  const received = (await buffer(incoming)).toString();
+  return {
+    status: incoming.statusCode,
+    headers: incoming.headers,
+    text: received,
+    body: parse(received),
+  };
+}
+
+interface Incoming {
+  statusCode: number;
+  headers: IncomingHttpHeaders;
+}
+
+/** A connection whose bytes a test writes itself. */
+export class RawConnection {
+  readonly #received: Promise<string>;
+
+  private constructor(readonly socket: Socket) {
+    socket.on('error', () => {});
+    this.#received = text(socket).catch(() => '');
+  }
+
+  static async open(url: string): Promise<RawConnection> {
+    const { hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname);
+    const connection = new RawConnection(socket);
+    await once(socket, 'connect');
+    return connection;
+  }
+
+  /** Resolves once the kernel has taken it; `false` where the other side is gone. */
+  async write(data: string | Uint8Array): Promise<boolean> {
+    return new Promise((resolve) => this.socket.write(data, (error) => resolve(!error)));
+  }
+
+  /** The status of the first answer. */
+  async status(): Promise<number> {
+    const [first] = (await once(this.socket, 'data')) as [Buffer];
+    return Number(/^HTTP\/1\.1 (\d{3})/.exec(first.toString())?.[1]);
+  }
+
+  /** Everything received until the connection was closed. */
+  async all(): Promise<string> {
+    return this.#received;
+  }
+}
+
+export function parse(json: string): Record<string, unknown> {
+  try {
+    return JSON.parse(json) as Record<string, unknown>;
+  } catch {
+    return {};
+  }
+}
+
+function isList(value: readonly string[] | Record<string, string>): value is readonly string[] {
+  return Array.isArray(value);
+}
