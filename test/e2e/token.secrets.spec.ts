@@ -1,0 +1,86 @@
+import { inspect } from 'node:util';
+import { describe, expect, it } from '@jest/globals';
+import { testCompany } from '../support/api.application.js';
+import { apiHarness } from '../support/api.harness.js';
+import { until } from '../support/fake.runtime.js';
+import { hangUp, json, silence, type Script } from '../support/scripted.service.js';
+
+const CLIENT_ID = 'client-id-4711';
+const CLIENT_SECRET = 'client-secret-0815';
+const TOKEN = 'eyJ.secret-token.sig';
+const BASIC = Buffer.from(`${CLIENT_ID}:${CLIENT_SECRET}`).toString('base64');
+const SECRETS = [CLIENT_SECRET, TOKEN, BASIC];
+
+/** Repeats what it was sent, as a debugging gateway does. */
+const echo =
+  (status: number): Script =>
+  (request, response) => {
+    const { authorization = '' } = request.headers;
+    const headers = { 'x-request-id': authorization, 'x-echo': authorization };
+    json(status, { ...request }, headers)(request, response);
+  };
+
+describe('secrets', () => {
+  const harness = apiHarness();
+
+  it('token 18: no secret, token or Basic value is in any error, log line, JSON or inspection of what the module throws, logs or exposes', async () => {
+    const { service } = harness;
+    const company = testCompany(service.baseUrl, {
+      clientId: CLIENT_ID,
+      clientSecret: CLIENT_SECRET,
+    });
+    const facts: unknown[] = [];
+    const application = await harness.boot({ onRequest: (one) => facts.push(one) }, company);
+    const { payments, runtime, logs, module } = application;
+    const thrown: unknown[] = [];
+    const caught = (call: Promise<unknown>): Promise<unknown> =>
+      call.catch((error: unknown) => thrown.push(error));
+    const giveToken = json(200, service.tokenAnswer({ token: TOKEN, expiresIn: 'an hour' }));
+
+    const failToken = async (script: Script): Promise<void> => {
+      service.onToken = script;
+      await caught(payments.getTransaction('1'));
+      runtime.advance(60_000);
+    };
+    await failToken(echo(401));
+    await failToken(echo(500));
+    await failToken(echo(200));
+    await failToken(hangUp);
+    service.onToken = giveToken;
+    for (const status of [400, 401, 403, 404, 409, 418, 422, 302]) {
+      service.onCall = echo(status);
+      await caught(payments.post('/v1/things', { body: {} }));
+    }
+    service.onCall = hangUp;
+    await caught(payments.post('/v1/things'));
+    service.onCall = echo(200);
+    const { headers, requestId } = await payments.request('GET', '/v1/things');
+    await caught(payments.getTransaction('1', { headers: { authorization: TOKEN } }));
+    await caught(payments.forCompany('nobody').getTransaction('1'));
+    service.onCall = silence;
+    const before = service.calls.length;
+    const waiting = caught(payments.post('/v1/things'));
+    await until(() => service.calls.length > before);
+    const whileBusy = inspect([payments, application.module.get(payments.constructor)], {
+      depth: Infinity,
+    });
+    runtime.advance(20_000);
+    await waiting;
+
+    expect(thrown.length).toBeGreaterThan(14);
+    expect(facts.length).toBeGreaterThan(14);
+    const exposed = [payments, payments.forCompany('other'), company, headers, requestId, facts];
+    const texts = [...thrown, ...logs, ...exposed, module].flatMap((value) => [
+      String(value),
+      inspect(value, { depth: Infinity, showHidden: false, maxStringLength: Infinity }),
+      value === module ? '' : JSON.stringify(value),
+      ...(value instanceof Error ? [value.message, value.stack, inspect(value.cause)] : []),
+    ]);
+    for (const secret of SECRETS) {
+      expect([...texts, whileBusy].filter((text) => text?.includes(secret))).toEqual([]);
+    }
+    // Not even those that are hidden from enumeration.
+    const hidden = inspect(thrown, { depth: Infinity, showHidden: true, getters: false });
+    for (const secret of SECRETS) expect(hidden).not.toContain(secret);
+  });
+});

@@ -1,0 +1,73 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { describe, expect, it } from '@jest/globals';
+import { apiHarness } from '../support/api.harness.js';
+import { until } from '../support/fake.runtime.js';
+import { silence } from '../support/scripted.service.js';
+
+const HERE = new URL('.', import.meta.url).pathname;
+
+/** A whole application, in a process of its own, that closes in the middle of everything. */
+const script = (baseUrl: string): string => `
+  import { NestFactory } from '@nestjs/core';
+  import { PaymentsApiService, PaymentsModule } from 'nestjs-payments';
+  import { Module } from '@nestjs/common';
+
+  class App {}
+  Module({ imports: [PaymentsModule.forRoot({
+    baseUrl: '${baseUrl}', clientId: 'a', clientSecret: 'b', webhookSecret: 'c',
+    api: { deadlineMs: 600_000, attemptTimeoutMs: 300_000 },
+  })] })(App);
+  const app = await NestFactory.create(App, { logger: false });
+  await app.init();
+  const payments = app.get(PaymentsApiService);
+  const codes = [];
+  await payments.getTransaction('first');
+  const calls = ['retried', 'silent'].map((id) =>
+    payments.getTransaction(id).catch((error) => codes.push(error.code)));
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  await app.close();
+  await Promise.all(calls);
+  await payments.getTransaction('late').catch((error) => codes.push(error.code));
+  console.log(codes.join());
+`;
+
+describe('shutdown', () => {
+  const harness = apiHarness();
+
+  it('token 20: closing the application stops timers: the process exits', async () => {
+    const { service } = harness;
+    service.onCall = (request, response) => {
+      if (request.path.endsWith('retried')) {
+        response.writeHead(503, { 'retry-after': '15' }).end();
+      } else if (!request.path.endsWith('silent')) {
+        response.end('{}');
+      }
+    };
+    const child = spawn(
+      process.execPath,
+      ['--input-type=module', '--eval', script(service.baseUrl)],
+      { cwd: HERE, stdio: ['ignore', 'pipe', 'pipe'] },
+    );
+    let output = '';
+    child.stdout.on('data', (data: Buffer) => (output += data.toString()));
+    child.stderr.on('data', (data: Buffer) => (output += data.toString()));
+    const slow = setTimeout(() => child.kill('SIGKILL'), 15_000);
+    const [code] = (await once(child, 'exit')) as [number | null];
+    clearTimeout(slow);
+    expect({ code, output: output.trim() }).toEqual({ code: 0, output: 'aborted,aborted,aborted' });
+  }, 20_000);
+
+  it('token 20: closing the application leaves no timer of a token request, a call or a wait', async () => {
+    const { service } = harness;
+    service.onToken = silence;
+    const { payments, runtime, close } = await harness.boot();
+    const call = expect(payments.getTransaction('1')).rejects.toMatchObject({ code: 'aborted' });
+    await until(() => service.tokenRequests.length === 1);
+    expect(runtime.pending).toBeGreaterThan(0);
+    await close();
+    await call;
+    expect(runtime.pending).toBe(0);
+    await expect(payments.getTransaction('1')).rejects.toMatchObject({ code: 'aborted' });
+  });
+});
