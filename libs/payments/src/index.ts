@@ -17,6 +17,7 @@ export type { WebhookOptions, WebhookPath } from './webhook/webhook.options.js';
 export { memoryInbox } from './inbox/memory.inbox.js';
 export type { MemoryInboxOptions } from './inbox/memory.inbox.js';
 export { PaymentInbox } from './inbox/payment.inbox.js';
+export { PaymentInboxError } from './inbox/payment-inbox.error.js';
 export type { InboxReceipt } from './inbox/payment.inbox.js';
 export type { ReceiveOptions } from './inbox/receive.options.js';
 export { VerifiedDelivery } from './inbox/verified.delivery.js';

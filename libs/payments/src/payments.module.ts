@@ -24,7 +24,7 @@ import { RawBodies } from './webhook/raw-bodies.js';
 import { RawBodyMiddleware } from './webhook/raw-body.middleware.js';
 import { WebhookEndpoint } from './webhook/webhook.endpoint.js';
 import { WebhookGuard } from './webhook/webhook.guard.js';
-import { resolveWebhookPath } from './webhook/webhook.options.js';
+import { DEFAULT_WEBHOOK_PATH, resolveWebhookPath } from './webhook/webhook.options.js';
 import type { WebhookPath } from './webhook/webhook.options.js';
 import { WebhookRoutes } from './webhook/webhook.routes.js';
 import { BODY_LIMIT, WEBHOOK_PATH } from './webhook/webhook.tokens.js';
@@ -48,8 +48,9 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
   new ConfigurableModuleBuilder<PaymentsModuleOptions>({ moduleName: 'Payments' })
     .setClassMethodName('forRoot')
     .setFactoryMethodName('createPaymentsOptions')
+    // Every extra is named here: Nest takes the named ones out of the options of `forRoot`.
     .setExtras<PaymentsModuleExtras>(
-      {},
+      { isGlobal: false, webhookPath: DEFAULT_WEBHOOK_PATH },
       (definition, { isGlobal = false, webhookPath }): DynamicModule => ({
         ...definition,
         global: isGlobal,

@@ -85,14 +85,28 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
     throw optionsInvalid('no options were given. Does the factory of forRootAsync() return them?');
   }
   const unknown = Object.keys(options).find((name) => !NAMES.has(name));
+  if (unknown === 'webhookPath' || unknown === 'isGlobal') {
+    throw optionsInvalid(
+      `"${unknown}" must be known before the options are: give it to forRootAsync() itself, beside its factory.`,
+    );
+  }
   if (unknown !== undefined) {
     throw optionsInvalid(
       `there is no option "${unknown}". The options are ${[...NAMES].join(', ')}.`,
     );
   }
-  const { inbox = memoryInbox(), runtime = systemRuntime } = options;
+  const { inbox = memoryInbox(), runtime = systemRuntime, allowInsecureHttp } = options;
   if (typeof inbox?.create !== 'function') {
     throw optionsInvalid('"inbox" must be what memoryInbox() or another inbox returns.');
+  }
+  if (typeof runtime?.schedule !== 'function') {
+    throw optionsInvalid(
+      '"runtime" must be a PaymentsRuntime; leave it out for the machine\'s own.',
+    );
+  }
+  // From the environment comes 'false', which is true.
+  if (allowInsecureHttp !== undefined && typeof allowInsecureHttp !== 'boolean') {
+    throw optionsInvalid('"allowInsecureHttp" must be true or false, and no text of them.');
   }
   return Object.freeze({
     companies: resolveCompanies(options, runtime),
@@ -123,6 +137,9 @@ function resolveCompanies(options: PaymentsModuleOptions, runtime: PaymentsRunti
     throw optionsInvalid(
       '"companies" must be a list of at least one company, or a directory with a method "find(id)".',
     );
+  }
+  if (!companies.every((company) => typeof company === 'object' && company !== null)) {
+    throw optionsInvalid('"companies" must hold companies only; something else is in the list.');
   }
   const resolved = companies.map((company: Company) => resolveCompany(company, defaults));
   const ids = resolved.map(({ id }) => id);

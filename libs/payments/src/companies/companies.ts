@@ -1,9 +1,10 @@
+import { Logger } from '@nestjs/common';
 import { PaymentsError } from '../payments.errors.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { resolveCompany } from './company.options.js';
 import type { CompanyDefaults } from './company.options.js';
 import { DEFAULT_COMPANY } from './company.js';
-import type { CompanyDirectory, ResolvedCompany } from './company.js';
+import type { Company, CompanyDirectory, ResolvedCompany } from './company.js';
 
 /** Finds a company by its id. */
 export interface Companies {
@@ -56,11 +57,17 @@ export class DirectoryCompanies implements Companies {
   /** Look-ups under way, and ids the directory does not know. */
   readonly #unproven = new Map<string, Entry>();
 
+  readonly #logger = new Logger('PaymentCompanies');
+  // Out of sight of JSON.stringify and util.inspect: the application's directory may well hold secrets.
+  readonly #directory: CompanyDirectory;
+
   constructor(
-    private readonly directory: CompanyDirectory,
+    directory: CompanyDirectory,
     private readonly defaults: CompanyDefaults,
     private readonly runtime: PaymentsRuntime,
-  ) {}
+  ) {
+    this.#directory = directory;
+  }
 
   async find(id: string): Answer {
     const known = this.#found.get(id) ?? this.#unproven.get(id);
@@ -84,15 +91,21 @@ export class DirectoryCompanies implements Companies {
 
   async #lookUp(id: string): Answer {
     try {
-      const company = await this.directory.find(id);
+      const company = await this.#directory.find(id);
+      if (!company) return undefined;
+      const { clientId, clientSecret, webhookSecret, baseUrl } = company;
       // Whatever the directory calls it, the id it was asked for is what rows and tokens go by.
-      return company && resolveCompany({ ...company, id }, this.defaults);
+      const named: Company = { id, clientId, clientSecret, webhookSecret };
+      return resolveCompany(baseUrl === undefined ? named : { ...named, baseUrl }, this.defaults);
     } catch (error) {
-      if (error instanceof PaymentsError) throw error;
-      const name = error instanceof Error ? error.name : 'something that is no Error';
+      const cause = error instanceof Error ? `${error.name}: ${error.message}` : 'no Error';
+      this.#logger.error(
+        `The company directory gave no usable answer for company ${id}, so it is asked again next time. It ` +
+          `threw ${cause}`,
+      );
       throw new PaymentsError(
         'directory_unavailable',
-        `The company directory threw ${name} for company ${id}. See what its find() logs.`,
+        `The company directory gave no usable answer for company ${id}; the log says why.`,
       );
     }
   }

@@ -36,10 +36,11 @@ export interface Company {
  */
 export interface CompanyDirectory {
   /**
-   * The company of that id, or `undefined` where there is none. Any other failure should throw: the delivery
-   * is then answered 503 and sent again, not refused.
+   * The company of that id, or `undefined` (or `null`, as some ORMs say) where there is none. Any other failure
+   * should throw: the delivery is then answered 503 and sent again, not refused. The error's name and message
+   * are logged.
    */
-  find(id: string): Promise<Company | undefined> | Company | undefined;
+  find(id: string): Promise<Company | null | undefined> | Company | null | undefined;
 }
 
 /** The id of the one company of an application that names none. */

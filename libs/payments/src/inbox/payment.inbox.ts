@@ -8,6 +8,7 @@ import type { PaymentsRuntime } from '../payments.runtime.js';
 import type { IncomingEvent, InboxStore, StoredEvent, StoreReceipt } from './inbox.store.js';
 import { INBOX_STORE, RECEIVE_OPTIONS } from './inbox.tokens.js';
 import { InboxWorker } from './inbox.worker.js';
+import { PaymentInboxError } from './payment-inbox.error.js';
 import type { ResolvedReceiveOptions } from './receive.options.js';
 import { Settlements } from './settlements.js';
 import type { VerifiedDelivery } from './verified.delivery.js';
@@ -43,10 +44,26 @@ export class PaymentInbox {
    * Resolves once the delivery is safe: stored durably or, in an inbox that is not durable, handled. Only
    * then may the sender be answered 2xx.
    *
-   * @throws PaymentsError, each to be answered 503 so that the sender tries again: `inbox_unavailable` where
+   * @throws PaymentInboxError, to be answered 503 so that the sender tries again: `inbox_unavailable` where
    *   the store is down or the application closes, `inbox_full`, `handlers_failed` and `deadline_passed`.
    */
   async receive(delivery: VerifiedDelivery): Promise<InboxReceipt> {
+    try {
+      return await this.#receive(delivery);
+    } catch (error) {
+      if (error instanceof PaymentsError) throw new PaymentInboxError(error.code, error.message);
+      const { event, company } = delivery;
+      this.#logger.error(
+        `Event ${event.id} (company ${company}) could not be taken in: ${describeThrown(error)}`,
+      );
+      throw new PaymentInboxError(
+        'inbox_unavailable',
+        'The payment inbox could not take the delivery in; the log says why.',
+      );
+    }
+  }
+
+  async #receive(delivery: VerifiedDelivery): Promise<InboxReceipt> {
     const { durable } = this.store.capabilities;
     if (!durable && !this.worker.working) {
       throw new PaymentsError(
@@ -81,20 +98,9 @@ export class PaymentInbox {
   }
 
   async #store(delivery: VerifiedDelivery): Promise<StoreReceipt> {
-    try {
-      const stored = this.store.receive([this.#toIncoming(delivery)]);
-      const [receipt] = await this.#beforeDeadline(delivery, stored);
-      return receipt!;
-    } catch (error) {
-      if (error instanceof PaymentsError) throw error;
-      this.#logger.error(
-        `Event ${delivery.event.id} (company ${delivery.company}) could not be stored: ${describeThrown(error)}`,
-      );
-      throw new PaymentsError(
-        'inbox_unavailable',
-        'The payment inbox could not store the delivery; the log says why.',
-      );
-    }
+    const stored = this.store.receive([this.#toIncoming(delivery)]);
+    const [receipt] = await this.#beforeDeadline(delivery, stored);
+    return receipt!;
   }
 
   /** Waits for an attempt of every handler that has not succeeded yet, begun now or already under way. */

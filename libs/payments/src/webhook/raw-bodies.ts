@@ -11,13 +11,15 @@ export interface RawBody {
 /** The raw bodies of the requests under way, from the middleware that read them to the guard that verifies. */
 @Injectable()
 export class RawBodies {
-  readonly #bodies = new WeakMap<IncomingMessage, RawBody>();
+  readonly #bodies = new WeakMap<IncomingMessage, RawBody | null>();
 
-  set(request: IncomingMessage, body: RawBody): void {
+  /** Keeps a body; `null` says that it is gone, whatever a parser makes of the request later. */
+  set(request: IncomingMessage, body: RawBody | null): void {
     this.#bodies.set(request, body);
   }
 
-  get(request: IncomingMessage): RawBody | undefined {
+  /** The body, `null` where it is gone, or `undefined` where the middleware has left the request alone. */
+  get(request: IncomingMessage): RawBody | null | undefined {
     return this.#bodies.get(request);
   }
 }

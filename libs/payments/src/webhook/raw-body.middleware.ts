@@ -26,11 +26,19 @@ interface FastifyRoute {
 }
 interface FastifyRequestLike {
   readonly raw: IncomingMessage;
+  readonly rawBody?: unknown;
 }
 interface FastifyReplyLike {
   code(status: number): FastifyReplyLike;
   send(body: unknown): FastifyReplyLike;
 }
+/** What Express adds to Node's request: the path, without the query, however the request line was written. */
+interface ExpressRequestLike extends IncomingMessage {
+  readonly path: string;
+}
+
+/** For how long a sender that was refused may go on sending before its connection is closed. */
+const LINGER_MS = 5000;
 
 /**
  * Reads the bytes of deliveries before any parser sees them, on their routes alone; every other route keeps
@@ -56,17 +64,18 @@ export class RawBodyMiddleware {
 
   // An instance field, so that its name is not one Nest takes for a parser of its own.
   readonly #onExpress = (
-    request: IncomingMessage,
+    request: ExpressRequestLike,
     response: ServerResponse,
     next: () => void,
   ): void => {
-    const [path = '/'] = (request.url ?? '/').split('?');
-    if (request.method !== 'POST' || !this.routes.matches(path)) {
+    if (request.method !== 'POST' || !this.routes.matches(request.path)) {
       next();
       return;
     }
     void this.#keep(request, request).then((refusal) => {
       if (refusal === null) return next();
+      // Somebody else may have answered meanwhile, for instance what limits the time of every request.
+      if (response.headersSent) return;
       response.statusCode = refusal.status;
       response.setHeader('content-type', 'application/json; charset=utf-8');
       response.end(JSON.stringify(refusal.body));
@@ -87,42 +96,63 @@ export class RawBodyMiddleware {
     reply: FastifyReplyLike,
     payload: Readable,
   ): Promise<unknown> => {
+    if (request.raw.method !== 'POST') return payload;
     const refusal = await this.#keep(request.raw, payload);
     if (refusal !== null) return reply.code(refusal.status).send(refusal.body);
-    const read = this.rawBodies.get(request.raw);
-    if (read === undefined) return payload;
-    // Fastify's parser must not judge bytes that are not verified yet, so it is given an empty object. It
-    // compares the length it is told of here with Content-Length.
+    if (this.rawBodies.get(request.raw) === undefined) {
+      const { rawBody } = request;
+      const arrivedAt = this.runtime.monotonic();
+      const kept = Buffer.isBuffer(rawBody) ? { bytes: rawBody, arrivedAt } : null;
+      this.rawBodies.set(request.raw, kept);
+    }
+    // Fastify's parser must not judge bytes that are not verified yet, nor wait for a stream that has ended, so
+    // it is given an empty object. It compares the length it is told of here with Content-Length, and takes a
+    // length of 0 for one that was not told.
+    const { headers } = request.raw;
+    if (headers['content-length'] === '0') delete headers['content-length'];
+    const told = Number(headers['content-length'] ?? 0);
     const stand = Readable.from([Buffer.from('{}')], { objectMode: false });
-    return Object.assign(stand, { receivedEncodedLength: read.bytes.byteLength });
+    return Object.assign(stand, { receivedEncodedLength: told });
   };
 
   /** Reads and keeps the body. Returns what to answer at once where it is refused; never rejects. */
   async #keep(request: IncomingMessage, body: Readable): Promise<WebhookAnswer | null> {
-    // Somebody read it before; the verifier says so in its own words.
-    if (body.readableDidRead) return null;
     const arrivedAt = this.runtime.monotonic();
     try {
       requirePlainJson(request.headers);
+      // Somebody read it before; the verifier says so in its own words.
+      if (body.readableDidRead) return null;
       const bytes = await this.#readInTime(body, request);
       this.rawBodies.set(request, { bytes, arrivedAt });
       return null;
     } catch (error) {
+      this.#discard(request);
       return answerError(error);
     }
   }
 
   async #readInTime(body: Readable, { headers }: IncomingMessage): Promise<Buffer> {
-    const cancel = this.runtime.schedule(this.receive.deadlineMs, () =>
-      body.emit(
-        'error',
-        new PaymentsError('deadline_passed', 'The body of the delivery did not arrive in time.'),
-      ),
+    const late = new AbortController();
+    const error = new PaymentsError(
+      'deadline_passed',
+      'The body of the delivery did not arrive in time.',
     );
+    const cancel = this.runtime.schedule(this.receive.deadlineMs, () => late.abort(error));
     try {
-      return await readRawBody(body, headers, this.bodyLimit);
+      return await readRawBody(body, headers, this.bodyLimit, late.signal);
     } finally {
       cancel();
     }
+  }
+
+  /**
+   * Throws away what a refused sender still sends, so that it comes to read its answer (a connection closed
+   * at once would lose it), and closes the connection of one that does not stop.
+   */
+  #discard(request: IncomingMessage): void {
+    if (request.destroyed) return;
+    const cancel = this.runtime.schedule(LINGER_MS, () => request.destroy());
+    request.once('close', cancel);
+    request.resume();
   }
 }

@@ -26,14 +26,16 @@ export function requirePlainJson(headers: IncomingHttpHeaders): void {
 }
 
 /**
- * Reads a request's body, byte for byte, and stops as soon as it is known to be too large.
+ * Reads a request's body, byte for byte, and stops as soon as it is known to be too large, or `cancel` says so.
  *
- * @throws PaymentsError `payload_too_large`; or what the stream failed with, where the sender went away.
+ * @throws PaymentsError `payload_too_large`; the reason of `cancel`; or what the stream failed with, where the
+ *   sender went away.
  */
 export async function readRawBody(
   stream: Readable,
   headers: IncomingHttpHeaders,
   limitBytes: number,
+  cancel: AbortSignal,
 ): Promise<Buffer> {
   if (Number(headers['content-length'] ?? 0) > limitBytes) throw tooLarge(limitBytes);
   return new Promise((resolve, reject) => {
@@ -41,21 +43,22 @@ export async function readRawBody(
     let size = 0;
     const stop = (settle: () => void): void => {
       stream.off('data', onData).off('end', onEnd).off('error', onError).off('close', onClose);
+      cancel.removeEventListener('abort', onCancel);
       settle();
     };
-    const onData = (chunk: Buffer): void => {
-      size += chunk.byteLength;
-      if (size <= limitBytes) {
-        chunks.push(chunk);
-        return;
-      }
-      stop(() => reject(tooLarge(limitBytes)));
-      // What is still to come is thrown away unread: the answer need not wait for it.
-      stream.resume();
+    const onData = (chunk: Buffer | string): void => {
+      // A hook of the application may have put a stream of text in place of the request's own.
+      const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+      size += bytes.byteLength;
+      if (size <= limitBytes) chunks.push(bytes);
+      else stop(() => reject(tooLarge(limitBytes)));
     };
     const onEnd = (): void => stop(() => resolve(Buffer.concat(chunks, size)));
     const onError = (error: Error): void => stop(() => reject(error));
     const onClose = (): void => onError(new Error('the sender closed the connection'));
+    const onCancel = (): void => onError(cancel.reason as Error);
+    if (stream.destroyed) return onClose();
+    cancel.addEventListener('abort', onCancel);
     stream.on('data', onData).on('end', onEnd).on('error', onError).on('close', onClose);
   });
 }

@@ -35,19 +35,7 @@ export function verifySignature(
   header: string | undefined,
   secrets: readonly string[],
 ): void {
-  if (header === undefined || header.trim() === '') {
-    throw new PaymentsError(
-      'signature_missing',
-      'The delivery has no X-Webhook-Signature header; only signed deliveries are accepted.',
-    );
-  }
   const candidates = parseSignatures(header);
-  if (candidates.length === 0) {
-    throw new PaymentsError(
-      'signature_malformed',
-      'The X-Webhook-Signature header holds no "sha512=" followed by exactly 128 hex digits.',
-    );
-  }
   // Every pair is compared, matched or not, so that the time taken does not tell which secret matched.
   let matches = 0;
   for (const secret of secrets) {
@@ -67,12 +55,29 @@ function hmac(body: Uint8Array, secret: string): Buffer {
   return createHmac('sha512', secret).update(body).digest();
 }
 
-/** The well-formed SHA-512 values of the header. The text is checked first: decoding hex drops a bad tail. */
-function parseSignatures(header: string): Buffer[] {
+/**
+ * The well-formed SHA-512 values of the header, one at least. The text is checked first: decoding hex drops a
+ * bad tail.
+ *
+ * @throws {@link PaymentsError} `signature_missing` or `signature_malformed`.
+ */
+export function parseSignatures(header: string | undefined): Buffer[] {
+  if (header === undefined || header.trim() === '') {
+    throw new PaymentsError(
+      'signature_missing',
+      'The delivery has no X-Webhook-Signature header; only signed deliveries are accepted.',
+    );
+  }
   const parts = header.split(',', MAX_CANDIDATES + 1);
-  if (parts.length > MAX_CANDIDATES) return [];
-  return parts
+  const candidates = parts
     .map((part) => part.trim())
     .filter((part) => part.startsWith(SCHEME) && HEX_SHA512.test(part.slice(SCHEME.length)))
     .map((part) => Buffer.from(part.slice(SCHEME.length), 'hex'));
+  if (candidates.length === 0 || parts.length > MAX_CANDIDATES) {
+    throw new PaymentsError(
+      'signature_malformed',
+      'The X-Webhook-Signature header holds no "sha512=" followed by exactly 128 hex digits.',
+    );
+  }
+  return candidates;
 }

@@ -2,6 +2,7 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { PaymentInbox } from '../inbox/payment.inbox.js';
+import { PaymentsError } from '../payments.errors.js';
 import { answerError } from './webhook.answer.js';
 import type { WebhookAnswer } from './webhook.answer.js';
 import { WebhookRoutes } from './webhook.routes.js';
@@ -44,6 +45,7 @@ export class WebhookEndpoint implements OnModuleInit {
       const { status, id } = await this.inbox.receive(delivery);
       return { status: 200, body: { received: true, status, id } };
     } catch (error) {
+      if (!(error instanceof PaymentsError)) this.#logger.error(error);
       return answerError(error);
     }
   }

@@ -1,6 +1,7 @@
-import { HttpException, Inject, Injectable } from '@nestjs/common';
+import { HttpException, Inject, Injectable, MethodNotAllowedException } from '@nestjs/common';
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import type { VerifiedDelivery } from '../inbox/verified.delivery.js';
+import { PaymentsError } from '../payments.errors.js';
 import { answerError } from './webhook.answer.js';
 import { WebhookVerifier } from './webhook.verifier.js';
 import type { WebhookRequest } from './webhook.verifier.js';
@@ -16,7 +17,12 @@ export interface VerifiedRequest {
  * (`webhookPath: false`). A path parameter `:company` tells whose delivery it is. The request then carries
  * `paymentDelivery`, and `body` is the parsed envelope.
  *
- * It needs no flag in main.ts: the routes it stands on are found, and their raw bytes kept.
+ * It needs no flag in main.ts: the routes it stands on are found, and their raw bytes kept. On the controller
+ * or the method, that is; as a global guard it stands on no route of its own. A request that is no POST is
+ * answered 405, since only a POST is a delivery.
+ *
+ * What `PaymentInbox.receive()` throws (`PaymentInboxError`) Nest's own exception filter answers 503. A filter of
+ * yours must not make less of it: the delivery is sent again only where the answer is no 2xx.
  *
  * @example
  * ```ts
@@ -32,9 +38,12 @@ export interface VerifiedRequest {
 export class WebhookGuard implements CanActivate {
   constructor(@Inject(WebhookVerifier) private readonly verifier: WebhookVerifier) {}
 
-  /** @throws HttpException 400, 401, 500 or 503, with the code in its body. */
+  /** @throws HttpException 400, 401, 500 or 503, with the code in its body; 405 where the method is not POST. */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<WebhookRequest & VerifiedRequest>();
+    if (request.method !== 'POST') {
+      throw new MethodNotAllowedException('Payment deliveries are sent with POST.');
+    }
     try {
       const delivery = await this.verifier.verify(request);
       request.paymentDelivery = delivery;
@@ -42,6 +51,8 @@ export class WebhookGuard implements CanActivate {
       request.body = delivery.event;
       return true;
     } catch (error) {
+      // Of what is not expected, the application's exception filter makes a 500 and a line in the log.
+      if (!(error instanceof PaymentsError)) throw error;
       const { status, body } = answerError(error);
       throw new HttpException(body, status);
     }

@@ -1,7 +1,9 @@
 import { Inject, Injectable, RequestMethod, VERSION_NEUTRAL, VersioningType } from '@nestjs/common';
+import type { OnModuleInit } from '@nestjs/common';
 import {
   ApplicationConfig,
   DiscoveryService,
+  HttpAdapterHost,
   MetadataScanner,
   ModulesContainer,
 } from '@nestjs/core';
@@ -16,8 +18,8 @@ type ControllerHost = ReturnType<DiscoveryService['getControllers']>[number];
  * Asked at run time only: global prefix and versioning are set after the module is made.
  */
 @Injectable()
-export class WebhookRoutes {
-  #matchers: RegExp[] | null = null;
+export class WebhookRoutes implements OnModuleInit {
+  #matchers: RegExp[] = [];
 
   constructor(
     @Inject(WEBHOOK_PATH) private readonly endpoint: string | null,
@@ -25,12 +27,24 @@ export class WebhookRoutes {
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
     @Inject(MetadataScanner) private readonly scanner: MetadataScanner,
     @Inject(ModulesContainer) private readonly modules: ModulesContainer,
+    @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
   ) {}
+
+  /** Nest has mapped its routes by now, so prefix and versioning are what they will be. */
+  onModuleInit(): void {
+    const adapter: HttpAdapterHost['httpAdapter'] | undefined = this.host.httpAdapter;
+    // Only Express asks for matches: Fastify's hook stands on the routes themselves.
+    if (adapter === undefined || adapter.getType() === 'fastify') return;
+    this.#matchers = this.paths().map(
+      // Nest turns the wildcards of older versions into those of path-to-regexp.
+      (path) => pathToRegexp(adapter.normalizePath?.(path) ?? path).regexp,
+    );
+  }
 
   /** The endpoint's paths, with the global prefix: for the company `default`, and for a named one. */
   endpointPaths(): string[] {
     if (this.endpoint === null) return [];
-    const path = this.#withPrefix(this.endpoint, '');
+    const path = this.#withPrefix(this.endpoint, '', RequestMethod.POST);
     return [path, `${path}/:company`];
   }
 
@@ -40,9 +54,8 @@ export class WebhookRoutes {
     return [...this.endpointPaths(), ...guarded];
   }
 
-  /** Whether a request's path is one of them. To be asked once requests come in. */
+  /** Whether a request's path is one of them; none is before the application is initialised. */
   matches(path: string): boolean {
-    this.#matchers ??= this.paths().map((pattern) => pathToRegexp(pattern).regexp);
     return this.#matchers.some((matcher) => matcher.test(path));
   }
 
@@ -56,17 +69,19 @@ export class WebhookRoutes {
       if (method !== RequestMethod.POST && method !== RequestMethod.ALL) return [];
       const guards = [...list('__guards__', metatype), ...list('__guards__', handler)];
       if (!guards.some(isWebhookGuard)) return [];
-      return this.#combine(host, handler);
+      return this.#combine(host, handler, method);
     });
   }
 
-  #combine({ metatype, host }: ControllerHost, handler: object): string[] {
+  #combine({ metatype, host }: ControllerHost, handler: object, method: RequestMethod): string[] {
     const modulePath: unknown =
-      host && Reflect.getMetadata(`__module_path__${this.modules.applicationId}`, host.metatype);
+      host &&
+      (Reflect.getMetadata(`__module_path__${this.modules.applicationId}`, host.metatype) ??
+        Reflect.getMetadata('__module_path__', host.metatype));
     return this.#versionPrefixes(metatype as object, handler).flatMap((version) =>
       list('path', metatype as object).flatMap((controllerPath) =>
         list('path', handler).map((methodPath) =>
-          this.#withPrefix(join(modulePath, controllerPath, methodPath), version),
+          this.#withPrefix(join(modulePath, controllerPath, methodPath), version, method),
         ),
       ),
     );
@@ -86,12 +101,12 @@ export class WebhookRoutes {
       .map((version) => (version === VERSION_NEUTRAL ? '' : `/${prefix}${String(version)}`));
   }
 
-  #withPrefix(path: string, version: string): string {
+  /** Exclusions name paths without their version, and Nest heeds those for the very method of a route. */
+  #withPrefix(path: string, version: string, method: RequestMethod): string {
     const { exclude = [] } = this.config.getGlobalPrefixOptions();
     const excluded = exclude.some(
       ({ requestMethod, pathRegex }) =>
-        (requestMethod === RequestMethod.ALL || requestMethod === RequestMethod.POST) &&
-        (pathRegex.test(path) || pathRegex.test(version + path)),
+        (requestMethod === RequestMethod.ALL || requestMethod === method) && pathRegex.test(path),
     );
     return join(excluded ? '' : this.config.getGlobalPrefix(), version, path);
   }

@@ -11,10 +11,11 @@ import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { RawBodies } from './raw-bodies.js';
 import type { RawBody } from './raw-bodies.js';
-import { SIGNATURE_HEADER, verifySignature } from './signature.js';
+import { parseSignatures, SIGNATURE_HEADER, verifySignature } from './signature.js';
 
 /** What an HTTP request of either adapter has in common. Fastify keeps Node's request under `raw`. */
 export interface WebhookRequest {
+  readonly method?: string | undefined;
   readonly headers: IncomingHttpHeaders;
   readonly params?: unknown;
   readonly raw?: IncomingMessage;
@@ -40,6 +41,10 @@ export class WebhookVerifier {
    */
   async verify(request: WebhookRequest): Promise<VerifiedDelivery> {
     const { bytes, arrivedAt } = this.#rawBody(request);
+    const header = request.headers[SIGNATURE_HEADER];
+    const signature = Array.isArray(header) ? header.join() : header;
+    // Before the company is looked up: a stranger who does not even pretend costs the application no query.
+    parseSignatures(signature);
     const id = companyId(request.params);
     const company = isCompanyId(id) ? await this.companies.find(id) : undefined;
     if (company === undefined) {
@@ -48,8 +53,7 @@ export class WebhookVerifier {
         'The path names no company this application receives deliveries for.',
       );
     }
-    const header = request.headers[SIGNATURE_HEADER];
-    verifySignature(bytes, Array.isArray(header) ? header.join() : header, company.webhookSecrets);
+    verifySignature(bytes, signature, company.webhookSecrets);
     const event = parseEnvelope(bytes);
     const claimed = request.headers['x-webhook-event'];
     if (claimed !== undefined && claimed !== event.eventType) {
@@ -64,9 +68,9 @@ export class WebhookVerifier {
   #rawBody(request: WebhookRequest): RawBody {
     const node = request.raw ?? (request as unknown as IncomingMessage);
     const read = this.rawBodies.get(node);
-    if (read !== undefined) return read;
+    if (read) return read;
     // Where something else read the body first, it may have kept the bytes as Nest's `rawBody: true` does.
-    if (Buffer.isBuffer(request.rawBody)) {
+    if (read === undefined && Buffer.isBuffer(request.rawBody)) {
       return { bytes: request.rawBody, arrivedAt: this.runtime.monotonic() };
     }
     this.#logger.error(
@@ -83,5 +87,6 @@ export class WebhookVerifier {
 
 function companyId(params: unknown): unknown {
   const company = (params as Record<string, unknown> | undefined)?.['company'];
-  return company ?? DEFAULT_COMPANY;
+  // Fastify finds an empty parameter where a path ends with a slash.
+  return company === undefined || company === '' ? DEFAULT_COMPANY : company;
 }

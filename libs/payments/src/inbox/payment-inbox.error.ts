@@ -1,0 +1,25 @@
+import { PaymentsError } from '../payments.errors.js';
+
+/**
+ * A delivery that is not safe yet: `PaymentInbox.receive()` throws nothing else. `code` is `inbox_unavailable`,
+ * `inbox_full`, `handlers_failed` or `deadline_passed`.
+ *
+ * Thrown out of a controller it is answered 503, so that the delivery is sent again: the getters are what Nest's
+ * own exception filter, like Express and Fastify, reads of the errors of `http-errors`.
+ */
+export class PaymentInboxError extends PaymentsError {
+  override readonly name = 'PaymentInboxError';
+
+  get statusCode(): number {
+    return 503;
+  }
+
+  get status(): number {
+    return 503;
+  }
+
+  /** Whether the message may be sent to the client: it holds nothing of payload or handlers. */
+  get expose(): boolean {
+    return true;
+  }
+}
