@@ -21,7 +21,7 @@ export class ShopEnvironment extends PaymentsEnvironment {
   SHOP_ADAPTER: 'express' | 'fastify' = 'express';
 
   /** Where checkout invoices are created. The service's path is not shown; the default is the emulator's. */
-  @Matches(/^(\/(?!\.{0,2}(\/|$))[\w.~!$&'()*+,;=:@%-]+)+$/, {
+  @Matches(/^(\/(?!\.{1,2}(\/|$))[\w.~!$&'()*+,;=:@-]+)+$/, {
     message:
       'PAYMENTS_CHECKOUT_PATH must be a path on the payments service, such as /emulator/checkout-invoices',
   })
@@ -58,7 +58,7 @@ export function readShopEnvironment(
   variables: Readonly<Record<string, string | undefined>>,
 ): ShopSettings {
   // An empty variable is how many tools write "not set".
-  const given = Object.entries(variables).filter(([, value]) => value !== '');
+  const given = Object.entries(variables).filter(([, value]) => value?.trim());
   const environment = plainToInstance(ShopEnvironment, Object.fromEntries(given));
   const failures = validateSync(environment, { stopAtFirstError: true });
   if (failures.length > 0) {

@@ -1,15 +1,22 @@
 import { ConsoleLogger } from '@nestjs/common';
 
-/** Who tells, line by line, how Nest put the application together. */
-const BOOT = new Set(['NestFactory', 'InstanceLoader', 'RoutesResolver', 'RouterExplorer']);
+/** Who tells, line by line, how Nest puts an application together. */
+const BOOT: ReadonlySet<unknown> = new Set([
+  'NestFactory',
+  'InstanceLoader',
+  'RoutesResolver',
+  'RouterExplorer',
+  'NestApplication',
+  'ExceptionHandler',
+]);
 
-/** Nest's own log without its boot lines, and without the stack of a boot that failed: that is thrown. */
+/** Nest's own log without its boot lines. Of a boot that fails the error itself is thrown, and told once. */
 export class ShopLogger extends ConsoleLogger {
   override log(message: unknown, ...rest: unknown[]): void {
-    if (!BOOT.has(String(rest.at(-1)))) super.log(message, ...rest);
+    if (!BOOT.has(rest.at(-1))) super.log(message, ...rest);
   }
 
   override error(message: unknown, ...rest: unknown[]): void {
-    if (rest.at(-1) !== 'ExceptionHandler') super.error(message, ...rest);
+    if (!BOOT.has(rest.at(-1))) super.error(message, ...rest);
   }
 }

@@ -1,0 +1,79 @@
+import { once } from 'node:events';
+import { DAY } from './day.js';
+import { Report } from './report.js';
+import { Stage } from './stage.js';
+import type { StageOptions } from './stage.js';
+import { isExact, judge, toTable } from './verdict.js';
+
+/** How the day is played. */
+export interface DemoOptions extends StageOptions {
+  /** Ends after the verdict, instead of staying up until `signal` aborts. */
+  readonly once: boolean;
+  readonly print: (line: string) => void;
+  /** Ends the demo, wherever it is. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Plays the day and tells whether the ledger, and every step on the way, came out right. However it ends,
+ * emulator and shop are closed.
+ *
+ * @throws what `signal` was aborted with before the verdict, and what kept the shop from starting.
+ */
+export async function runDemo(options: DemoOptions): Promise<boolean> {
+  const ended = new AbortController();
+  const signal = AbortSignal.any([options.signal, ended.signal]);
+  const report = new Report(options.print, signal);
+  await using stage = await Stage.set(options, report, signal);
+  void stage.shop.ended.then((how) => ended.abort(new Error(`the shop ended by itself: ${how}`)));
+  report.line(`emulator  ${stage.emulator.baseUrl}  (seed ${options.seed})`);
+  report.line(`shop      ${stage.shop.url}`);
+  await play(stage, report, signal);
+  const right = await judgeDay(stage, report);
+  if (!right) tellLog(stage, report);
+  if (!options.once) await stayUp(stage, report, signal);
+  return right;
+}
+
+/** A scene that breaks off is a failure, and no reason to leave out the others. */
+async function play(stage: Stage, report: Report, signal: AbortSignal): Promise<void> {
+  for (const scene of DAY) {
+    report.scene(scene.title);
+    try {
+      await Promise.race([scene.play(stage), rejectOn(signal)]);
+    } catch (error) {
+      signal.throwIfAborted();
+      report.fail(error instanceof Error ? error.message : String(error));
+    }
+  }
+}
+
+/** So that Ctrl-C need not wait for what a scene waits for. */
+async function rejectOn(signal: AbortSignal): Promise<never> {
+  if (!signal.aborted) await once(signal, 'abort');
+  throw signal.reason;
+}
+
+async function judgeDay({ customer, emulator }: Stage, report: Report): Promise<boolean> {
+  await emulator.idle();
+  const paid = emulator.transactions().filter(({ completedAt }) => completedAt !== undefined);
+  const rows = judge(paid, await customer.ledger());
+  report.scene('The ledger against what was really paid');
+  for (const line of toTable(rows)) report.line(line);
+  if (report.failures > 0) report.line(`    steps that went otherwise: ${report.failures}`);
+  return isExact(rows) && report.failures === 0;
+}
+
+function tellLog({ shop }: Stage, report: Report): void {
+  report.line();
+  report.line("The end of the shop's log:");
+  for (const line of shop.log.slice(-20)) report.line(`    ${line}`);
+}
+
+async function stayUp(stage: Stage, report: Report, signal: AbortSignal): Promise<void> {
+  report.line();
+  report.line(`The shop stays open. Its orders and ledger: ${stage.shop.url}/ledger`);
+  report.line(`The emulator and its controls:              ${stage.emulator.baseUrl}/emulator`);
+  report.line('Ctrl-C closes both.');
+  if (!signal.aborted) await once(signal, 'abort');
+}

@@ -1,0 +1,53 @@
+import type { Scene } from './scene.js';
+
+const ORDERS = [
+  ['tea-1', 350],
+  ['coffee-2', 420.5],
+  ['mandazi-3', 99.99],
+  ['sugar-4', 180],
+  ['milk-5', 65.1],
+  ['bread-6', 120],
+] as const;
+
+/** Every delivery comes twice and none in its turn, as the service allows itself. */
+export const busyMorning: Scene = {
+  title: 'Six orders are paid; every delivery comes twice, and out of order',
+  async play({ customer, deliveries, emulator, pay, report }) {
+    const orders = [];
+    for (const [reference, amount] of ORDERS) orders.push(await customer.place(reference, amount));
+    const withCheckout = orders.filter(({ checkoutUrl }) => checkoutUrl !== null);
+    await report.check(
+      'orders placed, each with a checkout',
+      ORDERS.length,
+      () => withCheckout.length,
+    );
+
+    const from = deliveries.length;
+    const copies = 2 * ORDERS.length;
+    emulator.setFaults({ delivery: { duplicate: {}, reorder: { window: copies } } });
+    const paid: string[] = [];
+    for (const order of orders) paid.push(await pay(order));
+    await emulator.idle();
+    emulator.setFaults({});
+
+    const arrived = deliveries.slice(from);
+    const inOrder = paid.flatMap((id) => [id, id]);
+    await report.check(
+      'deliveries answered 200',
+      copies,
+      () => arrived.filter(({ answer }) => answer?.status === 200).length,
+    );
+    await report.check('deliveries came in order', 'no', () =>
+      arrived.every(({ transactionId }, at) => transactionId === inOrder[at]) ? 'yes' : 'no',
+    );
+    await report.check('orders paid', ORDERS.length, async () => {
+      const now = await Promise.all(ORDERS.map(([reference]) => customer.order(reference)));
+      return now.filter(({ status }) => status === 'paid').length;
+    });
+    await report.check(
+      'payments in the ledger',
+      ORDERS.length,
+      async () => (await customer.ledger()).length,
+    );
+  },
+};
