@@ -1,45 +1,234 @@
-import { describe, expect, it } from '@jest/globals';
-import { Injectable } from '@nestjs/common';
-import { OnPaymentEvent } from 'nestjs-payments';
-import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { signBody } from 'nestjs-payments';
 import { signedDelivery } from 'nestjs-payments/testing';
+import { Orders } from '../support/webhook.orders.js';
 import {
   ADAPTERS,
   BODY_OPTIONS,
   SECRET,
+  STAGES,
   WebhookApplication,
 } from '../support/webhook.application.js';
 
-@Injectable()
-class Orders {
-  readonly seen: [PaymentEvent, PaymentEventContext][] = [];
+const COMPANY = { webhookSecret: [SECRET] };
+const PREVIOUS = 'whsec_previous_9f31';
+const envelope = {
+  id: 'e-1',
+  eventType: 'transaction.completed',
+  timestamp: '2026-11-20T10:00:00.000Z',
+  data: {},
+};
 
-  @OnPaymentEvent('transaction.completed')
-  markPaid(event: PaymentEvent<'transaction.completed'>, context: PaymentEventContext): void {
-    this.seen.push([event, context]);
-  }
-}
-
-describe.each(Object.keys(ADAPTERS))('on %s', (name) => {
-  describe.each(Object.keys(BODY_OPTIONS))('with %s', (option) => {
-    const start = () =>
-      WebhookApplication.start({
-        adapter: ADAPTERS[name]!(),
-        nest: BODY_OPTIONS[option]!,
-        providers: [Orders],
-      });
-
-    it('1: answers a valid delivery 200 and shows the handler the event, the company and the raw bytes', async () => {
-      await using app = await start();
-      const delivery = signedDelivery({ webhookSecret: SECRET }, { metadata: { a: 1 } });
-      const answer = await app.send(delivery);
-      expect(answer).toMatchObject({ status: 200, body: { received: true, status: 'handled' } });
-      const { seen } = app.app.get(Orders);
-      expect(seen).toHaveLength(1);
-      const [event, context] = seen[0]!;
-      expect(event).toEqual(JSON.parse(delivery.body.toString()));
-      expect(context.company).toBe('default');
-      expect(context.raw.equals(delivery.body)).toBe(true);
+describe.each(STAGES)('the endpoint on $adapter with $option', ({ adapter, option }) => {
+  let app: WebhookApplication;
+  let orders: Orders;
+  beforeAll(async () => {
+    app = await WebhookApplication.start({
+      adapter: ADAPTERS[adapter]!(),
+      nest: BODY_OPTIONS[option]!,
+      payments: { webhookSecret: [SECRET, PREVIOUS] },
+      providers: [Orders],
     });
+    orders = app.app.get(Orders);
+  });
+  beforeEach(() => {
+    app.log.lines.length = 0;
+    orders.seen.length = 0;
+  });
+  afterAll(async () => app.app.close());
+
+  it('1: answers a valid delivery 200 and shows the handler the envelope, the company and the raw bytes', async () => {
+    const sent = { ...envelope, id: randomUUID(), data: { amount: 1500 }, metadata: { a: 1 } };
+    const delivery = signedDelivery(COMPANY, JSON.stringify(sent, null, 2));
+    const answer = await app.send(delivery);
+    expect(answer.status).toBe(200);
+    expect(answer.headers['content-type']).toMatch(/^application\/json/);
+    expect(answer.body).toEqual({ received: true, status: 'handled', id: sent.id });
+    expect(orders.seen).toHaveLength(1);
+    const { event, context } = orders.seen[0]!;
+    expect(event).toEqual(sent);
+    expect(context.company).toBe('default');
+    expect(context.raw.equals(delivery.body)).toBe(true);
+  });
+
+  it.each([
+    ['missing', undefined, 'signature_missing'],
+    ['malformed', 'sha512=zz', 'signature_malformed'],
+    ['mismatched', signBody(Buffer.from('{}'), SECRET), 'signature_mismatch'],
+  ])(
+    '2: answers a %s signature 401 with the code and nothing to learn from',
+    async (_, header, code) => {
+      const delivery = signedDelivery(COMPANY, { data: { note: 'a-private-note' } });
+      const answer = await app.send(delivery, { headers: { 'X-Webhook-Signature': header } });
+      expect(answer.status).toBe(401);
+      expect(answer.headers['content-type']).toMatch(/^application\/json/);
+      expect(answer.body).toEqual({ statusCode: 401, code, message: expect.any(String) });
+      const expected = delivery.headers['X-Webhook-Signature']!.slice(7);
+      for (const secret of [SECRET, PREVIOUS, 'a-private-note', expected, expected.slice(0, 12)]) {
+        expect(answer.text).not.toContain(secret);
+        expect(app.log.lines.join('\n')).not.toContain(secret);
+      }
+      expect(orders.seen).toEqual([]);
+    },
+  );
+
+  it.each([
+    ['id', { ...envelope, id: 7 }],
+    ['eventType', { ...envelope, eventType: undefined }],
+    ['timestamp', { ...envelope, timestamp: 'yesterday' }],
+    ['data', { ...envelope, data: 'a-private-note' }],
+    ['metadata', { ...envelope, metadata: [] }],
+    ['body', ['a-private-note']],
+  ])(
+    '3: answers a signed body without a good "%s" 400, naming it and not its value',
+    async (field, body) => {
+      const answer = await app.send(signedDelivery(COMPANY, JSON.stringify(body)));
+      expect(answer.status).toBe(400);
+      expect(answer.body).toMatchObject({ statusCode: 400, code: 'payload_invalid' });
+      expect(answer.body['message']).toContain(`"${field}"`);
+      expect(answer.text).not.toContain('a-private-note');
+    },
+  );
+
+  it.each([
+    ['text/plain', 'content_type_unsupported'],
+    ['application/x-www-form-urlencoded', 'content_type_unsupported'],
+    ['multipart/form-data; boundary=x', 'content_type_unsupported'],
+    ['application/jsonp', 'content_type_unsupported'],
+    ['application/problem+json', 'content_type_unsupported'],
+    ['', 'content_type_unsupported'],
+    [undefined, 'content_type_unsupported'],
+  ])('5: answers Content-Type %p 415', async (type, code) => {
+    const answer = await app.send(signedDelivery(COMPANY), { headers: { 'Content-Type': type } });
+    expect(answer).toMatchObject({ status: 415, body: { statusCode: 415, code } });
+    expect(orders.seen).toEqual([]);
+  });
+
+  it.each(['gzip', 'deflate', 'br', 'gzip, identity', 'x-unknown'])(
+    '5: answers Content-Encoding %s 415',
+    async (encoding) => {
+      const answer = await app.send(signedDelivery(COMPANY), {
+        headers: { 'Content-Encoding': encoding },
+      });
+      expect(answer).toMatchObject({
+        status: 415,
+        body: { code: 'content_encoding_unsupported' },
+      });
+    },
+  );
+
+  it.each([
+    { 'Content-Encoding': 'identity' },
+    { 'Content-Encoding': 'Identity' },
+    { 'Content-Type': 'application/json; charset=utf-8' },
+    { 'Content-Type': 'application/json;charset=UTF-8' },
+    { 'Content-Type': 'Application/JSON' },
+  ])('5, 7: takes a delivery with %j', async (headers) => {
+    expect(await app.send(signedDelivery(COMPANY), { headers })).toMatchObject({ status: 200 });
+    expect(orders.seen).toHaveLength(1);
+  });
+
+  it.each([
+    ['first', 0],
+    ['second', 1],
+  ])('6: verifies a delivery whose header came twice, the %s being valid', async (_, place) => {
+    const { path, headers, body } = signedDelivery(COMPANY);
+    const values = [signBody(Buffer.from('other'), SECRET), signBody(Buffer.from('third'), SECRET)];
+    values[place] = headers['X-Webhook-Signature']!;
+    const pairs = values.flatMap((value) => ['X-Webhook-Signature', value]);
+    const answer = await app.exchange(path, {
+      headers: ['Content-Type', 'application/json', ...pairs],
+      body,
+    });
+    expect(answer.status).toBe(200);
+  });
+
+  it.each(['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE'])(
+    '8: answers %s on the path 404 or 405',
+    async (method) => {
+      for (const path of ['/webhooks/payments', '/webhooks/payments/default']) {
+        const { headers, body } = signedDelivery(COMPANY);
+        const bare = method === 'GET' || method === 'HEAD';
+        const answer = await app.exchange(path, { method, ...(!bare && { headers, body }) });
+        expect([404, 405]).toContain(answer.status);
+      }
+      expect(orders.seen).toEqual([]);
+    },
+  );
+
+  it('8: answers OPTIONS on the path without an error of its own', async () => {
+    const { status } = await app.exchange('/webhooks/payments', { method: 'OPTIONS' });
+    expect(status).toBeLessThan(500);
+  });
+
+  it('9: goes by the signed eventType, and logs a header that says otherwise once', async () => {
+    const delivery = signedDelivery(COMPANY, { eventType: 'payout.settled' });
+    const forged = { 'X-Webhook-Event': 'transaction.completed' };
+    expect(await app.send(delivery, { headers: forged })).toMatchObject({
+      status: 200,
+      body: { status: 'unhandled' },
+    });
+    expect(orders.seen).toEqual([]);
+    expect(app.log.lines).toHaveLength(1);
+    expect(app.log.lines[0]).toMatch(/^warn .*signed as payout\.settled.*X-Webhook-Event/);
+  });
+
+  it('9: does without the header, and logs nothing', async () => {
+    const headers = { 'X-Webhook-Event': undefined };
+    expect(await app.send(signedDelivery(COMPANY), { headers })).toMatchObject({ status: 200 });
+    expect(orders.seen).toHaveLength(1);
+    expect(app.log.lines).toEqual([]);
+  });
+
+  it('10: answers webhook.test 2xx without a handler, and logs it as a test', async () => {
+    const id = randomUUID();
+    const answer = await app.send(
+      signedDelivery(COMPANY, { id, eventType: 'webhook.test', data: {} }),
+    );
+    expect(answer.status).toBe(200);
+    expect(app.log.lines).toHaveLength(1);
+    expect(app.log.lines[0]).toMatch(/^log Test delivery /);
+    expect(app.log.lines[0]).toContain(id);
+  });
+
+  it.each(['payout.settled', 'transaction', 'constructor', '__proto__'])(
+    '11: answers the type %s, which nobody handles, 200',
+    async (eventType) => {
+      const answer = await app.send(signedDelivery(COMPANY, { eventType }));
+      expect(answer).toMatchObject({ status: 200, body: { received: true, status: 'unhandled' } });
+    },
+  );
+
+  it('16: accepts the previous secret while both are listed, and no other', async () => {
+    for (const [webhookSecret, status] of [
+      [SECRET, 200],
+      [PREVIOUS, 200],
+      ['whsec_older', 401],
+    ] as const) {
+      const answer = await app.send(signedDelivery({ webhookSecret }));
+      expect(answer.status).toBe(status);
+    }
+    expect(orders.seen).toHaveLength(2);
+  });
+
+  it('takes a delivery whose URL has a query, and one on the path of the company "default"', async () => {
+    for (const path of ['/webhooks/payments?from=dashboard', '/webhooks/payments/default?x=%2F']) {
+      expect(await app.send(signedDelivery(COMPANY), { path })).toMatchObject({ status: 200 });
+    }
+    expect(orders.seen).toHaveLength(2);
+  });
+
+  it('answers a trailing slash as the adapter does for its routes: never an error, never unverified', async () => {
+    const { status } = await app.send(signedDelivery(COMPANY), { path: '/webhooks/payments/' });
+    expect(status).toBe(adapter === 'express' ? 200 : 404);
+    const unsigned = { path: '/webhooks/payments/', headers: { 'X-Webhook-Signature': undefined } };
+    expect([401, 404]).toContain((await app.send(signedDelivery(COMPANY), unsigned)).status);
+  });
+
+  it('takes a request line with a whole address, as some proxies write it', async () => {
+    const { headers, body } = signedDelivery(COMPANY);
+    const target = 'http://shop.example/webhooks/payments';
+    expect(await app.exchange('/', { target, headers, body })).toMatchObject({ status: 200 });
   });
 });

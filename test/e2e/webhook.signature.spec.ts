@@ -41,12 +41,7 @@ describe.each(STAGES)('signature vectors on $adapter with $option', ({ adapter, 
     app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),
       nest: BODY_OPTIONS[option]!,
-      payments: {
-        companies,
-        clientId: undefined,
-        clientSecret: undefined,
-        webhookSecret: undefined,
-      },
+      payments: { companies },
     });
   });
   afterAll(async () => app.app.close());

@@ -16,6 +16,8 @@ export interface Answer {
 
 export interface Exchange {
   method?: string;
+  /** What stands in the request line, where it is not the path. */
+  target?: string;
   /** Names and values in turn, so that one name may come twice; or a record. */
   headers?: readonly string[] | Record<string, string>;
   /** One chunk goes with a Content-Length, several go chunked, each in a packet of its own. */
@@ -25,7 +27,7 @@ export interface Exchange {
 /** One request over Node's own client, which sends what it is told and adds nothing but lengths. */
 export async function exchange(
   url: string | URL,
-  { method = 'POST', headers = [], body }: Exchange = {},
+  { method = 'POST', target, headers = [], body }: Exchange = {},
 ): Promise<Answer> {
   const pairs = [...(isList(headers) ? headers : Object.entries(headers).flat())];
   const named = (name: string) =>
@@ -36,7 +38,8 @@ export async function exchange(
   else if (method !== 'GET' && method !== 'HEAD' && !named('content-length')) {
     pairs.push('Content-Length', String(chunks[0]?.byteLength ?? 0));
   }
-  const outgoing = request(url, { method, headers: pairs, agent: false });
+  const path = target === undefined ? {} : { path: target };
+  const outgoing = request(url, { method, headers: pairs, agent: false, ...path });
   outgoing.setNoDelay(true);
   for (const chunk of chunks) {
     // The callback comes once the chunk is in the kernel's hands, so that chunks travel apart.

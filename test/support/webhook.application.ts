@@ -14,12 +14,12 @@ import type { Answer, Exchange } from './http.exchange.js';
 export const SECRET = 'whsec_R8s0xkq2vT5uY7wZ';
 
 /** The options of one company, for a service that is not there. */
-export const OPTIONS: PaymentsModuleOptions = {
+export const OPTIONS = {
   baseUrl: 'http://127.0.0.1:9',
   clientId: 'client',
   clientSecret: 'secret',
   webhookSecret: SECRET,
-};
+} satisfies PaymentsModuleOptions;
 
 export const ADAPTERS: Readonly<Record<string, () => AbstractHttpAdapter>> = {
   express: () => new ExpressAdapter(),
@@ -51,6 +51,11 @@ export interface Setup extends ModuleMetadata {
   main?: (app: INestApplication) => void | Promise<void>;
 }
 
+function complete(payments: Exclude<Setup['payments'], false> = {}): PaymentsModuleOptions {
+  const { baseUrl } = OPTIONS;
+  return payments.companies ? { baseUrl, ...payments } : { ...OPTIONS, ...payments };
+}
+
 /** A merchant's application, as a merchant starts it, on a free port of loopback. */
 export class WebhookApplication implements AsyncDisposable {
   private constructor(
@@ -64,7 +69,7 @@ export class WebhookApplication implements AsyncDisposable {
     @Module({
       ...metadata,
       imports: [
-        ...(payments === false ? [] : [PaymentsModule.forRoot({ ...OPTIONS, ...payments })]),
+        ...(payments === false ? [] : [PaymentsModule.forRoot(complete(payments))]),
         ...(metadata.imports ?? []),
       ],
     })

@@ -1,0 +1,201 @@
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { All, Controller, Post, Req } from '@nestjs/common';
+import type { INestApplication } from '@nestjs/common';
+import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import { signedDelivery } from 'nestjs-payments/testing';
+import { express } from '../support/express.js';
+import type { Exchange } from '../support/http.exchange.js';
+import {
+  ADAPTERS,
+  BODY_OPTIONS,
+  SECRET,
+  STAGES,
+  WebhookApplication,
+} from '../support/webhook.application.js';
+
+interface AnyRequest {
+  method: string;
+  body?: unknown;
+  rawBody?: Buffer;
+}
+
+/** Tells what a route gets to see of a request. */
+@Controller()
+class Mirror {
+  @All('mirror')
+  show(@Req() { method, body, rawBody }: AnyRequest): object {
+    return { method, body, kind: body?.constructor?.name, raw: rawBody?.toString('base64') };
+  }
+
+  @Post('webhooks/payments/a/b')
+  below(@Req() request: AnyRequest): object {
+    return this.show(request);
+  }
+
+  @Post('webhooks')
+  above(@Req() request: AnyRequest): object {
+    return this.show(request);
+  }
+}
+
+const json = { 'Content-Type': 'application/json' };
+const form = { 'Content-Type': 'application/x-www-form-urlencoded' };
+const bytes = (text: string) => Buffer.from(text);
+const many = (length: number) => bytes(JSON.stringify({ pad: 'x'.repeat(length) }));
+
+const REQUESTS: readonly [string, Exchange, path?: string][] = [
+  ['a JSON body', { headers: json, body: bytes('{"a": [1, "ü"]}') }],
+  ['JSON with __proto__', { headers: json, body: bytes('{"__proto__":{"a":1},"b":2}') }],
+  ['malformed JSON', { headers: json, body: bytes('{"a":') }],
+  ['an empty JSON body', { headers: json }],
+  ['JSON that is no object', { headers: json, body: bytes('"text"') }],
+  ['JSON of 90 kB', { headers: json, body: many(90_000) }],
+  ['JSON over the limit of Express', { headers: json, body: many(110_000) }],
+  ['JSON over the limit of Fastify', { headers: json, body: many(1_100_000) }],
+  ['chunked JSON', { headers: json, body: [bytes('{"a"'), bytes(':1}')] }],
+  [
+    'compressed JSON',
+    { headers: { ...json, 'Content-Encoding': 'gzip' }, body: gzipSync('{"a":1}') },
+  ],
+  ['+json', { headers: { 'Content-Type': 'application/vnd.api+json' }, body: bytes('{"a":1}') }],
+  ['a form', { headers: form, body: bytes('a=1&b[c]=2&d=%C3%BC') }],
+  ['text', { headers: { 'Content-Type': 'text/plain' }, body: bytes('hello') }],
+  ['bytes', { headers: { 'Content-Type': 'application/octet-stream' }, body: Buffer.alloc(9, 1) }],
+  [
+    'multipart',
+    {
+      headers: { 'Content-Type': 'multipart/form-data; boundary=x' },
+      body: bytes('--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--x--\r\n'),
+    },
+  ],
+  ['no content type', { body: bytes('{"a":1}') }],
+  ['no body', {}],
+  ['a delivery', signedDelivery({ webhookSecret: SECRET })],
+  ['PUT', { method: 'PUT', headers: json, body: bytes('{"a":1}') }],
+  ['PATCH', { method: 'PATCH', headers: json, body: bytes('{"a":1}') }],
+  ['DELETE with a body', { method: 'DELETE', headers: json, body: bytes('{"a":1}') }],
+  ['GET', { method: 'GET' }],
+  ['HEAD', { method: 'HEAD' }],
+  ['a path above', { headers: json, body: bytes('{"a":1}') }, '/webhooks'],
+  ['a path below', { headers: json, body: bytes('{"a":1}') }, '/webhooks/payments/a/b'],
+  ['a path beside', { headers: json, body: bytes('{"a":1}') }, '/webhooks/paymentsx'],
+  ['an unknown path', { headers: json, body: bytes('{"a":1}') }, '/nowhere'],
+  ['an unknown path, malformed', { headers: json, body: bytes('{') }, '/nowhere'],
+  ['a path that is no URI', { headers: json, body: bytes('{"a":1}') }, '/%FF'],
+];
+
+type Main = (app: INestApplication) => void;
+const asItIs: Main = () => {};
+const MAINS: Record<string, [adapter: string, Main]> = {
+  'express, a plain main.ts': ['express', asItIs],
+  'express, app.use(express.json())': ['express', (app) => void app.use(express.json())],
+  'express, a larger limit and text': [
+    'express',
+    (app) => {
+      (app as NestExpressApplication).useBodyParser('json', { limit: '5mb' }).useBodyParser('text');
+    },
+  ],
+  'express, express.raw() for all types': [
+    'express',
+    (app) => void app.use(express.raw({ type: '*/*' })),
+  ],
+  'fastify, a plain main.ts': ['fastify', asItIs],
+  'fastify, a parser of its own': [
+    'fastify',
+    (app) => {
+      (app as NestFastifyApplication)
+        .getHttpAdapter()
+        .getInstance()
+        .addContentTypeParser('text/plain', { parseAs: 'string' }, (_, body, done) =>
+          done(null, { text: body }),
+        );
+    },
+  ],
+};
+const SETUPS = Object.entries(MAINS).flatMap(([title, [adapter, main]]) =>
+  Object.keys(BODY_OPTIONS).map((option) => ({ title, adapter, main, option })),
+);
+
+describe.each(SETUPS)(
+  '12: beside the webhook on $title with $option',
+  ({ adapter, main, option }) => {
+    let plain: WebhookApplication;
+    let withModule: WebhookApplication;
+    beforeAll(async () => {
+      const start = (payments: false | object) =>
+        WebhookApplication.start({
+          adapter: ADAPTERS[adapter]!(),
+          nest: BODY_OPTIONS[option]!,
+          controllers: [Mirror],
+          payments,
+          main,
+        });
+      plain = await start(false);
+      withModule = await start({});
+    });
+    afterAll(async () => {
+      await plain.app.close();
+      await withModule.app.close();
+    });
+
+    it.each(REQUESTS)(
+      '12: answers %s exactly as without the module',
+      async (_, request, path = '/mirror') => {
+        const without = await plain.exchange(path, request);
+        const beside = await withModule.exchange(path, request);
+        expect(comparable(beside)).toEqual(comparable(without));
+      },
+    );
+
+    it('12: takes deliveries', async () => {
+      const delivery = signedDelivery(
+        { webhookSecret: SECRET },
+        { metadata: { pad: 'x'.repeat(200_000) } },
+      );
+      expect(await withModule.send(delivery)).toMatchObject({ status: 200 });
+      const forged = { headers: { 'X-Webhook-Signature': 'x' }, body: bytes('{not json') };
+      expect(await withModule.send(delivery, forged)).toMatchObject({
+        status: 401,
+        body: { code: 'signature_malformed' },
+      });
+    });
+  },
+);
+
+describe.each(STAGES)('12: limits on $adapter with $option', ({ adapter, option }) => {
+  it('12: has a limit of its own, below and above those of the other routes', async () => {
+    await using app = await WebhookApplication.start({
+      adapter: adapter === 'fastify' ? new FastifyAdapter({ bodyLimit: 64 }) : new ExpressAdapter(),
+      nest: BODY_OPTIONS[option]!,
+      controllers: [Mirror],
+      payments: { bodyLimitBytes: 2048 },
+      main: (app) => {
+        if (adapter === 'express' && option !== 'bodyParser: false') {
+          (app as NestExpressApplication).useBodyParser('json', { limit: 64 });
+        }
+      },
+    });
+    const company = { webhookSecret: SECRET };
+    const bare = signedDelivery(company, { id: 'e', metadata: { pad: '' } }).body.byteLength;
+    const ofSize = (size: number) =>
+      signedDelivery(company, { id: 'e', metadata: { pad: 'x'.repeat(size - bare) } });
+    expect(await app.send(ofSize(2048))).toMatchObject({ status: 200 });
+    const over = await app.send(ofSize(2049));
+    expect(over).toMatchObject({ status: 413, body: { code: 'payload_too_large' } });
+    expect(over.body['message']).toMatch(/2048 bytes.*"bodyLimitBytes"/);
+    const mirrored = await app.exchange('/mirror', { headers: json, body: many(100) });
+    const parsed = adapter === 'fastify' || option !== 'bodyParser: false';
+    expect(mirrored.status).toBe(parsed ? 413 : 200);
+  });
+});
+
+function comparable({
+  status,
+  headers,
+  text,
+}: Awaited<ReturnType<WebhookApplication['exchange']>>) {
+  const { date: _, ...rest } = headers;
+  return { status, headers: rest, text };
+}
