@@ -20,7 +20,7 @@ export interface ApiApplication {
   /** Every warning and error the application logged. */
   logs: string[];
   module: TestingModule;
-  close(): Promise<void>;
+  close: () => Promise<void>;
 }
 
 /** A company for a test; its secrets are recognisable, should they leak. */

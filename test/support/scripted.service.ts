@@ -56,9 +56,9 @@ export class ScriptedService {
     });
   }
 
-  static async start(): Promise<ScriptedService> {
+  static async start(port = 0): Promise<ScriptedService> {
     const service = new ScriptedService();
-    service.#server.listen(0, '127.0.0.1');
+    service.#server.listen(port, '127.0.0.1');
     await once(service.#server, 'listening');
     return service;
   }

@@ -5,13 +5,14 @@ const PATH = /^(?:\/(?:[A-Za-z0-9\-._~!$&'()*+,;=:@]|%[0-9A-Fa-f]{2})*)+$/;
  * One segment of a path, from an id: encoded, so that whatever the id holds, it stays one segment.
  *
  * @param name what the id is, for the error
- * @throws TypeError where it is no string, empty, or `.` or `..`, which no encoding keeps from being a step
+ * @throws TypeError where it is no string, empty, or steps through the path with `.` or `..`. Encoding alone is
+ *   no help there: some servers decode before they resolve dots, and an id a stranger chose could then have
+ *   another resource answer for a transaction
  */
 export function pathSegment(name: string, id: unknown): string {
   if (typeof id !== 'string') throw new TypeError(`The ${name} must be a string`);
-  if (id === '' || id === '.' || id === '..') {
-    throw new TypeError(`The ${name} must not be empty, '.' or '..'`);
-  }
+  if (id === '') throw new TypeError(`The ${name} must not be empty`);
+  if (hasDotSegment(id)) throw new TypeError(`The ${name} must not hold the steps '.' or '..'`);
   if (!id.isWellFormed()) throw new TypeError(`The ${name} holds half a surrogate pair`);
   return encodeURIComponent(id);
 }
@@ -85,6 +86,6 @@ function isQueryValue(value: unknown): value is string | number | boolean {
 
 function hasDotSegment(path: string): boolean {
   // An encoded slash or backslash is decoded by some servers before they resolve dots, so it parts segments here.
-  const plain = path.replace(/%2e/gi, '.').replace(/%(?:2f|5c)/gi, '/');
+  const plain = path.replace(/%2e/gi, '.').replace(/%2f|%5c|\\/gi, '/');
   return plain.split('/').some((segment) => segment === '.' || segment === '..');
 }

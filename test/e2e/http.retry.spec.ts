@@ -1,0 +1,161 @@
+import type { ServerResponse } from 'node:http';
+import { describe, expect, it } from '@jest/globals';
+import type { ApiApplication } from '../support/api.application.js';
+import { apiHarness } from '../support/api.harness.js';
+import { until } from '../support/fake.runtime.js';
+import { hangUp, json, silence } from '../support/scripted.service.js';
+
+const SECOND = 1000;
+
+describe('a GET that fails', () => {
+  const harness = apiHarness();
+
+  /** Waits until the call sleeps before its next try, and gives for how long, in milliseconds. */
+  const asleep = async ({ runtime }: ApiApplication, afterCalls: number): Promise<number> => {
+    // While a try is under way, the next timer is its own, of 10 s; while the call sleeps there is a shorter one.
+    const sleeps = (): boolean =>
+      harness.service.calls.length >= afterCalls && (runtime.nextIn ?? Infinity) < 10_000;
+    await until(sleeps, 'the sleep before the next try');
+    return runtime.nextIn ?? 0;
+  };
+
+  it.each([
+    ['a broken connection', hangUp],
+    ['408', json(408, {})],
+    ['429', json(429, {})],
+    ['500', json(500, {})],
+    ['502', json(502, {})],
+    ['503', json(503, {})],
+    ['599', json(599, {})],
+    [
+      'an answer that breaks off',
+      (_: unknown, response: ServerResponse) => {
+        response.writeHead(200, { 'content-length': '100' });
+        response.write('{"a":', () => response.socket?.destroy());
+      },
+    ],
+  ])('http 23: a GET is tried again after %s', async (_, script) => {
+    const application = await harness.boot();
+    harness.service.queue.push(script, script);
+    const call = application.payments.getTransaction('1');
+    await asleep(application, 1);
+    application.runtime.advance(200);
+    await asleep(application, 2);
+    application.runtime.advance(400);
+    await expect(call).resolves.toEqual({ status: 'complete' });
+    expect(harness.service.calls).toHaveLength(3);
+  });
+
+  it('http 23: a GET is tried again after a try that took too long', async () => {
+    const application = await harness.boot({ attemptTimeoutMs: 1_000, deadlineMs: 60_000 });
+    harness.service.queue.push(silence);
+    const call = application.payments.getTransaction('1');
+    await until(() => harness.service.calls.length === 1);
+    application.runtime.advance(1_000);
+    await until(() => (application.runtime.nextIn ?? Infinity) < 1_000);
+    application.runtime.advance(200);
+    await expect(call).resolves.toEqual({ status: 'complete' });
+  });
+
+  it('http 23: waits between tries grow, are jittered, and end with the policy', async () => {
+    for (const [chance, waits] of [
+      [0, [100, 200, 250]],
+      [0.5, [150, 300, 375]],
+    ] as const) {
+      const retry = { attempts: 4, maxDelayMs: 500 };
+      const application = await harness.boot({ retry });
+      application.runtime.chance = chance;
+      harness.service.onCall = json(503, {});
+      const before = harness.service.calls.length;
+      const call = application.payments.getTransaction('1');
+      const ended = expect(call).rejects.toMatchObject({ code: 'server_error', attempts: 4 });
+      for (const [index, wait] of waits.entries()) {
+        expect(await asleep(application, before + index + 1)).toBe(wait);
+        application.runtime.advance(wait);
+      }
+      await ended;
+      expect(harness.service.calls).toHaveLength(before + 4);
+    }
+  });
+
+  it('http 23: no retry is a policy too', async () => {
+    const { payments } = await harness.boot({ retry: false });
+    harness.service.onCall = json(503, {});
+    await expect(payments.getTransaction('1')).rejects.toMatchObject({ attempts: 1 });
+  });
+
+  it.each([
+    ['seconds', () => '7', 7 * SECOND],
+    ['a date', (now: number) => new Date(now + 8 * SECOND).toUTCString(), 8 * SECOND],
+    ['a date that has passed', (now: number) => new Date(now - 9e6).toUTCString(), 150],
+    ['seconds beyond the cap', () => '3600', 9 * SECOND],
+    ['nonsense', () => '-5', 150],
+  ])('http 23: Retry-After in %s', async (_, header, wait) => {
+    const application = await harness.boot({ retry: { maxRetryAfterMs: 9 * SECOND } });
+    const retryAfter = header(application.runtime.now());
+    harness.service.queue.push(json(429, {}, { 'retry-after': retryAfter }));
+    const call = application.payments.getTransaction('1');
+    expect(await asleep(application, 1)).toBe(wait);
+    application.runtime.advance(wait);
+    await expect(call).resolves.toBeDefined();
+  });
+
+  it('http 23: is abortable while it sleeps', async () => {
+    const application = await harness.boot();
+    harness.service.onCall = json(503, {});
+    const controller = new AbortController();
+    const call = application.payments.getTransaction('1', { signal: controller.signal });
+    const ended = expect(call).rejects.toMatchObject({ code: 'aborted', attempts: 1 });
+    await asleep(application, 1);
+    controller.abort();
+    await ended;
+    expect(application.runtime.pending).toBe(0);
+    expect(harness.service.calls).toHaveLength(1);
+  });
+
+  it('http 23: a total deadline covers the wait for the token, all tries and the sleeps between', async () => {
+    const { service } = harness;
+    const held: (() => void)[] = [];
+    const answer = service.onToken;
+    service.onToken = (request, response) => held.push(() => answer(request, response));
+    const retry = { attempts: 10, baseDelayMs: 1_000 };
+    const application = await harness.boot({ deadlineMs: 10_000, attemptTimeoutMs: 4_000, retry });
+    const { runtime, payments } = application;
+    service.onCall = silence;
+    const call = payments.getTransaction('1');
+    const ended = expect(call).rejects.toMatchObject({ code: 'timeout', attempts: 2 });
+    await until(() => held.length === 1);
+    runtime.advance(4_000);
+    held[0]?.();
+    await until(() => service.calls.length === 1);
+    runtime.advance(4_000);
+    await until(() => runtime.nextIn === 750, 'the sleep');
+    runtime.advance(750);
+    await until(() => service.calls.length === 2);
+    runtime.advance(1_249);
+    expect(runtime.pending).toBeGreaterThan(0);
+    runtime.advance(1);
+    await ended;
+    expect(runtime.pending).toBe(0);
+  });
+
+  it('http 23: a sleep that would outlast the deadline is not begun: the last error is thrown at once', async () => {
+    const { payments } = await harness.boot({ deadlineMs: 5_000 });
+    harness.service.onCall = json(503, {}, { 'retry-after': '6' });
+    await expect(payments.getTransaction('1')).rejects.toMatchObject({
+      code: 'server_error',
+      retryAfterMs: 6_000,
+      attempts: 1,
+    });
+  });
+
+  it('http 23: a token that takes longer than the deadline ends the call, and nothing was sent', async () => {
+    harness.service.onToken = silence;
+    const { payments, runtime } = await harness.boot({ deadlineMs: 2_000 });
+    const call = payments.post('/v1/things');
+    const ended = expect(call).rejects.toMatchObject({ code: 'timeout', attempts: 0 });
+    await until(() => harness.service.tokenRequests.length === 1);
+    runtime.advance(2_000);
+    await ended;
+  });
+});
