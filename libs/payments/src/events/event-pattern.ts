@@ -14,8 +14,9 @@ export function assertPattern(pattern: unknown): asserts pattern is string {
     typeof pattern === 'string' &&
     (pattern === '*' || /^[^*]+$/.test(pattern.replace(/\.\*$/, '')));
   if (!valid) {
+    const given = typeof pattern === 'string' ? `"${pattern}"` : `a ${typeof pattern}`;
     throw new TypeError(
-      `@OnPaymentEvent takes an event type, "family.*" or "*"; "${String(pattern)}" is none of them.`,
+      `@OnPaymentEvent takes an event type, "family.*" or "*"; ${given} is none of them.`,
     );
   }
 }

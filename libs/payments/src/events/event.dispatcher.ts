@@ -36,7 +36,7 @@ export class EventDispatcher {
 }
 
 async function parseData(type: new () => object, event: PaymentEvent): Promise<never> {
-  const data = plainToInstance(type, event.data);
+  const data = transform(type, event);
   const failures = await validate(data, { forbidUnknownValues: false });
   if (failures.length > 0) {
     const rules = failures.flatMap(({ property, constraints, children }) =>
@@ -44,11 +44,28 @@ async function parseData(type: new () => object, event: PaymentEvent): Promise<n
         .concat(children?.length ? ['nested'] : [])
         .map((rule) => `${property} (${rule})`),
     );
-    throw new PaymentsError(
-      'data_invalid',
-      `"data" of the ${event.eventType} event does not satisfy ${type.name}: ${rules.join(', ')}. The event ` +
-        'is kept: mend the class or the rule, then redrive it.',
-    );
+    throw dataInvalid(type, event, rules.join(', '));
   }
   return data as never;
+}
+
+function transform(type: new () => object, event: PaymentEvent): object {
+  try {
+    return plainToInstance(type, event.data);
+  } catch {
+    // A @Transform or a setter that throws, whose message may well quote the value.
+    throw dataInvalid(type, event, 'it could not be transformed');
+  }
+}
+
+function dataInvalid(
+  { name }: new () => object,
+  { eventType }: PaymentEvent,
+  why: string,
+): PaymentsError {
+  return new PaymentsError(
+    'data_invalid',
+    `"data" of the ${eventType} event does not satisfy ${name}: ${why}. The event is kept: mend the class or ` +
+      'the rule, then redrive it.',
+  );
 }

@@ -1,5 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
+import { PaymentsError } from '../payments.errors.js';
+import { assertEnhancers } from './handler.enhancers.js';
 import { HandlerInvoker } from './handler.invoker.js';
 import type { HandlerHost } from './handler.invoker.js';
 import { HandlerRegistry } from './handler.registry.js';
@@ -19,7 +21,8 @@ export class HandlerExplorer {
   /**
    * Fills the registry. To be called once, when every module is initialised.
    *
-   * @throws PaymentsError `handlers_invalid` where two handlers share a name.
+   * @throws PaymentsError `handlers_invalid` where two handlers share a name, or one could not be run as it
+   *   was written.
    */
   explore(): void {
     const seen = new Set<object>();
@@ -29,9 +32,7 @@ export class HandlerExplorer {
       if (host.isAlias) continue;
       const scoped = !host.isDependencyTreeStatic() || host.isTransient;
       const identity: unknown = scoped ? host : host.instance;
-      const prototype: unknown = scoped
-        ? (host.metatype as { prototype?: unknown } | null)?.prototype
-        : instancePrototype(host.instance);
+      const prototype = scoped ? scopedPrototype(host) : instancePrototype(host.instance);
       if (!isObject(prototype) || !isObject(identity) || seen.has(identity)) continue;
       seen.add(identity);
       this.#exploreHost(host, prototype, scoped);
@@ -42,10 +43,15 @@ export class HandlerExplorer {
     for (const method of this.scanner.getAllMethodNames(prototype)) {
       const callback = (prototype as Record<string, unknown>)[method];
       if (typeof callback !== 'function') continue;
+      const className = (prototype.constructor as { name?: unknown } | undefined)?.name;
+      const owner = typeof className === 'string' && className !== '' ? className : nameOf(host);
       const metadata = Reflect.getOwnMetadata(ON_PAYMENT_EVENT, callback) as
         OnPaymentEventMetadata | undefined;
-      if (metadata === undefined) continue;
-      const owner = (prototype.constructor as { name?: string }).name ?? String(host.name);
+      if (metadata === undefined) {
+        assertNotReplaced(prototype, method, owner);
+        continue;
+      }
+      assertEnhancers(host, prototype, method, owner);
       this.registry.add({
         name: metadata.name ?? `${owner}.${method}`,
         patterns: metadata.patterns,
@@ -56,8 +62,32 @@ export class HandlerExplorer {
   }
 }
 
+/** @throws PaymentsError where a decorator above `@OnPaymentEvent` put a function of its own in its place. */
+function assertNotReplaced(prototype: object, method: string, owner: string): void {
+  let declaring: object | null = prototype;
+  while (declaring !== null && !Object.hasOwn(declaring, method)) {
+    declaring = Object.getPrototypeOf(declaring) as object | null;
+  }
+  if (declaring === null || !Reflect.hasOwnMetadata(ON_PAYMENT_EVENT, declaring, method)) return;
+  throw new PaymentsError(
+    'handlers_invalid',
+    `A decorator above @OnPaymentEvent on ${owner}.${method} replaced the method and dropped its metadata, so it ` +
+      'would never run. Put @OnPaymentEvent above that decorator, and guards and the like above it too.',
+  );
+}
+
+/** Of a class Nest makes an instance of per event; a factory tells it only where its token is the class. */
+function scopedPrototype({ inject, metatype, token }: HandlerHost): unknown {
+  const made: unknown = inject ? token : metatype;
+  return typeof made === 'function' ? (made.prototype as unknown) : undefined;
+}
+
 function instancePrototype(instance: unknown): unknown {
   return isObject(instance) ? Object.getPrototypeOf(instance) : undefined;
+}
+
+function nameOf({ name }: HandlerHost): string {
+  return typeof name === 'function' ? (name as { name: string }).name : String(name);
 }
 
 function isObject(value: unknown): value is object {

@@ -6,13 +6,15 @@ import {
   ModuleRef,
 } from '@nestjs/core';
 import type { ContextId, DiscoveryService, NestContainer } from '@nestjs/core';
-import { HANDLER_PARAMS } from './on-payment-event.decorator.js';
+import { FILTERS } from './handler.enhancers.js';
+import { HANDLER_PARAMS, handlerParam } from './handler.params.js';
 import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
 
 /** A provider or controller that carries handlers, as Nest's discovery gives it. */
 export type HandlerHost = ReturnType<DiscoveryService['getProviders']>[number];
 
 type Invoke = (event: PaymentEvent, context: PaymentEventContext) => Promise<unknown>;
+type Method = (...args: unknown[]) => unknown;
 
 /** `ExecutionContext.getType()` of guards, interceptors and filters on a payment handler. */
 export const PAYMENTS_CONTEXT = 'payments';
@@ -23,53 +25,111 @@ export const PAYMENTS_CONTEXT = 'payments';
  */
 @Injectable()
 export class HandlerInvoker {
-  readonly #contexts: ExternalContextCreator;
+  readonly #container: NestContainer;
 
-  constructor(@Inject(ModuleRef) private readonly moduleRef: ModuleRef) {
-    // The application's global guards and interceptors are made for HTTP requests: one that looks for a
-    // session would refuse every event. So Nest's own machinery is given the same container with an empty
-    // application configuration. `container` is protected on ModuleRef; there is no public way to it.
-    const container = (moduleRef as unknown as { container: NestContainer }).container;
-    const isolated = Object.create(container, {
-      applicationConfig: { value: new ApplicationConfig() },
-    }) as NestContainer;
-    this.#contexts = ExternalContextCreator.fromContainer(isolated);
+  constructor(@Inject(ModuleRef) moduleRef: ModuleRef) {
+    // Protected on ModuleRef; there is no public way to it.
+    this.#container = (moduleRef as unknown as { container: NestContainer }).container;
   }
 
   /** A function that runs `method` of the host for one event. */
   bind(host: HandlerHost, method: string, scoped: boolean): Invoke {
-    if (scoped) return this.#bindScoped(host, method);
-    const run = this.#create(host.instance as object, method);
-    return async (event, context) => run(event, context);
-  }
-
-  #bindScoped(host: HandlerHost, method: string): Invoke {
+    const contexts = ExternalContextCreator.fromContainer(isolate(this.#container, host));
+    if (!scoped) {
+      const run = create(contexts, host, host.instance as object, method);
+      return async (event, context) => run(event, context);
+    }
+    // Of the host's own module: another may have a provider under the same token.
+    const moduleRef = host.host!.providers.get(ModuleRef)!.instance as ModuleRef;
     return async (event, context) => {
       const contextId = ContextIdFactory.create();
       // What an instance asks for under REQUEST.
-      this.moduleRef.registerRequestByContextId({ event, context }, contextId);
-      const instance: object = await this.moduleRef.resolve(host.token, contextId, {
-        strict: false,
-      });
-      return this.#create(instance, method, contextId, host.id)(event, context);
+      moduleRef.registerRequestByContextId({ event, context }, contextId);
+      const instance: object = await moduleRef.resolve(host.token, contextId, { strict: true });
+      return create(contexts, host, instance, method, contextId)(event, context);
     };
   }
+}
 
-  #create(instance: object, method: string, contextId?: ContextId, inquirerId?: string): Invoke {
-    const callback = (instance as Record<string, (...args: unknown[]) => unknown>)[method]!;
-    return this.#contexts.create(
-      instance,
-      callback,
-      method,
-      HANDLER_PARAMS,
-      {
-        exchangeKeyForValue: (type: number, _data: unknown, args: unknown[]) =>
-          args[type === 3 ? 0 : 1],
-      },
-      contextId,
-      inquirerId,
-      undefined,
-      PAYMENTS_CONTEXT,
-    ) as Invoke;
-  }
+/**
+ * The container as Nest's machinery is to see it when it builds a handler. The application's global guards
+ * and interceptors are made for HTTP requests, and one that looks for a session would refuse every event: so
+ * it sees an empty application configuration. And it looks for the module of a class among providers alone,
+ * and by class: for a controller it would find none, and skip its guards. So it sees the host's module only.
+ */
+function isolate(container: NestContainer, { host }: HandlerHost): NestContainer {
+  const module = Object.create(host!, { hasProvider: { value: () => true } }) as typeof host;
+  const modules = new Map([[host!.token, module]]);
+  return Object.create(container, {
+    applicationConfig: { value: new ApplicationConfig() },
+    getModules: { value: () => modules },
+  }) as NestContainer;
+}
+
+function create(
+  contexts: ExternalContextCreator,
+  { id }: HandlerHost,
+  instance: object,
+  method: string,
+  contextId?: ContextId,
+): Invoke {
+  const callback = (instance as Record<string, Method>)[method]!;
+  const run = contexts.create(
+    instance,
+    callback,
+    method,
+    HANDLER_PARAMS,
+    { exchangeKeyForValue: handlerParam },
+    contextId,
+    // Whom transient enhancers were made for.
+    id,
+    { guards: true, interceptors: true, filters: false },
+    PAYMENTS_CONTEXT,
+  ) as Invoke;
+  const filtered =
+    Reflect.hasMetadata(FILTERS, callback) || Reflect.hasMetadata(FILTERS, instance.constructor);
+  return filtered ? filter(contexts, run, callback, instance, id, contextId) : run;
+}
+
+/**
+ * Runs a handler under its filters, apart from the rest of it: Nest takes every filter that is an async
+ * function for one that handled the error. Here what it resolves with decides, as of one that is not.
+ */
+function filter(
+  contexts: ExternalContextCreator,
+  run: Invoke,
+  callback: Method,
+  instance: object,
+  hostId: string,
+  contextId?: ContextId,
+): Invoke {
+  const failures = new WeakMap<PaymentEventContext, { thrown: unknown }>();
+  const attempt: Invoke = async (event, context) => {
+    try {
+      return await run(event, context);
+    } catch (thrown) {
+      failures.set(context, { thrown });
+      throw thrown;
+    }
+  };
+  const filters: unknown = Reflect.getMetadata(FILTERS, callback);
+  if (filters !== undefined) Reflect.defineMetadata(FILTERS, filters, attempt);
+  const underFilters = contexts.create(
+    instance,
+    attempt as Method,
+    // Nest keeps what it knows of a method under its name, and this one is another: it has no parameters.
+    'under filters',
+    undefined,
+    undefined,
+    contextId,
+    hostId,
+    { guards: false, interceptors: false, filters: true },
+    PAYMENTS_CONTEXT,
+  ) as Invoke;
+  return async (event, context) => {
+    const result = await underFilters(event, context);
+    const failure = failures.get(context);
+    if (failure !== undefined && !result) throw failure.thrown;
+    return result;
+  };
 }

@@ -14,11 +14,14 @@ export interface PaymentHandler {
   invoke(event: PaymentEvent, context: PaymentEventContext): Promise<unknown>;
 }
 
+// Names become keys in a database, as an envelope's do.
+const NAME = /^[^\p{Cc}]{1,200}$/u;
+
 /** The application's handlers, by name and by event type. */
 export class HandlerRegistry {
   readonly #handlers = new Map<string, PaymentHandler>();
 
-  /** @throws PaymentsError `handlers_invalid` where the name is taken or too long. */
+  /** @throws PaymentsError `handlers_invalid` where the name is taken or no name. */
   add(handler: PaymentHandler): void {
     if (this.#handlers.has(handler.name)) {
       throw new PaymentsError(
@@ -28,11 +31,12 @@ export class HandlerRegistry {
           'provide it in one and export it.',
       );
     }
-    if (handler.name.length === 0 || handler.name.length > 200) {
+    if (!NAME.test(handler.name)) {
       throw new PaymentsError(
         'handlers_invalid',
-        `A payment handler's name has 1 to 200 characters; "${handler.name.slice(0, 40)}…" has ` +
-          `${handler.name.length}. Give it another: @OnPaymentEvent(…, { name: '…' }).`,
+        `A payment handler's name has 1 to 200 characters, none of them a control character, and ` +
+          `${JSON.stringify(handler.name.slice(0, 40))} (${handler.name.length} long) does not. Give it ` +
+          "another: @OnPaymentEvent(…, { name: '…' }).",
       );
     }
     this.#handlers.set(handler.name, handler);

@@ -1,4 +1,5 @@
 import { assertPattern } from './event-pattern.js';
+import { defineHandlerParams } from './handler.params.js';
 import type {
   PaymentEvent,
   PaymentEventContext,
@@ -28,10 +29,11 @@ export interface OnPaymentEventMetadata {
   data?: new () => object;
 }
 
-/** Reflect key of {@link OnPaymentEventMetadata}, on the method's function. */
+/**
+ * Reflect key of {@link OnPaymentEventMetadata} on the method's function and, so that a decorator that put
+ * another function in its place is noticed, of `true` on the prototype and the method's name.
+ */
 export const ON_PAYMENT_EVENT = Symbol.for('nestjs-payments:on-payment-event');
-/** Key under which Nest keeps the parameters of a handler, so that pipes run on the event. */
-export const HANDLER_PARAMS = 'nestjs-payments:params';
 
 /** What may stand under {@link OnPaymentEvent}: a method that takes the event and, if it likes, the context. */
 export type PaymentEventHandler<T extends PaymentEventType, D> = (
@@ -44,11 +46,20 @@ export type MatchedType<T extends PaymentEventType> = T extends '*' | `${string}
 
 /**
  * Runs the method for every event of the given types, once per event. It may stand on a method of any
- * provider or controller, several times on one method, and on one a class inherits.
+ * provider or controller, several times on one method, and on one a class inherits; a method that overrides
+ * it needs its own. Handlers are found when the application starts: those of a module loaded lazily are not.
  *
  * Types are exact (`transaction.completed`), of a family (`transaction.*`, at any depth) or all (`*`).
  *
- * @throws TypeError where a type is no pattern, or decorators stacked on one method contradict each other.
+ * The handler has succeeded once what it returns has resolved; of an Observable the last value is awaited,
+ * and one that completes without any has failed. Guards, pipes, interceptors and filters that stand on the
+ * method or its class run, with `ExecutionContext.getType()` being `payments` and `getArgs()` the event and
+ * its context; the application's global ones do not. A guard that refuses is a failure. A filter that returns
+ * (or promises) something truthy has handled the error, and the delivery is done; one that returns nothing
+ * has only looked, and the delivery has failed.
+ *
+ * @throws TypeError where a type is no pattern, where it stands on anything but a method with a name, or
+ *   where decorators stacked on one method contradict each other.
  * @example
  * ```ts
  * @OnPaymentEvent('transaction.completed')
@@ -59,31 +70,43 @@ export function OnPaymentEvent<
   const T extends PaymentEventType,
   D extends object = PaymentEventData<MatchedType<T>>,
 >(types: T | readonly T[], options: OnPaymentEventOptions<D> = {}) {
-  const patterns: readonly string[] = typeof types === 'string' ? [types] : types;
+  const patterns: readonly unknown[] = Array.isArray(types) ? types : [types];
   if (patterns.length === 0) throw new TypeError('@OnPaymentEvent needs at least one event type.');
   patterns.forEach(assertPattern);
   return <M extends PaymentEventHandler<MatchedType<T>, D>>(
     target: object,
-    method: string | symbol,
+    method: string,
     descriptor: TypedPropertyDescriptor<M>,
   ): void => {
-    const handler = descriptor.value!;
+    const handler = methodOf(target, method, descriptor);
     const stacked = Reflect.getOwnMetadata(ON_PAYMENT_EVENT, handler) as
       OnPaymentEventMetadata | undefined;
     const metadata: OnPaymentEventMetadata = {
-      patterns: [...new Set([...(stacked?.patterns ?? []), ...patterns])],
+      // The decorator below was applied first.
+      patterns: [...new Set([...(stacked?.patterns ?? []), ...(patterns as string[])])],
       ...agree(method, stacked, options),
     };
     Reflect.defineMetadata(ON_PAYMENT_EVENT, metadata, handler);
-    // Nest runs pipes on parameters it knows of; '3' stands for a body, so that a ValidationPipe looks at it.
-    const params = { '3:0': { index: 0, pipes: [] }, 'context:1': { index: 1, pipes: [] } };
-    Reflect.defineMetadata(HANDLER_PARAMS, params, target.constructor, method);
+    Reflect.defineMetadata(ON_PAYMENT_EVENT, true, target, method);
+    defineHandlerParams(target, method);
   };
+}
+
+/** The function the decorator stands on. Nest finds methods of instances that are named by a string alone. */
+function methodOf(target: object, method: unknown, descriptor?: PropertyDescriptor): object {
+  const found: unknown = descriptor?.value;
+  if (typeof target === 'function' || typeof method !== 'string' || typeof found !== 'function') {
+    throw new TypeError(
+      `@OnPaymentEvent stands on ${String(method)}, which is no method of instances named by a string, and ` +
+        'would never run: a static or symbol-named method, an accessor or a property. Make it a method.',
+    );
+  }
+  return found;
 }
 
 /** Stacked decorators make one handler, so only one of them may name it, or all the same. */
 function agree(
-  method: string | symbol,
+  method: string,
   stacked: OnPaymentEventMetadata | undefined,
   { name, data }: OnPaymentEventOptions,
 ): OnPaymentEventOptions {
@@ -92,7 +115,7 @@ function agree(
     (stacked?.data !== undefined && data !== undefined && stacked.data !== data);
   if (conflict) {
     throw new TypeError(
-      `@OnPaymentEvent stands on ${String(method)} several times with different options. ` +
+      `@OnPaymentEvent stands on ${method} several times with different options. ` +
         'They make one handler: give "name" and "data" once, or write a method for each.',
     );
   }
