@@ -4,13 +4,17 @@ import type {
   OnApplicationShutdown,
   OnModuleDestroy,
 } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
 import { HandlerExplorer } from './events/handler.explorer.js';
 import { StrayRejections } from './events/stray-rejections.js';
 import type { InboxStore } from './inbox/inbox.store.js';
 import { INBOX_STORE } from './inbox/inbox.tokens.js';
 import { InboxWorker } from './inbox/inbox.worker.js';
 
-/** Starts the stations in the order deliveries need them, and stops them in the other. */
+/**
+ * Starts the stations in the order deliveries need them, and stops them in the other: after everything else of
+ * the application has started, and before anything else of it stops.
+ */
 @Injectable()
 export class PaymentsLifecycle
   implements OnApplicationBootstrap, OnModuleDestroy, OnApplicationShutdown
@@ -20,7 +24,15 @@ export class PaymentsLifecycle
     @Inject(StrayRejections) private readonly strays: StrayRejections,
     @Inject(INBOX_STORE) private readonly store: InboxStore,
     @Inject(InboxWorker) private readonly worker: InboxWorker,
-  ) {}
+    @Inject(ModulesContainer) modules: ModulesContainer,
+  ) {
+    // Nest starts modules by their distance from the root, the farthest first, and stops them the other way
+    // round; a global module counts as the farthest. So the database a running handler uses could be closed
+    // before this module was asked to drain. Nearer than the root itself, it is first to stop.
+    for (const module of modules.values()) {
+      if (module.hasProvider(PaymentsLifecycle)) module.distance = -1;
+    }
+  }
 
   async onApplicationBootstrap(): Promise<void> {
     this.explorer.explore();
@@ -29,7 +41,7 @@ export class PaymentsLifecycle
     this.worker.start();
   }
 
-  /** The first hook of a closing application, while what handlers use is still there. */
+  /** The first hook of a closing application. Deliveries that come now are refused, or stored. */
   async onModuleDestroy(): Promise<void> {
     await this.worker.drain();
   }

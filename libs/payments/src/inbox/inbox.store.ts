@@ -116,8 +116,8 @@ export interface InboxStore {
   receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]>;
 
   /**
-   * Leases at most `limit` due deliveries of the named handlers, oldest first, for `leaseMs`, and counts an
-   * attempt of each. A delivery whose lease ran out is due.
+   * Leases at most `limit` due deliveries of the named handlers, the longest due first, for `leaseMs`, and
+   * counts an attempt of each. A delivery whose lease ran out is due.
    */
   claim(request: {
     readonly handlers: readonly string[];
@@ -134,10 +134,19 @@ export interface InboxStore {
   /** Records a failure: due again in `retryInMs`, or dead where that is `null`. */
   fail(lease: Lease, failure: { error: string; retryInMs: number | null }): Promise<boolean>;
 
-  /** Makes every delivery of an event that is pending or dead due at once. */
+  /** Gives a delivery back that was not run: due at once, and the attempt is not counted. */
+  release(lease: Lease): Promise<boolean>;
+
+  /**
+   * Makes every delivery of an event that is pending or dead due at once; the attempts of a dead one are
+   * counted from the start. Nothing happens where the store has let go of the event's body.
+   */
   expedite(company: string, id: string): Promise<void>;
 
-  /** Milliseconds until a delivery of the named handlers is due, 0 or less if one is; `null` if none waits. */
+  /**
+   * Milliseconds until a delivery of the named handlers is due, or the lease of one ends; 0 or less if one may
+   * be claimed now; `null` if none waits. One that waits for another of its ordering key is due with it.
+   */
   nextDueInMs(handlers: readonly string[]): Promise<number | null>;
 
   /** The event of that id, if it is known. */

@@ -112,6 +112,12 @@ export class PaymentInbox {
       const stored = await this.store.find(company, id);
       const open = (stored?.deliveries ?? []).filter(({ state }) => state !== 'done');
       if (open.length === 0) return;
+      if (stored?.raw === null) {
+        throw new PaymentsError(
+          'handlers_failed',
+          'The event is known and not handled, but its body had to make room for others: nothing can run for it.',
+        );
+      }
       await this.store.expedite(company, id);
       this.worker.wake();
       const failed = await this.#beforeDeadline(

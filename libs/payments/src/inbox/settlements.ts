@@ -9,6 +9,7 @@ export type AttemptOutcome = 'succeeded' | 'failed';
  */
 export class Settlements {
   readonly #watches = new Map<string, Set<SettlementWatch>>();
+  #abandoned = false;
 
   /** Begins to collect the outcomes of an event's attempts, until {@link SettlementWatch.end}. */
   watch(company: string, id: string): SettlementWatch {
@@ -17,14 +18,16 @@ export class Settlements {
     this.#watches.set(key, watches);
     const watch = new SettlementWatch(() => {
       watches.delete(watch);
-      if (watches.size === 0) this.#watches.delete(key);
+      if (watches.size === 0 && this.#watches.get(key) === watches) this.#watches.delete(key);
     });
     watches.add(watch);
+    if (this.#abandoned) watch.abandon();
     return watch;
   }
 
-  /** Ends every wait: what has no outcome yet counts as failed, since nothing will run any more. */
+  /** Ends every wait, and those to come: what has no outcome yet counts as failed, since nothing runs any more. */
   abandon(): void {
+    this.#abandoned = true;
     for (const watches of this.#watches.values()) for (const watch of watches) watch.abandon();
   }
 
