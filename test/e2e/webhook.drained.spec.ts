@@ -1,0 +1,134 @@
+import { text } from 'node:stream/consumers';
+import type { Readable } from 'node:stream';
+import { describe, expect, it } from '@jest/globals';
+import { Controller, HttpCode, Post, Req, UseGuards } from '@nestjs/common';
+import type { AbstractHttpAdapter } from '@nestjs/core';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { PaymentInbox, WebhookGuard } from 'nestjs-payments';
+import type { InboxReceipt, VerifiedRequest } from 'nestjs-payments';
+import { signedDelivery } from 'nestjs-payments/testing';
+import { express } from '../support/express.js';
+import type { Middleware } from '../support/express.js';
+import { BODY_OPTIONS, SECRET, WebhookApplication } from '../support/webhook.application.js';
+
+const COMPANY = { webhookSecret: SECRET };
+
+function onExpress(...middlewares: Middleware[]): AbstractHttpAdapter {
+  const server = express();
+  for (const middleware of middlewares) server.use(middleware);
+  return new ExpressAdapter(server);
+}
+
+type Hook = 'onRequest' | 'preParsing';
+interface FastifyRequest {
+  raw: Readable;
+  rawBody?: Buffer;
+}
+
+/** Fastify with a hook on the instance, so that it runs before those of a route. */
+function onFastify(
+  name: Hook,
+  hook: (request: FastifyRequest) => Promise<void>,
+): AbstractHttpAdapter {
+  const adapter = new FastifyAdapter();
+  const instance = adapter.getInstance() as unknown as {
+    addHook(name: Hook, hook: (request: FastifyRequest) => Promise<void>): void;
+  };
+  instance.addHook(name, hook);
+  return adapter;
+}
+
+const drain = async ({ raw }: FastifyRequest): Promise<void> => void (await text(raw));
+const keep = async (request: FastifyRequest): Promise<void> => {
+  request.rawBody = Buffer.from(await text(request.raw));
+};
+const readByHand: Middleware = (request, _, next) => {
+  void text(request).then(() => next());
+};
+const keepBytes = (request: object, _: unknown, bytes: Buffer) =>
+  void Object.assign(request, { rawBody: bytes });
+
+const DRAINED: Record<string, () => AbstractHttpAdapter> = {
+  'express.json() before Nest': () => onExpress(express.json()),
+  'express.raw() before Nest': () => onExpress(express.raw({ type: '*/*' })),
+  'a middleware before Nest that reads by hand': () => onExpress(readByHand),
+  'an onRequest hook of Fastify': () => onFastify('onRequest', drain),
+  'a preParsing hook of Fastify': () => onFastify('preParsing', drain),
+};
+const KEPT: Record<string, () => AbstractHttpAdapter> = {
+  'express.json() with a verify that keeps the bytes': () =>
+    onExpress(express.json({ verify: keepBytes })),
+  'a preParsing hook of Fastify that keeps the bytes': () => onFastify('preParsing', keep),
+};
+
+const staged = (setups: Record<string, () => AbstractHttpAdapter>) =>
+  Object.entries(setups).flatMap(([title, adapter]) =>
+    Object.keys(BODY_OPTIONS).map((option) => ({ title, adapter, option })),
+  );
+
+@Controller('hooks')
+class Hooks {
+  constructor(private readonly inbox: PaymentInbox) {}
+
+  @Post()
+  @HttpCode(200)
+  @UseGuards(WebhookGuard)
+  async receive(@Req() request: VerifiedRequest): Promise<InboxReceipt> {
+    return this.inbox.receive(request.paymentDelivery);
+  }
+}
+
+describe.each(staged(DRAINED))('13: drained by $title with $option', ({ adapter, option }) => {
+  it('13: answers 500, and logs one line that names the cause and the mend', async () => {
+    await using app = await WebhookApplication.start({
+      adapter: adapter(),
+      nest: BODY_OPTIONS[option]!,
+      controllers: [Hooks],
+    });
+    for (const path of ['/webhooks/payments', '/hooks']) {
+      app.log.lines.length = 0;
+      const answer = await app.send(signedDelivery(COMPANY), { path });
+      expect(answer).toMatchObject({
+        status: 500,
+        body: { statusCode: 500, code: 'raw_body_unavailable' },
+      });
+      expect(app.log.lines).toHaveLength(1);
+      expect(app.log.lines[0]).toMatch(
+        /^error .*raw bytes.* are gone.*read the body before.*Mount it later/,
+      );
+      const chunks = signedDelivery(COMPANY).body;
+      const chunked = { path, body: [chunks.subarray(0, 9), chunks.subarray(9)] };
+      expect(await app.send(signedDelivery(COMPANY), chunked)).toMatchObject({ status: 500 });
+    }
+  });
+
+  it('13: answers another content type or an encoded body 415 all the same', async () => {
+    await using app = await WebhookApplication.start({
+      adapter: adapter(),
+      nest: BODY_OPTIONS[option]!,
+    });
+    const delivery = signedDelivery(COMPANY);
+    const xml = { headers: { 'Content-Type': 'application/xml' } };
+    expect(await app.send(delivery, xml)).toMatchObject({ status: 415 });
+    const identity = { headers: { 'Content-Encoding': 'x-other' } };
+    expect(await app.send(delivery, identity)).toMatchObject({ status: 415 });
+  });
+});
+
+describe.each(staged(KEPT))('13: kept by $title with $option', ({ adapter, option }) => {
+  it('13: verifies the bytes that were kept where Nest keeps them, and logs nothing', async () => {
+    await using app = await WebhookApplication.start({
+      adapter: adapter(),
+      nest: BODY_OPTIONS[option]!,
+      controllers: [Hooks],
+    });
+    app.log.lines.length = 0;
+    for (const path of ['/webhooks/payments', '/hooks']) {
+      expect(await app.send(signedDelivery(COMPANY), { path })).toMatchObject({ status: 200 });
+      const other = signedDelivery({ webhookSecret: 'whsec_other' });
+      expect(await app.send(other, { path })).toMatchObject({ status: 401 });
+    }
+    expect(app.log.lines).toEqual([]);
+  });
+});
