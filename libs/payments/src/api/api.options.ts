@@ -121,6 +121,9 @@ const NAMES = [
  * @throws PaymentsError `options_invalid`, naming the option, its unit, its bounds and the mend
  */
 export function resolveApiOptions(input: PaymentsApiOptions = {}): ResolvedApiOptions {
+  if (typeof input !== 'object' || input === null) {
+    throw optionInvalid('api', `is ${shown(input)}`, 'give an object of options, or leave it out');
+  }
   refuseUnknownNames('', input, NAMES);
   const number = (name: keyof typeof NUMBERS): number =>
     integerOption(name, input[name], NUMBERS[name]);
@@ -140,8 +143,9 @@ export function resolveApiOptions(input: PaymentsApiOptions = {}): ResolvedApiOp
     logger: logger(input.logger),
   };
   // Not enumerable: an agent holds sockets, and a socket the headers it has just sent.
-  const agents = Object.freeze({ ...input.agents });
-  return Object.freeze(Object.defineProperty(resolved, 'agents', { value: agents })) as never;
+  return Object.freeze(
+    Object.defineProperty(resolved, 'agents', { value: agents(input.agents) }),
+  ) as never;
 }
 
 function tokenHeader(value: unknown): 'authorization' | 'x-auth-token' {
@@ -152,6 +156,19 @@ function tokenHeader(value: unknown): 'authorization' | 'x-auth-token' {
     `is ${shown(value)}`,
     "give 'authorization' (default) or 'x-auth-token'",
   );
+}
+
+function agents(value: PaymentsApiOptions['agents']): ResolvedApiOptions['agents'] {
+  if (value === undefined) return Object.freeze({});
+  if (typeof value !== 'object' || value === null) {
+    throw optionInvalid('agents', `is ${shown(value)}`, 'give { http, https }, or leave it out');
+  }
+  refuseUnknownNames('agents.', value, ['http', 'https']);
+  for (const [name, agent] of Object.entries(value)) {
+    if (agent === undefined || (typeof agent === 'object' && 'addRequest' in agent)) continue;
+    throw optionInvalid(`agents.${name}`, 'is no agent', `give a node:${name} Agent`);
+  }
+  return Object.freeze({ ...value });
 }
 
 function userAgent(value: unknown): string {
