@@ -1,5 +1,21 @@
 import type { LoggerService, LogLevel } from '@nestjs/common';
 import { Logger } from '@nestjs/common';
+import { messageOf } from './emulator.errors.js';
+
+/**
+ * A listener that can't stop the deliveries it is told of: what it throws is logged, for it is the
+ * listener's mistake and must not stay unseen.
+ */
+export function logMistakes<T>(listener: (told: T) => void): (told: T) => void {
+  const logger = new Logger('PaymentsEmulator');
+  return (told) => {
+    try {
+      listener(told);
+    } catch (error) {
+      logger.error(`onDelivery threw: ${messageOf(error)}`);
+    }
+  };
+}
 
 const BOOT = new Set([
   'NestFactory',

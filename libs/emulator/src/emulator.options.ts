@@ -61,7 +61,7 @@ export interface PaymentsEmulatorOptions extends NewCompany {
   readonly faults?: FaultPlan | undefined;
   /** The answer bodies the service's page does not show. Default: the emulator's own. */
   readonly shapes?: Partial<AnswerShapes> | undefined;
-  /** Told of each delivery attempt that has ended. It must not throw. */
+  /** Told of each delivery attempt that has ended. What it throws is logged. */
   readonly onDelivery?: ((delivery: DeliveryRecord) => void) | undefined;
   /** Default: the machine's clock. */
   readonly clock?: EmulatorClock | undefined;

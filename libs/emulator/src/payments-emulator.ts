@@ -9,6 +9,7 @@ import type { WebhookEvent } from './deliveries/webhook.event.js';
 import type { CompletedTransaction } from './emulator.core.js';
 import { EmulatorCore } from './emulator.core.js';
 import { EmulatorError } from './emulator.errors.js';
+import { logMistakes } from './emulator.logger.js';
 import { checkInput } from './emulator.input.js';
 import type { PaymentsEmulatorOptions } from './emulator.options.js';
 import { resolveOptions } from './emulator.options.js';
@@ -45,7 +46,9 @@ export class PaymentsEmulator implements AsyncDisposable {
   #closing: Promise<void> | undefined;
 
   private constructor(options: PaymentsEmulatorOptions | undefined) {
-    this.#core = new EmulatorCore(resolveOptions(options));
+    const resolved = resolveOptions(options);
+    const onDelivery = logMistakes(resolved.onDelivery);
+    this.#core = new EmulatorCore({ ...resolved, onDelivery });
   }
 
   /**

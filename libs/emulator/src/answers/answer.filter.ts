@@ -36,7 +36,9 @@ export class AnswerFilter implements ExceptionFilter {
     if (described.status === 500) this.#logger.error(error);
     const { status, message, ...more } = described;
     const own = http.getRequest<FastifyRequest>().url.startsWith('/emulator');
+    // A handler may have announced another type than that of the error.
     void reply
+      .removeHeader('content-type')
       .status(status)
       .send(
         own ? { statusCode: status, message, ...more } : this.shapes.error({ status, message }),

@@ -33,7 +33,7 @@ export function describeDelivery(delivery: DeliveryRecord): string {
     companyId,
     `attempt ${attempt}`,
     state,
-    answer?.status ?? failure?.code ?? '',
+    answer?.status ?? (failure && failure.code !== state ? failure.code : ''),
     durationMs === undefined ? '' : `${durationMs} ms`,
     faults.length > 0 ? `(${faults.join(', ')})` : '',
   ]

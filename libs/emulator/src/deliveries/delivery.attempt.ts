@@ -1,5 +1,4 @@
 import type { EmulatorClock } from '../clock/emulator.clock.js';
-import { messageOf } from '../emulator.errors.js';
 import type { Company } from '../companies/company.record.js';
 import type { AttemptFaults } from '../faults/delivery.fault.js';
 import type { FaultDirectory } from '../faults/fault.directory.js';
@@ -18,7 +17,7 @@ export interface AttemptOptions {
   readonly timeoutMs: number;
   /** How many attempts may be under way at once. */
   readonly concurrency: number;
-  /** Told of every attempt that has ended. */
+  /** Told of every attempt that has ended. Must not throw. */
   readonly onDelivery: (record: DeliveryRecord) => void;
 }
 
@@ -93,7 +92,7 @@ export class DeliveryAttempts {
       const faults = drawn ?? this.faults.onAttempt(companyId, eventId, copy, record.attempt);
       await this.#send(delivery, record, faults);
     });
-    this.#tell(record);
+    this.options.onDelivery(structuredClone(record));
   }
 
   async #send(delivery: Delivery, record: DeliveryRecord, faults: AttemptFaults): Promise<void> {
@@ -126,15 +125,6 @@ export class DeliveryAttempts {
       : outcome.failure.code === 'cancelled'
         ? 'cancelled'
         : 'failed';
-  }
-
-  #tell(record: DeliveryRecord): void {
-    try {
-      this.options.onDelivery(structuredClone(record));
-    } catch (error) {
-      // The listener's mistake must neither stop deliveries nor stay unseen.
-      process.emitWarning(`onDelivery threw: ${messageOf(error)}`);
-    }
   }
 
   /** A company whose secret was never rotated has no old one: a stranger's fails the same way. */

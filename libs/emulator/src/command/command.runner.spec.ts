@@ -1,0 +1,97 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { PaymentsEmulator } from '../payments-emulator.js';
+import { runCommand } from './command.runner.js';
+
+const started: PaymentsEmulator[] = [];
+
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((emulator) => emulator.close()));
+});
+
+async function run(...args: string[]) {
+  const printed = { out: '', err: '' };
+  const result = await runCommand(args, {
+    out: (text) => void (printed.out += text),
+    err: (text) => void (printed.err += text),
+  });
+  if (result instanceof PaymentsEmulator) started.push(result);
+  return { result, printed };
+}
+
+async function start(...args: string[]) {
+  const { result, printed } = await run('--port', '0', '--production-port', '0', ...args);
+  if (!(result instanceof PaymentsEmulator)) throw new Error(printed.err);
+  return { emulator: result, printed };
+}
+
+describe('runCommand', () => {
+  it('prints addresses and credentials to paste, for both environments', async () => {
+    const { emulator, printed } = await start('--webhook-secret', 'whsec_given');
+    const { company } = emulator;
+    expect(printed.out).toContain(
+      [
+        `PAYMENTS_BASE_URL=${emulator.baseUrl}`,
+        `PAYMENTS_CLIENT_ID=${company.clientId}`,
+        `PAYMENTS_CLIENT_SECRET=${company.clientSecret}`,
+        'PAYMENTS_WEBHOOK_SECRET=whsec_given',
+        '',
+      ].join('\n'),
+    );
+    expect(printed.out).toContain(`# PAYMENTS_CLIENT_ID=${company.production.clientId}\n`);
+    expect(printed.err).toBe('');
+  });
+
+  it('quotes what a shell would take apart', async () => {
+    const { printed } = await start('--client-secret', 'a b$c', '--webhook-secret', "it's");
+    expect(printed.out).toContain("PAYMENTS_CLIENT_SECRET='a b$c'\n");
+    expect(printed.out).toContain('PAYMENTS_WEBHOOK_SECRET="it\'s"\n');
+  });
+
+  it('prints a line per delivery, without any secret, and none when quiet', async () => {
+    const loud = await start('--faults', '{"delivery":{"drop":{"next":1}}}');
+    loud.printed.out = '';
+    for (const eventType of ['one', 'two']) loud.emulator.sendEvent({ eventType });
+    await loud.emulator.idle();
+    expect(loud.printed.out).toBe(
+      'one  default  attempt 1  dropped  (drop)\ntwo  default  attempt 1  skipped  no_url\n',
+    );
+    const quiet = await start('--quiet');
+    quiet.printed.out = '';
+    quiet.emulator.sendEvent({ eventType: 'x.y' });
+    await quiet.emulator.idle();
+    expect(quiet.printed.out).toBe('');
+  });
+
+  it.each([
+    [['--nope'], "Unknown option '--nope'"],
+    [['--port', '70000'], '--port must be a whole number from 0 to 65535'],
+    [['--webhook-url', 'http://shop.example/'], '--webhook-url must be an https:// URL'],
+    [['--token-lifetime', '0'], '--token-lifetime must be a whole number of seconds'],
+    [['--faults', '{"api":{"slow":{}}}'], 'api.slow.ms is required'],
+  ])('ends with 2 and one clear message for %j', async (args, message) => {
+    const { result, printed } = await run(...args);
+    expect(result).toBe(2);
+    expect(printed.out).toBe('');
+    expect(printed.err).toContain(message);
+    expect(printed.err.trim().split('\n')).toHaveLength(2);
+  });
+
+  it('ends with 1 and one message where it can not listen', async () => {
+    const { emulator } = await start();
+    const { port } = new URL(emulator.baseUrl);
+    const { result, printed } = await run('--port', port, '--production-port', '0');
+    expect(result).toBe(1);
+    expect(printed.err).toBe(
+      `payments-emulator: listen EADDRINUSE: address already in use 127.0.0.1:${port}\n`,
+    );
+  });
+
+  it('helps, and tells its version', async () => {
+    const help = await run('--help');
+    expect(help.result).toBe(0);
+    expect(help.printed.out).toContain('--webhook-url');
+    const version = await run('--version');
+    expect(version.result).toBe(0);
+    expect(version.printed.out).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+});

@@ -1,0 +1,204 @@
+import { Logger } from '@nestjs/common';
+import { describe, expect, it } from '@jest/globals';
+import {
+  EmulatorError,
+  EmulatorInputError,
+  ManualClock,
+  PaymentsEmulator,
+} from 'payments-emulator';
+import { get, getToken, sandbox } from './emulator.client.js';
+import { Receiver, until } from './emulator.receiver.js';
+
+const payment = { amount: 1500, externalReference: 'order-77' };
+
+describe('PaymentsEmulator.start', () => {
+  it('is ready with one company, on two hosts with free ports', async () => {
+    await using emulator = await PaymentsEmulator.start();
+    expect(emulator.baseUrl).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    expect(emulator.productionBaseUrl).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    expect(emulator.productionBaseUrl).not.toBe(emulator.baseUrl);
+    expect(emulator.companies()).toEqual([emulator.company]);
+    expect(emulator.company).toMatchObject({
+      companyId: 'default',
+      clientId: expect.any(String),
+      clientSecret: expect.any(String),
+      webhookSecret: expect.any(String),
+      production: { clientId: expect.any(String), clientSecret: expect.any(String) },
+      webhook: { url: null, active: true },
+    });
+  });
+
+  it('takes the credentials it is given', async () => {
+    const given = { clientId: 'i', clientSecret: 's', webhookSecret: 'w', companyId: 'acme' };
+    await using emulator = await PaymentsEmulator.start(given);
+    expect(emulator.company).toMatchObject(given);
+  });
+
+  it('makes up credentials that nobody can guess, and the same for the same seed', async () => {
+    const companyOf = async (seed?: string) => {
+      await using emulator = await PaymentsEmulator.start({ seed });
+      return emulator.company;
+    };
+    expect(await companyOf()).not.toEqual(await companyOf());
+    expect(await companyOf('a')).toEqual(await companyOf('a'));
+    expect(await companyOf('a')).not.toEqual(await companyOf('b'));
+  });
+
+  it('rejects options out of bounds, and leaves nothing running', async () => {
+    await expect(PaymentsEmulator.start({ port: -1 })).rejects.toThrow(EmulatorInputError);
+  });
+
+  it('rejects where a port is taken, and frees the other', async () => {
+    await using first = await PaymentsEmulator.start();
+    const taken = Number(new URL(first.productionBaseUrl).port);
+    await using probe = await PaymentsEmulator.start();
+    const free = Number(new URL(probe.baseUrl).port);
+    await probe.close();
+    await expect(PaymentsEmulator.start({ port: free, productionPort: taken })).rejects.toThrow(
+      'EADDRINUSE',
+    );
+    await using second = await PaymentsEmulator.start({ port: free });
+    expect(new URL(second.baseUrl).port).toBe(String(free));
+  });
+
+  it("leaves the process's Nest logger as it found it, starting several at once", async () => {
+    const lines: unknown[] = [];
+    const keep = (message: unknown) => void lines.push(message);
+    Logger.overrideLogger({ log: keep, error: keep, warn: keep });
+    const emulators = await Promise.all([1, 2, 3].map(() => PaymentsEmulator.start()));
+    expect(lines).toEqual([]);
+    Logger.log('the application under test');
+    expect(lines).toEqual(['the application under test']);
+    await Promise.all(emulators.map((emulator) => emulator.close()));
+  });
+
+  it('shares nothing with another in the same process', async () => {
+    await using one = await PaymentsEmulator.start();
+    await using other = await PaymentsEmulator.start();
+    one.createCompany({ companyId: 'acme' });
+    one.createStkPush(payment);
+    expect(other.companies()).toHaveLength(1);
+    expect(other.transactions()).toEqual([]);
+  });
+
+  it('keeps its stores bounded', async () => {
+    await using emulator = await PaymentsEmulator.start({ maxTransactions: 2, maxCompanies: 2 });
+    const ids = [1, 2, 3].map(() => emulator.createStkPush(payment).transactionId);
+    expect(emulator.transactions().map((each) => each.transactionId)).toEqual(ids.slice(1));
+    emulator.createCompany();
+    expect(() => emulator.createCompany()).toThrow(EmulatorError);
+    expect(() => emulator.createCompany()).toThrow('maxCompanies');
+  });
+
+  it('tells of each attempt that has ended, and survives a listener that throws', async () => {
+    await using receiver = await Receiver.start();
+    const told: string[] = [];
+    await using emulator = await PaymentsEmulator.start({
+      webhookUrl: receiver.url,
+      onDelivery: ({ eventType, state }) => {
+        told.push(`${eventType} ${state}`);
+        if (eventType === 'one') throw new Error('a mistake of the listener');
+      },
+    });
+    const logged: unknown[] = [];
+    const keep = (message: unknown) => void logged.push(message);
+    Logger.overrideLogger({ log: keep, error: keep, warn: keep });
+    emulator.sendEvent({ eventType: 'one' });
+    await emulator.idle();
+    emulator.sendEvent({ eventType: 'two' });
+    await emulator.idle();
+    expect(told).toEqual(['one delivered', 'two delivered']);
+    expect(logged).toEqual(['onDelivery threw: a mistake of the listener']);
+  });
+});
+
+describe('reset', () => {
+  it('is as at the start, on the same addresses and with the same credentials', async () => {
+    await using receiver = await Receiver.start();
+    await using emulator = await PaymentsEmulator.start({
+      webhookUrl: receiver.url,
+      faults: { api: { error: { next: 1 } } },
+    });
+    const { company, baseUrl } = emulator;
+    emulator.createCompany();
+    emulator.rotateClientSecret();
+    emulator.rotateWebhookSecret();
+    emulator.setWebhook({ active: false });
+    emulator.setFaults({});
+    emulator.complete(emulator.createStkPush(payment).transactionId);
+    await emulator.reset();
+    expect(emulator.company).toEqual(company);
+    expect(emulator.baseUrl).toBe(baseUrl);
+    expect(emulator.companies()).toHaveLength(1);
+    expect(emulator.transactions()).toEqual([]);
+    expect(emulator.deliveries()).toEqual([]);
+    expect(emulator.faults()).toEqual({ api: { error: { next: 1 } } });
+  });
+
+  it('refuses the tokens issued before', async () => {
+    await using emulator = await PaymentsEmulator.start({ seed: 'a', clock: new ManualClock() });
+    const before = await getToken(emulator);
+    await emulator.reset();
+    const url = `${emulator.baseUrl}/v1/transactions/none`;
+    expect((await get(url, before)).status).toBe(401);
+    expect((await get(url, await getToken(emulator))).status).toBe(404);
+  });
+
+  it('repeats the ids of a seeded run', async () => {
+    await using emulator = await PaymentsEmulator.start({ seed: 'a' });
+    const { transactionId } = emulator.createStkPush(payment);
+    await emulator.reset();
+    expect(emulator.createStkPush(payment).transactionId).toBe(transactionId);
+  });
+
+  it('cancels a delivery under way, and its redeliveries', async () => {
+    await using receiver = await Receiver.start();
+    await using emulator = await PaymentsEmulator.start({
+      webhookUrl: receiver.url,
+      redeliver: [3_600_000],
+    });
+    const ended: string[] = [];
+    receiver.answer = () => ended.push('arrived');
+    emulator.sendEvent({ eventType: 'x' });
+    await until(() => ended.length === 1);
+    await emulator.reset();
+    await emulator.idle();
+    expect(emulator.deliveries()).toEqual([]);
+    expect(receiver.received).toHaveLength(1);
+  });
+});
+
+describe('close', () => {
+  it('stops listening, cancels what is under way, and may be called again', async () => {
+    await using receiver = await Receiver.start();
+    const emulator = await PaymentsEmulator.start({ webhookUrl: receiver.url });
+    receiver.answer = () => undefined;
+    emulator.sendEvent({ eventType: 'x' });
+    await until(() => receiver.received.length === 1);
+    await Promise.all([emulator.close(), emulator.close()]);
+    expect(emulator.deliveries().map(({ state }) => state)).toEqual(['cancelled']);
+    await expect(fetch(`${emulator.baseUrl}/emulator`)).rejects.toThrow();
+    await expect(fetch(`${emulator.productionBaseUrl}/emulator`)).rejects.toThrow();
+    await expect(emulator.reset()).rejects.toThrow('has been closed');
+  });
+
+  it('does not wait for a client that a fault keeps waiting', async () => {
+    const clock = new ManualClock();
+    const emulator = await PaymentsEmulator.start({ clock });
+    emulator.setFaults({ token: { slow: { ms: 3_600_000 } } });
+    const asked = getToken(emulator, sandbox(emulator)).catch(() => 'gone');
+    await until(() => clock.pending === 1);
+    await emulator.close();
+    await asked;
+  });
+
+  it('closes at the end of an await using block', async () => {
+    let url: string;
+    {
+      await using emulator = await PaymentsEmulator.start();
+      url = emulator.baseUrl;
+      expect((await fetch(`${url}/emulator`)).status).toBe(200);
+    }
+    await expect(fetch(`${url}/emulator`)).rejects.toThrow();
+  });
+});
