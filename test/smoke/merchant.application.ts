@@ -1,8 +1,9 @@
-import { cp, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Checks } from './checks.ts';
 import { npm, run, succeed } from './command.ts';
 import type { Merchant } from './merchants.ts';
+import { Trap } from './trap.package.ts';
 
 /** What the application prints for each of its own checks; see application/report.ts. */
 interface Reported {
@@ -52,15 +53,11 @@ export class MerchantApplication {
     if (nests.includes('node_modules')) throw new Error('nestjs-payments brought its own copies');
   }
 
-  /** Imports the package while what it must not need is not there. */
+  /** Imports the package while what it must not need can't be imported. */
   async imports(node: string): Promise<void> {
-    const aside: [string, string][] = [];
+    const traps = NOT_NEEDED.map((name) => new Trap(join(this.#folder, 'node_modules', name)));
     try {
-      for (const name of NOT_NEEDED) {
-        const from = join(this.#folder, 'node_modules', name);
-        const to = join(this.#folder, name.replace('/', '+'));
-        if (await moved(from, to)) aside.push([to, from]);
-      }
+      for (const trap of traps) await trap.set();
       const { type } = this.#merchant;
       const script = ['nestjs-payments', 'nestjs-payments/testing']
         .map((name) => (type === 'module' ? `import '${name}';` : `require('${name}');`))
@@ -69,7 +66,7 @@ export class MerchantApplication {
       const { output } = await succeed(node, args, { cwd: this.#folder, timeoutMs: 30_000 });
       if (output !== '') throw new Error(`it printed:\n${output}`);
     } finally {
-      for (const [from, to] of aside) await rename(from, to);
+      for (const trap of traps) await trap.lift();
     }
   }
 
@@ -107,7 +104,7 @@ export class MerchantApplication {
   /** Runs the application: its own checks, and that it goes by itself after them. */
   async runs(adapter: string, node: string, title: string, checks: Checks): Promise<void> {
     const args = ['dist/main.js', adapter];
-    const { code, output } = await run(node, args, { cwd: this.#folder, timeoutMs: 60_000 });
+    const { code, output } = await run(node, args, { cwd: this.#folder, timeoutMs: 30_000 });
     const [done, ...reported] = output
       .split('\n')
       .filter((line) => line.startsWith('{"title"'))
@@ -124,15 +121,4 @@ export class MerchantApplication {
 
 async function writeJson(path: string, value: unknown): Promise<void> {
   await writeFile(path, JSON.stringify(value, null, 2));
-}
-
-/** Whether there was anything to move. */
-async function moved(from: string, to: string): Promise<boolean> {
-  try {
-    await rename(from, to);
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
-    throw error;
-  }
 }
