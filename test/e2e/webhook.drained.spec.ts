@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers';
 import type { Readable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
-import { Controller, HttpCode, Post, Req, UseGuards } from '@nestjs/common';
+import { Controller, HttpCode, Inject, Post, Req, UseGuards } from '@nestjs/common';
 import type { AbstractHttpAdapter } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
@@ -32,10 +32,7 @@ function onFastify(
   hook: (request: FastifyRequest) => Promise<void>,
 ): AbstractHttpAdapter {
   const adapter = new FastifyAdapter();
-  const instance = adapter.getInstance() as unknown as {
-    addHook(name: Hook, hook: (request: FastifyRequest) => Promise<void>): void;
-  };
-  instance.addHook(name, hook);
+  adapter.getInstance().addHook(name, hook as (request: unknown) => Promise<void>);
   return adapter;
 }
 
@@ -69,7 +66,7 @@ const staged = (setups: Record<string, () => AbstractHttpAdapter>) =>
 
 @Controller('hooks')
 class Hooks {
-  constructor(private readonly inbox: PaymentInbox) {}
+  constructor(@Inject(PaymentInbox) private readonly inbox: PaymentInbox) {}
 
   @Post()
   @HttpCode(200)

@@ -2,7 +2,8 @@ import { optionsInvalid } from '../payments.validation.js';
 import { ResolvedCompany } from './company.js';
 import type { Company } from './company.js';
 
-const ID = /^[A-Za-z0-9._~-]{1,128}$/;
+// No longer than the longest path parameter Fastify takes by default.
+const ID = /^[A-Za-z0-9._~-]{1,100}$/;
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
 /** Whether a text can be a company's id. */
@@ -25,7 +26,7 @@ export function resolveCompany(company: Company, defaults: CompanyDefaults = {})
   const { id } = company;
   if (!isCompanyId(id)) {
     throw optionsInvalid(
-      `a company's "id" must be 1 to 128 characters of A-Z a-z 0-9 . _ ~ -, since it is part of its webhook path.`,
+      `a company's "id" must be 1 to 100 characters of A-Z a-z 0-9 . _ ~ -, since it is part of its webhook path.`,
     );
   }
   const secrets = company.webhookSecret;

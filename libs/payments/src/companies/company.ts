@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
  */
 export interface Company {
   /**
-   * The name the application knows the company by: 1 to 128 characters of `A-Z a-z 0-9 . _ ~ -`. It is the
+   * The name the application knows the company by: 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`. It is the
    * last segment of the company's webhook path and part of every stored row, so it must not change.
    */
   id: string;

@@ -1,0 +1,153 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { signedDelivery } from 'nestjs-payments/testing';
+import { Orders } from '../support/webhook.orders.js';
+import {
+  ADAPTERS,
+  BODY_OPTIONS,
+  STAGES,
+  WebhookApplication,
+  company,
+} from '../support/webhook.application.js';
+
+const ACME = company('acme', ['whsec_acme_new', 'whsec_acme_old']);
+const BOLT = company(`Bolt.Ltd~1_x-${'y'.repeat(86)}`, 'whsec_bolt');
+
+describe.each(STAGES)('several companies on $adapter with $option', ({ adapter, option }) => {
+  let app: WebhookApplication;
+  let orders: Orders;
+  beforeAll(async () => {
+    app = await WebhookApplication.start({
+      adapter: ADAPTERS[adapter]!(),
+      nest: BODY_OPTIONS[option]!,
+      payments: { companies: [ACME, BOLT] },
+      providers: [Orders],
+    });
+    orders = app.app.get(Orders);
+  });
+  beforeEach(() => {
+    app.log.lines.length = 0;
+    orders.seen.length = 0;
+  });
+  afterAll(async () => app.app.close());
+
+  it('15: takes each company its own deliveries, and tells the handler whose they are', async () => {
+    expect(await app.send(signedDelivery(ACME))).toMatchObject({ status: 200 });
+    expect(await app.send(signedDelivery(BOLT))).toMatchObject({ status: 200 });
+    expect(orders.seen.map(({ context }) => context.company)).toEqual([ACME.id, BOLT.id]);
+  });
+
+  it("15: answers a delivery for one company signed with the other's secret 401", async () => {
+    const path = `/webhooks/payments/${ACME.id}`;
+    expect(await app.send(signedDelivery(BOLT), { path })).toMatchObject({
+      status: 401,
+      body: { code: 'signature_mismatch' },
+    });
+    expect(orders.seen).toEqual([]);
+  });
+
+  it.each([
+    '/nobody',
+    '/ACME',
+    '/acme%20',
+    '/__proto__',
+    '/constructor',
+    '/toString',
+    '/default',
+    '/..%2Facme',
+    '/acme%00',
+    `/${'a'.repeat(101)}`,
+    '',
+  ])('15: answers the unknown company "%s" 401 (or as the router does: 404, 414)', async (id) => {
+    const answer = await app.send(signedDelivery(ACME), { path: `/webhooks/payments${id}` });
+    expect([401, 404, 414]).toContain(answer.status);
+    if (answer.status === 401) expect(answer.body['code']).toBe('company_unknown');
+    expect(orders.seen).toEqual([]);
+    expect(app.log.lines).toEqual([]);
+  });
+
+  it('15: answers a company whose name is no URI 400', async () => {
+    const answer = await app.send(signedDelivery(ACME), { path: '/webhooks/payments/%FF' });
+    expect(answer.status).toBe(400);
+  });
+
+  it('15: keeps the same event id from two companies as two events', async () => {
+    const id = randomUUID();
+    for (const each of [ACME, BOLT]) {
+      expect(await app.send(signedDelivery(each, { id }))).toMatchObject({
+        status: 200,
+        body: { status: 'handled' },
+      });
+    }
+    expect(orders.count(id)).toBe(2);
+    expect(
+      await app.send(
+        signedDelivery(BOLT, {
+          id,
+          timestamp: orders.seen[1]!.event.timestamp,
+          data: orders.seen[1]!.event.data,
+        }),
+      ),
+    ).toMatchObject({
+      status: 200,
+      body: { status: 'duplicate' },
+    });
+    expect(orders.count(id)).toBe(2);
+  });
+
+  it('16: accepts the current and the previous secret of each company, and of no other', async () => {
+    for (const [webhookSecret, status] of [
+      ['whsec_acme_old', 200],
+      ['whsec_acme_new', 200],
+      ['whsec_bolt', 401],
+    ] as const) {
+      expect((await app.send(signedDelivery({ id: 'acme', webhookSecret }))).status).toBe(status);
+    }
+  });
+});
+
+describe.each(STAGES)('one company on $adapter with $option', ({ adapter, option }) => {
+  it('15: answers to its own path and to the one without a name, under its own name', async () => {
+    await using app = await WebhookApplication.start({
+      adapter: ADAPTERS[adapter]!(),
+      nest: BODY_OPTIONS[option]!,
+      payments: { companies: [BOLT], webhookPath: '/money/in/' },
+      providers: [Orders],
+    });
+    for (const path of ['/money/in', `/money/in/${BOLT.id}`, '/money/in/default']) {
+      expect(await app.send(signedDelivery(BOLT), { path })).toMatchObject({ status: 200 });
+    }
+    const companies = app.app.get(Orders).seen.map(({ context }) => context.company);
+    expect(companies).toEqual([BOLT.id, BOLT.id, BOLT.id]);
+    expect((await app.send(signedDelivery(BOLT))).status).toBe(404);
+  });
+
+  it('14: shares nothing with another application in the process: secrets, events, handlers, paths', async () => {
+    const start = async (webhookSecret: string, webhookPath: string) =>
+      WebhookApplication.start({
+        adapter: ADAPTERS[adapter]!(),
+        nest: BODY_OPTIONS[option]!,
+        payments: { webhookSecret, webhookPath },
+        providers: [Orders],
+      });
+    await using first = await start('whsec_first', 'in');
+    await using second = await start('whsec_second', 'in');
+    await using third = await start('whsec_first', 'elsewhere');
+    const delivery = signedDelivery({ webhookSecret: 'whsec_first' });
+    const { id } = JSON.parse(delivery.body.toString()) as { id: string };
+    const to = (path: string) => ({ path });
+    expect(await first.send(delivery, to('/in'))).toMatchObject({ body: { status: 'handled' } });
+    expect(await second.send(delivery, to('/in'))).toMatchObject({ status: 401 });
+    expect(await third.send(delivery, to('/in'))).toMatchObject({ status: 404 });
+    expect(await third.send(delivery, to('/elsewhere'))).toMatchObject({
+      body: { status: 'handled' },
+    });
+    expect(await first.send(delivery, to('/in'))).toMatchObject({ body: { status: 'duplicate' } });
+    const counts = [first, second, third].map(({ app }) => app.get(Orders).count(id));
+    expect(counts).toEqual([1, 0, 1]);
+    await second.app.close();
+    expect(
+      await first.send(signedDelivery({ webhookSecret: 'whsec_first' }), to('/in')),
+    ).toMatchObject({ status: 200 });
+  });
+});
