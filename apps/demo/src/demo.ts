@@ -25,7 +25,10 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
   const signal = AbortSignal.any([options.signal, ended.signal]);
   const report = new Report(options.print, signal);
   await using stage = await Stage.set(options, report, signal);
-  void stage.shop.ended.then((how) => ended.abort(new Error(`the shop ended by itself: ${how}`)));
+  void stage.shop.ended.then((how) => {
+    const log = stage.shop.log.slice(-5).join('\n');
+    ended.abort(new Error(`the shop ended by itself: ${how}\n${log}`));
+  });
   report.line(`emulator  ${stage.emulator.baseUrl}  (seed ${options.seed})`);
   report.line(`shop      ${stage.shop.url}`);
   await play(stage, report, signal);

@@ -21,7 +21,7 @@ export class ShopEnvironment extends PaymentsEnvironment {
   SHOP_ADAPTER: 'express' | 'fastify' = 'express';
 
   /** Where checkout invoices are created. The service's path is not shown; the default is the emulator's. */
-  @Matches(/^(\/(?!\.{1,2}(\/|$))[\w.~!$&'()*+,;=:@-]+)+$/, {
+  @Matches(/^(\/(?!\.{1,2}(\/|$))[\w.~!$&'()*+,;=:@-]+)+\/?$/, {
     message:
       'PAYMENTS_CHECKOUT_PATH must be a path on the payments service, such as /emulator/checkout-invoices',
   })

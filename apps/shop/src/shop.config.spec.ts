@@ -1,0 +1,87 @@
+import { describe, expect, it } from '@jest/globals';
+import { readShopEnvironment, SettingsError } from './shop.config.js';
+
+const REQUIRED = {
+  PAYMENTS_BASE_URL: 'https://payments.example.com',
+  PAYMENTS_CLIENT_ID: 'merchant',
+  PAYMENTS_CLIENT_SECRET: 'client-secret',
+  PAYMENTS_WEBHOOK_SECRET: 'webhook-secret',
+};
+
+function problemsOf(variables: Record<string, string | undefined>): readonly string[] {
+  try {
+    readShopEnvironment({ ...REQUIRED, ...variables });
+    return [];
+  } catch (error) {
+    return (error as SettingsError).problems;
+  }
+}
+
+describe('readShopEnvironment', () => {
+  it('has a default for everything of its own', () => {
+    expect(readShopEnvironment(REQUIRED)).toEqual({
+      port: 3000,
+      host: '127.0.0.1',
+      adapter: 'express',
+      checkoutPath: '/emulator/checkout-invoices',
+      paidStatus: 'complete',
+    });
+  });
+
+  it('takes an empty variable for one that is not set', () => {
+    const variables = { ...REQUIRED, PORT: '', SHOP_ADAPTER: ' ', PAYMENTS_CHECKOUT_PATH: '' };
+    expect(readShopEnvironment(variables)).toEqual(readShopEnvironment(REQUIRED));
+  });
+
+  it('reads what is set', () => {
+    expect(
+      readShopEnvironment({
+        ...REQUIRED,
+        PORT: '0',
+        SHOP_HOST: '::',
+        SHOP_ADAPTER: 'fastify',
+        PAYMENTS_CHECKOUT_PATH: '/v1/invoices',
+        PAYMENTS_PAID_STATUS: 'settled',
+      }),
+    ).toEqual({
+      port: 0,
+      host: '::',
+      adapter: 'fastify',
+      checkoutPath: '/v1/invoices',
+      paidStatus: 'settled',
+    });
+  });
+
+  it.each([
+    ['PAYMENTS_BASE_URL', undefined],
+    ['PAYMENTS_BASE_URL', ''],
+    ['PAYMENTS_BASE_URL', 'payments.example.com'],
+    ['PAYMENTS_BASE_URL', 'ftp://payments.example.com'],
+    ['PAYMENTS_CLIENT_ID', undefined],
+    ['PAYMENTS_CLIENT_SECRET', undefined],
+    ['PAYMENTS_CLIENT_SECRET', '   '],
+    ['PAYMENTS_WEBHOOK_SECRET', undefined],
+    ['PORT', 'abc'],
+    ['PORT', '65536'],
+    ['PORT', '-1'],
+    ['PORT', '3e3'],
+    ['SHOP_HOST', 'two words'],
+    ['SHOP_ADAPTER', 'koa'],
+    ['SHOP_ADAPTER', 'Express'],
+    ['PAYMENTS_CHECKOUT_PATH', 'invoices'],
+    ['PAYMENTS_CHECKOUT_PATH', '//elsewhere.example/invoices'],
+    ['PAYMENTS_CHECKOUT_PATH', 'https://elsewhere.example/invoices'],
+    ['PAYMENTS_CHECKOUT_PATH', '/v1/../invoices'],
+    ['PAYMENTS_CHECKOUT_PATH', '/v1/invoices?a=b'],
+    ['PAYMENTS_CHECKOUT_PATH', '/'],
+  ])('refuses %s=%j with one message that names it', (name, value) => {
+    expect(problemsOf({ [name]: value })).toEqual([
+      expect.stringMatching(new RegExp(`^${name} must be `)),
+    ]);
+  });
+
+  it('shows the value of none', () => {
+    const error = new SettingsError(problemsOf({ PORT: 'whsec_typed_into_the_wrong_line' }));
+    expect(JSON.stringify([error.message, error.problems])).not.toContain('whsec');
+  });
+});

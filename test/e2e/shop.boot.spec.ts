@@ -1,0 +1,95 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it, jest } from '@jest/globals';
+import { SHOP, Shop } from '../support/shop.client.js';
+import { ShopProcess } from '../support/shop.process.js';
+
+jest.setTimeout(30_000);
+
+const SECRETS = { client: 'cl1ent-s3cret-value', webhook: 'whsec-s3cret-value' };
+const SETTINGS = {
+  PORT: '0',
+  PAYMENTS_BASE_URL: 'http://127.0.0.1:9',
+  PAYMENTS_CLIENT_ID: 'merchant',
+  PAYMENTS_CLIENT_SECRET: SECRETS.client,
+  PAYMENTS_WEBHOOK_SECRET: SECRETS.webhook,
+};
+
+/** How a shop ends that can't start: its exit code and what it wrote. */
+async function boot(settings: Record<string, string>) {
+  const process = new ShopProcess(SHOP, settings);
+  const { code } = await process.ended;
+  return { code, out: process.out, err: process.err };
+}
+
+describe('settings that are missing or wrong stop the shop at boot', () => {
+  it('those that are missing, with a line for each', async () => {
+    const { code, out, err } = await boot({ PORT: '0' });
+    expect([code, out]).toEqual([1, []]);
+    expect(err).toEqual([
+      'shop: PAYMENTS_BASE_URL must be an address such as https://payments.example.com',
+      'shop: PAYMENTS_CLIENT_ID must be set to the client id the service gave you',
+      'shop: PAYMENTS_CLIENT_SECRET must be set to the client secret the service gave you',
+      'shop: PAYMENTS_WEBHOOK_SECRET must be set to the secret that signs your webhooks',
+    ]);
+  });
+
+  it('those that are wrong, with a line for each', async () => {
+    const { code, out, err } = await boot({
+      ...SETTINGS,
+      PAYMENTS_BASE_URL: 'payments.example.com',
+      PAYMENTS_CHECKOUT_PATH: 'invoices',
+      PORT: 'abc',
+      SHOP_ADAPTER: 'koa',
+    });
+    expect([code, out]).toEqual([1, []]);
+    expect(err).toHaveLength(4);
+    for (const name of ['PAYMENTS_BASE_URL', 'PAYMENTS_CHECKOUT_PATH', 'PORT', 'SHOP_ADAPTER']) {
+      expect(err).toContainEqual(expect.stringMatching(new RegExp(`^shop: ${name} must be `)));
+    }
+  });
+
+  it('one that is missing among those that are right, with its line alone', async () => {
+    const { code, err } = await boot({ ...SETTINGS, PAYMENTS_WEBHOOK_SECRET: '' });
+    expect(code).toBe(1);
+    expect(err).toEqual([expect.stringMatching(/^shop: PAYMENTS_WEBHOOK_SECRET must be set/)]);
+  });
+
+  it.each([
+    ['PAYMENTS_BASE_URL', 'http://payments.example.com', 'http:'],
+    ['PAYMENTS_BASE_URL', 'https://user:pa55@payments.example.com', 'password'],
+    ['PAYMENTS_CLIENT_SECRET', `${SECRETS.client} `, 'white space'],
+  ])('%s="%s", which the module refuses, with one line', async (name, value, word) => {
+    const { code, out, err } = await boot({ ...SETTINGS, [name]: value });
+    expect([code, out]).toEqual([1, []]);
+    expect(err).toEqual([expect.stringContaining(word)]);
+    expect(err.join()).not.toMatch(/s3cret|pa55/);
+  });
+
+  it.each(['express', 'fastify'])('a port that is taken, with one line (%s)', async (adapter) => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const PORT = String((other.address() as AddressInfo).port);
+    const { code, err } = await boot({ ...SETTINGS, PORT, SHOP_ADAPTER: adapter });
+    other.close();
+    expect(code).toBe(1);
+    expect(err).toEqual([expect.stringContaining(`address already in use 127.0.0.1:${PORT}`)]);
+  });
+});
+
+describe.each(['express', 'fastify'])('the shop on %s', (adapter) => {
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'says once where it listens, never a secret, and closes on %s with exit code 0',
+    async (signal) => {
+      await using shop = await Shop.start({ ...SETTINGS, SHOP_ADAPTER: adapter });
+      expect((await shop.get('/ledger')).body).toEqual([]);
+      expect(await shop.process.kill(signal)).toEqual({ code: 0, signal: null });
+      await expect(fetch(shop.url)).rejects.toThrow();
+      const { out, err } = shop.process;
+      expect(out.filter((line) => line.includes(shop.url))).toHaveLength(1);
+      expect(out.length).toBeLessThan(5);
+      expect([...out, ...err].join()).not.toMatch(/s3cret/);
+    },
+  );
+});

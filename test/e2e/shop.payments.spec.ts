@@ -1,0 +1,159 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { PaymentsEmulator } from 'payments-emulator';
+import { settingsFor, Shop } from '../support/shop.client.js';
+
+jest.setTimeout(30_000);
+
+const PREVIOUS = 'whsec-before-the-rotation';
+
+describe.each(['express', 'fastify'])('the shop on %s books payments', (adapter) => {
+  let emulator: PaymentsEmulator;
+  let shop: Shop;
+
+  beforeAll(async () => {
+    emulator = await PaymentsEmulator.start({ seed: 'payments', redeliver: [] });
+    shop = await Shop.start({
+      ...settingsFor(emulator),
+      SHOP_ADAPTER: adapter,
+      PAYMENTS_WEBHOOK_SECRET_PREVIOUS: PREVIOUS,
+    });
+    emulator.setWebhook({ url: shop.webhookUrl });
+  });
+  afterEach(() => emulator.setFaults({}));
+  afterAll(async () => {
+    await shop?.[Symbol.asyncDispose]();
+    await emulator?.close();
+  });
+
+  /** Pays by phone, and answers how the deliveries of the event were answered. */
+  async function pay(externalReference: string, amount: number): Promise<(number | undefined)[]> {
+    const { transactionId } = emulator.createStkPush({ amount, externalReference });
+    emulator.complete(transactionId);
+    await emulator.idle();
+    return emulator.deliveries({ transactionId }).map(({ answer }) => answer?.status);
+  }
+
+  const amounts = async (reference: string) =>
+    (await shop.ledger(reference)).map(({ amount }) => amount);
+
+  it('books each payment once when every delivery comes twice and out of order', async () => {
+    const references = ['d1', 'd2', 'd3', 'd4', 'd5'];
+    for (const reference of references) await shop.place(reference, 10);
+    emulator.setFaults({ delivery: { duplicate: {}, reorder: { window: 10 } } });
+    const unpaid = emulator.transactions().filter(({ completedAt }) => completedAt === undefined);
+    for (const { transactionId } of unpaid) emulator.complete(transactionId);
+    await emulator.idle();
+    for (const reference of references) {
+      expect(await amounts(reference)).toEqual([10]);
+      expect((await shop.order(reference)).status).toBe('paid');
+    }
+  });
+
+  it('books a payment once that two events tell of, even at the same moment', async () => {
+    await shop.place('two-events', 10);
+    const { transactionId } = emulator.createStkPush({
+      amount: 10,
+      externalReference: 'two-events',
+    });
+    const { event } = emulator.complete(transactionId);
+    emulator.sendEvent({ eventType: event.eventType, data: event.data });
+    await emulator.idle();
+    emulator.sendEvent({ eventType: event.eventType, data: event.data });
+    await emulator.idle();
+    expect(emulator.deliveries({ transactionId }).map(({ answer }) => answer?.status)).toEqual([
+      200, 200, 200,
+    ]);
+    expect(await amounts('two-events')).toEqual([10]);
+  });
+
+  it('books what matches no order, and marks it', async () => {
+    expect(await pay('nobody-ordered', 33)).toEqual([200]);
+    expect(await shop.ledger('nobody-ordered')).toMatchObject([{ amount: 33, unmatched: true }]);
+    await shop.process.line(/WARN.*Booked 33 for nobody-ordered .*matches no order/);
+  });
+
+  it('does not take money booked as unmatched for an order placed later', async () => {
+    await pay('too-early', 10);
+    expect(await shop.place('too-early', 10)).toMatchObject({ status: 'pending' });
+  });
+
+  it('books less than was asked for, but calls the order paid only once it is covered', async () => {
+    await shop.place('parts', 0.3);
+    await pay('parts', 0.1);
+    expect(await shop.order('parts')).toMatchObject({ status: 'pending', amountPaid: 0.1 });
+    await shop.process.line(/WARN.*Booked 0.1 for parts .*the order is pending, with 0.1 of 0.3/);
+    await pay('parts', 0.2);
+    const order = await shop.order('parts');
+    expect([order.status, order.amountPaid]).toEqual(['paid', undefined]);
+    expect(await amounts('parts')).toEqual([0.1, 0.2]);
+  });
+
+  it('books more than was asked for, and shows it', async () => {
+    await shop.place('generous', 10);
+    await pay('generous', 10);
+    await pay('generous', 10);
+    expect(await amounts('generous')).toEqual([10, 10]);
+    expect(await shop.order('generous')).toMatchObject({ status: 'paid', amountPaid: 20 });
+    await shop.process.line(/WARN.*the order is paid, with 20 of 10/);
+  });
+
+  it('books nothing the API does not call complete, and books it once it does', async () => {
+    const { transactionId } = emulator.createStkPush({ amount: 10, externalReference: 'early' });
+    await shop.place('early', 10);
+    emulator.sendEvent({
+      eventType: 'transaction.completed',
+      data: { ...emulator.transaction(transactionId), status: 'complete' },
+    });
+    await emulator.idle();
+    expect(emulator.deliveries({ transactionId })[0]?.answer?.status).toBe(503);
+    expect(await amounts('early')).toEqual([]);
+    await shop.process.line(/the service says its status is "pending", not "complete"/);
+    emulator.complete(transactionId);
+    await emulator.idle();
+    expect(await amounts('early')).toEqual([10]);
+  });
+
+  it('books nothing the API has never heard of', async () => {
+    const data = { transactionId: 'made-up', amount: 10, externalReference: 'forged' };
+    emulator.sendEvent({ eventType: 'transaction.completed', data });
+    await emulator.idle();
+    expect(emulator.deliveries({ transactionId: 'made-up' })[0]?.answer?.status).toBe(503);
+    expect(await amounts('forged')).toEqual([]);
+  });
+
+  it('refuses a delivery that was tampered with, and books it when it comes as it was sent', async () => {
+    await shop.place('tampered', 10);
+    emulator.setFaults({ delivery: { tamperBody: { next: 1 } } });
+    expect(await pay('tampered', 10)).toEqual([401]);
+    expect(await amounts('tampered')).toEqual([]);
+    const refused = emulator.deliveries({ state: 'failed' }).at(-1)!;
+    await emulator.redeliver(refused.id);
+    expect(await amounts('tampered')).toEqual([10]);
+  });
+
+  it('takes both secrets of a rotation, and no third', async () => {
+    const { webhookSecret } = emulator.company;
+    emulator.setWebhook({ secret: PREVIOUS });
+    expect(await pay('previous', 10)).toEqual([200]);
+    emulator.setWebhook({ secret: 'whsec-never-listed' });
+    expect(await pay('third', 10)).toEqual([401]);
+    emulator.setWebhook({ secret: webhookSecret });
+    expect(await pay('current', 10)).toEqual([200]);
+    expect(await amounts('third')).toEqual([]);
+  });
+
+  it('goes on by itself when its token is refused', async () => {
+    await shop.place('token-before', 10);
+    emulator.revokeTokens();
+    expect((await shop.place('token-after', 10)).checkoutUrl).not.toBeNull();
+    emulator.revokeTokens();
+    expect(await pay('token-after', 10)).toEqual([200]);
+    expect(await amounts('token-after')).toEqual([10]);
+  });
+
+  it('answers a test webhook', async () => {
+    emulator.sendEvent({ eventType: 'webhook.test' });
+    await emulator.idle();
+    expect(emulator.deliveries({ eventType: 'webhook.test' })[0]?.answer?.status).toBe(200);
+  });
+});

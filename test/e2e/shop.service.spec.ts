@@ -1,0 +1,121 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { ScriptedPaymentsService } from '../support/shop.service.js';
+import { Shop } from '../support/shop.client.js';
+
+jest.setTimeout(30_000);
+
+describe.each(['express', 'fastify'])(
+  'the shop on %s works against a service that speaks its page and nothing else',
+  (adapter) => {
+    let service: ScriptedPaymentsService;
+    let shop: Shop;
+
+    beforeAll(async () => {
+      service = await ScriptedPaymentsService.start();
+      shop = await Shop.start({
+        ...service.settings,
+        SHOP_ADAPTER: adapter,
+        PAYMENTS_CHECKOUT_PATH: '/v1/some/invoices',
+      });
+    });
+    afterEach(() => {
+      service.checkout = undefined;
+    });
+    afterAll(async () => {
+      await shop?.[Symbol.asyncDispose]();
+      await service?.[Symbol.asyncDispose]();
+    });
+
+    it('keeps an order without a checkout, and marks it paid when its payment is told of', async () => {
+      const { status, body } = await shop.post({ reference: 'o-1', amount: 40 });
+      expect([status, body.checkoutUrl]).toEqual([201, null]);
+      await shop.process.line(/WARN.*Order o-1 has no checkout yet.*404/);
+      const paid = service.pay('o-1', 40);
+      expect(await service.deliver(shop.webhookUrl, paid)).toBe(200);
+      expect(service.requests).toContain(`GET /v1/transactions/${paid.transactionId}`);
+      expect(await shop.order('o-1')).toEqual({ ...body, status: 'paid' });
+      expect(await shop.ledger('o-1')).toMatchObject([
+        { transactionId: paid.transactionId, reference: 'o-1', amount: 40 },
+      ]);
+    });
+
+    it('creates invoices at the path of its configuration, and relies on their checkoutUrl alone', async () => {
+      const bodies: unknown[] = [];
+      service.checkout = async (body) => {
+        bodies.push(body);
+        return { checkoutUrl: 'https://pay.example/i/1' };
+      };
+      const order = await shop.place('o-2', 40.5);
+      expect(order.checkoutUrl).toBe('https://pay.example/i/1');
+      expect(bodies).toEqual([{ amount: 40.5, externalReference: 'o-2' }]);
+      expect(service.requests.at(-1)).toBe('POST /v1/some/invoices');
+    });
+
+    it.each([[{}], [[]], ['text'], [{ checkoutUrl: 7 }], [{ checkoutUrl: '' }], [null]])(
+      'has no checkout where the invoice is %j',
+      async (invoice) => {
+        service.checkout = async () => invoice;
+        const reference = `odd-${Buffer.from(JSON.stringify(invoice)).toString('hex')}`;
+        expect(await shop.post({ reference, amount: 1 })).toMatchObject({
+          status: 201,
+          body: { checkoutUrl: null },
+        });
+      },
+    );
+
+    it('knows the order when its webhook comes before the answer to its invoice', async () => {
+      const answers: number[] = [];
+      service.checkout = async () => {
+        answers.push(await service.deliver(shop.webhookUrl, service.pay('quick', 40)));
+        return { checkoutUrl: 'https://pay.example/i/2' };
+      };
+      expect(await shop.place('quick', 40)).toMatchObject({ status: 'paid' });
+      expect(answers).toEqual([200]);
+      expect((await shop.ledger('quick'))[0]).not.toHaveProperty('unmatched');
+    });
+
+    it('books once what is delivered many times, alone and all at once', async () => {
+      const paid = service.pay('copies', 40);
+      const id = 'event-of-copies';
+      const deliver = () => service.deliver(shop.webhookUrl, paid, { id });
+      const answers = await Promise.all([deliver(), deliver(), deliver()]);
+      expect([...answers, await deliver()]).toEqual([200, 200, 200, 200]);
+      expect(await shop.ledger('copies')).toMatchObject([{ amount: 40, unmatched: true }]);
+    });
+
+    it('books nothing of a delivery that is tampered with or signed by a stranger', async () => {
+      const paid = service.pay('forged', 40);
+      const tamper = (body: string) => body.replace('40', '41');
+      expect(await service.deliver(shop.webhookUrl, paid, { tamper })).toBe(401);
+      expect(await service.deliver(shop.webhookUrl, paid, { secret: 'a stranger' })).toBe(401);
+      expect(await shop.ledger('forged')).toEqual([]);
+    });
+
+    it('books what has no reference, as unmatched', async () => {
+      const { externalReference: _, ...data } = service.pay('', 40);
+      expect(await service.deliver(shop.webhookUrl, data)).toBe(200);
+      const entry = (await shop.ledger()).find((e) => e.transactionId === data.transactionId);
+      expect(entry).toMatchObject({ reference: null, amount: 40, unmatched: true });
+    });
+
+    it('has an event tried again whose transaction is not complete yet', async () => {
+      const paid = service.pay('slow', 40);
+      service.transactions.set(paid.transactionId, 'settling');
+      const deliver = () => service.deliver(shop.webhookUrl, paid, { id: 'event-of-slow' });
+      expect(await deliver()).toBe(503);
+      expect(await shop.ledger('slow')).toEqual([]);
+      service.transactions.set(paid.transactionId, 'complete');
+      expect(await deliver()).toBe(200);
+      expect(await shop.ledger('slow')).toHaveLength(1);
+    });
+  },
+);
+
+it('what counts as paid is a setting', async () => {
+  await using service = await ScriptedPaymentsService.start();
+  await using shop = await Shop.start({ ...service.settings, PAYMENTS_PAID_STATUS: 'settled' });
+  const paid = service.pay('o-1', 40);
+  expect(await service.deliver(shop.webhookUrl, paid)).toBe(503);
+  service.transactions.set(paid.transactionId, 'settled');
+  expect(await service.deliver(shop.webhookUrl, paid)).toBe(200);
+});

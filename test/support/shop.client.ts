@@ -1,0 +1,96 @@
+import type { PaymentsEmulator } from 'payments-emulator';
+import { ShopProcess } from './shop.process.js';
+
+export const SHOP = 'apps/shop/dist/main.js';
+
+/** What the shop needs to be told of a service. */
+export interface ShopSettings extends Record<string, string> {
+  PAYMENTS_BASE_URL: string;
+  PAYMENTS_CLIENT_ID: string;
+  PAYMENTS_CLIENT_SECRET: string;
+  PAYMENTS_WEBHOOK_SECRET: string;
+}
+
+export function settingsFor({ baseUrl, company }: PaymentsEmulator): ShopSettings {
+  return {
+    PAYMENTS_BASE_URL: baseUrl,
+    PAYMENTS_CLIENT_ID: company.clientId,
+    PAYMENTS_CLIENT_SECRET: company.clientSecret,
+    PAYMENTS_WEBHOOK_SECRET: company.webhookSecret,
+  };
+}
+
+export interface Answer<T> {
+  status: number;
+  body: T;
+}
+
+export interface Order {
+  reference: string;
+  amount: number;
+  status: string;
+  checkoutUrl: string | null;
+  amountPaid?: number;
+}
+
+export interface LedgerEntry {
+  transactionId: string;
+  reference: string | null;
+  amount: number;
+  bookedAt: string;
+  unmatched?: boolean;
+}
+
+/** The shop as a process on a free port, and its HTTP API. */
+export class Shop implements AsyncDisposable {
+  private constructor(
+    readonly process: ShopProcess,
+    readonly url: string,
+  ) {}
+
+  static async start(settings: Readonly<Record<string, string>>): Promise<Shop> {
+    const process = new ShopProcess(SHOP, { PORT: '0', ...settings });
+    const [, url] = await process.line(/Listening on (http:\S+)/);
+    return new Shop(process, url!);
+  }
+
+  get webhookUrl(): string {
+    return `${this.url}/webhooks/payments`;
+  }
+
+  /** `POST /orders`, with any body. */
+  post<T = Order>(body: unknown): Promise<Answer<T>> {
+    return this.#call('/orders', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    });
+  }
+
+  get<T>(path: string): Promise<Answer<T>> {
+    return this.#call(path);
+  }
+
+  async place(reference: string, amount: number): Promise<Order> {
+    return (await this.post({ reference, amount })).body;
+  }
+
+  async order(reference: string): Promise<Order> {
+    return (await this.get<Order>(`/orders/${reference}`)).body;
+  }
+
+  /** The entries of a reference, or all. */
+  async ledger(reference?: string): Promise<LedgerEntry[]> {
+    const { body } = await this.get<LedgerEntry[]>('/ledger');
+    return body.filter((entry) => reference === undefined || entry.reference === reference);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.process[Symbol.asyncDispose]();
+  }
+
+  async #call<T>(path: string, init: RequestInit = {}): Promise<Answer<T>> {
+    const response = await fetch(this.url + path, init);
+    return { status: response.status, body: (await response.json()) as T };
+  }
+}
