@@ -1,0 +1,63 @@
+import { retryWhileBusy, sleep } from './sqlite.connection.js';
+import type { SqliteConnection } from './sqlite.connection.js';
+import { toFailure } from './sqlite.failure.js';
+import type { Answer, Call } from './sqlite.messages.js';
+import { perform } from './sqlite.operations.js';
+import type { OperationName } from './sqlite.operations.js';
+import type { SqliteSettings } from './sqlite.options.js';
+
+/**
+ * Group commit: runs several writes in one transaction, each in its own savepoint, so that one fsync serves
+ * all and the failure of one leaves the others alone. Where the transaction itself fails, all of them do.
+ */
+export function runBatch(
+  connection: SqliteConnection,
+  calls: readonly Call[],
+  { busyTimeoutMs, slowCommitMs }: Pick<SqliteSettings, 'busyTimeoutMs' | 'slowCommitMs'>,
+): Answer[] {
+  try {
+    retryWhileBusy(busyTimeoutMs, () => connection.run('BEGIN IMMEDIATE'));
+    const answers = calls.map((call) => runInSavepoint(connection, call));
+    connection.run('COMMIT');
+    if (slowCommitMs > 0) sleep(slowCommitMs);
+    return answers;
+  } catch (error) {
+    connection.rollback();
+    const failure = toFailure(error);
+    return calls.map(({ number }) => ({ number, failure }));
+  }
+}
+
+/** Runs a read, which needs no transaction. */
+export function runRead(connection: SqliteConnection, call: Call, busyTimeoutMs: number): Answer {
+  try {
+    return {
+      number: call.number,
+      value: retryWhileBusy(busyTimeoutMs, () => run(connection, call)),
+    };
+  } catch (error) {
+    return { number: call.number, failure: toFailure(error) };
+  }
+}
+
+function runInSavepoint(connection: SqliteConnection, call: Call): Answer {
+  connection.run('SAVEPOINT payments_inbox_call');
+  try {
+    const value = run(connection, call);
+    connection.run('RELEASE payments_inbox_call');
+    return { number: call.number, value };
+  } catch (error) {
+    try {
+      connection.run('ROLLBACK TO payments_inbox_call');
+      connection.run('RELEASE payments_inbox_call');
+    } catch {
+      // After a full disk, say, SQLite has rolled the whole transaction back: nothing of the batch stands.
+      throw error;
+    }
+    return { number: call.number, failure: toFailure(error) };
+  }
+}
+
+function run(connection: SqliteConnection, { name, request, now }: Call): unknown {
+  return perform(connection, name as OperationName, request, now);
+}

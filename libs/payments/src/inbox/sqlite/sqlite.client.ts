@@ -1,0 +1,203 @@
+import { Worker } from 'node:worker_threads';
+import type { PaymentsError } from '../../payments.errors.js';
+import { toError, unavailable } from './sqlite.failure.js';
+import type { Answer, Call, FromThread, ToThread } from './sqlite.messages.js';
+import type { AnswerOf, OperationName, RequestOf } from './sqlite.operations.js';
+import type { SqliteSettings } from './sqlite.options.js';
+
+/** Calls under way at the most: where the disk hangs, what comes is refused, and memory does not fill. */
+const MAX_PENDING = 20_000;
+
+/** How long after a thread died another one is started for those who listen, in milliseconds. */
+const RESTART_MS = 1000;
+
+interface Pending {
+  readonly resolve: (value: never) => void;
+  readonly reject: (error: PaymentsError) => void;
+  readonly timer: NodeJS.Timeout;
+}
+
+/** The store's end of the thread: starts it, and again where it died, and has every call answered in time. */
+export class SqliteClient {
+  readonly #pending = new Map<number, Pending>();
+  /** Calls of this turn of the event loop: one message for all. */
+  #outbox: Call[] = [];
+  #worker: Worker | undefined;
+  #opening: PromiseWithResolvers<string> | undefined;
+  #number = 0;
+  #listening = false;
+  #closed: Promise<void> | undefined;
+
+  constructor(
+    private readonly settings: SqliteSettings,
+    private readonly onChanged: () => void,
+  ) {}
+
+  /** Starts the thread; resolves with the version of its SQLite. */
+  async open(): Promise<string> {
+    this.#start();
+    return this.#opening!.promise;
+  }
+
+  /**
+   * Runs an operation in the thread, at the time `now`.
+   *
+   * @throws PaymentsError `inbox_unavailable` where it failed, or was not answered in time: then it may have
+   *   been done.
+   */
+  async call<Name extends OperationName>(
+    name: Name,
+    request: RequestOf<Name>,
+    now: number,
+  ): Promise<AnswerOf<Name>> {
+    return this.#call(name, request, now);
+  }
+
+  /** Resolves when the thread leaves the file alone, until {@link closeWindow} or a fifth of a second later. */
+  async openWindow(): Promise<void> {
+    await this.#call('window', null, 0);
+  }
+
+  closeWindow(): void {
+    this.#post({ kind: 'windowClosed' });
+  }
+
+  /** Whether to look for the writes of other processes. */
+  listen(on: boolean): void {
+    this.#listening = on;
+    this.#post({ kind: 'listen', on });
+  }
+
+  /** Has everything done that was asked, and ends the thread. What is called later rejects. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    const worker = this.#worker;
+    if (worker === undefined) return;
+    this.#send();
+    worker.ref();
+    const exited = new Promise((resolve) => worker.once('exit', resolve));
+    const late = setTimeout(() => void worker.terminate(), this.#patienceMs());
+    this.#post({ kind: 'close' });
+    await exited;
+    clearTimeout(late);
+  }
+
+  #call<T>(name: Call['name'], request: unknown, now: number): Promise<T> {
+    if (this.#closed !== undefined) return Promise.reject(unavailable('is closed.'));
+    if (this.#pending.size >= MAX_PENDING) {
+      return Promise.reject(
+        unavailable(
+          `has ${MAX_PENDING} operations waiting for the disk, and takes no more for now.`,
+        ),
+      );
+    }
+    this.#start();
+    const number = (this.#number += 1);
+    return new Promise<T>((resolve, reject) => {
+      // Real time, whatever clock the store is given: what is watched is a disk.
+      const timer = setTimeout(() => this.#giveUp(number), this.#patienceMs());
+      timer.unref();
+      if (this.#pending.size === 0) this.#worker?.ref();
+      this.#pending.set(number, { resolve, reject, timer });
+      this.#outbox.push({ number, name, request, now });
+      if (this.#outbox.length === 1) queueMicrotask(() => this.#send());
+    });
+  }
+
+  /** One's own wait for a lock, another's before it, and the work. */
+  #patienceMs(): number {
+    return 2 * this.settings.busyTimeoutMs + 5000;
+  }
+
+  #send(): void {
+    const calls = this.#outbox;
+    this.#outbox = [];
+    if (calls.length > 0) this.#post({ kind: 'calls', calls });
+  }
+
+  #post(message: ToThread): void {
+    this.#worker?.postMessage(message);
+  }
+
+  #start(): void {
+    if (this.#worker !== undefined || this.#closed !== undefined) return;
+    const worker = new Worker(new URL('./sqlite.thread.js', import.meta.url), {
+      name: 'payments-inbox',
+      workerData: this.settings,
+      // Not the application's own loaders; and its ExperimentalWarning is told once, by the event loop.
+      execArgv: ['--disable-warning=ExperimentalWarning'],
+    });
+    this.#worker = worker;
+    this.#opening = Promise.withResolvers();
+    // Whoever waits for it hears of it; nobody need.
+    this.#opening.promise.catch(() => {});
+    let reason = unavailable('lost its thread, which ended unexpectedly; another one is started.');
+    worker.on('message', (message: FromThread) => {
+      if (message.kind === 'failed') reason = toError(message.failure);
+      this.#take(message);
+    });
+    worker.on('error', (error) => {
+      reason = unavailable(`lost its thread, to: ${error.message}. Another one is started.`);
+    });
+    worker.on('exit', () => this.#died(worker, reason));
+    if (this.#listening) this.#post({ kind: 'listen', on: true });
+  }
+
+  #take(message: FromThread): void {
+    switch (message.kind) {
+      case 'opened':
+        this.#opening?.resolve(message.sqliteVersion);
+        if (this.#pending.size === 0) this.#worker?.unref();
+        break;
+      case 'answers':
+        for (const answer of message.answers) this.#settle(answer);
+        break;
+      case 'changed':
+        this.onChanged();
+        break;
+      case 'failed':
+      case 'closed':
+        // The thread ends.
+        break;
+    }
+  }
+
+  #settle(answer: Answer): void {
+    const pending = this.#forget(answer.number);
+    if (pending === undefined) return;
+    if ('failure' in answer) pending.reject(toError(answer.failure));
+    else pending.resolve(answer.value as never);
+  }
+
+  #giveUp(number: number): void {
+    this.#forget(number)?.reject(
+      unavailable(
+        `did not answer within ${this.#patienceMs()} ms: its disk is slow or the file is locked. ` +
+          'What was asked may be done later.',
+      ),
+    );
+  }
+
+  #forget(number: number): Pending | undefined {
+    const pending = this.#pending.get(number);
+    if (pending === undefined) return undefined;
+    clearTimeout(pending.timer);
+    this.#pending.delete(number);
+    if (this.#pending.size === 0) this.#worker?.unref();
+    return pending;
+  }
+
+  /** The next call starts another thread. */
+  #died(worker: Worker, reason: PaymentsError): void {
+    if (this.#worker !== worker) return;
+    this.#worker = undefined;
+    this.#opening?.reject(reason);
+    this.#outbox = [];
+    for (const number of this.#pending.keys()) this.#forget(number)?.reject(reason);
+    if (this.#listening) setTimeout(() => this.#start(), RESTART_MS).unref();
+  }
+}

@@ -1,0 +1,121 @@
+import type { Lease } from '../store.contract.js';
+import type { SqliteClient } from './sqlite.client.js';
+import { commitOnce } from './sqlite.commit.js';
+import type { SqliteConnection } from './sqlite.connection.js';
+import { unavailable } from './sqlite.failure.js';
+import type { SqliteTransaction } from './sqlite.transaction.js';
+
+/** For how long the event loop runs commits in one go, in milliseconds, before others have their turn. */
+const TURN_MS = 10;
+
+/** A commit that waits. `attempt` answers whether it is over; where the lock was taken, it is not. */
+interface Waiting {
+  readonly attempt: () => boolean;
+  readonly reject: (error: unknown) => void;
+  readonly deadline: number;
+}
+
+/**
+ * Commits on the event loop. Each asks the thread for a window, so that the two never wait for each other's
+ * lock; what is committed in it is made durable by the thread, together with whatever else it commits.
+ */
+export class SqliteCommitter {
+  #waiting: Waiting[] = [];
+  #underWay = 0;
+  #turning = false;
+  #onIdle: (() => void) | undefined;
+
+  constructor(
+    private readonly client: SqliteClient,
+    private readonly connect: () => SqliteConnection,
+    private readonly busyTimeoutMs: number,
+    private readonly now: () => number,
+  ) {}
+
+  /** Resolves once effects and settlement are on the disk. */
+  async commit<R>(lease: Lease, work: (tx: SqliteTransaction) => R): Promise<R> {
+    this.#underWay += 1;
+    try {
+      const result = await this.#committed(lease, work);
+      await this.#makeDurable();
+      return result;
+    } finally {
+      this.#underWay -= 1;
+      if (this.#underWay === 0) this.#onIdle?.();
+    }
+  }
+
+  /** Resolves when no commit is under way. */
+  idle(): Promise<void> {
+    if (this.#underWay === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#onIdle = resolve;
+    });
+  }
+
+  #committed<R>(lease: Lease, work: (tx: SqliteTransaction) => R): Promise<R> {
+    return new Promise<R>((resolve, reject) => {
+      const attempt = () => {
+        const outcome = commitOnce(this.connect(), lease, work, this.now());
+        if (!outcome.busy) resolve(outcome.result);
+        return !outcome.busy;
+      };
+      // Real time: what is waited for is a lock.
+      this.#waiting.push({ attempt, reject, deadline: performance.now() + this.busyTimeoutMs });
+      void this.#takeTurns();
+    });
+  }
+
+  /** Once more where the thread died meanwhile: what was committed is still to be synced. */
+  async #makeDurable(): Promise<void> {
+    try {
+      await this.client.call('barrier', null, 0);
+    } catch {
+      await this.client.call('barrier', null, 0);
+    }
+  }
+
+  async #takeTurns(): Promise<void> {
+    if (this.#turning) return;
+    this.#turning = true;
+    while (this.#waiting.length > 0) {
+      try {
+        await this.client.openWindow();
+      } catch (error) {
+        for (const { reject } of this.#waiting.splice(0)) reject(error);
+        break;
+      }
+      const locked = this.#turn();
+      this.client.closeWindow();
+      if (locked) await pauseMs(1 + Math.random() * 4);
+    }
+    this.#turning = false;
+  }
+
+  /** Runs what waits, in order; answers whether another process held the lock. */
+  #turn(): boolean {
+    const end = performance.now() + TURN_MS;
+    while (this.#waiting.length > 0 && performance.now() < end) {
+      const { attempt, reject, deadline } = this.#waiting[0]!;
+      try {
+        if (!attempt()) {
+          if (performance.now() < deadline) return true;
+          throw unavailable(
+            `could not commit: another connection held the file locked for ${this.busyTimeoutMs} ms. ` +
+              'Look for a long transaction.',
+          );
+        }
+      } catch (error) {
+        reject(error);
+      }
+      this.#waiting.shift();
+    }
+    return false;
+  }
+}
+
+function pauseMs(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+}

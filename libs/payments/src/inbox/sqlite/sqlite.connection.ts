@@ -1,0 +1,146 @@
+import { protect } from './sqlite.authorizer.js';
+import type { Driver, DriverDatabase, DriverStatement, SqliteRow } from './sqlite.driver.js';
+
+/** A connection with its statements, each prepared once. */
+export class SqliteConnection {
+  /** Whether it is in the application's hands, for the work of a commit. */
+  lent = false;
+  readonly #statements = new Map<string, DriverStatement>();
+
+  constructor(readonly database: DriverDatabase) {}
+
+  /** Runs statements that are not to be kept. */
+  exec(sql: string): void {
+    this.database.exec(sql);
+  }
+
+  /** Runs a statement; returns how many rows it changed. */
+  run(sql: string, ...parameters: unknown[]): number {
+    return Number(this.#prepared(sql).run(...parameters).changes);
+  }
+
+  /** The first row. */
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- what a row holds, its SQL says
+  get<Row = SqliteRow>(sql: string, ...parameters: unknown[]): Row | undefined {
+    return this.#prepared(sql).get(...parameters) as Row | undefined;
+  }
+
+  all<Row = SqliteRow>(sql: string, ...parameters: unknown[]): Row[] {
+    return this.#prepared(sql).all(...parameters) as Row[];
+  }
+
+  /** Rows as they are asked for. The same statement is not to be run again before the end. */
+  iterate<Row = SqliteRow>(sql: string, ...parameters: unknown[]): Iterable<Row> {
+    return this.#prepared(sql).iterate(...parameters) as Iterable<Row>;
+  }
+
+  /** Rolls back, where there is something to roll back: SQLite itself does so after some errors. */
+  rollback(): void {
+    try {
+      this.run('ROLLBACK');
+    } catch {
+      // No transaction is active.
+    }
+  }
+
+  close(): void {
+    this.#statements.clear();
+    this.database.close();
+  }
+
+  #prepared(sql: string): DriverStatement {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) {
+      statement = this.database.prepare(sql);
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+}
+
+/** How long SQLite itself waits for a lock, in milliseconds, before {@link retryWhileBusy} takes over. */
+const BUSY_SLICE_MS = 10;
+
+/**
+ * The connection of the thread: every commit is on the disk when it returns.
+ * It blocks while it waits for a lock, so it is not for the event loop that serves requests.
+ */
+export function openWriter(driver: Driver, file: string, busyTimeoutMs: number): SqliteConnection {
+  const connection = new SqliteConnection(new driver(file));
+  try {
+    connection.exec(`PRAGMA busy_timeout = ${BUSY_SLICE_MS}`);
+    // The switch to WAL needs the file for itself, and does not wait for it.
+    retryWhileBusy(busyTimeoutMs, () => {
+      const mode = connection.get<{ journal_mode: string }>('PRAGMA journal_mode = WAL');
+      if (mode?.journal_mode === 'wal') return;
+      throw new Error(
+        `the file cannot be used with a write-ahead log (it stays in mode ${mode?.journal_mode})`,
+      );
+    });
+    // fullfsync is for macOS alone, whose plain fsync does not reach the platter.
+    connection.exec(
+      'PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;' +
+        'PRAGMA foreign_keys = ON; PRAGMA cache_size = -16000',
+    );
+    return connection;
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+}
+
+/**
+ * The connection of the event loop, for `commit`. It never waits for a lock, never checkpoints, and its
+ * commits append to the write-ahead log without an fsync: the thread's barrier makes them durable.
+ * `NORMAL`, not `OFF`: with `OFF` SQLite would not sync the header of a log it starts anew, and a power cut
+ * could corrupt the file.
+ */
+export function openCommitter(driver: Driver, file: string): SqliteConnection {
+  const connection = new SqliteConnection(new driver(file));
+  try {
+    connection.exec(
+      'PRAGMA busy_timeout = 0; PRAGMA synchronous = NORMAL; PRAGMA fullfsync = ON;' +
+        'PRAGMA wal_autocheckpoint = 0; PRAGMA foreign_keys = ON',
+    );
+    protect(connection.database, () => connection.lent);
+    return connection;
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+}
+
+/** Whether another connection holds the lock that was needed. */
+export function isBusy(error: unknown): boolean {
+  return primaryCode(error) === 5;
+}
+
+/** SQLite's primary result code (https://www.sqlite.org/rescode.html); `undefined` for other errors. */
+export function primaryCode(error: unknown): number | undefined {
+  const code = (error as { errcode?: unknown } | null)?.errcode;
+  return typeof code === 'number' ? code & 0xff : undefined;
+}
+
+const sleeper = new Int32Array(new SharedArrayBuffer(4));
+
+/** Blocks this thread. */
+export function sleep(ms: number): void {
+  Atomics.wait(sleeper, 0, 0, ms);
+}
+
+/**
+ * Calls `act` until no lock is in its way, for `ms` milliseconds at the most; then throws what it threw.
+ * SQLite's own waiting sleeps up to 100 ms between its tries, which loses to a busy neighbour again and
+ * again; a try every few milliseconds finds the gap between two of its transactions.
+ */
+export function retryWhileBusy<T>(ms: number, act: () => T): T {
+  const end = performance.now() + ms;
+  for (;;) {
+    try {
+      return act();
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > end) throw error;
+      sleep(1 + Math.random() * 3);
+    }
+  }
+}

@@ -1,0 +1,35 @@
+import type { InboxDefinition } from '../store.contract.js';
+import { resolveSqliteOptions } from './sqlite.options.js';
+import type { SqliteInboxOptions } from './sqlite.options.js';
+import { SqliteStore } from './sqlite.store.js';
+
+export type { SqliteInboxOptions } from './sqlite.options.js';
+export type { SqliteRow, SqliteValue } from './sqlite.driver.js';
+export type { SqliteParameter, SqliteStatement, SqliteTransaction } from './sqlite.transaction.js';
+
+/**
+ * Keeps events in a SQLite file, through `node:sqlite`: durable against a crash and a power cut, for one
+ * machine, without a server or a native dependency. Several processes may share the file; their clocks are
+ * one. The database works in a thread of its own, so that a slow disk never stalls the event loop, and
+ * operations that come together share one transaction.
+ *
+ * `context.commit` gives the handler a {@link SqliteTransaction} on this file, for the application's own
+ * tables in it.
+ *
+ * The file is opened when the application boots. That fails with a PaymentsError: `options_invalid` on a
+ * SQLite with the WAL-reset bug, `inbox_unavailable` where the file cannot be used.
+ *
+ * @throws PaymentsError `options_invalid`.
+ *
+ * @example
+ * ```ts
+ * PaymentsModule.forRoot({
+ *   ...credentials,
+ *   inbox: sqliteInbox({ file: 'payments-inbox.db' }),
+ * });
+ * ```
+ */
+export function sqliteInbox(options: SqliteInboxOptions): InboxDefinition {
+  const settings = resolveSqliteOptions(options);
+  return { name: 'sqlite', create: (runtime) => new SqliteStore(settings, runtime) };
+}

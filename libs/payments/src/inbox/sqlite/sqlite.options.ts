@@ -1,0 +1,101 @@
+import { resolve } from 'node:path';
+import { integerOption, optionsInvalid } from '../../payments.validation.js';
+
+/** Options of `sqliteInbox()`. */
+export interface SqliteInboxOptions {
+  /**
+   * Path of the database file, from the working directory; it is made where there is none, its folder is
+   * not. The application's own tables may be in it: `context.commit` needs them there. It must be on a disk
+   * of this machine: SQLite's write-ahead log does not work over a network file system.
+   */
+  file: string;
+  /**
+   * Whether to go on, with a warning in the log, on a SQLite older than 3.51.3, whose WAL-reset bug can lose
+   * committed transactions; a build with that mend carried back is one reason. Default `false`.
+   */
+  allowOldSqlite?: boolean;
+  /**
+   * For how many milliseconds the first of several operations waits for others to share its transaction, and
+   * with it one fsync. 0 to 100; 0 does not wait, and still shares with what came during the last commit.
+   * Default 1.
+   */
+  groupCommitMs?: number;
+  /**
+   * For how many milliseconds an operation tries to get the lock that another process, or another connection
+   * of the application, holds. 100 to 60,000. Default 5,000.
+   */
+  busyTimeoutMs?: number;
+  /**
+   * How often, in milliseconds, to look whether another process wrote, while someone listens. 10 to 60,000.
+   * Default 250.
+   */
+  wakePollMs?: number;
+}
+
+/** Complete, validated options of a SQLite store. */
+export interface SqliteSettings {
+  /** Absolute. */
+  readonly file: string;
+  readonly allowOldSqlite: boolean;
+  readonly groupCommitMs: number;
+  readonly busyTimeoutMs: number;
+  readonly wakePollMs: number;
+  /** How many operations share a transaction at the most. */
+  readonly maxBatch: number;
+  /** For tests alone: how long the thread is blocked after each COMMIT, as by a slow disk. */
+  readonly slowCommitMs: number;
+}
+
+/** Operations in one transaction: more gain nothing, and would keep the first of them waiting. */
+const MAX_BATCH = 256;
+
+/** @throws PaymentsError `options_invalid`. */
+export function resolveSqliteOptions(options: SqliteInboxOptions): SqliteSettings {
+  const { file, allowOldSqlite = false } = options;
+  if (typeof allowOldSqlite !== 'boolean') {
+    throw optionsInvalid(
+      `"sqliteInbox allowOldSqlite" must be true or false; it is a ${typeof allowOldSqlite}. Leave it out for false.`,
+    );
+  }
+  return Object.freeze({
+    file: fileOption(file),
+    allowOldSqlite,
+    groupCommitMs: integerOption('sqliteInbox groupCommitMs', options.groupCommitMs, {
+      default: 1,
+      min: 0,
+      max: 100,
+      unit: 'milliseconds',
+    }),
+    busyTimeoutMs: integerOption('sqliteInbox busyTimeoutMs', options.busyTimeoutMs, {
+      default: 5000,
+      min: 100,
+      max: 60_000,
+      unit: 'milliseconds',
+    }),
+    wakePollMs: integerOption('sqliteInbox wakePollMs', options.wakePollMs, {
+      default: 250,
+      min: 10,
+      max: 60_000,
+      unit: 'milliseconds',
+    }),
+    maxBatch: MAX_BATCH,
+    slowCommitMs: 0,
+  });
+}
+
+function fileOption(file: unknown): string {
+  const mend = 'Give the path of a file, e.g. "payments-inbox.db".';
+  if (typeof file !== 'string' || file.trim() === '' || file.includes('\0')) {
+    throw optionsInvalid(`"sqliteInbox file" must be the path of the database file. ${mend}`);
+  }
+  if (file.trim() === ':memory:') {
+    throw optionsInvalid(
+      '"sqliteInbox file" is ":memory:", which keeps nothing and is another database for each connection. ' +
+        `${mend} Use memoryInbox() to keep nothing.`,
+    );
+  }
+  if (file.startsWith('file:')) {
+    throw optionsInvalid(`"sqliteInbox file" is a URI; it must be a path. ${mend}`);
+  }
+  return resolve(file);
+}

@@ -1,0 +1,99 @@
+import { createHash } from 'node:crypto';
+import type { IncomingEvent, StoreReceipt } from '../store.contract.js';
+import type { SqliteConnection } from './sqlite.connection.js';
+import { laneOf, toStored, fromStored } from './sqlite.text.js';
+
+/** An {@link IncomingEvent} on its way to the thread: a `Buffer` arrives there as a `Uint8Array`. */
+export interface EventMessage extends Omit<IncomingEvent, 'raw' | 'occurredAt'> {
+  readonly occurredAt: number;
+  readonly raw: Uint8Array;
+}
+
+interface KnownRow {
+  readonly id: string;
+  readonly digest: Uint8Array;
+}
+
+/** Stores events that are new, each with its deliveries, and reports the others. */
+export function receive(
+  connection: SqliteConnection,
+  { events }: { readonly events: readonly EventMessage[] },
+  now: number,
+): StoreReceipt[] {
+  return events.map((event) => {
+    const digest = createHash('sha256').update(event.raw).digest();
+    const known = findKnown(connection, event);
+    if (known === undefined) {
+      insert(connection, event, digest, now);
+      return { outcome: 'stored', id: event.id };
+    }
+    const id = fromStored(known.id);
+    const conflict = id === event.id && !digest.equals(known.digest);
+    return { outcome: conflict ? 'conflict' : 'duplicate', id };
+  });
+}
+
+function findKnown(connection: SqliteConnection, event: EventMessage): KnownRow | undefined {
+  const { company } = event;
+  const dedupeKey = toStored(event.dedupeKey);
+  return (
+    connection.get<KnownRow>(
+      'SELECT id, digest FROM payments_inbox_event WHERE id = ? AND company = ?',
+      toStored(event.id),
+      company,
+    ) ??
+    connection.get<KnownRow>(
+      `SELECT id, digest FROM payments_inbox_event WHERE dedupe_key = ? AND company = ?
+       UNION ALL
+       SELECT id, digest FROM payments_inbox_event WHERE id = ? AND company = ? AND dedupe_key IS NULL`,
+      dedupeKey,
+      company,
+      dedupeKey,
+      company,
+    )
+  );
+}
+
+function insert(
+  connection: SqliteConnection,
+  event: EventMessage,
+  digest: Uint8Array,
+  now: number,
+): void {
+  const { company, id, dedupeKey, orderingKey, occurredAt, handlers } = event;
+  const { seq } = connection.get<{ seq: number }>(
+    `INSERT INTO payments_inbox_event
+       (company, id, dedupe_key, event_type, occurred_at, ordering_key, received_at, digest, deliveries, open)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
+    company,
+    toStored(id),
+    dedupeKey === id ? null : toStored(dedupeKey),
+    toStored(event.eventType),
+    occurredAt,
+    orderingKey === null ? null : toStored(orderingKey),
+    now,
+    digest,
+    handlers.length,
+    handlers.length,
+  )!;
+  connection.run(
+    // An empty body is bound as NULL.
+    "INSERT INTO payments_inbox_body (event_seq, raw) VALUES (?, coalesce(?, x''))",
+    seq,
+    event.raw,
+  );
+  const lane = laneOf(company, orderingKey);
+  for (const handler of handlers) {
+    connection.run(
+      `INSERT INTO payments_inbox_delivery
+         (event_seq, handler, state, due_at, lane, occurred_at, received_at)
+       VALUES (?, ?, 'pending', ?, ?, ?, ?)`,
+      seq,
+      handler,
+      now,
+      lane,
+      occurredAt,
+      now,
+    );
+  }
+}

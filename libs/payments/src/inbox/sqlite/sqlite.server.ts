@@ -1,0 +1,138 @@
+import { receiveMessageOnPort } from 'node:worker_threads';
+import type { MessagePort } from 'node:worker_threads';
+import { runBatch, runRead } from './sqlite.batch.js';
+import type { SqliteConnection } from './sqlite.connection.js';
+import type { Call, FromThread, ToThread } from './sqlite.messages.js';
+import { WRITES } from './sqlite.operations.js';
+import type { SqliteSettings } from './sqlite.options.js';
+import type { WriteAheadLog } from './sqlite.wal.js';
+
+/** For how long a window lasts at the most, in milliseconds: an event loop that hangs does not stop the inbox. */
+const WINDOW_MS = 200;
+
+/** The thread's end of the store: gathers calls into batches, answers them, grants windows. */
+export class SqliteServer {
+  #queue: Call[] = [];
+  #windows: Call[] = [];
+  /** Set while a batch is about to run. */
+  #flush: NodeJS.Timeout | undefined;
+  /** Set while the event loop has the file for itself. */
+  #window: NodeJS.Timeout | undefined;
+  #poll: NodeJS.Timeout | undefined;
+  #dataVersion = 0;
+
+  constructor(
+    private readonly port: MessagePort,
+    private readonly connection: SqliteConnection,
+    private readonly log: WriteAheadLog,
+    private readonly settings: SqliteSettings,
+  ) {}
+
+  start(): void {
+    this.port.on('message', (message: ToThread) => {
+      this.#take(message);
+      this.#plan(this.settings.groupCommitMs);
+    });
+  }
+
+  #take(message: ToThread): void {
+    switch (message.kind) {
+      case 'calls':
+        for (const call of message.calls) this.#takeCall(call);
+        break;
+      case 'windowClosed':
+        this.#closeWindow();
+        break;
+      case 'listen':
+        this.#listen(message.on);
+        break;
+      case 'close':
+        this.#close();
+        break;
+    }
+  }
+
+  #takeCall(call: Call): void {
+    if (call.name === 'window') this.#windows.push(call);
+    else if (call.name in WRITES) this.#queue.push(call);
+    else {
+      const answer = runRead(this.connection, call, this.settings.busyTimeoutMs);
+      this.#send({ kind: 'answers', answers: [answer] });
+    }
+  }
+
+  /** Sees to it that what waits is done: windows first, then, `waitMs` later, the batch. */
+  #plan(waitMs: number): void {
+    if (this.#window !== undefined || this.#flush !== undefined) return;
+    if (this.#windows.length > 0) this.#grant();
+    else if (this.#queue.length > 0) this.#flush = setTimeout(() => this.#run(), waitMs);
+  }
+
+  #run(): void {
+    this.#flush = undefined;
+    const calls = this.#queue.splice(0, this.settings.maxBatch);
+    const answers = runBatch(this.connection, calls, this.settings);
+    this.#send({ kind: 'answers', answers });
+    this.log.keepShort();
+    // What was sent during the commit has waited long enough.
+    for (let next = receiveMessageOnPort(this.port); next; next = receiveMessageOnPort(this.port)) {
+      this.#take(next.message as ToThread);
+    }
+    this.#plan(0);
+  }
+
+  #grant(): void {
+    const answers = this.#windows.splice(0).map(({ number }) => ({ number, value: null }));
+    this.#window = setTimeout(() => {
+      this.#closeWindow();
+      this.#plan(0);
+    }, WINDOW_MS);
+    this.#send({ kind: 'answers', answers });
+  }
+
+  #closeWindow(): void {
+    clearTimeout(this.#window);
+    this.#window = undefined;
+  }
+
+  #listen(on: boolean): void {
+    clearInterval(this.#poll);
+    if (!on) return;
+    this.#dataVersion = this.#readDataVersion();
+    this.#poll = setInterval(() => {
+      const version = this.#readDataVersion();
+      if (version !== this.#dataVersion) this.#send({ kind: 'changed' });
+      this.#dataVersion = version;
+    }, this.settings.wakePollMs);
+  }
+
+  /** Changes when another connection commits (https://www.sqlite.org/pragma.html#pragma_data_version). */
+  #readDataVersion(): number {
+    try {
+      return this.connection.get<{ data_version: number }>('PRAGMA data_version')!.data_version;
+    } catch {
+      return this.#dataVersion;
+    }
+  }
+
+  /** Everything asked before the end is done first. */
+  #close(): void {
+    clearTimeout(this.#flush);
+    clearInterval(this.#poll);
+    this.#closeWindow();
+    while (this.#queue.length > 0) {
+      const calls = this.#queue.splice(0, this.settings.maxBatch);
+      const answers = runBatch(this.connection, calls, this.settings);
+      this.#send({ kind: 'answers', answers });
+    }
+    this.log.empty();
+    this.connection.close();
+    this.#send({ kind: 'closed' });
+    this.port.close();
+  }
+
+  #send(message: FromThread): void {
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port has no origin
+    this.port.postMessage(message);
+  }
+}

@@ -1,0 +1,28 @@
+import type { DeliveryState, InboxStats } from '../store.contract.js';
+import type { SqliteConnection } from './sqlite.connection.js';
+import { pausedHandlers } from './sqlite.pause.js';
+
+interface CountRow {
+  readonly handler: string;
+  readonly state: DeliveryState | 'unhandled';
+  readonly count: number;
+}
+
+/** Reads a few rows, whatever the store holds: the counts are kept by triggers. */
+export function stats(connection: SqliteConnection, _request: object, now: number): InboxStats {
+  const counts = connection.all<CountRow>(
+    'SELECT handler, state, count FROM payments_inbox_count WHERE count > 0 ORDER BY handler, state',
+  );
+  const oldest = connection.get<{ received_at: number }>(
+    `SELECT received_at FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_unfinished
+     WHERE due_at IS NOT NULL ORDER BY received_at LIMIT 1`,
+  );
+  return {
+    deliveries: counts.flatMap(({ handler, state, count }) =>
+      state === 'unhandled' ? [] : [{ handler, state, count }],
+    ),
+    unhandled: counts.find(({ state }) => state === 'unhandled')?.count ?? 0,
+    oldestPendingMs: oldest === undefined ? null : Math.max(0, now - oldest.received_at),
+    paused: pausedHandlers(connection),
+  };
+}

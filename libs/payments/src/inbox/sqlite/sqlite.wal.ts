@@ -1,0 +1,51 @@
+import type { SqliteConnection } from './sqlite.connection.js';
+import { perform } from './sqlite.operations.js';
+import { isOldSqlite } from './sqlite.version.js';
+
+/** Pages in the write-ahead log from which it is copied into the database: SQLite's own default. */
+const CHECKPOINT_PAGES = 1000;
+
+/**
+ * Checkpoints, which are the thread's alone, so that no fsync of theirs meets the event loop. SQLite starts
+ * the log anew with the first commit after a checkpoint, and syncs its header for that: the thread makes
+ * that commit too, or the next one on the event loop would wait for the disk. (A reader at the wrong moment
+ * puts the new start off; then a commit may, once, wait for one fsync.)
+ */
+export class WriteAheadLog {
+  /** Before SQLite 3.51 nobody can ask for the size of the log: SQLite checkpoints by itself. */
+  readonly #automatic: boolean;
+
+  constructor(
+    private readonly connection: SqliteConnection,
+    sqliteVersion: string,
+  ) {
+    this.#automatic = isOldSqlite(sqliteVersion);
+    if (!this.#automatic) connection.exec('PRAGMA wal_autocheckpoint = 0');
+  }
+
+  /** To be called after a commit, and now and then. */
+  keepShort(): void {
+    if (this.#automatic) return;
+    try {
+      const { log } = this.#checkpoint('NOOP');
+      if (log < CHECKPOINT_PAGES) return;
+      const { busy } = this.#checkpoint('PASSIVE');
+      if (busy === 0) perform(this.connection, 'barrier', null, 0);
+    } catch {
+      // What was committed is safe in the log, and a later call tries again.
+    }
+  }
+
+  /** Copies all of the log, where nobody else is using it. */
+  empty(): void {
+    try {
+      this.#checkpoint('TRUNCATE');
+    } catch {
+      // Whoever opens the file next reads the log.
+    }
+  }
+
+  #checkpoint(mode: string): { busy: number; log: number } {
+    return this.connection.get<{ busy: number; log: number }>(`PRAGMA wal_checkpoint(${mode})`)!;
+  }
+}

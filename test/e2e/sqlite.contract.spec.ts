@@ -1,0 +1,35 @@
+import { describe, it } from '@jest/globals';
+import { inboxContract } from 'nestjs-payments/testing';
+import type { SqliteTransaction } from '../../libs/payments/dist/inbox/sqlite/sqlite.inbox.js';
+import { SqliteHarness } from './sqlite.harness.ts';
+
+describe('the contract, on SQLite', () => {
+  const cases = inboxContract({
+    capabilities: { durable: true, shared: true, transactional: true, ownClock: false },
+    breakable: true,
+    start: async () => {
+      const harness = new SqliteHarness();
+      const store = await harness.open({ busyTimeoutMs: 500 });
+      const application = harness.connect();
+      application.exec('CREATE TABLE effect (name TEXT NOT NULL)');
+      return {
+        store,
+        another: () => harness.open(),
+        advance: async (ms) => harness.advance(ms),
+        effects: {
+          write: (tx, effect) => {
+            (tx as SqliteTransaction).prepare('INSERT INTO effect VALUES (?)').run(effect);
+          },
+          read: async () =>
+            Array.from(application.prepare('SELECT name FROM effect').all(), ({ name }) =>
+              String(name),
+            ),
+        },
+        // Nobody else can write any more.
+        breakDown: async () => application.exec('BEGIN IMMEDIATE'),
+        dispose: () => harness.dispose(),
+      };
+    },
+  });
+  for (const { title, skipped, run } of cases) (skipped === null ? it : it.skip)(title, run);
+});

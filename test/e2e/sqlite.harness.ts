@@ -1,0 +1,71 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
+import type { IncomingEvent } from '../../libs/payments/dist/inbox/store.contract.js';
+import { resolveSqliteOptions } from '../../libs/payments/dist/inbox/sqlite/sqlite.options.js';
+import type { SqliteSettings } from '../../libs/payments/dist/inbox/sqlite/sqlite.options.js';
+import { SqliteStore } from '../../libs/payments/dist/inbox/sqlite/sqlite.store.js';
+
+/** Stores on one file of its own, with one clock, and what an application has beside them. */
+export class SqliteHarness {
+  readonly folder = mkdtempSync(join(tmpdir(), 'payments-inbox-'));
+  readonly file = join(this.folder, 'inbox.db');
+  readonly #stores: SqliteStore[] = [];
+  readonly #connections: DatabaseSync[] = [];
+  #aheadMs = 0;
+
+  /** Lets time pass for every store of this harness. */
+  advance(ms: number): void {
+    this.#aheadMs += ms;
+  }
+
+  /** A store that is not opened. */
+  store(settings: Partial<SqliteSettings> = {}): SqliteStore {
+    const store = new SqliteStore(
+      { ...resolveSqliteOptions({ file: this.file }), ...settings },
+      { ...systemRuntime, now: () => Date.now() + this.#aheadMs },
+    );
+    this.#stores.push(store);
+    return store;
+  }
+
+  async open(settings: Partial<SqliteSettings> = {}): Promise<SqliteStore> {
+    const store = this.store(settings);
+    await store.open();
+    return store;
+  }
+
+  /** A connection of the application's own. */
+  connect(): DatabaseSync {
+    const connection = new DatabaseSync(this.file);
+    connection.exec('PRAGMA busy_timeout = 5000');
+    this.#connections.push(connection);
+    return connection;
+  }
+
+  async dispose(): Promise<void> {
+    for (const connection of this.#connections) connection.close();
+    await Promise.all(this.#stores.map((store) => store.close()));
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+let count = 0;
+
+/** An event with one handler `book`, with what is given in place of the rest. */
+export function incoming(event: Partial<IncomingEvent> = {}): IncomingEvent {
+  const id = event.id ?? `event-${(count += 1)}`;
+  return {
+    company: 'acme',
+    id,
+    dedupeKey: id,
+    eventType: 'transaction.completed',
+    occurredAt: new Date('2026-11-20T10:00:00.000Z'),
+    orderingKey: null,
+    raw: Buffer.from(`{"id":"${id}"}`),
+    handlers: ['book'],
+    ...event,
+  };
+}
