@@ -56,7 +56,9 @@ export class RawBodyMiddleware {
     @Inject(RECEIVE_OPTIONS) private readonly receive: ResolvedReceiveOptions,
   ) {
     host.init$.subscribe(() => {
-      const adapter = host.httpAdapter;
+      const adapter: HttpAdapterHost['httpAdapter'] | null = host.httpAdapter;
+      // Absent in an application without HTTP.
+      if (!adapter) return;
       if (adapter.getType() === 'fastify') this.#mountOnFastify(adapter.getInstance<FastifyLike>());
       else adapter.use(this.#onExpress);
     });

@@ -28,7 +28,7 @@ export class WebhookEndpoint implements OnModuleInit {
 
   onModuleInit(): void {
     // Absent in an application without HTTP.
-    const adapter: HttpAdapterHost['httpAdapter'] | undefined = this.host.httpAdapter;
+    const adapter: HttpAdapterHost['httpAdapter'] | null = this.host.httpAdapter;
     for (const path of adapter ? this.routes.endpointPaths() : []) {
       adapter.post(path, async (request: WebhookRequest, response: unknown) => {
         const { status, body } = await this.answer(request);

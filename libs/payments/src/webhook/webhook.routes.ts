@@ -32,9 +32,9 @@ export class WebhookRoutes implements OnModuleInit {
 
   /** Nest has mapped its routes by now, so prefix and versioning are what they will be. */
   onModuleInit(): void {
-    const adapter: HttpAdapterHost['httpAdapter'] | undefined = this.host.httpAdapter;
+    const adapter: HttpAdapterHost['httpAdapter'] | null = this.host.httpAdapter;
     // Only Express asks for matches: Fastify's hook stands on the routes themselves.
-    if (adapter === undefined || adapter.getType() === 'fastify') return;
+    if (!adapter || adapter.getType() === 'fastify') return;
     this.#matchers = this.paths().map(
       // Nest turns the wildcards of older versions into those of path-to-regexp.
       (path) => pathToRegexp(adapter.normalizePath?.(path) ?? path).regexp,

@@ -1,0 +1,220 @@
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { once } from 'node:events';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { Inject, Injectable, Module } from '@nestjs/common';
+import type { DynamicModule, INestApplication } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { Test } from '@nestjs/testing';
+import { PaymentInbox, PaymentsApiService, PaymentsModule } from 'nestjs-payments';
+import type { PaymentsModuleOptions } from 'nestjs-payments';
+import { signedDelivery } from 'nestjs-payments/testing';
+import { CapturedLog } from '../support/captured.log.js';
+import { exchange } from '../support/http.exchange.js';
+import { Orders } from '../support/webhook.orders.js';
+import { ADAPTERS, BODY_OPTIONS, OPTIONS, SECRET, STAGES } from '../support/webhook.application.js';
+
+const COMPANY = { webhookSecret: SECRET };
+const open: { close(): Promise<unknown> }[] = [];
+afterEach(async () => {
+  for (const each of open.splice(0)) await each.close();
+});
+
+function merchant(
+  payments: DynamicModule,
+  ...imports: DynamicModule['imports'] & object
+): new () => object {
+  @Module({ imports: [payments, ...imports], providers: [Orders] })
+  class Merchant {}
+  return Merchant;
+}
+
+async function portOf(app: INestApplication): Promise<number> {
+  const server = app.getHttpServer() as Server;
+  if (!server.listening) await once(server.listen(0, '127.0.0.1'), 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+async function statusAt(app: INestApplication, path = '/webhooks/payments'): Promise<number> {
+  const { headers, body } = signedDelivery(COMPANY);
+  const url = `http://127.0.0.1:${await portOf(app)}${path}`;
+  return (await exchange(url, { headers, body })).status;
+}
+
+describe.each(STAGES)('booting on $adapter with $option', ({ adapter, option }) => {
+  const testing = async (module: new () => object): Promise<INestApplication> => {
+    const reference = await Test.createTestingModule({ imports: [module] })
+      .setLogger(new CapturedLog())
+      .compile();
+    const app = reference.createNestApplication(ADAPTERS[adapter]!(), BODY_OPTIONS[option]);
+    open.push(app);
+    return app;
+  };
+
+  it('1: receives deliveries in an application of @nestjs/testing', async () => {
+    const app = await testing(merchant(PaymentsModule.forRoot(OPTIONS)));
+    await app.listen(0, '127.0.0.1');
+    expect(await statusAt(app)).toBe(200);
+    expect(app.get(Orders).seen).toHaveLength(1);
+  });
+
+  it('1: receives deliveries after app.init() alone', async () => {
+    const app = await testing(merchant(PaymentsModule.forRoot(OPTIONS)));
+    await app.init();
+    if (adapter === 'express') {
+      expect(await statusAt(app)).toBe(200);
+      return;
+    }
+    const { path, method, headers, body } = signedDelivery(COMPANY);
+    const fastify = (app as NestFastifyApplication).getHttpAdapter().getInstance();
+    const answer = await fastify.inject({
+      url: path,
+      method,
+      headers: { ...headers },
+      payload: body,
+    });
+    expect(answer.statusCode).toBe(200);
+    expect(app.get(Orders).seen).toHaveLength(1);
+  });
+
+  it('1: says in the log where deliveries are received', async () => {
+    const log = new CapturedLog();
+    const module = merchant(PaymentsModule.forRoot({ ...OPTIONS, webhookPath: 'money/in' }));
+    const app = await NestFactory.create(module, ADAPTERS[adapter]!(), {
+      ...BODY_OPTIONS[option]!,
+      logger: log,
+    });
+    open.push(app);
+    app.setGlobalPrefix('api');
+    await app.init();
+    expect(log.matching(/received at POST \/api\/money\/in(\/:company)? /)).toHaveLength(2);
+  });
+});
+
+it('12: leaves a request alone that comes before the application is initialised, and learns the prefix later', async () => {
+  const app = await NestFactory.create(merchant(PaymentsModule.forRoot(OPTIONS)), {
+    logger: false,
+  });
+  open.push(app);
+  expect(await statusAt(app)).toBe(404);
+  app.setGlobalPrefix('api');
+  await app.init();
+  expect(await statusAt(app, '/api/webhooks/payments')).toBe(200);
+});
+
+it('boots in an application context without HTTP, with the API and the inbox at hand', async () => {
+  const log = new CapturedLog();
+  const context = await NestFactory.createApplicationContext(
+    merchant(PaymentsModule.forRoot(OPTIONS)),
+    { logger: log, abortOnError: false },
+  );
+  open.push(context);
+  expect(context.get(PaymentsApiService)).toBeInstanceOf(PaymentsApiService);
+  expect(context.get(PaymentInbox)).toBeInstanceOf(PaymentInbox);
+  expect(log.matching(/Payment deliveries|^(warn|error)/)).toEqual([]);
+});
+
+@Injectable()
+class Settings {
+  readonly secret: string = SECRET;
+
+  createPaymentsOptions(): PaymentsModuleOptions {
+    return { ...OPTIONS, webhookSecret: this.secret };
+  }
+}
+@Module({ providers: [Settings], exports: [Settings] })
+class SettingsModule {}
+
+@Injectable()
+class Billing {
+  constructor(
+    @Inject(PaymentsApiService) readonly payments: PaymentsApiService,
+    @Inject(PaymentInbox) readonly inbox: PaymentInbox,
+  ) {}
+}
+@Module({ providers: [Billing] })
+class BillingModule {}
+
+describe('forRoot and forRootAsync', () => {
+  const start = async (...parts: Parameters<typeof merchant>): Promise<INestApplication> => {
+    const app = await NestFactory.create(merchant(...parts), {
+      logger: false,
+      abortOnError: false,
+    });
+    open.push(app);
+    await app.init();
+    return app;
+  };
+  const useFactory = ({ secret }: Settings) => ({ ...OPTIONS, webhookSecret: secret });
+  const injected = { imports: [SettingsModule], inject: [Settings] };
+
+  it.each([
+    ['useFactory', PaymentsModule.forRootAsync({ useFactory: () => OPTIONS })],
+    [
+      'an async useFactory',
+      PaymentsModule.forRootAsync({ useFactory: async () => Promise.resolve(OPTIONS) }),
+    ],
+    [
+      'useFactory with imports and inject',
+      PaymentsModule.forRootAsync({ ...injected, useFactory }),
+    ],
+    ['useClass', PaymentsModule.forRootAsync({ useClass: Settings })],
+    [
+      'useExisting',
+      PaymentsModule.forRootAsync({ imports: [SettingsModule], useExisting: Settings }),
+    ],
+  ])('takes its options by %s', async (_, module) => {
+    expect(await statusAt(await start(module))).toBe(200);
+  });
+
+  it.each([
+    ['forRoot', PaymentsModule.forRoot({ ...OPTIONS, webhookPath: '/money/in/', isGlobal: true })],
+    [
+      'forRootAsync',
+      PaymentsModule.forRootAsync({
+        useFactory: () => OPTIONS,
+        webhookPath: 'money/in',
+        isGlobal: true,
+      }),
+    ],
+  ])('takes webhookPath and isGlobal by %s', async (_, module) => {
+    const app = await start(module, BillingModule);
+    expect(await statusAt(app, '/money/in')).toBe(200);
+    expect(await statusAt(app)).toBe(404);
+    expect(app.get(Billing, { strict: false }).payments).toBe(app.get(PaymentsApiService));
+  });
+
+  it.each([
+    ['forRoot', PaymentsModule.forRoot({ ...OPTIONS, webhookPath: false })],
+    [
+      'forRootAsync',
+      PaymentsModule.forRootAsync({ useFactory: () => OPTIONS, webhookPath: false }),
+    ],
+  ])('mounts no endpoint where %s is told webhookPath: false', async (_, module) => {
+    expect(await statusAt(await start(module))).toBe(404);
+  });
+
+  it('is not global unless it is told to be', async () => {
+    await expect(start(PaymentsModule.forRoot(OPTIONS), BillingModule)).rejects.toThrow(
+      /resolve dependencies of the Billing/,
+    );
+  });
+
+  it.each(['webhookPath', 'isGlobal'])(
+    'says where "%s" belongs, where the factory returns it',
+    async (extra) => {
+      const module = PaymentsModule.forRootAsync({
+        useFactory: () => ({ ...OPTIONS, [extra]: true }),
+      });
+      await expect(start(module)).rejects.toThrow(
+        `"${extra}" must be known before the options are: give it to`,
+      );
+    },
+  );
+
+  it('says so where the factory returns nothing', async () => {
+    const module = PaymentsModule.forRootAsync({ useFactory: () => undefined as never });
+    await expect(start(module)).rejects.toThrow(/no options were given.*return them/);
+  });
+});
