@@ -1,0 +1,213 @@
+import { inspect } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Module } from '@nestjs/common';
+import { ConfigModule } from '@nestjs/config';
+import { NestFactory } from '@nestjs/core';
+import {
+  PaymentsError,
+  PaymentsModule,
+  paymentsConfig,
+  readPaymentsEnvironment,
+} from 'nestjs-payments';
+import type { WebhookPath } from 'nestjs-payments';
+import { signedDelivery } from 'nestjs-payments/testing';
+import { CapturedLog } from '../support/captured.log.js';
+import { OPTIONS, WebhookApplication, company } from '../support/webhook.application.js';
+
+const PRIVATE = 'a-private-value';
+const ONE = { ...company('acme', `${PRIVATE}-webhook`), clientSecret: `${PRIVATE}-client` };
+const SECRETS = { clientSecret: `${PRIVATE}-client`, webhookSecret: `${PRIVATE}-webhook` };
+
+/** What booting with these options fails with, and what was logged of it. */
+async function failure(options: object): Promise<{ error: PaymentsError; shown: string }> {
+  const log = new CapturedLog();
+  try {
+    @Module({ imports: [PaymentsModule.forRoot(options)] })
+    class App {}
+    await NestFactory.create(App, { logger: log, abortOnError: false });
+  } catch (error) {
+    const shown = [JSON.stringify(error), inspect(error), ...log.lines].join('\n');
+    return { error: error as PaymentsError, shown };
+  }
+  throw new Error('it booted');
+}
+
+const companies = (...given: unknown[]) => ({ baseUrl: OPTIONS.baseUrl, companies: given });
+const WRONG: readonly [string, object, ...RegExp[]][] = [
+  ['no baseUrl', { baseUrl: undefined }, /"baseUrl" of company default must be .*https:\/\//],
+  ['a baseUrl that is a host', { baseUrl: 'payments.example.com' }, /"baseUrl".*absolute address/],
+  ['a baseUrl of another scheme', { baseUrl: 'ftp://x.example' }, /"baseUrl".*absolute address/],
+  [
+    'credentials in the baseUrl',
+    { baseUrl: `https://user:${PRIVATE}@x.example` },
+    /"baseUrl".*no user name.*"clientId" and "clientSecret"/,
+  ],
+  ['a query in the baseUrl', { baseUrl: `https://x.example?key=${PRIVATE}` }, /"baseUrl".*query/],
+  [
+    'http: beyond loopback',
+    { baseUrl: 'http://x.example' },
+    /"baseUrl".*"allowInsecureHttp: true"/,
+  ],
+  [
+    'allowInsecureHttp as text',
+    { allowInsecureHttp: 'false' },
+    /"allowInsecureHttp" must be true or/,
+  ],
+  ['no clientId', { clientId: undefined }, /"clientId".*missing or empty.*environment variable/],
+  ['an empty clientSecret', { clientSecret: '' }, /"clientSecret".*missing or empty/],
+  ['a clientSecret that is no text', { clientSecret: 7 }, /"clientSecret".*missing or empty/],
+  ['no webhookSecret', { webhookSecret: undefined }, /"webhookSecret".*missing or empty/],
+  ['a blank webhookSecret', { webhookSecret: ' ' }, /"webhookSecret".*missing or empty/],
+  [
+    'a newline after it',
+    { webhookSecret: `${PRIVATE}\n` },
+    /"webhookSecret".*white space.*newline/,
+  ],
+  ['an empty list of them', { webhookSecret: [] }, /"webhookSecret".*1 to 10.*list has 0/],
+  ['eleven of them', { webhookSecret: Array(11).fill(PRIVATE) }, /1 to 10.*list has 11/],
+  ['an empty one among them', { webhookSecret: [PRIVATE, ''] }, /"webhookSecret".*empty/],
+  ['one company and several', { companies: [ONE] }, /either "clientId".*or "companies", not both/],
+  ['an empty list of companies', companies(), /"companies" must be a list of at least one/],
+  ['companies that are none', companies(null), /"companies" must hold companies only/],
+  ['two companies of one id', companies(ONE, ONE), /two companies have the id "acme"/],
+  ['an id with a slash', companies({ ...ONE, id: 'a/b' }), /"id" must be 1 to 100 characters of/],
+  ['an id that is a path', companies({ ...ONE, id: '..' }), /"id" must be/],
+  ['an id of 101 characters', companies({ ...ONE, id: 'a'.repeat(101) }), /1 to 100/],
+  [
+    'companies that are an object',
+    { ...companies(), companies: {} },
+    /a directory with.*"find\(id\)"/,
+  ],
+  [
+    'an unknown option',
+    { webhookSecrets: [PRIVATE] },
+    /no option "webhookSecrets".*webhookSecret,/,
+  ],
+  [
+    'a limit as text',
+    { bodyLimitBytes: '1mb' },
+    /"bodyLimitBytes".*whole number of bytes.*a string/,
+  ],
+  ['a limit too small', { bodyLimitBytes: 1023 }, /from 1024 to 67108864; it is 1023.*1048576/],
+  ['a limit too large', { bodyLimitBytes: 67_108_865 }, /from 1024 to 67108864/],
+  [
+    'a deadline beyond the sender',
+    { deadlineMs: 29_001 },
+    /"deadlineMs".*milliseconds from 100 to/,
+  ],
+  ['a deadline that is no number', { deadlineMs: NaN }, /"deadlineMs".*it is NaN.*25000/],
+  ['a dedupeBy of its own', { dedupeBy: 'id' }, /"dedupeBy" must be 'event' or 'transaction'/],
+  [
+    'a worker of half a handler',
+    { worker: { concurrency: 0.5 } },
+    /"worker.concurrency".*handlers/,
+  ],
+  ['an inbox that is none', { inbox: {} }, /"inbox" must be what memoryInbox\(\)/],
+  ['a runtime that is none', { runtime: {} }, /"runtime" must be a PaymentsRuntime; leave it out/],
+];
+
+describe('options that are wrong', () => {
+  it.each(WRONG)(
+    'refuses to boot with %s, naming option, mend and no secret',
+    async (_, options, ...said) => {
+      const whole = 'companies' in options && !('baseUrl' in options) ? OPTIONS : {};
+      const given =
+        'companies' in options ? { ...whole, ...options } : { ...OPTIONS, ...SECRETS, ...options };
+      const { error, shown } = await failure(given);
+      expect(error).toBeInstanceOf(PaymentsError);
+      expect(error.code).toBe('options_invalid');
+      for (const words of [/^PaymentsModule: /, ...said]) expect(error.message).toMatch(words);
+      expect(shown).not.toContain(PRIVATE);
+    },
+  );
+
+  it.each(['', '/', 'a b', 'a/:id', 'a/*rest', 'a?b', true, null])(
+    'refuses the webhookPath %p at once',
+    (path) => {
+      const extras = { webhookPath: path as WebhookPath };
+      expect(() => PaymentsModule.forRoot({ ...OPTIONS, ...extras })).toThrow(
+        /"webhookPath" must be a plain path/,
+      );
+      const async = { useFactory: () => OPTIONS, ...extras };
+      expect(() => PaymentsModule.forRootAsync(async)).toThrow(
+        /"webhookPath" must be a plain path/,
+      );
+    },
+  );
+
+  it.each([
+    { baseUrl: 'http://localhost:4000/gateway/' },
+    { baseUrl: 'http://127.0.0.1' },
+    { baseUrl: 'http://[::1]:80' },
+    { baseUrl: 'http://x.example', allowInsecureHttp: true },
+    { baseUrl: 'https://x.example/', bodyLimitBytes: 1024, deadlineMs: 100 },
+    { bodyLimitBytes: 64 * 1024 ** 2, deadlineMs: 29_000 },
+    { webhookSecret: Array<string>(10).fill('whsec') },
+  ])('boots with %j', async (payments) => {
+    await using app = await WebhookApplication.start({ payments });
+    expect(app.url).toMatch(/^http/);
+  });
+});
+
+describe('paymentsConfig', () => {
+  const VARIABLES = {
+    PAYMENTS_BASE_URL: 'https://payments.example.com',
+    PAYMENTS_CLIENT_ID: 'client',
+    PAYMENTS_CLIENT_SECRET: `${PRIVATE}-client`,
+    PAYMENTS_WEBHOOK_SECRET: `${PRIVATE}-webhook`,
+  };
+  const before = { ...process.env };
+  beforeEach(() => void Object.assign(process.env, VARIABLES));
+  afterEach(() => {
+    for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name];
+  });
+  const start = async () =>
+    WebhookApplication.start({
+      payments: false,
+      imports: [
+        ConfigModule.forRoot({ ignoreEnvFile: true }),
+        PaymentsModule.forRootAsync(paymentsConfig.asProvider()),
+      ],
+    });
+
+  it('reads the environment when the application boots', async () => {
+    process.env['PAYMENTS_WEBHOOK_SECRET'] = 'whsec_of_today';
+    await using app = await start();
+    const status = async (webhookSecret: string) =>
+      (await app.send(signedDelivery({ webhookSecret }))).status;
+    expect(await status('whsec_of_today')).toBe(200);
+    expect(await status(VARIABLES.PAYMENTS_WEBHOOK_SECRET)).toBe(401);
+  });
+
+  it('16: takes the previous webhook secret beside the current one', async () => {
+    process.env['PAYMENTS_WEBHOOK_SECRET_PREVIOUS'] = 'whsec_of_yesterday';
+    await using app = await start();
+    for (const webhookSecret of [VARIABLES.PAYMENTS_WEBHOOK_SECRET, 'whsec_of_yesterday']) {
+      expect((await app.send(signedDelivery({ webhookSecret }))).status).toBe(200);
+    }
+    const previous = { ...VARIABLES, PAYMENTS_WEBHOOK_SECRET_PREVIOUS: '' };
+    expect(readPaymentsEnvironment(previous).webhookSecret).toBe(VARIABLES.PAYMENTS_WEBHOOK_SECRET);
+  });
+
+  it('refuses to boot where variables are missing, and lists them all', async () => {
+    for (const name of Object.keys(VARIABLES)) delete process.env[name];
+    await expect(start()).rejects.toThrow(
+      /PAYMENTS_BASE_URL.*PAYMENTS_CLIENT_ID.*PAYMENTS_CLIENT_SECRET.*PAYMENTS_WEBHOOK_SECRET must be/,
+    );
+  });
+
+  it('names the variable that is wrong, and no value', () => {
+    const variables = { ...VARIABLES, PAYMENTS_BASE_URL: `not an address ${PRIVATE}` };
+    let error: unknown;
+    try {
+      readPaymentsEnvironment(variables);
+    } catch (thrown) {
+      error = thrown;
+    }
+    expect(error).toMatchObject({ code: 'options_invalid' });
+    expect((error as Error).message).toMatch(
+      /not complete: PAYMENTS_BASE_URL must be an address such as [^;]*\.$/,
+    );
+    expect(inspect(error) + JSON.stringify(error)).not.toContain(PRIVATE);
+  });
+});

@@ -1,0 +1,192 @@
+import { inspect } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Controller, HttpCode, Injectable, Post, Req, UseGuards } from '@nestjs/common';
+import {
+  OnPaymentEvent,
+  PaymentInbox,
+  PaymentsApiService,
+  PaymentsError,
+  WebhookGuard,
+  signBody,
+  verifySignature,
+} from 'nestjs-payments';
+import type { CompanyDirectory, InboxReceipt } from 'nestjs-payments';
+import { signedDelivery } from 'nestjs-payments/testing';
+import { resolveCompany } from '../../libs/payments/src/companies/company.options.js';
+import { resolveOptions } from '../../libs/payments/src/payments.options.js';
+import type { Answer } from '../support/http.exchange.js';
+import { Receiving } from '../support/webhook.controllers.js';
+import type { Request } from '../support/webhook.controllers.js';
+import {
+  ADAPTERS,
+  BODY_OPTIONS,
+  OPTIONS,
+  STAGES,
+  WebhookApplication,
+} from '../support/webhook.application.js';
+
+const WEBHOOK_SECRET = 'whsec_Zm9vYmFy';
+const CLIENT_SECRET = 'client-secret-9b1d';
+const PAYLOAD = 'payload-of-somebody';
+const ACME = {
+  id: 'acme',
+  clientId: 'client',
+  clientSecret: CLIENT_SECRET,
+  webhookSecret: [WEBHOOK_SECRET, `${WEBHOOK_SECRET}_old`],
+};
+const COMPANY = { ...ACME, baseUrl: OPTIONS.baseUrl };
+
+/** Every way an object is shown: in a log, in an answer, by a debugger's print. */
+function shown(value: unknown): string {
+  const options = { depth: 20, showHidden: false, maxArrayLength: null, maxStringLength: null };
+  return `${String(value)} ${JSON.stringify(value)} ${inspect(value, options)}`;
+}
+
+function expectNoSecretIn(text: string, signature?: string): void {
+  const hex = (words: string) => Buffer.from(words).toString('hex');
+  const base64 = (words: string) => Buffer.from(words).toString('base64').slice(0, -3);
+  for (const secret of [WEBHOOK_SECRET, CLIENT_SECRET, PAYLOAD]) {
+    expect(text).not.toContain(secret);
+    expect(text.replaceAll(' ', '')).not.toContain(hex(secret));
+    expect(text).not.toContain(base64(secret));
+  }
+  if (signature !== undefined) expect(text).not.toContain(signature.slice(7, 27));
+}
+
+const kept: { request?: Request; errors: unknown[] } = { errors: [] };
+
+@Controller('own')
+class Own extends Receiving {
+  @Post(':company')
+  @HttpCode(200)
+  @UseGuards(WebhookGuard)
+  async receive(@Req() request: Request): Promise<InboxReceipt> {
+    kept.request = request;
+    try {
+      return await this.take(request);
+    } catch (error) {
+      kept.errors.push(error);
+      throw error;
+    }
+  }
+}
+
+@Injectable()
+class Failing {
+  @OnPaymentEvent('payout.failed')
+  fail(): never {
+    throw new Error('the bank said no');
+  }
+}
+
+describe.each(STAGES)('secrecy on $adapter with $option', ({ adapter, option }) => {
+  let app: WebhookApplication;
+  beforeAll(async () => {
+    kept.errors.length = 0;
+    app = await WebhookApplication.start({
+      adapter: ADAPTERS[adapter]!(),
+      nest: BODY_OPTIONS[option]!,
+      payments: { companies: [COMPANY], bodyLimitBytes: 4096 },
+      controllers: [Own],
+      providers: [Failing],
+    });
+  });
+  afterAll(async () => app.app.close());
+
+  const data = { note: PAYLOAD };
+  const good = () => signedDelivery(COMPANY, { data });
+  const cases: Record<string, (path: string) => Promise<Answer>> = {
+    'no signature': async (path) =>
+      app.send(good(), { path, headers: { 'X-Webhook-Signature': undefined } }),
+    'another signature': async (path) =>
+      app.send(signedDelivery({ webhookSecret: 'x' }, good().body), { path }),
+    'no envelope': async (path) =>
+      app.send(signedDelivery(COMPANY, { data, id: `${PAYLOAD}\n` }), { path }),
+    'no JSON': async (path) =>
+      app.send(signedDelivery(COMPANY, `{"${PAYLOAD}": ${PAYLOAD}`), { path }),
+    'too large': async (path) =>
+      app.send(signedDelivery(COMPANY, { data: { note: PAYLOAD.repeat(300) } }), { path }),
+    'another type': async (path) =>
+      app.send(good(), { path, headers: { 'Content-Type': 'text/xml' } }),
+    'an encoding': async (path) =>
+      app.send(good(), { path, headers: { 'Content-Encoding': 'br' } }),
+    'no such company': async (path) => app.send(good(), { path: path.replace('acme', 'bolt') }),
+    'a forged type': async (path) =>
+      app.send(good(), { path, headers: { 'X-Webhook-Event': PAYLOAD } }),
+    'a handler that fails': async (path) =>
+      app.send(signedDelivery(COMPANY, { data, eventType: 'payout.failed' }), { path }),
+    'the same event with another body': async (path) => {
+      await app.send(signedDelivery(COMPANY, { id: 'e-1', data }), { path });
+      return app.send(signedDelivery(COMPANY, { id: 'e-1', data: { note: `${PAYLOAD}!` } }), {
+        path,
+      });
+    },
+  };
+
+  it.each(Object.keys(cases))(
+    '2: says nothing of secret, signature or payload to %s',
+    async (name) => {
+      for (const path of ['/webhooks/payments/acme', '/own/acme']) {
+        app.log.lines.length = 0;
+        const answer = await cases[name]!(path);
+        const expected = signBody(good().body, WEBHOOK_SECRET);
+        expectNoSecretIn(answer.text + JSON.stringify(answer.headers), expected);
+        expectNoSecretIn(app.log.lines.join('\n'), expected);
+      }
+    },
+  );
+
+  it('2: shows nothing of them where a delivery, an error or a provider is printed', async () => {
+    await app.send(good(), { path: '/own/acme' });
+    await app.send(signedDelivery(COMPANY, { data, eventType: 'payout.failed' }), {
+      path: '/own/acme',
+    });
+    const { request, errors } = kept;
+    expectNoSecretIn(shown(request!.paymentDelivery));
+    expect(shown(request!.paymentDelivery)).toContain('acme');
+    expect(errors.length).toBeGreaterThan(0);
+    for (const error of errors) expectNoSecretIn(shown(error));
+    for (const provider of [PaymentInbox, PaymentsApiService, WebhookGuard]) {
+      expectNoSecretIn(inspect(app.app.get(provider), { depth: 20 }));
+    }
+  });
+});
+
+describe('secrecy of what is printed', () => {
+  it.each([undefined, 'sha512=zz', signBody(Buffer.from('other'), WEBHOOK_SECRET)])(
+    'Signature: shows nothing in the error for the header %p',
+    (header) => {
+      const body = Buffer.from(PAYLOAD);
+      let error: unknown;
+      try {
+        verifySignature(body, header, [WEBHOOK_SECRET]);
+      } catch (thrown) {
+        error = thrown;
+      }
+      expect(error).toBeInstanceOf(PaymentsError);
+      expectNoSecretIn(shown(error), signBody(body, WEBHOOK_SECRET));
+      if (header !== undefined && header.length > 20) expectNoSecretIn(shown(error), header);
+    },
+  );
+
+  it('15: shows a company as its id and address', () => {
+    const company = resolveCompany(COMPANY);
+    expectNoSecretIn(shown(company));
+    expect(JSON.parse(JSON.stringify(company))).toEqual({ id: 'acme', baseUrl: OPTIONS.baseUrl });
+    expect(inspect(company)).toBe(`ResolvedCompany { id: 'acme', baseUrl: '${OPTIONS.baseUrl}' }`);
+  });
+
+  it('15: shows nothing of listed companies, of a directory or of what it answered', async () => {
+    const directory: CompanyDirectory & { rows: object[] } = { rows: [ACME], find: () => ACME };
+    const { clientId, clientSecret, webhookSecret } = ACME;
+    for (const options of [
+      { companies: [ACME] },
+      { companies: directory },
+      { clientId, clientSecret, webhookSecret },
+    ]) {
+      const resolved = resolveOptions({ baseUrl: OPTIONS.baseUrl, ...options });
+      await resolved.companies.find('acme');
+      expectNoSecretIn(shown(resolved));
+    }
+  });
+});
