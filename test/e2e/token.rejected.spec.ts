@@ -28,6 +28,26 @@ describe('a token the service rejects', () => {
     expect(bearers()).toEqual(['token-1', 'token-2']);
   });
 
+  it('token 10: a second 401 is thrown, however late it comes', async () => {
+    const { service } = harness;
+    const { payments, runtime } = await harness.boot();
+    service.onCall = (request, response) => {
+      runtime.advance(2_000);
+      json(401, {})(request, response);
+    };
+    await expect(payments.getTransaction('1')).rejects.toMatchObject({ attempts: 2 });
+  });
+
+  it('token 10: a token that was taken and is then revoked is replaced each time, with no time between', async () => {
+    const { service } = harness;
+    const { payments } = await harness.boot();
+    for (let n = 1; n <= 5; n += 1) {
+      service.acceptOnly(`token-${n}`);
+      await expect(payments.getTransaction('1')).resolves.toEqual({});
+    }
+    expect(service.tokenRequests).toHaveLength(5);
+  });
+
   it('token 10: where the new token equals the rejected one, there is no second try', async () => {
     const { service } = harness;
     service.onToken = json(200, service.tokenAnswer({ token: 'the-same' }));

@@ -16,7 +16,7 @@ const echo =
   (status: number): Script =>
   (request, response) => {
     const { authorization = '' } = request.headers;
-    const headers = { 'x-request-id': authorization, 'x-echo': authorization };
+    const headers = { 'x-request-id': authorization.split(' ')[1] ?? '', 'x-echo': authorization };
     json(status, { ...request }, headers)(request, response);
   };
 

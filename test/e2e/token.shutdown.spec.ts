@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { describe, expect, it } from '@jest/globals';
 import { apiHarness } from '../support/api.harness.js';
 import { until } from '../support/fake.runtime.js';
-import { silence } from '../support/scripted.service.js';
+import { json, silence } from '../support/scripted.service.js';
 
 const HERE = new URL('.', import.meta.url).pathname;
 
@@ -69,5 +69,25 @@ describe('shutdown', () => {
     await call;
     expect(runtime.pending).toBe(0);
     await expect(payments.getTransaction('1')).rejects.toMatchObject({ code: 'aborted' });
+  });
+
+  it('token 20: closing the application ends calls under way, and says of a POST that its outcome is unknown', async () => {
+    const { service } = harness;
+    const { payments, runtime, close } = await harness.boot();
+    service.onCall = (request, response) => {
+      if (request.path.endsWith('retried')) json(503, {})(request, response);
+    };
+    const aborted = { code: 'aborted', message: expect.stringContaining('closing') };
+    const ends = [
+      expect(payments.getTransaction('silent')).rejects.toMatchObject(aborted),
+      expect(payments.post('/v1/things')).rejects.toMatchObject({ code: 'outcome_unknown' }),
+    ];
+    await until(() => service.calls.length === 2);
+    ends.push(expect(payments.getTransaction('retried')).rejects.toMatchObject(aborted));
+    await until(() => (runtime.nextIn ?? Infinity) < 1_000, 'the sleep');
+    await close();
+    await Promise.all(ends);
+    expect(runtime.pending).toBe(0);
+    await until(() => service.sockets.size === 0, 'the end of the connections');
   });
 });

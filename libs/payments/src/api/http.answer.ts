@@ -43,7 +43,7 @@ export async function readAnswer(
 ): Promise<HttpAnswer | HttpFailure> {
   const success = status >= 200 && status <= 299;
   const answer = { kind: 'answer' as const, status, headers: plainHeaders(headers) };
-  // A signal that aborts between two chunks would not be seen by a stream that is never read again.
+  // Axios ends its own streams; an HttpService that was replaced may not, and a call must not outlast its deadline.
   const stop = (): void => void data.destroy();
   request.signal.addEventListener('abort', stop, { once: true });
   try {

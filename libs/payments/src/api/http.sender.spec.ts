@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import http from 'node:http';
 import { createServer, type AddressInfo, type Server } from 'node:net';
+import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { HttpService } from '@nestjs/axios';
 import { AxiosError, create } from 'axios';
-import { throwError } from 'rxjs';
+import { of, throwError } from 'rxjs';
 import { resolveApiOptions } from './api.options.js';
 import { paymentsHttpModuleOptions } from './http.config.js';
 import type { HttpRequest } from './http.answer.js';
@@ -97,6 +98,17 @@ describe('HttpSender', () => {
       unsent: true,
     });
     expect(await fails(undefined).send(request(url))).toMatchObject({ unsent: false });
+  });
+
+  it('ends with its signal, even where the answer of a replaced HttpService would never end', async () => {
+    const service = new HttpService(create());
+    const data = new Readable({ read: () => {} });
+    service.request = (() => of({ status: 200, headers: {}, data })) as never;
+    const end = new AbortController();
+    const result = sender(service).send(request('http://127.0.0.1:9/', { signal: end.signal }));
+    setImmediate(() => end.abort());
+    expect(await result).toMatchObject({ kind: 'failure', unsent: false, status: 200 });
+    expect(data.destroyed).toBe(true);
   });
 
   it('lets no global default of axios add a header, a redirect or a proxy', async () => {
