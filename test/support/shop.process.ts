@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
@@ -21,9 +22,13 @@ export class ShopProcess implements AsyncDisposable {
   constructor(file: string, settings: Readonly<Record<string, string>>, args: string[] = []) {
     const path = fileURLToPath(new URL(`../../${file}`, import.meta.url));
     if (!existsSync(path)) throw new Error(`${file} is missing: run "npm run build" first`);
-    // Nothing of the machine's own environment, or a test would pass on one and fail on another.
+    // Nothing of the machine's own environment nor a developer's .env, or a test would pass here and fail there.
     const env = { PATH: process.env['PATH'], NO_COLOR: '1', ...settings };
-    this.#child = spawn(process.execPath, [path, ...args], { env, stdio: 'pipe' });
+    this.#child = spawn(process.execPath, [path, ...args], {
+      env,
+      cwd: tmpdir(),
+      stdio: 'pipe',
+    });
     for (const [stream, lines] of [
       [this.#child.stdout!, this.out],
       [this.#child.stderr!, this.err],

@@ -18,6 +18,16 @@ export interface CompletedData {
   externalReference: string;
 }
 
+/** What is odd about a delivery. */
+export interface DeliveryChanges {
+  /** Default: a new id. */
+  id?: string;
+  /** Default: the company's. */
+  secret?: string;
+  /** Changes the body once it is signed. */
+  tamper?: (body: string) => string;
+}
+
 /**
  * A payments service from its page alone: the token endpoint and `GET /v1/transactions/{id}`, whose answer holds
  * a status and nothing a client could lean on. Everything else is 404, until a test gives it a `checkout`.
@@ -70,11 +80,17 @@ export class ScriptedPaymentsService implements AsyncDisposable {
   async deliver(
     url: string,
     data: object,
-    { id = randomUUID(), secret = WEBHOOK_SECRET, tamper = (body: string) => body } = {},
+    { id, secret = WEBHOOK_SECRET, tamper = (body) => body }: DeliveryChanges = {},
   ): Promise<number> {
     const eventType = 'transaction.completed';
     const timestamp = new Date().toISOString();
-    const body = JSON.stringify({ id, eventType, timestamp, data, metadata: {} });
+    const body = JSON.stringify({
+      id: id ?? randomUUID(),
+      eventType,
+      timestamp,
+      data,
+      metadata: {},
+    });
     const response = await fetch(url, {
       method: 'POST',
       redirect: 'manual',

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import path from 'node:path';
 import { createInterface } from 'node:readline';
 
 const START_MS = 20_000;
@@ -18,7 +19,9 @@ export class ShopProcess implements AsyncDisposable {
   #url = '';
 
   private constructor(file: string, settings: Readonly<Record<string, string>>) {
-    this.#child = spawn(process.execPath, [file], {
+    this.#child = spawn(process.execPath, [path.resolve(file)], {
+      // Away from a developer's .env.
+      cwd: path.dirname(file),
       env: { ...foreignVariables(), NO_COLOR: '1', PORT: '0', ...settings },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

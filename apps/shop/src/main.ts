@@ -1,6 +1,10 @@
+import { existsSync } from 'node:fs';
 import { PaymentsError } from 'nestjs-payments';
 import { readShopEnvironment, SettingsError } from './shop.config.js';
 import { startShop } from './shop.js';
+
+// For development; what the environment sets already stays as it is.
+if (existsSync('.env')) process.loadEnvFile('.env');
 
 try {
   await startShop(readShopEnvironment(process.env));
