@@ -1,0 +1,129 @@
+import { expect, it } from '@jest/globals';
+import { Controller, Injectable, Module, UseFilters, UseGuards } from '@nestjs/common';
+import type { CanActivate } from '@nestjs/common';
+import { OnPaymentEvent } from 'nestjs-payments';
+import { onEachAdapter } from '../support/handler.application.js';
+
+@Injectable()
+class Orders {
+  @OnPaymentEvent('a')
+  handle(): void {}
+}
+
+class AllowAll implements CanActivate {
+  canActivate(): boolean {
+    return true;
+  }
+}
+
+const CODE = { code: 'handlers_invalid' };
+
+onEachAdapter((start) => {
+  it('18: refuses to boot where two handlers have one name, and names it and the mend', async () => {
+    @Injectable()
+    class Others {
+      @OnPaymentEvent('b', { name: 'Orders.handle' })
+      other(): void {}
+    }
+    const refused = expect(start({ providers: [Orders, Others] })).rejects;
+    await refused.toMatchObject(CODE);
+    await refused.toThrow(/two payment handlers are named "Orders\.handle".*\{ name: '…' \}/i);
+  });
+
+  it('18: refuses to boot where two modules provide one class, and says to export it', async () => {
+    @Module({ providers: [Orders] })
+    class A {}
+    @Module({ providers: [Orders] })
+    class B {}
+    const refused = expect(start({ imports: [A, B] })).rejects;
+    await refused.toMatchObject(CODE);
+    await refused.toThrow(/provided by two modules, provide it in one and export it/);
+  });
+
+  it('18: runs a class once that one module provides and another imports', async () => {
+    @Module({ providers: [Orders], exports: [Orders] })
+    class A {}
+    @Module({ imports: [A] })
+    class B {}
+    await using app = await start({ imports: [A, B] });
+    expect(app.url).toContain('http');
+  });
+
+  it('18: refuses to boot where a class is both provider and controller', async () => {
+    @Controller('twice')
+    class Twice {
+      @OnPaymentEvent('a')
+      handle(): void {}
+    }
+    await expect(start({ providers: [Twice], controllers: [Twice] })).rejects.toMatchObject(CODE);
+  });
+
+  it.each([
+    ['no name at all', ''],
+    ['a name of 201 characters', 'n'.repeat(201)],
+    ['a name with a line break', 'a\nb'],
+  ])('18: refuses to boot with %s', async (_, name) => {
+    @Injectable()
+    class Odd {
+      @OnPaymentEvent('a', { name })
+      handle(): void {}
+    }
+    await expect(start({ providers: [Odd] })).rejects.toThrow(/name has 1 to 200 characters/);
+  });
+
+  it('18: refuses to boot where a decorator above replaced the handler, which would never run', async () => {
+    const wrap: MethodDecorator = (_target, _name, descriptor: PropertyDescriptor) => {
+      descriptor.value = () => {};
+    };
+    class Base {
+      @wrap
+      @OnPaymentEvent('a')
+      handle(): void {}
+    }
+    @Injectable()
+    class Wrapped extends Base {}
+    await expect(start({ providers: [Wrapped] })).rejects.toThrow(
+      /above @OnPaymentEvent on Wrapped\.handle replaced the method/,
+    );
+  });
+
+  it.each([
+    ['a factory', { provide: 'X', useFactory: () => new Guarded() }],
+    ['a value', { provide: 'X', useValue: null as unknown }],
+  ])(
+    '19: refuses to boot where Nest would skip the guard of a provider made by %s',
+    async (_, provider) => {
+      if ('useValue' in provider) provider.useValue = new Guarded();
+      await expect(start({ providers: [provider] })).rejects.toThrow(
+        /AllowAll stands on the payment handler Guarded\.handle.*new AllowAll/,
+      );
+    },
+  );
+
+  it('19: refuses to boot for a filter on the class of such a provider too, and boots with an instance', async () => {
+    class Filter {
+      catch(): void {}
+    }
+    @UseFilters(Filter)
+    class Filtered {
+      @OnPaymentEvent('a')
+      handle(): void {}
+    }
+    await expect(
+      start({ providers: [{ provide: 'X', useFactory: () => new Filtered() }] }),
+    ).rejects.toThrow(/Filter stands on the payment handler Filtered\.handle/);
+    class Fine {
+      @UseGuards(new AllowAll())
+      @OnPaymentEvent('a')
+      handle(): void {}
+    }
+    await using app = await start({ providers: [{ provide: 'X', useFactory: () => new Fine() }] });
+    expect(app.url).toContain('http');
+  });
+});
+
+class Guarded {
+  @UseGuards(AllowAll)
+  @OnPaymentEvent('a')
+  handle(): void {}
+}

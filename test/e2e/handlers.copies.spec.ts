@@ -1,0 +1,174 @@
+import { expect, it } from '@jest/globals';
+import { Injectable } from '@nestjs/common';
+import { OnPaymentEvent } from 'nestjs-payments';
+import type { PaymentEvent } from 'nestjs-payments';
+import { until } from '../support/fake.runtime.js';
+import { Gate } from '../support/gate.js';
+import { delivery, onEachAdapter, stored, storedDelivery } from '../support/handler.application.js';
+
+let gate: Gate;
+let ran: string[] = [];
+let broken = false;
+
+@Injectable()
+class Orders {
+  @OnPaymentEvent('*')
+  async gated(event: PaymentEvent): Promise<void> {
+    ran.push(`gated ${event.id}`);
+    await gate.pass();
+    if (broken) throw new Error('broken');
+  }
+
+  @OnPaymentEvent('*')
+  quick(event: PaymentEvent): void {
+    ran.push(`quick ${event.id}`);
+  }
+}
+
+function reset(): void {
+  gate = new Gate();
+  ran = [];
+  broken = false;
+}
+
+onEachAdapter((start) => {
+  it('21: runs each handler once for 50 copies at the same moment, and answers all 50 2xx', async () => {
+    reset();
+    await using app = await start({ providers: [Orders] });
+    const sent = delivery({ id: 'e-1' });
+    let answered = 0;
+    const answers = Array.from({ length: 50 }, async () => {
+      const answer = await app.send(sent);
+      answered += 1;
+      return answer;
+    });
+    await gate.arrival;
+    expect(answered).toBe(0);
+    gate.open();
+    const bodies = (await Promise.all(answers)).map(({ status, body }) => [status, body['status']]);
+    expect(bodies.filter(([status]) => status === 200)).toHaveLength(50);
+    expect(bodies.filter(([, status]) => status === 'handled')).toHaveLength(1);
+    expect(bodies.filter(([, status]) => status === 'duplicate')).toHaveLength(49);
+    expect(ran.toSorted()).toEqual(['gated e-1', 'quick e-1']);
+    expect(gate.entered).toBe(1);
+  });
+
+  it('21: tells all copies that wait of a failure, and runs the handler once more for the next', async () => {
+    reset();
+    broken = true;
+    await using app = await start({ providers: [Orders] });
+    const sent = delivery({ id: 'e-1' });
+    const answers = Array.from({ length: 10 }, () => app.send(sent));
+    // The second handler is done; only the first holds them up.
+    await until(() => ran.length === 2 && gate.entered === 1);
+    gate.open();
+    for (const answer of await Promise.all(answers)) expect(answer.status).toBe(503);
+    broken = false;
+    expect(await app.send(sent)).toMatchObject({ status: 200 });
+    expect(ran.filter((name) => name === 'quick e-1')).toHaveLength(1);
+    expect(await storedDelivery(app, 'e-1', 'Orders.gated')).toMatchObject({ state: 'done' });
+  });
+
+  it('22: answers a duplicate after success 200 and runs nothing', async () => {
+    reset();
+    gate.open();
+    await using app = await start({ providers: [Orders] });
+    const sent = delivery({ id: 'e-1' });
+    expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'handled' } });
+    for (let copy = 0; copy < 3; copy += 1) {
+      expect(await app.send(sent)).toMatchObject({
+        status: 200,
+        body: { status: 'duplicate', id: 'e-1' },
+      });
+    }
+    expect(ran).toHaveLength(2);
+    expect((await storedDelivery(app, 'e-1', 'Orders.gated')).attempts).toBe(1);
+  });
+
+  it('22: runs the failed handler again for a duplicate after a failure', async () => {
+    reset();
+    gate.open();
+    broken = true;
+    await using app = await start({ providers: [Orders] });
+    const sent = delivery({ id: 'e-1' });
+    expect(await app.send(sent)).toMatchObject({ status: 503 });
+    broken = false;
+    expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'duplicate' } });
+    expect(ran.toSorted()).toEqual(['gated e-1', 'gated e-1', 'quick e-1']);
+    expect(await storedDelivery(app, 'e-1', 'Orders.gated')).toMatchObject({
+      state: 'done',
+      attempts: 2,
+      lastError: 'Error: broken',
+    });
+  });
+
+  it.each([
+    ['event', ['e-1', 'e-2'], 'handled'],
+    ['transaction', ['e-1'], 'duplicate'],
+  ] as const)(
+    '23: with dedupeBy %s, handles one transaction and type under two ids as %j',
+    async (dedupeBy, ids, status) => {
+      reset();
+      gate.open();
+      await using app = await start({ providers: [Orders], payments: { dedupeBy } });
+      const data = { transactionId: 't-1' };
+      expect(await app.send(delivery({ id: 'e-1', data }))).toMatchObject({ status: 200 });
+      const copy = await app.send(delivery({ id: 'e-2', data: { ...data, later: true } }));
+      expect(copy).toMatchObject({ status: 200, body: { status, id: ids.at(-1) } });
+      expect(ran.filter((name) => name.startsWith('gated'))).toEqual(
+        ids.map((id) => `gated ${id}`),
+      );
+      expect(app.log.matching(/another body/)).toEqual([]);
+    },
+  );
+
+  it('23: with dedupeBy transaction, another type or transaction is new, and so is one without an id', async () => {
+    reset();
+    gate.open();
+    await using app = await start({ providers: [Orders], payments: { dedupeBy: 'transaction' } });
+    const events = [
+      { id: 'e-1', eventType: 'a', data: { transactionId: 't-1' } },
+      { id: 'e-2', eventType: 'b', data: { transactionId: 't-1' } },
+      { id: 'e-3', eventType: 'a', data: { transactionId: 't-2' } },
+      { id: 'e-4', eventType: 'a', data: {} },
+      { id: 'e-5', eventType: 'a', data: {} },
+      { id: 'e-6', eventType: 'a', data: { transactionId: '' } },
+      { id: 'e-7', eventType: 'a', data: { transactionId: 7 } },
+    ];
+    for (const event of events) {
+      const answer = await app.send(delivery(event));
+      expect(answer).toMatchObject({ status: 200, body: { status: 'handled', id: event.id } });
+    }
+    // The same event under its own id is a duplicate, whatever it is de-duplicated by.
+    expect((await app.send(delivery(events[3]))).body['status']).toBe('duplicate');
+  });
+
+  it('5: keeps the first body of an id, logs the conflict, and runs nothing for the second', async () => {
+    reset();
+    gate.open();
+    await using app = await start({ providers: [Orders] });
+    const first = delivery({ id: 'e-1', data: { amount: 1 } });
+    await app.send(first);
+    const answer = await app.send(delivery({ id: 'e-1', data: { amount: 1_000_000 } }));
+    expect(answer).toMatchObject({ status: 200, body: { status: 'duplicate' } });
+    expect(ran).toHaveLength(2);
+    expect((await stored(app, 'e-1')).raw?.equals(first.body)).toBe(true);
+    const [line] = app.log.matching(/^error .*e-1.*came again with another body/);
+    expect(line).not.toContain('1000000');
+  });
+
+  it('16: never runs two events of one transaction at once in one handler, and others side by side', async () => {
+    reset();
+    await using app = await start({ providers: [Orders] });
+    const send = (id: string, transactionId: string) =>
+      app.send(delivery({ id, data: { transactionId } }));
+    const answers = [send('e-1', 't-1'), send('e-2', 't-1'), send('e-3', 't-2')];
+    await until(() => ran.filter((name) => name.startsWith('quick')).length === 3);
+    await until(() => gate.inside === 2);
+    expect(ran).toContain('gated e-3');
+    gate.open();
+    for (const answer of await Promise.all(answers)) expect(answer.status).toBe(200);
+    expect(gate.most).toBe(2);
+    expect(gate.entered).toBe(3);
+  });
+});

@@ -1,0 +1,131 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { expect, it } from '@jest/globals';
+import { Injectable } from '@nestjs/common';
+import { OnPaymentEvent } from 'nestjs-payments';
+import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
+import { FakeRuntime, until } from '../support/fake.runtime.js';
+import { Gate } from '../support/gate.js';
+import { delivery, onEachAdapter, storedDelivery } from '../support/handler.application.js';
+
+let gate: Gate;
+let contexts: PaymentEventContext[] = [];
+
+@Injectable()
+class Slow {
+  @OnPaymentEvent('*')
+  async handle(_event: PaymentEvent, context: PaymentEventContext): Promise<void> {
+    contexts.push(context);
+    await gate.pass();
+  }
+}
+
+/** Lets time pass in steps a heartbeat fits in, and whatever is due then happen. */
+async function pass(runtime: FakeRuntime, ms: number, step = 5000): Promise<void> {
+  for (let left = ms; left > 0; left -= step) {
+    runtime.advance(Math.min(left, step));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+onEachAdapter((start) => {
+  it('26: answers 503 when the deadline passes, lets the handler go on, and has a copy join it', async () => {
+    gate = new Gate();
+    contexts = [];
+    const runtime = new FakeRuntime();
+    await using app = await start({ providers: [Slow], payments: { runtime } });
+    const sent = delivery({ id: 'e-1' });
+    const first = app.send(sent);
+    await gate.arrival;
+    runtime.advance(24_999);
+    expect(contexts[0]!.signal.aborted).toBe(false);
+    runtime.advance(1);
+    expect(await first).toMatchObject({ status: 503, body: { code: 'deadline_passed' } });
+    let answered = false;
+    const copy = app.send(sent).then((answer) => {
+      answered = true;
+      return answer;
+    });
+    const other = app.send(delivery({ id: 'e-2' }));
+    await until(() => gate.entered === 2);
+    // The other event ran, so the worker has looked; the first one was not begun again.
+    expect({ answered, ids: contexts.length, most: gate.most }).toEqual({
+      answered: false,
+      ids: 2,
+      most: 2,
+    });
+    gate.open();
+    expect(await copy).toMatchObject({ status: 200, body: { status: 'duplicate' } });
+    expect(await other).toMatchObject({ status: 200 });
+    expect(await storedDelivery(app, 'e-1')).toMatchObject({ state: 'done', attempts: 1 });
+  });
+
+  it('26: runs a handler once that takes ten leases, while copy after copy passes its deadline', async () => {
+    gate = new Gate();
+    contexts = [];
+    const runtime = new FakeRuntime();
+    await using app = await start({
+      providers: [Slow],
+      payments: { runtime, worker: { leaseMs: 10_000 }, deadlineMs: 20_000 },
+    });
+    const sent = delivery({ id: 'e-1' });
+    for (let copy = 0; copy < 5; copy += 1) {
+      const before = runtime.pending;
+      const answer = app.send(sent);
+      await gate.arrival;
+      // The deadline of this copy is set once it waits.
+      await until(() => copy === 0 || runtime.pending > before);
+      await pass(runtime, 20_000, 2000);
+      expect((await answer).status).toBe(503);
+    }
+    expect(gate.entered).toBe(1);
+    expect(contexts[0]!.signal.aborted).toBe(false);
+    gate.open();
+    expect(await app.send(sent)).toMatchObject({ status: 200 });
+    expect(gate.entered).toBe(1);
+    expect(app.log.matching(/lost its lease/)).toEqual([]);
+  });
+
+  it('26: counts the deadline of a copy that waits from its own arrival', async () => {
+    gate = new Gate();
+    const runtime = new FakeRuntime();
+    await using app = await start({ providers: [Slow], payments: { runtime, deadlineMs: 10_000 } });
+    const sent = delivery();
+    const first = app.send(sent);
+    await gate.arrival;
+    runtime.advance(6000);
+    const before = runtime.pending;
+    const copy = app.send(sent);
+    await until(() => runtime.pending > before);
+    runtime.advance(4000);
+    expect((await first).status).toBe(503);
+    gate.open();
+    expect((await copy).status).toBe(200);
+  });
+
+  it('26: runs handlers outside of the async context of the request that woke them', async () => {
+    gate = new Gate();
+    gate.open();
+    const requests = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    @Injectable()
+    class Curious {
+      @OnPaymentEvent('*')
+      async handle(): Promise<void> {
+        seen.push(requests.getStore());
+        await gate.pass();
+        seen.push(requests.getStore());
+      }
+    }
+    await using app = await start({
+      providers: [Curious],
+      main: (nest) => {
+        nest.use((_request: unknown, _response: unknown, next: () => void) => {
+          requests.run('a request of somebody', next);
+        });
+      },
+    });
+    await app.send(delivery());
+    await app.send(delivery());
+    expect(seen).toEqual([undefined, undefined, undefined, undefined]);
+  });
+});

@@ -1,0 +1,252 @@
+import { expect, it } from '@jest/globals';
+import { Controller, Get, Injectable, Module } from '@nestjs/common';
+import { OnPaymentEvent } from 'nestjs-payments';
+import type { PaymentEvent } from 'nestjs-payments';
+import { delivery, onEachAdapter, stored } from '../support/handler.application.js';
+
+/** What ran, in order. One object for all instances of a test. */
+class Ran {
+  readonly names: string[] = [];
+}
+
+abstract class Recorder {
+  readonly ran: string[] = [];
+
+  note(name: string): void {
+    this.ran.push(name);
+  }
+}
+
+@Injectable()
+class Patterns extends Recorder {
+  @OnPaymentEvent('transaction.completed')
+  exact(): void {
+    this.note('exact');
+  }
+
+  @OnPaymentEvent(['transaction.completed', 'payout.settled'])
+  list(): void {
+    this.note('list');
+  }
+
+  @OnPaymentEvent('transaction.*')
+  family(): void {
+    this.note('family');
+  }
+
+  @OnPaymentEvent('*')
+  all(): void {
+    this.note('all');
+  }
+
+  @OnPaymentEvent('transaction.reversed')
+  @OnPaymentEvent(['payout.settled', 'transaction.completed'])
+  @OnPaymentEvent('transaction.*')
+  stacked(): void {
+    this.note('stacked');
+  }
+}
+
+class Base extends Recorder {
+  @OnPaymentEvent('a')
+  inherited(): void {
+    this.note(`inherited by ${this.constructor.name}`);
+  }
+
+  @OnPaymentEvent('a')
+  replaced(): void {
+    this.note('the base');
+  }
+
+  @OnPaymentEvent('a')
+  silenced(): void {
+    this.note('silenced');
+  }
+}
+
+@Injectable()
+class First extends Base {
+  @OnPaymentEvent('b')
+  override replaced(): void {
+    this.note('the override');
+  }
+
+  override silenced(): void {
+    this.note('the override without a decorator');
+  }
+}
+
+@Injectable()
+class Second extends Base {}
+
+@Controller('orders')
+class OrdersController extends Recorder {
+  @Get()
+  list(): string[] {
+    return this.ran;
+  }
+
+  @OnPaymentEvent('transaction.completed')
+  markPaid(event: PaymentEvent): void {
+    this.note(event.id);
+  }
+}
+
+@Injectable()
+class Plain extends Recorder {
+  label = 'plain';
+
+  static labelled<P extends Plain>(plain: P, label: string): P {
+    return Object.assign(plain, { label });
+  }
+
+  @OnPaymentEvent('transaction.completed')
+  handle(): void {
+    this.note(this.label);
+  }
+}
+
+const COVERED: [string, string[]][] = [
+  ['transaction.completed', ['all', 'exact', 'family', 'list', 'stacked']],
+  ['payout.settled', ['all', 'list', 'stacked']],
+  ['transaction.reversed', ['all', 'family', 'stacked']],
+  ['transaction.refund.partial', ['all', 'family', 'stacked']],
+  ['transaction.completed.again', ['all', 'family', 'stacked']],
+  ['transaction', ['all']],
+  ['transactions.completed', ['all']],
+  ['Transaction.Completed', ['all']],
+];
+
+onEachAdapter((start) => {
+  it('18: runs each handler whose pattern covers the type once: exact, in a list, of a family, all, stacked', async () => {
+    await using app = await start({ providers: [Patterns] });
+    const { ran } = app.app.get(Patterns);
+    for (const [eventType, names] of COVERED) {
+      ran.length = 0;
+      expect(await app.send(delivery({ eventType }))).toMatchObject({ status: 200 });
+      expect([eventType, ...ran.toSorted()]).toEqual([eventType, ...names]);
+    }
+  });
+
+  it('18: runs an inherited method on each heir, and an overridden one as its own decorator says', async () => {
+    await using app = await start({ providers: [First, Second] });
+    await app.send(delivery({ eventType: 'a' }));
+    expect(app.app.get(First).ran).toEqual(['inherited by First']);
+    expect(app.app.get(Second).ran.toSorted()).toEqual([
+      'inherited by Second',
+      'silenced',
+      'the base',
+    ]);
+    await app.send(delivery({ eventType: 'b' }));
+    expect(app.app.get(First).ran).toEqual(['inherited by First', 'the override']);
+  });
+
+  it('18: runs a handler on a controller, beside its routes', async () => {
+    await using app = await start({ controllers: [OrdersController] });
+    await app.send(delivery({ id: 'e-1' }));
+    const answer = await fetch(`${app.url}/orders`);
+    expect(await answer.json()).toEqual(['e-1']);
+  });
+
+  it('18: runs handlers of providers made by a class, a factory and as a value, and of an alias once', async () => {
+    const value = Plain.labelled(new Plain(), 'value');
+    await using app = await start({
+      providers: [
+        { provide: 'CLASS', useClass: class ByClass extends Plain {} },
+        {
+          provide: 'FACTORY',
+          useFactory: () => Plain.labelled(new (class ByFactory extends Plain {})(), 'factory'),
+        },
+        {
+          provide: 'ASYNC',
+          useFactory: async () => Plain.labelled(new (class ByPromise extends Plain {})(), 'later'),
+        },
+        { provide: 'VALUE', useValue: value },
+        { provide: 'ALIAS', useExisting: 'VALUE' },
+        { provide: 'SAME', useFactory: (same: Plain) => same, inject: ['VALUE'] },
+      ],
+    });
+    const sent = delivery();
+    expect(await app.send(sent)).toMatchObject({ status: 200 });
+    const { deliveries } = await stored(app, JSON.parse(sent.body.toString()).id);
+    expect(deliveries.map(({ handler }) => handler).toSorted()).toEqual([
+      'ByClass.handle',
+      'ByFactory.handle',
+      'ByPromise.handle',
+      'Plain.handle',
+    ]);
+    expect(value.ran).toEqual(['value']);
+    expect(app.app.get<Plain>('FACTORY').ran).toEqual(['factory']);
+    expect(app.app.get<Plain>('ASYNC').ran).toEqual(['later']);
+  });
+
+  it('18: finds handlers in modules of any depth, and of a global one', async () => {
+    const ran = new Ran();
+    @Injectable()
+    class Deep {
+      @OnPaymentEvent('*')
+      handle(): void {
+        ran.names.push('deep');
+      }
+    }
+    @Module({ providers: [Deep] })
+    class DeepModule {}
+    @Module({ imports: [DeepModule] })
+    class MiddleModule {}
+    @Injectable()
+    class Wide {
+      @OnPaymentEvent('*')
+      handle(): void {
+        ran.names.push('wide');
+      }
+    }
+    @Module({})
+    class WideModule {}
+    await using app = await start({
+      imports: [MiddleModule, { module: WideModule, global: true, providers: [Wide] }],
+    });
+    await app.send(delivery());
+    expect(ran.names.toSorted()).toEqual(['deep', 'wide']);
+  });
+
+  it('18: looks at no getter, and at no value that is no class, while it looks for handlers', async () => {
+    const touched: string[] = [];
+    @Injectable()
+    class Guarded {
+      get lazy(): never {
+        touched.push('getter');
+        throw new Error('looked at');
+      }
+
+      set lazy(_value: unknown) {
+        touched.push('setter');
+      }
+
+      get [Symbol.toStringTag](): string {
+        touched.push('symbol getter');
+        return 'Guarded';
+      }
+
+      [Symbol.for('handler')](): void {
+        touched.push('symbol method');
+      }
+
+      @OnPaymentEvent('*')
+      handle(): void {
+        touched.push('handled');
+      }
+    }
+    await using app = await start({
+      providers: [
+        Guarded,
+        { provide: 'NULL', useValue: null },
+        { provide: 'TEXT', useValue: 'text' },
+        { provide: 'BARE', useValue: Object.create(null) },
+        { provide: 'FUNCTION', useValue: () => {} },
+      ],
+    });
+    expect(touched).toEqual([]);
+    await app.send(delivery());
+    expect(touched).toEqual(['handled']);
+  });
+});

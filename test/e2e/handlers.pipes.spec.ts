@@ -1,0 +1,117 @@
+import { expect, it } from '@jest/globals';
+import {
+  Body,
+  createParamDecorator,
+  Injectable,
+  Scope,
+  UsePipes,
+  ValidationPipe,
+} from '@nestjs/common';
+import type { ExecutionContext, PipeTransform } from '@nestjs/common';
+import { IsIn } from 'class-validator';
+import { OnPaymentEvent } from 'nestjs-payments';
+import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
+import { delivery, onEachAdapter, storedDelivery } from '../support/handler.application.js';
+
+let seen: unknown[] = [];
+
+@Injectable()
+class Rename implements PipeTransform {
+  transform(value: unknown): unknown {
+    const { id } = value as { id?: string };
+    return id === undefined ? value : { ...(value as PaymentEvent), id: `piped ${id}` };
+  }
+}
+
+class PaidEvent {
+  @IsIn(['transaction.completed'])
+  eventType!: string;
+}
+
+const TransactionId = createParamDecorator(
+  (_: unknown, context: ExecutionContext) =>
+    `${context.getType()} ${String(context.getArgByIndex<PaymentEvent>(0).data['transactionId'])}`,
+);
+
+onEachAdapter((start) => {
+  it.each([
+    ['the method', 'on'],
+    ['the class', 'over'],
+    ['the parameter', 'at'],
+  ] as const)(
+    '19: runs pipes of %s on the event, on a singleton and in request scope',
+    async (_, where) => {
+      seen = [];
+      class On {
+        @UsePipes(Rename)
+        @OnPaymentEvent('*')
+        handle(event: PaymentEvent, context: PaymentEventContext): void {
+          seen.push(event.id, context.company);
+        }
+      }
+      @UsePipes(Rename)
+      class Over {
+        @OnPaymentEvent('*')
+        handle(event: PaymentEvent, context: PaymentEventContext): void {
+          seen.push(event.id, context.company);
+        }
+      }
+      class At {
+        @OnPaymentEvent('*')
+        handle(@Body(Rename) event: PaymentEvent, context: PaymentEventContext): void {
+          seen.push(event.id, context.company);
+        }
+      }
+      const base = { on: On, over: Over, at: At }[where];
+      for (const decorate of [Injectable(), Injectable({ scope: Scope.REQUEST })]) {
+        const Heir = class Heir extends base {};
+        decorate(Heir);
+        await using app = await start({ providers: [Heir] });
+        await app.send(delivery({ id: 'e-1' }));
+      }
+      expect(seen).toEqual(['piped e-1', 'default', 'piped e-1', 'default']);
+    },
+  );
+
+  it('19: has a ValidationPipe judge the event by the type of its parameter', async () => {
+    seen = [];
+    @Injectable()
+    class Orders {
+      @UsePipes(new ValidationPipe({ transform: true }))
+      @OnPaymentEvent('*')
+      handle(event: PaidEvent & PaymentEvent, context: PaymentEventContext): void {
+        seen.push(event.eventType, context.handler);
+      }
+
+      @UsePipes(new ValidationPipe({ transform: true }))
+      @OnPaymentEvent('*')
+      typed(event: PaidEvent): void {
+        seen.push(event instanceof PaidEvent);
+      }
+    }
+    await using app = await start({ providers: [Orders] });
+    expect(await app.send(delivery())).toMatchObject({ status: 200 });
+    expect(seen).toEqual(['transaction.completed', 'Orders.handle', true]);
+    expect(await app.send(delivery({ id: 'e-2', eventType: 'other' }))).toMatchObject({
+      status: 503,
+    });
+    expect(await storedDelivery(app, 'e-2', 'Orders.typed')).toMatchObject({
+      state: 'pending',
+      lastError: 'BadRequestException: Bad Request Exception',
+    });
+  });
+
+  it('19: lets a parameter decorator of the application fetch what it likes of the run', async () => {
+    seen = [];
+    @Injectable()
+    class Orders {
+      @OnPaymentEvent('*')
+      handle(@TransactionId() id: unknown, context: PaymentEventContext): void {
+        seen.push(id, context.handler);
+      }
+    }
+    await using app = await start({ providers: [Orders] });
+    await app.send(delivery({ data: { transactionId: 't-1' } }));
+    expect(seen).toEqual(['payments t-1', 'Orders.handle']);
+  });
+});

@@ -1,0 +1,189 @@
+import { expect, it } from '@jest/globals';
+import { Controller, Inject, Injectable, Module, Scope } from '@nestjs/common';
+import type { CanActivate, ExecutionContext } from '@nestjs/common';
+import { UseGuards } from '@nestjs/common';
+import { REQUEST } from '@nestjs/core';
+import { OnPaymentEvent } from 'nestjs-payments';
+import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
+import { delivery, onEachAdapter } from '../support/handler.application.js';
+
+interface PaymentRequest {
+  event: PaymentEvent;
+  context: PaymentEventContext;
+}
+interface Note {
+  instance: unknown;
+  request?: PaymentRequest;
+  event: PaymentEvent;
+  extra?: unknown;
+}
+let notes: Note[] = [];
+
+@Injectable({ scope: Scope.REQUEST })
+class OfRequest {
+  constructor(@Inject(REQUEST) readonly request: PaymentRequest) {}
+
+  @OnPaymentEvent('*')
+  handle(event: PaymentEvent): void {
+    notes.push({ instance: this, request: this.request, event });
+  }
+}
+
+@Injectable({ scope: Scope.TRANSIENT })
+class Transient {
+  @OnPaymentEvent('*')
+  handle(event: PaymentEvent): void {
+    notes.push({ instance: this, event });
+  }
+}
+
+@Injectable({ scope: Scope.REQUEST, durable: true })
+class Durable extends OfRequest {}
+
+@Injectable({ scope: Scope.REQUEST })
+class Session {
+  constructor(@Inject(REQUEST) readonly request: PaymentRequest) {}
+}
+
+@Injectable()
+class ByDependency {
+  constructor(@Inject(Session) readonly session: Session) {}
+
+  @OnPaymentEvent('*')
+  handle(event: PaymentEvent): void {
+    notes.push({ instance: this, request: this.session.request, event });
+  }
+}
+
+@Injectable({ scope: Scope.REQUEST })
+class ScopedGuard implements CanActivate {
+  constructor(@Inject(REQUEST) readonly request: PaymentRequest) {}
+
+  canActivate(context: ExecutionContext): boolean {
+    return context.getArgByIndex(0) === this.request.event;
+  }
+}
+
+@Injectable()
+class ByEnhancer {
+  @UseGuards(ScopedGuard)
+  @OnPaymentEvent('*')
+  handle(event: PaymentEvent): void {
+    notes.push({ instance: this, event });
+  }
+}
+
+@Controller({ path: 'scoped', scope: Scope.REQUEST })
+class ScopedController extends OfRequest {}
+
+class Made {
+  constructor(readonly request: PaymentRequest) {}
+
+  @OnPaymentEvent('*')
+  handle(event: PaymentEvent): void {
+    notes.push({ instance: this, request: this.request, event });
+  }
+}
+
+onEachAdapter((start) => {
+  it.each([
+    ['request-scoped', { providers: [OfRequest] }],
+    ['transient', { providers: [Transient] }],
+    ['durable', { providers: [Durable] }],
+    ['request-scoped by a dependency', { providers: [Session, ByDependency] }],
+    ['request-scoped by a guard', { providers: [ByEnhancer] }],
+    ['request-scoped under a token', { providers: [{ provide: 'X', useClass: OfRequest }] }],
+    [
+      'request-scoped by a factory for its class',
+      {
+        providers: [
+          {
+            provide: Made,
+            scope: Scope.REQUEST,
+            inject: [REQUEST],
+            useFactory: (request: PaymentRequest) => new Made(request),
+          },
+        ],
+      },
+    ],
+    ['a request-scoped controller', { controllers: [ScopedController] }],
+  ])(
+    '18: gives each event a fresh instance that is %s, with the event under REQUEST',
+    async (_, metadata) => {
+      notes = [];
+      await using app = await start(metadata);
+      for (const id of ['e-1', 'e-2']) {
+        expect(await app.send(delivery({ id }))).toMatchObject({ status: 200 });
+      }
+      expect(notes.map(({ event }) => event.id)).toEqual(['e-1', 'e-2']);
+      expect(notes[0]!.instance).not.toBe(notes[1]!.instance);
+      for (const { request, event } of notes) {
+        if (request === undefined) continue;
+        expect(request.event).toBe(event);
+        expect(request.context).toMatchObject({ company: 'default', attempt: 1 });
+      }
+    },
+  );
+
+  it('18: gives each attempt of one event, and each of its handlers, an instance of its own', async () => {
+    notes = [];
+    let failures = 1;
+    @Injectable({ scope: Scope.REQUEST })
+    class Flaky {
+      @OnPaymentEvent('*')
+      first(event: PaymentEvent): void {
+        notes.push({ instance: this, event });
+        if (failures > 0) {
+          failures -= 1;
+          throw new Error('not yet');
+        }
+      }
+
+      @OnPaymentEvent('*')
+      second(event: PaymentEvent): void {
+        notes.push({ instance: this, event });
+      }
+    }
+    await using app = await start({ providers: [Flaky] });
+    const sent = delivery();
+    expect(await app.send(sent)).toMatchObject({ status: 503 });
+    expect(await app.send(sent)).toMatchObject({ status: 200 });
+    expect(notes).toHaveLength(3);
+    expect(new Set(notes.map(({ instance }) => instance)).size).toBe(3);
+  });
+
+  it('18: keeps instances of two modules apart that stand under one token', async () => {
+    notes = [];
+    const declare = (name: string) => {
+      @Injectable({ scope: Scope.REQUEST })
+      class Handlers {
+        @OnPaymentEvent('*', { name })
+        [name](event: PaymentEvent): void {
+          notes.push({ instance: this, event, extra: name });
+        }
+      }
+      @Module({ providers: [{ provide: 'HANDLERS', useClass: Handlers }] })
+      class Holder {}
+      return Holder;
+    };
+    await using app = await start({ imports: [declare('left'), declare('right')] });
+    expect(await app.send(delivery())).toMatchObject({ status: 200 });
+    expect(notes.map(({ extra }) => String(extra)).toSorted()).toEqual(['left', 'right']);
+  });
+
+  it('18: makes an instance of a singleton once, whatever comes', async () => {
+    let made = 0;
+    @Injectable()
+    class Single {
+      constructor() {
+        made += 1;
+      }
+
+      @OnPaymentEvent('*')
+      handle(): void {}
+    }
+    await using app = await start({ providers: [Single] });
+    for (let i = 0; i < 3; i += 1) await app.send(delivery());
+    expect(made).toBe(1);
+  });
+});

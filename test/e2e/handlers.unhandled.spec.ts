@@ -1,0 +1,72 @@
+import { expect, it } from '@jest/globals';
+import { Injectable } from '@nestjs/common';
+import { OnPaymentEvent } from 'nestjs-payments';
+import type { PaymentEvent } from 'nestjs-payments';
+import { delivery, onEachAdapter, stored } from '../support/handler.application.js';
+
+@Injectable()
+class Named {
+  readonly seen: string[] = [];
+
+  @OnPaymentEvent('constructor')
+  ofConstructors(event: PaymentEvent): void {
+    this.seen.push(event.eventType);
+  }
+
+  @OnPaymentEvent('__proto__', { name: '__proto__' })
+  ofProto(event: PaymentEvent): void {
+    this.seen.push(event.eventType);
+  }
+}
+
+onEachAdapter((start) => {
+  it('10: answers a webhook.test delivery 200 without any handler, and logs it as such', async () => {
+    await using app = await start({});
+    expect(await app.send(delivery({ id: 'e-1', eventType: 'webhook.test' }))).toMatchObject({
+      status: 200,
+      body: { received: true, status: 'unhandled', id: 'e-1' },
+    });
+    const line = /^log Test delivery e-1 of company default arrived and its signature is good\./;
+    expect(app.log.matching(line)).toHaveLength(1);
+    await app.send(delivery({ id: 'e-1', eventType: 'webhook.test' }));
+    expect(app.log.matching(line)).toHaveLength(1);
+  });
+
+  it.each([
+    'payout.settled',
+    'nonsense',
+    '__proto__',
+    'constructor',
+    'toString',
+    'hasOwnProperty',
+    '*',
+  ])(
+    '11, 25: answers the type %s 200 where nobody handles it, and keeps it as unhandled',
+    async (eventType) => {
+      await using app = await start({});
+      const sent = delivery({ id: 'e-1', eventType });
+      expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'unhandled' } });
+      expect(await stored(app, 'e-1')).toMatchObject({ eventType, deliveries: [] });
+      expect((await stored(app, 'e-1')).raw?.equals(sent.body)).toBe(true);
+      expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'duplicate' } });
+    },
+  );
+
+  it('25: hands types and handlers named like properties of every object to those that ask for them', async () => {
+    await using app = await start({ providers: [Named] });
+    for (const eventType of ['constructor', '__proto__', 'toString', 'prototype']) {
+      expect(await app.send(delivery({ eventType }))).toMatchObject({ status: 200 });
+    }
+    expect(app.app.get(Named).seen).toEqual(['constructor', '__proto__']);
+  });
+
+  it('25: takes an event whose id is named like one for an event like any', async () => {
+    await using app = await start({ providers: [Named] });
+    for (const id of ['__proto__', 'constructor']) {
+      const sent = delivery({ id, eventType: 'constructor' });
+      expect((await app.send(sent)).body['status']).toBe('handled');
+      expect((await app.send(sent)).body['status']).toBe('duplicate');
+    }
+    expect(app.app.get(Named).seen).toHaveLength(2);
+  });
+});
