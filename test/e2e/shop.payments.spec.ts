@@ -39,7 +39,7 @@ describe.each(['express', 'fastify'])('the shop on %s books payments', (adapter)
   it('books each payment once when every delivery comes twice and out of order', async () => {
     const references = ['d1', 'd2', 'd3', 'd4', 'd5'];
     for (const reference of references) await shop.place(reference, 10);
-    emulator.setFaults({ delivery: { duplicate: {}, reorder: { window: 10 } } });
+    emulator.setFaults({ delivery: { duplicate: {}, reorder: { window: 10, maxWaitMs: 10_000 } } });
     const unpaid = emulator.transactions().filter(({ completedAt }) => completedAt === undefined);
     for (const { transactionId } of unpaid) emulator.complete(transactionId);
     await emulator.idle();

@@ -24,7 +24,9 @@ export const busyMorning: Scene = {
 
     const from = deliveries.length;
     const copies = 2 * ORDERS.length;
-    emulator.setFaults({ delivery: { duplicate: {}, reorder: { window: copies } } });
+    emulator.setFaults({
+      delivery: { duplicate: {}, reorder: { window: copies, maxWaitMs: 10_000 } },
+    });
     const paid: string[] = [];
     for (const order of orders) paid.push(await pay(order));
     await emulator.idle();
