@@ -139,6 +139,19 @@ describe('a GET that fails', () => {
     expect(runtime.pending).toBe(0);
   });
 
+  it('http 23: a company that is not found in time ends the call, one that does not exist is company_unknown', async () => {
+    const companies = new Map();
+    const { payments, runtime } = await harness.boot({}, companies);
+    await expect(payments.getTransaction('1')).rejects.toMatchObject({ code: 'company_unknown' });
+    companies.get = () => new Promise(() => {});
+    const call = payments.getTransaction('1', { deadlineMs: 3_000 });
+    const ended = expect(call).rejects.toMatchObject({ code: 'timeout', attempts: 0 });
+    await new Promise((resolve) => setImmediate(resolve));
+    runtime.advance(3_000);
+    await ended;
+    expect(harness.service.tokenRequests).toHaveLength(0);
+  });
+
   it('http 23: a sleep that would outlast the deadline is not begun: the last error is thrown at once', async () => {
     const { payments } = await harness.boot({ deadlineMs: 5_000 });
     harness.service.onCall = json(503, {}, { 'retry-after': '6' });

@@ -31,7 +31,7 @@ describe('secrets', () => {
     });
     const facts: unknown[] = [];
     const application = await harness.boot({ onRequest: (one) => facts.push(one) }, company);
-    const { payments, runtime, logs, module } = application;
+    const { payments, runtime, logs } = application;
     const thrown: unknown[] = [];
     const caught = (call: Promise<unknown>): Promise<unknown> =>
       call.catch((error: unknown) => thrown.push(error));
@@ -61,19 +61,17 @@ describe('secrets', () => {
     const before = service.calls.length;
     const waiting = caught(payments.post('/v1/things'));
     await until(() => service.calls.length > before);
-    const whileBusy = inspect([payments, application.module.get(payments.constructor)], {
-      depth: Infinity,
-    });
+    const whileBusy = inspect(payments, { depth: Infinity });
     runtime.advance(20_000);
     await waiting;
 
     expect(thrown.length).toBeGreaterThan(14);
     expect(facts.length).toBeGreaterThan(14);
     const exposed = [payments, payments.forCompany('other'), company, headers, requestId, facts];
-    const texts = [...thrown, ...logs, ...exposed, module].flatMap((value) => [
+    const texts = [...thrown, ...logs, ...exposed].flatMap((value) => [
       String(value),
       inspect(value, { depth: Infinity, showHidden: false, maxStringLength: Infinity }),
-      value === module ? '' : JSON.stringify(value),
+      JSON.stringify(value),
       ...(value instanceof Error ? [value.message, value.stack, inspect(value.cause)] : []),
     ]);
     for (const secret of SECRETS) {

@@ -40,7 +40,6 @@ export class ApiCall {
   readonly #scope: CallScope;
   readonly #parts: ApiCallParts;
   readonly #url: string;
-  readonly #deadline: number;
   #attempts = 0;
   #failures = 0;
   /** The token of this call that was answered 401. */
@@ -57,7 +56,6 @@ export class ApiCall {
     this.#scope = scope;
     this.#parts = parts;
     this.#url = callUrl(company.baseUrl, request.pathAndQuery);
-    this.#deadline = parts.runtime.monotonic() + request.deadlineMs;
   }
 
   async run(): Promise<ApiResponse> {
@@ -159,7 +157,7 @@ export class ApiCall {
     if (this.#failures >= options.retry.attempts) throw error;
     const delay = retryDelayMs(options.retry, this.#failures, runtime.random(), error.retryAfterMs);
     // A wait that outlasts the deadline would only make the same error later, and hide it behind a timeout.
-    if (delay >= this.#deadline - runtime.monotonic()) throw error;
+    if (delay >= this.#scope.remainingMs) throw error;
     await pause(runtime, delay, this.#scope.signal);
     if (this.#scope.ended) throw endedError(this.#facts(), this.#scope.ended, false);
   }

@@ -2,11 +2,13 @@ import type { HttpService } from '@nestjs/axios';
 import type { ResolvedCompany } from '../companies/company.js';
 import { PaymentsError } from '../payments.errors.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
+import { abortable } from './abortable.promise.js';
 import { AccessToken } from './access-token.js';
 import type { ApiLogger } from './api.logger.js';
 import type { ResolvedApiOptions } from './api.options.js';
 import { ApiCall } from './api.call.js';
-import { prepareCall, type CallSpec } from './call.request.js';
+import { endedError } from './call.errors.js';
+import { prepareCall, type CallRequest, type CallSpec } from './call.request.js';
 import { CallScope } from './call.scope.js';
 import type { CompanySource } from './company.source.js';
 import { HttpSender } from './http.sender.js';
@@ -45,19 +47,13 @@ export class ApiCaller {
 
   /** Makes one call. Rejects as {@link PaymentsApi} says. */
   async call<T>(companyId: string, spec: CallSpec): Promise<ApiResponse<T>> {
-    const { runtime, options, companies } = this.#parts;
+    const { runtime, options } = this.#parts;
     const request = prepareCall(spec, options);
     if (this.#closed) throw new PaymentsError('aborted', 'The application is closing');
-    const company = await companies.find(companyId);
-    if (!company) {
-      throw new PaymentsError(
-        'company_unknown',
-        `No company '${companyId}' is configured: check the id given to forCompany(), or the directory`,
-      );
-    }
     const scope = new CallScope(runtime, request.deadlineMs, request.signal);
     this.#underWay.add(scope);
     try {
+      const company = await this.#company(companyId, request, scope);
       const call = new ApiCall(request, company, scope, {
         token: this.#tokens.of(company),
         send: (sent) => this.#calls.send(sent),
@@ -79,6 +75,21 @@ export class ApiCaller {
     this.#tokens.close();
     this.#calls.close();
     this.#tokenRequests.close();
+  }
+
+  /** Looked up under the call's deadline too: a directory asks a database, and that may hang. */
+  async #company(id: string, request: CallRequest, scope: CallScope): Promise<ResolvedCompany> {
+    const found = Promise.resolve(this.#parts.companies.find(id));
+    const company = await abortable(found, scope.signal).catch((error: unknown) => {
+      const { method, label, safe } = request;
+      if (!scope.ended) throw error;
+      throw endedError({ company: id, method, path: label, attempts: 0, safe }, scope.ended, false);
+    });
+    if (company) return company;
+    throw new PaymentsError(
+      'company_unknown',
+      `No company '${id}' is configured: check the id given to forCompany(), or the directory`,
+    );
   }
 
   #token(company: ResolvedCompany): AccessToken {

@@ -9,12 +9,16 @@ export type ScopeEnd = 'aborted' | 'timeout' | 'closed';
  */
 export class CallScope {
   readonly #controller = new AbortController();
+  readonly #runtime: PaymentsRuntime;
+  readonly #endsAt: number;
   readonly #parent: AbortSignal | undefined;
   readonly #stopTimer: () => void;
   readonly #onParentAbort = (): void => this.end('aborted');
   #ended: ScopeEnd | undefined;
 
   constructor(runtime: PaymentsRuntime, limitMs: number, parent: AbortSignal | undefined) {
+    this.#runtime = runtime;
+    this.#endsAt = runtime.monotonic() + limitMs;
     this.#parent = parent;
     this.#stopTimer = runtime.schedule(limitMs, () => this.end('timeout'));
     if (parent?.aborted) this.end('aborted');
@@ -29,6 +33,11 @@ export class CallScope {
   /** Why it ended, or undefined while it goes on. */
   get ended(): ScopeEnd | undefined {
     return this.#ended;
+  }
+
+  /** How much of its time is left, in milliseconds. */
+  get remainingMs(): number {
+    return this.#endsAt - this.#runtime.monotonic();
   }
 
   /** Ends it. The first reason stays. */
