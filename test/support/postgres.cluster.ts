@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import { arch, platform, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
+import { Client } from 'pg';
 
 const READY_MS = 30_000;
 /** PostgreSQL refuses to run as root; this is `nobody` on every Linux. */
@@ -89,9 +89,7 @@ export class PostgresCluster {
     );
     const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
     this.#server = { process: child, ended: gone };
-    let alive = true;
-    void gone.then(() => (alive = false));
-    while (alive && Date.now() < deadline) {
+    while (child.exitCode === null && child.signalCode === null && Date.now() < deadline) {
       if (await this.#answers()) return true;
       await pause();
     }
@@ -99,7 +97,7 @@ export class PostgresCluster {
   }
 
   async #answers(): Promise<boolean> {
-    const client = new pg.Client({ connectionString: this.url, connectionTimeoutMillis: 1000 });
+    const client = new Client({ connectionString: this.url, connectionTimeoutMillis: 1000 });
     client.on('error', () => {});
     try {
       await client.connect();

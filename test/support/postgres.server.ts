@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import pg from 'pg';
+import { Client } from 'pg';
 import { PostgresCluster } from './postgres.cluster.js';
 
 /** A real PostgreSQL for a test: an embedded one of its own, or the one `TEST_DATABASE_URL` names. */
@@ -60,7 +60,7 @@ class Server implements PostgresServer {
   }
 
   async query<R>(connectionString: string, text: string): Promise<R[]> {
-    const client = new pg.Client({ connectionString });
+    const client = new Client({ connectionString });
     client.on('error', () => {});
     await client.connect();
     try {

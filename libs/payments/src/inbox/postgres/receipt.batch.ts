@@ -1,0 +1,98 @@
+import { createHash } from 'node:crypto';
+import type { IncomingEvent, StoreReceipt } from '../store.contract.js';
+import type { ConnectionSource } from './connection.source.js';
+import { PostgresInboxError } from './database.failure.js';
+import { insertText, insertValues, knownText, knownValues } from './receipt.statements.js';
+import { fromStored, toStored } from './stored.text.js';
+
+/** An event as its row will be. */
+export interface EventRow {
+  readonly place: number;
+  readonly event: IncomingEvent;
+  readonly id: string;
+  readonly dedupe: Buffer;
+  readonly ordering: string | null;
+  readonly digest: Buffer;
+}
+
+/** Two rounds are enough but where tombstones are pruned, or events of the same keys stored, between them. */
+const MAX_ROUNDS = 5;
+
+/**
+ * Stores events of any number of receives in one statement, and says what became of each. Events that others
+ * store at the same time, or that come twice in one batch, are found and reported.
+ */
+export class ReceiptBatch {
+  constructor(
+    private readonly source: ConnectionSource,
+    private readonly schema: string,
+  ) {}
+
+  async store(events: readonly IncomingEvent[]): Promise<StoreReceipt[]> {
+    const receipts: StoreReceipt[] = [];
+    let open = events.map(rowOf);
+    for (let round = 0; open.length > 0; round += 1) {
+      if (round === MAX_ROUNDS) {
+        throw new PostgresInboxError(
+          'The PostgreSQL inbox could neither store an event nor find the one that is in its way.',
+          null,
+        );
+      }
+      const stored = await this.#insert(firstOfEachKey(open));
+      for (const { place, event } of stored) receipts[place] = { outcome: 'stored', id: event.id };
+      const rest = open.filter((row) => receipts[row.place] === undefined);
+      for (const [row, receipt] of await this.#known(rest)) receipts[row.place] = receipt;
+      open = rest.filter((row) => receipts[row.place] === undefined);
+    }
+    return receipts;
+  }
+
+  /** Those that were new. */
+  async #insert(rows: readonly EventRow[]): Promise<EventRow[]> {
+    const stored = await this.source.query(insertText(this.schema), insertValues(rows));
+    return stored.map(({ ord }) => rows[Number(ord) - 1]!);
+  }
+
+  async #known(rows: readonly EventRow[]): Promise<[EventRow, StoreReceipt][]> {
+    if (rows.length === 0) return [];
+    const known = await this.source.query(knownText(this.schema), knownValues(rows));
+    return known.map(({ ord, id, digest }) => {
+      const row = rows[Number(ord) - 1]!;
+      const conflict = id === row.id && digest !== row.digest.toString('hex');
+      return [row, { outcome: conflict ? 'conflict' : 'duplicate', id: fromStored(id!) }];
+    });
+  }
+}
+
+function rowOf(event: IncomingEvent, place: number): EventRow {
+  const { company, orderingKey } = event;
+  return {
+    place,
+    event,
+    id: toStored(event.id),
+    dedupe: sha256(toStored(event.dedupeKey)),
+    ordering:
+      orderingKey === null
+        ? null
+        : sha256(`${company}\n${toStored(orderingKey)}`)
+            .subarray(0, 16)
+            .toString('hex'),
+    digest: sha256(event.raw),
+  };
+}
+
+/** The first of each id and of each dedupe key; the others wait to see what becomes of it. */
+function firstOfEachKey(rows: readonly EventRow[]): EventRow[] {
+  const taken = new Set<string>();
+  return rows.filter(({ event, id, dedupe }) => {
+    const byId = `i ${event.company} ${id}`;
+    const byKey = `d ${event.company} ${dedupe.toString('latin1')}`;
+    if (taken.has(byId) || taken.has(byKey)) return false;
+    taken.add(byId).add(byKey);
+    return true;
+  });
+}
+
+function sha256(data: string | Buffer): Buffer {
+  return createHash('sha256').update(data).digest();
+}

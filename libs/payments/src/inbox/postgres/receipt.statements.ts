@@ -1,0 +1,78 @@
+import type { Value } from './database.connection.js';
+import type { EventRow } from './receipt.batch.js';
+import { toStored } from './stored.text.js';
+
+/**
+ * Stores the events that are new, each with its deliveries, and tells which they were. Numbered as they came,
+ * which is the order they are listed and claimed in; inserted in an order that is the same for all instances,
+ * so that two that insert the same events cannot wait for each other.
+ */
+export const insertText = (schema: string): string => `
+WITH incoming AS MATERIALIZED (
+  SELECT i.*, nextval('${schema}.events_seq_seq') AS seq
+    FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::float8[], $6::text[],
+                $7::uuid[], $8::bytea[], $9::bytea[], $10::boolean[])
+      WITH ORDINALITY AS i (company, id, dedupe, event_type, occurred_ms, ordering_key,
+                            ordering, digest, raw, unhandled, ord)
+), stored AS (
+  INSERT INTO ${schema}.events (seq, company, id, dedupe, event_type, occurred_at, ordering_key,
+                                ordering, digest, raw, unhandled)
+  SELECT seq, company, id, dedupe, event_type, to_timestamp(occurred_ms / 1000), ordering_key,
+         ordering, digest, raw, unhandled
+    FROM incoming ORDER BY company, dedupe
+  ON CONFLICT DO NOTHING
+  RETURNING seq, ordering, received_at
+), delivered AS (
+  INSERT INTO ${schema}.deliveries (event, handler, state, due_at, ordering)
+  SELECT s.seq, h.handler, 'pending', s.received_at, s.ordering
+    FROM stored s
+    JOIN incoming i ON i.seq = s.seq
+    JOIN unnest($11::bigint[], $12::text[]) AS h (ord, handler) ON h.ord = i.ord
+)
+SELECT i.ord,
+       -- 2xx means safe, also where the role or the database waives waiting for the disk.
+       CASE WHEN current_setting('synchronous_commit') = 'off'
+            THEN set_config('synchronous_commit', 'on', true) END AS safe
+  FROM stored s JOIN incoming i ON i.seq = s.seq`;
+
+export function insertValues(rows: readonly EventRow[]): Value[] {
+  const handlers = rows.flatMap(({ event }, index) =>
+    [...new Set(event.handlers)].map((handler) => ({ ord: index + 1, handler: toStored(handler) })),
+  );
+  return [
+    rows.map(({ event }) => event.company),
+    rows.map(({ id }) => id),
+    rows.map(({ dedupe }) => dedupe),
+    rows.map(({ event }) => toStored(event.eventType)),
+    rows.map(({ event }) => event.occurredAt.getTime()),
+    rows.map(({ event }) => (event.orderingKey === null ? null : toStored(event.orderingKey))),
+    rows.map(({ ordering }) => ordering),
+    rows.map(({ digest }) => digest),
+    rows.map(({ event }) => event.raw),
+    rows.map(({ event }) => String(event.handlers.length === 0)),
+    handlers.map(({ ord }) => ord),
+    handlers.map(({ handler }) => handler),
+  ];
+}
+
+/** The stored event that stands in the way of each: the one of its id, or else of its dedupe key. */
+export const knownText = (schema: string): string => `
+SELECT i.ord, e.id, encode(e.digest, 'hex') AS digest
+  FROM unnest($1::text[], $2::text[], $3::bytea[]) WITH ORDINALITY AS i (company, id, dedupe, ord)
+ CROSS JOIN LATERAL (
+   SELECT known.id, known.digest FROM (
+     SELECT a.id, a.digest, 1 AS rank FROM ${schema}.events a
+      WHERE a.company = i.company AND a.id = i.id
+     UNION ALL
+     SELECT b.id, b.digest, 2 FROM ${schema}.events b
+      WHERE b.company = i.company AND b.dedupe = i.dedupe
+   ) known ORDER BY known.rank LIMIT 1
+ ) e`;
+
+export function knownValues(rows: readonly EventRow[]): Value[] {
+  return [
+    rows.map(({ event }) => event.company),
+    rows.map(({ id }) => id),
+    rows.map(({ dedupe }) => dedupe),
+  ];
+}

@@ -1,0 +1,159 @@
+/** The order in which claims look: by index alone, whatever the statistics of the moment make of it. */
+const BY_INDEX = `
+  SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off
+  SET enable_bitmapscan = off
+  SET enable_hashjoin = off
+  SET enable_mergejoin = off
+  SET jit = off`;
+
+/**
+ * The functions that claims are made of. In the database, because a claim is several statements and should be
+ * one round trip.
+ *
+ * Why two instances never lease two deliveries of one handler and ordering key, in `claim`:
+ *
+ * 1. Whoever wants to lease one first takes the key's advisory lock, without waiting, and keeps it until its
+ *    transaction has ended; a key that is locked is passed over.
+ * 2. Only then does a *new* statement, whose snapshot is younger than the lock, look whether a delivery of
+ *    the key is running. It sees every lease there is: one that another instance made was committed before
+ *    the lock was let go. (Hence READ COMMITTED: with one snapshot for the whole transaction it would not.)
+ * 3. And should all of this be wrong one day, the unique index on running deliveries has the last word.
+ *
+ * Nothing in it waits: not for a lock on a key, nor for one on a row, which a handler in `context.commit`
+ * may hold for long.
+ */
+export const claims = (schema: string): string => `
+CREATE FUNCTION ${schema}.claim(p_handlers text[], p_limit integer, p_lease_ms double precision)
+RETURNS TABLE (o_company text, o_id text, o_handler text, o_token bigint, o_attempt integer,
+               o_received_at timestamptz, o_raw bytea, o_newer boolean)
+LANGUAGE plpgsql VOLATILE ${BY_INDEX}
+AS $claim$
+DECLARE
+  v_now CONSTANT timestamptz := clock_timestamp();
+  v_handlers text[];
+  v_events bigint[];
+  v_names text[];
+  v_left integer := p_limit;
+  v_asked integer;
+  v_seen integer;
+  v_taken integer;
+  -- Where the last look ended.
+  v_due timestamptz := '-infinity';
+  v_event bigint := 0;
+  v_name text := '';
+  v_next record;
+BEGIN
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'claims of the payment inbox need READ COMMITTED, and this transaction is %',
+      current_setting('transaction_isolation');
+  END IF;
+  SELECT array_agg(h.name) INTO v_handlers FROM unnest(p_handlers) AS h (name)
+   WHERE NOT EXISTS (SELECT FROM ${schema}.pauses p WHERE p.handler IN (h.name, '*'));
+  -- Where others claim at the same time, what they hold is passed over and the look goes on behind it.
+  FOR look IN 1..4 LOOP
+    EXIT WHEN v_handlers IS NULL OR v_left <= 0;
+    v_events := '{}';
+    v_names := '{}';
+    v_asked := v_left;
+    v_seen := 0;
+    v_taken := 0;
+    FOR v_next IN
+      SELECT d.event, d.handler, d.ordering, d.due_at
+        FROM unnest(v_handlers) AS h (name) CROSS JOIN LATERAL (
+          SELECT d.event, d.handler, d.ordering, d.due_at
+            FROM ${schema}.deliveries d
+           WHERE d.handler = h.name AND d.state IN ('pending', 'running')
+             AND d.due_at >= v_due AND d.due_at <= v_now
+             AND (d.due_at, d.event, d.handler) > (v_due, v_event, v_name)
+             -- Of each key, the longest due; none where one of it is leased.
+             AND (d.ordering IS NULL OR NOT EXISTS (
+               SELECT FROM ${schema}.deliveries o
+                WHERE o.ordering = d.ordering AND o.handler = d.handler
+                  AND o.state IN ('pending', 'running') AND o.ordering IS NOT NULL
+                  AND ((o.due_at, o.event) < (d.due_at, d.event)
+                    OR (o.state = 'running' AND o.due_at > v_now))))
+           ORDER BY d.due_at, d.event
+           LIMIT v_asked
+        ) d
+       ORDER BY d.due_at, d.event, d.handler
+       LIMIT v_asked
+    LOOP
+      v_seen := v_seen + 1;
+      v_due := v_next.due_at;
+      v_event := v_next.event;
+      v_name := v_next.handler;
+      IF v_next.ordering IS NULL
+         OR pg_try_advisory_xact_lock(hashtextextended(v_next.ordering::text || v_next.handler, 0)) THEN
+        v_events := v_events || v_next.event;
+        v_names := v_names || v_next.handler;
+      END IF;
+    END LOOP;
+    IF cardinality(v_events) > 0 THEN
+      -- A lease of the key that ran out makes way. (One that is locked is being settled by its holder: its
+      -- delivery stays running, and the key is passed over below.)
+      UPDATE ${schema}.deliveries d SET state = 'pending'
+        FROM (
+          SELECT o.event, o.handler
+            FROM unnest(v_events, v_names) AS n (event, handler)
+            JOIN ${schema}.deliveries m ON m.event = n.event AND m.handler = n.handler
+            JOIN ${schema}.deliveries o ON o.ordering = m.ordering AND o.handler = m.handler
+           WHERE o.state = 'running' AND o.ordering IS NOT NULL
+             AND o.due_at <= v_now AND o.event <> m.event
+             FOR UPDATE OF o SKIP LOCKED
+        ) x
+       WHERE d.event = x.event AND d.handler = x.handler;
+      RETURN QUERY
+      WITH chosen AS MATERIALIZED (
+        SELECT d.event, d.handler, n.place
+          FROM unnest(v_events, v_names) WITH ORDINALITY AS n (event, handler, place)
+          JOIN ${schema}.deliveries d ON d.event = n.event AND d.handler = n.handler
+         WHERE d.state IN ('pending', 'running') AND d.due_at <= v_now
+           AND (d.ordering IS NULL OR NOT EXISTS (
+             SELECT FROM ${schema}.deliveries o
+              WHERE o.ordering = d.ordering AND o.handler = d.handler
+                AND o.state = 'running' AND o.ordering IS NOT NULL AND o.event <> d.event))
+           FOR UPDATE OF d SKIP LOCKED
+      ), leased AS (
+        UPDATE ${schema}.deliveries d
+           SET state = 'running', attempts = d.attempts + 1, token = d.token + 1,
+               due_at = clock_timestamp() + p_lease_ms * interval '1 millisecond'
+          FROM chosen c WHERE d.event = c.event AND d.handler = c.handler
+        RETURNING c.place, d.event, d.handler, d.token, d.attempts
+      )
+      SELECT e.company, e.id, l.handler, l.token, l.attempts, e.received_at, e.raw,
+             e.ordering IS NOT NULL AND EXISTS (
+               SELECT FROM ${schema}.events later
+                WHERE later.ordering = e.ordering AND later.ordering IS NOT NULL
+                  AND later.occurred_at > e.occurred_at
+                  AND (l.handler = ANY (later.done_by) OR EXISTS (
+                    SELECT FROM ${schema}.deliveries done
+                     WHERE done.event = later.seq AND done.handler = l.handler
+                       AND done.state = 'done')))
+        FROM leased l JOIN ${schema}.events e ON e.seq = l.event
+       ORDER BY l.place;
+      GET DIAGNOSTICS v_taken = ROW_COUNT;
+    END IF;
+    v_left := v_left - v_taken;
+    EXIT WHEN v_seen < v_asked;
+  END LOOP;
+END $claim$;
+
+CREATE FUNCTION ${schema}.next_due_in_ms(p_handlers text[]) RETURNS double precision
+LANGUAGE sql STABLE ${BY_INDEX}
+AS $due$
+  -- What waits for the lease of its key is due when that ends, which the leased one stands for.
+  SELECT extract(epoch FROM min(d.due_at) - clock_timestamp())::double precision * 1000
+    FROM unnest(p_handlers) AS h (name) CROSS JOIN LATERAL (
+      SELECT d.due_at FROM ${schema}.deliveries d
+       WHERE d.handler = h.name AND d.state IN ('pending', 'running')
+         AND (d.state = 'running' OR d.ordering IS NULL OR NOT EXISTS (
+           SELECT FROM ${schema}.deliveries o
+            WHERE o.ordering = d.ordering AND o.handler = d.handler
+              AND o.state = 'running' AND o.ordering IS NOT NULL
+              AND o.due_at > statement_timestamp()))
+       ORDER BY d.due_at LIMIT 1
+    ) d
+   WHERE NOT EXISTS (SELECT FROM ${schema}.pauses p WHERE p.handler IN (h.name, '*'));
+$due$;
+`;
