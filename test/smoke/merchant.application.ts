@@ -1,8 +1,11 @@
-import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Checks } from './checks.ts';
 import { npm, run, succeed } from './command.ts';
+import { OPTIONAL_PEERS } from './merchants.ts';
 import type { Merchant } from './merchants.ts';
+import type { PackedPackage } from './packed.package.ts';
 import { Trap } from './trap.package.ts';
 
 /** What the application prints for each of its own checks; see application/report.ts. */
@@ -19,55 +22,84 @@ const NOT_NEEDED = ['@nestjs/platform-express', '@nestjs/platform-fastify', 'pg'
 export class MerchantApplication {
   readonly #merchant: Merchant;
   readonly #folder: string;
+  readonly #package: PackedPackage;
 
-  private constructor(merchant: Merchant, folder: string) {
+  private constructor(merchant: Merchant, folder: string, installed: PackedPackage) {
     this.#merchant = merchant;
     this.#folder = folder;
+    this.#package = installed;
   }
 
   /** @throws with npm's output where the install fails, or npm finds any peer it must override. */
   static async install(
     merchant: Merchant,
     folder: string,
-    tarball: string,
+    packed: PackedPackage,
   ): Promise<MerchantApplication> {
+    const application = new MerchantApplication(merchant, folder, packed);
     await mkdir(folder);
     await cp(SOURCES, join(folder, 'src'), { recursive: true });
     const { type, compilerOptions, dependencies } = merchant;
     await writeJson(join(folder, 'package.json'), {
       private: true,
       type,
-      dependencies: { ...dependencies, 'nestjs-payments': `file:${tarball}` },
+      dependencies: { ...dependencies, [packed.manifest.name]: `file:${packed.tarball}` },
     });
     await writeJson(join(folder, 'tsconfig.json'), { compilerOptions, include: ['src'] });
+    const all = application.#entries.map((name, i) => `import * as entry${i} from '${name}';\n`);
+    const names = all.map((_, i) => `entry${i}`).join(', ');
+    await writeFile(
+      join(folder, 'src/every.entry.ts'),
+      `${all.join('')}export const every: object[] = [${names}];\n`,
+    );
     const quiet = ['--no-audit', '--no-fund', '--no-update-notifier', '--prefer-offline'];
     const { output } = await npm(['install', '--strict-peer-deps', ...quiet], folder);
     if (output.includes('ERESOLVE')) throw new Error(output);
-    return new MerchantApplication(merchant, folder);
+    return application;
+  }
+
+  /** What this application can import of the package: all but what needs a peer it does not have. */
+  get #entries(): string[] {
+    return this.#package.entries.filter((name) => {
+      const peer = OPTIONAL_PEERS[name];
+      return peer === undefined || peer in this.#merchant.dependencies;
+    });
   }
 
   /** @throws with npm's tree where anything is missing, extraneous or of a version nobody asked for. */
   async hasAllPeers(): Promise<void> {
     await npm(['ls', '--all'], this.#folder);
-    const nests = await readdir(join(this.#folder, 'node_modules/nestjs-payments'));
-    if (nests.includes('node_modules')) throw new Error('nestjs-payments brought its own copies');
+    const installed = join(this.#folder, 'node_modules/nestjs-payments');
+    const { peerDependencies } = JSON.parse(
+      await readFile(join(installed, 'package.json'), 'utf8'),
+    ) as { peerDependencies: Record<string, string> };
+    const nested = Object.keys(peerDependencies).filter((name) =>
+      existsSync(join(installed, 'node_modules', name)),
+    );
+    if (nested.length > 0) throw new Error(`it brought copies of its own: ${nested.join(', ')}`);
   }
 
-  /** Imports the package while what it must not need can't be imported. */
+  /** Imports every entry, and while what most must not need can't be imported, those. */
   async imports(node: string): Promise<void> {
+    await this.#import(this.#entries, node);
     const traps = NOT_NEEDED.map((name) => new Trap(join(this.#folder, 'node_modules', name)));
     try {
       for (const trap of traps) await trap.set();
-      const { type } = this.#merchant;
-      const script = ['nestjs-payments', 'nestjs-payments/testing']
-        .map((name) => (type === 'module' ? `import '${name}';` : `require('${name}');`))
-        .join(' ');
-      const args = [`--input-type=${type}`, '--eval', script];
-      const { output } = await succeed(node, args, { cwd: this.#folder, timeoutMs: 30_000 });
-      if (output !== '') throw new Error(`it printed:\n${output}`);
+      const modest = this.#entries.filter((name) => !(name in OPTIONAL_PEERS));
+      await this.#import(modest, node);
     } finally {
       for (const trap of traps) await trap.lift();
     }
+  }
+
+  async #import(entries: readonly string[], node: string): Promise<void> {
+    const { type } = this.#merchant;
+    const script = entries
+      .map((name) => (type === 'module' ? `import '${name}';` : `require('${name}');`))
+      .join(' ');
+    const args = [`--input-type=${type}`, '--eval', script];
+    const { output } = await succeed(node, args, { cwd: this.#folder, timeoutMs: 30_000 });
+    if (output !== '') throw new Error(`it printed:\n${output}`);
   }
 
   /**
@@ -88,11 +120,10 @@ export class MerchantApplication {
     );
     const own = errors.filter((line) => !foreign.includes(line));
     if (own.length > 0) throw new Error(own.join('\n'));
-    for (const declarations of ['dist/index.d.ts', 'dist/testing/index.d.ts']) {
-      if (!lines.some((line) => line.endsWith(`node_modules/nestjs-payments/${declarations}`))) {
-        throw new Error(`the compiler did not read ${declarations}:\n${stdout}`);
-      }
-    }
+    const unread = this.#entries
+      .map((name) => `node_modules/nestjs-payments/${this.#package.typesOf(name)}`)
+      .filter((file) => !lines.some((line) => line.endsWith(file)));
+    if (unread.length > 0) throw new Error(`the compiler did not read ${unread.join(', ')}`);
     const main = await readFile(join(this.#folder, 'dist/main.js'), 'utf8');
     const required = main.includes('require("nestjs-payments/testing")');
     if (required !== (this.#merchant.type === 'commonjs')) {

@@ -30,7 +30,7 @@ const ANY_NEST = {
   rxjs: '7.8.2',
 };
 
-/** What Nest's own starter gives on the day it is made, and the strictest compiler there is. */
+/** What Nest's own starter gives, the strictest compiler there is, and every peer that is optional. */
 const NEST_12: Merchant = {
   name: 'Nest 12, ES modules',
   type: 'module',
@@ -44,7 +44,9 @@ const NEST_12: Merchant = {
     '@nestjs/platform-fastify': '12.5.0',
     '@types/express': '5.0.6',
     '@types/node': '24.19.2',
+    '@types/pg': '8.23.1',
     'class-validator': '0.15.1',
+    pg: '8.23.1',
     typescript: '6.0.3',
   },
   compilerOptions: { ...STRICT, exactOptionalPropertyTypes: true, verbatimModuleSyntax: true },
@@ -70,5 +72,30 @@ const NEST_11: Merchant = {
   compilerOptions: STRICT,
 };
 
-export const MERCHANTS: readonly Merchant[] = [NEST_12, NEST_11];
+/** The oldest of every peer that package.json allows, on the major before. */
+const OLDEST_PEERS: Merchant = {
+  ...NEST_11,
+  name: 'Nest 11.1.4, CommonJS, oldest peers',
+  dependencies: {
+    ...NEST_11.dependencies,
+    '@nestjs/axios': '4.0.1',
+    '@nestjs/common': '11.1.4',
+    '@nestjs/config': '4.0.0',
+    '@nestjs/core': '11.1.4',
+    '@nestjs/platform-express': '11.1.4',
+    '@nestjs/platform-fastify': '11.1.4',
+    axios: '1.7.0',
+    'class-transformer': '0.5.1',
+    'class-validator': '0.14.0',
+    'reflect-metadata': '0.2.0',
+    rxjs: '7.8.0',
+  },
+};
+
+export const MERCHANTS: readonly Merchant[] = [NEST_12, NEST_11, OLDEST_PEERS];
 export const ADAPTERS = ['express', 'fastify'] as const;
+
+/** Entries of the package that import a peer which is optional; the others must do without. */
+export const OPTIONAL_PEERS: Readonly<Record<string, string>> = {
+  'nestjs-payments/postgres': 'pg',
+};

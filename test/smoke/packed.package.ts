@@ -7,7 +7,7 @@ import { npm, succeed } from './command.ts';
 /** The fields of package.json that are looked at here. */
 interface Manifest {
   name: string;
-  files: string[];
+  exports: Record<string, string | { types: string; default: string }>;
   dependencies?: Record<string, string>;
   peerDependencies?: Record<string, string>;
 }
@@ -37,6 +37,20 @@ export class PackedPackage {
     this.tarball = paths.tarball;
     this.#root = paths.root;
     this.#source = paths.source;
+  }
+
+  /** What can be imported of it, as an importer writes it. */
+  get entries(): string[] {
+    const { name, exports } = this.manifest;
+    return Object.entries(exports)
+      .filter(([, target]) => typeof target === 'object')
+      .map(([path]) => `${name}${path.slice(1)}`);
+  }
+
+  /** The declarations of one of them, within the package. */
+  typesOf(entry: string): string {
+    const target = this.manifest.exports[`.${entry.slice(this.manifest.name.length)}`];
+    return typeof target === 'object' ? target.types.replace(/^\.\//, '') : '';
   }
 
   /** Packs what is built. The build itself is the script's that comes before. */

@@ -2,7 +2,8 @@
  * The packages as somebody gets them: packed, looked at, installed into fresh applications, compiled and run.
  * One line for each check; the last line counts them.
  */
-import { mkdtemp, realpath, rm } from 'node:fs/promises';
+import { rmSync } from 'node:fs';
+import { mkdtemp, realpath } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Checks } from './checks.ts';
@@ -14,8 +15,8 @@ import { PackedPackage } from './packed.package.ts';
 const root = resolve(import.meta.dirname, '../..');
 const checks = new Checks();
 
-/** Packs a package and looks at what is in the tarball. Returns the tarball. */
-async function pack(folder: string, temporary: string): Promise<string | null> {
+/** Packs a package and looks at what is in the tarball. Returns none where it can't be packed. */
+async function pack(folder: string, temporary: string): Promise<PackedPackage | undefined> {
   const packed: PackedPackage[] = [];
   await checks.that(`${folder}: npm packs it`, async () => {
     packed.push(await PackedPackage.pack(root, folder, temporary));
@@ -31,7 +32,7 @@ async function pack(folder: string, temporary: string): Promise<string | null> {
     await checks.that(`${name}: publint has nothing to say`, () => it.pleasesPublint());
     await checks.that(`${name}: attw resolves every type`, () => it.pleasesAttw());
   }
-  return packed[0]?.tarball ?? null;
+  return packed[0];
 }
 
 /** The Nodes to run on, by what they are called. */
@@ -45,31 +46,34 @@ async function nodes(temporary: string): Promise<Map<string, string>> {
 }
 
 async function smoke(temporary: string): Promise<void> {
-  const tarball = await pack('libs/payments', temporary);
+  const payments = await pack('libs/payments', temporary);
   await pack('libs/emulator', temporary);
   const runners = await nodes(temporary);
-  if (tarball === null) return;
+  if (payments === undefined) return;
   for (const [index, merchant] of MERCHANTS.entries()) {
     const { name } = merchant;
     const installed: MerchantApplication[] = [];
     await checks.that(`${name}: npm installs it without overriding a peer`, async () => {
       const folder = join(temporary, `merchant-${index}`);
-      installed.push(await MerchantApplication.install(merchant, folder, tarball));
+      installed.push(await MerchantApplication.install(merchant, folder, payments));
     });
     for (const application of installed) {
       await checks.that(`${name}: every peer is there, in one copy`, () =>
         application.hasAllPeers(),
       );
       for (const [version, node] of runners) {
-        await checks.that(`${name}, ${version}: imports without an adapter or a database`, () =>
-          application.imports(node),
+        await checks.that(
+          `${name}, ${version}: imports, and without an adapter or a database`,
+          () => application.imports(node),
         );
       }
       const compiled = await checks.that(
         `${name}: compiles, the package's own declarations included`,
         async () => {
           const foreign = await application.compiles();
-          foreign.forEach((error) => console.log(`     not ours: ${error}`));
+          if (foreign.length > 0) {
+            console.log(`     ${foreign.length} errors are not ours, the first: ${foreign[0]}`);
+          }
         },
       );
       if (!compiled) continue;
@@ -83,10 +87,9 @@ async function smoke(temporary: string): Promise<void> {
 }
 
 const temporary = await mkdtemp(join(await realpath(tmpdir()), 'nestjs-payments-smoke-'));
-try {
-  await smoke(temporary);
-} finally {
-  await rm(temporary, { recursive: true, force: true, maxRetries: 3 });
-}
+// However it ends: done, interrupted, or with nobody left to read what it prints.
+process.once('exit', () => rmSync(temporary, { recursive: true, force: true, maxRetries: 3 }));
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+await smoke(temporary);
 console.log(checks.summary);
 process.exitCode = checks.failed ? 1 : 0;
