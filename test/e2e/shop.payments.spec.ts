@@ -55,6 +55,8 @@ describe.each(['express', 'fastify'])('the shop on %s books payments', (adapter)
       amount: 10,
       externalReference: 'two-events',
     });
+    // Slow answers of the API, so that both handlers ask before either books.
+    emulator.setFaults({ api: { slow: { ms: 200 } } });
     const { event } = emulator.complete(transactionId);
     emulator.sendEvent({ eventType: event.eventType, data: event.data });
     await emulator.idle();
