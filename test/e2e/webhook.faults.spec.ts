@@ -1,0 +1,157 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Catch, Injectable } from '@nestjs/common';
+import type { ArgumentsHost, ExceptionFilter } from '@nestjs/common';
+import { BaseExceptionFilter } from '@nestjs/core';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { OnPaymentEvent, PaymentInboxError, memoryInbox } from 'nestjs-payments';
+import type { InboxDefinition, InboxStore } from 'nestjs-payments';
+import { signedDelivery } from 'nestjs-payments/testing';
+import { express } from '../support/express.js';
+import { FakeRuntime, until } from '../support/fake.runtime.js';
+import { RawConnection } from '../support/http.exchange.js';
+import { OnMethods } from '../support/webhook.controllers.js';
+import { ADAPTERS, SECRET, WebhookApplication } from '../support/webhook.application.js';
+
+const COMPANY = { webhookSecret: SECRET };
+
+/** An inbox whose store does as told. */
+function inboxWith(broken: Partial<InboxStore>): InboxDefinition {
+  const memory = memoryInbox();
+  return { ...memory, create: (runtime) => Object.assign(memory.create(runtime), broken) };
+}
+
+@Injectable()
+class Slow {
+  started = 0;
+  finish = (): void => {};
+
+  @OnPaymentEvent('*')
+  async wait(): Promise<void> {
+    this.started += 1;
+    await new Promise<void>((resolve) => (this.finish = resolve));
+  }
+}
+
+@Catch(PaymentInboxError)
+class WithCode extends BaseExceptionFilter implements ExceptionFilter {
+  override catch(error: PaymentInboxError, host: ArgumentsHost): void {
+    const { code, statusCode } = error;
+    this.applicationRef?.reply(host.switchToHttp().getResponse(), { mine: code }, statusCode);
+  }
+}
+
+describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
+  const strays: unknown[] = [];
+  const onStray = (reason: unknown) => void strays.push(reason);
+  beforeEach(() => void process.on('unhandledRejection', onStray));
+  afterEach(() => {
+    process.off('unhandledRejection', onStray);
+    expect(strays.splice(0)).toEqual([]);
+  });
+
+  it.each([
+    ['receives nothing', 'receive'],
+    ['finds nothing', 'find'],
+  ])(
+    '3, 17: answers 503 where the store %s, and logs one line that says why',
+    async (_, method) => {
+      await using app = await WebhookApplication.start({
+        adapter: ADAPTERS[adapter]!(),
+        payments: {
+          inbox: inboxWith({ [method]: async () => Promise.reject(new Error('disk full')) }),
+        },
+        controllers: [OnMethods],
+        providers: [Slow],
+      });
+      app.log.lines.length = 0;
+      expect(await app.send(signedDelivery(COMPANY))).toMatchObject({
+        status: 503,
+        body: { code: 'inbox_unavailable' },
+      });
+      expect(app.log.matching(/disk full/)).toHaveLength(1);
+      const own = await app.send(signedDelivery(COMPANY), { path: '/method' });
+      expect(own).toMatchObject({ status: 503, body: { statusCode: 503 } });
+      expect(own.text).not.toContain('disk full');
+      app.app.get(Slow).finish();
+    },
+  );
+
+  it('17: lets a filter of the application shape its own 503', async () => {
+    await using app = await WebhookApplication.start({
+      adapter: ADAPTERS[adapter]!(),
+      payments: { inbox: inboxWith({ receive: async () => Promise.reject(new Error('down')) }) },
+      controllers: [OnMethods],
+      main: (app) => void app.useGlobalFilters(new WithCode(app.getHttpAdapter())),
+    });
+    const answer = await app.send(signedDelivery(COMPANY), { path: '/method' });
+    expect(answer).toMatchObject({ status: 503, body: { mine: 'inbox_unavailable' } });
+  });
+
+  it('counts the deadline from the arrival of a delivery, its slow body included', async () => {
+    const runtime = new FakeRuntime();
+    await using app = await WebhookApplication.start({
+      adapter: ADAPTERS[adapter]!(),
+      payments: { runtime, deadlineMs: 10_000 },
+      providers: [Slow],
+    });
+    const slow = app.app.get(Slow);
+    const { path, headers, body } = signedDelivery(COMPANY);
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+    const length = `Content-Length: ${body.byteLength}`;
+    const idle = runtime.pending;
+    const sender = await RawConnection.open(app.url);
+    await sender.write(
+      [`POST ${path} HTTP/1.1`, 'Host: shop', ...lines, length, '', ''].join('\r\n'),
+    );
+    await until(() => runtime.pending > idle, 'the request');
+    runtime.advance(7000);
+    await sender.write(body);
+    await until(() => slow.started === 1, 'the handler');
+    const status = sender.status();
+    let answered = false;
+    void status.then(() => (answered = true));
+    runtime.advance(2999);
+    // The machine's own event loop gets every chance to answer too early.
+    for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(answered).toBe(false);
+    runtime.advance(1);
+    expect(await status).toBe(503);
+    slow.finish();
+    sender.socket.destroy();
+  });
+});
+
+it('holds its tongue where somebody has answered before it, and lives on', async () => {
+  const runtime = new FakeRuntime();
+  const server = express();
+  const answered: (() => void)[] = [];
+  server.use((_, response, next) => {
+    answered.push(() => void response.writeHead(504).end());
+    next();
+  });
+  await using app = await WebhookApplication.start({
+    adapter: new ExpressAdapter(server),
+    payments: { runtime },
+  });
+  app.log.lines.length = 0;
+  const stray: unknown[] = [];
+  const onStray = (reason: unknown) => void stray.push(reason);
+  process.on('unhandledRejection', onStray);
+  const idle = runtime.pending;
+  const sender = await RawConnection.open(app.url);
+  const { path, headers } = signedDelivery(COMPANY);
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  await sender.write(
+    [`POST ${path} HTTP/1.1`, 'Host: x', ...lines, 'Content-Length: 9', '', ''].join('\r\n'),
+  );
+  await until(() => answered.length === 1 && runtime.nextIn === 25_000, 'the request');
+  answered[0]!();
+  expect(await sender.status()).toBe(504);
+  runtime.advance(25_000);
+  await until(() => runtime.pending > idle, 'the wait for the rest');
+  runtime.advance(5000);
+  await sender.all();
+  process.off('unhandledRejection', onStray);
+  expect(stray).toEqual([]);
+  expect(app.log.lines).toEqual([]);
+});
