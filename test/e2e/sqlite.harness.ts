@@ -1,6 +1,8 @@
+import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
 import type { IncomingEvent } from '../../libs/payments/dist/inbox/store.contract.js';
@@ -50,6 +52,54 @@ export class SqliteHarness {
     await Promise.all(this.#stores.map((store) => store.close()));
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+/** A child process of `sqlite.child.mjs`. */
+export interface Child {
+  /** What it has told so far, a line each. */
+  readonly lines: readonly string[];
+  /** Resolves when it has told so many lines, or is gone. */
+  readonly told: (lines: number) => Promise<void>;
+  /** SIGKILL; resolves when it is gone. */
+  readonly kill: () => Promise<void>;
+  /** Resolves when it is gone, with its exit code and what it wrote to its standard error. */
+  readonly ended: Promise<{ readonly code: number | null; readonly stderr: string }>;
+}
+
+export function startChild(what: string, file: string, flags: readonly string[] = []): Child {
+  const program = join(import.meta.dirname, 'sqlite.child.mjs');
+  const child = spawn(process.execPath, [...flags, program, what, file], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const lines: string[] = [];
+  let waiting: { count: number; resolve: () => void } | undefined;
+  createInterface(child.stdout).on('line', (line) => {
+    lines.push(line);
+    if (waiting !== undefined && lines.length >= waiting.count) waiting.resolve();
+  });
+  let stderr = '';
+  child.stderr.on('data', (data) => {
+    stderr += String(data);
+  });
+  const ended = new Promise<{ code: number | null; stderr: string }>((resolve) => {
+    child.on('close', (code) => {
+      waiting?.resolve();
+      resolve({ code, stderr });
+    });
+  });
+  return {
+    lines,
+    told: (count) =>
+      new Promise((resolve) => {
+        waiting = { count, resolve };
+        if (lines.length >= count || child.exitCode !== null) resolve();
+      }),
+    kill: async () => {
+      child.kill('SIGKILL');
+      await ended;
+    },
+    ended,
+  };
 }
 
 let count = 0;

@@ -3,8 +3,28 @@ import type { SqliteConnection } from './sqlite.connection.js';
 import { toFailure } from './sqlite.failure.js';
 import type { Answer, Call } from './sqlite.messages.js';
 import { perform } from './sqlite.operations.js';
-import type { OperationName } from './sqlite.operations.js';
+import type { OperationName, RequestOf } from './sqlite.operations.js';
 import type { SqliteSettings } from './sqlite.options.js';
+
+/** Bodies in one transaction, in bytes, after which no more operations join it. */
+const MAX_BATCH_BYTES = 8 * 1024 ** 2;
+
+/** Takes the next batch from a queue: at least one call, where there is one. */
+export function takeBatch(queue: Call[], maxBatch: number): Call[] {
+  let bytes = 0;
+  let count = 0;
+  while (count < Math.min(queue.length, maxBatch) && bytes < MAX_BATCH_BYTES) {
+    bytes += bytesOf(queue[count]!);
+    count += 1;
+  }
+  return queue.splice(0, count);
+}
+
+function bytesOf({ name, request }: Call): number {
+  if (name !== 'receive') return 0;
+  const { events } = request as RequestOf<'receive'>;
+  return events.reduce((sum, { raw }) => sum + raw.byteLength, 0);
+}
 
 /**
  * Group commit: runs several writes in one transaction, each in its own savepoint, so that one fsync serves

@@ -50,10 +50,12 @@ function findDue(connection: SqliteConnection, handler: string, limit: number, n
   const rows = connection.iterate<DueRow>(
     `SELECT event_seq, due_at, lane
      FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_due
-     WHERE handler = ?1 AND due_at <= ?2 AND (lane IS NULL OR lane NOT IN (
+     WHERE handler = ? AND due_at <= ? AND (lane IS NULL OR lane NOT IN (
        SELECT lane FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_leased
-       WHERE handler = ?1 AND state = 'running' AND lane IS NOT NULL AND due_at > ?2))
+       WHERE handler = ? AND state = 'running' AND lane IS NOT NULL AND due_at > ?))
      ORDER BY due_at, event_seq`,
+    handler,
+    now,
     handler,
     now,
   );

@@ -13,7 +13,7 @@ const RESTART_MS = 1000;
 
 interface Pending {
   readonly resolve: (value: never) => void;
-  readonly reject: (error: PaymentsError) => void;
+  readonly reject: (error: Error) => void;
   readonly timer: NodeJS.Timeout;
 }
 
@@ -22,6 +22,8 @@ export class SqliteClient {
   readonly #pending = new Map<number, Pending>();
   /** Calls of this turn of the event loop: one message for all. */
   #outbox: Call[] = [];
+  /** How often a thread ended that was not asked to. */
+  deaths = 0;
   #worker: Worker | undefined;
   #opening: PromiseWithResolvers<string> | undefined;
   #number = 0;
@@ -36,7 +38,10 @@ export class SqliteClient {
   /** Starts the thread; resolves with the version of its SQLite. */
   async open(): Promise<string> {
     this.#start();
-    return this.#opening!.promise;
+    const worker = this.#worker;
+    const late = setTimeout(() => void worker?.terminate(), this.#patienceMs());
+    late.unref();
+    return this.#opening!.promise.finally(() => clearTimeout(late));
   }
 
   /**
@@ -116,7 +121,24 @@ export class SqliteClient {
   #send(): void {
     const calls = this.#outbox;
     this.#outbox = [];
-    if (calls.length > 0) this.#post({ kind: 'calls', calls });
+    try {
+      if (calls.length > 0) this.#post({ kind: 'calls', calls });
+    } catch {
+      // One of them holds what cannot be sent, a function say: the others go by themselves.
+      for (const call of calls) this.#sendAlone(call);
+    }
+  }
+
+  #sendAlone(call: Call): void {
+    try {
+      this.#post({ kind: 'calls', calls: [call] });
+    } catch (error) {
+      this.#forget(call.number)?.reject(
+        new TypeError('The SQLite inbox was handed something else than plain data.', {
+          cause: error,
+        }),
+      );
+    }
   }
 
   #post(message: ToThread): void {
@@ -195,6 +217,7 @@ export class SqliteClient {
   #died(worker: Worker, reason: PaymentsError): void {
     if (this.#worker !== worker) return;
     this.#worker = undefined;
+    this.deaths += 1;
     this.#opening?.reject(reason);
     this.#outbox = [];
     for (const number of this.#pending.keys()) this.#forget(number)?.reject(reason);

@@ -66,12 +66,21 @@ export class SqliteCommitter {
     });
   }
 
-  /** Once more where the thread died meanwhile: what was committed is still to be synced. */
   async #makeDurable(): Promise<void> {
+    const { deaths } = this.client;
     try {
-      await this.client.call('barrier', null, 0);
-    } catch {
-      await this.client.call('barrier', null, 0);
+      try {
+        await this.client.call('barrier', null, 0);
+      } catch (error) {
+        // Not after an error of the disk: an fsync that follows a failed one promises nothing.
+        if (this.client.deaths === deaths) throw error;
+        await this.client.call('barrier', null, 0);
+      }
+    } catch (error) {
+      throw unavailable(
+        'committed the effects together with the delivery, but a power cut might still undo both: ' +
+          (error as Error).message,
+      );
     }
   }
 

@@ -10,8 +10,9 @@ export function nextDue(
     const row = connection.get<{ due_at: number }>(
       `SELECT due_at FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_due
        WHERE handler = ? AND due_at IS NOT NULL
-         AND NOT EXISTS (SELECT 1 FROM payments_inbox_handler WHERE handler IN (?1, '*'))
+         AND NOT EXISTS (SELECT 1 FROM payments_inbox_handler WHERE handler IN (?, '*'))
        ORDER BY due_at LIMIT 1`,
+      handler,
       handler,
     );
     if (row !== undefined) next = Math.min(next ?? row.due_at, row.due_at);

@@ -22,7 +22,7 @@ const MENDS: Readonly<Record<number, string>> = {
 /** What went wrong, in words without any of the data. SQLite's messages name tables, never values. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof PaymentsError) return { code: error.code, message: error.message };
-  const message = error instanceof Error ? error.message : String(error);
+  const message = (error instanceof Error ? error.message : String(error)).replace(/\.$/, '');
   const mend = MENDS[primaryCode(error) ?? 0];
   return {
     code: 'inbox_unavailable',

@@ -1,6 +1,6 @@
 import { receiveMessageOnPort } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
-import { runBatch, runRead } from './sqlite.batch.js';
+import { runBatch, runRead, takeBatch } from './sqlite.batch.js';
 import type { SqliteConnection } from './sqlite.connection.js';
 import type { Call, FromThread, ToThread } from './sqlite.messages.js';
 import { WRITES } from './sqlite.operations.js';
@@ -19,6 +19,8 @@ export class SqliteServer {
   /** Set while the event loop has the file for itself. */
   #window: NodeJS.Timeout | undefined;
   #poll: NodeJS.Timeout | undefined;
+  /** Whether the last turn was a window's: then a batch that waits comes before another window. */
+  #windowWasLast = false;
   #dataVersion = 0;
 
   constructor(
@@ -61,16 +63,18 @@ export class SqliteServer {
     }
   }
 
-  /** Sees to it that what waits is done: windows first, then, `waitMs` later, the batch. */
+  /** Sees to it that what waits is done: windows and batches in turn, a batch `waitMs` from now. */
   #plan(waitMs: number): void {
     if (this.#window !== undefined || this.#flush !== undefined) return;
-    if (this.#windows.length > 0) this.#grant();
-    else if (this.#queue.length > 0) this.#flush = setTimeout(() => this.#run(), waitMs);
+    const batchWaits = this.#queue.length > 0;
+    if (this.#windows.length > 0 && !(this.#windowWasLast && batchWaits)) this.#grant();
+    else if (batchWaits) this.#flush = setTimeout(() => this.#run(), waitMs);
   }
 
   #run(): void {
     this.#flush = undefined;
-    const calls = this.#queue.splice(0, this.settings.maxBatch);
+    this.#windowWasLast = false;
+    const calls = takeBatch(this.#queue, this.settings.maxBatch);
     const answers = runBatch(this.connection, calls, this.settings);
     this.#send({ kind: 'answers', answers });
     this.log.keepShort();
@@ -82,6 +86,7 @@ export class SqliteServer {
   }
 
   #grant(): void {
+    this.#windowWasLast = true;
     const answers = this.#windows.splice(0).map(({ number }) => ({ number, value: null }));
     this.#window = setTimeout(() => {
       this.#closeWindow();
@@ -121,7 +126,7 @@ export class SqliteServer {
     clearInterval(this.#poll);
     this.#closeWindow();
     while (this.#queue.length > 0) {
-      const calls = this.#queue.splice(0, this.settings.maxBatch);
+      const calls = takeBatch(this.#queue, this.settings.maxBatch);
       const answers = runBatch(this.connection, calls, this.settings);
       this.#send({ kind: 'answers', answers });
     }

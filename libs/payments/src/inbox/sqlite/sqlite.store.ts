@@ -84,9 +84,14 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
     const receipts = await this.#ask('receive', {
       // A copy of the body alone: a view of a pooled buffer would take the whole pool along.
       events: events.map((event) => ({
-        ...event,
+        company: event.company,
+        id: event.id,
+        dedupeKey: event.dedupeKey,
+        eventType: event.eventType,
         occurredAt: event.occurredAt.getTime(),
+        orderingKey: event.orderingKey,
         raw: new Uint8Array(event.raw),
+        handlers: event.handlers,
       })),
     });
     if (receipts.some(({ outcome }) => outcome === 'stored')) this.#wake();

@@ -38,10 +38,16 @@ export interface SqliteTransaction {
   exec(sql: string): void;
 }
 
-// Leading white space, semicolons and comments, then what would begin or end a transaction.
-// ROLLBACK TO and savepoints stay within it.
-const CONTROL =
-  /^(?:[\s;]|--[^\n]*(?:\n|$)|\/\*[^]*?(?:\*\/|$))*(?:BEGIN|COMMIT|END|ROLLBACK(?!\s+(?:TRANSACTION\s+)?TO\b))\b/i;
+/** What is no SQL of its own: strings, quoted names, comments. */
+const QUOTED = /'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|\/\*[^]*?(?:\*\/|$)/g;
+// Savepoints, and going back to one, stay within the transaction.
+const CONTROL = /(?:^|;)\s*(?:BEGIN|COMMIT|END|ROLLBACK(?!\s+(?:TRANSACTION\s+)?TO\b))\b/i;
+
+/** Whether a script begins or ends a transaction. The body of a trigger has a BEGIN and an END of its own. */
+function isTransactionControl(sql: string): boolean {
+  const bare = sql.replace(QUOTED, ' ');
+  return CONTROL.test(bare) && !/\bTRIGGER\b/i.test(bare);
+}
 
 /** SQLite's result code where the authorizer denied a statement. */
 const DENIED = 23;
@@ -59,7 +65,7 @@ export function lendTransaction(database: DriverDatabase): {
   /** Around what compiles SQL: that is when the authorizer is asked. */
   const checked = <T>(sql: string, act: () => T): T => {
     if (over) throw isOver();
-    if (CONTROL.test(sql)) throw isControl();
+    if (isTransactionControl(sql)) throw isControl();
     try {
       return act();
     } catch (error) {

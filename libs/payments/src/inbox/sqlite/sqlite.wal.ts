@@ -27,10 +27,10 @@ export class WriteAheadLog {
   keepShort(): void {
     if (this.#automatic) return;
     try {
-      const { log } = this.#checkpoint('NOOP');
-      if (log < CHECKPOINT_PAGES) return;
-      const { busy } = this.#checkpoint('PASSIVE');
-      if (busy === 0) perform(this.connection, 'barrier', null, 0);
+      const before = this.#checkpoint('NOOP');
+      if (before.log - before.checkpointed < CHECKPOINT_PAGES) return;
+      const after = this.#checkpoint('PASSIVE');
+      if (after.checkpointed === after.log) perform(this.connection, 'barrier', null, 0);
     } catch {
       // What was committed is safe in the log, and a later call tries again.
     }
@@ -45,7 +45,9 @@ export class WriteAheadLog {
     }
   }
 
-  #checkpoint(mode: string): { busy: number; log: number } {
-    return this.connection.get<{ busy: number; log: number }>(`PRAGMA wal_checkpoint(${mode})`)!;
+  #checkpoint(mode: string): { log: number; checkpointed: number } {
+    return this.connection.get<{ log: number; checkpointed: number }>(
+      `PRAGMA wal_checkpoint(${mode})`,
+    )!;
   }
 }

@@ -1,0 +1,33 @@
+import { describe, expect, it } from '@jest/globals';
+import { resolve } from 'node:path';
+import { sqliteInbox } from './sqlite.inbox.js';
+import { resolveSqliteOptions } from './sqlite.options.js';
+import type { SqliteInboxOptions } from './sqlite.options.js';
+
+describe('the options of sqliteInbox', () => {
+  it('are complete with a file alone', () => {
+    expect(resolveSqliteOptions({ file: 'inbox.db' })).toEqual({
+      file: resolve('inbox.db'),
+      allowOldSqlite: false,
+      groupCommitMs: 1,
+      busyTimeoutMs: 5000,
+      wakePollMs: 250,
+      maxBatch: 256,
+      slowCommitMs: 0,
+    });
+    expect(sqliteInbox({ file: 'inbox.db' }).name).toBe('sqlite');
+  });
+
+  it.each([
+    [{}, '"sqliteInbox file" must be the path'],
+    [{ file: ' ' }, 'Give the path of a file'],
+    [{ file: ':memory:' }, 'Use memoryInbox() to keep nothing'],
+    [{ file: 'file:inbox.db' }, 'is a URI'],
+    [{ file: 'a', groupCommitMs: 101 }, 'milliseconds from 0 to 100; it is 101'],
+    [{ file: 'a', busyTimeoutMs: 1 }, '"sqliteInbox busyTimeoutMs"'],
+    [{ file: 'a', wakePollMs: '5' }, '"sqliteInbox wakePollMs"'],
+    [{ file: 'a', allowOldSqlite: 'yes' }, 'must be true or false'],
+  ])('are refused where wrong, with the mend: %j', (options, message) => {
+    expect(() => sqliteInbox(options as SqliteInboxOptions)).toThrow(message);
+  });
+});

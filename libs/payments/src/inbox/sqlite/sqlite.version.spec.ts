@@ -1,0 +1,29 @@
+import { describe, expect, it } from '@jest/globals';
+import { driverOf } from './sqlite.driver.js';
+import { isOldSqlite, refuseOldSqlite } from './sqlite.version.js';
+
+describe('the SQLite in use', () => {
+  it.each([
+    ['3.47.2', true],
+    ['3.51.2', true],
+    ['3.51.3', false],
+    ['3.51.10', false],
+    ['3.53.4', false],
+    ['4.0', false],
+  ])('%s has the WAL-reset bug: %s', (version, old) => {
+    expect(isOldSqlite(version)).toBe(old);
+  });
+
+  it('is refused with the reason, the Node to move to, how to check, and the way around', () => {
+    expect(() => refuseOldSqlite('3.47.2')).toThrow(
+      /3\.47\.2.*WAL-reset bug.*Node 24\.15\.0.*22\.22\.3.*process\.versions\.sqlite.*allowOldSqlite/,
+    );
+  });
+
+  it('is found under either name of its class', () => {
+    class Either {}
+    expect(driverOf({ DatabaseSync: Either })).toBe(Either);
+    expect(driverOf({ Database: Either })).toBe(Either);
+    expect(() => driverOf({})).toThrow('neither');
+  });
+});

@@ -1,0 +1,125 @@
+// A process that tests may kill: `node sqlite.child.mjs <what> <file>`. It tells what it did on its standard
+// output, synchronously: a line that was written is true, whatever happens next.
+import { writeSync } from 'node:fs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
+
+const [what, file] = process.argv.slice(2);
+
+const tell = (...words) => writeSync(1, `${words.join(' ')}\n`);
+
+async function open(settings = {}) {
+  const { resolveSqliteOptions } =
+    await import('../../libs/payments/dist/inbox/sqlite/sqlite.options.js');
+  const { SqliteStore } = await import('../../libs/payments/dist/inbox/sqlite/sqlite.store.js');
+  const store = new SqliteStore({ ...resolveSqliteOptions({ file }), ...settings }, systemRuntime);
+  await store.open();
+  return store;
+}
+
+function incoming(id, orderingKey = null) {
+  const raw = Buffer.from(`{"id":"${id}"}`);
+  const occurredAt = new Date();
+  const handlers = ['book'];
+  return {
+    company: 'acme',
+    id,
+    dedupeKey: id,
+    eventType: 't',
+    occurredAt,
+    orderingKey,
+    raw,
+    handlers,
+  };
+}
+
+const roles = {
+  /** Receives until it is killed. */
+  async receive() {
+    const store = await open();
+    const lane = async (number) => {
+      for (let count = 0; ; count += 1) {
+        const id = `${process.pid}-${number}-${count}`;
+        await store.receive([incoming(id)]);
+        tell(id);
+      }
+    };
+    await Promise.all([0, 1, 2, 3].map(lane));
+  },
+
+  /** Receives, claims and commits with an effect, until it is killed. */
+  async commit() {
+    const store = await open();
+    for (let count = 0; ; count += 1) {
+      await store.receive([incoming(`${process.pid}-${count}`)]);
+      const leases = await store.claim({ handlers: ['book'], limit: 3, leaseMs: 60_000 });
+      await Promise.all(
+        leases.map(async (lease) => {
+          await store.commit(lease, (tx) => {
+            tx.prepare('INSERT INTO ledger VALUES (?)').run(lease.id);
+          });
+          tell(lease.id);
+        }),
+      );
+    }
+  },
+
+  /** Claims and completes until nothing is left. */
+  async work() {
+    const store = await open();
+    for (let idle = 0; idle < 20;) {
+      const leases = await store.claim({ handlers: ['book'], limit: 2, leaseMs: 60_000 });
+      idle = leases.length === 0 ? idle + 1 : 0;
+      for (const lease of leases) {
+        tell('began', lease.id);
+        await nextTurn();
+        tell('ended', lease.id);
+        if (!(await store.complete(lease))) tell('lost', lease.id);
+      }
+    }
+    await store.close();
+  },
+
+  /** Has its thread killed under it. */
+  async threadDeath() {
+    const workers = [];
+    process.on('worker', (worker) => workers.push(worker));
+    const store = await open({ slowCommitMs: 100 });
+    const receives = Array.from({ length: 300 }, (_, index) =>
+      store.receive([incoming(`a${index}`)]),
+    );
+    const outcomes = Promise.allSettled(receives);
+    await receives[0];
+    await workers[0].terminate();
+    const rejected = (await outcomes).filter(({ status }) => status === 'rejected');
+    tell(
+      rejected.length > 0,
+      rejected.every(({ reason }) => reason.code === 'inbox_unavailable'),
+    );
+    const [receipt] = await store.receive([incoming('after')]);
+    tell(receipt.outcome, workers.length);
+    await store.receive([incoming('lease')]);
+    const leases = await store.claim({ handlers: ['book'], limit: 1, leaseMs: 60_000 });
+    const committed = store.commit(leases[0], (tx) => tx.exec('CREATE TABLE effect (name TEXT)'));
+    await committed;
+    tell('committed');
+    await store.close();
+  },
+
+  /** Listens, closes nothing, and has nothing left to do. */
+  async idle() {
+    const store = await open();
+    store.onWake(() => {});
+    await store.receive([incoming('one')]);
+    tell('idle');
+  },
+
+  /** Imports the package. */
+  async import() {
+    await import('../../libs/payments/dist/inbox/sqlite/sqlite.inbox.js');
+    await import('../../libs/payments/dist/index.js');
+    tell('imported');
+  },
+};
+
+await roles[what]();

@@ -1,0 +1,160 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { SqliteTransaction } from '../../libs/payments/dist/inbox/sqlite/sqlite.inbox.js';
+import type { SqliteStore } from '../../libs/payments/dist/inbox/sqlite/sqlite.store.js';
+import type { ClaimedDelivery } from '../../libs/payments/dist/inbox/store.contract.js';
+import { incoming, SqliteHarness } from './sqlite.harness.ts';
+
+let harness: SqliteHarness;
+let store: SqliteStore;
+beforeEach(async () => {
+  harness = new SqliteHarness();
+  store = await harness.open({ busyTimeoutMs: 500 });
+  harness.connect().exec('CREATE TABLE ledger (id TEXT PRIMARY KEY, amount INTEGER) STRICT');
+});
+afterEach(() => harness.dispose());
+
+async function claimed(count = 1): Promise<ClaimedDelivery[]> {
+  await store.receive(Array.from({ length: count }, () => incoming()));
+  return store.claim({ handlers: ['book'], limit: count, leaseMs: 60_000 });
+}
+
+const write = (tx: SqliteTransaction, id: string) =>
+  tx.prepare('INSERT INTO ledger VALUES (?, ?)').run(id, 1);
+
+const ledger = () =>
+  Array.from(harness.connect().prepare('SELECT id FROM ledger ORDER BY id').all(), ({ id }) => id);
+
+describe('a commit on SQLite', () => {
+  it('gives the callback the rows of its own file, bound by place or by name', async () => {
+    const [lease] = await claimed();
+    const read = await store.commit(lease!, (tx) => {
+      tx.exec(
+        "INSERT INTO ledger VALUES ('a', 1); INSERT INTO ledger VALUES ('b', 9007199254740993)",
+      );
+      tx.prepare('INSERT INTO ledger VALUES ($id, $amount)').run({ $id: 'c', $amount: 3 });
+      return [
+        tx.prepare('SELECT amount FROM ledger WHERE id = ?').get('c')?.['amount'],
+        tx.prepare("SELECT amount FROM ledger WHERE id = 'b'", { readBigInts: true }).get()?.[
+          'amount'
+        ],
+        tx.prepare('SELECT id FROM ledger').all().length,
+        tx.prepare('SELECT 1 WHERE 0').get(),
+      ];
+    });
+    expect(read).toEqual([3, 9007199254740993n, 3, undefined]);
+  });
+
+  it('refuses a callback that returns a promise, and keeps nothing of it', async () => {
+    const [lease] = await claimed();
+    let late: unknown;
+    const commit = store.commit(lease!, async (tx) => {
+      write(tx, 'early');
+      await Promise.resolve();
+      try {
+        write(tx, 'late');
+      } catch (error) {
+        late = error;
+      }
+      throw new Error('after all');
+    });
+    await expect(commit).rejects.toThrow(TypeError);
+    await expect(commit).rejects.toThrow('must be synchronous');
+    expect(late).toMatchObject({ message: expect.stringContaining('is over') });
+    expect(ledger()).toEqual([]);
+    expect(await store.complete(lease!)).toBe(true);
+  });
+
+  it.each([
+    ['COMMIT', 'COMMIT'],
+    ['a COMMIT behind a comment', '-- now\n /* really */ commit'],
+    ['an END in a script', "INSERT INTO ledger VALUES (';', 1); END; SELECT 1"],
+    ['ROLLBACK', 'ROLLBACK'],
+    ['BEGIN', 'BEGIN IMMEDIATE'],
+    ['ATTACH', "ATTACH ':memory:' AS other"],
+    ['PRAGMA synchronous', 'PRAGMA synchronous = OFF'],
+  ])('refuses %s in its work, and keeps nothing', async (_name, sql) => {
+    const [lease] = await claimed();
+    const commit = store.commit(lease!, (tx) => {
+      write(tx, 'before');
+      tx.exec(sql);
+    });
+    await expect(commit).rejects.toThrow('must not begin or end a transaction');
+    expect(ledger()).toEqual([]);
+    expect(await store.complete(lease!)).toBe(true);
+  });
+
+  it('lets its work have savepoints, triggers and whatever a string holds', async () => {
+    const [lease] = await claimed();
+    await store.commit(lease!, (tx) => {
+      tx.exec('SAVEPOINT mine');
+      write(tx, 'undone');
+      tx.exec('ROLLBACK TO mine; RELEASE mine');
+      write(tx, '; COMMIT;');
+      tx.exec(
+        'CREATE TRIGGER t AFTER INSERT ON ledger BEGIN UPDATE ledger SET amount = 2; SELECT 1; END',
+      );
+    });
+    expect(ledger()).toEqual(['; COMMIT;']);
+  });
+
+  it("throws what the application's own SQL throws, also where a constraint breaks at the end", async () => {
+    const [lease, other] = await claimed(2);
+    const unknown = store.commit(lease!, (tx) => tx.exec('INSERT INTO nowhere VALUES (1)'));
+    await expect(unknown).rejects.toThrow('no such table: nowhere');
+    harness
+      .connect()
+      .exec('CREATE TABLE line (id REFERENCES ledger (id) DEFERRABLE INITIALLY DEFERRED)');
+    const dangling = store.commit(other!, (tx) => tx.exec("INSERT INTO line VALUES ('none')"));
+    await expect(dangling).rejects.toThrow('FOREIGN KEY constraint failed');
+    expect(await store.complete(lease!)).toBe(true);
+    expect(await store.complete(other!)).toBe(true);
+  });
+
+  it('waits for the lock of another connection without holding up the event loop', async () => {
+    const [lease] = await claimed();
+    const application = harness.connect();
+    application.exec('BEGIN IMMEDIATE');
+    const commit = store.commit(lease!, (tx) => write(tx, 'waited'));
+    for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    application.exec('COMMIT');
+    await commit;
+    expect(ledger()).toEqual(['waited']);
+  });
+
+  it('rejects where the lock is not given back, and keeps nothing', async () => {
+    const [lease] = await claimed();
+    const application = harness.connect();
+    application.exec('BEGIN IMMEDIATE');
+    const commit = store.commit(lease!, (tx) => write(tx, 'never'));
+    await expect(commit).rejects.toMatchObject({
+      code: 'inbox_unavailable',
+      message: expect.stringContaining('held the file locked'),
+    });
+    application.exec('ROLLBACK');
+    expect(ledger()).toEqual([]);
+    expect(await store.complete(lease!)).toBe(true);
+  });
+
+  it('goes on beside receives, claims and other commits, none keeping another out', async () => {
+    const leases = await claimed(100);
+    const [commits, receives] = await Promise.all([
+      Promise.all(leases.map((lease) => store.commit(lease, (tx) => write(tx, lease.id)))),
+      Promise.all(Array.from({ length: 100 }, () => store.receive([incoming()]))),
+    ]);
+    expect([commits.length, receives.length]).toEqual([100, 100]);
+    expect(ledger()).toHaveLength(100);
+    expect((await store.stats()).deliveries).toEqual([
+      { handler: 'book', state: 'done', count: 100 },
+      { handler: 'book', state: 'pending', count: 100 },
+    ]);
+  }, 20_000);
+
+  it('is done before the store closes', async () => {
+    const [lease] = await claimed();
+    const commit = store.commit(lease!, (tx) => write(tx, 'last'));
+    await store.close();
+    await commit;
+    expect(ledger()).toEqual(['last']);
+    await expect(store.commit(lease!, () => {})).rejects.toThrow('is closed');
+  });
+});

@@ -1,0 +1,60 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { SqliteHarness, startChild } from './sqlite.harness.ts';
+
+let harness: SqliteHarness;
+beforeEach(() => {
+  harness = new SqliteHarness();
+});
+afterEach(() => harness.dispose());
+
+describe('a SQLite inbox that is killed', () => {
+  it('has every event it acknowledged, after 50 rounds of kill -9', async () => {
+    const acknowledged: string[] = [];
+    for (let round = 0; round < 50; round += 2) {
+      // Two at a time, on one file: each is killed while the other writes, checkpoints or recovers.
+      await Promise.all(
+        [0, 13].map(async (more) => {
+          const child = startChild('receive', harness.file);
+          await child.told(1 + ((round * 7 + more) % 40));
+          await child.kill();
+          expect(child.lines.length).toBeGreaterThan(0);
+          acknowledged.push(...child.lines);
+        }),
+      );
+    }
+    const connection = harness.connect();
+    const stored = connection.prepare('SELECT id FROM payments_inbox_event').all();
+    const ids = new Set(Array.from(stored, ({ id }) => String(id)));
+    expect(acknowledged.filter((id) => !ids.has(id))).toEqual([]);
+    expect(connection.prepare('PRAGMA integrity_check').get()).toMatchObject({
+      integrity_check: 'ok',
+    });
+    // What was stored is to be run.
+    const store = await harness.open();
+    const { deliveries } = await store.stats();
+    expect(deliveries).toEqual([{ handler: 'book', state: 'pending', count: ids.size }]);
+  }, 180_000);
+
+  it('has for each effect one settled delivery, and for each settled delivery one effect', async () => {
+    await (await harness.open()).close();
+    const connection = harness.connect();
+    connection.exec('CREATE TABLE ledger (id TEXT NOT NULL)');
+    const committed: string[] = [];
+    for (let round = 0; round < 12; round += 1) {
+      const child = startChild('commit', harness.file);
+      await child.told(1 + ((round * 5) % 17));
+      await child.kill();
+      committed.push(...child.lines);
+    }
+    const column = (sql: string) =>
+      Array.from(connection.prepare(sql).all(), ({ id }) => String(id));
+    const effects = column('SELECT id FROM ledger ORDER BY id');
+    const done = column(
+      `SELECT e.id FROM payments_inbox_delivery d JOIN payments_inbox_event e ON e.seq = d.event_seq
+       WHERE d.state = 'done' ORDER BY e.id`,
+    );
+    expect(effects).toEqual(done);
+    expect(new Set(effects).size).toBe(effects.length);
+    expect(committed.filter((id) => !effects.includes(id))).toEqual([]);
+  }, 120_000);
+});

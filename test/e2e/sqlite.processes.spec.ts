@@ -1,0 +1,60 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { incoming, SqliteHarness, startChild } from './sqlite.harness.ts';
+
+let harness: SqliteHarness;
+beforeEach(() => {
+  harness = new SqliteHarness();
+});
+afterEach(() => harness.dispose());
+
+describe('several processes on one SQLite file', () => {
+  it('run each delivery once, and those of one ordering key one at a time', async () => {
+    const store = await harness.open();
+    const events = Array.from({ length: 120 }, (_, index) =>
+      incoming({ orderingKey: `key-${index % 5}` }),
+    );
+    await store.receive(events);
+    const children = [startChild('work', harness.file), startChild('work', harness.file)];
+    const ends = await Promise.all(children.map(({ ended }) => ended));
+    expect(ends.map(({ code }) => code)).toEqual([0, 0]);
+    const told = children.flatMap(({ lines }) => lines);
+    const began = told.filter((line) => line.startsWith('began '));
+    expect(began).toHaveLength(120);
+    expect(new Set(began).size).toBe(120);
+    expect(told.filter((line) => line.startsWith('lost '))).toEqual([]);
+    const { deliveries } = await store.stats();
+    expect(deliveries).toEqual([{ handler: 'book', state: 'done', count: 120 }]);
+  }, 60_000);
+
+  it('make the tables of a new file together', async () => {
+    const stores = await Promise.all(Array.from({ length: 6 }, () => harness.open()));
+    const receipts = await Promise.all(stores.map((store) => store.receive([incoming()])));
+    expect(receipts.flat().map(({ outcome }) => outcome)).toEqual(Array(6).fill('stored'));
+    const versions = harness.connect().prepare('SELECT version FROM payments_inbox_schema').all();
+    expect(versions).toHaveLength(1);
+  }, 30_000);
+
+  it('end by themselves where they closed nothing and have nothing to do', async () => {
+    const child = startChild('idle', harness.file);
+    const { code } = await child.ended;
+    expect(child.lines).toEqual(['idle']);
+    expect(code).toBe(0);
+  }, 30_000);
+
+  it('go on with another thread where theirs dies, and reject what it had not answered', async () => {
+    const child = startChild('threadDeath', harness.file, [
+      '--disable-warning=ExperimentalWarning',
+    ]);
+    const { code, stderr } = await child.ended;
+    expect(stderr).toBe('');
+    expect(child.lines).toEqual(['true true', 'stored 2', 'committed']);
+    expect(code).toBe(0);
+  }, 30_000);
+
+  it('print no warning where they only import the package', async () => {
+    const child = startChild('import', harness.file);
+    const { stderr } = await child.ended;
+    expect(child.lines).toEqual(['imported']);
+    expect(stderr).toBe('');
+  }, 30_000);
+});

@@ -1,0 +1,76 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { incoming, SqliteHarness } from './sqlite.harness.ts';
+
+let harness: SqliteHarness;
+beforeEach(() => {
+  harness = new SqliteHarness();
+});
+afterEach(() => harness.dispose());
+
+/** Counts the turns of the event loop until `work` is done. */
+async function turnsDuring(work: Promise<unknown>): Promise<number> {
+  let turns = 0;
+  let going = true;
+  const count = () => {
+    turns += 1;
+    if (going) setImmediate(count);
+  };
+  count();
+  await work;
+  going = false;
+  return turns;
+}
+
+describe('a SQLite inbox on a slow disk', () => {
+  it('leaves the event loop free while a receive waits for the disk', async () => {
+    const store = await harness.open({ slowCommitMs: 300 });
+    const before = performance.now();
+    const turns = await turnsDuring(store.receive([incoming()]));
+    expect(performance.now() - before).toBeGreaterThan(299);
+    expect(turns).toBeGreaterThan(100);
+  });
+
+  it('leaves the event loop free while a commit waits for the disk', async () => {
+    const store = await harness.open({ slowCommitMs: 300 });
+    await store.receive([incoming()]);
+    const [lease] = await store.claim({ handlers: ['book'], limit: 1, leaseMs: 60_000 });
+    const before = performance.now();
+    const turns = await turnsDuring(store.commit(lease!, () => {}));
+    expect(performance.now() - before).toBeGreaterThan(299);
+    expect(turns).toBeGreaterThan(100);
+  });
+
+  it('has operations that come together share one commit', async () => {
+    const store = await harness.open({ slowCommitMs: 50 });
+    const before = performance.now();
+    await Promise.all(Array.from({ length: 200 }, () => store.receive([incoming()])));
+    // One by one they would take 10 seconds.
+    expect(performance.now() - before).toBeLessThan(5000);
+  }, 15_000);
+
+  it('never has more in one transaction than a batch holds', async () => {
+    const store = await harness.open({ slowCommitMs: 50, maxBatch: 5 });
+    const before = performance.now();
+    await Promise.all(Array.from({ length: 20 }, () => store.receive([incoming()])));
+    expect(performance.now() - before).toBeGreaterThan(199);
+  });
+
+  it('does everything it was asked before it closes', async () => {
+    const store = await harness.open({ slowCommitMs: 50, maxBatch: 5 });
+    const receives = Array.from({ length: 20 }, () => store.receive([incoming()]));
+    const closed = store.close();
+    const receipts = await Promise.all(receives);
+    expect(receipts.flat().every(({ outcome }) => outcome === 'stored')).toBe(true);
+    await closed;
+    await expect(store.stats()).rejects.toThrow('is closed');
+  });
+
+  it('rejects in time where the disk hangs, and says that it may be done later', async () => {
+    const store = await harness.open({ slowCommitMs: 6000, busyTimeoutMs: 100 });
+    const receive = store.receive([incoming()]);
+    await expect(receive).rejects.toMatchObject({
+      code: 'inbox_unavailable',
+      message: expect.stringContaining('did not answer within 5200 ms'),
+    });
+  }, 20_000);
+});
