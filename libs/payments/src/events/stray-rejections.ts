@@ -80,8 +80,12 @@ function isOurs(listener: unknown): listener is Listener {
   return typeof listener === 'function' && OURS in listener;
 }
 
+/** The modes in which Node does what it does whether anybody listens or not. */
+const REGARDLESS = /--unhandled-rejections[= ](none|strict|warn)\b(?!-)/;
+
 /** Has Node meet the rejection as if none of these listeners were there. */
 function handBack(ours: readonly Listener[], reason: unknown): void {
+  if (REGARDLESS.test([...process.execArgv, process.env['NODE_OPTIONS']].join(' '))) return;
   for (const listener of ours) listener[OURS].pause();
   void Promise.reject(reason);
 }

@@ -1,0 +1,181 @@
+import { expect, it } from '@jest/globals';
+import { Injectable } from '@nestjs/common';
+import { OnPaymentEvent, PaymentInbox } from 'nestjs-payments';
+import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
+import { FakeRuntime, until } from '../support/fake.runtime.js';
+import { Gate } from '../support/gate.js';
+import { delivery, onEachAdapter, storedDelivery } from '../support/handler.application.js';
+
+let gate: Gate;
+let contexts: PaymentEventContext[] = [];
+
+@Injectable()
+class Slow {
+  @OnPaymentEvent('*')
+  async handle(_event: PaymentEvent, context: PaymentEventContext): Promise<void> {
+    contexts.push(context);
+    await gate.pass();
+  }
+}
+
+@Injectable()
+class Heedful {
+  @OnPaymentEvent('*')
+  async handle(_event: PaymentEvent, { signal }: PaymentEventContext): Promise<void> {
+    contexts.push({ signal } as PaymentEventContext);
+    await new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason as Error));
+    });
+  }
+}
+
+function reset(): FakeRuntime {
+  gate = new Gate();
+  contexts = [];
+  return new FakeRuntime();
+}
+
+/** Closes the application; tells whether that has ended. */
+function closing(app: { app: { close(): Promise<void> } }) {
+  const state = { ended: false, end: Promise.resolve() };
+  state.end = app.app.close().then(() => {
+    state.ended = true;
+  });
+  return state;
+}
+
+async function aFewTurns(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+onEachAdapter((start) => {
+  it('27: waits for a running handler, answers its sender 200, and closes without a timer left', async () => {
+    const runtime = reset();
+    await using app = await start({ providers: [Slow], payments: { runtime } });
+    const answer = app.send(delivery());
+    await gate.arrival;
+    const close = closing(app);
+    await aFewTurns();
+    expect(close.ended).toBe(false);
+    expect(contexts[0]!.signal.aborted).toBe(false);
+    gate.open();
+    expect((await answer).status).toBe(200);
+    await close.end;
+    expect(runtime.pending).toBe(0);
+    expect(contexts[0]!.signal.aborted).toBe(false);
+  });
+
+  it('27: answers a copy that waits when the handler it waits for ends', async () => {
+    reset();
+    await using app = await start({ providers: [Slow] });
+    const sent = delivery();
+    const first = app.send(sent);
+    await gate.arrival;
+    const copies = [app.send(sent), app.send(sent)];
+    await aFewTurns();
+    const close = closing(app);
+    await aFewTurns();
+    gate.open();
+    for (const answer of await Promise.all([first, ...copies]))
+      expect([200, 503]).toContain(answer.status);
+    expect((await first).status).toBe(200);
+    await close.end;
+    expect(gate.entered).toBe(1);
+  });
+
+  it('27: refuses what arrives meanwhile with 503, and keeps nothing of it', async () => {
+    reset();
+    await using app = await start({ providers: [Slow] });
+    const first = app.send(delivery());
+    await gate.arrival;
+    const close = closing(app);
+    await aFewTurns();
+    expect(await app.send(delivery({ id: 'late' }))).toMatchObject({
+      status: 503,
+      body: { code: 'inbox_unavailable' },
+    });
+    expect(await app.app.get(PaymentInbox).find('late', 'default')).toBeUndefined();
+    gate.open();
+    expect((await first).status).toBe(200);
+    await close.end;
+    expect(gate.entered).toBe(1);
+  });
+
+  it('27: begins nothing that waits for its turn or its next attempt, and tells its sender 503', async () => {
+    const runtime = reset();
+    const worker = { concurrency: 1 };
+    await using app = await start({ providers: [Slow], payments: { runtime, worker } });
+    const first = app.send(delivery({ id: 'e-1' }));
+    await gate.arrival;
+    const second = app.send(delivery({ id: 'e-2' }));
+    await until(() => runtime.pending >= 4, 'both deadlines');
+    const close = closing(app);
+    await aFewTurns();
+    gate.open();
+    expect((await first).status).toBe(200);
+    expect(await second).toMatchObject({ status: 503, body: { code: 'handlers_failed' } });
+    await close.end;
+    expect(gate.entered).toBe(1);
+    expect(runtime.pending).toBe(0);
+  });
+
+  it('27: closes at once where nothing runs, whatever waits to be tried again', async () => {
+    const runtime = reset();
+    gate.slam(new Error('broken'));
+    await using app = await start({ providers: [Slow], payments: { runtime } });
+    expect((await app.send(delivery())).status).toBe(503);
+    await app.app.close();
+    expect(runtime.pending).toBe(0);
+  });
+
+  it('27: aborts what still runs after drainMs; what ends then is not charged', async () => {
+    const runtime = reset();
+    await using app = await start({ providers: [Heedful], payments: { runtime } });
+    const answer = app.send(delivery({ id: 'e-1' }));
+    await until(() => contexts.length === 1);
+    const close = closing(app);
+    await aFewTurns();
+    runtime.advance(19_999);
+    await aFewTurns();
+    expect(contexts[0]!.signal.aborted).toBe(false);
+    runtime.advance(1);
+    await until(() => contexts[0]!.signal.aborted);
+    expect(contexts[0]!.signal.reason).toMatchObject({
+      name: 'AbortError',
+      message: expect.stringContaining('closes'),
+    });
+    // Without time passing any further: it heeds the signal.
+    await close.end;
+    expect((await answer).status).toBe(503);
+    expect(await storedDelivery(app, 'e-1')).toMatchObject({ state: 'pending', attempts: 0 });
+    expect(app.log.matching(/1 payment handlers still ran after 20000 ms/)).toHaveLength(1);
+    expect(runtime.pending).toBe(0);
+  });
+
+  it('27: closes soon after drainMs though a handler never ends, and keeps no heartbeat for it', async () => {
+    const runtime = reset();
+    const worker = { drainMs: 100, leaseMs: 1000 };
+    await using app = await start({ providers: [Slow], payments: { runtime, worker } });
+    const answer = app.send(delivery());
+    await gate.arrival;
+    const close = closing(app);
+    await aFewTurns();
+    runtime.advance(100);
+    await until(() => contexts[0]!.signal.aborted);
+    await aFewTurns();
+    expect(close.ended).toBe(false);
+    runtime.advance(500);
+    await close.end;
+    expect((await answer).status).toBe(503);
+    expect(runtime.pending).toBe(0);
+    gate.open();
+  });
+
+  it('27: closes twice as well as once', async () => {
+    reset();
+    gate.open();
+    await using app = await start({ providers: [Slow] });
+    await app.send(delivery());
+    await Promise.all([app.app.close(), app.app.close()]);
+  });
+});

@@ -1,0 +1,162 @@
+import { expect, it } from '@jest/globals';
+import { Injectable } from '@nestjs/common';
+import { memoryInbox, OnPaymentEvent, PaymentInbox } from 'nestjs-payments';
+import type { PaymentEvent } from 'nestjs-payments';
+import { FakeRuntime, until } from '../support/fake.runtime.js';
+import { Gate } from '../support/gate.js';
+import { delivery, onEachAdapter, stored, storedDelivery } from '../support/handler.application.js';
+import type { WebhookApplication } from '../support/webhook.application.js';
+
+let gate: Gate;
+let ran: string[] = [];
+let broken = false;
+
+@Injectable()
+class Orders {
+  @OnPaymentEvent('slow')
+  async slow(event: PaymentEvent): Promise<void> {
+    await gate.pass();
+    ran.push(event.id);
+  }
+
+  @OnPaymentEvent('quick')
+  quick(event: PaymentEvent): void {
+    ran.push(event.id);
+    if (broken) throw new Error('broken');
+  }
+}
+
+function reset(): void {
+  gate = new Gate();
+  ran = [];
+  broken = false;
+}
+
+async function knows(app: WebhookApplication, id: string): Promise<boolean> {
+  return (await app.app.get(PaymentInbox).find(id, 'default')) !== undefined;
+}
+
+/** An event whose body has about that many bytes. */
+function sized(id: string, bytes: number, eventType = 'quick') {
+  return delivery({ id, eventType, data: { padding: 'x'.repeat(bytes) } });
+}
+
+onEachAdapter((start) => {
+  it('3: forgets the oldest finished events beyond maxEvents, and none that is unfinished', async () => {
+    reset();
+    const inbox = memoryInbox({ maxEvents: 3 });
+    await using app = await start({ providers: [Orders], payments: { inbox } });
+    const slow = app.send(delivery({ id: 'slow', eventType: 'slow' }));
+    await gate.arrival;
+    for (const id of ['e-1', 'e-2', 'e-3', 'e-4']) {
+      expect(await app.send(delivery({ id, eventType: 'quick' }))).toMatchObject({ status: 200 });
+    }
+    const known = await Promise.all(
+      ['slow', 'e-1', 'e-2', 'e-3', 'e-4'].map((id) => knows(app, id)),
+    );
+    expect(known).toEqual([true, false, false, true, true]);
+    gate.open();
+    expect((await slow).status).toBe(200);
+  });
+
+  it('3: answers 503 inbox_full while it is full of unfinished events, takes copies, and recovers', async () => {
+    reset();
+    const inbox = memoryInbox({ maxEvents: 2 });
+    await using app = await start({ providers: [Orders], payments: { inbox } });
+    const first = delivery({ id: 'e-1', eventType: 'slow' });
+    const answers = [app.send(first), app.send(delivery({ id: 'e-2', eventType: 'slow' }))];
+    await until(() => gate.inside === 2);
+    const refused = await app.send(delivery({ id: 'e-3', eventType: 'quick' }));
+    expect(refused).toMatchObject({ status: 503, body: { code: 'inbox_full' } });
+    expect(refused.body['message']).toMatch(/Raise "maxEvents" or "maxBytes"/);
+    const copy = app.send(first);
+    gate.open();
+    for (const answer of await Promise.all([...answers, copy])) expect(answer.status).toBe(200);
+    expect(await app.send(delivery({ id: 'e-3', eventType: 'quick' }))).toMatchObject({
+      status: 200,
+    });
+    expect(ran.toSorted()).toEqual(['e-1', 'e-2', 'e-3']);
+  });
+
+  it('3: lets go of the bodies of finished events beyond maxBytes, and still knows their copies', async () => {
+    reset();
+    const inbox = memoryInbox({ maxBytes: 10_000 });
+    await using app = await start({ providers: [Orders], payments: { inbox } });
+    const first = sized('e-1', 4000);
+    for (const sent of [first, sized('e-2', 4000), sized('e-3', 4000)]) {
+      expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'handled' } });
+    }
+    expect((await stored(app, 'e-1')).raw).toBeNull();
+    expect((await stored(app, 'e-2')).raw).not.toBeNull();
+    expect(await app.send(first)).toMatchObject({ status: 200, body: { status: 'duplicate' } });
+    await app.send(sized('e-1', 4001));
+    expect(app.log.matching(/e-1.*another body/)).toHaveLength(1);
+    expect(ran).toEqual(['e-1', 'e-2', 'e-3']);
+  });
+
+  it('3: answers 503 inbox_full where the bodies of unfinished events leave no room', async () => {
+    reset();
+    const inbox = memoryInbox({ maxBytes: 10_000 });
+    await using app = await start({ providers: [Orders], payments: { inbox } });
+    const slow = app.send(sized('slow', 7000, 'slow'));
+    await gate.arrival;
+    expect((await app.send(sized('e-1', 4000))).body['code']).toBe('inbox_full');
+    expect(await app.send(sized('e-2', 2000))).toMatchObject({ status: 200 });
+    gate.open();
+    await slow;
+    expect(await app.send(sized('e-1', 4000))).toMatchObject({ status: 200 });
+  });
+
+  it('22: runs a dead event again whose body had made room, with the body of its copy', async () => {
+    reset();
+    broken = true;
+    const inbox = memoryInbox({ maxBytes: 10_000 });
+    const worker = { maxAttempts: 1 };
+    await using app = await start({ providers: [Orders], payments: { inbox, worker } });
+    const dead = sized('dead', 4000);
+    await app.send(dead);
+    broken = false;
+    await app.send(sized('e-1', 4000));
+    await app.send(sized('e-2', 4000));
+    expect(await stored(app, 'dead')).toMatchObject({ raw: null });
+    expect(await app.send(dead)).toMatchObject({ status: 200, body: { status: 'duplicate' } });
+    expect(await storedDelivery(app, 'dead')).toMatchObject({ state: 'done' });
+    expect((await stored(app, 'dead')).raw?.equals(dead.body)).toBe(true);
+  });
+
+  it('22: answers at once, not at the deadline, for a dead event that has no body to run with', async () => {
+    reset();
+    broken = true;
+    await using app = await start({
+      providers: [Orders],
+      payments: {
+        inbox: memoryInbox({ maxBytes: 10_000 }),
+        worker: { maxAttempts: 1 },
+        dedupeBy: 'transaction',
+      },
+    });
+    const data = { transactionId: 't-1', padding: 'x'.repeat(4000) };
+    await app.send(delivery({ id: 'dead', eventType: 'quick', data }));
+    broken = false;
+    await app.send(sized('e-1', 4000));
+    await app.send(sized('e-2', 4000));
+    // Another event of the same transaction: a duplicate, but not the body that was let go.
+    const answer = await app.send(delivery({ id: 'other', eventType: 'quick', data }));
+    expect(answer).toMatchObject({ status: 503, body: { code: 'handlers_failed' } });
+    expect(answer.body['message']).toMatch(/its body had to make room/);
+  });
+
+  it('7: knows a duplicate until the retention is over, and takes it for new after', async () => {
+    reset();
+    const runtime = new FakeRuntime();
+    const inbox = memoryInbox({ retentionMs: 60_000 });
+    await using app = await start({ providers: [Orders], payments: { inbox, runtime } });
+    const sent = delivery({ id: 'e-1', eventType: 'quick' });
+    await app.send(sent);
+    runtime.advance(59_999);
+    expect((await app.send(sent)).body['status']).toBe('duplicate');
+    runtime.advance(1);
+    expect((await app.send(sent)).body['status']).toBe('handled');
+    expect(ran).toEqual(['e-1', 'e-1']);
+  });
+});

@@ -1,0 +1,137 @@
+import { fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, jest } from '@jest/globals';
+import { delivery } from '../support/handler.application.js';
+import { ADAPTERS, SECRET } from '../support/webhook.application.js';
+
+const SCRIPT = fileURLToPath(new URL('../support/stray.process.mjs', import.meta.url));
+
+// Processes take a while to start where others start too.
+jest.setTimeout(30_000);
+
+/** A merchant's process under test. */
+class Merchant implements AsyncDisposable {
+  output = '';
+  urls: string[] = [];
+  readonly exit: Promise<number | null>;
+
+  private constructor(private readonly child: ChildProcess) {
+    this.exit = once(child, 'close').then(([code]) => code as number | null);
+    child.stdout!.on('data', (text) => (this.output += String(text)));
+    child.stderr!.on('data', (text) => (this.output += String(text)));
+  }
+
+  static async start(adapter: string, apps = 1, ...execArgv: string[]): Promise<Merchant> {
+    const merchant = new Merchant(
+      fork(SCRIPT, [adapter, String(apps), SECRET], { silent: true, execArgv }),
+    );
+    const [ready] = (await once(merchant.child, 'message')) as [string];
+    merchant.urls = ready.split(' ').slice(1);
+    return merchant;
+  }
+
+  async receive(url = this.urls[0]!): Promise<number> {
+    const { path, headers, body } = delivery();
+    return (await fetch(url + path, { method: 'POST', headers, body })).status;
+  }
+
+  /** Gives a command, and resolves when it was obeyed and its turn of the event loop is over. */
+  async obey(command: string): Promise<void> {
+    const did = once(this.child, 'message');
+    this.child.send(command);
+    await did;
+  }
+
+  /** Gives a command the process does not survive. */
+  async dieOf(command: string): Promise<number | null> {
+    this.child.send(command);
+    return this.exit;
+  }
+
+  count(text: string): number {
+    return this.output.split(text).length - 1;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.child.exitCode === null) this.child.kill('SIGKILL');
+    await this.exit;
+  }
+}
+
+describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
+  it('24: survives and logs a promise a handler left behind that fails after it returned', async () => {
+    await using merchant = await Merchant.start(adapter, 2);
+    expect(await merchant.receive()).toBe(200);
+    await merchant.obey('release');
+    // Another turn, and the process is still there to take it and another delivery.
+    await merchant.obey('ping');
+    expect(await merchant.receive()).toBe(200);
+    expect(await merchant.receive(merchant.urls[1])).toBe(200);
+    await merchant.obey('ping');
+    await merchant.obey('close');
+    expect(merchant.count('left a promise behind that failed: Error: left behind')).toBe(3);
+    expect(merchant.output).toMatch(/Handler Orders\.handle \(company default\) left a promise/);
+    expect(merchant.output).toContain('at failLater');
+  });
+
+  it('24: leaves an unrelated rejection its default end, also where two applications run', async () => {
+    await using two = await Merchant.start(adapter, 2);
+    expect(await two.dieOf('unrelated')).toBe(1);
+    expect(two.count('Error: of somebody else')).toBe(1);
+    expect(two.output).toContain('Node.js v');
+    expect(two.output).not.toContain('left a promise');
+    await using merchant = await Merchant.start(adapter);
+    expect(await merchant.dieOf('unrelated text')).toBe(1);
+    expect(merchant.output).toContain('ERR_UNHANDLED_REJECTION');
+  });
+
+  it("24: leaves unrelated rejections to the application's own listener, which lives as before", async () => {
+    await using merchant = await Merchant.start(adapter);
+    await merchant.obey('listen');
+    await merchant.obey('unrelated');
+    await merchant.obey('ping');
+    expect(merchant.count('listener saw of somebody else')).toBe(1);
+    expect(await merchant.receive()).toBe(200);
+    await merchant.obey('release');
+    await merchant.obey('ping');
+    expect(merchant.count('left a promise behind')).toBe(1);
+  });
+
+  it('24: watches no more once the application has closed', async () => {
+    await using merchant = await Merchant.start(adapter);
+    expect(await merchant.receive()).toBe(200);
+    await merchant.obey('close');
+    expect(await merchant.dieOf('release')).toBe(1);
+    expect(merchant.output).not.toContain('left a promise behind');
+  });
+});
+
+describe('told how to take unhandled rejections', () => {
+  const adapter = 'express';
+
+  it('24: leaves an unrelated rejection what --unhandled-rejections says, and watches on', async () => {
+    await using merchant = await Merchant.start(adapter, 2, '--unhandled-rejections=warn');
+    await merchant.obey('unrelated');
+    await merchant.obey('unrelated');
+    expect(merchant.count('UnhandledPromiseRejectionWarning: Error: of somebody else')).toBe(2);
+    expect(await merchant.receive()).toBe(200);
+    await merchant.obey('release');
+    await merchant.obey('ping');
+    expect(merchant.count('left a promise behind')).toBe(1);
+  });
+
+  it('24: leaves it a warning and an exit code where that is what it says', async () => {
+    await using merchant = await Merchant.start(
+      adapter,
+      1,
+      '--unhandled-rejections',
+      'warn-with-error-code',
+    );
+    await merchant.obey('unrelated');
+    await merchant.obey('ping');
+    expect(merchant.count('UnhandledPromiseRejectionWarning: Error: of somebody else')).toBe(1);
+    expect(await merchant.dieOf('leave')).toBe(1);
+  });
+});

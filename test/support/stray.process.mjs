@@ -1,0 +1,73 @@
+// A merchant's process, to be run on its own: what an unhandled rejection does to a process, a test cannot
+// show within its own. Takes the adapter and how many applications; says "ready <url>…" and then obeys.
+import 'reflect-metadata';
+import { Injectable, Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { OnPaymentEvent, PaymentsModule } from 'nestjs-payments';
+
+const [adapter, count, webhookSecret] = process.argv.slice(2);
+const released = Promise.withResolvers();
+
+/** A stray: nobody awaits it, and it fails when the test says so. */
+async function failLater() {
+  await released.promise;
+  throw new Error('left behind');
+}
+
+async function start() {
+  class Orders {
+    handle() {
+      void failLater();
+    }
+  }
+  const method = Object.getOwnPropertyDescriptor(Orders.prototype, 'handle');
+  OnPaymentEvent('*')(Orders.prototype, 'handle', method);
+  Injectable()(Orders);
+  class App {}
+  Module({
+    imports: [
+      PaymentsModule.forRoot({
+        baseUrl: 'http://127.0.0.1:9',
+        clientId: 'client',
+        clientSecret: 'secret',
+        webhookSecret,
+      }),
+    ],
+    providers: [Orders],
+  })(App);
+  const app = await NestFactory.create(
+    App,
+    adapter === 'express' ? new ExpressAdapter() : new FastifyAdapter(),
+    { logger: ['error', 'warn'] },
+  );
+  await app.listen(0, '127.0.0.1');
+  return app;
+}
+
+const apps = [];
+for (let i = 0; i < Number(count); i += 1) apps.push(await start());
+
+const commands = {
+  release: () => released.resolve(),
+  unrelated: () => void Promise.reject(new Error('of somebody else')),
+  'unrelated text': () => void Promise.reject('only text'),
+  listen: () =>
+    process.on('unhandledRejection', (reason) => console.log(`listener saw ${reason.message}`)),
+  close: () => Promise.all(apps.map((app) => app.close())),
+  leave: async () => {
+    await commands.close();
+    process.disconnect();
+  },
+  ping: () => {},
+};
+/** @param {string} command */
+async function obey(command) {
+  await commands[command]();
+  // By now an unhandled rejection of this turn has had its consequence.
+  setImmediate(() => process.connected && process.send(`did ${command}`));
+}
+
+process.on('message', (command) => void obey(String(command)));
+process.send(`ready ${(await Promise.all(apps.map((app) => app.getUrl()))).join(' ')}`);
