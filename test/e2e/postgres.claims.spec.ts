@@ -62,10 +62,10 @@ describe('claiming from PostgreSQL', () => {
     await stores[0]!.receive(
       Array.from({ length: 60 }, (_, n) => incoming(`e${n}`, { orderingKey: `k${n % 4}` })),
     );
-    let left = 60;
+    const progress = { left: 60 };
     let most = 0;
     const watch = (async () => {
-      while (left > 0) {
+      while (progress.left > 0) {
         const [row] = await inboxes.query<{ n: string | null }>(
           `SELECT max(n) AS n FROM (SELECT count(*) AS n FROM ${schema}.deliveries
             WHERE state = 'running' AND due_at > clock_timestamp() GROUP BY ordering) x`,
@@ -76,10 +76,10 @@ describe('claiming from PostgreSQL', () => {
     let abandoned = 0;
     await Promise.all(
       stores.map(async (store, index) => {
-        while (left > 0) {
+        while (progress.left > 0) {
           for (const lease of await claim(store, 5, 15)) {
             if ((lease.token + index) % 3 === 0 && lease.attempt < 4) abandoned += 1;
-            else if (await store.complete(lease)) left -= 1;
+            else if (await store.complete(lease)) progress.left -= 1;
           }
         }
       }),

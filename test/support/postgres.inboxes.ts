@@ -1,5 +1,8 @@
 import { postgresInbox } from '../../libs/payments/src/inbox/postgres/index.js';
-import type { PostgresInboxOptions } from '../../libs/payments/src/inbox/postgres/index.js';
+import type {
+  PostgresInboxOptions,
+  PostgresTransaction,
+} from '../../libs/payments/src/inbox/postgres/index.js';
 import type {
   ClaimedDelivery,
   IncomingEvent,
@@ -25,7 +28,9 @@ export class PostgresInboxes {
   }
 
   /** Opens one more instance: on a schema of its own, where none is named. */
-  async open<T>(options: PostgresInboxOptions<T> = {}): Promise<InboxStore<T>> {
+  async open<T = PostgresTransaction>(
+    options: PostgresInboxOptions<T> = {},
+  ): Promise<InboxStore<T>> {
     const { connectionString } = this;
     const where = options.pool === undefined ? { connectionString } : {};
     const definition = postgresInbox<T>({ schema: freshSchema(), ...where, ...options });
@@ -71,7 +76,7 @@ export function incoming(id: string, given: Partial<IncomingEvent> = {}): Incomi
 
 /** Claims for `book`. */
 export async function claim(
-  store: InboxStore<never> | InboxStore,
+  store: Pick<InboxStore, 'claim'>,
   limit = 10,
   leaseMs = 30_000,
 ): Promise<ClaimedDelivery[]> {
