@@ -4,11 +4,6 @@ import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
 import { delivery, onEachAdapter, stored } from '../support/handler.application.js';
 
-/** What ran, in order. One object for all instances of a test. */
-class Ran {
-  readonly names: string[] = [];
-}
-
 abstract class Recorder {
   readonly ran: string[] = [];
 
@@ -181,12 +176,12 @@ onEachAdapter((start) => {
   });
 
   it('18: finds handlers in modules of any depth, and of a global one', async () => {
-    const ran = new Ran();
+    const ran: string[] = [];
     @Injectable()
     class Deep {
       @OnPaymentEvent('*')
       handle(): void {
-        ran.names.push('deep');
+        ran.push('deep');
       }
     }
     @Module({ providers: [Deep] })
@@ -197,7 +192,7 @@ onEachAdapter((start) => {
     class Wide {
       @OnPaymentEvent('*')
       handle(): void {
-        ran.names.push('wide');
+        ran.push('wide');
       }
     }
     @Module({})
@@ -206,7 +201,7 @@ onEachAdapter((start) => {
       imports: [MiddleModule, { module: WideModule, global: true, providers: [Wide] }],
     });
     await app.send(delivery());
-    expect(ran.names.toSorted()).toEqual(['deep', 'wide']);
+    expect(ran.toSorted()).toEqual(['deep', 'wide']);
   });
 
   it('18: looks at no getter, and at no value that is no class, while it looks for handlers', async () => {

@@ -24,8 +24,13 @@ export function describeThrown(thrown: unknown): string {
  */
 export function framesOf(thrown: unknown): string {
   try {
-    if (!(thrown instanceof Error) || typeof thrown.stack !== 'string') return '';
-    const frames = thrown.stack.slice(-100_000).match(/^ {4}at [^\n]{1,500}$/gm) ?? [];
+    if (!(thrown instanceof Error)) return '';
+    const { stack, message } = thrown;
+    if (typeof stack !== 'string') return '';
+    // A message may have lines that look like frames.
+    const start = stack.indexOf(message);
+    const traced = stack.slice(start === -1 ? 0 : start + message.length).slice(0, 10_000);
+    const frames = traced.match(/^ {4}at [^\n]{1,500}$/gm) ?? [];
     return frames
       .slice(0, MAX_FRAMES)
       .map((frame) => `\n${frame}`)

@@ -35,11 +35,10 @@ export class MemoryStore implements InboxStore {
     this.#shelf.forgetExpired(this.runtime.monotonic());
     // Asked before room is made: what that forgets is known in this batch all the same.
     const known = events.map((event) => this.#known(event));
-    const added = events.filter(
-      (event, index) => known[index] === undefined || lacksBody(event, known[index]),
-    );
-    const bytes = added.reduce((sum, { raw }) => sum + raw.byteLength, 0);
-    this.#shelf.makeRoom(known.filter((row) => row === undefined).length, bytes);
+    const fresh = firstOfEach(events.filter((_, index) => known[index] === undefined));
+    const returning = events.filter((event, index) => lacksBody(event, known[index]));
+    const bytes = [...fresh, ...returning].reduce((sum, { raw }) => sum + raw.byteLength, 0);
+    this.#shelf.makeRoom(fresh.length, bytes);
     return events.map((event, index) => {
       // Again, for one that came earlier in the batch.
       const row = known[index] ?? this.#known(event);
@@ -164,6 +163,17 @@ export class MemoryStore implements InboxStore {
     if (held) act(row);
     return held;
   }
+}
+
+/** The events of a batch without their copies in it. */
+function firstOfEach(events: readonly IncomingEvent[]): IncomingEvent[] {
+  const seen = new Set<string>();
+  return events.filter(({ company, id, dedupeKey }) => {
+    const keys = [`${company}\n${id}`, `${company}\n${dedupeKey}`];
+    if (keys.some((key) => seen.has(key))) return false;
+    for (const key of keys) seen.add(key);
+    return true;
+  });
 }
 
 /** Whether the event is a copy of one that is dead and has lost the body it would run again with. */

@@ -1,0 +1,103 @@
+import { describe, expect, it } from '@jest/globals';
+import { PaymentsError, UnrecoverableError } from '../payments.errors.js';
+import { describeThrown, framesOf, isUnrecoverable } from './thrown.js';
+
+function revoked(): object {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
+}
+
+const hostile = new Proxy(new Error('x'), {
+  get: () => {
+    throw new Error('hostile');
+  },
+});
+
+describe('describeThrown', () => {
+  it('names an error, its code and what caused it', () => {
+    const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
+    expect(describeThrown(new TypeError('fetch failed', { cause }))).toBe(
+      'TypeError: fetch failed (cause: Error (ECONNREFUSED): refused)',
+    );
+    expect(describeThrown(new PaymentsError('data_invalid', 'no'))).toBe(
+      'PaymentsError (data_invalid): no',
+    );
+    expect(describeThrown(new Error('x', { cause: 'text' }))).toBe('Error: x (cause: text)');
+  });
+
+  it.each([42, { a: 1 }, 'two words', 'x'.repeat(65), ''])('leaves out the code %j', (code) => {
+    expect(describeThrown(Object.assign(new Error('x'), { code }))).toBe('Error: x');
+  });
+
+  it('takes of an object that is no error its message alone', () => {
+    expect(describeThrown({ message: 'm', card: '4242' })).toBe('m');
+    expect(describeThrown({ card: '4242' })).not.toContain('4242');
+    expect(describeThrown({ message: { card: '4242' } })).not.toContain('4242');
+    expect(describeThrown(['4242'])).not.toContain('4242');
+  });
+
+  it('is one line of at most 1,000 characters, fit for a database, whatever it is told', () => {
+    const inner = new Error('i'.repeat(5000));
+    for (const thrown of [
+      new Error('m'.repeat(10_000_000), { cause: inner }),
+      'a\nb\u0085c\u2028d\0'.repeat(1000),
+      '\ud83d'.repeat(2000),
+      `${'x'.repeat(998)}😀😀`,
+      Symbol('s'.repeat(5000)),
+      10n ** 5000n,
+      () => '4242',
+    ]) {
+      const line = describeThrown(thrown);
+      expect(line.length).toBeLessThanOrEqual(1000);
+      expect(line).not.toMatch(/[\p{Cc}\u2028\u2029]/u);
+      expect(line.isWellFormed()).toBe(true);
+    }
+  });
+
+  it('never throws itself', () => {
+    const getter = {
+      get message(): never {
+        throw new Error('x');
+      },
+    };
+    for (const thrown of [revoked(), hostile, getter, new Error('x', { cause: hostile })]) {
+      expect(describeThrown(thrown)).toBe('something that cannot be described was thrown');
+    }
+  });
+});
+
+describe('framesOf', () => {
+  it('shows where an error comes from, without its message', () => {
+    const error = new Error('secret\n    at a secret place');
+    const frames = framesOf(error);
+    expect(frames).toMatch(/^\n {4}at .*thrown\.spec\.ts/);
+    expect(frames).not.toContain('secret');
+    expect(frames.split('\n').length - 1).toBeLessThanOrEqual(10);
+  });
+
+  it('shows nothing of what is no error', () => {
+    const odd = Object.assign(new Error('x'), { stack: 7 });
+    for (const thrown of [undefined, 'text', { stack: '    at x' }, odd, revoked(), hostile]) {
+      expect(framesOf(thrown)).toBe('');
+    }
+  });
+
+  it('shows ten frames at the most', () => {
+    const deep = Object.assign(new Error('x'), {
+      stack: `Error: x${'\n    at f (file.js:1:1)'.repeat(50)}`,
+    });
+    expect(framesOf(deep).match(/at f/g)).toHaveLength(10);
+  });
+});
+
+describe('isUnrecoverable', () => {
+  it('tells the errors no further attempt helps against', () => {
+    expect(isUnrecoverable(new UnrecoverableError('x'))).toBe(true);
+    expect(isUnrecoverable(new PaymentsError('data_invalid', 'x'))).toBe(true);
+    expect(isUnrecoverable(new PaymentsError('timeout', 'x'))).toBe(false);
+    expect(isUnrecoverable({ code: 'unrecoverable' })).toBe(false);
+    expect(isUnrecoverable(revoked())).toBe(false);
+    expect(isUnrecoverable(undefined)).toBe(false);
+  });
+});

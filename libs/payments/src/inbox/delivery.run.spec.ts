@@ -1,0 +1,91 @@
+import { describe, expect, it } from '@jest/globals';
+import { turns, WorkerBench } from '../../../../test/support/worker.bench.js';
+
+describe('DeliveryRun', () => {
+  it('keeps a lease while its handler runs, and stops when it ends', async () => {
+    const bench = new WorkerBench({ leaseMs: 3000 });
+    let end = () => {};
+    bench.handle = () => new Promise<void>((resolve) => (end = resolve));
+    bench.worker.start();
+    await bench.receive('a');
+    await turns();
+    for (let second = 0; second < 20; second += 1) {
+      bench.runtime.advance(1000);
+      await turns();
+    }
+    expect(bench.ran).toHaveLength(1);
+    end();
+    await turns();
+    expect(await bench.isDone('a')).toBe(true);
+    expect(bench.runtime.pending).toBe(1);
+  });
+
+  it('aborts a run whose lease was lost, and records nothing of it', async () => {
+    const bench = new WorkerBench({ leaseMs: 3000, concurrency: 1 });
+    let end = () => {};
+    bench.handle = () => new Promise<void>((resolve) => (end = resolve));
+    bench.worker.start();
+    await bench.receive('a');
+    await turns();
+    // The event loop was blocked, and somebody else took over.
+    bench.runtime.passMonotonic(0);
+    bench.store.extend = async () => false;
+    bench.runtime.advance(1000);
+    await turns();
+    const { signal } = bench.ran[0]!.context;
+    expect(signal.aborted).toBe(true);
+    expect(signal.reason).toMatchObject({
+      name: 'AbortError',
+      message: expect.stringMatching(/lease/),
+    });
+    bench.runtime.advance(2000);
+    end();
+    await turns();
+    expect(await bench.delivery('a')).toMatchObject({ state: 'running', attempts: 2 });
+  });
+
+  it('aborts a run once the store could not be asked for a whole lease', async () => {
+    const bench = new WorkerBench({ leaseMs: 3000 });
+    bench.handle = () => new Promise<void>(() => {});
+    bench.worker.start();
+    await bench.receive('a');
+    await turns();
+    bench.store.extend = () => Promise.reject(new Error('down'));
+    for (const aborted of [false, false, true]) {
+      bench.runtime.advance(1000);
+      await turns();
+      expect(bench.ran[0]!.context.signal.aborted).toBe(aborted);
+    }
+  });
+
+  it('puts to the dead letters what was begun as often as it may and never ended', async () => {
+    const bench = new WorkerBench({ maxAttempts: 2, leaseMs: 1000 });
+    await bench.receive('a');
+    // Two processes died of it.
+    for (const attempt of [1, 2]) {
+      const request = { handlers: ['h'], limit: 1, leaseMs: 1000 };
+      expect(await bench.store.claim(request)).toMatchObject([{ attempt }]);
+      bench.runtime.advance(1000);
+    }
+    const watch = bench.settlements.watch('c', 'a');
+    bench.worker.start();
+    expect(await watch.failures(['h'])).toEqual(['h']);
+    expect(bench.ran).toEqual([]);
+    expect(await bench.delivery('a')).toMatchObject({
+      state: 'dead',
+      lastError: expect.stringMatching(/last of 2 attempts ended without a result/),
+    });
+  });
+
+  it('reports what could not be settled as what it was, and goes on', async () => {
+    const bench = new WorkerBench();
+    bench.store.complete = () => Promise.reject(new Error('down'));
+    bench.worker.start();
+    const watch = bench.settlements.watch('c', 'a');
+    await bench.receive('a');
+    expect(await watch.failures(['h'])).toEqual([]);
+    await bench.receive('b');
+    await turns();
+    expect(bench.ran).toHaveLength(2);
+  });
+});
