@@ -21,6 +21,8 @@ export type PaymentsErrorCode =
   | 'handlers_failed'
   | 'data_invalid'
   | 'unrecoverable'
+  | 'lease_lost'
+  | 'commit_unsupported'
   // The access token.
   | 'invalid_credentials'
   | 'token_unavailable'
