@@ -21,6 +21,9 @@ export type PaymentsErrorCode =
   | 'handlers_failed'
   | 'data_invalid'
   | 'unrecoverable'
+  | 'lease_lost'
+  | 'commit_unsupported'
+  | 'commit_refused'
   // The access token.
   | 'invalid_credentials'
   | 'token_unavailable'
