@@ -14,26 +14,32 @@ export { WebhookGuard } from './webhook/webhook.guard.js';
 export type { VerifiedRequest } from './webhook/webhook.guard.js';
 export type { WebhookOptions, WebhookPath } from './webhook/webhook.options.js';
 
-export { memoryInbox } from './inbox/memory.inbox.js';
-export type { MemoryInboxOptions } from './inbox/memory.inbox.js';
+export { memoryInbox } from './inbox/memory/memory.inbox.js';
+export type { MemoryInboxOptions } from './inbox/memory/memory.inbox.js';
 export { PaymentInbox } from './inbox/payment.inbox.js';
 export { PaymentInboxError } from './inbox/payment-inbox.error.js';
-export type { InboxReceipt } from './inbox/payment.inbox.js';
+export type { ListQuery } from './inbox/payment.inbox.js';
+export type { InboxReceipt } from './inbox/delivery.receiver.js';
+export type { DeliveryQuery, RedriveQuery, SelectionResult } from './inbox/inbox.redrive.js';
 export type { ReceiveOptions } from './inbox/receive.options.js';
 export { VerifiedDelivery } from './inbox/verified.delivery.js';
 export type { WorkerOptions } from './inbox/worker.options.js';
 export type {
   ClaimedDelivery,
+  DeliverySelection,
   DeliveryState,
+  EventFilter,
+  EventPage,
   InboxCapabilities,
   InboxDefinition,
+  InboxStats,
   InboxStore,
   IncomingEvent,
   Lease,
   StoredDelivery,
   StoredEvent,
   StoreReceipt,
-} from './inbox/inbox.store.js';
+} from './inbox/store.contract.js';
 
 export { OnPaymentEvent } from './events/on-payment-event.decorator.js';
 export type {

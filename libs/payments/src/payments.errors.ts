@@ -23,6 +23,7 @@ export type PaymentsErrorCode =
   | 'unrecoverable'
   | 'lease_lost'
   | 'commit_unsupported'
+  | 'commit_refused'
   // The access token.
   | 'invalid_credentials'
   | 'token_unavailable'

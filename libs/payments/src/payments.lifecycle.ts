@@ -7,8 +7,9 @@ import type {
 import { ModulesContainer } from '@nestjs/core';
 import { HandlerExplorer } from './events/handler.explorer.js';
 import { StrayRejections } from './events/stray-rejections.js';
-import type { InboxStore } from './inbox/inbox.store.js';
+import type { InboxStore } from './inbox/store.contract.js';
 import { INBOX_STORE } from './inbox/inbox.tokens.js';
+import { InboxPruner } from './inbox/inbox.pruner.js';
 import { InboxWorker } from './inbox/inbox.worker.js';
 
 /**
@@ -24,6 +25,7 @@ export class PaymentsLifecycle
     @Inject(StrayRejections) private readonly strays: StrayRejections,
     @Inject(INBOX_STORE) private readonly store: InboxStore,
     @Inject(InboxWorker) private readonly worker: InboxWorker,
+    @Inject(InboxPruner) private readonly pruner: InboxPruner,
     @Inject(ModulesContainer) modules: ModulesContainer,
   ) {
     // Nest starts modules by their distance from the root, the farthest first, and stops them the other way
@@ -39,11 +41,12 @@ export class PaymentsLifecycle
     await this.store.open();
     this.strays.open();
     this.worker.start();
+    this.pruner.start();
   }
 
   /** The first hook of a closing application. Deliveries that come now are refused, or stored. */
   async onModuleDestroy(): Promise<void> {
-    await this.worker.drain();
+    await Promise.all([this.worker.drain(), this.pruner.stop()]);
   }
 
   /** After the server has closed: deliveries were still received until then. */

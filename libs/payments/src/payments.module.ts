@@ -13,6 +13,8 @@ import { HandlerInvoker } from './events/handler.invoker.js';
 import { HandlerRegistry } from './events/handler.registry.js';
 import { StrayRejections } from './events/stray-rejections.js';
 import { INBOX_STORE, RECEIVE_OPTIONS, WORKER_OPTIONS } from './inbox/inbox.tokens.js';
+import { InboxPruner } from './inbox/inbox.pruner.js';
+import { DeliveryReceiver } from './inbox/delivery.receiver.js';
 import { InboxWorker } from './inbox/inbox.worker.js';
 import { PaymentInbox } from './inbox/payment.inbox.js';
 import { Settlements } from './inbox/settlements.js';
@@ -86,7 +88,7 @@ const WEBHOOK: Provider[] = [
   WebhookGuard,
   WebhookEndpoint,
 ];
-const INBOX: Provider[] = [Settlements, InboxWorker, PaymentInbox];
+const INBOX: Provider[] = [Settlements, InboxWorker, InboxPruner, DeliveryReceiver, PaymentInbox];
 const EVENTS: Provider[] = [
   StrayRejections,
   HandlerRegistry,

@@ -39,8 +39,8 @@ export function assertEnhancers(
     throw new PaymentsError(
       'handlers_invalid',
       `${name} stands on the payment handler ${owner}.${method} and would never run: Nest makes none for a ` +
-        `provider that is a value or made by a factory. Give an instance (new ${name}(…)), or provide the class ` +
-        `${owner} itself.`,
+        'provider that is a value or made by a factory (nor, in older releases, for a class under a token). Give an ' +
+        `instance (new ${name}(…)), or provide the class ${owner} itself.`,
     );
   }
 }

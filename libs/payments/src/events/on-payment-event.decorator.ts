@@ -38,7 +38,8 @@ export const ON_PAYMENT_EVENT = Symbol.for('nestjs-payments:on-payment-event');
 /** What may stand under {@link OnPaymentEvent}: a method that takes the event and, if it likes, the context. */
 export type PaymentEventHandler<T extends PaymentEventType, D> = (
   event: PaymentEvent<T, D>,
-  context: PaymentEventContext,
+  // Of any transaction: which one there is depends on the inbox.
+  context: PaymentEventContext<never>,
 ) => unknown;
 
 /** The event types a pattern stands for: itself, or any where it ends in `*`. */

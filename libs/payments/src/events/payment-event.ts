@@ -54,8 +54,11 @@ export interface PaymentEvent<T extends PaymentEventType = string, D = PaymentEv
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** What a handler is told about the run it is in, beside the event. */
-export interface PaymentEventContext {
+/**
+ * What a handler is told about the run it is in, beside the event. `Tx` is the transaction of the inbox in use,
+ * such as `PostgresTransaction`.
+ */
+export interface PaymentEventContext<Tx = unknown> {
   /** Id of the company the delivery was signed for. */
   readonly company: string;
   /** Name of the handler that runs. */
@@ -67,8 +70,30 @@ export interface PaymentEventContext {
   /** The body, byte for byte as it was signed. A copy: changing it changes nothing. */
   readonly raw: Buffer;
   /**
+   * Whether this handler has already done an event of the same transaction (`data.transactionId`) with a later
+   * timestamp: the service keeps no order, so this one may be old news.
+   */
+  readonly newerHandled: boolean;
+  /**
    * Aborts when this run no longer counts: its lease was lost, or the application closed without waiting any
    * longer. Pass it to `fetch`, to `PaymentsApiService` and the like.
    */
   readonly signal: AbortSignal;
+  /**
+   * Runs `work` and settles this delivery in one database transaction: both happen, or neither. Do what is slow
+   * first (ask the API, render a receipt) and commit last. What follows may still fail, and changes nothing of
+   * it. E-mail and calls to other systems are not in the transaction.
+   *
+   * Resolves with what `work` returns. A run commits once; one that never commits is settled when the handler
+   * has returned, and its effects then happen at least once.
+   *
+   * @throws PaymentsError `lease_lost` where the delivery belongs to another run by now, `commit_unsupported`
+   *   where the inbox has no transaction, `commit_refused` for a second commit; and what `work` throws. In each
+   *   case nothing of `work` stays.
+   * @example
+   * ```ts
+   * await context.commit((tx) => ledger.book(tx, transaction));
+   * ```
+   */
+  readonly commit: <R>(work: (tx: Tx) => R | Promise<R>) => Promise<R>;
 }

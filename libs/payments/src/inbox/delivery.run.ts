@@ -4,7 +4,8 @@ import type { EventDispatcher } from '../events/event.dispatcher.js';
 import { describeThrown, framesOf, isUnrecoverable } from '../events/thrown.js';
 import { PaymentsError } from '../payments.errors.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
-import type { ClaimedDelivery, InboxStore } from './inbox.store.js';
+import type { ClaimedDelivery, InboxStore, Lease } from './store.contract.js';
+import { RunCommit } from './run.commit.js';
 import type { Settlements } from './settlements.js';
 import { backoffMs } from './worker.options.js';
 import type { ResolvedWorkerOptions } from './worker.options.js';
@@ -18,12 +19,17 @@ export interface RunStations {
   readonly settlements: Settlements;
 }
 
+/** To be tried again or dead, as the store has it; or given back, the attempt not charged. */
+type Failure = { readonly error: string; readonly retryInMs: number | null } | 'release';
+
 /** One attempt of one claimed delivery: runs its handler, keeps its lease meanwhile, and settles it. */
 export class DeliveryRun {
   readonly #logger = new Logger('PaymentInbox');
   readonly #abort = new AbortController();
   #stopHeartbeat: () => void = () => {};
   #abandoned = false;
+  /** By this process's own count, which starts before the store's and so ends no later. */
+  #leaseEndsAt: number;
   /** Resolves when the delivery is settled, or could not be. Never rejects. */
   readonly ended: Promise<void>;
 
@@ -31,6 +37,7 @@ export class DeliveryRun {
     private readonly delivery: ClaimedDelivery,
     private readonly stations: RunStations,
   ) {
+    this.#leaseEndsAt = stations.runtime.monotonic() + stations.options.leaseMs;
     this.ended = this.#run();
   }
 
@@ -41,69 +48,94 @@ export class DeliveryRun {
     this.#abortWith('The application closes and waits no longer for this handler.');
   }
 
+  /** Gives the delivery of a handler that does not end back to others. */
+  async giveBack(): Promise<void> {
+    await this.stations.store.release(this.delivery);
+  }
+
   async #run(): Promise<void> {
     const { delivery, stations } = this;
     const { maxAttempts } = stations.options;
+    const commit = new RunCommit(stations.store, delivery);
     let failure: { thrown: unknown } | null = null;
     this.#startHeartbeat();
     try {
       if (delivery.attempt > maxAttempts) throw endedWithoutResult(maxAttempts);
-      const { company, handler, attempt, receivedAt } = delivery;
+      const { company, handler, attempt, receivedAt, newerHandled } = delivery;
       const raw = Buffer.from(delivery.raw);
-      const context = { company, handler, attempt, receivedAt, raw, signal: this.#abort.signal };
+      const facts = { company, handler, attempt, receivedAt, raw, newerHandled };
+      const context = { ...facts, signal: this.#abort.signal, commit: commit.commit };
       await stations.dispatcher.dispatch(parseEnvelope(raw), Object.freeze(context));
     } catch (thrown) {
       failure = { thrown };
-    } finally {
-      this.#stopHeartbeat();
     }
-    await this.#settle(failure);
-    stations.settlements.report(delivery, failure ? 'failed' : 'succeeded');
-  }
-
-  async #settle(failure: { thrown: unknown } | null): Promise<void> {
-    const { delivery } = this;
     try {
-      const settled = failure
-        ? await this.#fail(failure.thrown)
-        : await this.stations.store.complete(delivery);
-      if (settled) return;
-      this.#logger.warn(
-        `Delivery ${name(delivery)} lost its lease while it ran, so what it did is not recorded and it runs ` +
-          'again. Raise "worker.leaseMs", or look for what blocks the event loop.',
-      );
-    } catch (error) {
-      this.#logger.error(
-        `Delivery ${name(delivery)} could not be settled: ${describeThrown(error)}. It runs again when its ` +
-          'lease ends.',
-      );
+      await commit.close();
+    } catch (thrown) {
+      failure ??= { thrown };
+    }
+    this.#stopHeartbeat();
+    if (commit.done) this.#logAfterCommit(failure);
+    else await this.#settle(failure ? this.#failure(failure.thrown) : null);
+    stations.settlements.report(delivery, failure && !commit.done ? 'failed' : 'succeeded');
+  }
+
+  #logAfterCommit(failure: { thrown: unknown } | null): void {
+    if (failure === null) return;
+    const why = `${describeThrown(failure.thrown)}${framesOf(failure.thrown)}`;
+    this.#logger.error(
+      `Delivery ${name(this.delivery)} is done, but its handler failed after its commit. ${why}`,
+    );
+  }
+
+  /** Settles the delivery; while the store is down, tries again for as long as the lease can last. */
+  async #settle(failure: Failure | null): Promise<void> {
+    const { delivery } = this;
+    const { store, runtime } = this.stations;
+    for (let waitMs = 100; ; waitMs = Math.min(2 * waitMs, 5000)) {
+      try {
+        if (await settle(store, delivery, failure)) return;
+        this.#logger.warn(
+          `Delivery ${name(delivery)} lost its lease while it ran, so what it did is not recorded and it runs ` +
+            'again. Raise "worker.leaseMs", or look for what blocks the event loop.',
+        );
+        return;
+      } catch (error) {
+        if (this.#abandoned || runtime.monotonic() + waitMs >= this.#leaseEndsAt) {
+          this.#logger.error(
+            `Delivery ${name(delivery)} could not be settled: ${describeThrown(error)}. It runs again when its ` +
+              'lease ends.',
+          );
+          return;
+        }
+        await new Promise<void>((resolve) => runtime.schedule(waitMs, resolve));
+      }
     }
   }
 
-  async #fail(thrown: unknown): Promise<boolean> {
-    const { delivery } = this;
-    const { store, options, runtime } = this.stations;
-    const { attempt } = delivery;
+  /** What is to become of a delivery whose handler failed. */
+  #failure(thrown: unknown): Failure {
+    const { attempt } = this.delivery;
+    const { options, runtime } = this.stations;
     const error = describeThrown(thrown);
-    const what = `${name(delivery)} failed (attempt ${attempt} of ${options.maxAttempts})`;
+    const what = `${name(this.delivery)} failed (attempt ${attempt} of ${options.maxAttempts})`;
     if (this.#abandoned) {
       this.#logger.warn(`Delivery ${what} as the application closes; it does not count. ${error}`);
-      return store.release(delivery);
+      return 'release';
     }
     const why = `${error}${framesOf(thrown)}`;
     if (attempt >= options.maxAttempts || isUnrecoverable(thrown)) {
       this.#logger.error(`Delivery ${what} and is dead; it is kept and can be redriven. ${why}`);
-      return store.fail(delivery, { error, retryInMs: null });
+      return { error, retryInMs: null };
     }
     const retryInMs = backoffMs(attempt, options, runtime.random());
     this.#logger.warn(`Delivery ${what}; next attempt in ${retryInMs} ms at the latest. ${why}`);
-    return store.fail(delivery, { error, retryInMs });
+    return { error, retryInMs };
   }
 
   #startHeartbeat(): void {
     const { store, options, runtime } = this.stations;
     const { leaseMs } = options;
-    let heldAt = runtime.monotonic();
     let stopped = false;
     let cancel = () => {};
     const next = () => {
@@ -114,10 +146,10 @@ export class DeliveryRun {
       let held = true;
       try {
         held = await store.extend(this.delivery, leaseMs);
-        if (held) heldAt = askedAt;
+        if (held) this.#leaseEndsAt = askedAt + leaseMs;
       } catch {
         // The store is down: what it last said holds until the lease it gave is over.
-        held = runtime.monotonic() < heldAt + leaseMs;
+        held = runtime.monotonic() < this.#leaseEndsAt;
       }
       if (stopped) return;
       if (held) next();
@@ -133,6 +165,11 @@ export class DeliveryRun {
   #abortWith(message: string): void {
     this.#abort.abort(new DOMException(message, 'AbortError'));
   }
+}
+
+function settle(store: InboxStore, lease: Lease, failure: Failure | null): Promise<boolean> {
+  if (failure === null) return store.complete(lease);
+  return failure === 'release' ? store.release(lease) : store.fail(lease, failure);
 }
 
 /** Claimed once more than its attempts: each of them counted as it began, so the last one never ended. */

@@ -6,7 +6,7 @@ import { describeThrown } from '../events/thrown.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { DeliveryRun } from './delivery.run.js';
-import type { ClaimedDelivery, InboxStore } from './inbox.store.js';
+import type { ClaimedDelivery, InboxStore } from './store.contract.js';
 import { INBOX_STORE, WORKER_OPTIONS } from './inbox.tokens.js';
 import { Settlements } from './settlements.js';
 import type { ResolvedWorkerOptions } from './worker.options.js';
@@ -15,6 +15,8 @@ import type { ResolvedWorkerOptions } from './worker.options.js';
 const MAX_SLEEP_MS = 30_000;
 /** How long it waits after the store failed it. */
 const STORE_DOWN_MS = 1000;
+/** How long it waits to look again at what is due but held back. */
+const HELD_BACK_MS = 200;
 /** What handlers that heed their signal get to end in, once it was aborted. Less than two thirds of a lease. */
 const ABORTED_MS = 500;
 
@@ -30,6 +32,7 @@ export class InboxWorker {
   #pumping: Promise<void> | null = null;
   #again = false;
   #cancelSleep: () => void = () => {};
+  #stopListening: () => void = () => {};
   /**
    * Runs a function in the async context of the start. The worker is woken from within requests, and neither
    * a handler nor a timer may inherit what `AsyncLocalStorage` holds of one: a handler runs any delivery.
@@ -53,6 +56,7 @@ export class InboxWorker {
   start(): void {
     this.#state = 'working';
     this.#outsideRequests = AsyncLocalStorage.snapshot();
+    this.#stopListening = this.store.onWake(() => this.wake());
     this.wake();
   }
 
@@ -65,6 +69,7 @@ export class InboxWorker {
   /** Claims nothing more, waits up to `drainMs` for what runs, then aborts what is left. */
   async drain(): Promise<void> {
     this.#state = 'draining';
+    this.#stopListening();
     this.#cancelSleep();
     if (!(await this.#endsWithin(this.options.drainMs))) {
       this.#logger.warn(
@@ -72,9 +77,18 @@ export class InboxWorker {
           'were aborted. Raise "worker.drainMs", or have them heed context.signal.',
       );
       for (const run of this.#running) run.abandon();
-      await this.#endsWithin(ABORTED_MS);
+      if (!(await this.#endsWithin(ABORTED_MS))) await this.#giveBack();
     }
     this.settlements.abandon();
+  }
+
+  async #giveBack(): Promise<void> {
+    const given = await Promise.allSettled([...this.#running].map((run) => run.giveBack()));
+    const failed = given.find((result) => result.status === 'rejected');
+    if (failed === undefined) return;
+    this.#logger.error(
+      `Deliveries could not be given back: ${describeThrown(failed.reason)}. They run again when their leases end.`,
+    );
   }
 
   async #endsWithin(ms: number): Promise<boolean> {
@@ -128,7 +142,9 @@ export class InboxWorker {
   async #untilNextDue(): Promise<number> {
     if (!this.working || this.#running.size >= this.options.concurrency) return MAX_SLEEP_MS;
     const next = await this.store.nextDueInMs(this.registry.names());
-    return Math.min(MAX_SLEEP_MS, Math.max(1, Math.ceil(next ?? MAX_SLEEP_MS)));
+    if (next === null) return MAX_SLEEP_MS;
+    // What is due and was not claimed is held back by its ordering key, here or elsewhere.
+    return next <= 0 ? HELD_BACK_MS : Math.min(MAX_SLEEP_MS, Math.ceil(next));
   }
 
   #start(delivery: ClaimedDelivery): void {

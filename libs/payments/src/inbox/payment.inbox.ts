@@ -1,44 +1,55 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
+import { DEFAULT_COMPANY } from '../companies/company.js';
 import { HandlerRegistry } from '../events/handler.registry.js';
-import type { PaymentEvent } from '../events/payment-event.js';
-import { describeThrown } from '../events/thrown.js';
-import { PaymentsError } from '../payments.errors.js';
-import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
-import type { PaymentsRuntime } from '../payments.runtime.js';
-import type { IncomingEvent, InboxStore, StoredEvent, StoreReceipt } from './inbox.store.js';
-import { INBOX_STORE, RECEIVE_OPTIONS } from './inbox.tokens.js';
+import { DeliveryReceiver } from './delivery.receiver.js';
+import type { InboxReceipt } from './delivery.receiver.js';
+import { InboxPruner } from './inbox.pruner.js';
+import { InboxRedrive } from './inbox.redrive.js';
+import type { DeliveryQuery, RedriveQuery, SelectionResult } from './inbox.redrive.js';
+import { INBOX_STORE } from './inbox.tokens.js';
 import { InboxWorker } from './inbox.worker.js';
-import { PaymentInboxError } from './payment-inbox.error.js';
-import type { ResolvedReceiveOptions } from './receive.options.js';
-import { Settlements } from './settlements.js';
+import type {
+  EventFilter,
+  EventPage,
+  InboxStats,
+  InboxStore,
+  StoredEvent,
+} from './store.contract.js';
 import type { VerifiedDelivery } from './verified.delivery.js';
 
-/** What became of a delivery that was acknowledged. */
-export interface InboxReceipt {
-  /**
-   * - `stored`: new and safe; its handlers run in the background.
-   * - `handled`: new, and its handlers have succeeded (an inbox that is not durable).
-   * - `duplicate`: a copy of an event that is safe already; nothing runs for it.
-   * - `unhandled`: new and kept; no handler takes its type.
-   */
-  readonly status: 'stored' | 'handled' | 'duplicate' | 'unhandled';
-  /** Id of the event. */
-  readonly id: string;
+/** Which page of the inbox's events `PaymentInbox.list()` shows. */
+export interface ListQuery extends EventFilter {
+  /** By receipt. Default `newest` first. */
+  readonly order?: 'newest' | 'oldest';
+  /** Events on a page, 1 to 1,000. Default 50. */
+  readonly limit?: number;
+  /** `next` of the page before. */
+  readonly after?: string | null;
 }
 
-/** Takes verified deliveries in and makes them safe. */
+/**
+ * The inbox, for the application: it takes verified deliveries in, shows what became of them, and lets an
+ * operator run them again.
+ *
+ * @example
+ * ```ts
+ * // What failed last night runs again, ten events a second.
+ * await inbox.redrive({ from: new Date('2026-11-19T20:00Z'), handler: 'Orders.markPaid', ratePerSecond: 10 });
+ * ```
+ */
 @Injectable()
 export class PaymentInbox {
-  readonly #logger = new Logger('PaymentInbox');
+  readonly #redrive: InboxRedrive;
 
   constructor(
     @Inject(INBOX_STORE) private readonly store: InboxStore,
-    @Inject(RECEIVE_OPTIONS) private readonly options: ResolvedReceiveOptions,
-    @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
-    @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
+    @Inject(DeliveryReceiver) private readonly receiver: DeliveryReceiver,
     @Inject(InboxWorker) private readonly worker: InboxWorker,
-    @Inject(Settlements) private readonly settlements: Settlements,
-  ) {}
+    @Inject(InboxPruner) private readonly pruner: InboxPruner,
+    @Inject(HandlerRegistry) registry: HandlerRegistry,
+  ) {
+    this.#redrive = new InboxRedrive(store, registry);
+  }
 
   /**
    * Resolves once the delivery is safe: stored durably or, in an inbox that is not durable, handled. Only
@@ -48,136 +59,62 @@ export class PaymentInbox {
    *   the store is down or the application closes, `inbox_full`, `handlers_failed` and `deadline_passed`.
    */
   async receive(delivery: VerifiedDelivery): Promise<InboxReceipt> {
-    try {
-      return await this.#receive(delivery);
-    } catch (error) {
-      if (error instanceof PaymentsError) throw new PaymentInboxError(error.code, error.message);
-      const { event, company } = delivery;
-      this.#logger.error(
-        `Event ${event.id} (company ${company}) could not be taken in: ${describeThrown(error)}`,
-      );
-      throw new PaymentInboxError(
-        'inbox_unavailable',
-        'The payment inbox could not take the delivery in; the log says why.',
-      );
-    }
+    return this.receiver.receive(delivery);
   }
 
-  async #receive(delivery: VerifiedDelivery): Promise<InboxReceipt> {
-    const { durable } = this.store.capabilities;
-    if (!durable && !this.worker.working) {
-      throw new PaymentsError(
-        'inbox_unavailable',
-        'The application is closing, or not up yet, and its inbox is in memory: the delivery is refused, to be sent again.',
-      );
-    }
-    const receipt = await this.#store(delivery);
-    this.#log(receipt, delivery);
-    if (durable) this.worker.wake();
-    else await this.#untilHandled(receipt, delivery);
-    return { id: receipt.id, status: statusOf(receipt, durable) };
-  }
-
-  /** The event of that id, with the state of each of its deliveries, or `undefined` where none is known. */
-  async find(id: string, company: string): Promise<StoredEvent | undefined> {
+  /** The event of that id, with its body and the state of each delivery; `undefined` where none is known. */
+  async get(id: string, company: string = DEFAULT_COMPANY): Promise<StoredEvent | undefined> {
     return this.store.find(company, id);
   }
 
-  #toIncoming({ company, event, raw }: VerifiedDelivery): IncomingEvent {
-    const transactionId = transactionIdOf(event);
-    const byTransaction = this.options.dedupeBy === 'transaction' && transactionId !== null;
-    return {
-      company,
-      id: event.id,
-      dedupeKey: byTransaction ? `${event.eventType}\n${transactionId}` : event.id,
-      eventType: event.eventType,
-      orderingKey: transactionId,
-      raw,
-      handlers: this.registry.matching(event.eventType),
-    };
-  }
-
-  async #store(delivery: VerifiedDelivery): Promise<StoreReceipt> {
-    const stored = this.store.receive([this.#toIncoming(delivery)]);
-    const [receipt] = await this.#beforeDeadline(delivery, stored);
-    return receipt!;
-  }
-
-  /** Waits for an attempt of every handler that has not succeeded yet, begun now or already under way. */
-  async #untilHandled({ id }: StoreReceipt, delivery: VerifiedDelivery): Promise<void> {
-    const { company } = delivery;
-    const watch = this.settlements.watch(company, id);
-    try {
-      // Read after the watch began, so that no attempt ends unseen between the two.
-      const stored = await this.store.find(company, id);
-      const open = (stored?.deliveries ?? []).filter(({ state }) => state !== 'done');
-      if (open.length === 0) return;
-      if (stored?.raw === null) {
-        throw new PaymentsError(
-          'handlers_failed',
-          'The event is known and not handled, but its body had to make room for others: nothing can run for it.',
-        );
-      }
-      await this.store.expedite(company, id);
-      this.worker.wake();
-      const failed = await this.#beforeDeadline(
-        delivery,
-        watch.failures(open.map(({ handler }) => handler)),
-      );
-      if (failed.length > 0) {
-        throw new PaymentsError(
-          'handlers_failed',
-          `${failed.length} of ${stored!.deliveries.length} handlers have not succeeded yet; the log says why. ` +
-            'Only they run again when the delivery is sent again.',
-        );
-      }
-    } finally {
-      watch.end();
+  /** A page of events, without their bodies. */
+  async list(query: ListQuery = {}): Promise<EventPage> {
+    const { order = 'newest', limit = 50, after = null, ...filter } = query;
+    if (!Number.isInteger(limit) || limit < 1 || limit > 1000) {
+      throw new TypeError('"limit" must be a whole number of events from 1 to 1,000.');
     }
+    return this.store.list({ filter, order, limit, after });
   }
 
-  async #beforeDeadline<T>(delivery: VerifiedDelivery, work: Promise<T>): Promise<T> {
-    const { deadlineMs } = this.options;
-    const leftMs = Math.max(0, delivery.arrivedAt + deadlineMs - this.runtime.monotonic());
-    let cancel = () => {};
-    const late = new Promise<never>((_resolve, reject) => {
-      cancel = this.runtime.schedule(leftMs, () =>
-        reject(
-          new PaymentsError(
-            'deadline_passed',
-            `The delivery was not safe ${deadlineMs} ms after it arrived. What has begun goes on; a copy joins it.`,
-          ),
-        ),
-      );
-    });
-    try {
-      return await Promise.race([work, late]);
-    } finally {
-      cancel();
-    }
+  /** Counts by state and handler, and the age of the oldest that waits. Cheap enough for a scraper. */
+  async stats(): Promise<InboxStats> {
+    return this.store.stats();
   }
 
-  #log({ outcome, id }: StoreReceipt, { company, event }: VerifiedDelivery): void {
-    if (outcome === 'conflict') {
-      this.#logger.error(
-        `Event ${id} (company ${company}) came again with another body. The first is kept and the second is not ` +
-          'handled: ask the service which is right.',
-      );
-    } else if (event.eventType === 'webhook.test' && outcome === 'stored') {
-      this.#logger.log(
-        `Test delivery ${id} of company ${company} arrived and its signature is good.`,
-      );
-    }
+  /**
+   * Runs deliveries again: by default the dead ones that match, from their first attempt. Asking twice is asking
+   * once. A delivery that runs is left alone.
+   *
+   * @throws TypeError for a handler that does not exist, or a rate that is none.
+   */
+  async redrive(query: RedriveQuery): Promise<SelectionResult> {
+    const result = await this.#redrive.redrive(query);
+    this.worker.wake();
+    return result;
   }
-}
 
-function statusOf(receipt: StoreReceipt, durable: boolean): InboxReceipt['status'] {
-  if (receipt.outcome !== 'stored') return 'duplicate';
-  if (receipt.deliveries.length === 0) return 'unhandled';
-  return durable ? 'stored' : 'handled';
-}
+  /** Takes deliveries out: by default the dead ones that match. They stay in the inbox as `skipped`. */
+  async skip(query: DeliveryQuery): Promise<SelectionResult> {
+    return this.#redrive.skip(query);
+  }
 
-function transactionIdOf({ data }: PaymentEvent): string | null {
-  const { transactionId } = data;
-  return typeof transactionId === 'string' && transactionId !== '' ? transactionId : null;
+  /** Stops a handler's deliveries, or all, in every process. What runs ends; receiving goes on. */
+  async pause(handler = '*'): Promise<void> {
+    await this.store.pause(handler, true);
+  }
+
+  /** Undoes {@link pause}: of a handler, or of all. */
+  async resume(handler = '*'): Promise<void> {
+    await this.store.pause(handler, false);
+    this.worker.wake();
+  }
+
+  /**
+   * Forgets one batch of old events now, as `worker.keepMs` and `worker.knowMs` say; it also happens by itself,
+   * every minute. Returns how many events it touched: as many as `limit` (1 to 10,000, default 500), and there
+   * may be more.
+   */
+  async prune(limit = 500): Promise<number> {
+    return this.pruner.prune(limit);
+  }
 }

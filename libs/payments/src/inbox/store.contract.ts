@@ -226,7 +226,7 @@ export interface InboxStore<Tx = unknown> {
 
   /**
    * Milliseconds until a delivery of the named handlers may be claimed, 0 or less if one may be now; `null`
-   * if none waits. A hint: what is paused or excluded by its ordering key may be counted.
+   * if none waits. Paused handlers are not counted; what its ordering key holds back may be.
    */
   nextDueInMs(handlers: readonly string[]): Promise<number | null>;
 

@@ -1,5 +1,7 @@
 import { integerOption } from '../payments.validation.js';
 
+const DAY = 86_400_000;
+
 /** How deliveries are run. Every field has a default. */
 export interface WorkerOptions {
   /** How many handlers run at the same time in this process. 1 to 1,000. Default 20. */
@@ -23,6 +25,16 @@ export interface WorkerOptions {
    * Default 20,000.
    */
   drainMs?: number;
+  /**
+   * For how many milliseconds after its receipt an event whose deliveries are all done or skipped is kept whole;
+   * then only a tombstone is. 1,000 to 31,536,000,000 (a year). Default 604,800,000 (7 days).
+   */
+  keepMs?: number;
+  /**
+   * For how many milliseconds after its receipt an event is known, so that its copies are duplicates. At least
+   * `keepMs`, at most 315,360,000,000 (10 years). Default 2,592,000,000 (30 days).
+   */
+  knowMs?: number;
 }
 
 /** {@link WorkerOptions}, complete. */
@@ -37,7 +49,10 @@ export function resolveWorkerOptions(options: WorkerOptions = {}): ResolvedWorke
       max,
       unit: 'milliseconds',
     });
+  const keepMs = ms('keepMs', 7 * DAY, 1000, 365 * DAY);
   return Object.freeze({
+    keepMs,
+    knowMs: ms('knowMs', Math.max(30 * DAY, keepMs), keepMs, 3650 * DAY),
     concurrency: integerOption('worker.concurrency', options.concurrency, {
       default: 20,
       min: 1,

@@ -29,7 +29,7 @@ export class InboxPruner {
       const { rows } = await connection.run(
         `SELECT e.seq FROM ${schema}.events e
           WHERE e.raw IS NOT NULL AND e.received_at < ${before('$1')}
-            AND NOT EXISTS (${open(schema)})
+            AND ${finished(schema)}
           ORDER BY e.received_at LIMIT $2 FOR UPDATE SKIP LOCKED`,
         [olderMs, limit],
       );
@@ -38,16 +38,16 @@ export class InboxPruner {
       const pruned = await connection.run(
         `WITH finished AS MATERIALIZED (
            SELECT e.seq FROM ${schema}.events e
-            WHERE e.seq = ANY ($1::bigint[]) AND NOT EXISTS (${open(schema)})
+            WHERE e.seq = ANY ($1::bigint[]) AND ${finished(schema)}
          ), gone AS (
            DELETE FROM ${schema}.deliveries d USING finished f WHERE d.event = f.seq
            RETURNING d.event, d.handler, d.state
+         ), done AS (
+           SELECT event, array_agg(handler) AS handlers FROM gone WHERE state = 'done' GROUP BY event
          )
-         UPDATE ${schema}.events e
-            SET raw = NULL, unhandled = false,
-                done_by = (SELECT array_agg(g.handler) FROM gone g
-                            WHERE g.event = e.seq AND g.state = 'done')
-           FROM finished f WHERE e.seq = f.seq
+         UPDATE ${schema}.events e SET raw = NULL, unhandled = false, done_by = d.handlers
+           FROM finished f LEFT JOIN done d ON d.event = f.seq
+          WHERE e.seq = f.seq
          RETURNING e.seq`,
         [seqs],
       );
@@ -88,5 +88,7 @@ export async function foldTallies(source: ConnectionSource, schema: string): Pro
 
 const before = (ms: string): string => `now() - ${ms}::float8 * interval '1 millisecond'`;
 
-const open = (schema: string): string => `
-  SELECT FROM ${schema}.deliveries d WHERE d.event = e.seq AND d.state NOT IN ('done', 'skipped')`;
+/** Counted and not `NOT EXISTS`, which the planner may answer by reading all deliveries there are. */
+const finished = (schema: string): string => `0 = (
+  SELECT count(*) FROM ${schema}.deliveries d
+   WHERE d.event = e.seq AND d.state NOT IN ('done', 'skipped'))`;

@@ -1,4 +1,5 @@
 import type { Lease } from '../store.contract.js';
+import { hidden } from './planner.hints.js';
 import { toStored } from './stored.text.js';
 
 /**
@@ -13,9 +14,10 @@ import { toStored } from './stored.text.js';
 export function whereHeld(schema: string, change: string): string {
   return `WITH changed AS (
   UPDATE ${schema}.deliveries d SET ${change}
-    FROM ${schema}.events e
-   WHERE e.company = $1::text AND e.id = $2::text AND d.event = e.seq AND d.handler = $3::text
-     AND d.token = $4::text::bigint AND d.state = 'running' AND d.due_at > clock_timestamp()
+   WHERE d.event = (SELECT e.seq FROM ${schema}.events e
+                     WHERE e.company = $1::text AND e.id = $2::text)
+     AND d.handler = $3::text AND d.token = $4::text::bigint
+     AND d.state = 'running' AND ${hidden('d.due_at > clock_timestamp()')}
   RETURNING 1
 ) SELECT count(*)::integer AS changed FROM changed`;
 }

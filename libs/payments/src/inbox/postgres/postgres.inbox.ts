@@ -12,8 +12,9 @@ import type { PostgresTransaction } from './transaction.runner.js';
  * with `runTransaction` it is the transaction of the application's ORM or query builder. It is short: do the
  * slow work first and commit last.
  *
- * Behind a pooler that gives every transaction another connection (PgBouncer), notifications don't arrive and
- * instances find each other's work by polling; everything else holds.
+ * Behind a pooler that gives every transaction another connection (PgBouncer), hand in a `pool`: it refuses the
+ * time-outs that the inbox's own connections ask the server for. Notifications don't arrive there and instances
+ * find each other's work by polling; everything else holds.
  *
  * @example
  * ```ts

@@ -10,7 +10,10 @@ export interface EventRow {
   readonly place: number;
   readonly event: IncomingEvent;
   readonly id: string;
-  readonly dedupe: Buffer;
+  /** The dedupe key, where it is not the id. */
+  readonly ownKey: string | null;
+  /** SHA-256 of the dedupe key, whichever it is. */
+  readonly key: Buffer;
   readonly ordering: string | null;
   readonly digest: Buffer;
 }
@@ -66,11 +69,14 @@ export class ReceiptBatch {
 
 function rowOf(event: IncomingEvent, place: number): EventRow {
   const { company, orderingKey } = event;
+  const id = toStored(event.id);
+  const dedupeKey = toStored(event.dedupeKey);
   return {
     place,
     event,
-    id: toStored(event.id),
-    dedupe: sha256(toStored(event.dedupeKey)),
+    id,
+    ownKey: dedupeKey === id ? null : dedupeKey,
+    key: sha256(dedupeKey),
     ordering:
       orderingKey === null
         ? null
@@ -84,9 +90,9 @@ function rowOf(event: IncomingEvent, place: number): EventRow {
 /** The first of each id and of each dedupe key; the others wait to see what becomes of it. */
 function firstOfEachKey(rows: readonly EventRow[]): EventRow[] {
   const taken = new Set<string>();
-  return rows.filter(({ event, id, dedupe }) => {
+  return rows.filter(({ event, id, key }) => {
     const byId = `i ${event.company} ${id}`;
-    const byKey = `d ${event.company} ${dedupe.toString('latin1')}`;
+    const byKey = `d ${event.company} ${key.toString('latin1')}`;
     if (taken.has(byId) || taken.has(byKey)) return false;
     taken.add(byId).add(byKey);
     return true;

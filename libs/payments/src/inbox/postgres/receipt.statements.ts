@@ -11,15 +11,20 @@ export const insertText = (schema: string): string => `
 WITH incoming AS MATERIALIZED (
   SELECT i.*, nextval('${schema}.events_seq_seq') AS seq
     FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::float8[], $6::text[],
-                $7::uuid[], $8::bytea[], $9::bytea[], $10::boolean[])
+                $7::uuid[], $8::bytea[], $9::bytea[], $10::boolean[], $11::text[], $12::bytea[])
       WITH ORDINALITY AS i (company, id, dedupe, event_type, occurred_ms, ordering_key,
-                            ordering, digest, raw, unhandled, ord)
+                            ordering, digest, raw, unhandled, other_id, other_dedupe, ord)
 ), stored AS (
   INSERT INTO ${schema}.events (seq, company, id, dedupe, event_type, occurred_at, ordering_key,
                                 ordering, digest, raw, unhandled)
   SELECT seq, company, id, dedupe, event_type, to_timestamp(occurred_ms / 1000), ordering_key,
          ordering, digest, raw, unhandled
-    FROM incoming ORDER BY company, dedupe
+    FROM incoming i
+   WHERE 0 = (SELECT count(*) FROM ${schema}.events o
+               WHERE o.company = i.company AND o.id = i.other_id AND o.dedupe IS NULL)
+     AND 0 = (SELECT count(*) FROM ${schema}.events o
+               WHERE o.company = i.company AND o.dedupe = i.other_dedupe)
+   ORDER BY company, id
   ON CONFLICT DO NOTHING
   RETURNING seq, ordering, received_at
 ), delivered AS (
@@ -27,7 +32,7 @@ WITH incoming AS MATERIALIZED (
   SELECT s.seq, h.handler, 'pending', s.received_at, s.ordering
     FROM stored s
     JOIN incoming i ON i.seq = s.seq
-    JOIN unnest($11::bigint[], $12::text[]) AS h (ord, handler) ON h.ord = i.ord
+    JOIN unnest($13::bigint[], $14::text[]) AS h (ord, handler) ON h.ord = i.ord
 )
 SELECT i.ord,
        -- 2xx means safe, also where the role or the database waives waiting for the disk.
@@ -39,10 +44,11 @@ export function insertValues(rows: readonly EventRow[]): Value[] {
   const handlers = rows.flatMap(({ event }, index) =>
     [...new Set(event.handlers)].map((handler) => ({ ord: index + 1, handler: toStored(handler) })),
   );
+  const [companies, ids, dedupes, otherIds, otherDedupes] = keysOf(rows);
   return [
-    rows.map(({ event }) => event.company),
-    rows.map(({ id }) => id),
-    rows.map(({ dedupe }) => dedupe),
+    companies,
+    ids,
+    dedupes,
     rows.map(({ event }) => toStored(event.eventType)),
     rows.map(({ event }) => event.occurredAt.getTime()),
     rows.map(({ event }) => (event.orderingKey === null ? null : toStored(event.orderingKey))),
@@ -50,6 +56,8 @@ export function insertValues(rows: readonly EventRow[]): Value[] {
     rows.map(({ digest }) => digest),
     rows.map(({ event }) => event.raw),
     rows.map(({ event }) => String(event.handlers.length === 0)),
+    otherIds,
+    otherDedupes,
     handlers.map(({ ord }) => ord),
     handlers.map(({ handler }) => handler),
   ];
@@ -58,7 +66,8 @@ export function insertValues(rows: readonly EventRow[]): Value[] {
 /** The stored event that stands in the way of each: the one of its id, or else of its dedupe key. */
 export const knownText = (schema: string): string => `
 SELECT i.ord, e.id, encode(e.digest, 'hex') AS digest
-  FROM unnest($1::text[], $2::text[], $3::bytea[]) WITH ORDINALITY AS i (company, id, dedupe, ord)
+  FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::bytea[])
+    WITH ORDINALITY AS i (company, id, dedupe, other_id, other_dedupe, ord)
  CROSS JOIN LATERAL (
    SELECT known.id, known.digest FROM (
      SELECT a.id, a.digest, 1 AS rank FROM ${schema}.events a
@@ -66,13 +75,29 @@ SELECT i.ord, e.id, encode(e.digest, 'hex') AS digest
      UNION ALL
      SELECT b.id, b.digest, 2 FROM ${schema}.events b
       WHERE b.company = i.company AND b.dedupe = i.dedupe
+     UNION ALL
+     SELECT c.id, c.digest, 2 FROM ${schema}.events c
+      WHERE c.company = i.company AND c.id = i.other_id AND c.dedupe IS NULL
+     UNION ALL
+     SELECT d.id, d.digest, 2 FROM ${schema}.events d
+      WHERE d.company = i.company AND d.dedupe = i.other_dedupe
    ) known ORDER BY known.rank LIMIT 1
  ) e`;
 
 export function knownValues(rows: readonly EventRow[]): Value[] {
+  return keysOf(rows);
+}
+
+/**
+ * Companies, ids, dedupe keys where they are not the id, and where an equal dedupe key would be that is kept
+ * the other way: as the id of another event, or apart from it.
+ */
+function keysOf(rows: readonly EventRow[]): [Value, Value, Value, Value, Value] {
   return [
     rows.map(({ event }) => event.company),
     rows.map(({ id }) => id),
-    rows.map(({ dedupe }) => dedupe),
+    rows.map(({ ownKey, key }) => (ownKey === null ? null : key)),
+    rows.map(({ ownKey }) => ownKey),
+    rows.map(({ ownKey, key }) => (ownKey === null ? key : null)),
   ];
 }

@@ -1,3 +1,5 @@
+import { hidden } from './planner.hints.js';
+
 /** The order in which claims look: by index alone, whatever the statistics of the moment make of it. */
 const BY_INDEX = `
   SET search_path = pg_catalog, pg_temp
@@ -32,6 +34,7 @@ AS $claim$
 DECLARE
   v_now CONSTANT timestamptz := clock_timestamp();
   v_handlers text[];
+  v_keys uuid[];
   v_events bigint[];
   v_names text[];
   v_left integer := p_limit;
@@ -53,6 +56,7 @@ BEGIN
   -- Where others claim at the same time, what they hold is passed over and the look goes on behind it.
   FOR look IN 1..4 LOOP
     EXIT WHEN v_handlers IS NULL OR v_left <= 0;
+    v_keys := '{}';
     v_events := '{}';
     v_names := '{}';
     v_asked := v_left;
@@ -63,8 +67,7 @@ BEGIN
         FROM unnest(v_handlers) AS h (name) CROSS JOIN LATERAL (
           SELECT d.event, d.handler, d.ordering, d.due_at
             FROM ${schema}.deliveries d
-           WHERE d.handler = h.name AND d.state IN ('pending', 'running')
-             AND d.due_at >= v_due AND d.due_at <= v_now
+           WHERE d.handler = h.name AND d.due_at >= v_due AND d.due_at <= v_now
              AND (d.due_at, d.event, d.handler) > (v_due, v_event, v_name)
              -- Of each key, the longest due; none where one of it is leased.
              AND (d.ordering IS NULL OR NOT EXISTS (
@@ -85,6 +88,7 @@ BEGIN
       v_name := v_next.handler;
       IF v_next.ordering IS NULL
          OR pg_try_advisory_xact_lock(hashtextextended(v_next.ordering::text || v_next.handler, 0)) THEN
+        v_keys := v_keys || v_next.ordering;
         v_events := v_events || v_next.event;
         v_names := v_names || v_next.handler;
       END IF;
@@ -93,27 +97,26 @@ BEGIN
       -- A lease of the key that ran out makes way. (One that is locked is being settled by its holder: its
       -- delivery stays running, and the key is passed over below.)
       UPDATE ${schema}.deliveries d SET state = 'pending'
-        FROM (
-          SELECT o.event, o.handler
-            FROM unnest(v_events, v_names) AS n (event, handler)
-            JOIN ${schema}.deliveries m ON m.event = n.event AND m.handler = n.handler
-            JOIN ${schema}.deliveries o ON o.ordering = m.ordering AND o.handler = m.handler
-           WHERE o.state = 'running' AND o.ordering IS NOT NULL
-             AND o.due_at <= v_now AND o.event <> m.event
-             FOR UPDATE OF o SKIP LOCKED
+        FROM unnest(v_keys, v_names, v_events) AS n (ordering, handler, event) CROSS JOIN LATERAL (
+          SELECT o.event FROM ${schema}.deliveries o
+           WHERE o.ordering = n.ordering AND o.handler = n.handler AND o.event <> n.event
+             AND o.state = 'running' AND o.ordering IS NOT NULL AND ${hidden('o.due_at <= v_now')}
+           LIMIT 1 FOR UPDATE SKIP LOCKED
         ) x
-       WHERE d.event = x.event AND d.handler = x.handler;
+       WHERE d.event = x.event AND d.handler = n.handler;
       RETURN QUERY
       WITH chosen AS MATERIALIZED (
-        SELECT d.event, d.handler, n.place
-          FROM unnest(v_events, v_names) WITH ORDINALITY AS n (event, handler, place)
-          JOIN ${schema}.deliveries d ON d.event = n.event AND d.handler = n.handler
-         WHERE d.state IN ('pending', 'running') AND d.due_at <= v_now
-           AND (d.ordering IS NULL OR NOT EXISTS (
-             SELECT FROM ${schema}.deliveries o
-              WHERE o.ordering = d.ordering AND o.handler = d.handler
-                AND o.state = 'running' AND o.ordering IS NOT NULL AND o.event <> d.event))
-           FOR UPDATE OF d SKIP LOCKED
+        SELECT n.event, n.handler, n.place
+          FROM unnest(v_keys, v_names, v_events) WITH ORDINALITY AS n (ordering, handler, event, place)
+         CROSS JOIN LATERAL (
+           SELECT FROM ${schema}.deliveries d
+            WHERE d.event = n.event AND d.handler = n.handler AND ${hidden('d.due_at <= v_now')}
+              AND (n.ordering IS NULL OR NOT EXISTS (
+                SELECT FROM ${schema}.deliveries o
+                 WHERE o.ordering = n.ordering AND o.handler = n.handler
+                   AND o.state = 'running' AND o.ordering IS NOT NULL AND o.event <> n.event))
+            LIMIT 1 FOR UPDATE OF d SKIP LOCKED
+         ) free
       ), leased AS (
         UPDATE ${schema}.deliveries d
            SET state = 'running', attempts = d.attempts + 1, token = d.token + 1,
@@ -140,20 +143,23 @@ BEGIN
 END $claim$;
 
 CREATE FUNCTION ${schema}.next_due_in_ms(p_handlers text[]) RETURNS double precision
-LANGUAGE sql STABLE ${BY_INDEX}
+LANGUAGE plpgsql STABLE ${BY_INDEX}
 AS $due$
+BEGIN
   -- What waits for the lease of its key is due when that ends, which the leased one stands for.
-  SELECT extract(epoch FROM min(d.due_at) - clock_timestamp())::double precision * 1000
+  RETURN (SELECT extract(epoch FROM min(d.due_at) - clock_timestamp()) * 1000
     FROM unnest(p_handlers) AS h (name) CROSS JOIN LATERAL (
       SELECT d.due_at FROM ${schema}.deliveries d
-       WHERE d.handler = h.name AND d.state IN ('pending', 'running')
+       WHERE d.handler = h.name AND d.due_at IS NOT NULL
          AND (d.state = 'running' OR d.ordering IS NULL OR NOT EXISTS (
            SELECT FROM ${schema}.deliveries o
             WHERE o.ordering = d.ordering AND o.handler = d.handler
               AND o.state = 'running' AND o.ordering IS NOT NULL
-              AND o.due_at > statement_timestamp()))
+              AND o.due_at > statement_timestamp()
+           -- One look for each, not one at all of them.
+           OFFSET 0))
        ORDER BY d.due_at LIMIT 1
     ) d
-   WHERE NOT EXISTS (SELECT FROM ${schema}.pauses p WHERE p.handler IN (h.name, '*'));
-$due$;
+   WHERE NOT EXISTS (SELECT FROM ${schema}.pauses p WHERE p.handler IN (h.name, '*')));
+END $due$;
 `;

@@ -47,7 +47,7 @@ export class StatsReader {
 const statsText = (schema: string): string => `
 WITH live AS (
   SELECT handler, state, count(*) AS count, min(event) AS first
-    FROM ${schema}.deliveries WHERE state IN ('pending', 'running') GROUP BY handler, state
+    FROM ${schema}.deliveries WHERE due_at IS NOT NULL GROUP BY handler, state
 ), counts AS (
   SELECT handler, state, count FROM live
   UNION ALL

@@ -44,11 +44,12 @@ export async function openParts(
   options: ResolvedPostgresOptions,
   runtime: PaymentsRuntime,
 ): Promise<StoreParts> {
+  const { connectTimeoutMs } = options;
   const pool = options.pool ?? (await ownPool(options));
   const source = new ConnectionSource(pool, options, runtime);
   const end = async (): Promise<void> => {
     source.close();
-    if (options.pool === undefined) await endPool(pool, options.connectTimeoutMs, runtime);
+    if (options.pool === undefined) await within(connectTimeoutMs, runtime, pool.end());
   };
   try {
     await checkServer(source);
@@ -68,7 +69,7 @@ export async function openParts(
     runtime,
   );
   const size = (pool as { options?: { max?: number } }).options?.max ?? options.poolSize;
-  const gate = new CommitGate(Math.max(1, size - KEPT_FREE), options.connectTimeoutMs, runtime);
+  const gate = new CommitGate(Math.max(1, size - KEPT_FREE), connectTimeoutMs, runtime);
   return {
     receipts,
     notifier,
@@ -81,7 +82,7 @@ export async function openParts(
     operator: new OperatorCommands(source, schema),
     pruner: new InboxPruner(source, schema),
     async close() {
-      await listener.close();
+      await within(connectTimeoutMs, runtime, listener.close());
       await receipts.drained();
       await notifier.flush();
       await end();
@@ -114,8 +115,12 @@ function listeningClient(pool: Pool): Client {
   return new Client(options);
 }
 
-/** A pool ends when its last connection was given back, which a handler in `context.commit` may not do soon. */
-async function endPool(pool: Pool, waitMs: number, runtime: PaymentsRuntime): Promise<void> {
-  const late = new Promise<void>((resolve) => runtime.schedule(waitMs, resolve));
-  await Promise.race([pool.end(), late]);
+/** Waits for an end that may not come: a handler keeps its connection, or the network has fallen silent. */
+async function within(ms: number, runtime: PaymentsRuntime, end: Promise<void>): Promise<void> {
+  let cancel = (): void => {};
+  const late = new Promise<void>((resolve) => {
+    cancel = runtime.schedule(ms, resolve);
+  });
+  await Promise.race([end, late]);
+  cancel();
 }

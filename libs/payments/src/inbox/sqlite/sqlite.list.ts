@@ -39,17 +39,21 @@ export function listSlice(connection: SqliteConnection, request: ListRequest): L
   const sorted = (column: string) =>
     order === 'newest' ? `received_at DESC, ${column} DESC` : `received_at, ${column}`;
   const within = rangeOf(request, seq);
+  const matching = matchOf(filter);
+  // Where all of them match, no more than what is asked for needs to be looked at.
+  const size = matching.sql.length === 0 ? Math.min(SLICE, limit) : SLICE;
   const slice = `FROM ${table} ${within.sql.join(' AND ')} ORDER BY ${sorted(seq)}`;
   const last = connection.get<{ receivedAt: number; seq: number }>(
-    `SELECT received_at AS receivedAt, ${seq} AS seq ${slice} LIMIT 1 OFFSET ${SLICE - 1}`,
+    `SELECT received_at AS receivedAt, ${seq} AS seq ${slice} LIMIT 1 OFFSET ?`,
     ...within.values,
+    size - 1,
   );
-  const matching = matchOf(filter);
   const rows = connection.all<EventRow>(
     `SELECT ${EVENT_COLUMNS} FROM payments_inbox_event e
-     WHERE e.seq IN (SELECT ${seq} ${slice} LIMIT ${SLICE})
+     WHERE e.seq IN (SELECT ${seq} ${slice} LIMIT ?)
      ${matching.sql.map((clause) => `AND ${clause}`).join(' ')} ORDER BY ${sorted('seq')} LIMIT ?`,
     ...within.values,
+    size,
     ...matching.values,
     limit,
   );

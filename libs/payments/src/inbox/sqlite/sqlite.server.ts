@@ -77,11 +77,11 @@ export class SqliteServer {
     const calls = takeBatch(this.#queue, this.settings.maxBatch);
     const answers = runBatch(this.connection, calls, this.settings);
     this.#send({ kind: 'answers', answers });
-    this.log.keepShort();
     // What was sent during the commit has waited long enough.
     for (let next = receiveMessageOnPort(this.port); next; next = receiveMessageOnPort(this.port)) {
       this.#take(next.message as ToThread);
     }
+    this.log.keepShort(this.#queue.length > 0);
     this.#plan(0);
   }
 

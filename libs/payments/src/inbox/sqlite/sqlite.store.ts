@@ -27,7 +27,7 @@ import type { SqliteTransaction } from './sqlite.transaction.js';
 import { isOldSqlite, oldSqliteReason } from './sqlite.version.js';
 
 /** Events pruned in one transaction: a receive that comes meanwhile waits for no more than these. */
-const PRUNE_SLICE = 250;
+const PRUNE_SLICE = 100;
 
 /** The store behind `sqliteInbox()`: asks the thread, which has the database. */
 export class SqliteStore implements InboxStore<SqliteTransaction> {

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import type { PaymentsRuntime } from '../payments.runtime.js';
-import type { ClaimedDelivery, IncomingEvent } from './inbox.store.js';
+import type { PaymentsRuntime } from '../../payments.runtime.js';
+import type { ClaimedDelivery, IncomingEvent } from '../store.contract.js';
 import { MemoryStore } from './memory.store.js';
 
 let now = 0;
@@ -24,6 +24,7 @@ function event(id: string, changes: Partial<IncomingEvent> = {}): IncomingEvent 
     id,
     dedupeKey: changes.id ?? id,
     eventType: 't',
+    occurredAt: new Date(0),
     orderingKey: null,
     raw: Buffer.from(`body of ${id}`),
     handlers: ['h'],
@@ -36,31 +37,14 @@ const claim = (limit = 10, handlers = ['h'], leaseMs = 1000) =>
 const ids = (claimed: readonly ClaimedDelivery[]) => claimed.map(({ id }) => id);
 const outcomes = async (...events: IncomingEvent[]) =>
   (await store.receive(events)).map(({ outcome }) => outcome);
+const again = (id: string) =>
+  store.redrive([{ company: 'c', id, handlers: ['h', 'i', 'j', 'k'] }], {
+    force: false,
+    dueInMs: [0],
+  });
 const retry = (retryInMs: number | null) => ({ error: 'x', retryInMs });
 
 describe('receive', () => {
-  it('knows a copy, a conflict and a duplicate within one batch', async () => {
-    expect(await outcomes(event('a'), event('a'), event('b'))).toEqual([
-      'stored',
-      'duplicate',
-      'stored',
-    ]);
-    expect(await outcomes(event('a', { raw: Buffer.from('other') }), event('a'))).toEqual([
-      'conflict',
-      'duplicate',
-    ]);
-    expect(await outcomes(event('a', { company: 'd' }))).toEqual(['stored']);
-    expect((await store.find('c', 'a'))?.raw?.toString()).toBe('body of a');
-  });
-
-  it('goes by the dedupe key and by the id, and calls another id with the same key no conflict', async () => {
-    await store.receive([event('a', { dedupeKey: 'k' })]);
-    expect(
-      await store.receive([event('b', { dedupeKey: 'k', raw: Buffer.from('x') })]),
-    ).toMatchObject([{ outcome: 'duplicate', id: 'a' }]);
-    expect(await outcomes(event('a', { dedupeKey: 'l' }))).toEqual(['duplicate']);
-  });
-
   it('throws inbox_full having stored none of a batch, and counts a duplicate of it once', async () => {
     store = new MemoryStore({ ...LIMITS, maxEvents: 2 }, runtime);
     await expect(store.receive([event('a'), event('b'), event('c')])).rejects.toMatchObject({
@@ -91,34 +75,6 @@ describe('claim', () => {
     expect(await claim()).toMatchObject([{ id: 'd', handler: 'h', attempt: 1, token: 1 }]);
     expect(ids(await claim(10, []))).toEqual([]);
     expect(ids(await claim(10, ['other']))).toEqual(['b', 'd']);
-  });
-
-  it('takes over a lease that ran out, with the attempt counted and the holder refused', async () => {
-    await store.receive([event('a')]);
-    const [stale] = await claim();
-    now = 999;
-    expect(await claim()).toEqual([]);
-    now = 1000;
-    // Over is over, before anyone else has it too.
-    expect(await store.extend(stale!, 1000)).toBe(false);
-    const [fresh] = await claim();
-    expect(fresh).toMatchObject({ attempt: 2, token: 2 });
-    for (const act of ['complete', 'release'] as const)
-      expect(await store[act](stale!)).toBe(false);
-    expect(await store.fail(stale!, retry(0))).toBe(false);
-    expect(await store.extend(stale!, 1000)).toBe(false);
-    expect(await store.complete(fresh!)).toBe(true);
-    expect(await store.complete(fresh!)).toBe(false);
-  });
-
-  it('leaves a lease that was prolonged alone', async () => {
-    await store.receive([event('a')]);
-    const [held] = await claim();
-    now = 900;
-    expect(await store.extend(held!, 1000)).toBe(true);
-    now = 1800;
-    expect(await claim()).toEqual([]);
-    expect(await store.complete(held!)).toBe(true);
   });
 
   it('never leases two of one company, handler and ordering key, and others side by side', async () => {
@@ -170,47 +126,32 @@ describe('claim', () => {
   );
 });
 
-describe('fail, release and expedite', () => {
-  it('makes a failure due again when it was told to, or dead', async () => {
-    await store.receive([event('a')]);
-    await store.fail((await claim())[0]!, retry(500));
-    now = 499;
-    expect(await claim()).toEqual([]);
-    now = 500;
-    await store.fail((await claim())[0]!, retry(null));
-    expect((await store.find('c', 'a'))!.deliveries).toEqual([
-      { handler: 'h', state: 'dead', attempts: 2, lastError: 'x' },
-    ]);
-  });
-
-  it('charges no attempt for what was released', async () => {
-    await store.receive([event('a')]);
-    expect(await store.release((await claim())[0]!)).toBe(true);
-    expect(await claim()).toMatchObject([{ attempt: 1, token: 2 }]);
-  });
-
+describe('redrive', () => {
   it('makes pending and dead deliveries due at once, those that are dead from their first attempt', async () => {
     await store.receive([event('a', { handlers: ['h', 'i', 'j', 'k'] })]);
     const [h, i, j] = await claim(3, ['h', 'i', 'j', 'k']);
     await store.fail(h!, retry(9000));
     await store.fail(i!, retry(null));
     await store.complete(j!);
-    await store.expedite('c', 'a');
-    await store.expedite('c', 'unknown');
+    await again('a');
+    expect(await again('unknown')).toBe(0);
     const claimed = await claim(10, ['h', 'i', 'j', 'k']);
     expect(claimed.map(({ handler, attempt }) => [handler, attempt])).toEqual([
       ['h', 2],
       ['i', 1],
       ['k', 1],
     ]);
-    await store.expedite('c', 'a');
+    await again('a');
     expect(await claim(10, ['h', 'i', 'j', 'k'])).toEqual([]);
   });
 
-  it('keeps one of a busy key waiting though it was expedited', async () => {
+  it('keeps one of a busy key waiting though it was redriven', async () => {
     await store.receive([event('a', { orderingKey: 'k' }), event('b', { orderingKey: 'k' })]);
     const [a] = await claim();
-    await store.expedite('c', 'b');
+    await store.redrive([{ company: 'c', id: 'b', handlers: ['h'] }], {
+      force: false,
+      dueInMs: [0],
+    });
     expect(await claim()).toEqual([]);
     await store.complete(a!);
     expect(ids(await claim())).toEqual(['b']);

@@ -1,5 +1,5 @@
-import { integerOption } from '../payments.validation.js';
-import type { InboxDefinition } from './inbox.store.js';
+import { integerOption } from '../../payments.validation.js';
+import type { InboxDefinition } from '../store.contract.js';
 import { MemoryStore } from './memory.store.js';
 
 /** Options of {@link memoryInbox}. */

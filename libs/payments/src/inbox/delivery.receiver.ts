@@ -1,0 +1,173 @@
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { HandlerRegistry } from '../events/handler.registry.js';
+import type { PaymentEvent } from '../events/payment-event.js';
+import { describeThrown } from '../events/thrown.js';
+import { PaymentsError } from '../payments.errors.js';
+import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
+import type { PaymentsRuntime } from '../payments.runtime.js';
+import type { IncomingEvent, InboxStore, StoreReceipt } from './store.contract.js';
+import { INBOX_STORE, RECEIVE_OPTIONS } from './inbox.tokens.js';
+import { InboxWorker } from './inbox.worker.js';
+import { PaymentInboxError } from './payment-inbox.error.js';
+import type { ResolvedReceiveOptions } from './receive.options.js';
+import { Settlements } from './settlements.js';
+import type { VerifiedDelivery } from './verified.delivery.js';
+
+/** What became of a delivery that was acknowledged. */
+export interface InboxReceipt {
+  /**
+   * - `stored`: new and safe; its handlers run in the background.
+   * - `handled`: new, and its handlers have succeeded (an inbox that is not durable).
+   * - `duplicate`: a copy of an event that is safe already; nothing runs for it.
+   * - `unhandled`: new and kept; no handler takes its type.
+   */
+  readonly status: 'stored' | 'handled' | 'duplicate' | 'unhandled';
+  /** Id of the event. */
+  readonly id: string;
+}
+
+/** Takes verified deliveries in and makes them safe. */
+@Injectable()
+export class DeliveryReceiver {
+  readonly #logger = new Logger('PaymentInbox');
+
+  constructor(
+    @Inject(INBOX_STORE) private readonly store: InboxStore,
+    @Inject(RECEIVE_OPTIONS) private readonly options: ResolvedReceiveOptions,
+    @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
+    @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
+    @Inject(InboxWorker) private readonly worker: InboxWorker,
+    @Inject(Settlements) private readonly settlements: Settlements,
+  ) {}
+
+  /**
+   * Resolves once the delivery is safe: stored durably or, in an inbox that is not durable, handled. Only
+   * then may the sender be answered 2xx.
+   *
+   * @throws PaymentInboxError, to be answered 503 so that the sender tries again: `inbox_unavailable` where
+   *   the store is down or the application closes, `inbox_full`, `handlers_failed` and `deadline_passed`.
+   */
+  async receive(delivery: VerifiedDelivery): Promise<InboxReceipt> {
+    try {
+      return await this.#beforeDeadline(delivery, this.#takeIn(delivery));
+    } catch (error) {
+      if (error instanceof PaymentsError) throw new PaymentInboxError(error.code, error.message);
+      const { event, company } = delivery;
+      this.#logger.error(
+        `Event ${event.id} (company ${company}) could not be taken in: ${describeThrown(error)}`,
+      );
+      throw new PaymentInboxError(
+        'inbox_unavailable',
+        'The payment inbox could not take the delivery in; the log says why.',
+      );
+    }
+  }
+
+  /** Makes the delivery safe, however long that takes. */
+  async #takeIn(delivery: VerifiedDelivery): Promise<InboxReceipt> {
+    const { durable } = this.store.capabilities;
+    if (!durable && !this.worker.working) {
+      throw new PaymentsError(
+        'inbox_unavailable',
+        'The application is closing, or not up yet, and its inbox is in memory: the delivery is refused, to be sent again.',
+      );
+    }
+    const event = this.#toIncoming(delivery);
+    const [receipt] = (await this.store.receive([event])) as [StoreReceipt];
+    this.#log(receipt, delivery);
+    if (durable) this.worker.wake();
+    else await this.#untilHandled(receipt, delivery);
+    return { id: receipt.id, status: statusOf(receipt, event, durable) };
+  }
+
+  #toIncoming({ company, event, raw }: VerifiedDelivery): IncomingEvent {
+    const transactionId = transactionIdOf(event);
+    const byTransaction = this.options.dedupeBy === 'transaction' && transactionId !== null;
+    return {
+      company,
+      id: event.id,
+      dedupeKey: byTransaction ? `${event.eventType}\n${transactionId}` : event.id,
+      eventType: event.eventType,
+      occurredAt: new Date(event.timestamp),
+      orderingKey: transactionId,
+      raw,
+      handlers: this.registry.matching(event.eventType),
+    };
+  }
+
+  /** Waits for an attempt of every handler that has not succeeded yet, begun now or already under way. */
+  async #untilHandled({ id }: StoreReceipt, delivery: VerifiedDelivery): Promise<void> {
+    const { company } = delivery;
+    const watch = this.settlements.watch(company, id);
+    try {
+      // Read after the watch began, so that no attempt ends unseen between the two.
+      const stored = await this.store.find(company, id);
+      const open = (stored?.deliveries ?? []).filter(
+        ({ state }) => state !== 'done' && state !== 'skipped',
+      );
+      if (open.length === 0) return;
+      const handlers = open.map(({ handler }) => handler);
+      await this.store.redrive([{ company, id, handlers }], { force: false, dueInMs: [0] });
+      this.worker.wake();
+      const failed = await watch.failures(handlers);
+      if (failed.length > 0) {
+        throw new PaymentsError(
+          'handlers_failed',
+          `${failed.length} of ${stored!.deliveries.length} handlers have not succeeded yet; the log says why. ` +
+            'Only they run again when the delivery is sent again.',
+        );
+      }
+    } finally {
+      watch.end();
+    }
+  }
+
+  async #beforeDeadline<T>(delivery: VerifiedDelivery, work: Promise<T>): Promise<T> {
+    const { deadlineMs } = this.options;
+    const leftMs = Math.max(0, delivery.arrivedAt + deadlineMs - this.runtime.monotonic());
+    let cancel = () => {};
+    const late = new Promise<never>((_resolve, reject) => {
+      cancel = this.runtime.schedule(leftMs, () =>
+        reject(
+          new PaymentsError(
+            'deadline_passed',
+            `The delivery was not safe ${deadlineMs} ms after it arrived. What has begun goes on; a copy joins it.`,
+          ),
+        ),
+      );
+    });
+    try {
+      return await Promise.race([work, late]);
+    } finally {
+      cancel();
+    }
+  }
+
+  #log({ outcome, id }: StoreReceipt, { company, event }: VerifiedDelivery): void {
+    if (outcome === 'conflict') {
+      this.#logger.error(
+        `Event ${id} (company ${company}) came again with another body. The first is kept and the second is not ` +
+          'handled: ask the service which is right.',
+      );
+    } else if (event.eventType === 'webhook.test' && outcome === 'stored') {
+      this.#logger.log(
+        `Test delivery ${id} of company ${company} arrived and its signature is good.`,
+      );
+    }
+  }
+}
+
+function statusOf(
+  { outcome }: StoreReceipt,
+  { handlers }: IncomingEvent,
+  durable: boolean,
+): InboxReceipt['status'] {
+  if (outcome !== 'stored') return 'duplicate';
+  if (handlers.length === 0) return 'unhandled';
+  return durable ? 'stored' : 'handled';
+}
+
+function transactionIdOf({ data }: PaymentEvent): string | null {
+  const { transactionId } = data;
+  return typeof transactionId === 'string' && transactionId !== '' ? transactionId : null;
+}

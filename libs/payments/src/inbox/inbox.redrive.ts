@@ -1,0 +1,135 @@
+import type { HandlerRegistry } from '../events/handler.registry.js';
+import type {
+  DeliverySelection,
+  DeliveryState,
+  EventFilter,
+  InboxStore,
+  StoredEvent,
+} from './store.contract.js';
+
+const PAGE = 500;
+/** What an operator means by "again" or "not any more", unless another state is named. */
+const DEFAULT_STATE = 'dead';
+
+/** Which deliveries `PaymentInbox.skip()` is about: those of the events that match, in the state named. */
+export interface DeliveryQuery extends EventFilter {
+  /** Default `dead`. */
+  readonly state?: DeliveryState;
+  /** Changes nothing, only counts. Default `false`. */
+  readonly dryRun?: boolean;
+}
+
+/** Which deliveries `PaymentInbox.redrive()` is about, and how they are to run. */
+export interface RedriveQuery extends DeliveryQuery {
+  /**
+   * Runs these handlers on the events that match, whatever became of them, also where the event has no delivery
+   * to one of them yet: for a handler that was added since. Each must exist and take the event's type; `state`
+   * then has no default.
+   */
+  readonly handlers?: readonly string[];
+  /** Runs done deliveries again too. Default `false`. */
+  readonly force?: boolean;
+  /** How many events a second fall due, more than 0. Default: all at once. */
+  readonly ratePerSecond?: number;
+}
+
+/** What a redrive or a skip touched, or would touch. */
+export interface SelectionResult {
+  /** Events that match. */
+  readonly events: number;
+  /** Deliveries changed; of a dry run, those that would be looked at. */
+  readonly deliveries: number;
+}
+
+/** Runs deliveries again, or takes them out, page by page. */
+export class InboxRedrive {
+  constructor(
+    private readonly store: InboxStore,
+    private readonly registry: HandlerRegistry,
+  ) {}
+
+  async redrive(query: RedriveQuery): Promise<SelectionResult> {
+    const { handlers, force = false, ratePerSecond, dryRun = false } = query;
+    this.#checkHandlers(handlers);
+    if (ratePerSecond !== undefined && !(ratePerSecond > 0)) {
+      throw new TypeError('"ratePerSecond" must be a number of events a second above 0.');
+    }
+    const spacingMs = ratePerSecond === undefined ? 0 : 1000 / ratePerSecond;
+    const filter = filterOf(query, handlers === undefined && !force ? DEFAULT_STATE : undefined);
+    const toRun = (event: StoredEvent): readonly string[] =>
+      handlers === undefined
+        ? named(event, query.handler, force ? undefined : (query.state ?? DEFAULT_STATE))
+        : handlers.filter((name) => this.registry.matching(event.eventType).includes(name));
+    return this.#each(filter, toRun, async (selections, seen) => {
+      if (dryRun) return count(selections);
+      const dueInMs = selections.map((_one, index) => Math.round((seen + index) * spacingMs));
+      return this.store.redrive(selections, { force, dueInMs });
+    });
+  }
+
+  async skip(query: DeliveryQuery): Promise<SelectionResult> {
+    const state = query.state ?? DEFAULT_STATE;
+    const toSkip = (event: StoredEvent) => named(event, query.handler, state);
+    return this.#each(filterOf(query, state), toSkip, async (selections) =>
+      query.dryRun ? count(selections) : this.store.skip(selections),
+    );
+  }
+
+  /** Pages through what matches, oldest first. The cursor goes by receipt, so that what changes is not missed. */
+  async #each(
+    filter: EventFilter,
+    handlersOf: (event: StoredEvent) => readonly string[],
+    act: (selections: readonly DeliverySelection[], seen: number) => Promise<number>,
+  ): Promise<SelectionResult> {
+    const result = { events: 0, deliveries: 0 };
+    let after: string | null = null;
+    do {
+      const query = { filter, order: 'oldest', limit: PAGE, after } as const;
+      const page = await this.store.list(query);
+      const selections = page.events
+        .map((event) => ({ company: event.company, id: event.id, handlers: handlersOf(event) }))
+        .filter(({ handlers }) => handlers.length > 0);
+      if (selections.length > 0) result.deliveries += await act(selections, result.events);
+      result.events += selections.length;
+      after = page.next;
+    } while (after !== null);
+    return result;
+  }
+
+  #checkHandlers(handlers: readonly string[] | undefined): void {
+    const unknown = handlers?.find((name) => this.registry.get(name) === undefined);
+    if (unknown === undefined) return;
+    const known = this.registry.names().join(', ') || 'none';
+    throw new TypeError(`No handler is named "${unknown}". There are: ${known}.`);
+  }
+}
+
+function filterOf(query: RedriveQuery, state: DeliveryState | undefined): EventFilter {
+  const { company, ids, eventType, from, to, handler, search } = query;
+  const wanted = query.state ?? state;
+  return {
+    ...(company !== undefined && { company }),
+    ...(ids !== undefined && { ids }),
+    ...(eventType !== undefined && { eventType }),
+    ...(from !== undefined && { from }),
+    ...(to !== undefined && { to }),
+    ...(handler !== undefined && { handler }),
+    ...(search !== undefined && { search }),
+    ...(wanted !== undefined && { state: wanted }),
+  };
+}
+
+function named(
+  { deliveries }: StoredEvent,
+  handler: string | undefined,
+  state: DeliveryState | undefined,
+): string[] {
+  return deliveries
+    .filter((delivery) => handler === undefined || delivery.handler === handler)
+    .filter((delivery) => state === undefined || delivery.state === state)
+    .map((delivery) => delivery.handler);
+}
+
+function count(selections: readonly DeliverySelection[]): number {
+  return selections.reduce((sum, { handlers }) => sum + handlers.length, 0);
+}

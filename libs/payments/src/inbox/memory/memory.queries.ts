@@ -1,0 +1,90 @@
+import type {
+  DeliveryState,
+  EventFilter,
+  EventPage,
+  InboxStats,
+  InboxStore,
+} from '../store.contract.js';
+import { describeEvent, isFinished } from './memory.rows.js';
+import type { EventRow } from './memory.rows.js';
+
+/** A page of `rows`, which come oldest first. The cursor is the number of the last event shown. */
+export function pageOf(
+  rows: Iterable<EventRow>,
+  { filter, order, limit, after }: Parameters<InboxStore['list']>[0],
+  toDate: (monotonicMs: number) => Date,
+): EventPage {
+  const ordered = order === 'newest' ? [...rows].toReversed() : [...rows];
+  const seen = after === null ? null : Number(after);
+  const isNew = ({ seq }: EventRow) =>
+    seen === null || (order === 'newest' ? seq < seen : seq > seen);
+  const page = ordered.filter((row) => isNew(row) && matchesFilter(row, filter));
+  const events = page.slice(0, limit).map((row) => ({ ...describeEvent(row, toDate), raw: null }));
+  return { events, next: page.length > limit ? String(page[limit - 1]!.seq) : null };
+}
+
+/** Everything of {@link InboxStats} that is counted. */
+export function countsOf(rows: Iterable<EventRow>, nowMs: number): Omit<InboxStats, 'paused'> {
+  const counts = new Map<string, { handler: string; state: DeliveryState; count: number }>();
+  let unhandled = 0;
+  let oldestPendingMs: number | null = null;
+  for (const row of rows) {
+    if (isUnhandled(row)) unhandled += 1;
+    if (!row.deliveries.every(isFinished)) oldestPendingMs ??= nowMs - row.since;
+    for (const { handler, state } of row.deliveries) {
+      const key = `${handler}\n${state}`;
+      const entry = counts.get(key) ?? { handler, state, count: 0 };
+      entry.count += 1;
+      counts.set(key, entry);
+    }
+  }
+  return { deliveries: [...counts.values()], unhandled, oldestPendingMs };
+}
+
+/** The events that may be pruned, oldest first. */
+export function* prunable(
+  rows: Iterable<EventRow>,
+  { bodiesMs, tombstonesMs }: { readonly bodiesMs: number; readonly tombstonesMs: number },
+  nowMs: number,
+): Generator<EventRow> {
+  for (const row of rows) {
+    const age = nowMs - row.since;
+    if (age < Math.min(bodiesMs, tombstonesMs)) return;
+    const settled = row.deliveries.every(({ state }) => state === 'done' || state === 'skipped');
+    if (settled && (row.raw !== null || age >= tombstonesMs)) yield row;
+  }
+}
+
+/** Whether every field of the filter holds. */
+function matchesFilter(row: EventRow, filter: EventFilter): boolean {
+  const { company, ids, eventType, from, to, handler, state, search } = filter;
+  const texts = [row.id, row.eventType, row.orderingKey ?? ''];
+  return (
+    (company === undefined || row.company === company) &&
+    (ids === undefined || ids.includes(row.id)) &&
+    (eventType === undefined || row.eventType === eventType) &&
+    (from === undefined || row.receivedAt >= from) &&
+    (to === undefined || row.receivedAt < to) &&
+    (search === undefined || texts.some((text) => text.includes(search))) &&
+    matchesDelivery(row, handler, state)
+  );
+}
+
+function matchesDelivery(
+  row: EventRow,
+  handler: string | undefined,
+  state: EventFilter['state'],
+): boolean {
+  if (state === 'unhandled') return isUnhandled(row);
+  if (handler === undefined && state === undefined) return true;
+  return row.deliveries.some(
+    (delivery) =>
+      (handler === undefined || delivery.handler === handler) &&
+      (state === undefined || delivery.state === state),
+  );
+}
+
+/** A tombstone has no deliveries either, but it was handled. */
+function isUnhandled(row: EventRow): boolean {
+  return row.deliveries.length === 0 && row.raw !== null;
+}

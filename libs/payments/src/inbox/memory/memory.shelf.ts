@@ -1,0 +1,125 @@
+import { PaymentsError } from '../../payments.errors.js';
+import type { IncomingEvent } from '../store.contract.js';
+import { isFinished, keyOf } from './memory.rows.js';
+import type { EventRow } from './memory.rows.js';
+
+/** How much a memory inbox keeps; see `MemoryInboxOptions`. */
+export interface MemoryLimits {
+  readonly maxEvents: number;
+  readonly maxBytes: number;
+  readonly retentionMs: number;
+}
+
+/** The events a memory store keeps, by every key they are found by, within its limits. */
+export class MemoryShelf {
+  readonly #byId = new Map<string, EventRow>();
+  readonly #byDedupeKey = new Map<string, EventRow>();
+  readonly #byOrderingKey = new Map<string, Set<EventRow>>();
+  /** Events with nothing left to do, the longest finished first. */
+  readonly #finished = new Set<EventRow>();
+  #bytes = 0;
+  #finishedBytes = 0;
+
+  constructor(private readonly limits: MemoryLimits) {}
+
+  /** In the order of receipt. */
+  all(): IterableIterator<EventRow> {
+    return this.#byId.values();
+  }
+
+  find(company: string, id: string): EventRow | undefined {
+    return this.#byId.get(keyOf(company, id));
+  }
+
+  /** The event that this one is a copy of. */
+  known({ company, id, dedupeKey }: IncomingEvent): EventRow | undefined {
+    return this.find(company, id) ?? this.#byDedupeKey.get(keyOf(company, dedupeKey));
+  }
+
+  /** The events of one company and ordering key. */
+  related({ company, orderingKey }: EventRow): Iterable<EventRow> {
+    if (orderingKey === null) return [];
+    return this.#byOrderingKey.get(keyOf(company, orderingKey)) ?? [];
+  }
+
+  add(row: EventRow): void {
+    this.#byId.set(keyOf(row.company, row.id), row);
+    this.#byDedupeKey.set(keyOf(row.company, row.dedupeKey), row);
+    if (row.orderingKey !== null) {
+      const key = keyOf(row.company, row.orderingKey);
+      this.#byOrderingKey.set(key, (this.#byOrderingKey.get(key) ?? new Set()).add(row));
+    }
+    this.#bytes += sizeOf(row);
+  }
+
+  /** To be called whenever a delivery of the event came to an end, or back from it. */
+  update(row: EventRow, nowMs: number): void {
+    if (row.deliveries.every(isFinished)) {
+      if (this.#finished.has(row)) return;
+      row.finishedAt = nowMs;
+      this.#finished.add(row);
+      this.#finishedBytes += sizeOf(row);
+    } else if (this.#finished.delete(row)) {
+      this.#finishedBytes -= sizeOf(row);
+    }
+  }
+
+  /**
+   * Lets go of finished events until `count` more of `bytes` fit: of bodies first, then of whole events.
+   *
+   * @throws PaymentsError `inbox_full` where even that is not enough, having let go of nothing.
+   */
+  makeRoom(count: number, bytes: number): void {
+    const unfinished = this.#byId.size - this.#finished.size;
+    const kept = this.#bytes - this.#finishedBytes;
+    if (unfinished + count > this.limits.maxEvents || kept + bytes > this.limits.maxBytes) {
+      throw new PaymentsError(
+        'inbox_full',
+        'The memory inbox is full of events whose handlers have not finished. Raise "maxEvents" or ' +
+          '"maxBytes", look at what holds the handlers up, or keep the inbox in a database.',
+      );
+    }
+    for (const row of this.#finished) {
+      if (this.#bytes + bytes <= this.limits.maxBytes) break;
+      // The tombstone of a dead letter would answer its copies as handled.
+      if (row.deliveries.some(({ state }) => state === 'dead')) this.forget(row);
+      else this.entomb(row);
+    }
+    for (const row of this.#finished) {
+      if (this.#byId.size + count <= this.limits.maxEvents) break;
+      this.forget(row);
+    }
+  }
+
+  /** Forgets what finished longer ago than the retention. */
+  forgetExpired(nowMs: number): void {
+    for (const row of this.#finished) {
+      if (row.finishedAt > nowMs - this.limits.retentionMs) break;
+      this.forget(row);
+    }
+  }
+
+  /** Leaves a tombstone of a finished event: enough to know its duplicates. */
+  entomb(row: EventRow): void {
+    this.#bytes -= sizeOf(row);
+    this.#finishedBytes -= sizeOf(row);
+    row.raw = null;
+    row.deliveries = [];
+  }
+
+  forget(row: EventRow): void {
+    this.entomb(row);
+    this.#finished.delete(row);
+    this.#byId.delete(keyOf(row.company, row.id));
+    this.#byDedupeKey.delete(keyOf(row.company, row.dedupeKey));
+    if (row.orderingKey === null) return;
+    const key = keyOf(row.company, row.orderingKey);
+    const related = this.#byOrderingKey.get(key);
+    related?.delete(row);
+    if (related?.size === 0) this.#byOrderingKey.delete(key);
+  }
+}
+
+function sizeOf({ raw }: EventRow): number {
+  return raw?.byteLength ?? 0;
+}
