@@ -94,7 +94,7 @@ onEachAdapter((start) => {
       status: 503,
       body: { code: 'inbox_unavailable' },
     });
-    expect(await app.app.get(PaymentInbox).find('late', 'default')).toBeUndefined();
+    expect(await app.app.get(PaymentInbox).get('late', 'default')).toBeUndefined();
     gate.open();
     expect((await first).status).toBe(200);
     await close.end;
@@ -108,7 +108,7 @@ onEachAdapter((start) => {
     const first = app.send(delivery({ id: 'e-1' }));
     await gate.arrival;
     const second = app.send(delivery({ id: 'e-2' }));
-    await until(() => runtime.pending >= 4, 'both deadlines');
+    await until(() => runtime.pending >= 5, 'both deadlines');
     const close = closing(app);
     await aFewTurns();
     gate.open();

@@ -35,7 +35,7 @@ export function delivery(payload: DeliveryPayload = {}): SignedDelivery {
 
 /** The event as the inbox keeps it. */
 export async function stored(app: WebhookApplication, id: string): Promise<StoredEvent> {
-  const event = await app.app.get(PaymentInbox).find(id, 'default');
+  const event = await app.app.get(PaymentInbox).get(id, 'default');
   if (event === undefined) throw new Error(`no event ${id} is kept`);
   return event;
 }

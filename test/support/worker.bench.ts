@@ -7,7 +7,7 @@ import type {
 } from '../../libs/payments/src/events/payment-event.js';
 import { StrayRejections } from '../../libs/payments/src/events/stray-rejections.js';
 import { InboxWorker } from '../../libs/payments/src/inbox/inbox.worker.js';
-import { MemoryStore } from '../../libs/payments/src/inbox/memory.store.js';
+import { MemoryStore } from '../../libs/payments/src/inbox/memory/memory.store.js';
 import { Settlements } from '../../libs/payments/src/inbox/settlements.js';
 import { resolveWorkerOptions } from '../../libs/payments/src/inbox/worker.options.js';
 import type { WorkerOptions } from '../../libs/payments/src/inbox/worker.options.js';
@@ -51,7 +51,8 @@ export class WorkerBench {
     const timestamp = new Date(0).toISOString();
     const raw = Buffer.from(JSON.stringify({ id, eventType: 't', timestamp, data: {} }));
     const keys = { company: 'c', id, dedupeKey: id, eventType: 't', orderingKey };
-    await this.store.receive([{ ...keys, raw, handlers: ['h'] }]);
+    const occurredAt = new Date(timestamp);
+    await this.store.receive([{ ...keys, occurredAt, raw, handlers: ['h'] }]);
     this.worker.wake();
   }
 
