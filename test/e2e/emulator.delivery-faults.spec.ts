@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { DeliveryFaults } from 'payments-emulator';
-import { PaymentsEmulator } from 'payments-emulator';
+import { ManualClock, PaymentsEmulator } from 'payments-emulator';
 import type { Received } from './emulator.receiver.js';
 import { Receiver, until } from './emulator.receiver.js';
 
@@ -68,11 +68,16 @@ describe('a delivery fault', () => {
   });
 
   it('delays: the delivery waits for its time', async () => {
-    emulator.setFaults({ delivery: { delay: { ms: [600_000, 600_000] } } });
-    emulator.sendEvent({ eventType: 'x' });
-    expect(emulator.deliveries()[0]).toMatchObject({ state: 'waiting', faults: ['delay'] });
-    await emulator.flush();
-    expect(emulator.deliveries()[0]).toMatchObject({ state: 'delivered', faults: ['delay'] });
+    const clock = new ManualClock();
+    await using patient = await PaymentsEmulator.start({ webhookUrl: receiver.url, clock });
+    patient.setFaults({ delivery: { delay: { ms: [600_000, 600_000] } } });
+    patient.sendEvent({ eventType: 'x' });
+    await until(() => clock.pending > 0);
+    clock.advance(599_999);
+    expect(patient.deliveries()[0]).toMatchObject({ state: 'waiting', faults: ['delay'] });
+    clock.advance(1);
+    await patient.idle();
+    expect(patient.deliveries()[0]).toMatchObject({ state: 'delivered', faults: ['delay'] });
   });
 
   it('drops: nothing is sent, and the log says so', async () => {
@@ -137,6 +142,13 @@ describe('a delivery fault', () => {
     expect(second?.event.id).toBe(first?.event.id);
     expect(amounts([first, second] as Received[])).toEqual([2, 1]);
     expect(emulator.deliveries().map(({ state }) => state)).toEqual(['failed', 'delivered']);
+  });
+
+  it('never strikes a redelivery by hand', async () => {
+    await arrived({ tamperBody: {}, tamperSignature: {}, oldSecret: {}, drop: { next: 1 } });
+    const again = await emulator.redeliver(emulator.deliveries()[0]?.id ?? '');
+    expect(again).toMatchObject({ cause: 'redelivery', state: 'delivered', faults: [] });
+    expect(signature(receiver.first)).toBe(sign(receiver.first));
   });
 
   it('redelivers by its own schedule, in place of the emulator-wide one', async () => {

@@ -1,3 +1,5 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { Server } from 'node:net';
 import { Logger } from '@nestjs/common';
 import { describe, expect, it } from '@jest/globals';
 import {
@@ -48,17 +50,15 @@ describe('PaymentsEmulator.start', () => {
     await expect(PaymentsEmulator.start({ port: -1 })).rejects.toThrow(EmulatorInputError);
   });
 
-  it('rejects where a port is taken, and frees the other', async () => {
+  it('rejects where a port is taken, and leaves the other host not listening either', async () => {
     await using first = await PaymentsEmulator.start();
-    const taken = Number(new URL(first.productionBaseUrl).port);
-    await using probe = await PaymentsEmulator.start();
-    const free = Number(new URL(probe.baseUrl).port);
-    await probe.close();
-    await expect(PaymentsEmulator.start({ port: free, productionPort: taken })).rejects.toThrow(
-      'EADDRINUSE',
-    );
-    await using second = await PaymentsEmulator.start({ port: free });
-    expect(new URL(second.baseUrl).port).toBe(String(free));
+    const productionPort = Number(new URL(first.productionBaseUrl).port);
+    const servers: Server[] = [];
+    const note = (message: unknown) => void servers.push((message as { server: Server }).server);
+    subscribe('tracing:net.server.listen:asyncStart', note);
+    await expect(PaymentsEmulator.start({ productionPort })).rejects.toThrow('EADDRINUSE');
+    unsubscribe('tracing:net.server.listen:asyncStart', note);
+    expect(servers.map((server) => server.listening)).toEqual([false, false]);
   });
 
   it("leaves the process's Nest logger as it found it, starting several at once", async () => {
@@ -67,9 +67,17 @@ describe('PaymentsEmulator.start', () => {
     Logger.overrideLogger({ log: keep, error: keep, warn: keep });
     const emulators = await Promise.all([1, 2, 3].map(() => PaymentsEmulator.start()));
     expect(lines).toEqual([]);
-    Logger.log('the application under test');
+    // The very lines that were kept back during the boot pass again.
+    new Logger('NestFactory').log('the application under test');
     expect(lines).toEqual(['the application under test']);
     await Promise.all(emulators.map((emulator) => emulator.close()));
+  });
+
+  it("puts the process's Nest logger back, so that starting often piles up nothing", async () => {
+    const found = { log: () => undefined, error: () => undefined, warn: () => undefined };
+    Logger.overrideLogger(found);
+    await using _emulator = await PaymentsEmulator.start();
+    expect(Logger['staticInstanceRef']).toBe(found);
   });
 
   it('shares nothing with another in the same process', async () => {
@@ -133,6 +141,16 @@ describe('reset', () => {
     expect(emulator.transactions()).toEqual([]);
     expect(emulator.deliveries()).toEqual([]);
     expect(emulator.faults()).toEqual({ api: { error: { next: 1 } } });
+  });
+
+  it('forgets the faults of companies that are gone, whoever takes their names', async () => {
+    await using emulator = await PaymentsEmulator.start();
+    emulator.createCompany({ companyId: 'acme' });
+    emulator.setFaults({ delivery: { drop: {} } }, 'acme');
+    await emulator.reset();
+    expect(() => emulator.faults('acme')).toThrow('there is no company acme');
+    emulator.createCompany({ companyId: 'acme' });
+    expect(emulator.faults('acme')).toEqual({});
   });
 
   it('refuses the tokens issued before', async () => {

@@ -150,7 +150,6 @@ export class EmulatorCore {
     this.#run = new AbortController();
     this.companies.clear();
     this.faults.clear();
-    this.tokens.clear();
     this.issuer.reset();
     this.transactions.clear();
     this.log.clear();

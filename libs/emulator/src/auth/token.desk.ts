@@ -16,7 +16,8 @@ export interface TokenResponse {
 
 /** What the token endpoint decides, without any HTTP. */
 export class TokenDesk {
-  readonly #last = new Map<string, IssuedToken>();
+  /** What was issued last, for the `sameToken` fault; gone with its company. */
+  readonly #last = new WeakMap<Company, Partial<Record<Environment, IssuedToken>>>();
 
   constructor(
     private readonly companies: CompanyDirectory,
@@ -47,16 +48,12 @@ export class TokenDesk {
     return this.#answer(company, environment);
   }
 
-  clear(): void {
-    this.#last.clear();
-  }
-
   async #answer(company: Company, environment: Environment): Promise<TokenResponse> {
     const faults = this.faults.onIssue(company.companyId);
     const lifetime = faults.lifetime ?? this.lifetime;
     const kept = faults.sameToken ? this.#kept(company, environment) : undefined;
     const issued = kept ?? (await this.issuer.issue(company, environment, lifetime));
-    this.#last.set(`${environment}/${company.companyId}`, issued);
+    this.#last.set(company, { ...this.#last.get(company), [environment]: issued });
     const remaining = kept ? Math.ceil((kept.expiresAt - this.clock.now()) / 1000) : lifetime;
     return {
       access_token: issued.token,
@@ -67,7 +64,7 @@ export class TokenDesk {
 
   /** The token issued last, while it still works. */
   #kept(company: Company, environment: Environment): IssuedToken | undefined {
-    const last = this.#last.get(`${environment}/${company.companyId}`);
+    const last = this.#last.get(company)?.[environment];
     if (!last || last.expiresAt <= this.clock.now()) return undefined;
     return last.generation === this.issuer.generation(company, environment) ? last : undefined;
   }
@@ -81,7 +78,6 @@ function isClientCredentialsGrant(body: unknown): boolean {
   return (
     typeof body === 'object' &&
     body !== null &&
-    Object.hasOwn(body, 'grant_type') &&
     (body as { grant_type: unknown }).grant_type === 'client_credentials'
   );
 }
