@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { Injectable, Module } from '@nestjs/common';
 import type { MiddlewareConsumer, NestMiddleware, NestModule } from '@nestjs/common';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { signedDelivery } from 'nestjs-payments/testing';
 import {
   ADAPTERS,
@@ -49,5 +50,29 @@ describe.each(STAGES)('middleware on $adapter with $option', ({ adapter, option 
     expect(answer.status).toBe(200);
     expect(answer.headers['access-control-allow-origin']).toBe('https://shop.example');
     expect(seen).toEqual(['/webhooks/payments']);
+  });
+});
+
+describe.each(Object.keys(BODY_OPTIONS))('plugins of Fastify with %s', (option) => {
+  const hooked: string[] = [];
+  type Route = { preParsing?: unknown; onRequest?: unknown };
+  const note =
+    (name: string) =>
+    (request: { url: string }, _reply: unknown, ...rest: unknown[]): void => {
+      hooked.push(`${name} ${request.url}`);
+      const done = rest.at(-1) as (error: null, payload?: unknown) => void;
+      done(null, rest.length > 1 ? rest[0] : undefined);
+    };
+
+  it.each([
+    ['one hook', (route: Route) => (route.preParsing = note('theirs'))],
+    ['several', (route: Route) => (route.preParsing = [note('theirs'), note('more')])],
+  ])('12: keep %s they put before the parsing of a route', async (_, onRoute) => {
+    hooked.length = 0;
+    const adapter = new FastifyAdapter();
+    adapter.getInstance().addHook('onRoute', (route) => void onRoute(route as Route));
+    await using app = await WebhookApplication.start({ adapter, nest: BODY_OPTIONS[option]! });
+    expect(await app.send(signedDelivery(COMPANY))).toMatchObject({ status: 200 });
+    expect(hooked[0]).toBe('theirs /webhooks/payments');
   });
 });

@@ -87,6 +87,5 @@ export class WebhookVerifier {
 
 function companyId(params: unknown): unknown {
   const company = (params as Record<string, unknown> | undefined)?.['company'];
-  // Fastify finds an empty parameter where a path ends with a slash.
-  return company === undefined || company === '' ? DEFAULT_COMPANY : company;
+  return company ?? DEFAULT_COMPANY;
 }

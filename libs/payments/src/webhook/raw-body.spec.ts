@@ -1,0 +1,52 @@
+import { getEventListeners } from 'node:events';
+import { PassThrough, Readable } from 'node:stream';
+import { describe, expect, it } from '@jest/globals';
+import { readRawBody } from './raw-body.js';
+
+const never = new AbortController().signal;
+const read = async (stream: Readable, limit = 100, cancel = never) =>
+  readRawBody(stream, {}, limit, cancel);
+
+describe('readRawBody', () => {
+  it('reads bytes in any number of chunks, and a stream of text as its UTF-8', async () => {
+    expect(await read(Readable.from([Buffer.from('a'), Buffer.from('b')]))).toEqual(
+      Buffer.from('ab'),
+    );
+    expect(await read(Readable.from(['→', '😀']))).toEqual(Buffer.from('→😀'));
+    expect(await read(Readable.from([]))).toEqual(Buffer.alloc(0));
+  });
+
+  it('counts bytes, not characters', async () => {
+    await expect(read(Readable.from(['→→']), 5)).rejects.toMatchObject({
+      code: 'payload_too_large',
+    });
+    expect(await read(Readable.from(['→→']), 6)).toHaveLength(6);
+  });
+
+  it('ends where the stream is closed without a word, or was before', async () => {
+    const stream = new PassThrough();
+    const reading = read(stream);
+    stream.write('a');
+    stream.destroy();
+    await expect(reading).rejects.toThrow('closed the connection');
+    await expect(read(stream)).rejects.toThrow('closed the connection');
+  });
+
+  it('fails with what the stream fails with', async () => {
+    const stream = new PassThrough();
+    const reading = read(stream);
+    stream.destroy(new Error('reset'));
+    await expect(reading).rejects.toThrow('reset');
+  });
+
+  it('ends with the reason of its signal, and leaves no listener behind', async () => {
+    const stream = new PassThrough();
+    const before = stream.eventNames().map((name) => [name, stream.listenerCount(name)]);
+    const cancel = new AbortController();
+    const reading = read(stream, 100, cancel.signal);
+    cancel.abort(new Error('too late'));
+    await expect(reading).rejects.toThrow('too late');
+    expect(stream.eventNames().map((name) => [name, stream.listenerCount(name)])).toEqual(before);
+    expect(getEventListeners(cancel.signal, 'abort')).toEqual([]);
+  });
+});
