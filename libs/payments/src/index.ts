@@ -16,6 +16,15 @@ export type { WebhookOptions, WebhookPath } from './webhook/webhook.options.js';
 
 export { memoryInbox } from './inbox/memory/memory.inbox.js';
 export type { MemoryInboxOptions } from './inbox/memory/memory.inbox.js';
+export { sqliteInbox } from './inbox/sqlite/sqlite.inbox.js';
+export type {
+  SqliteInboxOptions,
+  SqliteParameter,
+  SqliteRow,
+  SqliteStatement,
+  SqliteTransaction,
+  SqliteValue,
+} from './inbox/sqlite/sqlite.inbox.js';
 export { PaymentInbox } from './inbox/payment.inbox.js';
 export { PaymentInboxError } from './inbox/payment-inbox.error.js';
 export type { ListQuery } from './inbox/payment.inbox.js';
