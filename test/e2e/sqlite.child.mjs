@@ -12,7 +12,10 @@ async function open(settings = {}) {
   const { resolveSqliteOptions } =
     await import('../../libs/payments/dist/inbox/sqlite/sqlite.options.js');
   const { SqliteStore } = await import('../../libs/payments/dist/inbox/sqlite/sqlite.store.js');
-  const store = new SqliteStore({ ...resolveSqliteOptions({ file }), ...settings }, systemRuntime);
+  const store = new SqliteStore(
+    { ...resolveSqliteOptions({ file, allowOldSqlite: true }), ...settings },
+    systemRuntime,
+  );
   await store.open();
   return store;
 }

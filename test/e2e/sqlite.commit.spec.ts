@@ -1,3 +1,4 @@
+import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { SqliteTransaction } from '../../libs/payments/dist/inbox/sqlite/sqlite.inbox.js';
 import type { SqliteStore } from '../../libs/payments/dist/inbox/sqlite/sqlite.store.js';
@@ -70,8 +71,13 @@ describe('a commit on SQLite', () => {
     ['an END in a script', "INSERT INTO ledger VALUES (';', 1); END; SELECT 1"],
     ['ROLLBACK', 'ROLLBACK'],
     ['BEGIN', 'BEGIN IMMEDIATE'],
-    ['ATTACH', "ATTACH ':memory:' AS other"],
-    ['PRAGMA synchronous', 'PRAGMA synchronous = OFF'],
+    // SQLite itself refuses these, on a Node that can ask it to.
+    ...('setAuthorizer' in DatabaseSync.prototype
+      ? [
+          ['ATTACH', "ATTACH ':memory:' AS other"],
+          ['PRAGMA synchronous', 'PRAGMA synchronous = OFF'],
+        ]
+      : []),
   ])('refuses %s in its work, and keeps nothing', async (_name, sql) => {
     const [lease] = await claimed();
     const commit = store.commit(lease!, (tx) => {

@@ -1,6 +1,7 @@
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { isOldSqlite } from '../../libs/payments/dist/inbox/sqlite/sqlite.version.js';
 import { incoming, SqliteHarness } from './sqlite.harness.ts';
 
 let harness: SqliteHarness;
@@ -73,6 +74,15 @@ describe('a SQLite inbox that cannot do what it is asked', () => {
       code: 'inbox_unavailable',
       message: expect.stringContaining('tables of version 99'),
     });
+  });
+
+  const old = isOldSqlite(process.versions.sqlite ?? '');
+  (old ? it : it.skip)('does not open on a SQLite with the WAL-reset bug', async () => {
+    await expect(harness.store({ allowOldSqlite: false }).open()).rejects.toMatchObject({
+      code: 'options_invalid',
+      message: expect.stringContaining('WAL-reset bug'),
+    });
+    expect(existsSync(harness.file)).toBe(false);
   });
 
   it('rejects what is asked before it is open', async () => {
