@@ -39,29 +39,29 @@ describe('resolveApiOptions', () => {
   });
 
   it.each([
-    ['deadlineMs', 0, /deadlineMs is 0.*milliseconds from 1 to 600000 \(default 20000\)/],
+    ['deadlineMs', 0, /"api.deadlineMs".*milliseconds from 1 to 600000; it is 0.*20000/],
     ['deadlineMs', Infinity, /whole number of milliseconds/],
     ['deadlineMs', NaN, /whole number/],
-    ['attemptTimeoutMs', '10', /attemptTimeoutMs is '10'/],
-    ['attemptTimeoutMs', 1.5, /attemptTimeoutMs is 1.5/],
+    ['attemptTimeoutMs', '10', /attemptTimeoutMs".*it is a string/],
+    ['attemptTimeoutMs', 1.5, /attemptTimeoutMs".*it is 1.5/],
     ['tokenTimeoutMs', 120_001, /1 to 120000/],
     ['maxResponseBytes', -1, /bytes/],
-    ['maxSockets', null, /maxSockets is null/],
+    ['maxSockets', null, /maxSockets".*of sockets.*it is null/],
     ['tokenHeader', 'Authorization', /'authorization' \(default\) or 'x-auth-token'/],
     ['retry', 3, /policy object, or false/],
-    ['retry', { attempts: 0 }, /retry\.attempts is 0.*1 to 10/],
+    ['retry', { attempts: 0 }, /"api\.retry\.attempts".*1 to 10; it is 0/],
     ['retry', { statuses: [200] }, /retry\.statuses.*400 to 599/],
     ['retry', { statuses: '5xx' }, /retry\.statuses/],
-    ['retry', { retries: 3 }, /retry\.retries is not known; the options here are attempts/],
+    ['retry', { retries: 3 }, /no option "api\.retry\.retries". The options are attempts/],
     ['userAgent', 'a\r\nb', /printable ASCII/],
     ['requestIdHeader', 'a b', /name of an HTTP header/],
     ['idempotencyHeader', '', /name of an HTTP header/],
-    ['onRequest', 'log', /onRequest is 'log'; give a function/],
-    ['logger', {}, /logger has no warn\(\)/],
+    ['onRequest', 'log', /"api\.onRequest" is a string; give a function/],
+    ['logger', {}, /"api\.logger" has no warn\(\)/],
     ['agents', 'proxy', /agents/],
     ['agents', { http: 'proxy' }, /agents\.http/],
-    ['agents', { proxy: new Agent() }, /agents\.proxy is not known/],
-    ['timeout', 5, /timeout is not known; the options here are .*deadlineMs/],
+    ['agents', { proxy: new Agent() }, /no option "api\.agents\.proxy"/],
+    ['timeout', 5, /no option "api\.timeout". The options are .*deadlineMs/],
   ])('refuses %s %p, and says how to mend it', (name, value, message) => {
     const resolve = (): unknown => resolveApiOptions({ [name]: value });
     expect(resolve).toThrow(message);
@@ -69,7 +69,7 @@ describe('resolveApiOptions', () => {
   });
 
   it.each([null, 'fast', 5])('refuses %p for the options as a whole', (input) => {
-    expect(() => resolveApiOptions(input as never)).toThrow(/api is/);
+    expect(() => resolveApiOptions(input as never)).toThrow(/"api" is/);
   });
 
   it('does not show agents, whose sockets hold headers', () => {

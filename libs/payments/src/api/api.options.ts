@@ -1,15 +1,13 @@
 import type { Agent as HttpAgent } from 'node:http';
 import type { Agent as HttpsAgent } from 'node:https';
-import type { ApiLogger } from './api.logger.js';
 import {
-  functionOption,
-  headerNameOption,
   integerOption,
-  optionInvalid,
   refuseUnknownNames,
   shown,
-  type NumberBounds,
-} from './option.checks.js';
+  type IntegerBounds,
+} from '../payments.validation.js';
+import type { ApiLogger } from './api.logger.js';
+import { functionOption, headerNameOption, optionInvalid } from './option.checks.js';
 import type { RequestObserver } from './request.observer.js';
 import { resolveRetryPolicy, type RetryPolicy } from './retry.policy.js';
 
@@ -101,7 +99,7 @@ const NUMBERS = {
   maxResponseBytes: { default: 5 * 1024 ** 2, min: 1, max: 256 * 1024 ** 2, unit: 'bytes' },
   maxSockets: { default: 64, min: 1, max: 10_000, unit: 'sockets' },
   maxCompanies: { default: 10_000, min: 1, max: 1_000_000, unit: 'companies' },
-} satisfies Record<string, NumberBounds>;
+} satisfies Record<string, IntegerBounds>;
 
 const NAMES = [
   'tokenHeader',
@@ -124,9 +122,9 @@ export function resolveApiOptions(input: PaymentsApiOptions = {}): ResolvedApiOp
   if (typeof input !== 'object' || input === null) {
     throw optionInvalid('api', `is ${shown(input)}`, 'give an object of options, or leave it out');
   }
-  refuseUnknownNames('', input, NAMES);
+  refuseUnknownNames('api.', input, NAMES);
   const number = (name: keyof typeof NUMBERS): number =>
-    integerOption(name, input[name], NUMBERS[name]);
+    integerOption(`api.${name}`, input[name], NUMBERS[name]);
   const resolved = {
     tokenHeader: tokenHeader(input.tokenHeader),
     attemptTimeoutMs: number('attemptTimeoutMs'),
@@ -136,10 +134,11 @@ export function resolveApiOptions(input: PaymentsApiOptions = {}): ResolvedApiOp
     retry: resolveRetryPolicy(input.retry),
     maxSockets: number('maxSockets'),
     maxCompanies: number('maxCompanies'),
-    requestIdHeader: headerNameOption('requestIdHeader', input.requestIdHeader) ?? 'x-request-id',
-    idempotencyHeader: headerNameOption('idempotencyHeader', input.idempotencyHeader),
+    requestIdHeader:
+      headerNameOption('api.requestIdHeader', input.requestIdHeader) ?? 'x-request-id',
+    idempotencyHeader: headerNameOption('api.idempotencyHeader', input.idempotencyHeader),
     userAgent: userAgent(input.userAgent),
-    onRequest: functionOption('onRequest', input.onRequest),
+    onRequest: functionOption('api.onRequest', input.onRequest),
     logger: logger(input.logger),
   };
   // Not enumerable: an agent holds sockets, and a socket the headers it has just sent.
@@ -152,7 +151,7 @@ function tokenHeader(value: unknown): 'authorization' | 'x-auth-token' {
   if (value === undefined || value === 'authorization') return 'authorization';
   if (value === 'x-auth-token') return value;
   throw optionInvalid(
-    'tokenHeader',
+    'api.tokenHeader',
     `is ${shown(value)}`,
     "give 'authorization' (default) or 'x-auth-token'",
   );
@@ -161,12 +160,16 @@ function tokenHeader(value: unknown): 'authorization' | 'x-auth-token' {
 function agents(value: PaymentsApiOptions['agents']): ResolvedApiOptions['agents'] {
   if (value === undefined) return Object.freeze({});
   if (typeof value !== 'object' || value === null) {
-    throw optionInvalid('agents', `is ${shown(value)}`, 'give { http, https }, or leave it out');
+    throw optionInvalid(
+      'api.agents',
+      `is ${shown(value)}`,
+      'give { http, https }, or leave it out',
+    );
   }
-  refuseUnknownNames('agents.', value, ['http', 'https']);
+  refuseUnknownNames('api.agents.', value, ['http', 'https']);
   for (const [name, agent] of Object.entries(value)) {
     if (agent === undefined || (typeof agent === 'object' && 'addRequest' in agent)) continue;
-    throw optionInvalid(`agents.${name}`, 'is no agent', `give a node:${name} Agent`);
+    throw optionInvalid(`api.agents.${name}`, 'is no agent', `give a node:${name} Agent`);
   }
   return Object.freeze({ ...value });
 }
@@ -177,7 +180,7 @@ function userAgent(value: unknown): string {
     return value;
   }
   throw optionInvalid(
-    'userAgent',
+    'api.userAgent',
     `is ${shown(value)}`,
     'give 1 to 200 printable ASCII characters',
   );
@@ -185,5 +188,5 @@ function userAgent(value: unknown): string {
 
 function logger(value: ApiLogger | undefined): ApiLogger | undefined {
   if (value === undefined || typeof value?.warn === 'function') return value;
-  throw optionInvalid('logger', 'has no warn()', "give a logger like Nest's, or leave it out");
+  throw optionInvalid('api.logger', 'has no warn()', "give a logger like Nest's, or leave it out");
 }

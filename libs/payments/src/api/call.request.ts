@@ -1,6 +1,6 @@
+import { integerOption } from '../payments.validation.js';
 import type { ResolvedApiOptions } from './api.options.js';
 import { checkPath, queryString } from './api.path.js';
-import { integerOption } from './option.checks.js';
 import type { ApiMethod, BodyOptions } from './payments.api.js';
 
 /** A call as it was asked for. */

@@ -1,4 +1,5 @@
-import { integerOption, optionInvalid, refuseUnknownNames, shown } from './option.checks.js';
+import { integerOption, refuseUnknownNames, shown } from '../payments.validation.js';
+import { optionInvalid } from './option.checks.js';
 
 /**
  * When a GET or HEAD is tried again, as data. Other methods are tried again only where no byte can have
@@ -29,9 +30,13 @@ const DEFAULT_STATUSES: readonly (number | '5xx')[] = Object.freeze([408, 429, '
 export function resolveRetryPolicy(input: Partial<RetryPolicy> | false | undefined): RetryPolicy {
   const given = input === false ? { attempts: 1 } : (input ?? {});
   if (typeof given !== 'object') {
-    throw optionInvalid('retry', `is ${shown(given)}`, 'give a policy object, or false for none');
+    throw optionInvalid(
+      'api.retry',
+      `is ${shown(given)}`,
+      'give a policy object, or false for none',
+    );
   }
-  refuseUnknownNames('retry.', given, [
+  refuseUnknownNames('api.retry.', given, [
     'attempts',
     'statuses',
     'baseDelayMs',
@@ -39,17 +44,17 @@ export function resolveRetryPolicy(input: Partial<RetryPolicy> | false | undefin
     'maxRetryAfterMs',
   ]);
   return Object.freeze({
-    attempts: integerOption('retry.attempts', given.attempts, {
+    attempts: integerOption('api.retry.attempts', given.attempts, {
       default: 3,
       min: 1,
       max: 10,
       unit: 'tries',
     }),
     statuses: resolveStatuses(given.statuses),
-    baseDelayMs: milliseconds('retry.baseDelayMs', given.baseDelayMs, 200, 1, 60_000),
-    maxDelayMs: milliseconds('retry.maxDelayMs', given.maxDelayMs, 5_000, 1, 300_000),
+    baseDelayMs: milliseconds('api.retry.baseDelayMs', given.baseDelayMs, 200, 1, 60_000),
+    maxDelayMs: milliseconds('api.retry.maxDelayMs', given.maxDelayMs, 5_000, 1, 300_000),
     maxRetryAfterMs: milliseconds(
-      'retry.maxRetryAfterMs',
+      'api.retry.maxRetryAfterMs',
       given.maxRetryAfterMs,
       15_000,
       0,
@@ -91,7 +96,7 @@ function resolveStatuses(value: unknown): readonly (number | '5xx')[] {
   if (value === undefined) return DEFAULT_STATUSES;
   if (Array.isArray(value) && value.every(isStatus)) return Object.freeze([...value]);
   throw optionInvalid(
-    'retry.statuses',
+    'api.retry.statuses',
     `is ${shown(value)} that holds something else than statuses`,
     "give an array of numbers from 400 to 599, or '5xx'",
   );

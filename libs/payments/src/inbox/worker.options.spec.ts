@@ -40,6 +40,8 @@ describe('resolveWorkerOptions', () => {
       firstRetryMs: 1000,
       maxRetryMs: 3_600_000,
       drainMs: 20_000,
+      keepMs: 7 * 86_400_000,
+      knowMs: 30 * 86_400_000,
     });
     expect(Object.isFrozen(resolved)).toBe(true);
   });
@@ -51,6 +53,8 @@ describe('resolveWorkerOptions', () => {
     ['firstRetryMs', 0, 1, 3_600_000, 3_600_001],
     ['maxRetryMs', 0, 1, 86_400_000, 86_400_001],
     ['drainMs', -1, 0, 600_000, 600_001],
+    ['keepMs', 999, 1000, 365 * 86_400_000, 365 * 86_400_000 + 1],
+    ['knowMs', 7 * 86_400_000 - 1, 7 * 86_400_000, 3650 * 86_400_000, 3650 * 86_400_000 + 1],
   ])('holds %s to its bounds', (name, below, min, max, above) => {
     for (const value of [min, max])
       expect(resolveWorkerOptions({ [name]: value })).toMatchObject({ [name]: value });

@@ -1,4 +1,10 @@
-import { integerOption } from '../payments.validation.js';
+import {
+  integerOption,
+  optionsInvalid,
+  refuseUnknownNames,
+  shown,
+} from '../payments.validation.js';
+import type { IntegerBounds } from '../payments.validation.js';
 
 const DAY = 86_400_000;
 
@@ -40,35 +46,41 @@ export interface WorkerOptions {
 /** {@link WorkerOptions}, complete. */
 export type ResolvedWorkerOptions = Readonly<Required<WorkerOptions>>;
 
+const MS = 'milliseconds';
+const BOUNDS = {
+  concurrency: { default: 20, min: 1, max: 1000, unit: 'handlers' },
+  leaseMs: { default: 60_000, min: 1000, max: 3_600_000, unit: MS },
+  maxAttempts: { default: 15, min: 1, max: 1000, unit: 'attempts' },
+  firstRetryMs: { default: 1000, min: 1, max: 3_600_000, unit: MS },
+  maxRetryMs: { default: 3_600_000, min: 1, max: 86_400_000, unit: MS },
+  drainMs: { default: 20_000, min: 0, max: 600_000, unit: MS },
+  keepMs: { default: 7 * DAY, min: 1000, max: 365 * DAY, unit: MS },
+  knowMs: { default: 30 * DAY, min: 1000, max: 3650 * DAY, unit: MS },
+} satisfies Record<keyof WorkerOptions, IntegerBounds>;
+
 /** @throws PaymentsError `options_invalid`. */
 export function resolveWorkerOptions(options: WorkerOptions = {}): ResolvedWorkerOptions {
-  const ms = (name: keyof WorkerOptions, fallback: number, min: number, max: number) =>
-    integerOption(`worker.${name}`, options[name], {
-      default: fallback,
-      min,
-      max,
-      unit: 'milliseconds',
-    });
-  const keepMs = ms('keepMs', 7 * DAY, 1000, 365 * DAY);
+  if (typeof options !== 'object' || options === null) {
+    throw optionsInvalid(`"worker" must be an object of options; it is ${shown(options)}.`);
+  }
+  refuseUnknownNames('worker.', options, Object.keys(BOUNDS));
+  const option = (name: keyof WorkerOptions, bounds: IntegerBounds = BOUNDS[name]) =>
+    integerOption(`worker.${name}`, options[name], bounds);
+  const keepMs = option('keepMs');
   return Object.freeze({
+    concurrency: option('concurrency'),
+    leaseMs: option('leaseMs'),
+    maxAttempts: option('maxAttempts'),
+    firstRetryMs: option('firstRetryMs'),
+    maxRetryMs: option('maxRetryMs'),
+    drainMs: option('drainMs'),
     keepMs,
-    knowMs: ms('knowMs', Math.max(30 * DAY, keepMs), keepMs, 3650 * DAY),
-    concurrency: integerOption('worker.concurrency', options.concurrency, {
-      default: 20,
-      min: 1,
-      max: 1000,
-      unit: 'handlers',
+    // What is forgotten cannot be kept.
+    knowMs: option('knowMs', {
+      ...BOUNDS.knowMs,
+      min: keepMs,
+      default: Math.max(BOUNDS.knowMs.default, keepMs),
     }),
-    maxAttempts: integerOption('worker.maxAttempts', options.maxAttempts, {
-      default: 15,
-      min: 1,
-      max: 1000,
-      unit: 'attempts',
-    }),
-    leaseMs: ms('leaseMs', 60_000, 1000, 3_600_000),
-    firstRetryMs: ms('firstRetryMs', 1000, 1, 3_600_000),
-    maxRetryMs: ms('maxRetryMs', 3_600_000, 1, 86_400_000),
-    drainMs: ms('drainMs', 20_000, 0, 600_000),
   });
 }
 
