@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { Client } from 'pg';
 import type { InboxStore } from '../../libs/payments/src/inbox/store.contract.js';
 import { claim, freshSchema, incoming, PostgresInboxes } from '../support/postgres.inboxes.js';
 
@@ -8,7 +9,7 @@ describe('claiming from PostgreSQL', () => {
     inboxes = await PostgresInboxes.start();
   }, 60_000);
   afterEach(() => inboxes.close());
-  afterAll(() => inboxes.server.end());
+  afterAll(() => inboxes.server.end(), 30_000);
 
   const ids = (claimed: readonly { id: string }[]): string[] => claimed.map(({ id }) => id);
 
@@ -145,6 +146,26 @@ describe('claiming from PostgreSQL', () => {
     expect(await claim(store)).toEqual([]);
     await store.complete(next!);
     expect(await claim(store)).toMatchObject([{ id: 'old', attempt: 2 }]);
+  });
+
+  it('passes over a key that another instance is leasing at this moment, without waiting', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    await store.receive([incoming('dead', { orderingKey: 'k' })]);
+    await store.fail((await claim(store))[0]!, { error: 'x', retryInMs: null });
+    await store.receive([incoming('e2', { orderingKey: 'k' })]);
+    const other = new Client({ connectionString: inboxes.connectionString });
+    await other.connect();
+    await other.query('BEGIN');
+    const leasing = await other.query(`SELECT o_id FROM ${schema}.claim('{book}', 9, 30000)`);
+    expect(leasing.rows).toEqual([{ o_id: 'e2' }]);
+    // Now another delivery of the key is the longest due, and nothing of the lease is visible yet.
+    const selection = { company: 'default', id: 'dead', handlers: ['book'] };
+    await store.redrive([selection], { force: false, dueInMs: [-60_000] });
+    expect(await claim(store)).toEqual([]);
+    await other.query('COMMIT');
+    expect(await claim(store)).toEqual([]);
+    await other.end();
   });
 
   it('passes over a key whose holder is committing beyond its lease', async () => {

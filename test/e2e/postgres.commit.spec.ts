@@ -23,7 +23,7 @@ describe('context.commit on PostgreSQL', () => {
   }, 60_000);
   beforeEach(() => inboxes.query('TRUNCATE ledger'));
   afterEach(() => inboxes.close());
-  afterAll(() => inboxes.server.end());
+  afterAll(() => inboxes.server.end(), 30_000);
 
   const booked = (): Promise<unknown[]> =>
     inboxes.query('SELECT id, amount FROM ledger ORDER BY id');

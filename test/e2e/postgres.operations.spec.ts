@@ -9,7 +9,7 @@ describe('operating an inbox in PostgreSQL', () => {
     inboxes = await PostgresInboxes.start();
   }, 60_000);
   afterEach(() => inboxes.close());
-  afterAll(() => inboxes.server.end());
+  afterAll(() => inboxes.server.end(), 30_000);
 
   const one = (
     id: string,

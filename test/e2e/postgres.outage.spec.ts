@@ -10,7 +10,7 @@ describe('PostgreSQL out of reach', () => {
     inboxes = await PostgresInboxes.start();
   }, 60_000);
   afterEach(() => inboxes.close());
-  afterAll(() => inboxes.server.end());
+  afterAll(() => inboxes.server.end(), 30_000);
 
   /** How long it takes to be refused. */
   const refusal = async (work: Promise<unknown>): Promise<number> => {

@@ -8,7 +8,7 @@ describe('receiving into PostgreSQL', () => {
     inboxes = await PostgresInboxes.start();
   }, 60_000);
   afterEach(() => inboxes.close());
-  afterAll(() => inboxes.server.end());
+  afterAll(() => inboxes.server.end(), 30_000);
 
   it('keeps every byte as it came, those that are no text too', async () => {
     const store = await inboxes.open();
@@ -55,6 +55,23 @@ describe('receiving into PostgreSQL', () => {
     expect(receipts).toEqual([
       { outcome: 'duplicate', id: 'first' },
       { outcome: 'stored', id: 'x' },
+    ]);
+  });
+
+  it('knows a dedupe key that is the id of another event, whichever came first', async () => {
+    const store = await inboxes.open();
+    await store.receive([incoming('a'), incoming('p', { dedupeKey: 'q' })]);
+    const receipts = await store.receive([
+      incoming('b', { dedupeKey: 'a' }),
+      incoming('q'),
+      incoming('c', { company: 'other', dedupeKey: 'a' }),
+      incoming('a', { dedupeKey: 'z', raw: Buffer.from('x') }),
+    ]);
+    expect(receipts).toEqual([
+      { outcome: 'duplicate', id: 'a' },
+      { outcome: 'duplicate', id: 'p' },
+      { outcome: 'stored', id: 'c' },
+      { outcome: 'conflict', id: 'a' },
     ]);
   });
 

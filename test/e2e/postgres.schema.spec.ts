@@ -16,7 +16,7 @@ describe("the inbox's schema in PostgreSQL", () => {
   afterAll(async () => {
     await inboxes.query('DROP OWNED BY clerk CASCADE; DROP ROLE clerk');
     await inboxes.server.end();
-  });
+  }, 30_000);
 
   it('is set up once by instances that start at the same time', async () => {
     const schema = freshSchema();

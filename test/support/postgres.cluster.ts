@@ -63,6 +63,7 @@ export class PostgresCluster {
   async signal(signal: 'SIGINT' | 'SIGQUIT' | 'SIGKILL'): Promise<void> {
     const server = this.#server;
     this.#server = null;
+    server?.process.ref();
     server?.process.kill(signal);
     await server?.ended;
   }
@@ -70,6 +71,7 @@ export class PostgresCluster {
   async remove(): Promise<void> {
     await this.signal('SIGQUIT');
     const gone = new Promise<void>((resolve) => this.undertaker.once('exit', () => resolve()));
+    this.undertaker.ref();
     this.undertaker.stdin?.end();
     await gone;
   }
@@ -89,6 +91,8 @@ export class PostgresCluster {
     );
     const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
     this.#server = { process: child, ended: gone };
+    // It keeps no process alive, unless someone waits for its end.
+    child.unref();
     while (child.exitCode === null && child.signalCode === null && Date.now() < deadline) {
       if (await this.#answers()) return true;
       await pause();
@@ -115,10 +119,15 @@ export class PostgresCluster {
   }
 }
 
+// By its command line, too: a server that crashed has left a number behind that may be another process's by now.
 const UNDERTAKER = `
 read -r _
-pid=$(head -n 1 "$0/data/postmaster.pid" 2>/dev/null) && kill -QUIT "$pid" 2>/dev/null
-for _ in 1 2 3 4 5 6 7 8 9 10; do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
+pid=$(head -n 1 "$0/data/postmaster.pid" 2>/dev/null)
+case "$(ps -o args= -p "$pid" 2>/dev/null || tr '\\0' ' ' 2>/dev/null </proc/"$pid"/cmdline)" in
+*"$0/data"*) kill -QUIT "$pid" ;;
+*) pid= ;;
+esac
+for _ in 1 2 3 4 5 6 7 8 9 10; do [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null && sleep 0.5; done
 rm -rf "$0"`;
 
 async function binaries(): Promise<{ initdb: string; postgres: string }> {
@@ -139,7 +148,6 @@ function start(binary: string, args: string[], folder: string, log: string): Chi
   };
   const child = spawn(binary, args, options);
   closeSync(file);
-  child.unref();
   return child;
 }
 

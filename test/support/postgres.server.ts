@@ -21,7 +21,7 @@ export interface PostgresServer {
   restart(mode?: 'fast' | 'immediate'): Promise<void>;
   /** SIGKILL: as though the machine's power had failed, but for what the disk's cache holds. */
   crash(): Promise<void>;
-  /** Ends it for good and removes what it made. */
+  /** Ends it for good and removes what it made: some seconds on a busy machine, more than a hook has by default. */
   end(): Promise<void>;
 }
 

@@ -18,7 +18,8 @@ export async function loadDriver(
     // Before 8.16 it was CommonJS alone, whose names may hide under `default`.
     return loaded.default ?? loaded;
   } catch (error) {
-    if ((error as { code?: unknown }).code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    const { code } = error as { code?: unknown };
+    if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') throw error;
     throw optionsInvalid(
       'postgresInbox needs the "pg" package, which is not installed: npm install pg',
     );

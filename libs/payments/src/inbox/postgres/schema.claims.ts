@@ -1,12 +1,13 @@
 import { hidden } from './planner.hints.js';
 
-/** The order in which claims look: by index alone, whatever the statistics of the moment make of it. */
+/** How claims look: by index alone and by one plan, whatever the statistics of the moment make of it. */
 const BY_INDEX = `
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
   SET enable_bitmapscan = off
   SET enable_hashjoin = off
   SET enable_mergejoin = off
+  SET plan_cache_mode = force_generic_plan
   SET jit = off`;
 
 /**

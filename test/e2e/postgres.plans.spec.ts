@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Client } from 'pg';
+import {
+  DONE,
+  leaseValues,
+  whereHeld,
+} from '../../libs/payments/src/inbox/postgres/lease.statements.js';
+import type { InboxStore } from '../../libs/payments/src/inbox/store.contract.js';
+import { claim, incoming, PostgresInboxes } from '../support/postgres.inboxes.js';
+
+const BACKLOG = 3000;
+
+/** What a statement reads must not grow with the backlog, whatever moment the statistics were taken in. */
+describe('a backlog in PostgreSQL that its statistics know nothing of', () => {
+  let inboxes: PostgresInboxes;
+  let store: InboxStore;
+  let client: Client;
+  beforeAll(async () => {
+    inboxes = await PostgresInboxes.start();
+    store = await inboxes.open({ schema: 'payments' });
+    // A quiet moment: all is finished. The tables are kept from being looked at again.
+    await store.receive(Array.from({ length: 2000 }, (_, n) => incoming(`old ${n}`)));
+    for (let left = 2000; left > 0;) {
+      const leases = await claim(store, 500);
+      await Promise.all(leases.map((lease) => store.complete(lease)));
+      left -= leases.length;
+    }
+    await inboxes.query(`VACUUM ANALYZE payments.deliveries`);
+    await inboxes.query(`ALTER TABLE payments.deliveries SET (autovacuum_enabled = off)`);
+    const backlog = Array.from({ length: BACKLOG }, (_, n) =>
+      incoming(`new ${n}`, { orderingKey: `key ${n % 1500}` }),
+    );
+    for (let n = 0; n < BACKLOG; n += 500) await store.receive(backlog.slice(n, n + 500));
+    client = new Client({ connectionString: inboxes.connectionString });
+    await client.connect();
+  }, 60_000);
+  afterAll(async () => {
+    await client.end();
+    await inboxes.close();
+    await inboxes.server.end();
+  }, 30_000);
+
+  /** How many pages it looks at, and how many of them are rows it reads: run for real, and rolled back. */
+  const pagesOf = async (text: string, values: string[] = []): Promise<number> => {
+    await client.query('BEGIN');
+    const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Record<string, number> }[] }>(
+      `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`,
+      values,
+    );
+    await client.query('ROLLBACK');
+    const plan = rows[0]!['QUERY PLAN'][0]!.Plan;
+    return plan['Shared Hit Blocks']! + plan['Shared Read Blocks']!;
+  };
+
+  it('is claimed from without being read', async () => {
+    const text = `SELECT * FROM payments.claim(ARRAY['book'], 20, 30000)`;
+    // The first makes the plan, and reads the catalogues for it.
+    await pagesOf(text);
+    expect(await pagesOf(text)).toBeLessThan(3000);
+  });
+
+  it('is settled in without being read', async () => {
+    const [lease] = await claim(store, 1);
+    const text = whereHeld('payments', DONE);
+    await pagesOf(text, leaseValues(lease!));
+    expect(await pagesOf(text, leaseValues(lease!))).toBeLessThan(100);
+    expect(await store.complete(lease!)).toBe(true);
+  });
+
+  it('is asked when the next is due without being read', async () => {
+    const text = `SELECT payments.next_due_in_ms(ARRAY['book'])`;
+    await pagesOf(text);
+    expect(await pagesOf(text)).toBeLessThan(100);
+  });
+});
