@@ -29,9 +29,9 @@ describe('settings that are missing or wrong stop the shop at boot', () => {
     expect([code, out]).toEqual([1, []]);
     expect(err).toEqual([
       'shop: PAYMENTS_BASE_URL must be an address such as https://payments.example.com',
-      'shop: PAYMENTS_CLIENT_ID must be set to the client id the service gave you',
-      'shop: PAYMENTS_CLIENT_SECRET must be set to the client secret the service gave you',
-      'shop: PAYMENTS_WEBHOOK_SECRET must be set to the secret that signs your webhooks',
+      'shop: PAYMENTS_CLIENT_ID must be set to the client id the service gave you, without white space around it',
+      'shop: PAYMENTS_CLIENT_SECRET must be set to the client secret the service gave you, without white space around it',
+      'shop: PAYMENTS_WEBHOOK_SECRET must be set to the secret that signs your webhooks, without white space around it',
     ]);
   });
 

@@ -196,6 +196,23 @@ describe('paymentsConfig', () => {
     );
   });
 
+  it('names the variable that has white space around its secret, before anything is booted', () => {
+    const variables = { ...VARIABLES, PAYMENTS_CLIENT_SECRET: `${PRIVATE}\n` };
+    const read = () => readPaymentsEnvironment(variables);
+    expect(read).toThrow(
+      /not complete: PAYMENTS_CLIENT_SECRET .* without white space around it\.$/,
+    );
+    expect(read).not.toThrow(PRIVATE);
+  });
+
+  it('allows http beyond loopback only where the environment says so', () => {
+    const allow = (value: string) =>
+      readPaymentsEnvironment({ ...VARIABLES, PAYMENTS_ALLOW_INSECURE_HTTP: value });
+    expect(allow('true').allowInsecureHttp).toBe(true);
+    expect([allow('false').allowInsecureHttp, allow('').allowInsecureHttp]).toEqual([false, false]);
+    expect(() => allow('yes')).toThrow(/PAYMENTS_ALLOW_INSECURE_HTTP must be true or false/);
+  });
+
   it('names the variable that is wrong, and no value', () => {
     const variables = { ...VARIABLES, PAYMENTS_BASE_URL: `not an address ${PRIVATE}` };
     let error: unknown;

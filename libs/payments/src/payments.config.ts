@@ -1,8 +1,12 @@
 import { registerAs } from '@nestjs/config';
 import { plainToInstance } from 'class-transformer';
-import { IsNotEmpty, IsOptional, IsString, IsUrl, validateSync } from 'class-validator';
+import { IsIn, IsUrl, Matches, ValidateIf, validateSync } from 'class-validator';
 import type { PaymentsModuleOptions } from './payments.options.js';
 import { optionsInvalid } from './payments.validation.js';
+
+/** Text that is there and has no white space around it, such as a line break read from a file. */
+const GIVEN = /^\S(.*\S)?$/s;
+const TRIMMED = 'without white space around it';
 
 /** The environment variables that {@link paymentsConfig} reads. */
 export class PaymentsEnvironment {
@@ -14,25 +18,34 @@ export class PaymentsEnvironment {
   PAYMENTS_BASE_URL!: string;
 
   /** Client id of the company. Required. */
-  @IsNotEmpty({ message: 'PAYMENTS_CLIENT_ID must be set to the client id the service gave you' })
+  @Matches(GIVEN, {
+    message: `PAYMENTS_CLIENT_ID must be set to the client id the service gave you, ${TRIMMED}`,
+  })
   PAYMENTS_CLIENT_ID!: string;
 
   /** Client secret of the company. Required. */
-  @IsNotEmpty({
-    message: 'PAYMENTS_CLIENT_SECRET must be set to the client secret the service gave you',
+  @Matches(GIVEN, {
+    message: `PAYMENTS_CLIENT_SECRET must be set to the client secret the service gave you, ${TRIMMED}`,
   })
   PAYMENTS_CLIENT_SECRET!: string;
 
   /** Webhook secret of the company. Required. */
-  @IsNotEmpty({
-    message: 'PAYMENTS_WEBHOOK_SECRET must be set to the secret that signs your webhooks',
+  @Matches(GIVEN, {
+    message: `PAYMENTS_WEBHOOK_SECRET must be set to the secret that signs your webhooks, ${TRIMMED}`,
   })
   PAYMENTS_WEBHOOK_SECRET!: string;
 
-  /** The webhook secret before that one, while it is being rotated. */
-  @IsOptional()
-  @IsString()
+  /** The webhook secret before that one, while it is being rotated. Empty: none. */
+  @ValidateIf(({ PAYMENTS_WEBHOOK_SECRET_PREVIOUS: previous }: PaymentsEnvironment) => !!previous)
+  @Matches(GIVEN, {
+    message: `PAYMENTS_WEBHOOK_SECRET_PREVIOUS must be the former webhook secret, ${TRIMMED}`,
+  })
   PAYMENTS_WEBHOOK_SECRET_PREVIOUS?: string;
+
+  /** `true` allows an `http:` address beyond loopback. Empty: `false`. */
+  @ValidateIf(({ PAYMENTS_ALLOW_INSECURE_HTTP: allow }: PaymentsEnvironment) => !!allow)
+  @IsIn(['true', 'false'], { message: 'PAYMENTS_ALLOW_INSECURE_HTTP must be true or false' })
+  PAYMENTS_ALLOW_INSECURE_HTTP?: string;
 }
 
 /**
@@ -69,5 +82,6 @@ export function readPaymentsEnvironment(
     webhookSecret: previous
       ? [environment.PAYMENTS_WEBHOOK_SECRET, previous]
       : environment.PAYMENTS_WEBHOOK_SECRET,
+    allowInsecureHttp: environment.PAYMENTS_ALLOW_INSECURE_HTTP === 'true',
   };
 }

@@ -75,7 +75,7 @@ function resolveBaseUrl(value: unknown, id: string, allowInsecureHttp = false): 
   }
   if (url.protocol === 'http:' && !allowInsecureHttp && !LOOPBACK.test(url.hostname)) {
     throw optionsInvalid(
-      `"baseUrl" of company ${id} is http:, which would send credentials readable for all on the way. Use https:, or set "allowInsecureHttp: true" where the network itself is trusted.`,
+      `"baseUrl" of company ${id} is http:, which would send credentials readable for all on the way. Use https:, or, where the network itself is trusted, set "allowInsecureHttp: true" (PAYMENTS_ALLOW_INSECURE_HTTP=true in the environment).`,
     );
   }
   return url.href.replace(/\/+$/, '');
