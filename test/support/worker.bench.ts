@@ -22,13 +22,15 @@ export class WorkerBench {
     { maxEvents: 100_000, maxBytes: 1e9, retentionMs: 1e9 },
     this.runtime,
   );
-  readonly settlements = new Settlements();
+  readonly registry = new HandlerRegistry();
+  readonly settlements: Settlements;
   readonly ran: { id: string; context: PaymentEventContext }[] = [];
   handle: (event: PaymentEvent, context: PaymentEventContext) => unknown = () => {};
   readonly worker: InboxWorker;
 
-  constructor(options: WorkerOptions = {}) {
-    const registry = new HandlerRegistry();
+  constructor(options: WorkerOptions = {}, settlements = new Settlements()) {
+    const { registry } = this;
+    this.settlements = settlements;
     registry.add({
       name: 'h',
       patterns: ['*'],

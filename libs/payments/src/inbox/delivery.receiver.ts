@@ -11,6 +11,7 @@ import { InboxWorker } from './inbox.worker.js';
 import { PaymentInboxError } from './payment-inbox.error.js';
 import type { ResolvedReceiveOptions } from './receive.options.js';
 import { Settlements } from './settlements.js';
+import type { SettlementWatch } from './settlements.js';
 import type { VerifiedDelivery } from './verified.delivery.js';
 
 /** What became of a delivery that was acknowledged. */
@@ -48,8 +49,9 @@ export class DeliveryReceiver {
    *   the store is down or the application closes, `inbox_full`, `handlers_failed` and `deadline_passed`.
    */
   async receive(delivery: VerifiedDelivery): Promise<InboxReceipt> {
+    const answered = new AbortController();
     try {
-      return await this.#beforeDeadline(delivery, this.#takeIn(delivery));
+      return await this.#beforeDeadline(delivery, this.#takeIn(delivery, answered.signal));
     } catch (error) {
       if (error instanceof PaymentsError) throw new PaymentInboxError(error.code, error.message);
       const { event, company } = delivery;
@@ -60,24 +62,52 @@ export class DeliveryReceiver {
         'inbox_unavailable',
         'The payment inbox could not take the delivery in; the log says why.',
       );
+    } finally {
+      answered.abort();
     }
   }
 
-  /** Makes the delivery safe, however long that takes. */
-  async #takeIn(delivery: VerifiedDelivery): Promise<InboxReceipt> {
-    const { durable } = this.store.capabilities;
-    if (!durable && !this.worker.working) {
+  /** Makes the delivery safe, however long that takes; once it is answered, nobody waits for its handlers. */
+  async #takeIn(delivery: VerifiedDelivery, answered: AbortSignal): Promise<InboxReceipt> {
+    const event = this.#toIncoming(delivery);
+    if (!this.store.capabilities.durable) return this.#handle(event, delivery, answered);
+    const { outcome, id } = await this.#store(event, delivery);
+    this.worker.wake();
+    return { id, status: statusOf(outcome, event, 'stored') };
+  }
+
+  async #handle(
+    event: IncomingEvent,
+    delivery: VerifiedDelivery,
+    answered: AbortSignal,
+  ): Promise<InboxReceipt> {
+    if (!this.worker.working) {
       throw new PaymentsError(
         'inbox_unavailable',
         'The application is closing, or not up yet, and its inbox is in memory: the delivery is refused, to be sent again.',
       );
     }
-    const event = this.#toIncoming(delivery);
+    const { company } = event;
+    // From before the event is stored, so that no attempt ends unseen.
+    let watch = this.settlements.watch(company, event.id);
+    try {
+      const { outcome, id } = await this.#store(event, delivery);
+      if (id !== event.id) {
+        watch.end();
+        watch = this.settlements.watch(company, id);
+      }
+      answered.addEventListener('abort', () => watch.abandon());
+      await this.#untilHandled(company, id, watch);
+      return { id, status: statusOf(outcome, event, 'handled') };
+    } finally {
+      watch.end();
+    }
+  }
+
+  async #store(event: IncomingEvent, delivery: VerifiedDelivery): Promise<StoreReceipt> {
     const [receipt] = (await this.store.receive([event])) as [StoreReceipt];
     this.#log(receipt, delivery);
-    if (durable) this.worker.wake();
-    else await this.#untilHandled(receipt, delivery);
-    return { id: receipt.id, status: statusOf(receipt, event, durable) };
+    return receipt;
   }
 
   #toIncoming({ company, event, raw }: VerifiedDelivery): IncomingEvent {
@@ -96,29 +126,24 @@ export class DeliveryReceiver {
   }
 
   /** Waits for an attempt of every handler that has not succeeded yet, begun now or already under way. */
-  async #untilHandled({ id }: StoreReceipt, delivery: VerifiedDelivery): Promise<void> {
-    const { company } = delivery;
-    const watch = this.settlements.watch(company, id);
-    try {
-      // Read after the watch began, so that no attempt ends unseen between the two.
-      const stored = await this.store.find(company, id);
-      const open = (stored?.deliveries ?? []).filter(
-        ({ state }) => state !== 'done' && state !== 'skipped',
+  async #untilHandled(company: string, id: string, watch: SettlementWatch): Promise<void> {
+    const stored = await this.store.find(company, id);
+    const open = (stored?.deliveries ?? []).filter(
+      ({ state }) => state !== 'done' && state !== 'skipped',
+    );
+    if (open.length === 0) return;
+    const handlers = open.map(({ handler }) => handler);
+    // What has failed meanwhile is not begun again for this delivery.
+    const waiting = handlers.filter((handler) => !watch.has(handler));
+    await this.store.redrive([{ company, id, handlers: waiting }], { force: false, dueInMs: [0] });
+    this.worker.wake();
+    const failed = await watch.failures(handlers);
+    if (failed.length > 0) {
+      throw new PaymentsError(
+        'handlers_failed',
+        `${failed.length} of ${stored!.deliveries.length} handlers have not succeeded yet; the log says why. ` +
+          'Only they run again when the delivery is sent again.',
       );
-      if (open.length === 0) return;
-      const handlers = open.map(({ handler }) => handler);
-      await this.store.redrive([{ company, id, handlers }], { force: false, dueInMs: [0] });
-      this.worker.wake();
-      const failed = await watch.failures(handlers);
-      if (failed.length > 0) {
-        throw new PaymentsError(
-          'handlers_failed',
-          `${failed.length} of ${stored!.deliveries.length} handlers have not succeeded yet; the log says why. ` +
-            'Only they run again when the delivery is sent again.',
-        );
-      }
-    } finally {
-      watch.end();
     }
   }
 
@@ -158,13 +183,12 @@ export class DeliveryReceiver {
 }
 
 function statusOf(
-  { outcome }: StoreReceipt,
+  outcome: StoreReceipt['outcome'],
   { handlers }: IncomingEvent,
-  durable: boolean,
+  safe: 'stored' | 'handled',
 ): InboxReceipt['status'] {
   if (outcome !== 'stored') return 'duplicate';
-  if (handlers.length === 0) return 'unhandled';
-  return durable ? 'stored' : 'handled';
+  return handlers.length === 0 ? 'unhandled' : safe;
 }
 
 function transactionIdOf({ data }: PaymentEvent): string | null {

@@ -77,15 +77,41 @@ describe('DeliveryRun', () => {
     });
   });
 
-  it('reports what could not be settled as what it was, and goes on', async () => {
-    const bench = new WorkerBench();
+  it('settles a run again and again while the store is down, and reports it once it is settled', async () => {
+    const bench = new WorkerBench({ leaseMs: 60_000 });
+    const complete = bench.store.complete.bind(bench.store);
+    let asked = 0;
+    bench.store.complete = async (lease) => {
+      asked += 1;
+      if (asked < 4) throw new Error('down');
+      return complete(lease);
+    };
+    bench.worker.start();
+    await bench.receive('a');
+    for (const [index, waitMs] of [100, 200, 400].entries()) {
+      await turns();
+      expect(asked).toBe(index + 1);
+      bench.runtime.advance(waitMs);
+    }
+    await turns();
+    expect(await bench.isDone('a')).toBe(true);
+    expect(bench.ran).toHaveLength(1);
+  });
+
+  it('gives settling up when the lease may be over, reports what happened, and goes on', async () => {
+    const bench = new WorkerBench({ leaseMs: 1000 });
     bench.store.complete = () => Promise.reject(new Error('down'));
     bench.worker.start();
     const watch = bench.settlements.watch('c', 'a');
     await bench.receive('a');
+    for (const waitMs of [100, 200, 400]) {
+      await turns();
+      expect(watch.has('h')).toBe(false);
+      bench.runtime.advance(waitMs);
+    }
     expect(await watch.failures(['h'])).toEqual([]);
     await bench.receive('b');
     await turns();
-    expect(bench.ran).toHaveLength(2);
+    expect(bench.ran.map(({ id }) => id)).toEqual(['a', 'b']);
   });
 });

@@ -53,9 +53,15 @@ export class SettlementWatch {
     this.#onNote();
   }
 
+  /** Ends the wait: what has no outcome yet counts as failed. */
   abandon(): void {
     this.#abandoned = true;
     this.#onNote();
+  }
+
+  /** Whether an attempt of that handler has ended since the watch began. */
+  has(handler: string): boolean {
+    return this.#outcomes.has(handler);
   }
 
   /** Resolves with the names of those that failed, once an attempt of each of the handlers has ended. */

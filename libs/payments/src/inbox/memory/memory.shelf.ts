@@ -17,6 +17,8 @@ export class MemoryShelf {
   readonly #byOrderingKey = new Map<string, Set<EventRow>>();
   /** Events with nothing left to do, the longest finished first. */
   readonly #finished = new Set<EventRow>();
+  /** Those of them that still have their body, in the same order: what makes room costs no look at the others. */
+  readonly #bodies = new Set<EventRow>();
   #bytes = 0;
   #finishedBytes = 0;
 
@@ -58,8 +60,10 @@ export class MemoryShelf {
       if (this.#finished.has(row)) return;
       row.finishedAt = nowMs;
       this.#finished.add(row);
+      if (row.raw !== null) this.#bodies.add(row);
       this.#finishedBytes += sizeOf(row);
     } else if (this.#finished.delete(row)) {
+      this.#bodies.delete(row);
       this.#finishedBytes -= sizeOf(row);
     }
   }
@@ -79,7 +83,7 @@ export class MemoryShelf {
           '"maxBytes", look at what holds the handlers up, or keep the inbox in a database.',
       );
     }
-    for (const row of this.#finished) {
+    for (const row of this.#bodies) {
       if (this.#bytes + bytes <= this.limits.maxBytes) break;
       // The tombstone of a dead letter would answer its copies as handled.
       if (row.deliveries.some(({ state }) => state === 'dead')) this.forget(row);
@@ -103,6 +107,7 @@ export class MemoryShelf {
   entomb(row: EventRow): void {
     this.#bytes -= sizeOf(row);
     this.#finishedBytes -= sizeOf(row);
+    this.#bodies.delete(row);
     row.raw = null;
     row.deliveries = [];
   }
