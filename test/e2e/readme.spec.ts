@@ -12,7 +12,7 @@ describe('README', () => {
 
   beforeAll(() => {
     program = new ReadmeProgram('README.md');
-  });
+  }, 60_000);
   afterAll(() => program.remove());
 
   it('shows code that compiles under strict', () => {
@@ -56,7 +56,7 @@ describe('README', () => {
       shop.kill('SIGTERM');
       await exit;
     }
-  });
+  }, 30_000);
 });
 
 /** Resolves once the port answers HTTP: "started" is printed a moment before. */
