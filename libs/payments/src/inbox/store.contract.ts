@@ -96,6 +96,11 @@ export interface ClaimedDelivery extends Lease {
    * (`occurredAt`) is later than this one's.
    */
   readonly newerHandled: boolean;
+  /**
+   * Whether it was taken over from a lease that ran out: the attempt before this one ended without a result,
+   * because its process died or was cut off.
+   */
+  readonly takenOver: boolean;
 }
 
 /** What a store can and cannot promise. */

@@ -72,10 +72,11 @@ export class MemoryStore implements InboxStore<never> {
       const row = this.#queue.next(handlers, now);
       if (row === undefined) break;
       this.#queue.lease(row, now + request.leaseMs);
+      const takenOver = row.state === 'running';
       row.state = 'running';
       row.attempts += 1;
       row.token += 1;
-      claimed.push(this.#claimed(row));
+      claimed.push(this.#claimed(row, takenOver));
     }
     return claimed;
   }
@@ -249,7 +250,7 @@ export class MemoryStore implements InboxStore<never> {
     return held;
   }
 
-  #claimed(row: DeliveryRow): ClaimedDelivery {
+  #claimed(row: DeliveryRow, takenOver: boolean): ClaimedDelivery {
     const { company, id, receivedAt, raw, occurredAt } = row.event;
     const newerHandled = [...this.#shelf.related(row.event)].some(
       (other) =>
@@ -266,6 +267,7 @@ export class MemoryStore implements InboxStore<never> {
       // Bodies of unfinished events are never let go.
       raw: Buffer.from(raw!),
       newerHandled,
+      takenOver,
     };
   }
 }

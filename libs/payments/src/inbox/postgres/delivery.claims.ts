@@ -15,7 +15,7 @@ export class DeliveryClaims {
     private readonly source: ConnectionSource,
     schema: string,
   ) {
-    this.#claim = `SELECT o_company, o_id, o_handler, o_token, o_attempt, o_newer,
+    this.#claim = `SELECT o_company, o_id, o_handler, o_token, o_attempt, o_newer, o_taken_over,
         ${epochMs('o_received_at')} AS received_ms, encode(o_raw, 'base64') AS raw
       FROM ${schema}.claim($1::text[], $2::integer, $3::float8)`;
     this.#nextDue = `SELECT ${schema}.next_due_in_ms($1::text[]) AS ms`;
@@ -43,6 +43,7 @@ export class DeliveryClaims {
       // Only events whose deliveries are all finished are pruned, so a claimed one has its body.
       raw: toBody(row['raw']!),
       newerHandled: row['o_newer'] === 't',
+      takenOver: row['o_taken_over'] === 't',
     }));
   }
 

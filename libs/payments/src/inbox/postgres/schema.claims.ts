@@ -29,7 +29,7 @@ const BY_INDEX = `
 export const claims = (schema: string): string => `
 CREATE FUNCTION ${schema}.claim(p_handlers text[], p_limit integer, p_lease_ms double precision)
 RETURNS TABLE (o_company text, o_id text, o_handler text, o_token bigint, o_attempt integer,
-               o_received_at timestamptz, o_raw bytea, o_newer boolean)
+               o_received_at timestamptz, o_raw bytea, o_newer boolean, o_taken_over boolean)
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $claim$
 DECLARE
@@ -39,7 +39,6 @@ DECLARE
   v_events bigint[];
   v_names text[];
   v_left integer := p_limit;
-  v_asked integer;
   v_seen integer;
   v_taken integer;
   -- Where the last look ended.
@@ -55,12 +54,11 @@ BEGIN
   SELECT array_agg(h.name) INTO v_handlers FROM unnest(p_handlers) AS h (name)
    WHERE NOT EXISTS (SELECT FROM ${schema}.pauses p WHERE p.handler IN (h.name, '*'));
   -- Where others claim at the same time, what they hold is passed over and the look goes on behind it.
-  FOR look IN 1..4 LOOP
+  FOR look IN 1..8 LOOP
     EXIT WHEN v_handlers IS NULL OR v_left <= 0;
     v_keys := '{}';
     v_events := '{}';
     v_names := '{}';
-    v_asked := v_left;
     v_seen := 0;
     v_taken := 0;
     FOR v_next IN
@@ -78,10 +76,10 @@ BEGIN
                   AND ((o.due_at, o.event) < (d.due_at, d.event)
                     OR (o.state = 'running' AND o.due_at > v_now))))
            ORDER BY d.due_at, d.event
-           LIMIT v_asked
+           LIMIT p_limit
         ) d
        ORDER BY d.due_at, d.event, d.handler
-       LIMIT v_asked
+       LIMIT p_limit
     LOOP
       v_seen := v_seen + 1;
       v_due := v_next.due_at;
@@ -107,10 +105,10 @@ BEGIN
        WHERE d.event = x.event AND d.handler = n.handler;
       RETURN QUERY
       WITH chosen AS MATERIALIZED (
-        SELECT n.event, n.handler, n.place
+        SELECT n.event, n.handler, n.place, free.taken_over
           FROM unnest(v_keys, v_names, v_events) WITH ORDINALITY AS n (ordering, handler, event, place)
          CROSS JOIN LATERAL (
-           SELECT FROM ${schema}.deliveries d
+           SELECT d.state = 'running' AS taken_over FROM ${schema}.deliveries d
             WHERE d.event = n.event AND d.handler = n.handler AND ${hidden('d.due_at <= v_now')}
               AND (n.ordering IS NULL OR NOT EXISTS (
                 SELECT FROM ${schema}.deliveries o
@@ -118,12 +116,13 @@ BEGIN
                    AND o.state = 'running' AND o.ordering IS NOT NULL AND o.event <> n.event))
             LIMIT 1 FOR UPDATE OF d SKIP LOCKED
          ) free
+         LIMIT v_left
       ), leased AS (
         UPDATE ${schema}.deliveries d
            SET state = 'running', attempts = d.attempts + 1, token = d.token + 1,
                due_at = clock_timestamp() + p_lease_ms * interval '1 millisecond'
           FROM chosen c WHERE d.event = c.event AND d.handler = c.handler
-        RETURNING c.place, d.event, d.handler, d.token, d.attempts
+        RETURNING c.place, c.taken_over, d.event, d.handler, d.token, d.attempts
       )
       SELECT e.company, e.id, l.handler, l.token, l.attempts, e.received_at, e.raw,
              e.ordering IS NOT NULL AND EXISTS (
@@ -133,13 +132,14 @@ BEGIN
                   AND (l.handler = ANY (later.done_by) OR EXISTS (
                     SELECT FROM ${schema}.deliveries done
                      WHERE done.event = later.seq AND done.handler = l.handler
-                       AND done.state = 'done')))
+                       AND done.state = 'done'))),
+             l.taken_over
         FROM leased l JOIN ${schema}.events e ON e.seq = l.event
        ORDER BY l.place;
       GET DIAGNOSTICS v_taken = ROW_COUNT;
     END IF;
     v_left := v_left - v_taken;
-    EXIT WHEN v_seen < v_asked;
+    EXIT WHEN v_seen < p_limit;
   END LOOP;
 END $claim$;
 

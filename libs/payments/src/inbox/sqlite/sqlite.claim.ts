@@ -1,4 +1,4 @@
-import type { ClaimedDelivery } from '../store.contract.js';
+import type { ClaimedDelivery, DeliveryState } from '../store.contract.js';
 import type { SqliteConnection } from './sqlite.connection.js';
 import { pausedHandlers } from './sqlite.pause.js';
 import { fromStored } from './sqlite.text.js';
@@ -19,6 +19,7 @@ interface DueRow {
   readonly event_seq: number;
   readonly due_at: number;
   readonly lane: string | null;
+  readonly state: DeliveryState;
 }
 
 interface Due extends DueRow {
@@ -48,7 +49,7 @@ function findDue(connection: SqliteConnection, handler: string, limit: number, n
   const found: Due[] = [];
   const lanes = new Set<string>();
   const rows = connection.iterate<DueRow>(
-    `SELECT event_seq, due_at, lane
+    `SELECT event_seq, due_at, lane, state
      FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_due
      WHERE handler = ? AND due_at <= ? AND (lane IS NULL OR lane NOT IN (
        SELECT lane FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_leased
@@ -59,10 +60,10 @@ function findDue(connection: SqliteConnection, handler: string, limit: number, n
     handler,
     now,
   );
-  for (const { event_seq, due_at, lane } of rows) {
+  for (const { event_seq, due_at, lane, state } of rows) {
     if (lane !== null && lanes.has(lane)) continue;
     if (lane !== null) lanes.add(lane);
-    found.push({ event_seq, due_at, lane, handler });
+    found.push({ event_seq, due_at, lane, state, handler });
     if (found.length === limit) break;
   }
   return found;
@@ -70,7 +71,7 @@ function findDue(connection: SqliteConnection, handler: string, limit: number, n
 
 function lease(
   connection: SqliteConnection,
-  { event_seq, handler }: Due,
+  { event_seq, handler, state }: Due,
   until: number,
 ): ClaimedMessage {
   const leased = connection.get<{ token: number; attempts: number }>(
@@ -108,5 +109,6 @@ function lease(
     receivedAt: event.received_at,
     raw: event.raw,
     newerHandled: event.newer === 1,
+    takenOver: state === 'running',
   };
 }

@@ -54,12 +54,14 @@ export const claimCases: readonly InboxContractCase[] = [
       await store.receive([event]);
       const first = await claimOne(store);
       equal(first.attempt, 1);
+      equal(first.takenOver, false);
       const other = await another();
       await advance(LEASE_MS - 1000);
       equal((await claim(other)).length, 0);
       await advance(2000);
       const second = await claimOne(other);
       equal(second.attempt, 2);
+      equal(second.takenOver, true);
       ok(second.token > first.token);
       deepEqual(await states(store, event), { book: 'running 2' });
     },

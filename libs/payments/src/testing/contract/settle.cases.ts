@@ -78,6 +78,7 @@ export const settleCases: readonly InboxContractCase[] = [
       await advance(2000);
       const again = await claimOne(store);
       equal(again.attempt, 2);
+      equal(again.takenOver, false);
       await store.fail(again, { error: 'for good', retryInMs: null });
       const [delivery] = (await store.find('acme', event.id))!.deliveries;
       equal(delivery?.state, 'dead');
