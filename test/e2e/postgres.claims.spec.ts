@@ -142,10 +142,10 @@ describe('claiming from PostgreSQL', () => {
     await inboxes.query('SELECT pg_sleep(0.01)');
     // Due since it came, and so for longer than the other, which is due since its lease ended.
     const [next] = await claim(store);
-    expect(next).toMatchObject({ id: 'young', attempt: 1 });
+    expect(next).toMatchObject({ id: 'young', attempt: 1, takenOver: false });
     expect(await claim(store)).toEqual([]);
     await store.complete(next!);
-    expect(await claim(store)).toMatchObject([{ id: 'old', attempt: 2 }]);
+    expect(await claim(store)).toMatchObject([{ id: 'old', attempt: 2, takenOver: true }]);
   });
 
   it('passes over a key that another instance is leasing at this moment, without waiting', async () => {

@@ -23,8 +23,8 @@ export class DeliverySettlement {
     return this.#change(lease, FAILED, toStored(failure.error), failure.retryInMs);
   }
 
-  release(lease: Lease): Promise<boolean> {
-    return this.#change(lease, RELEASED);
+  release(lease: Lease, dueInMs: number): Promise<boolean> {
+    return this.#change(lease, RELEASED, dueInMs);
   }
 
   async #change(lease: Lease, change: string, ...values: Value[]): Promise<boolean> {

@@ -34,7 +34,11 @@ export const FAILED = `
   due_at = clock_timestamp() + $6::float8 * interval '1 millisecond',
   finished_at = CASE WHEN $6::float8 IS NULL THEN clock_timestamp() END`;
 
-export const RELEASED = `state = 'pending', attempts = d.attempts - 1, due_at = clock_timestamp()`;
+/** `$5` is when it is due, in milliseconds. */
+export const RELEASED = `
+  state = 'pending',
+  attempts = d.attempts - 1,
+  due_at = clock_timestamp() + $5::float8 * interval '1 millisecond'`;
 
 /** Whether the delivery was settled with this lease. It waits for a transaction that is about to. */
 export function settledText(schema: string): string {

@@ -66,6 +66,7 @@ WITH wanted AS (
   UPDATE ${schema}.deliveries d
      SET state = 'pending', finished_at = NULL,
          attempts = CASE WHEN d.state = 'pending' THEN d.attempts ELSE 0 END,
+         abandoned = d.abandoned AND d.state = 'pending',
          -- It may fall due sooner for it, never later.
          due_at = LEAST(d.due_at, t.due_at)
     FROM targets t

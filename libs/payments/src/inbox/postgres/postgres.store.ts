@@ -70,9 +70,9 @@ export class PostgresStore<T = PostgresTransaction> implements InboxStore<T> {
   }
 
   /** Told to the others: an instance that gives back is one that closes. */
-  async release(lease: Lease): Promise<boolean> {
+  async release(lease: Lease, dueInMs = 0): Promise<boolean> {
     const { settlement, notifier } = this.#open();
-    const released = await settlement.release(lease);
+    const released = await settlement.release(lease, dueInMs);
     if (released) notifier.notify();
     return released;
   }

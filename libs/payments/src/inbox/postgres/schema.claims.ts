@@ -95,7 +95,7 @@ BEGIN
     IF cardinality(v_events) > 0 THEN
       -- A lease of the key that ran out makes way. (One that is locked is being settled by its holder: its
       -- delivery stays running, and the key is passed over below.)
-      UPDATE ${schema}.deliveries d SET state = 'pending'
+      UPDATE ${schema}.deliveries d SET state = 'pending', abandoned = true
         FROM unnest(v_keys, v_names, v_events) AS n (ordering, handler, event) CROSS JOIN LATERAL (
           SELECT o.event FROM ${schema}.deliveries o
            WHERE o.ordering = n.ordering AND o.handler = n.handler AND o.event <> n.event
@@ -108,7 +108,7 @@ BEGIN
         SELECT n.event, n.handler, n.place, free.taken_over
           FROM unnest(v_keys, v_names, v_events) WITH ORDINALITY AS n (ordering, handler, event, place)
          CROSS JOIN LATERAL (
-           SELECT d.state = 'running' AS taken_over FROM ${schema}.deliveries d
+           SELECT d.state = 'running' OR d.abandoned AS taken_over FROM ${schema}.deliveries d
             WHERE d.event = n.event AND d.handler = n.handler AND ${hidden('d.due_at <= v_now')}
               AND (n.ordering IS NULL OR NOT EXISTS (
                 SELECT FROM ${schema}.deliveries o
@@ -119,7 +119,7 @@ BEGIN
          LIMIT v_left
       ), leased AS (
         UPDATE ${schema}.deliveries d
-           SET state = 'running', attempts = d.attempts + 1, token = d.token + 1,
+           SET state = 'running', attempts = d.attempts + 1, token = d.token + 1, abandoned = false,
                due_at = clock_timestamp() + p_lease_ms * interval '1 millisecond'
           FROM chosen c WHERE d.event = c.event AND d.handler = c.handler
         RETURNING c.place, c.taken_over, d.event, d.handler, d.token, d.attempts

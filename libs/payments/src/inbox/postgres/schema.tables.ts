@@ -43,6 +43,8 @@ CREATE TABLE ${schema}.deliveries (
   due_at timestamptz CHECK ((due_at IS NULL) = (state IN ('done', 'dead', 'skipped'))),
   finished_at timestamptz,
   last_error text,
+  -- Whether its last lease ran out and, for the sake of another delivery of its key, it was made pending.
+  abandoned boolean NOT NULL DEFAULT false,
   ordering uuid,
   PRIMARY KEY (event, handler)
 ) WITH (
