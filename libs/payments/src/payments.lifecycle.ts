@@ -11,6 +11,8 @@ import type { InboxStore } from './inbox/store.contract.js';
 import { INBOX_STORE } from './inbox/inbox.tokens.js';
 import { InboxPruner } from './inbox/inbox.pruner.js';
 import { InboxWorker } from './inbox/inbox.worker.js';
+import { OrphanReport } from './inbox/orphan.report.js';
+import { ShutdownCheck } from './shutdown.check.js';
 
 /**
  * Starts the stations in the order deliveries need them, and stops them in the other: after everything else of
@@ -26,6 +28,8 @@ export class PaymentsLifecycle
     @Inject(INBOX_STORE) private readonly store: InboxStore,
     @Inject(InboxWorker) private readonly worker: InboxWorker,
     @Inject(InboxPruner) private readonly pruner: InboxPruner,
+    @Inject(OrphanReport) private readonly orphans: OrphanReport,
+    @Inject(ShutdownCheck) private readonly shutdown: ShutdownCheck,
     @Inject(ModulesContainer) modules: ModulesContainer,
   ) {
     // Nest starts modules by their distance from the root, the farthest first, and stops them the other way
@@ -42,10 +46,14 @@ export class PaymentsLifecycle
     this.strays.open();
     this.worker.start();
     this.pruner.start();
+    this.shutdown.start();
+    // A memory inbox is empty now. A boot waits for nothing that is a hint.
+    if (this.store.capabilities.durable) void this.orphans.report();
   }
 
   /** The first hook of a closing application. Deliveries that come now are refused, or stored. */
   async onModuleDestroy(): Promise<void> {
+    this.shutdown.stop();
     await Promise.all([this.worker.drain(), this.pruner.stop()]);
   }
 

@@ -16,12 +16,14 @@ import { INBOX_STORE, RECEIVE_OPTIONS, WORKER_OPTIONS } from './inbox/inbox.toke
 import { InboxPruner } from './inbox/inbox.pruner.js';
 import { DeliveryReceiver } from './inbox/delivery.receiver.js';
 import { InboxWorker } from './inbox/inbox.worker.js';
+import { OrphanReport } from './inbox/orphan.report.js';
 import { PaymentInbox } from './inbox/payment.inbox.js';
 import { Settlements } from './inbox/settlements.js';
 import { PaymentsLifecycle } from './payments.lifecycle.js';
 import { resolveOptions } from './payments.options.js';
 import type { PaymentsModuleOptions, ResolvedPaymentsOptions } from './payments.options.js';
 import { PAYMENTS_RUNTIME } from './payments.runtime.js';
+import { ShutdownCheck } from './shutdown.check.js';
 import { RawBodies } from './webhook/raw-bodies.js';
 import { RawBodyMiddleware } from './webhook/raw-body.middleware.js';
 import { WebhookEndpoint } from './webhook/webhook.endpoint.js';
@@ -88,7 +90,14 @@ const WEBHOOK: Provider[] = [
   WebhookGuard,
   WebhookEndpoint,
 ];
-const INBOX: Provider[] = [Settlements, InboxWorker, InboxPruner, DeliveryReceiver, PaymentInbox];
+const INBOX: Provider[] = [
+  Settlements,
+  InboxWorker,
+  InboxPruner,
+  OrphanReport,
+  DeliveryReceiver,
+  PaymentInbox,
+];
 const EVENTS: Provider[] = [
   StrayRejections,
   HandlerRegistry,
@@ -110,7 +119,15 @@ const EVENTS: Provider[] = [
  */
 @Module({
   imports: [DiscoveryModule, HttpModule.register(paymentsHttpModuleOptions())],
-  providers: [...OPTIONS, ...WEBHOOK, ...INBOX, ...EVENTS, PaymentsApiService, PaymentsLifecycle],
+  providers: [
+    ...OPTIONS,
+    ...WEBHOOK,
+    ...INBOX,
+    ...EVENTS,
+    PaymentsApiService,
+    ShutdownCheck,
+    PaymentsLifecycle,
+  ],
   // What a guard needs, its consumer's module must be able to inject.
   exports: [PaymentsApiService, PaymentInbox, WebhookGuard, WebhookVerifier],
 })

@@ -13,8 +13,8 @@ const DEFAULT_STATE = 'dead';
 
 /** Which deliveries `PaymentInbox.skip()` is about: those of the events that match, in the state named. */
 export interface DeliveryQuery extends EventFilter {
-  /** Default `dead`. */
-  readonly state?: DeliveryState;
+  /** Default `dead`. `unhandled` goes with `RedriveQuery.handlers`: those events have no delivery yet. */
+  readonly state?: DeliveryState | 'unhandled';
   /** Changes nothing, only counts. Default `false`. */
   readonly dryRun?: boolean;
 }
@@ -35,9 +35,9 @@ export interface RedriveQuery extends DeliveryQuery {
 
 /** What a redrive or a skip touched, or would touch. */
 export interface SelectionResult {
-  /** Events that match. */
+  /** Events that match and have such a delivery. */
   readonly events: number;
-  /** Deliveries changed; of a dry run, those that would be looked at. */
+  /** Deliveries changed; of a dry run, those that would be, if no body was pruned yet. */
   readonly deliveries: number;
 }
 
@@ -56,10 +56,13 @@ export class InboxRedrive {
     }
     const spacingMs = ratePerSecond === undefined ? 0 : 1000 / ratePerSecond;
     const filter = filterOf(query, handlers === undefined && !force ? DEFAULT_STATE : undefined);
-    const toRun = (event: StoredEvent): readonly string[] =>
-      handlers === undefined
-        ? named(event, query.handler, force ? undefined : (query.state ?? DEFAULT_STATE))
-        : handlers.filter((name) => this.registry.matching(event.eventType).includes(name));
+    const toRun = (event: StoredEvent): readonly string[] => {
+      const wanted =
+        handlers === undefined
+          ? named(event, query.handler, filter.state)
+          : handlers.filter((name) => this.registry.matching(event.eventType).includes(name));
+      return wanted.filter((name) => isRedrivable(stateOf(event, name), force));
+    };
     return this.#each(filter, toRun, async (selections, seen) => {
       if (dryRun) return count(selections);
       const dueInMs = selections.map((_one, index) => Math.round((seen + index) * spacingMs));
@@ -69,7 +72,8 @@ export class InboxRedrive {
 
   async skip(query: DeliveryQuery): Promise<SelectionResult> {
     const state = query.state ?? DEFAULT_STATE;
-    const toSkip = (event: StoredEvent) => named(event, query.handler, state);
+    const toSkip = (event: StoredEvent) =>
+      named(event, query.handler, state).filter((name) => isSkippable(stateOf(event, name)));
     return this.#each(filterOf(query, state), toSkip, async (selections) =>
       query.dryRun ? count(selections) : this.store.skip(selections),
     );
@@ -104,7 +108,7 @@ export class InboxRedrive {
   }
 }
 
-function filterOf(query: RedriveQuery, state: DeliveryState | undefined): EventFilter {
+function filterOf(query: RedriveQuery, state: EventFilter['state']): EventFilter {
   const { company, ids, eventType, from, to, handler, search } = query;
   const wanted = query.state ?? state;
   return {
@@ -122,12 +126,25 @@ function filterOf(query: RedriveQuery, state: DeliveryState | undefined): EventF
 function named(
   { deliveries }: StoredEvent,
   handler: string | undefined,
-  state: DeliveryState | undefined,
+  state: EventFilter['state'],
 ): string[] {
   return deliveries
     .filter((delivery) => handler === undefined || delivery.handler === handler)
     .filter((delivery) => state === undefined || delivery.state === state)
     .map((delivery) => delivery.handler);
+}
+
+function stateOf({ deliveries }: StoredEvent, handler: string): DeliveryState | undefined {
+  return deliveries.find((delivery) => delivery.handler === handler)?.state;
+}
+
+/** What the store would change, by what it last said. It looks again itself. */
+function isRedrivable(state: DeliveryState | undefined, force: boolean): boolean {
+  return state !== 'running' && (state !== 'done' || force);
+}
+
+function isSkippable(state: DeliveryState | undefined): boolean {
+  return state === 'pending' || state === 'dead';
 }
 
 function count(selections: readonly DeliverySelection[]): number {

@@ -5,6 +5,7 @@ import { HandlerRegistry } from '../events/handler.registry.js';
 import { describeThrown } from '../events/thrown.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
+import { apart } from './crash.suspects.js';
 import { DeliveryRun } from './delivery.run.js';
 import type { ClaimedDelivery, InboxStore } from './store.contract.js';
 import { INBOX_STORE, WORKER_OPTIONS } from './inbox.tokens.js';
@@ -72,10 +73,12 @@ export class InboxWorker {
     this.#stopListening();
     this.#cancelSleep();
     if (!(await this.#endsWithin(this.options.drainMs))) {
-      this.#logger.warn(
-        `${this.#running.size} payment handlers still ran after ${this.options.drainMs} ms of draining and ` +
-          'were aborted. Raise "worker.drainMs", or have them heed context.signal.',
-      );
+      if (this.#running.size > 0) {
+        this.#logger.warn(
+          `${this.#running.size} payment handlers still ran after ${this.options.drainMs} ms of draining and ` +
+            'were aborted. Raise "worker.drainMs", or have them heed context.signal.',
+        );
+      }
       for (const run of this.#running) run.abandon();
       if (!(await this.#endsWithin(ABORTED_MS))) await this.#giveBack();
     }
@@ -134,8 +137,11 @@ export class InboxWorker {
       leaseMs: this.options.leaseMs,
     });
     // The application may have begun to close meanwhile.
-    if (this.working) for (const delivery of deliveries) this.#start(delivery);
-    else await Promise.all(deliveries.map((delivery) => this.store.release(delivery)));
+    const { now, later } = this.working
+      ? apart(deliveries, this.options)
+      : { now: [], later: deliveries.map((delivery) => ({ delivery, inMs: 0 })) };
+    for (const delivery of now) this.#start(delivery);
+    await Promise.all(later.map(({ delivery, inMs }) => this.store.release(delivery, inMs)));
   }
 
   /** A worker that is full is woken by the end of a handler, so it need not ask. */

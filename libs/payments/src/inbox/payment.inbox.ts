@@ -46,7 +46,7 @@ export class PaymentInbox {
     @Inject(DeliveryReceiver) private readonly receiver: DeliveryReceiver,
     @Inject(InboxWorker) private readonly worker: InboxWorker,
     @Inject(InboxPruner) private readonly pruner: InboxPruner,
-    @Inject(HandlerRegistry) registry: HandlerRegistry,
+    @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
   ) {
     this.#redrive = new InboxRedrive(store, registry);
   }
@@ -98,8 +98,16 @@ export class PaymentInbox {
     return this.#redrive.skip(query);
   }
 
-  /** Stops a handler's deliveries, or all, in every process. What runs ends; receiving goes on. */
+  /**
+   * Stops a handler's deliveries, or all, in every process. What runs ends; receiving goes on.
+   *
+   * @throws TypeError where no handler has the name, here or in what is stored.
+   */
   async pause(handler = '*'): Promise<void> {
+    if (handler !== '*' && this.registry.get(handler) === undefined) {
+      const { deliveries } = await this.store.stats();
+      if (!deliveries.some((stored) => stored.handler === handler)) throw this.#unknown(handler);
+    }
     await this.store.pause(handler, true);
   }
 
@@ -113,8 +121,18 @@ export class PaymentInbox {
    * Forgets one batch of old events now, as `worker.keepMs` and `worker.knowMs` say; it also happens by itself,
    * every minute. Returns how many events it touched: as many as `limit` (1 to 10,000, default 500), and there
    * may be more.
+   *
+   * @throws TypeError for a limit that is none.
    */
   async prune(limit = 500): Promise<number> {
+    if (!Number.isInteger(limit) || limit < 1 || limit > 10_000) {
+      throw new TypeError('"limit" must be a whole number of events from 1 to 10,000.');
+    }
     return this.pruner.prune(limit);
+  }
+
+  #unknown(handler: string): TypeError {
+    const known = this.registry.names().join(', ') || 'none';
+    return new TypeError(`No handler is named "${handler}". There are: ${known}.`);
   }
 }

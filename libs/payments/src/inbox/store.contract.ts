@@ -217,8 +217,8 @@ export interface InboxStore<Tx = unknown> {
   /** Records a failure: due again in `retryInMs`, or dead where that is `null`. */
   fail(lease: Lease, failure: { error: string; retryInMs: number | null }): Promise<boolean>;
 
-  /** Gives a delivery back, due at once, without the attempt being charged. */
-  release(lease: Lease): Promise<boolean>;
+  /** Gives a delivery back, due in `dueInMs` (default: at once), without the attempt being charged. */
+  release(lease: Lease, dueInMs?: number): Promise<boolean>;
 
   /**
    * Runs `work` and marks the delivery done in one transaction. Where `work` throws, or the lease was lost,

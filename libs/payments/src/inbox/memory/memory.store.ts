@@ -99,10 +99,10 @@ export class MemoryStore implements InboxStore<never> {
     });
   }
 
-  async release(lease: Lease): Promise<boolean> {
+  async release(lease: Lease, dueInMs = 0): Promise<boolean> {
     return this.#held(lease, (row) => {
       row.attempts -= 1;
-      this.#reopen(row, 0);
+      this.#reopen(row, dueInMs);
     });
   }
 

@@ -53,7 +53,7 @@ describe('the operations on SQLite', () => {
     const leases = claim(5, 2);
     OPERATIONS.extend(connection, { lease: leases[0]!, leaseMs: 5 }, 3);
     OPERATIONS.complete(connection, { lease: leases[0]! }, 3);
-    OPERATIONS.release(connection, { lease: leases[1]! }, 3);
+    OPERATIONS.release(connection, { lease: leases[1]!, dueInMs: 0 }, 3);
     for (const [index, retryInMs] of [5, null].entries()) {
       OPERATIONS.fail(connection, { lease: leases[2 + index]!, error: 'no', retryInMs }, 3);
     }

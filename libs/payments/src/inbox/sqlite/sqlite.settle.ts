@@ -41,14 +41,14 @@ export function fail(
   return settle(connection, set, [error, now + request.retryInMs], request.lease, now);
 }
 
-/** Gives a delivery back, without the attempt being charged. */
+/** Gives a delivery back, due in `dueInMs`, without the attempt being charged. */
 export function release(
   connection: SqliteConnection,
-  { lease }: { readonly lease: Lease },
+  { lease, dueInMs }: { readonly lease: Lease; readonly dueInMs: number },
   now: number,
 ): boolean {
   const set = "state = 'pending', attempts = attempts - 1, due_at = ?";
-  return settle(connection, set, [now], lease, now);
+  return settle(connection, set, [now + dueInMs], lease, now);
 }
 
 function settle(

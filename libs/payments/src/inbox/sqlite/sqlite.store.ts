@@ -115,8 +115,8 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
     return this.#waking('fail', { lease: named(lease), error, retryInMs });
   }
 
-  release(lease: Lease): Promise<boolean> {
-    return this.#waking('release', { lease: named(lease) });
+  release(lease: Lease, dueInMs = 0): Promise<boolean> {
+    return this.#waking('release', { lease: named(lease), dueInMs });
   }
 
   async commit<R>(lease: Lease, work: (tx: SqliteTransaction) => R | Promise<R>): Promise<R> {

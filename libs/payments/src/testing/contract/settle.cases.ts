@@ -98,8 +98,21 @@ export const settleCases: readonly InboxContractCase[] = [
       deepEqual(await states(store, event), { book: 'pending 0' });
       const second = await claimOne(store);
       equal(second.attempt, 1);
+      equal(second.takenOver, false);
       ok(second.token > first.token);
       equal(await store.complete(first), false);
+    },
+  },
+  {
+    title: '19: gives a delivery back for later, without charging the attempt',
+    async run({ store, advance }) {
+      const event = incoming();
+      await store.receive([event]);
+      ok(await store.release(await claimOne(store), 5000));
+      deepEqual(await states(store, event), { book: 'pending 0' });
+      equal((await claim(store)).length, 0);
+      await advance(6000);
+      equal((await claimOne(store)).attempt, 1);
     },
   },
 ];

@@ -1,0 +1,39 @@
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { INBOX_STORE } from './inbox/inbox.tokens.js';
+import type { InboxStore } from './inbox/store.contract.js';
+import { PAYMENTS_RUNTIME } from './payments.runtime.js';
+import type { PaymentsRuntime } from './payments.runtime.js';
+
+/** What an application gets to call `enableShutdownHooks()` in, which it may do after it listens. */
+const AFTER_MS = 5000;
+
+/**
+ * Warns where SIGTERM would end the process at once. Nothing is lost by it in a durable inbox, but what runs is
+ * cut off: its deliveries wait until their leases end, and each is charged an attempt.
+ */
+@Injectable()
+export class ShutdownCheck {
+  readonly #logger = new Logger('PaymentInbox');
+  #cancel: () => void = () => {};
+
+  constructor(
+    @Inject(INBOX_STORE) private readonly store: InboxStore,
+    @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
+  ) {}
+
+  start(): void {
+    if (!this.store.capabilities.durable) return;
+    this.#cancel = this.runtime.schedule(AFTER_MS, () => {
+      // Nest tells nobody whether its hooks are on; what they are is a listener.
+      if (process.listenerCount('SIGTERM') > 0) return;
+      this.#logger.warn(
+        'Nothing listens to SIGTERM, so a deployment cuts payment handlers off in the middle: each is charged ' +
+          'an attempt and waits for its lease to end. Call app.enableShutdownHooks() in main.ts.',
+      );
+    });
+  }
+
+  stop(): void {
+    this.#cancel();
+  }
+}
