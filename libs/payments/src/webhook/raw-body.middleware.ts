@@ -128,7 +128,7 @@ export class RawBodyMiddleware {
       this.rawBodies.set(request, { bytes, arrivedAt });
       return null;
     } catch (error) {
-      this.#discard(request);
+      this.#letLinger(request);
       return answerError(error);
     }
   }
@@ -148,13 +148,12 @@ export class RawBodyMiddleware {
   }
 
   /**
-   * Throws away what a refused sender still sends, so that it comes to read its answer (a connection closed
-   * at once would lose it), and closes the connection of one that does not stop.
+   * Node throws away what a refused sender still sends, so that it comes to read its answer (a connection closed
+   * at once would lose it). This closes the connection of one that does not stop.
    */
-  #discard(request: IncomingMessage): void {
+  #letLinger(request: IncomingMessage): void {
     if (request.destroyed) return;
     const cancel = this.runtime.schedule(LINGER_MS, () => request.destroy());
     request.once('close', cancel);
-    request.resume();
   }
 }
