@@ -1,7 +1,10 @@
 import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
-import { describe, expect, it, jest } from '@jest/globals';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it, jest } from '@jest/globals';
 import { SHOP, Shop } from '../support/shop.client.js';
 import { ShopProcess } from '../support/shop.process.js';
 
@@ -18,7 +21,7 @@ const SETTINGS = {
 
 /** How a shop ends that can't start: its exit code and what it wrote. */
 async function boot(settings: Record<string, string>) {
-  const process = new ShopProcess(SHOP, settings);
+  await using process = new ShopProcess(SHOP, settings);
   const { code } = await process.ended;
   return { code, out: process.out, err: process.err };
 }
@@ -65,6 +68,58 @@ describe('settings that are missing or wrong stop the shop at boot', () => {
     expect(err).toEqual([expect.stringContaining(word)]);
     expect(err.join()).not.toMatch(/s3cret/);
   });
+
+  describe('a SHOP_DATA that cannot be used, with one line', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'shop-boot-'));
+    const file = join(folder, 'file');
+    writeFileSync(file, '');
+    writeFileSync(
+      join(folder, 'shop.db'),
+      'no database, but long enough to look like one'.repeat(9),
+    );
+    afterAll(() => rmSync(folder, { recursive: true }));
+
+    it.each([
+      ['a file', file, 'EEXIST'],
+      ['within a file', join(file, 'data'), 'ENOTDIR'],
+      // Nobody may write there, not even root.
+      ['not writable', '/sys/shop-data', /EPERM|EACCES|EROFS/],
+      ['one whose shop.db is something else', folder, 'file is not a database'],
+    ])('%s', async (_, SHOP_DATA, reason) => {
+      const { code, out, err } = await boot({ ...SETTINGS, SHOP_DATA });
+      expect([code, out]).toEqual([1, []]);
+      expect(err).toEqual([
+        expect.stringMatching(
+          /^shop: SHOP_DATA must be a folder the shop can write its shop.db in: /,
+        ),
+      ]);
+      expect(err[0]).toMatch(reason);
+    });
+  });
+
+  it('a DATABASE_URL nobody answers at, with one line and without its password', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    server.close();
+    const DATABASE_URL = `postgres://shop:pa-s3cret@127.0.0.1:${port}/shop`;
+    const { code, out, err } = await boot({ ...SETTINGS, DATABASE_URL });
+    expect([code, out]).toEqual([1, []]);
+    expect(err).toEqual([
+      'shop: DATABASE_URL must lead to a PostgreSQL database the shop can use: ' +
+        `connect ECONNREFUSED 127.0.0.1:${port}`,
+    ]);
+  });
+
+  it.each(['postgres://shop:pa#s3cret@localhost/shop', 'postgres://shop:pa-s3cret@[::1/shop'])(
+    'a DATABASE_URL that is malformed, with one line and without its password',
+    async (DATABASE_URL) => {
+      const { code, err } = await boot({ ...SETTINGS, DATABASE_URL });
+      expect(code).toBe(1);
+      expect(err).toEqual([expect.stringMatching(/^shop: DATABASE_URL must /)]);
+      expect(err.join()).not.toMatch(/s3cret/);
+    },
+  );
 
   it.each(['express', 'fastify'])('a port that is taken, with one line (%s)', async (adapter) => {
     const other = createServer().listen(0, '127.0.0.1');

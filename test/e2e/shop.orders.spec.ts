@@ -29,8 +29,9 @@ describe.each(['express', 'fastify'])('the shop on %s takes orders', (adapter) =
     emulator.transactions().filter(({ externalReference }) => externalReference === reference);
 
   async function pay(reference: string): Promise<void> {
-    emulator.complete(invoicesOf(reference).at(-1)!.transactionId);
-    await emulator.idle();
+    await shop.handled(1, () => {
+      emulator.complete(invoicesOf(reference).at(-1)!.transactionId);
+    });
   }
 
   it('answers a new order with where it is paid', async () => {

@@ -1,4 +1,6 @@
+import { expect } from '@jest/globals';
 import type { PaymentsEmulator } from 'payments-emulator';
+import { eventually } from './eventually.js';
 import { ShopProcess } from './shop.process.js';
 
 export const SHOP = 'apps/shop/dist/main.js';
@@ -83,6 +85,27 @@ export class Shop implements AsyncDisposable {
   async ledger(reference?: string): Promise<LedgerEntry[]> {
     const { body } = await this.get<LedgerEntry[]>('/ledger');
     return body.filter((entry) => reference === undefined || entry.reference === reference);
+  }
+
+  /** Resolves once the amounts booked for a reference are these. */
+  async booked(reference: string, amounts: number[]): Promise<void> {
+    await eventually(async () => {
+      const ledger = await this.ledger(reference);
+      expect(ledger.map(({ amount }) => amount)).toEqual(amounts);
+    });
+  }
+
+  /** How many deliveries are in each state. */
+  async deliveries(): Promise<Record<string, number>> {
+    const { body } = await this.get<{ deliveries: { state: string; count: number }[] }>('/inbox');
+    return Object.fromEntries(body.deliveries.map(({ state, count }) => [state, count]));
+  }
+
+  /** Does something, and resolves once the handler is through with so many more deliveries. */
+  async handled(more: number, act: () => unknown): Promise<void> {
+    const { done: before = 0 } = await this.deliveries();
+    await act();
+    await eventually(async () => expect((await this.deliveries())['done']).toBe(before + more));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
@@ -11,7 +12,10 @@ export interface Ending {
   signal: NodeJS.Signals | null;
 }
 
-/** A built file of the repository, such as `apps/shop/dist/main.js`, as a process of its own. */
+/**
+ * A built file of the repository, such as `apps/shop/dist/main.js`, as a process of its own. It keeps its data in a
+ * folder that is removed with it, unless `SHOP_DATA` names another.
+ */
 export class ShopProcess implements AsyncDisposable {
   readonly out: string[] = [];
   readonly err: string[] = [];
@@ -23,7 +27,8 @@ export class ShopProcess implements AsyncDisposable {
     const path = fileURLToPath(new URL(`../../${file}`, import.meta.url));
     if (!existsSync(path)) throw new Error(`${file} is missing: run "npm run build" first`);
     // Nothing of the machine's own environment nor a developer's .env, or a test would pass here and fail there.
-    const env = { PATH: process.env['PATH'], NO_COLOR: '1', ...settings };
+    const data = mkdtempSync(join(tmpdir(), 'shop-data-'));
+    const env = { PATH: process.env['PATH'], NO_COLOR: '1', SHOP_DATA: data, ...settings };
     this.#child = spawn(process.execPath, [path, ...args], {
       env,
       cwd: tmpdir(),
@@ -39,7 +44,10 @@ export class ShopProcess implements AsyncDisposable {
       });
     }
     this.ended = new Promise((resolve) => {
-      this.#child.once('close', (code, signal) => resolve({ code, signal }));
+      this.#child.once('close', (code, signal) => {
+        rmSync(data, { recursive: true, force: true });
+        resolve({ code, signal });
+      });
     });
   }
 

@@ -58,10 +58,14 @@ async function rejectOn(signal: AbortSignal): Promise<never> {
 }
 
 async function judgeDay({ customer, emulator }: Stage, report: Report): Promise<boolean> {
+  report.scene('The ledger against what was really paid');
   await emulator.idle();
+  await report.check('deliveries the shop has yet to handle', 0, async () => {
+    const { pending = 0, running = 0 } = await customer.inbox();
+    return pending + running;
+  });
   const paid = emulator.transactions().filter(({ completedAt }) => completedAt !== undefined);
   const rows = judge(paid, await customer.ledger());
-  report.scene('The ledger against what was really paid');
   for (const line of toTable(rows)) report.line(line);
   if (report.failures > 0) report.line(`    steps that went otherwise: ${report.failures}`);
   return isExact(rows) && report.failures === 0;

@@ -39,6 +39,14 @@ export class ShopClient {
     return this.#call('/ledger');
   }
 
+  /** How many deliveries are in the inbox, by state: `pending`, `running`, `done`, `dead`. */
+  async inbox(): Promise<Readonly<Record<string, number>>> {
+    const { deliveries } = await this.#call<{ deliveries: { state: string; count: number }[] }>(
+      '/inbox',
+    );
+    return Object.fromEntries(deliveries.map(({ state, count }) => [state, count]));
+  }
+
   async #call<T>(path: string, init: RequestInit = {}): Promise<T> {
     const response = await fetch(this.url + path, { ...init, signal: this.signal });
     if (response.ok) return (await response.json()) as T;

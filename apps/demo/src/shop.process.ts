@@ -82,6 +82,8 @@ export class ShopProcess implements AsyncDisposable {
 /** The environment without what would set up another shop. */
 function foreignVariables(): NodeJS.ProcessEnv {
   return Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !/^(PAYMENTS_|SHOP_HOST$)/.test(name)),
+    Object.entries(process.env).filter(
+      ([name]) => !/^(PAYMENTS_|SHOP_(?!ADAPTER|MISTAKE)|DATABASE_URL$)/.test(name),
+    ),
   );
 }

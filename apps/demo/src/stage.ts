@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { PaymentsEmulator } from 'payments-emulator';
 import type { DeliveryRecord } from 'payments-emulator';
 import type { Report } from './report.js';
@@ -33,6 +36,7 @@ export class Stage implements AsyncDisposable {
     readonly shop: ShopProcess,
     readonly report: Report,
     deliveries: DeliveryRecord[],
+    private readonly data: string,
     private readonly signal: AbortSignal,
   ) {
     this.deliveries = deliveries;
@@ -52,11 +56,14 @@ export class Stage implements AsyncDisposable {
       deliveryTimeout: 10_000,
       onDelivery: (delivery) => void deliveries.push(delivery),
     });
+    const data = await mkdtemp(path.join(tmpdir(), 'shop-demo-'));
     try {
-      const shop = await ShopProcess.start(options.shop, settingsOf(emulator), signal);
+      const settings = { ...settingsOf(emulator), SHOP_DATA: data };
+      const shop = await ShopProcess.start(options.shop, settings, signal);
       emulator.setWebhook({ url: `${shop.url}/webhooks/payments` });
-      return new Stage(emulator, clock, shop, report, deliveries, signal);
+      return new Stage(emulator, clock, shop, report, deliveries, data, signal);
     } catch (error) {
+      await rm(data, { recursive: true });
       await emulator.close();
       throw error;
     }
@@ -84,6 +91,7 @@ export class Stage implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.shop[Symbol.asyncDispose]();
+    await rm(this.data, { recursive: true });
     await this.emulator.close();
   }
 }

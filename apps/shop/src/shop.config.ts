@@ -1,7 +1,11 @@
 import { registerAs } from '@nestjs/config';
-import { plainToInstance } from 'class-transformer';
-import { IsIn, IsPort, Matches, validateSync } from 'class-validator';
+import { plainToInstance, Type } from 'class-transformer';
+import { IsIn, IsInt, IsOptional, IsPort, Matches, Max, Min, validateSync } from 'class-validator';
 import { PaymentsEnvironment } from 'nestjs-payments';
+
+const LEASE = {
+  message: 'SHOP_LEASE_MS must be a whole number of milliseconds from 1000 to 3600000',
+};
 
 /**
  * The environment variables of the shop: those of the payments module, which reads them itself, and its own.
@@ -20,6 +24,24 @@ export class ShopEnvironment extends PaymentsEnvironment {
   @IsIn(['express', 'fastify'], { message: 'SHOP_ADAPTER must be express or fastify' })
   SHOP_ADAPTER: 'express' | 'fastify' = 'express';
 
+  /** Folder of the shop's file `shop.db`, made where it is missing. Default `./shop-data`. */
+  @Matches(/^[^\0]+$/, { message: 'SHOP_DATA must be the path of a folder' })
+  SHOP_DATA: string = 'shop-data';
+
+  /** The PostgreSQL database to use instead of the file. */
+  @IsOptional()
+  @Matches(/^postgres(ql)?:\/\/(?=.)/, {
+    message: 'DATABASE_URL must be an address such as postgres://shop:password@localhost/shop',
+  })
+  DATABASE_URL?: string;
+
+  /** How soon the payments in the hands of a shop that died are taken up again, in milliseconds. Default 10000. */
+  @Type(() => Number)
+  @Min(1000, LEASE)
+  @Max(3_600_000, LEASE)
+  @IsInt(LEASE)
+  SHOP_LEASE_MS: number = 10_000;
+
   /** Where checkout invoices are created. The service's path is not shown; the default is the emulator's. */
   @Matches(/^(\/(?!\.{1,2}(\/|$))[\w.~!$&'()*+,;=:@-]+)+\/?$/, {
     message:
@@ -37,6 +59,10 @@ export interface ShopSettings {
   readonly port: number;
   readonly host: string;
   readonly adapter: 'express' | 'fastify';
+  /** Where `shop.db` is, unless there is a `databaseUrl`. */
+  readonly dataFolder: string;
+  readonly databaseUrl: string | undefined;
+  readonly leaseMs: number;
   readonly checkoutPath: string;
   readonly paidStatus: string;
 }
@@ -68,6 +94,9 @@ export function readShopEnvironment(
     port: Number(environment.PORT),
     host: environment.SHOP_HOST,
     adapter: environment.SHOP_ADAPTER,
+    dataFolder: environment.SHOP_DATA,
+    databaseUrl: environment.DATABASE_URL,
+    leaseMs: environment.SHOP_LEASE_MS,
     checkoutPath: environment.PAYMENTS_CHECKOUT_PATH,
     paidStatus: environment.PAYMENTS_PAID_STATUS,
   });

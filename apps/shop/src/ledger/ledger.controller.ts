@@ -1,14 +1,14 @@
 import { Controller, Get } from '@nestjs/common';
-import { Ledger } from './ledger.js';
-import type { LedgerEntry } from './ledger.js';
+import { Books } from '../books/books.js';
+import type { LedgerEntry } from './ledger.entry.js';
 
 /** `GET /ledger`. */
 @Controller('ledger')
 export class LedgerController {
-  constructor(private readonly ledger: Ledger) {}
+  constructor(private readonly books: Books) {}
 
   @Get()
   entries(): Promise<LedgerEntry[]> {
-    return this.ledger.entries();
+    return this.books.entries();
   }
 }

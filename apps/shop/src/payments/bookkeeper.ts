@@ -1,8 +1,8 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { OnPaymentEvent, PaymentsApiService } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
-import { Ledger } from '../ledger/ledger.js';
-import type { LedgerEntry } from '../ledger/ledger.js';
+import { Books } from '../books/books.js';
+import type { LedgerEntry } from '../ledger/ledger.entry.js';
 import { Orders } from '../orders/orders.service.js';
 import { shopConfig } from '../shop.config.js';
 import type { ShopSettings } from '../shop.config.js';
@@ -16,21 +16,26 @@ export class Bookkeeper {
   constructor(
     private readonly payments: PaymentsApiService,
     private readonly orders: Orders,
-    private readonly ledger: Ledger,
+    private readonly books: Books,
     @Inject(shopConfig.KEY) private readonly settings: ShopSettings,
   ) {}
 
-  /** Books a payment once, however often it is told of. What is thrown here makes the module try again. */
+  /**
+   * Books a payment once, however often it is told of. What is thrown here makes the module try again.
+   *
+   * What is slow comes first, and the booking last: it is committed together with the delivery, so that neither
+   * a crash nor a second run on another machine finds the one without the other.
+   */
   @OnPaymentEvent('transaction.completed', { name: 'bookkeeper', data: CompletedPayment })
   async bookPayment(
     { data }: PaymentEvent<'transaction.completed', CompletedPayment>,
-    { signal }: PaymentEventContext,
+    { commit, signal }: PaymentEventContext,
   ): Promise<void> {
     const { transactionId, amount, externalReference: reference = null } = data;
-    if (await this.ledger.has(transactionId)) return;
+    // By another event: the service need not be asked again.
+    if (await this.books.isBooked(transactionId)) return;
     await this.#assertPaid(transactionId, signal);
-    const matched = (await this.#orderOf(reference)) !== undefined;
-    const entry = await this.ledger.book({ transactionId, reference, amount, matched });
+    const entry = await commit((tx) => this.books.book(tx, { transactionId, reference, amount }));
     if (entry !== null) await this.#tell(entry);
   }
 
@@ -47,7 +52,7 @@ export class Bookkeeper {
 
   async #tell({ transactionId, reference, amount }: LedgerEntry): Promise<void> {
     const booked = `Booked ${amount} for ${reference ?? 'no reference'} (transaction ${transactionId})`;
-    const order = await this.#orderOf(reference);
+    const order = reference === null ? undefined : await this.orders.find(reference);
     if (order === undefined) {
       this.#logger.warn(`${booked}, which matches no order`);
     } else if (order.amountPaid === undefined) {
@@ -56,9 +61,5 @@ export class Bookkeeper {
       const { status, amountPaid } = order;
       this.#logger.warn(`${booked}: the order is ${status}, with ${amountPaid} of ${order.amount}`);
     }
-  }
-
-  async #orderOf(reference: string | null) {
-    return reference === null ? undefined : this.orders.find(reference);
   }
 }

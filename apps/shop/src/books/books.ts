@@ -1,0 +1,42 @@
+import type { OnApplicationShutdown } from '@nestjs/common';
+import type { InboxDefinition } from 'nestjs-payments';
+import type { LedgerEntry, Payment } from '../ledger/ledger.entry.js';
+import type { Order } from '../orders/order.js';
+
+/**
+ * What the shop must not forget: its orders and its ledger, in one database with the inbox. That they are in one
+ * is the point: a payment is booked and its delivery is settled in one transaction, so a crash leaves both or
+ * neither.
+ *
+ * `Tx` is that transaction, as `context.commit` of the inbox hands it out.
+ */
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- each of the databases says what it is
+export abstract class Books<Tx = unknown> implements OnApplicationShutdown {
+  /** The inbox that is in the same database. */
+  abstract readonly inbox: InboxDefinition;
+
+  /** Stores an order, unless its reference is taken. Resolves with the order that is stored. */
+  abstract addOrder(order: Order): Promise<Order>;
+
+  abstract findOrder(reference: string): Promise<Order | undefined>;
+
+  /** Notes where an order is paid, unless that is known. Resolves with the order that is stored. */
+  abstract setCheckoutUrl(reference: string, checkoutUrl: string): Promise<Order>;
+
+  /**
+   * Books a payment in a transaction of the inbox: as unmatched where there is no order of its reference. `null`
+   * where the transaction id is booked already.
+   */
+  abstract book(tx: Tx, payment: Payment): LedgerEntry | null | Promise<LedgerEntry | null>;
+
+  abstract isBooked(transactionId: string): Promise<boolean>;
+
+  /** Every entry, in the order of booking. */
+  abstract entries(): Promise<LedgerEntry[]>;
+
+  /** The amounts booked for the order of a reference. */
+  abstract amountsFor(reference: string): Promise<number[]>;
+
+  /** Closes them: the last of Nest's hooks, when nothing is handled or answered any more. */
+  abstract onApplicationShutdown(): Promise<void>;
+}
