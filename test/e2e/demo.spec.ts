@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it, jest } from '@jest/globals';
 import { ShopProcess } from '../support/shop.process.js';
 
-jest.setTimeout(60_000);
+jest.setTimeout(90_000);
 
 const DEMO = 'apps/demo/dist/main.js';
 const MUTANT = fileURLToPath(new URL('../support/shop.mutant.mjs', import.meta.url));
@@ -33,6 +33,15 @@ describe('npm run demo', () => {
     expect(await open.kill('SIGINT')).toEqual({ code: 0, signal: null });
     await expect(fetch(ledger!)).rejects.toThrow();
     await expect(fetch(controls!)).rejects.toThrow();
+  });
+
+  it('plays it with three shops on PostgreSQL, one of which is killed, and ends well', async () => {
+    const { ended, err, out } = await play({}, '--once', '--postgres');
+    expect(ended).toEqual({ code: 0, signal: null });
+    expect(err).toEqual([]);
+    expect(out[1]).toMatch(/^shop +http:\S+ +\(3 on PostgreSQL\)$/);
+    expect(out.filter((line) => /^ +!!/.test(line))).toEqual([]);
+    expect(out.at(-1)).toMatch(/^ +total .* the ledger is right$/);
   });
 
   it('ends with 1 where the shop books a payment twice, or loses one', async () => {

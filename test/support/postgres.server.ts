@@ -27,10 +27,11 @@ export interface PostgresServer {
 
 /**
  * Starts one, on a free port of the loopback interface, in a folder of its own under the system's temporary
- * one, with fsync on. It ends with {@link PostgresServer.end}, and by itself when this process dies.
+ * one, with fsync on; or uses the one that `url` names. It ends with {@link PostgresServer.end}, and by itself when this process dies.
  */
-export async function startPostgres(): Promise<PostgresServer> {
-  const url = process.env['TEST_DATABASE_URL'];
+export async function startPostgres(
+  url = process.env['TEST_DATABASE_URL'],
+): Promise<PostgresServer> {
   if (url) return new Server(url, null);
   const cluster = await PostgresCluster.create();
   await cluster.start();

@@ -1,4 +1,5 @@
 import { busyMorning } from './scenes/busy-morning.scene.js';
+import { crash } from './scenes/crash.scene.js';
 import { expiredToken } from './scenes/expired-token.scene.js';
 import { rotation } from './scenes/rotation.scene.js';
 import type { Scene } from './scenes/scene.js';
@@ -18,4 +19,5 @@ export const DAY: readonly Scene[] = [
   rotation,
   expiredToken,
   stranger,
+  crash,
 ];

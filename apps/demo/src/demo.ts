@@ -24,13 +24,13 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
   const ended = new AbortController();
   const signal = AbortSignal.any([options.signal, ended.signal]);
   const report = new Report(options.print, signal);
-  await using stage = await Stage.set(options, report, signal);
-  void stage.shop.ended.then((how) => {
-    const log = stage.shop.log.slice(-5).join('\n');
-    ended.abort(new Error(`the shop ended by itself: ${how}\n${log}`));
+  await using stage = await Stage.set(options, report, signal, (how) => {
+    const log = stage.shops.log.slice(-5).join('\n');
+    ended.abort(new Error(`a shop ended by itself: ${how}\n${log}`));
   });
+  const { place } = options;
   report.line(`emulator  ${stage.emulator.baseUrl}  (seed ${options.seed})`);
-  report.line(`shop      ${stage.shop.url}`);
+  report.line(`shop      ${stage.shops.url}  (${stage.shops.count} on ${place.name})`);
   await play(stage, report, signal);
   const right = await judgeDay(stage, report);
   if (!right) tellLog(stage, report);
@@ -71,15 +71,15 @@ async function judgeDay({ customer, emulator }: Stage, report: Report): Promise<
   return isExact(rows) && report.failures === 0;
 }
 
-function tellLog({ shop }: Stage, report: Report): void {
+function tellLog({ shops }: Stage, report: Report): void {
   report.line();
   report.line("The end of the shop's log:");
-  for (const line of shop.log.slice(-20)) report.line(`    ${line}`);
+  for (const line of shops.log.slice(-20)) report.line(`    ${line}`);
 }
 
 async function stayUp(stage: Stage, report: Report, signal: AbortSignal): Promise<void> {
   report.line();
-  report.line(`The shop stays open. Its orders and ledger: ${stage.shop.url}/ledger`);
+  report.line(`The shop stays open. Its orders and ledger: ${stage.shops.url}/ledger`);
   report.line(`The emulator and its controls:              ${stage.emulator.baseUrl}/emulator`);
   report.line('Ctrl-C closes both.');
   if (!signal.aborted) await once(signal, 'abort');

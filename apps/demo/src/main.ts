@@ -1,11 +1,14 @@
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { runDemo } from './demo.js';
+import { openDatabase, openFolder } from './place.js';
 
 const HELP = `Plays a day of business: the shop against the emulator, through real HTTP.
 
   --once         ends after the verdict: 0 where the ledger is right, 1 where it is wrong
   --seed TEXT    the same seed plays the same day (default: day-1)
+  --postgres     three shops behind one address, on PostgreSQL: an embedded one, or that of DATABASE_URL, where it
+                 makes a database of its own and drops it at the end; DATABASE_URL alone does the same
   --shop FILE    plays against another build of the shop
 `;
 
@@ -21,13 +24,15 @@ async function main(): Promise<number> {
     process.once(signal, () => abort.abort(signal));
   }
   try {
-    const { help, once, seed, shop } = readFlags();
+    const { help, once, postgres, seed, shop } = readFlags();
     if (help) {
       process.stdout.write(HELP);
       return 0;
     }
     const print = (line: string): void => void process.stdout.write(`${line}\n`);
-    return (await runDemo({ once, seed, shop, print, signal: abort.signal })) ? 0 : 1;
+    const url = process.env['DATABASE_URL'];
+    await using place = await (postgres || url ? openDatabase(url) : openFolder());
+    return (await runDemo({ once, seed, shop, place, print, signal: abort.signal })) ? 0 : 1;
   } catch (error) {
     const reason = abort.signal.reason as keyof typeof EXIT_CODES | undefined;
     if (reason !== undefined) return EXIT_CODES[reason];
@@ -41,6 +46,7 @@ function readFlags() {
     options: {
       help: { type: 'boolean', default: false },
       once: { type: 'boolean', default: false },
+      postgres: { type: 'boolean', default: false },
       seed: { type: 'string', default: 'day-1' },
       shop: { type: 'string', default: fileURLToPath(import.meta.resolve('shop/dist/main.js')) },
     },

@@ -10,15 +10,18 @@ const LISTENING = /Listening on (http:\S+)/;
 
 /** The shop in a process of its own, as `npm run shop` starts it. */
 export class ShopProcess implements AsyncDisposable {
-  /** What it logged. */
-  readonly log: string[] = [];
   /** Settles when the process has ended, with how. */
   readonly ended: Promise<string>;
   readonly #child: ChildProcess;
   readonly #killOnExit = () => void this.#child.kill('SIGKILL');
   #url = '';
 
-  private constructor(file: string, settings: Readonly<Record<string, string>>) {
+  private constructor(
+    file: string,
+    settings: Readonly<Record<string, string>>,
+    /** Where its log goes, line by line. */
+    private readonly log: string[],
+  ) {
     this.#child = spawn(process.execPath, [path.resolve(file)], {
       // Away from a developer's .env.
       cwd: path.dirname(file),
@@ -33,26 +36,34 @@ export class ShopProcess implements AsyncDisposable {
     void this.ended.then(() => process.off('exit', this.#killOnExit));
   }
 
-  /** Starts it on a free port. Rejects where it ends, or does not listen in time. */
+  /** Starts it on a free port; what it logs is added to `log`. Rejects where it ends, or does not listen in time. */
   static async start(
     file: string,
     settings: Readonly<Record<string, string>>,
     signal: AbortSignal,
+    log: string[],
   ): Promise<ShopProcess> {
-    const shop = new ShopProcess(file, settings);
+    const from = log.length;
+    const shop = new ShopProcess(file, settings, log);
     const stop = AbortSignal.any([signal, AbortSignal.timeout(START_MS)]);
     try {
       await shop.#listening(stop);
       return shop;
     } catch (error) {
       await shop[Symbol.asyncDispose]();
-      throw new Error(`the shop did not start: ${shop.log.join('\n')}`, { cause: error });
+      throw new Error(`the shop did not start: ${log.slice(from).join('\n')}`, { cause: error });
     }
   }
 
   /** Where it listens. */
   get url(): string {
     return this.#url;
+  }
+
+  /** Ends it at once, wherever it is: nothing is drained and nothing closed. */
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.ended;
   }
 
   /** Asks it to close, as an operator would; a shop that does not is killed. */

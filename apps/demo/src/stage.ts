@@ -1,18 +1,19 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { PaymentsEmulator } from 'payments-emulator';
 import type { DeliveryRecord } from 'payments-emulator';
+import type { Place } from './place.js';
 import type { Report } from './report.js';
 import { ServiceClient } from './service.client.js';
 import { ShiftedClock } from './shifted.clock.js';
 import { ShopClient } from './shop.client.js';
 import type { ShownOrder } from './shop.client.js';
-import { ShopProcess } from './shop.process.js';
+import { ShopFleet } from './shop.fleet.js';
 
 /** The secret deliveries are signed with in the morning, and the one that follows it in the day. */
 const OLD_SECRET = 'whsec_of_yesterday';
 const NEW_SECRET = 'whsec_of_today';
+
+/** Soon enough for an audience; a shop has ten seconds by default. */
+const LEASE_MS = '1500';
 
 /** What a stage is set with. */
 export interface StageOptions {
@@ -20,9 +21,11 @@ export interface StageOptions {
   readonly seed: string;
   /** The shop's main file. */
   readonly shop: string;
+  /** Where it books. On PostgreSQL there are three of it, behind one address. */
+  readonly place: Place;
 }
 
-/** The emulator and the shop, on free ports, and everything a scene is played with. */
+/** The emulator and the shop, or shops, on free ports, and everything a scene is played with. */
 export class Stage implements AsyncDisposable {
   readonly newSecret = NEW_SECRET;
   /** Delivery attempts that have ended, in the order they did. */
@@ -33,19 +36,23 @@ export class Stage implements AsyncDisposable {
   private constructor(
     readonly emulator: PaymentsEmulator,
     readonly clock: ShiftedClock,
-    readonly shop: ShopProcess,
+    readonly shops: ShopFleet,
     readonly report: Report,
     deliveries: DeliveryRecord[],
-    private readonly data: string,
     private readonly signal: AbortSignal,
   ) {
     this.deliveries = deliveries;
-    this.customer = new ShopClient(shop.url, signal);
+    this.customer = new ShopClient(shops.url, signal);
     this.service = new ServiceClient(emulator.baseUrl, emulator.company, signal);
   }
 
-  /** Starts both. Where the shop does not start, the emulator is closed again. */
-  static async set(options: StageOptions, report: Report, signal: AbortSignal): Promise<Stage> {
+  /** Starts both. Where a shop does not start, the emulator is closed again. */
+  static async set(
+    options: StageOptions,
+    report: Report,
+    signal: AbortSignal,
+    onFall: (how: string) => void,
+  ): Promise<Stage> {
     const clock = new ShiftedClock();
     const deliveries: DeliveryRecord[] = [];
     const emulator = await PaymentsEmulator.start({
@@ -56,14 +63,17 @@ export class Stage implements AsyncDisposable {
       deliveryTimeout: 10_000,
       onDelivery: (delivery) => void deliveries.push(delivery),
     });
-    const data = await mkdtemp(path.join(tmpdir(), 'shop-demo-'));
     try {
-      const settings = { ...settingsOf(emulator), SHOP_DATA: data };
-      const shop = await ShopProcess.start(options.shop, settings, signal);
-      emulator.setWebhook({ url: `${shop.url}/webhooks/payments` });
-      return new Stage(emulator, clock, shop, report, deliveries, data, signal);
+      const shops = await ShopFleet.start({
+        file: options.shop,
+        settings: { ...settingsOf(emulator), ...options.place.settings },
+        count: options.place.server === null ? 1 : 3,
+        signal,
+        onFall,
+      });
+      emulator.setWebhook({ url: `${shops.url}/webhooks/payments` });
+      return new Stage(emulator, clock, shops, report, deliveries, signal);
     } catch (error) {
-      await rm(data, { recursive: true });
       await emulator.close();
       throw error;
     }
@@ -90,8 +100,7 @@ export class Stage implements AsyncDisposable {
   };
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.shop[Symbol.asyncDispose]();
-    await rm(this.data, { recursive: true });
+    await this.shops[Symbol.asyncDispose]();
     await this.emulator.close();
   }
 }
@@ -104,5 +113,6 @@ function settingsOf({ baseUrl, company }: PaymentsEmulator): Record<string, stri
     PAYMENTS_CLIENT_SECRET: company.clientSecret,
     PAYMENTS_WEBHOOK_SECRET: NEW_SECRET,
     PAYMENTS_WEBHOOK_SECRET_PREVIOUS: OLD_SECRET,
+    SHOP_LEASE_MS: LEASE_MS,
   };
 }
