@@ -33,6 +33,14 @@ class Slow {
   }
 }
 
+@Injectable()
+class Failing {
+  @OnPaymentEvent('*')
+  fail(): never {
+    throw new Error('a-private-reason');
+  }
+}
+
 @Catch(PaymentInboxError)
 class WithCode extends BaseExceptionFilter implements ExceptionFilter {
   override catch(error: PaymentInboxError, host: ArgumentsHost): void {
@@ -75,6 +83,30 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
       expect(own.text).not.toContain('disk full');
     },
   );
+
+  it('answers 503 where a handler fails, with the code and nothing of what it threw', async () => {
+    await using app = await WebhookApplication.start({
+      adapter: ADAPTERS[adapter]!(),
+      providers: [Failing],
+    });
+    const answer = await app.send(signedDelivery(COMPANY));
+    expect(answer).toMatchObject({
+      status: 503,
+      body: { statusCode: 503, code: 'handlers_failed' },
+    });
+    expect(answer.text).not.toContain('a-private-reason');
+  });
+
+  it('answers 503 where the inbox is full', async () => {
+    await using app = await WebhookApplication.start({
+      adapter: ADAPTERS[adapter]!(),
+      payments: { inbox: memoryInbox({ maxEvents: 1 }) },
+      providers: [Failing],
+    });
+    await app.send(signedDelivery(COMPANY));
+    const answer = await app.send(signedDelivery(COMPANY));
+    expect(answer).toMatchObject({ status: 503, body: { code: 'inbox_full' } });
+  });
 
   it('17: lets a filter of the application shape its own 503', async () => {
     await using app = await WebhookApplication.start({

@@ -51,6 +51,10 @@ export class OnMethods extends Receiving {
     return this.take(request);
   }
 
+  @Get('open')
+  @UseGuards(WebhookGuard)
+  closed(): void {}
+
   /** Beside the guarded ones, and none of the guard's business. */
   @Post('open')
   open(@Body() body: unknown): object {

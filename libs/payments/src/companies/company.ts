@@ -1,5 +1,3 @@
-import { inspect } from 'node:util';
-
 /**
  * One company's credentials at the payments service. The service gives each company its own (sections 1 and
  * 5 of the service's page), and sandbox and production each their own again.
@@ -78,13 +76,5 @@ export class ResolvedCompany {
   /** Every accepted webhook secret, current first. */
   get webhookSecrets(): readonly string[] {
     return this.#webhookSecrets;
-  }
-
-  toJSON(): { id: string; baseUrl: string } {
-    return { id: this.id, baseUrl: this.baseUrl };
-  }
-
-  [inspect.custom](): string {
-    return `ResolvedCompany { id: ${inspect(this.id)}, baseUrl: ${inspect(this.baseUrl)} }`;
   }
 }

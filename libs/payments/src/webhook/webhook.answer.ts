@@ -24,20 +24,16 @@ const STATUS: Partial<Record<PaymentsErrorCode, number>> = {
   deadline_passed: 503,
 };
 
-const UNTOLD = 'The delivery could not be taken in; the log of the application says why.';
-
 /**
  * The answer to a delivery that was not taken in: the code and message of this package's own errors. Of
  * anything else the sender learns nothing, and tries again.
  */
 export function answerError(error: unknown): WebhookAnswer {
   const status = error instanceof PaymentsError ? STATUS[error.code] : undefined;
-  if (status === undefined) return answer(503, 'inbox_unavailable', UNTOLD);
+  if (status === undefined) {
+    const message = 'The delivery could not be taken in; the log says why.';
+    return { status: 503, body: { statusCode: 503, code: 'inbox_unavailable', message } };
+  }
   const { code, message } = error as PaymentsError;
-  // What the application's own directory failed with is not the sender's to know.
-  return answer(status, code, code === 'directory_unavailable' ? UNTOLD : message);
-}
-
-function answer(status: number, code: PaymentsErrorCode, message: string): WebhookAnswer {
   return { status, body: { statusCode: status, code, message } };
 }
