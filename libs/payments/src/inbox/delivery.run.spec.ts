@@ -114,4 +114,69 @@ describe('DeliveryRun', () => {
     await turns();
     expect(bench.ran.map(({ id }) => id)).toEqual(['a', 'b']);
   });
+
+  it('shows the handler a context it cannot change, and bytes whose change changes nothing', async () => {
+    const bench = new WorkerBench();
+    const claim = bench.store.claim.bind(bench.store);
+    const kept: Buffer[] = [];
+    bench.store.claim = async (request) => {
+      const claimed = await claim(request);
+      kept.push(...claimed.map(({ raw }) => raw));
+      return claimed;
+    };
+    bench.handle = (_event, context) => {
+      expect(Object.isFrozen(context)).toBe(true);
+      context.raw.fill(0);
+    };
+    bench.worker.start();
+    await bench.receive('a');
+    await turns();
+    expect(JSON.parse(kept[0]!.toString())).toMatchObject({ id: 'a' });
+    expect(JSON.parse((await bench.store.find('c', 'a'))!.raw!.toString())).toMatchObject({
+      id: 'a',
+    });
+  });
+
+  it('asks for no more lease when its handler ended while it asked', async () => {
+    const bench = new WorkerBench({ leaseMs: 3000 });
+    let end = () => {};
+    bench.handle = () => new Promise<void>((resolve) => (end = resolve));
+    let answer = () => {};
+    let asked = 0;
+    bench.store.extend = async () => {
+      asked += 1;
+      await new Promise<void>((resolve) => (answer = resolve));
+      return true;
+    };
+    bench.worker.start();
+    await bench.receive('a');
+    await turns();
+    bench.runtime.advance(1000);
+    end();
+    await turns();
+    answer();
+    await turns();
+    expect(bench.runtime.pending).toBe(1);
+    bench.runtime.advance(60_000);
+    await turns();
+    expect(asked).toBe(1);
+  });
+
+  it('counts a lease from when it was last prolonged, where the store goes down late', async () => {
+    const bench = new WorkerBench({ leaseMs: 3000 });
+    bench.handle = () => new Promise<void>(() => {});
+    bench.worker.start();
+    await bench.receive('a');
+    await turns();
+    for (let second = 0; second < 10; second += 1) {
+      bench.runtime.advance(1000);
+      await turns();
+    }
+    bench.store.extend = () => Promise.reject(new Error('down'));
+    for (const aborted of [false, false, true]) {
+      bench.runtime.advance(1000);
+      await turns();
+      expect(bench.ran[0]!.context.signal.aborted).toBe(aborted);
+    }
+  });
 });

@@ -128,4 +128,24 @@ describe('InboxWorker', () => {
     await drained;
     expect(bench.runtime.pending).toBe(0);
   });
+
+  it('claims nothing more once it drains, though it was woken while it claimed', async () => {
+    const bench = new WorkerBench();
+    let answer = () => {};
+    let claims = 0;
+    bench.store.claim = async () => {
+      claims += 1;
+      await new Promise<void>((resolve) => (answer = resolve));
+      return [];
+    };
+    bench.worker.start();
+    bench.worker.wake();
+    const drained = bench.worker.drain();
+    bench.worker.wake();
+    await turns();
+    answer();
+    await drained;
+    await turns();
+    expect(claims).toBe(1);
+  });
 });
