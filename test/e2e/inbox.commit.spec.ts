@@ -1,0 +1,178 @@
+import { expect, it } from '@jest/globals';
+import { OnPaymentEvent, PaymentsError } from 'nestjs-payments';
+import type { PaymentEvent, PaymentEventContext, SqliteTransaction } from 'nestjs-payments';
+import type { PostgresTransaction } from 'nestjs-payments/postgres';
+import { post, startOn, states } from '../support/inbox.application.js';
+import type { Handle } from '../support/inbox.application.js';
+import { book, onEachDurableInbox } from '../support/inbox.stages.js';
+import { soon } from '../support/inbox.waiting.js';
+
+/** The code of what it rejects with. */
+async function codeOf(work: Promise<unknown>): Promise<string> {
+  const reason: unknown = await work.then(
+    () => 'it resolved',
+    (error: unknown) => error,
+  );
+  return reason instanceof PaymentsError ? reason.code : String(reason);
+}
+
+onEachDurableInbox((stage) => {
+  it('21: leaves no effect where the work of a commit throws, and runs the delivery again', async () => {
+    const data = await stage.data();
+    const seen: string[][] = [];
+    const handle: Handle = async (event, context) => {
+      seen.push(await data.effects());
+      await context.commit((tx) => {
+        const written = data.write(tx, event.id);
+        const fail = () => {
+          if (context.attempt < 3) throw new RangeError('no such account');
+        };
+        return written instanceof Promise ? written.then(fail) : fail();
+      });
+    };
+    await using app = await startOn(data, { book: handle });
+    expect(await post(app, 'paid')).toBe(200);
+    await soon(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 3' }));
+    expect(seen).toEqual([[], [], []]);
+    expect(await data.effects()).toEqual(['paid']);
+    expect(app.log.matching(/no such account/)).toHaveLength(2);
+  });
+
+  it('21: refuses a second commit in one run, at the same time or after, and keeps the first', async () => {
+    const data = await stage.data();
+    const refusals: string[] = [];
+    const handle: Handle = async (_event, context) => {
+      const first = book(data, context, 'first');
+      refusals.push(await codeOf(book(data, context, 'meanwhile')));
+      await first;
+      refusals.push(await codeOf(book(data, context, 'after')));
+    };
+    await using app = await startOn(data, { book: handle });
+    await post(app, 'paid');
+    await soon(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
+    await soon(() => expect(refusals).toEqual(['commit_refused', 'commit_refused']));
+    expect(await data.effects()).toEqual(['first']);
+  });
+
+  it('21: lets a handler mend what failed in its work, and commit that', async () => {
+    const data = await stage.data();
+    const handle: Handle = async (_event, context) => {
+      const failing = context.commit(() => {
+        throw new Error('out of stock');
+      });
+      await failing.catch(() => book(data, context, 'back-ordered'));
+    };
+    await using app = await startOn(data, { book: handle });
+    await post(app, 'paid');
+    await soon(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
+    expect(await data.effects()).toEqual(['back-ordered']);
+  });
+
+  it('21: refuses a commit that comes after its handler has returned', async () => {
+    const data = await stage.data();
+    let late: PaymentEventContext | undefined;
+    const handle: Handle = (_event, context) => {
+      late = context;
+    };
+    await using app = await startOn(data, { book: handle });
+    await post(app, 'paid');
+    await soon(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
+    expect(await codeOf(book(data, late!, 'late'))).toBe('commit_refused');
+    expect(await data.effects()).toEqual([]);
+  });
+
+  it('22: leaves a delivery done whose handler throws after its commit, and logs the error', async () => {
+    const data = await stage.data();
+    const handle: Handle = async (_event, context) => {
+      await book(data, context, 'paid');
+      throw new Error('the mail server is down');
+    };
+    await using app = await startOn(data, { book: handle });
+    await post(app, 'paid');
+    await soon(() => expect(app.log.matching(/failed after its commit/)).toHaveLength(1));
+    expect(app.log.matching(/failed after its commit/)[0]).toMatch(
+      /^error .*event paid \(company default\) to book is done.*the mail server is down/,
+    );
+    // Another comes and goes: the first was not waiting for its turn.
+    await post(app, 'next');
+    await soon(async () => expect(await states(app, 'next')).toEqual({ book: 'done 1' }));
+    expect(await states(app, 'paid')).toEqual({ book: 'done 1' });
+    expect(await data.effects()).toEqual(['paid', 'paid']);
+  });
+
+  it('22: waits for a commit that a handler began and did not await', async () => {
+    const data = await stage.data();
+    const handle: Handle = (_event, context) => {
+      void book(data, context, 'paid');
+    };
+    await using app = await startOn(data, { book: handle });
+    await post(app, 'paid');
+    await soon(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
+    expect(await data.effects()).toEqual(['paid']);
+  });
+
+  it('14: refuses the commit of a run whose lease was lost, and has the effect of the other once', async () => {
+    const data = await stage.data();
+    const refusals: string[] = [];
+    const handle: Handle = async (event, context) => {
+      if (context.attempt > 1) return void (await book(data, context, event.id));
+      await data.endLeases();
+      refusals.push(await codeOf(book(data, context, 'stale')));
+    };
+    await using app = await startOn(data, { book: handle });
+    await post(app, 'paid');
+    await soon(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 2' }));
+    expect(refusals).toEqual(['lease_lost']);
+    expect(await data.effects()).toEqual(['paid']);
+    expect(app.log.matching(/lost its lease while it ran/)).toHaveLength(1);
+  });
+});
+
+// What the compiler says of a handler that commits. Kept by `tsc -b test`: every line under `@ts-expect-error`
+// must be an error, and no other.
+class Orders {
+  @OnPaymentEvent('transaction.completed')
+  async sqlite(
+    { id }: PaymentEvent<'transaction.completed'>,
+    context: PaymentEventContext<SqliteTransaction>,
+  ): Promise<void> {
+    const changes: number | bigint = await context.commit(
+      (tx) => tx.prepare('INSERT INTO ledger VALUES (?)').run(id).changes,
+    );
+    expect(changes).toBe(1);
+    // @ts-expect-error SQLite's transaction is no client of pg.
+    await context.commit((tx) => tx.query('SELECT 1'));
+    // @ts-expect-error commit() resolves with what the work returns: a number.
+    const text: string = await context.commit(() => 1);
+    expect(text).toBe(1);
+  }
+
+  @OnPaymentEvent('transaction.completed')
+  async postgres(
+    { id }: PaymentEvent<'transaction.completed'>,
+    context: PaymentEventContext<PostgresTransaction>,
+  ): Promise<void> {
+    const { rowCount } = await context.commit((tx) =>
+      tx.query('INSERT INTO ledger VALUES ($1)', [id]),
+    );
+    expect(rowCount).toBe(1);
+    // @ts-expect-error A client of pg is no transaction of SQLite.
+    await context.commit((tx) => tx.prepare('SELECT 1'));
+    // @ts-expect-error A commit without work is none.
+    await context.commit();
+  }
+
+  @OnPaymentEvent('*')
+  async unknown(_event: PaymentEvent, context: PaymentEventContext): Promise<void> {
+    // @ts-expect-error Without a type argument nothing is known of the transaction.
+    await context.commit((tx) => tx.query('SELECT 1'));
+  }
+
+  // @ts-expect-error A handler's second parameter is its context.
+  @OnPaymentEvent('*')
+  async wrong(_event: PaymentEvent, _tx: SqliteTransaction): Promise<void> {}
+}
+
+it('types the transaction of a commit by the context a handler asks for', () => {
+  expect(Object.getOwnPropertyNames(Orders.prototype)).toContain('postgres');
+});

@@ -1,0 +1,57 @@
+import { Injectable } from '@nestjs/common';
+import { OnPaymentEvent, PaymentInbox } from 'nestjs-payments';
+import type { PaymentEvent, PaymentEventContext, PaymentsModuleOptions } from 'nestjs-payments';
+import { delivery } from './handler.application.js';
+import type { InboxData } from './inbox.stages.js';
+import { WebhookApplication } from './webhook.application.js';
+import type { Setup } from './webhook.application.js';
+
+export type Handle = (event: PaymentEvent, context: PaymentEventContext) => unknown;
+
+/** Retries at once, so that a test need not wait. */
+export const AT_ONCE = { firstRetryMs: 1, maxRetryMs: 1 };
+
+/** A merchant's application on the data of a stage, with handlers of every event by the names given. */
+export function startOn(
+  data: InboxData,
+  handlers: Readonly<Record<string, Handle>>,
+  { main, ...payments }: Partial<PaymentsModuleOptions> & Pick<Setup, 'main'> = {},
+): Promise<WebhookApplication> {
+  class Handlers {}
+  for (const [name, value] of Object.entries(handlers)) {
+    const method = { value, configurable: true, enumerable: false, writable: true };
+    Object.defineProperty(Handlers.prototype, name, method);
+    OnPaymentEvent('*', { name })(Handlers.prototype, name, method as never);
+  }
+  Injectable()(Handlers);
+  return WebhookApplication.start({
+    providers: [Handlers],
+    payments: { inbox: data.inbox(), worker: AT_ONCE, ...payments },
+    ...(main && { main }),
+  });
+}
+
+/** Delivers an event, and tells the status of the answer. */
+export async function post(
+  app: WebhookApplication,
+  id: string,
+  data?: Record<string, unknown>,
+): Promise<number> {
+  const { status } = await app.send(delivery({ id, ...(data && { data }) }));
+  return status;
+}
+
+export function inboxOf(app: WebhookApplication): PaymentInbox {
+  return app.app.get(PaymentInbox);
+}
+
+/** State and attempts of an event's deliveries, by handler. */
+export async function states(app: WebhookApplication, id: string): Promise<Record<string, string>> {
+  const event = await inboxOf(app).get(id);
+  return Object.fromEntries(
+    (event?.deliveries ?? []).map(({ handler, state, attempts }) => [
+      handler,
+      `${state} ${attempts}`,
+    ]),
+  );
+}
