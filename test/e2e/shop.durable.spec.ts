@@ -1,13 +1,15 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
+import { eventually } from '../support/eventually.js';
 import { startPostgres } from '../support/postgres.server.js';
 import type { PostgresServer } from '../support/postgres.server.js';
 import { settingsFor, Shop } from '../support/shop.client.js';
 
-jest.setTimeout(60_000);
+jest.setTimeout(90_000);
 
 /** A place to book in that outlives the shops. */
 interface Place {
@@ -18,7 +20,7 @@ interface Place {
 const sqlite = (): Place => {
   const folder = mkdtempSync(join(tmpdir(), 'shop-durable-'));
   return {
-    settings: async () => ({ SHOP_DATA: join(folder, 'made', 'by', 'the-shop') }),
+    settings: async () => ({ SHOP_DATA: join(folder, randomUUID(), 'made-by-the-shop') }),
     remove: async () => rmSync(folder, { recursive: true }),
   };
 };
@@ -78,5 +80,59 @@ describe.each([
     expect(await after.order('restart')).toEqual({ ...order, status: 'paid' });
     expect(await after.ledger()).toEqual(ledger);
     expect(await after.place('restart', 12.34)).toEqual({ ...order, status: 'paid' });
+  });
+
+  it('has booked exactly what was paid after three kill -9 in the middle of its bookings', async () => {
+    const paid: string[] = [];
+    let shop = await start();
+    try {
+      for (const round of [1, 2, 3]) {
+        // So that there is a middle.
+        emulator.setFaults({ api: { slow: { ms: 400 } }, delivery: { duplicate: {} } });
+        for (let at = 0; at < 6; at += 1) {
+          const externalReference = `crash-${round}-${at}`;
+          await shop.place(externalReference, 10);
+          const { transactionId } = emulator.createStkPush({ amount: 10, externalReference });
+          emulator.complete(transactionId);
+          paid.push(transactionId);
+        }
+        await eventually(async () => {
+          expect((await shop.deliveries())['running']).toBeGreaterThan(0);
+        });
+        expect(await shop.process.kill('SIGKILL')).toMatchObject({ signal: 'SIGKILL' });
+        shop = await start();
+      }
+      emulator.setFaults({});
+      await emulator.idle();
+      await eventually(async () => {
+        const { pending = 0, running = 0 } = await shop.deliveries();
+        expect(pending + running).toBe(0);
+      }, 30_000);
+      const ledger = (await shop.ledger()).filter(({ reference }) =>
+        reference!.startsWith('crash'),
+      );
+      expect(ledger.map(({ transactionId }) => transactionId).toSorted()).toEqual(paid.toSorted());
+      expect(ledger.filter(({ unmatched }) => unmatched)).toEqual([]);
+      expect((await shop.order('crash-3-5')).status).toBe('paid');
+    } finally {
+      await shop[Symbol.asyncDispose]();
+    }
+  });
+
+  it('makes its tables once, where three of it start at the same moment', async () => {
+    const fresh = { ...settings, ...(await place.settings()) };
+    const shops = await Promise.all([0, 1, 2].map(() => Shop.start(fresh)));
+    try {
+      await shops[0]!.place('shared', 5);
+      for (const shop of shops) expect((await shop.order('shared')).amount).toBe(5);
+      // The same order, at each of them at once: one invoice's address is kept, and all answer with it.
+      await Promise.all(shops.map((shop) => shop.place('at-once', 5)));
+      const urls = await Promise.all(
+        shops.map(async (shop) => (await shop.order('at-once')).checkoutUrl),
+      );
+      expect(new Set(urls).size).toBe(1);
+    } finally {
+      await Promise.all(shops.map((shop) => shop[Symbol.asyncDispose]()));
+    }
   });
 });

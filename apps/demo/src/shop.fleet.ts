@@ -10,7 +10,7 @@ export interface FleetOptions {
   readonly count: number;
   readonly signal: AbortSignal;
   /** Told of a shop that ended without having been asked to. */
-  readonly onFall: (how: string) => void;
+  readonly onFall: (how: string, number: number) => void;
 }
 
 /** Shops that book in one place, behind one address. Each may be killed, and started again. */
@@ -64,7 +64,7 @@ export class ShopFleet implements AsyncDisposable {
       if (this.#shops.get(number) !== shop) return;
       this.#shops.delete(number);
       this.#balance();
-      this.options.onFall(how);
+      this.options.onFall(how, number);
     });
   }
 
