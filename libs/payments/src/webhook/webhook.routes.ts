@@ -11,6 +11,13 @@ import { pathToRegexp } from 'path-to-regexp';
 import { WebhookGuard } from './webhook.guard.js';
 import { WEBHOOK_PATH } from './webhook.tokens.js';
 
+/** A method of a controller that stands under the guard. */
+interface GuardedRoute {
+  readonly host: ControllerHost;
+  readonly handler: object;
+  readonly method: RequestMethod;
+}
+
 type ControllerHost = ReturnType<DiscoveryService['getControllers']>[number];
 
 /**
@@ -20,6 +27,7 @@ type ControllerHost = ReturnType<DiscoveryService['getControllers']>[number];
 @Injectable()
 export class WebhookRoutes implements OnModuleInit {
   #matchers: RegExp[] = [];
+  #guarded: GuardedRoute[] | null = null;
 
   constructor(
     @Inject(WEBHOOK_PATH) private readonly endpoint: string | null,
@@ -50,8 +58,9 @@ export class WebhookRoutes implements OnModuleInit {
 
   /** The path patterns of all routes that receive deliveries. */
   paths(): string[] {
-    const guarded = this.discovery.getControllers().flatMap((host) => this.#guardedPaths(host));
-    return [...this.endpointPaths(), ...guarded];
+    // Looked for once, since Fastify's hook asks for every route of the application.
+    this.#guarded ??= this.discovery.getControllers().flatMap((host) => this.#guardedRoutes(host));
+    return [...this.endpointPaths(), ...this.#guarded.flatMap((route) => this.#pathsOf(route))];
   }
 
   /** Whether a request's path is one of them; none is before the application is initialised. */
@@ -59,7 +68,7 @@ export class WebhookRoutes implements OnModuleInit {
     return this.#matchers.some((matcher) => matcher.test(path));
   }
 
-  #guardedPaths(host: ControllerHost): string[] {
+  #guardedRoutes(host: ControllerHost): GuardedRoute[] {
     const { metatype } = host;
     if (typeof metatype !== 'function') return [];
     const prototype = metatype.prototype as Record<string, unknown>;
@@ -69,11 +78,11 @@ export class WebhookRoutes implements OnModuleInit {
       if (method !== RequestMethod.POST && method !== RequestMethod.ALL) return [];
       const guards = [...list('__guards__', metatype), ...list('__guards__', handler)];
       if (!guards.some(isWebhookGuard)) return [];
-      return this.#combine(host, handler, method);
+      return [{ host, handler, method }];
     });
   }
 
-  #combine({ metatype, host }: ControllerHost, handler: object, method: RequestMethod): string[] {
+  #pathsOf({ host: { metatype, host }, handler, method }: GuardedRoute): string[] {
     const modulePath: unknown =
       host &&
       (Reflect.getMetadata(`__module_path__${this.modules.applicationId}`, host.metatype) ??
