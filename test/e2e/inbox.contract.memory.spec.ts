@@ -9,7 +9,10 @@ describe('memory inbox', () => {
     breakable: false,
     start: async () => {
       const runtime = new FakeRuntime();
-      const store = new MemoryStore({ maxEvents: 10_000, maxBytes: 1e9, retentionMs: 1e12 }, runtime);
+      const store = new MemoryStore(
+        { maxEvents: 10_000, maxBytes: 1e9, retentionMs: 1e12 },
+        runtime,
+      );
       await store.open();
       return {
         store,
