@@ -115,7 +115,10 @@ onEachDurableInbox((stage) => {
     const data = await stage.data();
     const refusals: string[] = [];
     const handle: Handle = async (event, context) => {
-      if (context.attempt > 1) return void (await book(data, context, event.id));
+      if (context.attempt > 1) {
+        await book(data, context, event.id);
+        return;
+      }
       await data.endLeases();
       refusals.push(await codeOf(book(data, context, 'stale')));
     };
