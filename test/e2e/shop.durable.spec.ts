@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { setImmediate } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import { eventually } from '../support/eventually.js';
@@ -135,4 +137,32 @@ describe.each([
       await Promise.all(shops.map((shop) => shop[Symbol.asyncDispose]()));
     }
   });
+});
+
+it('books and settles in one transaction: nobody ever sees the one without the other', async () => {
+  const SHOP_DATA = mkdtempSync(join(tmpdir(), 'shop-durable-'));
+  await using emulator = await PaymentsEmulator.start();
+  await using shop = await Shop.start({ ...settingsFor(emulator), SHOP_DATA });
+  emulator.setWebhook({ url: shop.webhookUrl });
+  const database = new DatabaseSync(join(SHOP_DATA, 'shop.db'), { readOnly: true });
+  const look = database.prepare(`
+    SELECT (SELECT count(*) FROM shop_ledger) AS booked,
+           (SELECT count(*) FROM payments_inbox_delivery WHERE state = 'done') AS settled`);
+  const unequal: unknown[] = [];
+  const payments = 60;
+  for (let at = 0; at < payments; at += 1) {
+    const { transactionId } = emulator.createStkPush({ amount: 1, externalReference: `p-${at}` });
+    emulator.complete(transactionId);
+  }
+  const end = performance.now() + 30_000;
+  for (let booked = 0; booked < payments;) {
+    const row = look.get()!;
+    booked = Number(row['booked']);
+    if (booked !== row['settled']) unequal.push({ ...row });
+    if (performance.now() > end) throw new Error(`only ${booked} of ${payments} were booked`);
+    await setImmediate();
+  }
+  database.close();
+  rmSync(SHOP_DATA, { recursive: true });
+  expect(unequal).toEqual([]);
 });
