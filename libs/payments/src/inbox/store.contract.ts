@@ -2,7 +2,7 @@ import type { PaymentsRuntime } from '../payments.runtime.js';
 
 /** A verified event on its way into a store. */
 export interface IncomingEvent {
-  /** Company the delivery was signed for. 1 to 128 characters of `A-Z a-z 0-9 . _ ~ -`. */
+  /** Company the delivery was signed for. 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`. */
   readonly company: string;
   /** The event's id, 1 to 255 characters, none a control character. */
   readonly id: string;
