@@ -18,7 +18,9 @@ export function startOn(
   { main, ...payments }: Partial<PaymentsModuleOptions> & Pick<Setup, 'main'> = {},
 ): Promise<WebhookApplication> {
   class Handlers {}
-  for (const [name, value] of Object.entries(handlers)) {
+  for (const [name, handle] of Object.entries(handlers)) {
+    // A function of its own, so that one may stand under two names.
+    const value: Handle = (event, context) => handle(event, context);
     const method = { value, configurable: true, enumerable: false, writable: true };
     Object.defineProperty(Handlers.prototype, name, method);
     OnPaymentEvent('*', { name })(Handlers.prototype, name, method as never);

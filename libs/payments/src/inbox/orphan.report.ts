@@ -27,9 +27,9 @@ export class OrphanReport {
       }
       for (const [handler, count] of counts) {
         this.#logger.warn(
-          `${count} deliveries wait for the handler "${handler}", which this application does not have. Where it ` +
-            "was renamed, give its successor that name: @OnPaymentEvent(…, { name: '…' }). Where it is gone for " +
-            `good, take them out: PaymentInbox.skip({ handler: '${handler}', state: 'pending' }).`,
+          `Deliveries wait for the handler "${handler}" (${count} of them), which this application does not have. ` +
+            "Where it was renamed, give its successor that name: @OnPaymentEvent(…, { name: '…' }). Where it is " +
+            `gone for good, take them out: PaymentInbox.skip({ handler: '${handler}', state: 'pending' }).`,
         );
       }
     } catch (error) {

@@ -1,4 +1,4 @@
-import type { Pool, PoolClient } from 'pg';
+import type { Pool } from 'pg';
 import { PaymentsError } from '../../payments.errors.js';
 import type { PaymentsRuntime } from '../../payments.runtime.js';
 import { Connection } from './database.connection.js';
@@ -65,7 +65,7 @@ export class ConnectionSource {
   async connect(): Promise<Connection> {
     if (this.#closed) throw new PostgresInboxError('The PostgreSQL inbox is closed.', null);
     try {
-      return new Connection(await this.#checkOut(), this.limits.statementTimeoutMs);
+      return await this.#checkOut();
     } catch (error) {
       this.#outage.failed(error);
       throw unavailable(error);
@@ -79,8 +79,8 @@ export class ConnectionSource {
   }
 
   /** An application's pool may wait without end; we do not. */
-  #checkOut(): Promise<PoolClient> {
-    const { connectTimeoutMs } = this.limits;
+  #checkOut(): Promise<Connection> {
+    const { connectTimeoutMs, statementTimeoutMs } = this.limits;
     return new Promise((resolve, reject) => {
       let late = false;
       const cancel = this.runtime.schedule(connectTimeoutMs, () => {
@@ -92,17 +92,18 @@ export class ConnectionSource {
           ),
         );
       });
-      this.pool.connect().then(
-        (client) => {
-          cancel();
-          if (late) client.release();
-          else resolve(client);
-        },
-        (error: unknown) => {
-          cancel();
-          reject(error);
-        },
-      );
+      // With a callback, which is called at once: the pool has just stopped listening to the client, and what
+      // brought the end of the handshake may bring the end of the connection too. A promise is too late for it.
+      this.pool.connect((error, client) => {
+        cancel();
+        if (client === undefined) {
+          reject(error ?? new Error('the pool gave neither a connection nor an error'));
+          return;
+        }
+        const connection = new Connection(client, statementTimeoutMs);
+        if (late) connection.release();
+        else resolve(connection);
+      });
     });
   }
 

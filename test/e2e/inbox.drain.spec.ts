@@ -1,0 +1,158 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { memoryInbox } from 'nestjs-payments';
+import type { PaymentsRuntime } from 'nestjs-payments';
+import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
+import { Gate } from '../support/gate.js';
+import { AT_ONCE, post, startOn, states } from '../support/inbox.application.js';
+import type { Handle } from '../support/inbox.application.js';
+import { MerchantProcess } from '../support/inbox.process.js';
+import { book, onEachDurableInbox } from '../support/inbox.stages.js';
+import { soon } from '../support/inbox.waiting.js';
+
+let running: MerchantProcess[] = [];
+afterEach(async () => {
+  await Promise.all(running.map((merchant) => merchant.kill()));
+  running = [];
+});
+
+onEachDurableInbox((stage) => {
+  it('24: closes when what runs has ended, claims nothing more, and still stores what arrives', async () => {
+    const data = await stage.data();
+    const gate = new Gate();
+    const handle: Handle = async ({ id }, context) => {
+      await gate.pass();
+      await book(data, context, id);
+    };
+    const app = await startOn(data, { book: handle }, { worker: { ...AT_ONCE, concurrency: 1 } });
+    await post(app, 'running');
+    await gate.arrival;
+    await post(app, 'waiting');
+    let closed = false;
+    const closing = app.app.close().then(() => {
+      closed = true;
+    });
+    expect(await post(app, 'late')).toBe(200);
+    expect(closed).toBe(false);
+    gate.open();
+    await closing;
+    expect(gate.entered).toBe(1);
+    expect(await data.effects()).toEqual(['running']);
+    await using next = await startOn(data, { book: handle });
+    for (const id of ['running', 'waiting', 'late']) {
+      await soon(async () => expect(await states(next, id)).toEqual({ book: 'done 1' }));
+    }
+    expect(await data.effects()).toEqual(['late', 'running', 'waiting']);
+  });
+
+  it('24: gives back what does not end in time, whether it heeds its signal or not, without a charge', async () => {
+    const data = await stage.data();
+    const aborted: string[] = [];
+    const heedful: Handle = async (_event, { signal }) => {
+      await new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => {
+          aborted.push('heedful');
+          reject(signal.reason as Error);
+        });
+      });
+    };
+    const stuck: Handle = async (_event, { signal }) => {
+      signal.addEventListener('abort', () => aborted.push('stuck'));
+      await new Promise(() => {});
+    };
+    const worker = { ...AT_ONCE, drainMs: 50 };
+    const app = await startOn(data, { heedful, stuck }, { worker });
+    await post(app, 'paid');
+    await soon(async () =>
+      expect(await states(app, 'paid')).toEqual({ heedful: 'running 1', stuck: 'running 1' }),
+    );
+    await app.app.close();
+    expect(aborted.toSorted()).toEqual(['heedful', 'stuck']);
+    expect(app.log.matching(/2 payment handlers still ran after 50 ms/)).toHaveLength(1);
+    const attempts: number[] = [];
+    const handle: Handle = (_event, { attempt }) => void attempts.push(attempt);
+    await using next = await startOn(data, { heedful: handle, stuck: handle });
+    await soon(() => expect(attempts).toEqual([1, 1]));
+    await soon(async () =>
+      expect(await states(next, 'paid')).toEqual({ heedful: 'done 1', stuck: 'done 1' }),
+    );
+  });
+
+  it('24: drains on SIGTERM, and leaves the rest to the next process', async () => {
+    const data = await stage.data();
+    const worker = { ...AT_ONCE, concurrency: 1 };
+    const merchant = await MerchantProcess.start(data, { worker, hooks: true });
+    running.push(merchant);
+    await merchant.send('running', 'book when told');
+    await merchant.told('ran running 1');
+    await merchant.send('waiting', 'book');
+    merchant.signal('SIGTERM');
+    // Until its server closes, which comes after the drain.
+    expect(await merchant.send('late', 'book')).toBe(200);
+    expect(merchant.lines).not.toContain('ended running');
+    merchant.tell();
+    expect((await merchant.gone).code ?? 0).toBe(0);
+    expect(merchant.lines.filter((line) => !line.startsWith('ready'))).toEqual([
+      'ran running 1',
+      'ended running',
+    ]);
+    expect(merchant.log).not.toMatch(/ERROR/);
+    const next = await MerchantProcess.start(data, { worker });
+    running.push(next);
+    await next.told('ended late');
+    await next.told('ended waiting');
+    expect(next.lines.slice().filter((line) => line.startsWith('ran'))).toEqual(
+      expect.arrayContaining(['ran waiting 1', 'ran late 1']),
+    );
+    expect(await data.effects()).toEqual(['late', 'running', 'waiting']);
+  }, 60_000);
+});
+
+describe('a boot', () => {
+  /** Lets the waits of 5 seconds pass at once, when told to. */
+  function hasty() {
+    const due: (() => void)[] = [];
+    const runtime: PaymentsRuntime = {
+      ...systemRuntime,
+      schedule: (ms, callback) => {
+        if (ms !== 5000) return systemRuntime.schedule(ms, callback);
+        due.push(callback);
+        return () => void due.splice(due.indexOf(callback), 1);
+      },
+    };
+    return { runtime, due, pass: () => due.splice(0).forEach((callback) => callback()) };
+  }
+  const WARNING = /^warn .*Nothing listens to SIGTERM/;
+
+  onEachDurableInbox(
+    (stage) => {
+      it('warns where shutdown hooks are off, some time after it', async () => {
+        const { runtime, pass } = hasty();
+        await using app = await startOn(await stage.data(), {}, { runtime });
+        expect(app.log.matching(WARNING)).toEqual([]);
+        pass();
+        expect(app.log.matching(WARNING)).toHaveLength(1);
+      });
+
+      it('warns of nothing where they are on, or where the application has closed', async () => {
+        const { runtime, due, pass } = hasty();
+        const data = await stage.data();
+        const main = (app: { enableShutdownHooks(): unknown }) => void app.enableShutdownHooks();
+        await using app = await startOn(data, {}, { runtime, main });
+        expect(due).toHaveLength(1);
+        pass();
+        expect(app.log.matching(WARNING)).toEqual([]);
+        const closed = await startOn(data, {}, { runtime });
+        await closed.app.close();
+        expect(due).toEqual([]);
+      });
+    },
+    ['sqlite'],
+  );
+
+  it('warns of nothing where the inbox is in memory, which a signal cannot save', async () => {
+    const { runtime, due } = hasty();
+    const data = { inbox: () => memoryInbox() } as never;
+    await using _app = await startOn(data, {}, { runtime });
+    expect(due).toEqual([]);
+  });
+});

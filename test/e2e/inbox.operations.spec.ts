@@ -1,0 +1,277 @@
+import { expect, it } from '@jest/globals';
+import { Gate } from '../support/gate.js';
+import { AT_ONCE, inboxOf, post, startOn, states } from '../support/inbox.application.js';
+import type { Handle } from '../support/inbox.application.js';
+import { onEachDurableInbox } from '../support/inbox.stages.js';
+import type { InboxData } from '../support/inbox.stages.js';
+import { soon } from '../support/inbox.waiting.js';
+
+const ONE_ATTEMPT = { worker: { ...AT_ONCE, maxAttempts: 1 } };
+
+/** An application whose `book` fails while `broken` is set, and whose `mail` succeeds. */
+async function halfBroken(data: InboxData) {
+  const state = { broken: true, ran: [] as string[] };
+  const book: Handle = ({ id }) => {
+    state.ran.push(`book ${id}`);
+    if (state.broken) throw new Error('the ledger is closed');
+  };
+  const mail: Handle = ({ id }) => void state.ran.push(`mail ${id}`);
+  const app = await startOn(data, { book, mail }, ONE_ATTEMPT);
+  const receive = async (...ids: string[]): Promise<void> => {
+    for (const id of ids) await post(app, id);
+    const dead = { book: `${state.broken ? 'dead' : 'done'} 1`, mail: 'done 1' };
+    for (const id of ids) await soon(async () => expect(await states(app, id)).toEqual(dead));
+  };
+  return { app, state, receive, inbox: inboxOf(app) };
+}
+
+onEachDurableInbox((stage) => {
+  it('20: redrives one dead delivery, once however often it is asked, and leaves what is done', async () => {
+    const { app, state, receive, inbox } = await halfBroken(await stage.data());
+    await using _app = app;
+    await receive('a', 'b');
+    state.broken = false;
+    expect(await inbox.redrive({ ids: ['a'] })).toEqual({ events: 1, deliveries: 1 });
+    await soon(async () =>
+      expect(await states(app, 'a')).toEqual({ book: 'done 1', mail: 'done 1' }),
+    );
+    expect(await inbox.redrive({ ids: ['a'] })).toEqual({ events: 0, deliveries: 0 });
+    expect(state.ran.filter((one) => one.endsWith(' a'))).toEqual(
+      expect.arrayContaining(['book a', 'book a', 'mail a']),
+    );
+    expect(state.ran.filter((one) => one.startsWith('mail'))).toHaveLength(2);
+    expect(await states(app, 'b')).toEqual({ book: 'dead 1', mail: 'done 1' });
+  });
+
+  it('20: tells what a dry run would do, and does nothing', async () => {
+    const { app, state, receive, inbox } = await halfBroken(await stage.data());
+    await using _app = app;
+    await receive('a', 'b', 'c');
+    const before = state.ran.length;
+    const query = { dryRun: true };
+    expect(await inbox.redrive(query)).toEqual({ events: 3, deliveries: 3 });
+    expect(await inbox.redrive({ ...query, handlers: ['book', 'mail'] })).toEqual({
+      events: 3,
+      deliveries: 3,
+    });
+    expect(await inbox.redrive({ ...query, force: true })).toEqual({ events: 3, deliveries: 6 });
+    expect(await inbox.redrive({ ...query, handler: 'mail' })).toEqual({
+      events: 0,
+      deliveries: 0,
+    });
+    expect(await inbox.skip(query)).toEqual({ events: 3, deliveries: 3 });
+    expect((await inbox.stats()).deliveries).toHaveLength(2);
+    expect(state.ran).toHaveLength(before);
+  });
+
+  it('20: redrives by filter and by time of receipt', async () => {
+    const { app, state, receive, inbox } = await halfBroken(await stage.data());
+    await using _app = app;
+    await receive('old');
+    // The clock that stamps them may be another machine's.
+    const { receivedAt } = (await inbox.get('old'))!;
+    await soon(async () => {
+      await receive('new');
+      expect((await inbox.get('new'))!.receivedAt.getTime()).toBeGreaterThan(receivedAt.getTime());
+    });
+    const from = (await inbox.get('new'))!.receivedAt;
+    state.broken = false;
+    const dryRun = true;
+    const none = { events: 0, deliveries: 0 };
+    expect(await inbox.redrive({ eventType: 'payout.settled', dryRun })).toEqual(none);
+    expect(await inbox.redrive({ company: 'umbrella', dryRun })).toEqual(none);
+    expect(await inbox.redrive({ state: 'skipped', dryRun })).toEqual(none);
+    const query = { handler: 'book', from, company: 'default', eventType: 'transaction.completed' };
+    expect(await inbox.redrive(query)).toEqual({ events: 1, deliveries: 1 });
+    await soon(async () =>
+      expect(await states(app, 'new')).toEqual({ book: 'done 1', mail: 'done 1' }),
+    );
+    expect(await states(app, 'old')).toEqual({ book: 'dead 1', mail: 'done 1' });
+    expect(await inbox.redrive({ to: from })).toEqual({ events: 1, deliveries: 1 });
+    await soon(async () =>
+      expect(await states(app, 'old')).toEqual({ book: 'done 1', mail: 'done 1' }),
+    );
+  });
+
+  it('20: spreads what it redrives over time, at the rate asked for', async () => {
+    const { app, receive, inbox } = await halfBroken(await stage.data());
+    await using _app = app;
+    await receive('a', 'b', 'c', 'd');
+    await inbox.pause('book');
+    expect(await inbox.redrive({ ratePerSecond: 0.01 })).toEqual({ events: 4, deliveries: 4 });
+    const dues = await Promise.all(
+      ['a', 'b', 'c', 'd'].map(async (id) => {
+        const event = (await inbox.get(id))!;
+        return event.deliveries.find(({ handler }) => handler === 'book')!.dueAt!.getTime();
+      }),
+    );
+    expect(dues.map((due) => due - dues[0]!)).toEqual([0, 100_000, 200_000, 300_000]);
+    await expect(inbox.redrive({ ratePerSecond: 0 })).rejects.toThrow(TypeError);
+  });
+
+  it('20: runs done handlers again only where forced', async () => {
+    const { app, state, receive, inbox } = await halfBroken(await stage.data());
+    await using _app = app;
+    state.broken = false;
+    await receive('a');
+    const none = { events: 0, deliveries: 0 };
+    expect(await inbox.redrive({})).toEqual(none);
+    expect(await inbox.redrive({ state: 'done' })).toEqual(none);
+    expect(await inbox.redrive({ handlers: ['mail'] })).toEqual(none);
+    const query = { handler: 'mail', force: true };
+    expect(await inbox.redrive(query)).toEqual({ events: 1, deliveries: 1 });
+    await soon(() => expect(state.ran.toSorted()).toEqual(['book a', 'mail a', 'mail a']));
+  });
+
+  it('20: runs a handler that was added since on old events, those nobody handled too', async () => {
+    const data = await stage.data();
+    {
+      await using app = await startOn(data, {});
+      await post(app, 'unhandled');
+      expect(await states(app, 'unhandled')).toEqual({});
+    }
+    const { app: before, state, receive } = await halfBroken(data);
+    state.broken = false;
+    await receive('handled');
+    await before.app.close();
+    const ran: string[] = [];
+    const book: Handle = ({ id }) => void ran.push(`book ${id}`);
+    const audit: Handle = ({ id }) => void ran.push(`audit ${id}`);
+    await using app = await startOn(data, { book, audit });
+    const inbox = inboxOf(app);
+    expect(await inbox.redrive({ state: 'unhandled', handlers: ['book'], dryRun: true })).toEqual({
+      events: 1,
+      deliveries: 1,
+    });
+    expect(await inbox.redrive({ handlers: ['audit'] })).toEqual({ events: 2, deliveries: 2 });
+    await soon(() => expect(ran.toSorted()).toEqual(['audit handled', 'audit unhandled']));
+    await soon(async () =>
+      expect(await states(app, 'handled')).toEqual({
+        audit: 'done 1',
+        book: 'done 1',
+        mail: 'done 1',
+      }),
+    );
+    expect(await inbox.redrive({ handlers: ['audit'] })).toEqual({ events: 0, deliveries: 0 });
+    await expect(inbox.redrive({ handlers: ['mail'] })).rejects.toThrow(
+      new TypeError('No handler is named "mail". There are: book, audit.'),
+    );
+  });
+
+  it('20: takes dead deliveries out, which stay in the inbox as skipped', async () => {
+    const { app, state, receive, inbox } = await halfBroken(await stage.data());
+    await using _app = app;
+    await receive('a', 'b');
+    expect(await inbox.skip({ ids: ['a'] })).toEqual({ events: 1, deliveries: 1 });
+    expect(await states(app, 'a')).toEqual({ book: 'skipped 1', mail: 'done 1' });
+    state.broken = false;
+    expect(await inbox.redrive({ state: 'skipped' })).toEqual({ events: 1, deliveries: 1 });
+    await soon(async () =>
+      expect(await states(app, 'a')).toEqual({ book: 'done 1', mail: 'done 1' }),
+    );
+  });
+
+  it('27: pauses and resumes a handler, and all, in every application, receiving meanwhile', async () => {
+    const data = await stage.data();
+    const ran: string[] = [];
+    const handle: Handle = ({ id }, { handler }) => void ran.push(`${handler} ${id}`);
+    await using a = await startOn(data, { book: handle, mail: handle });
+    await using b = await startOn(data, { book: handle, mail: handle });
+    await inboxOf(a).pause('book');
+    expect((await inboxOf(b).stats()).paused).toEqual(['book']);
+    for (const [index, app] of [a, b].entries()) expect(await post(app, `e${index}`)).toBe(200);
+    await soon(() => expect(ran.toSorted()).toEqual(['mail e0', 'mail e1']));
+    await inboxOf(b).pause();
+    expect(await post(b, 'e2')).toBe(200);
+    await inboxOf(b).resume('book');
+    expect((await inboxOf(a).stats()).paused).toEqual(['*']);
+    expect(await states(a, 'e0')).toEqual({ book: 'pending 0', mail: 'done 1' });
+    expect(await states(a, 'e2')).toEqual({ book: 'pending 0', mail: 'pending 0' });
+    await inboxOf(a).resume();
+    const all = ['book e0', 'book e1', 'book e2', 'mail e0', 'mail e1', 'mail e2'];
+    await soon(() => expect(ran.toSorted()).toEqual(all));
+    await expect(inboxOf(a).pause('bock')).rejects.toThrow(
+      new TypeError('No handler is named "bock". There are: book, mail.'),
+    );
+  });
+
+  it('27: wakes the workers of other applications when one resumes', async () => {
+    const data = await stage.data();
+    const ran: string[] = [];
+    await using worker = await startOn(data, { book: ({ id }) => void ran.push(id) });
+    await using operator = await startOn(data, {});
+    await post(worker, 'before');
+    await soon(() => expect(ran).toEqual(['before']));
+    // By the name that is stored: this application has no handlers of its own.
+    await inboxOf(operator).pause('book');
+    await post(worker, 'waits');
+    expect(await states(worker, 'waits')).toEqual({ book: 'pending 0' });
+    await inboxOf(operator).resume('book');
+    await soon(() => expect(ran).toEqual(['before', 'waits']));
+  });
+
+  it('28: counts deliveries by handler and state, the unhandled, the paused, and the oldest that waits', async () => {
+    const data = await stage.data();
+    const { app, state, receive, inbox } = await halfBroken(data);
+    await using _app = app;
+    expect(await inbox.stats()).toEqual({
+      deliveries: [],
+      unhandled: 0,
+      oldestPendingMs: null,
+      paused: [],
+    });
+    await receive('a', 'b');
+    state.broken = false;
+    await receive('c');
+    await inbox.pause('mail');
+    await post(app, 'd');
+    await soon(async () =>
+      expect(await states(app, 'd')).toEqual({ book: 'done 1', mail: 'pending 0' }),
+    );
+    await using nobody = await startOn(data, {});
+    await post(nobody, 'e');
+    const { deliveries, ...rest } = await inboxOf(nobody).stats();
+    const counts = deliveries.map(({ handler, state, count }) => `${handler} ${state} ${count}`);
+    expect(counts.toSorted()).toEqual([
+      'book dead 2',
+      'book done 2',
+      'mail done 3',
+      'mail pending 1',
+    ]);
+    expect(rest).toEqual({
+      unhandled: 1,
+      oldestPendingMs: expect.any(Number),
+      paused: ['mail'],
+    });
+    const { receivedAt } = (await inbox.get('d'))!;
+    expect(rest.oldestPendingMs).toBeGreaterThanOrEqual(0);
+    expect(rest.oldestPendingMs).toBeLessThan(Date.now() - receivedAt.getTime() + 1000);
+  });
+
+  it('keeps what waits for a handler that is gone, runs the rest, and says so at boot', async () => {
+    const data = await stage.data();
+    const gate = new Gate();
+    {
+      const fails = () => {
+        throw new Error('not yet');
+      };
+      const worker = { firstRetryMs: 3_600_000, maxRetryMs: 3_600_000 };
+      await using app = await startOn(data, { book: () => {}, old: fails }, { worker });
+      await post(app, 'paid');
+      await soon(async () =>
+        expect(await states(app, 'paid')).toEqual({ book: 'done 1', old: 'pending 1' }),
+      );
+    }
+    await using app = await startOn(data, { book: () => gate.pass() });
+    await soon(() =>
+      expect(app.log.matching(/wait for the handler "old" \(1 of them\)/)).toHaveLength(1),
+    );
+    await inboxOf(app).redrive({ state: 'pending' });
+    await post(app, 'next');
+    await gate.arrival;
+    gate.open();
+    expect(await states(app, 'paid')).toEqual({ book: 'done 1', old: 'pending 1' });
+    const skipped = await inboxOf(app).skip({ handler: 'old', state: 'pending' });
+    expect(skipped).toEqual({ events: 1, deliveries: 1 });
+  });
+});

@@ -1,0 +1,113 @@
+import { DatabaseSync } from 'node:sqlite';
+import { expect, it } from '@jest/globals';
+import { AT_ONCE, post, startOn, states } from '../support/inbox.application.js';
+import type { Handle } from '../support/inbox.application.js';
+import { Gate } from '../support/gate.js';
+import { delivery } from '../support/handler.application.js';
+import { book, onEachDurableInbox } from '../support/inbox.stages.js';
+import { soon } from '../support/inbox.waiting.js';
+
+/** Milliseconds within which a sender is to know. */
+const BOUND_MS = 6000;
+
+onEachDurableInbox(
+  (stage) => {
+    it('8, 25: answers 503 in bounded time while the database is locked, and resumes by itself', async () => {
+      const data = await stage.data();
+      const gate = new Gate();
+      const handle: Handle = async ({ id }, context) => {
+        if (id === 'running') await gate.pass();
+        await book(data, context, id);
+      };
+      await using app = await startOn(data, { book: handle });
+      await post(app, 'running');
+      await gate.arrival;
+      const other = new DatabaseSync(data.child.where);
+      other.exec('BEGIN IMMEDIATE');
+      const begun = performance.now();
+      const answers = await Promise.all(['a', 'b'].map((id) => app.send(delivery({ id }))));
+      expect(performance.now() - begun).toBeLessThan(BOUND_MS);
+      for (const { status, body } of answers) {
+        expect([status, body['code']]).toEqual([503, 'inbox_unavailable']);
+      }
+      // Its commit finds no way in either.
+      gate.open();
+      await soon(() => expect(app.log.matching(/event running .* failed/)).not.toEqual([]));
+      other.exec('ROLLBACK');
+      other.close();
+      await soon(async () => expect(await data.effects()).toEqual(['running']));
+      expect(await post(app, 'a')).toBe(200);
+      await soon(async () => expect(await data.effects()).toEqual(['a', 'running']));
+    }, 30_000);
+  },
+  ['sqlite'],
+);
+
+onEachDurableInbox(
+  (stage) => {
+    it.each(['fast', 'immediate'] as const)(
+      '8, 25: answers 503 while the server is down (%s), survives it, and resumes by itself',
+      async (mode) => {
+        if (!stage.server().controllable) return;
+        const data = await stage.data();
+        const gate = new Gate();
+        const handle: Handle = async ({ id }) => {
+          if (id === 'running') await gate.pass();
+        };
+        // One place, so that the second waits in the database.
+        const worker = { ...AT_ONCE, concurrency: 1 };
+        await using app = await startOn(data, { book: handle }, { worker });
+        await post(app, 'running');
+        await gate.arrival;
+        await post(app, 'waiting');
+        await stage.server().stop(mode);
+        const begun = performance.now();
+        const answers = await Promise.all(
+          Array.from({ length: 10 }, (_, index) => app.send(delivery({ id: `down ${index}` }))),
+        );
+        expect(performance.now() - begun).toBeLessThan(BOUND_MS);
+        for (const { status, body } of answers) {
+          expect([status, body['code']]).toEqual([503, 'inbox_unavailable']);
+        }
+        // It ends while nobody can be told.
+        gate.open();
+        await stage.server().start();
+        await soon(async () => expect(await states(app, 'running')).toEqual({ book: 'done 1' }));
+        await soon(async () => expect(await states(app, 'waiting')).toEqual({ book: 'done 1' }));
+        expect(gate.entered).toBe(1);
+        expect(await post(app, 'down 0')).toBe(200);
+        await soon(async () => expect(await states(app, 'down 0')).toEqual({ book: 'done 1' }));
+      },
+      60_000,
+    );
+
+    it('25: goes on when its connections are cut again and again, and has every effect once', async () => {
+      const data = await stage.data();
+      const handle: Handle = async ({ id }, context) => void (await book(data, context, id));
+      const options = { worker: { ...AT_ONCE, maxAttempts: 100 } };
+      await using a = await startOn(data, { book: handle }, options);
+      await using b = await startOn(data, { book: handle }, options);
+      const acknowledged: string[] = [];
+      for (let round = 0; round < 10; round += 1) {
+        const ids = Array.from({ length: 20 }, (_, index) => `${round}-${index}`);
+        const statuses = ids.map((id, index) => post(index % 2 ? a : b, id));
+        await Promise.race(statuses);
+        await stage.server().cutConnections(data.child.where);
+        for (const [index, status] of (await Promise.all(statuses)).entries()) {
+          expect([200, 503]).toContain(status);
+          if (status === 200) acknowledged.push(ids[index]!);
+        }
+      }
+      expect(acknowledged).not.toEqual([]);
+      await soon(async () => {
+        const effects = new Set(await data.effects());
+        expect(acknowledged.filter((id) => !effects.has(id))).toEqual([]);
+      });
+      const effects = await data.effects();
+      expect(effects).toHaveLength(new Set(effects).size);
+      await soon(async () => expect(await post(a, 'after')).toBe(200));
+      await soon(async () => expect(await states(a, 'after')).toEqual({ book: 'done 1' }));
+    }, 60_000);
+  },
+  ['postgres'],
+);

@@ -1,0 +1,115 @@
+import { expect, it } from '@jest/globals';
+import { signedDelivery } from 'nestjs-payments/testing';
+import { AT_ONCE, inboxOf, post, startOn, states } from '../support/inbox.application.js';
+import type { Handle } from '../support/inbox.application.js';
+import { Gate } from '../support/gate.js';
+import { delivery } from '../support/handler.application.js';
+import { onEachDurableInbox } from '../support/inbox.stages.js';
+import { soon } from '../support/inbox.waiting.js';
+import { company, SECRET } from '../support/webhook.application.js';
+
+onEachDurableInbox((stage) => {
+  it('1: keeps the raw bytes as they were signed, and gives them to the handler', async () => {
+    const data = await stage.data();
+    const seen: Buffer[] = [];
+    await using app = await startOn(data, { book: (_event, { raw }) => void seen.push(raw) });
+    const body =
+      '{ "eventType":"t",\t"id" : "odd" ,"timestamp":"2026-11-20T10:00:00Z", "data":{"é":"\\u00e9 💶 \u0001"}}'.replace(
+        '\u0001',
+        '',
+      );
+    const sent = signedDelivery({ webhookSecret: SECRET }, body);
+    expect((await app.send(sent)).status).toBe(200);
+    await soon(() => expect(seen).toHaveLength(1));
+    expect(seen[0]!.equals(Buffer.from(body))).toBe(true);
+    expect((await inboxOf(app).get('odd'))!.raw!.equals(Buffer.from(body))).toBe(true);
+  });
+
+  it('answers as soon as an event is stored, however long its handlers take', async () => {
+    const data = await stage.data();
+    const gate = new Gate();
+    await using app = await startOn(data, { book: () => gate.pass() });
+    expect(await post(app, 'paid')).toBe(200);
+    await gate.arrival;
+    expect(await states(app, 'paid')).toEqual({ book: 'running 1' });
+    gate.open();
+  });
+
+  it('2: stores one of 50 copies that arrive at once at two applications, and runs it once', async () => {
+    const data = await stage.data();
+    const ran: string[] = [];
+    const handle: Handle = ({ id }) => void ran.push(id);
+    await using a = await startOn(data, { book: handle });
+    await using b = await startOn(data, { book: handle });
+    const sent = delivery({ id: 'paid' });
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, index) => (index % 2 ? a : b).send(sent)),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(Array(50).fill(200));
+    await soon(async () => expect(await states(a, 'paid')).toEqual({ book: 'done 1' }));
+    expect(ran).toEqual(['paid']);
+    expect((await inboxOf(a).list()).events).toHaveLength(1);
+  });
+
+  it('4: keeps the same id of two companies as two events', async () => {
+    const data = await stage.data();
+    const ran: string[] = [];
+    const secrets = { acme: 'whsec_of_acme_123456', umbrella: 'whsec_of_umbrella_1' };
+    const companies = Object.entries(secrets).map(([id, secret]) => company(id, secret));
+    const handle: Handle = (_event, context) => void ran.push(context.company);
+    await using app = await startOn(data, { book: handle }, { companies });
+    for (const [id, webhookSecret] of Object.entries(secrets)) {
+      const sent = signedDelivery({ id, webhookSecret }, { id: 'same' });
+      expect((await app.send(sent)).status).toBe(200);
+    }
+    await soon(() => expect(ran.toSorted()).toEqual(['acme', 'umbrella']));
+    expect((await inboxOf(app).list()).events).toHaveLength(2);
+  });
+
+  it('5: logs the same id with another body as a conflict, answers 200 and keeps the original', async () => {
+    const data = await stage.data();
+    const amounts: unknown[] = [];
+    const handle: Handle = (event) => void amounts.push(event.data['amount']);
+    await using app = await startOn(data, { book: handle });
+    expect(await post(app, 'paid', { amount: 1500 })).toBe(200);
+    await soon(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
+    expect(await post(app, 'paid', { amount: 9999 })).toBe(200);
+    expect(app.log.matching(/^error .*Event paid .* came again with another body/)).toHaveLength(1);
+    expect(JSON.parse(String((await inboxOf(app).get('paid'))!.raw))).toMatchObject({
+      data: { amount: 1500 },
+    });
+    expect(amounts).toEqual([1500]);
+  });
+
+  it('6: delivers nothing again for a copy that comes while it runs, is done or is dead', async () => {
+    const data = await stage.data();
+    const gate = new Gate();
+    const ran: string[] = [];
+    const handlers: Record<string, Handle> = {
+      slow: async () => {
+        ran.push('slow');
+        await gate.pass();
+      },
+      dead: () => {
+        ran.push('dead');
+        throw new Error('no');
+      },
+    };
+    await using app = await startOn(data, handlers, { worker: { ...AT_ONCE, maxAttempts: 1 } });
+    const sent = delivery({ id: 'paid' });
+    const copy = async () => (await app.send(sent)).status;
+    expect(await copy()).toBe(200);
+    await soon(async () =>
+      expect(await states(app, 'paid')).toEqual({ dead: 'dead 1', slow: 'running 1' }),
+    );
+    expect(await copy()).toBe(200);
+    gate.open();
+    const done = { dead: 'dead 1', slow: 'done 1' };
+    await soon(async () => expect(await states(app, 'paid')).toEqual(done));
+    expect(await copy()).toBe(200);
+    await post(app, 'next');
+    await soon(async () => expect(await states(app, 'next')).toEqual(done));
+    expect(await states(app, 'paid')).toEqual(done);
+    expect(ran.toSorted()).toEqual(['dead', 'dead', 'slow', 'slow']);
+  });
+});
