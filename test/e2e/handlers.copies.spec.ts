@@ -133,7 +133,9 @@ onEachAdapter((start) => {
       { id: 'e-4', eventType: 'a', data: {} },
       { id: 'e-5', eventType: 'a', data: {} },
       { id: 'e-6', eventType: 'a', data: { transactionId: '' } },
-      { id: 'e-7', eventType: 'a', data: { transactionId: 7 } },
+      { id: 'e-7', eventType: 'a', data: { transactionId: '' } },
+      { id: 'e-8', eventType: 'a', data: { transactionId: 7 } },
+      { id: 'e-9', eventType: 'a', data: { transactionId: 7 } },
     ];
     for (const event of events) {
       const answer = await app.send(delivery(event));

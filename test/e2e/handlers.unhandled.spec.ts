@@ -22,13 +22,14 @@ class Named {
 onEachAdapter((start) => {
   it('10: answers a webhook.test delivery 200 without any handler, and logs it as such', async () => {
     await using app = await start({});
-    expect(await app.send(delivery({ id: 'e-1', eventType: 'webhook.test' }))).toMatchObject({
+    const sent = delivery({ id: 'e-1', eventType: 'webhook.test' });
+    expect(await app.send(sent)).toMatchObject({
       status: 200,
       body: { received: true, status: 'unhandled', id: 'e-1' },
     });
     const line = /^log Test delivery e-1 of company default arrived and its signature is good\./;
     expect(app.log.matching(line)).toHaveLength(1);
-    await app.send(delivery({ id: 'e-1', eventType: 'webhook.test' }));
+    expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'duplicate' } });
     expect(app.log.matching(line)).toHaveLength(1);
   });
 

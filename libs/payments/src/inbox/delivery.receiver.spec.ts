@@ -39,10 +39,10 @@ function receiver(options: Parameters<typeof resolveReceiveOptions>[0] = {}) {
     settlements,
   );
   worker.start();
-  const receive = (id: string, data: Record<string, unknown> = {}) => {
+  const receive = (id: string, data: Record<string, unknown> = {}, agoMs = 0) => {
     const event = { id, eventType: 't', timestamp: new Date(0).toISOString(), data, metadata: {} };
     const raw = Buffer.from(JSON.stringify(event));
-    return made.receive(new VerifiedDelivery('c', event, raw, runtime.monotonic()));
+    return made.receive(new VerifiedDelivery('c', event, raw, runtime.monotonic() - agoMs));
   };
   return { bench, settlements, receive };
 }
@@ -112,5 +112,36 @@ describe('DeliveryReceiver', () => {
     expect(await copy).toEqual({ status: 'duplicate', id: 'a' });
     expect(await original).toEqual({ status: 'handled', id: 'a' });
     expect(settlements.open).toBe(0);
+  });
+
+  it('begins nothing again that ended while it looked', async () => {
+    const { bench, receive } = receiver();
+    let end = () => {};
+    bench.handle = () => new Promise<void>((resolve) => (end = resolve));
+    const find = bench.store.find.bind(bench.store);
+    bench.store.find = async (company, id) => {
+      const stored = await find(company, id);
+      await until(() => bench.ran.length > 0);
+      end();
+      await turns();
+      return stored;
+    };
+    expect(await receive('a')).toEqual({ status: 'handled', id: 'a' });
+    expect(bench.ran).toHaveLength(1);
+  });
+
+  it('counts the deadline from the arrival, also of what was long in coming', async () => {
+    const { bench, receive } = receiver({ deadlineMs: 1000 });
+    bench.handle = () => new Promise<void>(() => {});
+    const answer = receive('a', {}, 400);
+    answer.catch(() => {});
+    await turns();
+    let answered = false;
+    answer.catch(() => (answered = true));
+    bench.runtime.advance(599);
+    await turns();
+    expect(answered).toBe(false);
+    bench.runtime.advance(1);
+    await expect(answer).rejects.toMatchObject({ code: 'deadline_passed' });
   });
 });

@@ -117,4 +117,15 @@ describe('MemoryShelf', () => {
     expect(made.find('c', 'a')).toBeUndefined();
     expect(made.find('c', 'b')).toBeDefined();
   });
+
+  it('counts an event once however often it is told that it finished', () => {
+    const a = row('a', 60);
+    const made = shelf(a);
+    made.update(a, 7);
+    made.add(row('b', 30));
+    // Of 90 bytes 60 are finished: no more than 70 can be had.
+    expect(() => made.makeRoom(1, 71)).toThrow(/full/);
+    made.forgetExpired(50);
+    expect(made.find('c', 'a')).toBeUndefined();
+  });
 });
