@@ -107,6 +107,37 @@ onEachDurableInbox((stage) => {
   }, 60_000);
 });
 
+onEachDurableInbox(
+  (stage) => {
+    it('24: closes in bounded time though the work of a commit hangs, which stays both or neither', async () => {
+      const data = await stage.data();
+      const gate = new Gate();
+      const handle: Handle = (_event, context) =>
+        context.commit(async (tx) => {
+          await data.write(tx, 'paid');
+          await gate.pass();
+        });
+      const worker = { ...AT_ONCE, drainMs: 50 };
+      const app = await startOn(data, { book: handle }, { worker });
+      await post(app, 'paid');
+      await gate.arrival;
+      const begun = performance.now();
+      await app.app.close();
+      expect(performance.now() - begun).toBeLessThan(10_000);
+      expect(
+        app.log.matching(/could not be given back: .* run again when their leases end/),
+      ).toHaveLength(1);
+      expect(await data.effects()).toEqual([]);
+      // A process would be gone by now, and its transaction with it. This one is not.
+      gate.open();
+      await using next = await startOn(data, { book: handle });
+      await soon(async () => expect(await states(next, 'paid')).toEqual({ book: 'done 1' }));
+      expect(await data.effects()).toEqual(['paid']);
+    }, 30_000);
+  },
+  ['postgres'],
+);
+
 describe('a boot', () => {
   /** Lets the waits of 5 seconds pass at once, when told to. */
   function hasty() {

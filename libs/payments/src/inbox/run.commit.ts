@@ -20,7 +20,7 @@ export class RunCommit {
   readonly commit = <R>(work: (tx: never) => R | Promise<R>): Promise<R> => {
     if (this.#state !== 'open') return Promise.reject(this.#refusal());
     this.#state = 'under way';
-    const attempt = this.store.commit(this.lease, work as (tx: unknown) => R | Promise<R>);
+    const attempt = this.#attemptOf(work);
     const settled = attempt.then(
       () => {
         this.#state = 'done';
@@ -44,6 +44,11 @@ export class RunCommit {
     } finally {
       if (!this.done) this.#state = 'closed';
     }
+  }
+
+  /** Async, so that what a store throws rejects. */
+  async #attemptOf<R>(work: (tx: never) => R | Promise<R>): Promise<R> {
+    return this.store.commit(this.lease, work as (tx: unknown) => R | Promise<R>);
   }
 
   #refusal(): PaymentsError {

@@ -102,29 +102,30 @@ export const claimCases: readonly InboxContractCase[] = [
     async run({ store, another }) {
       const keys = ['a', 'b', 'c'];
       await store.receive(
-        Array.from({ length: 90 }, (_, index) => incoming({ orderingKey: keys[index % 3]! })),
+        Array.from({ length: 90 }, (_, index) => {
+          const orderingKey = keys[index % 3]!;
+          return incoming({ orderingKey, raw: Buffer.from(orderingKey) });
+        }),
       );
       const running = new Map<string, number>();
       let most = 0;
       let settled = 0;
-      const orderingKeys = new Map<string, string>();
+      const count = (delivery: ClaimedDelivery, by: number): void => {
+        const key = delivery.raw.toString();
+        const now = (running.get(key) ?? 0) + by;
+        running.set(key, now);
+        most = Math.max(most, now);
+      };
       const work = async (own: typeof store): Promise<void> => {
         let idle = 0;
         while (settled < 90 && idle < 2000) {
           const batch = await claim(own, ['book'], 4);
           idle = batch.length === 0 ? idle + 1 : 0;
+          for (const delivery of batch) count(delivery, 1);
+          // As long as it takes the others to be given the same key, if they are.
+          for (const delivery of batch) ok(await own.extend(delivery, LEASE_MS));
           for (const delivery of batch) {
-            const found = await own.find('acme', delivery.id);
-            orderingKeys.set(delivery.id, found!.orderingKey!);
-          }
-          for (const { id } of batch) {
-            const key = orderingKeys.get(id)!;
-            running.set(key, (running.get(key) ?? 0) + 1);
-            most = Math.max(most, running.get(key)!);
-          }
-          for (const delivery of batch) {
-            const key = orderingKeys.get(delivery.id)!;
-            running.set(key, running.get(key)! - 1);
+            count(delivery, -1);
             ok(await own.complete(delivery));
             settled += 1;
           }
@@ -189,6 +190,26 @@ export const claimCases: readonly InboxContractCase[] = [
       equal((await claim(early, ['book'], 1)).length, 1);
       equal((await claim(store, ['book'], 9)).length, 1);
       for (const own of [store, early, late]) equal((await claim(own)).length, 0);
+    },
+  },
+  {
+    title: '23: keeps the waits for retries and the ages right between such workers',
+    needs: 'ownClock',
+    async run({ store, another, advance }) {
+      const early = await another({ clockOffsetMs: -600_000 });
+      const late = await another({ clockOffsetMs: 600_000 });
+      await late.receive([incoming()]);
+      await early.fail(await claimOne(early), { error: 'no', retryInMs: 60_000 });
+      for (const own of [store, early, late]) {
+        equal((await claim(own)).length, 0);
+        const dueInMs = (await own.nextDueInMs(['book']))!;
+        ok(dueInMs > 30_000 && dueInMs <= 60_000, `due in ${dueInMs} ms`);
+        ok((await own.stats()).oldestPendingMs! < 30_000);
+        equal(await own.prune({ bodiesMs: 300_000, tombstonesMs: 300_000, limit: 10 }), 0);
+      }
+      await advance(61_000);
+      const again = await claimOne(late);
+      ok(await early.complete(again));
     },
   },
 ];

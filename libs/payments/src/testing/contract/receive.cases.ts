@@ -3,6 +3,7 @@ import { claimOne, incoming, states } from './contract.events.js';
 import type { InboxContractCase } from './inbox.contract.js';
 
 const DAY = 86_400_000;
+const BOUND_MS = 20_000;
 
 export const receiveCases: readonly InboxContractCase[] = [
   {
@@ -54,6 +55,22 @@ export const receiveCases: readonly InboxContractCase[] = [
         ['stored', 'duplicate', 'stored', 'duplicate'],
       );
       deepEqual(await states(store, b), { book: 'pending 0' });
+    },
+  },
+  {
+    title: '3: flags another body of an id in one batch, and stores the first and the rest',
+    async run({ store }) {
+      const [a, b] = [incoming(), incoming()];
+      const receipts = await store.receive([a, { ...a, raw: Buffer.from('another body') }, b]);
+      deepEqual(
+        receipts.map(({ outcome, id }) => [outcome, id]),
+        [
+          ['stored', a.id],
+          ['conflict', a.id],
+          ['stored', b.id],
+        ],
+      );
+      ok((await store.find('acme', a.id))?.raw?.equals(a.raw));
     },
   },
   {
@@ -159,7 +176,39 @@ export const receiveCases: readonly InboxContractCase[] = [
     needs: 'breakable',
     async run({ store, breakDown }) {
       await breakDown!();
+      const begun = performance.now();
       await rejects(store.receive([incoming()]));
+      // The sender waits for 30 seconds; its answer is to be well before that.
+      ok(performance.now() - begun < BOUND_MS);
+    },
+  },
+  {
+    title: '26: prunes in batches while it receives and claims, none of which is refused',
+    async run({ store, advance }) {
+      const old = Array.from({ length: 300 }, () => incoming({ handlers: [] }));
+      await store.receive(old);
+      await advance(8 * DAY);
+      let touched = 0;
+      const pruning = (async () => {
+        for (;;) {
+          const batch = await store.prune({ bodiesMs: 7 * DAY, tombstonesMs: 30 * DAY, limit: 50 });
+          ok(batch <= 50);
+          touched += batch;
+          if (batch < 50) return;
+        }
+      })();
+      let received = 0;
+      let claimed = 0;
+      const receiving = (async () => {
+        for (; received < 20; received += 1) {
+          equal((await store.receive([incoming()]))[0]?.outcome, 'stored');
+          claimed += (await store.claim({ handlers: ['book'], limit: 9, leaseMs: 60_000 })).length;
+        }
+      })();
+      await Promise.all([pruning, receiving]);
+      equal(touched, 300);
+      equal(claimed, 20);
+      equal((await store.receive([old[0]!]))[0]?.outcome, 'duplicate');
     },
   },
 ];

@@ -1,0 +1,79 @@
+import { describe, expect, it } from '@jest/globals';
+import { RunCommit } from './run.commit.js';
+import type { InboxStore } from './store.contract.js';
+
+const LEASE = { company: 'c', id: 'e', handler: 'h', token: 1 };
+
+/** A run's commit at a store that does as it is told. */
+function at(commit: InboxStore['commit']): RunCommit {
+  return new RunCommit({ commit } as InboxStore, LEASE);
+}
+
+const committing: InboxStore['commit'] = async (_lease, work) => work(null);
+const failing: InboxStore['commit'] = async () => {
+  throw new Error('down');
+};
+
+describe('RunCommit', () => {
+  it('hands on the lease, the transaction, and what the work returns', async () => {
+    const given: unknown[] = [];
+    const commit = at(async (lease, work) => {
+      given.push(lease);
+      return work('the transaction');
+    });
+    expect(await commit.commit((tx: unknown) => `in ${String(tx)}`)).toBe('in the transaction');
+    expect(given).toEqual([LEASE]);
+    expect(commit.done).toBe(true);
+  });
+
+  it('refuses a second commit after the first, and while it is under way', async () => {
+    const commit = at(committing);
+    const first = commit.commit(() => 1);
+    await expect(commit.commit(() => 2)).rejects.toMatchObject({ code: 'commit_refused' });
+    expect(await first).toBe(1);
+    await expect(commit.commit(() => 3)).rejects.toMatchObject({ code: 'commit_refused' });
+  });
+
+  it('may be tried again where it failed, by rejection or by exception', async () => {
+    const throwing: InboxStore['commit'] = () => {
+      throw new Error('down');
+    };
+    for (const broken of [failing, throwing]) {
+      let store = broken;
+      const commit = at((lease, work) => store(lease, work));
+      await expect(commit.commit(() => 1)).rejects.toThrow('down');
+      expect(commit.done).toBe(false);
+      store = committing;
+      expect(await commit.commit(() => 2)).toBe(2);
+      expect(commit.done).toBe(true);
+    }
+  });
+
+  it('waits, when it closes, for one that nobody awaits, and throws what that failed with', async () => {
+    let end = (): void => {};
+    const slow = new Promise<void>((resolve) => (end = resolve));
+    const commit = at(async (_lease, work) => {
+      await slow;
+      return work(null);
+    });
+    void commit.commit(() => 1);
+    const closed = commit.close();
+    expect(commit.done).toBe(false);
+    end();
+    await closed;
+    expect(commit.done).toBe(true);
+
+    const lost = at(failing);
+    void lost.commit(() => 1).catch(() => {});
+    await expect(lost.close()).rejects.toThrow('down');
+    expect(lost.done).toBe(false);
+  });
+
+  it('takes none after it has closed', async () => {
+    const commit = at(committing);
+    await commit.close();
+    const late = commit.commit(() => 1);
+    await expect(late).rejects.toMatchObject({ code: 'commit_refused' });
+    await expect(late).rejects.toThrow(/has returned/);
+  });
+});
