@@ -4,10 +4,11 @@ import {
   createParamDecorator,
   Injectable,
   Scope,
+  UseFilters,
   UsePipes,
   ValidationPipe,
 } from '@nestjs/common';
-import type { ExecutionContext, PipeTransform } from '@nestjs/common';
+import type { ArgumentMetadata, ExecutionContext, PipeTransform } from '@nestjs/common';
 import { IsIn } from 'class-validator';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
@@ -113,5 +114,43 @@ onEachAdapter((start) => {
     await using app = await start({ providers: [Orders] });
     await app.send(delivery({ data: { transactionId: 't-1' } }));
     expect(seen).toEqual(['payments t-1', 'Orders.handle']);
+  });
+
+  it('19: hands over a field of the event, such as its data, to a parameter that asks for it', async () => {
+    seen = [];
+    @Injectable()
+    class Orders {
+      @OnPaymentEvent('*')
+      handle(@Body('data') data: unknown, context: PaymentEventContext): void {
+        seen.push(data, context.handler);
+      }
+    }
+    await using app = await start({ providers: [Orders] });
+    await app.send(delivery({ data: { transactionId: 't-1' } }));
+    expect(seen).toEqual([{ transactionId: 't-1' }, 'Orders.handle']);
+  });
+
+  it('19: runs each pipe once on each parameter, also under a filter', async () => {
+    seen = [];
+    class Count implements PipeTransform {
+      transform(value: unknown, { type, metatype }: ArgumentMetadata): unknown {
+        seen.push([type, metatype?.name]);
+        return value;
+      }
+    }
+    class Filter {
+      catch(): void {}
+    }
+    @Injectable()
+    class Orders {
+      @UseFilters(new Filter())
+      @UsePipes(new Count())
+      @OnPaymentEvent('*')
+      handle(@TransactionId() _id: unknown, _context: PaymentEventContext): void {}
+    }
+    await using app = await start({ providers: [Orders] });
+    expect(await app.send(delivery())).toMatchObject({ status: 200 });
+    expect(seen).toHaveLength(2);
+    expect(seen).toContainEqual(['custom', 'Object']);
   });
 });

@@ -171,6 +171,23 @@ onEachAdapter((start) => {
     expect(notes.map(({ extra }) => String(extra)).toSorted()).toEqual(['left', 'right']);
   });
 
+  it('18: runs a scoped handler once that an alias of its base class stands for too', async () => {
+    notes = [];
+    abstract class Base {
+      @OnPaymentEvent('*')
+      handle(event: PaymentEvent): void {
+        notes.push({ instance: this, event });
+      }
+    }
+    @Injectable({ scope: Scope.REQUEST })
+    class Heir extends Base {}
+    await using app = await start({
+      providers: [Heir, { provide: Base, useExisting: Heir }, { provide: 'X', useExisting: Heir }],
+    });
+    expect(await app.send(delivery())).toMatchObject({ status: 200 });
+    expect(notes.map(({ instance }) => instance instanceof Heir)).toEqual([true]);
+  });
+
   it('18: makes an instance of a singleton once, whatever comes', async () => {
     let made = 0;
     @Injectable()
