@@ -125,13 +125,18 @@ describe('told how to take unhandled rejections', () => {
   it('24: leaves it a warning and an exit code where that is what it says', async () => {
     await using merchant = await Merchant.start(
       adapter,
-      1,
+      2,
       '--unhandled-rejections',
       'warn-with-error-code',
     );
     await merchant.obey('unrelated');
     await merchant.obey('ping');
     expect(merchant.count('UnhandledPromiseRejectionWarning: Error: of somebody else')).toBe(1);
+    // And it watches on.
+    expect(await merchant.receive()).toBe(200);
+    await merchant.obey('release');
+    await merchant.obey('ping');
+    expect(merchant.count('left a promise behind')).toBe(1);
     expect(await merchant.dieOf('leave')).toBe(1);
   });
 });
