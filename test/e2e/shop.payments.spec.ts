@@ -81,7 +81,7 @@ describe.each(['express', 'fastify'])('the shop on %s books payments', (adapter)
   it('books what matches no order, and marks it', async () => {
     await payAndBook('nobody-ordered', 33);
     expect(await shop.ledger('nobody-ordered')).toMatchObject([{ amount: 33, unmatched: true }]);
-    await shop.process.line(/WARN.*Booked 33 for nobody-ordered .*matches no order/);
+    await shop.process.line(/WARN.*Booked 33 for "nobody-ordered" .*matches no order/);
   });
 
   it('does not take money booked as unmatched for an order placed later', async () => {
@@ -93,7 +93,7 @@ describe.each(['express', 'fastify'])('the shop on %s books payments', (adapter)
     await shop.place('parts', 0.3);
     await payAndBook('parts', 0.1);
     expect(await shop.order('parts')).toMatchObject({ status: 'pending', amountPaid: 0.1 });
-    await shop.process.line(/WARN.*Booked 0.1 for parts .*the order is pending, with 0.1 of 0.3/);
+    await shop.process.line(/WARN.*Booked 0.1 for "parts" .*the order is pending, with 0.1 of 0.3/);
     await payAndBook('parts', 0.2);
     const order = await shop.order('parts');
     expect([order.status, order.amountPaid]).toEqual(['paid', undefined]);

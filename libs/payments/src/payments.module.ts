@@ -25,6 +25,7 @@ import type { PaymentsModuleOptions, ResolvedPaymentsOptions } from './payments.
 import { PAYMENTS_RUNTIME } from './payments.runtime.js';
 import { ShutdownCheck } from './shutdown.check.js';
 import { RawBodies } from './webhook/raw-bodies.js';
+import { RefusalLog } from './webhook/refusal.log.js';
 import { RawBodyMiddleware } from './webhook/raw-body.middleware.js';
 import { WebhookEndpoint } from './webhook/webhook.endpoint.js';
 import { WebhookGuard } from './webhook/webhook.guard.js';
@@ -83,6 +84,7 @@ const OPTIONS: Provider[] = [
   option(INBOX_STORE, ({ inbox, runtime }) => inbox.create(runtime)),
 ];
 const WEBHOOK: Provider[] = [
+  RefusalLog,
   RawBodies,
   RawBodyMiddleware,
   WebhookRoutes,

@@ -51,7 +51,9 @@ export class Bookkeeper {
   }
 
   async #tell({ transactionId, reference, amount }: LedgerEntry): Promise<void> {
-    const booked = `Booked ${amount} for ${reference ?? 'no reference'} (transaction ${transactionId})`;
+    // Quoted: whoever pays may choose it, line breaks and all.
+    const whom = reference === null ? 'no reference' : JSON.stringify(reference);
+    const booked = `Booked ${amount} for ${whom} (transaction ${transactionId})`;
     const order = reference === null ? undefined : await this.orders.find(reference);
     if (order === undefined) {
       this.#logger.warn(`${booked}, which matches no order`);

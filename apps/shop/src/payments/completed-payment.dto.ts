@@ -1,4 +1,4 @@
-import { IsNotEmpty, IsNumber, IsOptional, IsString } from 'class-validator';
+import { IsNotEmpty, IsOptional, IsPositive, IsString } from 'class-validator';
 
 /** What the shop needs of the `data` of `transaction.completed` (section 2 of the service's page). */
 export class CompletedPayment {
@@ -6,7 +6,7 @@ export class CompletedPayment {
   @IsNotEmpty()
   transactionId!: string;
 
-  @IsNumber()
+  @IsPositive()
   amount!: number;
 
   /** The reference the payment was asked for with. One that was not asked for by us may have none. */

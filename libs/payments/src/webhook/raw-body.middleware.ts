@@ -9,6 +9,7 @@ import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { readRawBody, requirePlainJson } from './raw-body.js';
 import { RawBodies } from './raw-bodies.js';
+import { RefusalLog } from './refusal.log.js';
 import { answerError } from './webhook.answer.js';
 import type { WebhookAnswer } from './webhook.answer.js';
 import { WebhookRoutes } from './webhook.routes.js';
@@ -51,6 +52,7 @@ export class RawBodyMiddleware {
     @Inject(HttpAdapterHost) host: HttpAdapterHost,
     @Inject(WebhookRoutes) private readonly routes: WebhookRoutes,
     @Inject(RawBodies) private readonly rawBodies: RawBodies,
+    @Inject(RefusalLog) private readonly refusals: RefusalLog,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
     @Inject(BODY_LIMIT) private readonly bodyLimit: number,
     @Inject(RECEIVE_OPTIONS) private readonly receive: ResolvedReceiveOptions,
@@ -129,7 +131,9 @@ export class RawBodyMiddleware {
       return null;
     } catch (error) {
       this.#letLinger(request);
-      return answerError(error);
+      const refusal = answerError(error);
+      if (refusal.status < 500) this.refusals.note(error);
+      return refusal;
     }
   }
 

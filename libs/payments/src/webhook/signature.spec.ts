@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { parseEnvelope } from '../events/envelope.js';
-import { PaymentsError } from '../payments.errors.js';
+import type { PaymentsError } from '../payments.errors.js';
 import { signBody, verifySignature } from './signature.js';
 
 interface Vector {
@@ -40,36 +40,6 @@ describe('signature vectors made with another language', () => {
       expect(signBody(Buffer.from(vector.body, 'base64'), vector.secrets[0]!)).toBe(vector.header);
     },
   );
-});
-
-describe('parseEnvelope', () => {
-  const envelope = { id: 'e-1', eventType: 't', timestamp: '2026-11-20T10:00:00.000Z', data: {} };
-
-  it('drops __proto__ keys at every depth and keeps constructor as an ordinary key', () => {
-    const body = `{"id":"e-1","eventType":"t","timestamp":"2026-11-20T10:00:00.000Z","data":{"__proto__":{"polluted":1},"a":{"__proto__":{"b":1}},"constructor":2}}`;
-    const { data } = parseEnvelope(Buffer.from(body));
-    expect(Object.keys(data)).toEqual(['a', 'constructor']);
-    expect(Object.getPrototypeOf(data)).toBe(Object.prototype);
-    expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
-  });
-
-  it.each([
-    ['id', { ...envelope, id: 'x'.repeat(256) }],
-    ['id', { ...envelope, id: 'nul\u0000' }],
-    ['eventType', { ...envelope, eventType: undefined }],
-    ['timestamp', { ...envelope, timestamp: '2026-13-40T10:00:00Z' }],
-    ['data', { ...envelope, data: [] }],
-  ])('names the field %s and not its value', (field, body) => {
-    const error = errorOf(() => parseEnvelope(Buffer.from(JSON.stringify(body))));
-    expect(error).toBeInstanceOf(PaymentsError);
-    expect(error?.message).toContain(`"${field}"`);
-    expect(error?.message).not.toContain('xxx');
-  });
-
-  it('refuses a body nested too deeply to walk, without crashing', () => {
-    const body = `{"id":"e","eventType":"t","timestamp":"2026-11-20T10:00:00Z","data":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;
-    expect(codeOf(() => parseEnvelope(Buffer.from(body)))).toBe('payload_invalid');
-  });
 });
 
 function errorOf(run: () => unknown): Error | undefined {

@@ -3,12 +3,15 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { COMPANIES } from '../companies/companies.js';
 import type { Companies } from '../companies/companies.js';
 import { DEFAULT_COMPANY } from '../companies/company.js';
+import type { ResolvedCompany } from '../companies/company.js';
 import { isCompanyId } from '../companies/company.options.js';
 import { parseEnvelope } from '../events/envelope.js';
 import { VerifiedDelivery } from '../inbox/verified.delivery.js';
 import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
+import { RefusalLog } from './refusal.log.js';
+import { answerError } from './webhook.answer.js';
 import { RawBodies } from './raw-bodies.js';
 import type { RawBody } from './raw-bodies.js';
 import { parseSignatures, SIGNATURE_HEADER, verifySignature } from './signature.js';
@@ -32,6 +35,7 @@ export class WebhookVerifier {
     @Inject(COMPANIES) private readonly companies: Companies,
     @Inject(RawBodies) private readonly rawBodies: RawBodies,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
+    @Inject(RefusalLog) private readonly refusals: RefusalLog,
   ) {}
 
   /**
@@ -41,19 +45,37 @@ export class WebhookVerifier {
    */
   async verify(request: WebhookRequest): Promise<VerifiedDelivery> {
     const { bytes, arrivedAt } = this.#rawBody(request);
-    const header = request.headers[SIGNATURE_HEADER];
-    const signature = Array.isArray(header) ? header.join() : header;
+    let known: string | undefined;
+    try {
+      const company = await this.#company(request);
+      known = company.id;
+      return this.#judge(request, company, bytes, arrivedAt);
+    } catch (error) {
+      // Of a 5xx somebody else has told already.
+      if (answerError(error).status < 500) this.refusals.note(error, known);
+      throw error;
+    }
+  }
+
+  async #company(request: WebhookRequest): Promise<ResolvedCompany> {
     // Before the company is looked up: a stranger who does not even pretend costs the application no query.
-    parseSignatures(signature);
+    parseSignatures(signatureOf(request));
     const id = companyId(request.params);
     const company = isCompanyId(id) ? await this.companies.find(id) : undefined;
-    if (company === undefined) {
-      throw new PaymentsError(
-        'company_unknown',
-        'The path names no company this application receives deliveries for.',
-      );
-    }
-    verifySignature(bytes, signature, company.webhookSecrets);
+    if (company !== undefined) return company;
+    throw new PaymentsError(
+      'company_unknown',
+      'The path names no company this application receives deliveries for.',
+    );
+  }
+
+  #judge(
+    request: WebhookRequest,
+    company: ResolvedCompany,
+    bytes: Buffer,
+    arrivedAt: number,
+  ): VerifiedDelivery {
+    verifySignature(bytes, signatureOf(request), company.webhookSecrets);
     const event = parseEnvelope(bytes);
     const claimed = request.headers['x-webhook-event'];
     if (claimed !== undefined && claimed !== event.eventType) {
@@ -83,6 +105,11 @@ export class WebhookVerifier {
       'The raw bytes of the delivery were not available to check its signature; the log says why.',
     );
   }
+}
+
+function signatureOf({ headers }: WebhookRequest): string | undefined {
+  const header = headers[SIGNATURE_HEADER];
+  return Array.isArray(header) ? header.join() : header;
 }
 
 function companyId(params: unknown): unknown {

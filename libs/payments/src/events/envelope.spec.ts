@@ -1,0 +1,46 @@
+import { describe, expect, it } from '@jest/globals';
+import { PaymentsError } from '../payments.errors.js';
+import { parseEnvelope } from './envelope.js';
+
+describe('parseEnvelope', () => {
+  const envelope = { id: 'e-1', eventType: 't', timestamp: '2026-11-20T10:00:00.000Z', data: {} };
+
+  it('drops __proto__ keys at every depth and keeps constructor as an ordinary key', () => {
+    const body = `{"id":"e-1","eventType":"t","timestamp":"2026-11-20T10:00:00.000Z","data":{"__proto__":{"polluted":1},"a":{"__proto__":{"b":1}},"constructor":2}}`;
+    const { data } = parseEnvelope(Buffer.from(body));
+    expect(Object.keys(data)).toEqual(['a', 'constructor']);
+    expect(Object.getPrototypeOf(data)).toBe(Object.prototype);
+    expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
+  });
+
+  it.each([
+    ['id', { ...envelope, id: 'x'.repeat(256) }],
+    ['id', { ...envelope, id: 'nul\u0000' }],
+    ['eventType', { ...envelope, eventType: undefined }],
+    ['timestamp', { ...envelope, timestamp: '2026-13-40T10:00:00Z' }],
+    ['data', { ...envelope, data: [] }],
+  ])('names the field %s and not its value', (field, body) => {
+    const error = errorOf(() => parseEnvelope(Buffer.from(JSON.stringify(body))));
+    expect(error).toBeInstanceOf(PaymentsError);
+    expect(error?.message).toContain(`"${field}"`);
+    expect(error?.message).not.toContain('xxx');
+  });
+
+  it('refuses a body nested too deeply to walk, without crashing', () => {
+    const body = `{"id":"e","eventType":"t","timestamp":"2026-11-20T10:00:00Z","data":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;
+    expect(codeOf(() => parseEnvelope(Buffer.from(body)))).toBe('payload_invalid');
+  });
+});
+
+function errorOf(run: () => unknown): Error | undefined {
+  try {
+    run();
+    return undefined;
+  } catch (error) {
+    return error as Error;
+  }
+}
+
+function codeOf(run: () => unknown): string | undefined {
+  return (errorOf(run) as PaymentsError | undefined)?.code;
+}
