@@ -1,0 +1,19 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { ReadmeProgram } from '../support/readme.program.js';
+
+describe('docs/operating.md', () => {
+  let program: ReadmeProgram;
+  beforeAll(() => {
+    program = new ReadmeProgram('docs/operating.md');
+  }, 60_000);
+  afterAll(() => program.remove());
+
+  it('shows code that compiles under strict', () => {
+    expect(program.files).toEqual([
+      'payments.module.ts',
+      'metrics.controller.ts',
+      'inbox.operator.ts',
+    ]);
+    expect(program.complaints).toEqual([]);
+  });
+});
