@@ -20,6 +20,13 @@ describe('README', () => {
     expect(program.complaints).toEqual([]);
   });
 
+  it('shows code that compiles under strict on the package page too', () => {
+    const page = new ReadmeProgram('libs/payments/README.md');
+    page.remove();
+    expect(page.files).toEqual(['app.module.ts']);
+    expect(page.complaints).toEqual([]);
+  }, 60_000);
+
   it('shows a quick start that is paid', async () => {
     const port = await freePort();
     await using emulator = await PaymentsEmulator.start({

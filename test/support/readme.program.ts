@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 
@@ -8,7 +9,7 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** The code blocks of a page that name a file, compiled as a reader's strict project would. */
 export class ReadmeProgram {
   /** Where the compiled files are; below the repository, so that packages are found. */
-  readonly folder = join(ROOT, 'node_modules/.cache', `readme-${process.pid}`);
+  readonly folder = join(ROOT, 'node_modules/.cache', `readme-${process.pid}-${randomUUID()}`);
   readonly files: string[];
   /** What the compiler says. */
   readonly complaints: string[];

@@ -1,7 +1,7 @@
 export { PaymentsModule } from './payments.module.js';
 export type { PaymentsModuleExtras } from './payments.module.js';
 export { paymentsConfig, PaymentsEnvironment, readPaymentsEnvironment } from './payments.config.js';
-export type { PaymentsModuleOptions } from './payments.options.js';
+export type { PaymentsModuleOptions, PaymentsOptionsFactory } from './payments.options.js';
 export { PaymentsError, UnrecoverableError } from './payments.errors.js';
 export type { PaymentsErrorCode } from './payments.errors.js';
 export type { PaymentsRuntime } from './payments.runtime.js';
@@ -11,6 +11,8 @@ export type { Company, CompanyDirectory } from './companies/company.js';
 
 export { signBody, verifySignature } from './webhook/signature.js';
 export { WebhookGuard } from './webhook/webhook.guard.js';
+export { WebhookVerifier } from './webhook/webhook.verifier.js';
+export type { WebhookRequest } from './webhook/webhook.verifier.js';
 export type { VerifiedRequest } from './webhook/webhook.guard.js';
 export type { WebhookOptions, WebhookPath } from './webhook/webhook.options.js';
 
@@ -50,6 +52,7 @@ export type {
   StoreReceipt,
 } from './inbox/store.contract.js';
 
+export { PAYMENTS_CONTEXT } from './events/handler.invoker.js';
 export { OnPaymentEvent } from './events/on-payment-event.decorator.js';
 export type {
   MatchedType,

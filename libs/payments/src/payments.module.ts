@@ -110,8 +110,8 @@ const EVENTS: Provider[] = [
 
 /**
  * Be paid: calls the payments service, receives its signed webhooks and runs the methods under
- * `@OnPaymentEvent`. To be imported once, with `forRoot` or `forRootAsync` (`useFactory`, `useClass`,
- * `useExisting`).
+ * `@OnPaymentEvent`. To be imported once, with `forRoot` or `forRootAsync` (`useFactory`, or `useClass` and
+ * `useExisting` of a {@link PaymentsOptionsFactory}).
  *
  * @example
  * ```ts

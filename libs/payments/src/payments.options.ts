@@ -48,6 +48,26 @@ export interface PaymentsModuleOptions extends ReceiveOptions, WebhookOptions {
   runtime?: PaymentsRuntime;
 }
 
+/**
+ * What a class given to `forRootAsync({ useClass })` or `useExisting` implements.
+ *
+ * @example
+ * ```ts
+ * @Injectable()
+ * class PaymentsOptions implements PaymentsOptionsFactory {
+ *   constructor(private readonly config: ConfigService) {}
+ *
+ *   createPaymentsOptions() {
+ *     return { baseUrl: this.config.getOrThrow('PAYMENTS_BASE_URL'), companies: new MerchantDirectory() };
+ *   }
+ * }
+ * ```
+ */
+export interface PaymentsOptionsFactory {
+  /** The options, asked for once at boot. */
+  createPaymentsOptions(): PaymentsModuleOptions | Promise<PaymentsModuleOptions>;
+}
+
 /** {@link PaymentsModuleOptions}, complete, validated and frozen: what the rest of the module sees. */
 export interface ResolvedPaymentsOptions {
   readonly companies: Companies;
