@@ -1,5 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { expect, it } from '@jest/globals';
+import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
 import { AT_ONCE, post, startOn, states } from '../support/inbox.application.js';
 import type { Handle } from '../support/inbox.application.js';
 import { Gate } from '../support/gate.js';
@@ -51,15 +52,18 @@ onEachDurableInbox(
         if (!stage.server().controllable) return;
         const data = await stage.data();
         const gate = new Gate();
-        const handle: Handle = async ({ id }) => {
+        const handle: Handle = async ({ id }, { attempt }) => {
           if (id === 'running') await gate.pass();
+          if (id === 'waiting' && attempt === 1) throw new Error('not yet');
         };
-        // One place, so that the second waits in the database.
-        const worker = { ...AT_ONCE, concurrency: 1 };
-        await using app = await startOn(data, { book: handle }, { worker });
+        // The retry falls due while the server is down, or soon after.
+        const worker = { firstRetryMs: 1500, maxRetryMs: 1500 };
+        const runtime = { ...systemRuntime, random: () => 0.999 };
+        await using app = await startOn(data, { book: handle }, { worker, runtime });
         await post(app, 'running');
         await gate.arrival;
         await post(app, 'waiting');
+        await soon(async () => expect(await states(app, 'waiting')).toEqual({ book: 'pending 1' }));
         await stage.server().stop(mode);
         const begun = performance.now();
         const answers = await Promise.all(
@@ -69,12 +73,15 @@ onEachDurableInbox(
         for (const { status, body } of answers) {
           expect([status, body['code']]).toEqual([503, 'inbox_unavailable']);
         }
-        // It ends while nobody can be told.
+        // It ends while nobody can be told, and the worker has looked in vain.
         gate.open();
+        await soon(() => expect(app.log.matching(/inbox could not be read/)).toHaveLength(1));
         await stage.server().start();
         await soon(async () => expect(await states(app, 'running')).toEqual({ book: 'done 1' }));
-        await soon(async () => expect(await states(app, 'waiting')).toEqual({ book: 'done 1' }));
+        await soon(async () => expect(await states(app, 'waiting')).toEqual({ book: 'done 2' }));
         expect(gate.entered).toBe(1);
+        await soon(() => expect(app.log.matching(/inbox can be read again/)).toHaveLength(1));
+        expect(app.log.matching(/inbox could not be read/)).toHaveLength(1);
         expect(await post(app, 'down 0')).toBe(200);
         await soon(async () => expect(await states(app, 'down 0')).toEqual({ book: 'done 1' }));
       },

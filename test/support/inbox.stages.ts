@@ -111,6 +111,7 @@ function postgres(): InboxStage {
             poolSize: 4,
             connectTimeoutMs: 1000,
             statementTimeoutMs: 3000,
+            pollMs: 200,
           }),
         child: { kind: 'postgres', where: connectionString, schema },
         write: async (tx, effect) => {

@@ -98,6 +98,22 @@ describe('DeliveryRun', () => {
     expect(bench.ran).toHaveLength(1);
   });
 
+  it('says so where a delivery was begun more often than it may be now', async () => {
+    const bench = new WorkerBench({ maxAttempts: 2 });
+    await bench.receive('a');
+    for (let attempt = 1; attempt <= 3; attempt += 1) {
+      const [lease] = await bench.store.claim({ handlers: ['h'], limit: 1, leaseMs: 1000 });
+      await bench.store.fail(lease!, { error: 'no', retryInMs: 0 });
+    }
+    bench.worker.start();
+    await turns();
+    expect(bench.ran).toEqual([]);
+    expect(await bench.delivery('a')).toMatchObject({
+      state: 'dead',
+      lastError: expect.stringMatching(/begun 3 times, and "worker.maxAttempts" is 2 now/),
+    });
+  });
+
   it('gives settling up when the lease may be over, reports what happened, and goes on', async () => {
     const bench = new WorkerBench({ leaseMs: 1000 });
     bench.store.complete = () => Promise.reject(new Error('down'));

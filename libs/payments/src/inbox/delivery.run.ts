@@ -60,7 +60,7 @@ export class DeliveryRun {
     let failure: { thrown: unknown } | null = null;
     this.#startHeartbeat();
     try {
-      if (delivery.attempt > maxAttempts) throw endedWithoutResult(maxAttempts);
+      if (delivery.attempt > maxAttempts) throw outOfAttempts(delivery, maxAttempts);
       const { company, handler, attempt, receivedAt, newerHandled } = delivery;
       const raw = Buffer.from(delivery.raw);
       const facts = { company, handler, attempt, receivedAt, raw, newerHandled };
@@ -172,12 +172,18 @@ function settle(store: InboxStore, lease: Lease, failure: Failure | null): Promi
   return failure === 'release' ? store.release(lease) : store.fail(lease, failure);
 }
 
-/** Claimed once more than its attempts: each of them counted as it began, so the last one never ended. */
-function endedWithoutResult(maxAttempts: number): PaymentsError {
-  return new PaymentsError(
-    'unrecoverable',
-    `The last of ${maxAttempts} attempts ended without a result: its process died, or it lost its lease.`,
-  );
+/**
+ * Claimed once more than its attempts: each of them counted as it began, so the last one never ended; or there
+ * were more of them to have when it failed.
+ */
+function outOfAttempts(
+  { attempt, takenOver }: ClaimedDelivery,
+  maxAttempts: number,
+): PaymentsError {
+  const message = takenOver
+    ? `The last of ${maxAttempts} attempts ended without a result: its process died, or it lost its lease.`
+    : `It was begun ${attempt - 1} times, and "worker.maxAttempts" is ${maxAttempts} now.`;
+  return new PaymentsError('unrecoverable', message);
 }
 
 function name({ company, id, handler }: ClaimedDelivery): string {

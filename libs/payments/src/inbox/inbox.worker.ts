@@ -32,6 +32,8 @@ export class InboxWorker {
   #state: 'idle' | 'working' | 'draining' = 'idle';
   #pumping: Promise<void> | null = null;
   #again = false;
+  /** Whether the store could not be read when it was last tried. */
+  #storeDown = false;
   #cancelSleep: () => void = () => {};
   #stopListening: () => void = () => {};
   /**
@@ -118,8 +120,16 @@ export class InboxWorker {
         await this.#claim();
       }
       sleepMs = await this.#untilNextDue();
+      if (this.#storeDown) this.#logger.log('The payment inbox can be read again.');
+      this.#storeDown = false;
     } catch (error) {
-      this.#logger.error(`The payment inbox could not be read: ${describeThrown(error)}`);
+      // Once, however long it lasts: it is tried every second.
+      if (!this.#storeDown) {
+        this.#logger.error(
+          `The payment inbox could not be read: ${describeThrown(error)}. It is tried again until it can.`,
+        );
+      }
+      this.#storeDown = true;
     }
     this.#pumping = null;
     this.#cancelSleep();
