@@ -5,7 +5,7 @@ import type { PostgresTransaction } from 'nestjs-payments/postgres';
 import { post, startOn, states } from '../support/inbox.application.js';
 import type { Handle } from '../support/inbox.application.js';
 import { book, onEachDurableInbox } from '../support/inbox.stages.js';
-import { soon } from '../support/inbox.waiting.js';
+import { eventually } from '../support/eventually.js';
 
 /** The code of what it rejects with. */
 async function codeOf(work: Promise<unknown>): Promise<string> {
@@ -32,7 +32,7 @@ onEachDurableInbox((stage) => {
     };
     await using app = await startOn(data, { book: handle });
     expect(await post(app, 'paid')).toBe(200);
-    await soon(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 3' }));
+    await eventually(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 3' }));
     expect(seen).toEqual([[], [], []]);
     expect(await data.effects()).toEqual(['paid']);
     expect(app.log.matching(/no such account/)).toHaveLength(2);
@@ -49,8 +49,8 @@ onEachDurableInbox((stage) => {
     };
     await using app = await startOn(data, { book: handle });
     await post(app, 'paid');
-    await soon(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
-    await soon(() => expect(refusals).toEqual(['commit_refused', 'commit_refused']));
+    await eventually(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
+    await eventually(() => expect(refusals).toEqual(['commit_refused', 'commit_refused']));
     expect(await data.effects()).toEqual(['first']);
   });
 
@@ -64,7 +64,7 @@ onEachDurableInbox((stage) => {
     };
     await using app = await startOn(data, { book: handle });
     await post(app, 'paid');
-    await soon(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
+    await eventually(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
     expect(await data.effects()).toEqual(['back-ordered']);
   });
 
@@ -76,7 +76,7 @@ onEachDurableInbox((stage) => {
     };
     await using app = await startOn(data, { book: handle });
     await post(app, 'paid');
-    await soon(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
+    await eventually(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
     expect(await codeOf(book(data, late!, 'late'))).toBe('commit_refused');
     expect(await data.effects()).toEqual([]);
   });
@@ -89,13 +89,13 @@ onEachDurableInbox((stage) => {
     };
     await using app = await startOn(data, { book: handle });
     await post(app, 'paid');
-    await soon(() => expect(app.log.matching(/failed after its commit/)).toHaveLength(1));
+    await eventually(() => expect(app.log.matching(/failed after its commit/)).toHaveLength(1));
     expect(app.log.matching(/failed after its commit/)[0]).toMatch(
       /^error .*event paid \(company default\) to book is done.*the mail server is down/,
     );
     // Another comes and goes: the first was not waiting for its turn.
     await post(app, 'next');
-    await soon(async () => expect(await states(app, 'next')).toEqual({ book: 'done 1' }));
+    await eventually(async () => expect(await states(app, 'next')).toEqual({ book: 'done 1' }));
     expect(await states(app, 'paid')).toEqual({ book: 'done 1' });
     expect(await data.effects()).toEqual(['paid', 'paid']);
   });
@@ -107,7 +107,7 @@ onEachDurableInbox((stage) => {
     };
     await using app = await startOn(data, { book: handle });
     await post(app, 'paid');
-    await soon(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
+    await eventually(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
     expect(await data.effects()).toEqual(['paid']);
   });
 
@@ -124,7 +124,7 @@ onEachDurableInbox((stage) => {
     };
     await using app = await startOn(data, { book: handle });
     await post(app, 'paid');
-    await soon(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 2' }));
+    await eventually(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 2' }));
     expect(refusals).toEqual(['lease_lost']);
     expect(await data.effects()).toEqual(['paid']);
     expect(app.log.matching(/lost its lease while it ran/)).toHaveLength(1);

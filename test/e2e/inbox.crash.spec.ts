@@ -4,7 +4,7 @@ import { onEachDurableInbox } from '../support/inbox.stages.js';
 import type { InboxData } from '../support/inbox.stages.js';
 import { WebhookApplication } from '../support/webhook.application.js';
 import { stored } from '../support/handler.application.js';
-import { soon } from '../support/inbox.waiting.js';
+import { eventually } from '../support/eventually.js';
 
 const ROUNDS = 50;
 /** The shortest there are, so that what died is soon taken over. */
@@ -64,7 +64,7 @@ onEachDurableInbox((stage) => {
     await Promise.all([lane(0), lane(1)]);
     expect(acknowledged.length).toBeGreaterThan(ROUNDS * 8);
     await start(data, { worker: LEASES });
-    await soon(async () => {
+    await eventually(async () => {
       const effects = new Set(await data.effects());
       expect(acknowledged.filter((id) => !effects.has(id))).toEqual([]);
     });
@@ -124,7 +124,7 @@ onEachDurableInbox((stage) => {
       if (!(await Promise.race([died, dead]))) break;
     }
     expect(deaths).toBe(3);
-    await soon(async () => expect(await data.effects()).toEqual(neighbours));
+    await eventually(async () => expect(await data.effects()).toEqual(neighbours));
     const [delivery] = (await readBack(data, 'poison')).deliveries;
     expect(delivery).toMatchObject({
       state: 'dead',

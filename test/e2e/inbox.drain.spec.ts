@@ -7,7 +7,7 @@ import { AT_ONCE, post, startOn, states } from '../support/inbox.application.js'
 import type { Handle } from '../support/inbox.application.js';
 import { MerchantProcess } from '../support/inbox.process.js';
 import { book, onEachDurableInbox } from '../support/inbox.stages.js';
-import { soon } from '../support/inbox.waiting.js';
+import { eventually } from '../support/eventually.js';
 
 let running: MerchantProcess[] = [];
 afterEach(async () => {
@@ -39,7 +39,7 @@ onEachDurableInbox((stage) => {
     expect(await data.effects()).toEqual(['running']);
     await using next = await startOn(data, { book: handle });
     for (const id of ['running', 'waiting', 'late']) {
-      await soon(async () => expect(await states(next, id)).toEqual({ book: 'done 1' }));
+      await eventually(async () => expect(await states(next, id)).toEqual({ book: 'done 1' }));
     }
     expect(await data.effects()).toEqual(['late', 'running', 'waiting']);
   });
@@ -62,7 +62,7 @@ onEachDurableInbox((stage) => {
     const worker = { ...AT_ONCE, drainMs: 50 };
     const app = await startOn(data, { heedful, stuck }, { worker });
     await post(app, 'paid');
-    await soon(async () =>
+    await eventually(async () =>
       expect(await states(app, 'paid')).toEqual({ heedful: 'running 1', stuck: 'running 1' }),
     );
     await app.app.close();
@@ -71,8 +71,8 @@ onEachDurableInbox((stage) => {
     const attempts: number[] = [];
     const handle: Handle = (_event, { attempt }) => void attempts.push(attempt);
     await using next = await startOn(data, { heedful: handle, stuck: handle });
-    await soon(() => expect(attempts).toEqual([1, 1]));
-    await soon(async () =>
+    await eventually(() => expect(attempts).toEqual([1, 1]));
+    await eventually(async () =>
       expect(await states(next, 'paid')).toEqual({ heedful: 'done 1', stuck: 'done 1' }),
     );
   });
@@ -131,7 +131,7 @@ onEachDurableInbox(
       // A process would be gone by now, and its transaction with it. This one is not.
       gate.open();
       await using next = await startOn(data, { book: handle });
-      await soon(async () => expect(await states(next, 'paid')).toEqual({ book: 'done 1' }));
+      await eventually(async () => expect(await states(next, 'paid')).toEqual({ book: 'done 1' }));
       expect(await data.effects()).toEqual(['paid']);
     }, 30_000);
   },

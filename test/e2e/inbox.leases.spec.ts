@@ -6,7 +6,7 @@ import { inboxOf, post, startOn, states } from '../support/inbox.application.js'
 import type { Handle } from '../support/inbox.application.js';
 import { MerchantProcess } from '../support/inbox.process.js';
 import { book, onEachDurableInbox } from '../support/inbox.stages.js';
-import { soon } from '../support/inbox.waiting.js';
+import { eventually } from '../support/eventually.js';
 
 const SHORT = { leaseMs: 1000, firstRetryMs: 1, maxRetryMs: 1 };
 
@@ -28,7 +28,7 @@ onEachDurableInbox((stage) => {
     const answers = ids.map((id, index) => post([a, b, c][index % 3]!, id));
     expect(new Set(await Promise.all(answers))).toEqual(new Set([200]));
     const done = { book: 'done 1', mail: 'done 1' };
-    for (const id of ids) await soon(async () => expect(await states(a, id)).toEqual(done));
+    for (const id of ids) await eventually(async () => expect(await states(a, id)).toEqual(done));
     expect(ran.toSorted()).toEqual([...ids, ...ids].toSorted());
   });
 
@@ -43,9 +43,9 @@ onEachDurableInbox((stage) => {
     const leaseEnd = async () => (await inboxOf(b).get('long'))!.deliveries[0]!.dueAt!.getTime();
     const first = await leaseEnd();
     // Prolonged until well after the time it was claimed for.
-    await soon(async () => expect(await leaseEnd()).toBeGreaterThan(first + 1500));
+    await eventually(async () => expect(await leaseEnd()).toBeGreaterThan(first + 1500));
     gate.open();
-    await soon(async () => expect(await states(a, 'long')).toEqual({ book: 'done 1' }));
+    await eventually(async () => expect(await states(a, 'long')).toEqual({ book: 'done 1' }));
     expect(gate.entered).toBe(1);
   });
 
@@ -88,11 +88,12 @@ onEachDurableInbox((stage) => {
       ...others.map((id, index) => post(index % 2 ? a : b, id, { transactionId: id })),
     ]);
     const done = { book: 'done 1', mail: 'done 1' };
-    for (const id of one) await soon(async () => expect(await states(a, id)).toEqual(done));
+    for (const id of one) await eventually(async () => expect(await states(a, id)).toEqual(done));
     // Both handlers of all six, at the same time, while nobody lets them go.
-    await soon(() => expect(gate.inside).toBe(12));
+    await eventually(() => expect(gate.inside).toBe(12));
     gate.open();
-    for (const id of others) await soon(async () => expect(await states(a, id)).toEqual(done));
+    for (const id of others)
+      await eventually(async () => expect(await states(a, id)).toEqual(done));
     expect(most).toBe(1);
   });
 });
@@ -124,7 +125,7 @@ onEachDurableInbox(
       const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
       // What either receives is due at once, to both: neither has it wait for 10 minutes.
       await Promise.all(ids.map((id, index) => post(index % 2 ? early : late, id)));
-      await soon(() => expect(gate.inside).toBe(6));
+      await eventually(() => expect(gate.inside).toBe(6));
       for (const app of [early, late]) {
         const event = (await inboxOf(app).get('a'))!;
         expect(Math.abs(event.receivedAt.getTime() - Date.now())).toBeLessThan(60_000);
@@ -134,9 +135,9 @@ onEachDurableInbox(
         await inboxOf(app).resume();
       }
       gate.open();
-      await soon(async () => expect(await data.effects()).toEqual(ids));
+      await eventually(async () => expect(await data.effects()).toEqual(ids));
       for (const id of ids) {
-        await soon(async () => expect(await states(late, id)).toEqual({ book: 'done 1' }));
+        await eventually(async () => expect(await states(late, id)).toEqual({ book: 'done 1' }));
       }
       expect(gate.entered).toBe(6);
     });

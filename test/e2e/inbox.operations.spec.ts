@@ -4,7 +4,7 @@ import { AT_ONCE, inboxOf, post, startOn, states } from '../support/inbox.applic
 import type { Handle } from '../support/inbox.application.js';
 import { onEachDurableInbox } from '../support/inbox.stages.js';
 import type { InboxData } from '../support/inbox.stages.js';
-import { soon } from '../support/inbox.waiting.js';
+import { eventually } from '../support/eventually.js';
 
 const ONE_ATTEMPT = { worker: { ...AT_ONCE, maxAttempts: 1 } };
 
@@ -20,7 +20,7 @@ async function halfBroken(data: InboxData) {
   const receive = async (...ids: string[]): Promise<void> => {
     for (const id of ids) await post(app, id);
     const dead = { book: `${state.broken ? 'dead' : 'done'} 1`, mail: 'done 1' };
-    for (const id of ids) await soon(async () => expect(await states(app, id)).toEqual(dead));
+    for (const id of ids) await eventually(async () => expect(await states(app, id)).toEqual(dead));
   };
   return { app, state, receive, inbox: inboxOf(app) };
 }
@@ -32,7 +32,7 @@ onEachDurableInbox((stage) => {
     await receive('a', 'b');
     state.broken = false;
     expect(await inbox.redrive({ ids: ['a'] })).toEqual({ events: 1, deliveries: 1 });
-    await soon(async () =>
+    await eventually(async () =>
       expect(await states(app, 'a')).toEqual({ book: 'done 1', mail: 'done 1' }),
     );
     expect(await inbox.redrive({ ids: ['a'] })).toEqual({ events: 0, deliveries: 0 });
@@ -70,7 +70,7 @@ onEachDurableInbox((stage) => {
     await receive('old');
     // The clock that stamps them may be another machine's.
     const { receivedAt } = (await inbox.get('old'))!;
-    await soon(async () => {
+    await eventually(async () => {
       await receive('new');
       expect((await inbox.get('new'))!.receivedAt.getTime()).toBeGreaterThan(receivedAt.getTime());
     });
@@ -83,12 +83,12 @@ onEachDurableInbox((stage) => {
     expect(await inbox.redrive({ state: 'skipped', dryRun })).toEqual(none);
     const query = { handler: 'book', from, company: 'default', eventType: 'transaction.completed' };
     expect(await inbox.redrive(query)).toEqual({ events: 1, deliveries: 1 });
-    await soon(async () =>
+    await eventually(async () =>
       expect(await states(app, 'new')).toEqual({ book: 'done 1', mail: 'done 1' }),
     );
     expect(await states(app, 'old')).toEqual({ book: 'dead 1', mail: 'done 1' });
     expect(await inbox.redrive({ to: from })).toEqual({ events: 1, deliveries: 1 });
-    await soon(async () =>
+    await eventually(async () =>
       expect(await states(app, 'old')).toEqual({ book: 'done 1', mail: 'done 1' }),
     );
   });
@@ -122,7 +122,7 @@ onEachDurableInbox((stage) => {
     expect(await inbox.redrive({ handlers: ['mail'] })).toEqual(none);
     const query = { handler: 'mail', force: true };
     expect(await inbox.redrive(query)).toEqual({ events: 1, deliveries: 1 });
-    await soon(() => expect(state.ran.toSorted()).toEqual(['book a', 'mail a', 'mail a']));
+    await eventually(() => expect(state.ran.toSorted()).toEqual(['book a', 'mail a', 'mail a']));
   });
 
   it('20: runs a handler that was added since on old events, those nobody handled too', async () => {
@@ -146,8 +146,8 @@ onEachDurableInbox((stage) => {
       deliveries: 1,
     });
     expect(await inbox.redrive({ handlers: ['audit'] })).toEqual({ events: 2, deliveries: 2 });
-    await soon(() => expect(ran.toSorted()).toEqual(['audit handled', 'audit unhandled']));
-    await soon(async () =>
+    await eventually(() => expect(ran.toSorted()).toEqual(['audit handled', 'audit unhandled']));
+    await eventually(async () =>
       expect(await states(app, 'handled')).toEqual({
         audit: 'done 1',
         book: 'done 1',
@@ -168,7 +168,7 @@ onEachDurableInbox((stage) => {
     expect(await states(app, 'a')).toEqual({ book: 'skipped 1', mail: 'done 1' });
     state.broken = false;
     expect(await inbox.redrive({ state: 'skipped' })).toEqual({ events: 1, deliveries: 1 });
-    await soon(async () =>
+    await eventually(async () =>
       expect(await states(app, 'a')).toEqual({ book: 'done 1', mail: 'done 1' }),
     );
   });
@@ -182,7 +182,7 @@ onEachDurableInbox((stage) => {
     await inboxOf(a).pause('book');
     expect((await inboxOf(b).stats()).paused).toEqual(['book']);
     for (const [index, app] of [a, b].entries()) expect(await post(app, `e${index}`)).toBe(200);
-    await soon(() => expect(ran.toSorted()).toEqual(['mail e0', 'mail e1']));
+    await eventually(() => expect(ran.toSorted()).toEqual(['mail e0', 'mail e1']));
     await inboxOf(b).pause();
     expect(await post(b, 'e2')).toBe(200);
     await inboxOf(b).resume('book');
@@ -191,7 +191,7 @@ onEachDurableInbox((stage) => {
     expect(await states(a, 'e2')).toEqual({ book: 'pending 0', mail: 'pending 0' });
     await inboxOf(a).resume();
     const all = ['book e0', 'book e1', 'book e2', 'mail e0', 'mail e1', 'mail e2'];
-    await soon(() => expect(ran.toSorted()).toEqual(all));
+    await eventually(() => expect(ran.toSorted()).toEqual(all));
     await expect(inboxOf(a).pause('bock')).rejects.toThrow(
       new TypeError('No handler is named "bock". There are: book, mail.'),
     );
@@ -203,13 +203,13 @@ onEachDurableInbox((stage) => {
     await using worker = await startOn(data, { book: ({ id }) => void ran.push(id) });
     await using operator = await startOn(data, {});
     await post(worker, 'before');
-    await soon(() => expect(ran).toEqual(['before']));
+    await eventually(() => expect(ran).toEqual(['before']));
     // By the name that is stored: this application has no handlers of its own.
     await inboxOf(operator).pause('book');
     await post(worker, 'waits');
     expect(await states(worker, 'waits')).toEqual({ book: 'pending 0' });
     await inboxOf(operator).resume('book');
-    await soon(() => expect(ran).toEqual(['before', 'waits']));
+    await eventually(() => expect(ran).toEqual(['before', 'waits']));
   });
 
   it('28: counts deliveries by handler and state, the unhandled, the paused, and the oldest that waits', async () => {
@@ -227,7 +227,7 @@ onEachDurableInbox((stage) => {
     await receive('c');
     await inbox.pause('mail');
     await post(app, 'd');
-    await soon(async () =>
+    await eventually(async () =>
       expect(await states(app, 'd')).toEqual({ book: 'done 1', mail: 'pending 0' }),
     );
     await using nobody = await startOn(data, {});
@@ -260,12 +260,12 @@ onEachDurableInbox((stage) => {
       const worker = { firstRetryMs: 3_600_000, maxRetryMs: 3_600_000 };
       await using app = await startOn(data, { book: () => {}, old: fails }, { worker });
       await post(app, 'paid');
-      await soon(async () =>
+      await eventually(async () =>
         expect(await states(app, 'paid')).toEqual({ book: 'done 1', old: 'pending 1' }),
       );
     }
     await using app = await startOn(data, { book: () => gate.pass() });
-    await soon(() =>
+    await eventually(() =>
       expect(app.log.matching(/wait for the handler "old" \(1 of them\)/)).toHaveLength(1),
     );
     await inboxOf(app).redrive({ state: 'pending' });

@@ -6,7 +6,7 @@ import type { Handle } from '../support/inbox.application.js';
 import { Gate } from '../support/gate.js';
 import { delivery } from '../support/handler.application.js';
 import { book, onEachDurableInbox } from '../support/inbox.stages.js';
-import { soon } from '../support/inbox.waiting.js';
+import { eventually } from '../support/eventually.js';
 
 /** Milliseconds within which a sender is to know. */
 const BOUND_MS = 6000;
@@ -33,12 +33,12 @@ onEachDurableInbox(
       }
       // Its commit finds no way in either.
       gate.open();
-      await soon(() => expect(app.log.matching(/event running .* failed/)).not.toEqual([]));
+      await eventually(() => expect(app.log.matching(/event running .* failed/)).not.toEqual([]));
       other.exec('ROLLBACK');
       other.close();
-      await soon(async () => expect(await data.effects()).toEqual(['running']));
+      await eventually(async () => expect(await data.effects()).toEqual(['running']));
       expect(await post(app, 'a')).toBe(200);
-      await soon(async () => expect(await data.effects()).toEqual(['a', 'running']));
+      await eventually(async () => expect(await data.effects()).toEqual(['a', 'running']));
     }, 30_000);
   },
   ['sqlite'],
@@ -63,7 +63,9 @@ onEachDurableInbox(
         await post(app, 'running');
         await gate.arrival;
         await post(app, 'waiting');
-        await soon(async () => expect(await states(app, 'waiting')).toEqual({ book: 'pending 1' }));
+        await eventually(async () =>
+          expect(await states(app, 'waiting')).toEqual({ book: 'pending 1' }),
+        );
         await stage.server().stop(mode);
         const begun = performance.now();
         const answers = await Promise.all(
@@ -75,15 +77,21 @@ onEachDurableInbox(
         }
         // It ends while nobody can be told, and the worker has looked in vain.
         gate.open();
-        await soon(() => expect(app.log.matching(/inbox could not be read/)).toHaveLength(1));
+        await eventually(() => expect(app.log.matching(/inbox could not be read/)).toHaveLength(1));
         await stage.server().start();
-        await soon(async () => expect(await states(app, 'running')).toEqual({ book: 'done 1' }));
-        await soon(async () => expect(await states(app, 'waiting')).toEqual({ book: 'done 2' }));
+        await eventually(async () =>
+          expect(await states(app, 'running')).toEqual({ book: 'done 1' }),
+        );
+        await eventually(async () =>
+          expect(await states(app, 'waiting')).toEqual({ book: 'done 2' }),
+        );
         expect(gate.entered).toBe(1);
-        await soon(() => expect(app.log.matching(/inbox can be read again/)).toHaveLength(1));
+        await eventually(() => expect(app.log.matching(/inbox can be read again/)).toHaveLength(1));
         expect(app.log.matching(/inbox could not be read/)).toHaveLength(1);
         expect(await post(app, 'down 0')).toBe(200);
-        await soon(async () => expect(await states(app, 'down 0')).toEqual({ book: 'done 1' }));
+        await eventually(async () =>
+          expect(await states(app, 'down 0')).toEqual({ book: 'done 1' }),
+        );
       },
       60_000,
     );
@@ -106,14 +114,14 @@ onEachDurableInbox(
         }
       }
       expect(acknowledged).not.toEqual([]);
-      await soon(async () => {
+      await eventually(async () => {
         const effects = new Set(await data.effects());
         expect(acknowledged.filter((id) => !effects.has(id))).toEqual([]);
       });
       const effects = await data.effects();
       expect(effects).toHaveLength(new Set(effects).size);
-      await soon(async () => expect(await post(a, 'after')).toBe(200));
-      await soon(async () => expect(await states(a, 'after')).toEqual({ book: 'done 1' }));
+      await eventually(async () => expect(await post(a, 'after')).toBe(200));
+      await eventually(async () => expect(await states(a, 'after')).toEqual({ book: 'done 1' }));
     }, 60_000);
   },
   ['postgres'],

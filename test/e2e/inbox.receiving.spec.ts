@@ -5,7 +5,7 @@ import type { Handle } from '../support/inbox.application.js';
 import { Gate } from '../support/gate.js';
 import { delivery } from '../support/handler.application.js';
 import { onEachDurableInbox } from '../support/inbox.stages.js';
-import { soon } from '../support/inbox.waiting.js';
+import { eventually } from '../support/eventually.js';
 import { company, SECRET } from '../support/webhook.application.js';
 
 onEachDurableInbox((stage) => {
@@ -20,7 +20,7 @@ onEachDurableInbox((stage) => {
       );
     const sent = signedDelivery({ webhookSecret: SECRET }, body);
     expect((await app.send(sent)).status).toBe(200);
-    await soon(() => expect(seen).toHaveLength(1));
+    await eventually(() => expect(seen).toHaveLength(1));
     expect(seen[0]!.equals(Buffer.from(body))).toBe(true);
     expect((await inboxOf(app).get('odd'))!.raw!.equals(Buffer.from(body))).toBe(true);
   });
@@ -46,7 +46,7 @@ onEachDurableInbox((stage) => {
       Array.from({ length: 50 }, (_, index) => (index % 2 ? a : b).send(sent)),
     );
     expect(answers.map(({ status }) => status)).toEqual(Array(50).fill(200));
-    await soon(async () => expect(await states(a, 'paid')).toEqual({ book: 'done 1' }));
+    await eventually(async () => expect(await states(a, 'paid')).toEqual({ book: 'done 1' }));
     expect(ran).toEqual(['paid']);
     expect((await inboxOf(a).list()).events).toHaveLength(1);
   });
@@ -62,7 +62,7 @@ onEachDurableInbox((stage) => {
       const sent = signedDelivery({ id, webhookSecret }, { id: 'same' });
       expect((await app.send(sent)).status).toBe(200);
     }
-    await soon(() => expect(ran.toSorted()).toEqual(['acme', 'umbrella']));
+    await eventually(() => expect(ran.toSorted()).toEqual(['acme', 'umbrella']));
     expect((await inboxOf(app).list()).events).toHaveLength(2);
   });
 
@@ -72,7 +72,7 @@ onEachDurableInbox((stage) => {
     const handle: Handle = (event) => void amounts.push(event.data['amount']);
     await using app = await startOn(data, { book: handle });
     expect(await post(app, 'paid', { amount: 1500 })).toBe(200);
-    await soon(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
+    await eventually(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
     expect(await post(app, 'paid', { amount: 9999 })).toBe(200);
     expect(app.log.matching(/^error .*Event paid .* came again with another body/)).toHaveLength(1);
     expect(JSON.parse(String((await inboxOf(app).get('paid'))!.raw))).toMatchObject({
@@ -99,16 +99,16 @@ onEachDurableInbox((stage) => {
     const sent = delivery({ id: 'paid' });
     const copy = async () => (await app.send(sent)).status;
     expect(await copy()).toBe(200);
-    await soon(async () =>
+    await eventually(async () =>
       expect(await states(app, 'paid')).toEqual({ dead: 'dead 1', slow: 'running 1' }),
     );
     expect(await copy()).toBe(200);
     gate.open();
     const done = { dead: 'dead 1', slow: 'done 1' };
-    await soon(async () => expect(await states(app, 'paid')).toEqual(done));
+    await eventually(async () => expect(await states(app, 'paid')).toEqual(done));
     expect(await copy()).toBe(200);
     await post(app, 'next');
-    await soon(async () => expect(await states(app, 'next')).toEqual(done));
+    await eventually(async () => expect(await states(app, 'next')).toEqual(done));
     expect(await states(app, 'paid')).toEqual(done);
     expect(ran.toSorted()).toEqual(['dead', 'dead', 'slow', 'slow']);
   });

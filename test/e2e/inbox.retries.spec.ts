@@ -3,7 +3,7 @@ import { UnrecoverableError } from 'nestjs-payments';
 import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
 import { inboxOf, post, startOn, states } from '../support/inbox.application.js';
 import { onEachDurableInbox } from '../support/inbox.stages.js';
-import { soon } from '../support/inbox.waiting.js';
+import { eventually } from '../support/eventually.js';
 
 onEachDurableInbox((stage) => {
   it('15: runs only the one again that failed, of three handlers of one event', async () => {
@@ -20,7 +20,7 @@ onEachDurableInbox((stage) => {
     });
     expect(await post(app, 'paid')).toBe(200);
     const done = { book: 'done 1', mail: 'done 3', print: 'done 1' };
-    await soon(async () => expect(await states(app, 'paid')).toEqual(done));
+    await eventually(async () => expect(await states(app, 'paid')).toEqual(done));
     expect(ran.toSorted()).toEqual(['book', 'mail', 'mail', 'mail', 'print']);
   });
 
@@ -41,7 +41,7 @@ onEachDurableInbox((stage) => {
       let before = Date.now();
       await post(app, id);
       for (const [index, bound] of [60_000, 120_000, 200_000, 200_000].entries()) {
-        await soon(async () =>
+        await eventually(async () =>
           expect(await states(app, id)).toEqual({ book: `pending ${index + 1}` }),
         );
         const wait = (await inbox.get(id))!.deliveries[0]!.dueAt!.getTime() - before;
@@ -51,7 +51,7 @@ onEachDurableInbox((stage) => {
         before = Date.now();
         await inbox.redrive({ ids: [id], state: 'pending' });
       }
-      await soon(async () => expect(await states(app, id)).toEqual({ book: 'dead 5' }));
+      await eventually(async () => expect(await states(app, id)).toEqual({ book: 'dead 5' }));
       const [delivery] = (await inbox.get(id))!.deliveries;
       expect(delivery).toMatchObject({
         dueAt: null,
@@ -71,9 +71,9 @@ onEachDurableInbox((stage) => {
     };
     await using app = await startOn(data, { book: handle });
     await post(app, 'wrong', { transactionId: 'one' });
-    await soon(async () => expect(await states(app, 'wrong')).toEqual({ book: 'dead 1' }));
+    await eventually(async () => expect(await states(app, 'wrong')).toEqual({ book: 'dead 1' }));
     await post(app, 'right', { transactionId: 'one' });
-    await soon(async () => expect(await states(app, 'right')).toEqual({ book: 'done 1' }));
+    await eventually(async () => expect(await states(app, 'right')).toEqual({ book: 'done 1' }));
     expect(ran).toEqual(['wrong', 'right']);
   });
 });

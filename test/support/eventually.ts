@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 
 /** Repeats an assertion until it holds; after `deadlineMs` milliseconds, throws what it last threw. */
-export async function eventually<T>(assert: () => Promise<T>, deadlineMs = 15_000): Promise<T> {
+export async function eventually<T>(assert: () => Promise<T> | T, deadlineMs = 15_000): Promise<T> {
   const end = performance.now() + deadlineMs;
   for (;;) {
     try {
