@@ -97,6 +97,8 @@ Module({
 const app = await NestFactory.create(App, new ExpressAdapter(), { logger: ['error', 'warn'] });
 if (setup.hooks) app.enableShutdownHooks();
 process.stdin.on('data', () => told.resolve());
+// The test is gone, and told nobody.
+process.stdin.on('end', die);
 process.stdin.unref?.();
 await app.listen(setup.port ?? 0, '127.0.0.1');
 tell('ready', await app.getUrl());
