@@ -5,10 +5,11 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
-import type { IncomingEvent } from '../../libs/payments/dist/inbox/store.contract.js';
 import { resolveSqliteOptions } from '../../libs/payments/dist/inbox/sqlite/sqlite.options.js';
 import type { SqliteSettings } from '../../libs/payments/dist/inbox/sqlite/sqlite.options.js';
 import { SqliteStore } from '../../libs/payments/dist/inbox/sqlite/sqlite.store.js';
+
+export { incoming } from '../../libs/payments/dist/testing/contract/contract.events.js';
 
 /** Stores on one file of its own, with one clock, and what an application has beside them. */
 export class SqliteHarness {
@@ -102,23 +103,5 @@ export function startChild(what: string, file: string, flags: readonly string[] 
       await ended;
     },
     ended,
-  };
-}
-
-let count = 0;
-
-/** An event with one handler `book`, with what is given in place of the rest. */
-export function incoming(event: Partial<IncomingEvent> = {}): IncomingEvent {
-  const id = event.id ?? `event-${(count += 1)}`;
-  return {
-    company: 'acme',
-    id,
-    dedupeKey: id,
-    eventType: 'transaction.completed',
-    occurredAt: new Date('2026-11-20T10:00:00.000Z'),
-    orderingKey: null,
-    raw: Buffer.from(`{"id":"${id}"}`),
-    handlers: ['book'],
-    ...event,
   };
 }

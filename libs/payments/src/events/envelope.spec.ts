@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { codeOf, errorOf } from '../../../../test/support/thrown.error.js';
 import { PaymentsError } from '../payments.errors.js';
 import { parseEnvelope } from './envelope.js';
 
@@ -31,16 +32,3 @@ describe('parseEnvelope', () => {
     expect(codeOf(() => parseEnvelope(Buffer.from(body)))).toBe('payload_invalid');
   });
 });
-
-function errorOf(run: () => unknown): Error | undefined {
-  try {
-    run();
-    return undefined;
-  } catch (error) {
-    return error as Error;
-  }
-}
-
-function codeOf(run: () => unknown): string | undefined {
-  return (errorOf(run) as PaymentsError | undefined)?.code;
-}

@@ -28,7 +28,7 @@ export class DeliveryRun {
   readonly #abort = new AbortController();
   #stopHeartbeat: () => void = () => {};
   #abandoned = false;
-  /** By this process's own count, which starts before the store's and so ends no later. */
+  /** By this process's own count: a hint for how long to try. The store has the last word on the lease. */
   #leaseEndsAt: number;
   /** Resolves when the delivery is settled, or could not be. Never rejects. */
   readonly ended: Promise<void>;

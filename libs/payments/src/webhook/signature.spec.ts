@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
+import { codeOf } from '../../../../test/support/thrown.error.js';
 import { parseEnvelope } from '../events/envelope.js';
-import type { PaymentsError } from '../payments.errors.js';
 import { signBody, verifySignature } from './signature.js';
 
 interface Vector {
@@ -41,16 +41,3 @@ describe('signature vectors made with another language', () => {
     },
   );
 });
-
-function errorOf(run: () => unknown): Error | undefined {
-  try {
-    run();
-    return undefined;
-  } catch (error) {
-    return error as Error;
-  }
-}
-
-function codeOf(run: () => unknown): string | undefined {
-  return (errorOf(run) as PaymentsError | undefined)?.code;
-}
