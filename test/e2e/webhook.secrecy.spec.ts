@@ -1,11 +1,13 @@
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { ModulesContainer } from '@nestjs/core';
 import { Controller, HttpCode, Injectable, Post, Req, UseGuards } from '@nestjs/common';
 import {
   OnPaymentEvent,
   PaymentInbox,
   PaymentsApiService,
   PaymentsError,
+  PaymentsModule,
   WebhookGuard,
   signBody,
   verifySignature,
@@ -149,6 +151,17 @@ describe.each(STAGES)('secrecy on $adapter with $option', ({ adapter, option }) 
     for (const provider of [PaymentInbox, PaymentsApiService, WebhookGuard]) {
       expectNoSecretIn(inspect(app.app.get(provider), { depth: 20 }));
     }
+  });
+
+  it("15: shows nothing of the options where the module, or what Nest's container holds, is printed", () => {
+    const deep = { depth: 12, maxArrayLength: null, maxStringLength: null };
+    const options = { baseUrl: OPTIONS.baseUrl, companies: [ACME] };
+    expectNoSecretIn(inspect(PaymentsModule.forRoot(options), deep));
+    const modules = [...app.app.get(ModulesContainer).values()];
+    const held = modules.flatMap(({ providers }) => [...providers.values()]);
+    expect(held.map(({ name }) => String(name))).toContain('PAYMENTS_MODULE_OPTIONS');
+    for (const { instance, metatype } of held)
+      expectNoSecretIn(inspect([instance, metatype], deep));
   });
 });
 

@@ -23,6 +23,8 @@ import { PaymentsLifecycle } from './payments.lifecycle.js';
 import { resolveOptions } from './payments.options.js';
 import type { PaymentsModuleOptions, ResolvedPaymentsOptions } from './payments.options.js';
 import { PAYMENTS_RUNTIME } from './payments.runtime.js';
+import { sealing } from './sealed.options.js';
+import type { SealedOptions } from './sealed.options.js';
 import { ShutdownCheck } from './shutdown.check.js';
 import { RawBodies } from './webhook/raw-bodies.js';
 import { RefusalLog } from './webhook/refusal.log.js';
@@ -50,7 +52,11 @@ export interface PaymentsModuleExtras {
 }
 
 const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
-  new ConfigurableModuleBuilder<PaymentsModuleOptions>({ moduleName: 'Payments' })
+  // Transient, as sealed options of two modules look the same to an application that tells modules by their content.
+  new ConfigurableModuleBuilder<PaymentsModuleOptions>({
+    moduleName: 'Payments',
+    alwaysTransient: true,
+  })
     .setClassMethodName('forRoot')
     .setFactoryMethodName('createPaymentsOptions')
     // Every extra is named here: Nest takes the named ones out of the options of `forRoot`.
@@ -60,12 +66,18 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
         ...definition,
         global: isGlobal,
         providers: [
-          ...(definition.providers ?? []),
+          ...(definition.providers ?? []).map((provider) =>
+            isOptions(provider) ? sealing(provider) : provider,
+          ),
           { provide: WEBHOOK_PATH, useValue: resolveWebhookPath(webhookPath) },
         ],
       }),
     )
     .build();
+
+function isOptions(provider: Provider): boolean {
+  return 'provide' in provider && provider.provide === MODULE_OPTIONS_TOKEN;
+}
 
 /** A provider that is one field of the resolved options. */
 function option(provide: symbol, pick: (options: ResolvedPaymentsOptions) => unknown): Provider {
@@ -73,7 +85,11 @@ function option(provide: symbol, pick: (options: ResolvedPaymentsOptions) => unk
 }
 
 const OPTIONS: Provider[] = [
-  { provide: RESOLVED, inject: [MODULE_OPTIONS_TOKEN], useFactory: resolveOptions },
+  {
+    provide: RESOLVED,
+    inject: [MODULE_OPTIONS_TOKEN],
+    useFactory: (sealed: SealedOptions) => resolveOptions(sealed.open()),
+  },
   option(PAYMENTS_RUNTIME, ({ runtime }) => runtime),
   option(COMPANIES, ({ companies }) => companies),
   option(COMPANY_SOURCE, ({ companies }) => companies),
