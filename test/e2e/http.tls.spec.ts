@@ -1,0 +1,68 @@
+import { createServer } from 'node:https';
+import type { Server } from 'node:https';
+import { request } from 'node:http';
+import { readFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { PaymentsEmulator } from 'payments-emulator';
+import { settingsFor, Shop } from '../support/shop.client.js';
+
+jest.setTimeout(30_000);
+
+// Made for these tests and trusted nowhere: `openssl req -x509 -newkey ec …`, for localhost, valid a hundred years.
+const file = (name: string) => fileURLToPath(new URL(`../support/tls/${name}`, import.meta.url));
+const CERTIFICATE = file('localhost.cert.pem');
+
+describe('over real TLS', () => {
+  let emulator: PaymentsEmulator;
+  let service: Server;
+  let baseUrl: string;
+
+  beforeAll(async () => {
+    emulator = await PaymentsEmulator.start({ seed: 'tls' });
+    const key = readFileSync(file('localhost.key.pem'));
+    service = createServer({ key, cert: readFileSync(CERTIFICATE) }, (incoming, outgoing) => {
+      const { method, url, headers } = incoming;
+      const onward = request(new URL(url!, emulator.baseUrl), { method, headers }, (answer) => {
+        outgoing.writeHead(answer.statusCode!, answer.headers);
+        answer.pipe(outgoing);
+      });
+      onward.on('error', () => outgoing.destroy());
+      incoming.pipe(onward);
+    });
+    await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
+    baseUrl = `https://localhost:${(service.address() as AddressInfo).port}`;
+  });
+
+  afterAll(async () => {
+    service?.closeAllConnections();
+    service?.close();
+    await emulator?.close();
+  });
+
+  it('calls a service whose certificate the machine trusts, and books the payment', async () => {
+    await using shop = await Shop.start({
+      ...settingsFor(emulator),
+      PAYMENTS_BASE_URL: baseUrl,
+      NODE_EXTRA_CA_CERTS: CERTIFICATE,
+    });
+    emulator.setWebhook({ url: shop.webhookUrl });
+    expect((await shop.place('encrypted', 25)).checkoutUrl).toEqual(expect.any(String));
+    const { transactionId } = emulator.createStkPush({
+      amount: 25,
+      externalReference: 'encrypted',
+    });
+    emulator.complete(transactionId);
+    await shop.booked('encrypted', [25]);
+  });
+
+  it('sends nothing to a service whose certificate it does not trust', async () => {
+    await using shop = await Shop.start({ ...settingsFor(emulator), PAYMENTS_BASE_URL: baseUrl });
+    let reached = 0;
+    service.on('request', () => reached++);
+    expect((await shop.place('stranger', 25)).checkoutUrl).toBeNull();
+    expect(reached).toBe(0);
+    await shop.process.line(/SELF_SIGNED_CERT/);
+  });
+});
