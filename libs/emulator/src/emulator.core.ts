@@ -114,6 +114,11 @@ export class EmulatorCore {
     return { transaction, event };
   }
 
+  /** Declines a transaction. No event tells of it: the service's page shows none. */
+  fail(transactionId: string): Transaction {
+    return this.transactions.fail(transactionId);
+  }
+
   /** Sends an event of any type. */
   sendEvent(input: unknown): SentEvent {
     const {

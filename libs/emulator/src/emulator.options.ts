@@ -40,6 +40,11 @@ export interface PaymentsEmulatorOptions extends NewCompany {
   /** A transaction's status before it is complete, which the page does not show. Default: `pending`. */
   readonly pendingStatus?: string | undefined;
   /**
+   * A declined transaction's status, which the page does not show either; 1 to 64 characters, neither
+   * `complete` nor the pending one. Default: `failed`.
+   */
+  readonly failedStatus?: string | undefined;
+  /**
    * Milliseconds a receiver has to answer a delivery, 1 to 600,000. Default: 30,000 (section 8 of
    * the service's page).
    */
@@ -149,6 +154,12 @@ export function resolveOptions(options: PaymentsEmulatorOptions = {}): ResolvedE
       '1 to 64 characters other than "complete"',
       'pending',
     ),
+    failedStatus: text(
+      'failedStatus',
+      /^(?!complete$).{1,64}$/,
+      '1 to 64 characters other than "complete"',
+      'failed',
+    ),
     deliveryTimeout: whole('deliveryTimeout', 'milliseconds', {
       min: 1,
       max: 600_000,
@@ -170,6 +181,9 @@ export function resolveOptions(options: PaymentsEmulatorOptions = {}): ResolvedE
     fetch: options.fetch ?? globalThis.fetch,
     company: companyOf(options),
   };
+  if (resolved.failedStatus === resolved.pendingStatus) {
+    problems.push('failedStatus must not be the same as pendingStatus');
+  }
   if (problems.length > 0) throw new EmulatorInputError(problems);
   checkInput(NewCompany, resolved.company);
   validateFaultPlan(resolved.faults);

@@ -149,15 +149,23 @@ export class PaymentsEmulator implements AsyncDisposable {
 
   /** Every transaction, in the order of creation. */
   transactions(): Transaction[] {
-    return this.#core.transactions.all();
+    return this.#core.transactions.list();
   }
 
   /**
    * Completes a transaction: it is paid, pushed or settled, and `transaction.completed` is on its
-   * way. `conflict` where it is complete already.
+   * way. `conflict` where it is complete or failed already.
    */
   complete(transactionId: string): CompletedTransaction {
     return this.#core.complete(transactionId);
+  }
+
+  /**
+   * Declines a transaction: its status becomes `failedStatus`, and no event is sent, as the service
+   * shows none. `conflict` where it is complete or failed already.
+   */
+  fail(transactionId: string): Transaction {
+    return this.#core.fail(transactionId);
   }
 
   /** Sends an event of any type, types the service's page does not show included. */

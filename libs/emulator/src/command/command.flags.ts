@@ -30,6 +30,7 @@ const FLAGS = {
   'service-name': { type: 'string' },
   'token-lifetime': { type: 'string' },
   'pending-status': { type: 'string' },
+  'failed-status': { type: 'string' },
   'log-size': { type: 'string' },
   quiet: { type: 'boolean', short: 'q' },
   help: { type: 'boolean', short: 'h' },
@@ -63,6 +64,7 @@ export function parseCommandLine(args: string[]): Command {
     serviceName: flags['service-name'],
     tokenLifetime: whole('--token-lifetime', flags['token-lifetime']),
     pendingStatus: flags['pending-status'],
+    failedStatus: flags['failed-status'],
     logSize: whole('--log-size', flags['log-size']),
   };
   return { do: 'start', options, quiet: flags.quiet ?? false };

@@ -28,6 +28,7 @@ How it behaves
   --service-name NAME             User-Agent is NAME-Webhook/1.0 (default PaymentsEmulator)
   --token-lifetime SECONDS        default 3599
   --pending-status WORD           a transaction's status before it is complete (default pending)
+  --failed-status WORD            a declined transaction's status (default failed)
   --log-size N                    attempts the delivery log holds (default 1000)
 
   -q, --quiet                     no line per delivery

@@ -1,11 +1,23 @@
-import { Body, Controller, Get, HttpCode, Param, Post, UseGuards, Inject } from '@nestjs/common';
+import {
+  Body,
+  Controller,
+  Get,
+  HttpCode,
+  Inject,
+  Param,
+  Post,
+  Query,
+  UseGuards,
+} from '@nestjs/common';
 import type { CompletedTransaction } from '../emulator.core.js';
 import { EmulatorCore } from '../emulator.core.js';
 import { EmulatorHost } from '../emulator.host.js';
+import { checkInput } from '../emulator.input.js';
+import { TransactionFilter } from '../transactions/transaction.inputs.js';
 import type { Transaction } from '../transactions/transaction.record.js';
 import { SameOriginGuard } from './same-origin.guard.js';
 
-/** The emulator's own: transactions made and completed without a token. */
+/** The emulator's own: transactions made, completed and declined without a token. */
 @Controller('emulator/transactions')
 @UseGuards(SameOriginGuard)
 export class TransactionsController {
@@ -20,8 +32,8 @@ export class TransactionsController {
   }
 
   @Get()
-  list(): Transaction[] {
-    return this.core.transactions.all();
+  list(@Query() query: object): Transaction[] {
+    return this.core.transactions.list(checkInput(TransactionFilter, { ...query }));
   }
 
   @Get(':id')
@@ -34,5 +46,11 @@ export class TransactionsController {
   @HttpCode(200)
   complete(@Param('id') id: string): CompletedTransaction {
     return this.core.complete(id);
+  }
+
+  @Post(':id/fail')
+  @HttpCode(200)
+  fail(@Param('id') id: string): Transaction {
+    return this.core.fail(id);
   }
 }

@@ -2,14 +2,17 @@ import type { EmulatorClock } from '../clock/emulator.clock.js';
 import type { Company, Environment } from '../companies/company.record.js';
 import { EmulatorError } from '../emulator.errors.js';
 import type { RandomSource } from '../random/random.source.js';
-import type { NewPayment } from './transaction.inputs.js';
+import { normalisePhoneNumber } from './phone.number.js';
+import type { NewPayment, TransactionFilter } from './transaction.inputs.js';
 import type { Transaction, TransactionKind } from './transaction.record.js';
-import { COMPLETE } from './transaction.record.js';
+import { COMPLETE, isOpen } from './transaction.record.js';
 
 /** Bounds and words of the book. */
 export interface TransactionBookOptions {
   /** The status before completion, which the service's page does not show. */
   readonly pendingStatus: string;
+  /** The status after a decline, which the service's page does not show. */
+  readonly failedStatus: string;
   /** How many transactions are kept; the oldest leaves first. */
   readonly maxTransactions: number;
   /** Where a checkout invoice is paid. */
@@ -47,8 +50,11 @@ export class TransactionBook {
         kind === 'checkout-invoice'
           ? this.options.checkoutUrl(environment, transactionId)
           : undefined,
-      createdAt: new Date(this.clock.now()).toISOString(),
+      returnUrl: payment.returnUrl,
+      phoneNumber: normalisePhoneNumber(payment.phoneNumber),
+      createdAt: this.#now(),
       completedAt: undefined,
+      failedAt: undefined,
     };
     this.#transactions.set(transaction.transactionId, transaction);
     for (const id of this.#transactions.keys()) {
@@ -73,23 +79,44 @@ export class TransactionBook {
     return visible ? transaction : undefined;
   }
 
-  /** @throws EmulatorError `not_found`, or `conflict` where it is complete already */
+  /** @throws EmulatorError `not_found`, or `conflict` where it is complete or failed already */
   complete(transactionId: string): Transaction {
-    const before = this.get(transactionId);
-    if (before.completedAt !== undefined) {
-      throw new EmulatorError('conflict', `transaction ${transactionId} is complete already`);
-    }
-    const completedAt = new Date(this.clock.now()).toISOString();
-    const transaction = { ...before, status: COMPLETE, completedAt };
-    this.#transactions.set(transactionId, transaction);
-    return transaction;
+    return this.#settle(transactionId, { status: COMPLETE, completedAt: this.#now() });
   }
 
-  all(): Transaction[] {
-    return [...this.#transactions.values()];
+  /** @throws EmulatorError `not_found`, or `conflict` where it is complete or failed already */
+  fail(transactionId: string): Transaction {
+    const { failedStatus } = this.options;
+    return this.#settle(transactionId, { status: failedStatus, failedAt: this.#now() });
+  }
+
+  /** In the order of creation. */
+  list({ open, limit, ...wanted }: TransactionFilter = {}): Transaction[] {
+    const asked = Object.entries(wanted).filter(([, value]) => value !== undefined);
+    const found = [...this.#transactions.values()].filter(
+      (each) =>
+        (open === undefined || open === isOpen(each)) &&
+        asked.every(([key, value]) => each[key as keyof Transaction] === value),
+    );
+    return limit === undefined ? found : found.slice(-limit);
   }
 
   clear(): void {
     this.#transactions.clear();
+  }
+
+  #settle(transactionId: string, end: Partial<Transaction>): Transaction {
+    const before = this.get(transactionId);
+    if (!isOpen(before)) {
+      const how = before.completedAt === undefined ? 'has failed already' : 'is complete already';
+      throw new EmulatorError('conflict', `transaction ${transactionId} ${how}`);
+    }
+    const transaction = { ...before, ...end };
+    this.#transactions.set(transactionId, transaction);
+    return transaction;
+  }
+
+  #now(): string {
+    return new Date(this.clock.now()).toISOString();
   }
 }

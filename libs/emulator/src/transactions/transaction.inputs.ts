@@ -1,6 +1,20 @@
-import { IsIn, IsNumber, IsObject, IsOptional, Length, Matches, Max, Min } from 'class-validator';
+import 'reflect-metadata';
+import { Transform, Type } from 'class-transformer';
+import {
+  IsBoolean,
+  IsIn,
+  IsInt,
+  IsNumber,
+  IsObject,
+  IsOptional,
+  Length,
+  Matches,
+  Max,
+  Min,
+} from 'class-validator';
 import type { Environment } from '../companies/company.record.js';
 import { IsCompanyId, IsEnvironment } from '../companies/company.rules.js';
+import { IsPhoneNumber, IsReturnUrl } from './transaction.rules.js';
 import type { TransactionKind } from './transaction.record.js';
 import { TRANSACTION_KINDS } from './transaction.record.js';
 
@@ -30,6 +44,16 @@ export class NewPayment {
   @IsOptional()
   @IsObject({ message: 'metadata must be a JSON object' })
   metadata?: Record<string, unknown> | undefined;
+
+  /** Where the checkout page leads back to: `http://` or `https://`, at most 2048 characters. */
+  @IsOptional()
+  @IsReturnUrl()
+  returnUrl?: string | undefined;
+
+  /** The phone an STK push is shown on: 7 to 15 digits, spaces and hyphens between them allowed. */
+  @IsOptional()
+  @IsPhoneNumber()
+  phoneNumber?: string | undefined;
 }
 
 /** A payment of a company, in an environment. */
@@ -78,4 +102,36 @@ export class NewEvent {
   @IsOptional()
   @IsObject({ message: 'metadata must be a JSON object' })
   metadata?: Record<string, unknown> | undefined;
+}
+
+const TRANSACTION_LIMIT = {
+  message: 'limit must be a whole number of transactions from 1 to 10000',
+};
+
+/** Which transactions to show. Everything given must match. */
+export class TransactionFilter {
+  /** Default: every company's. */
+  @IsOptional()
+  @IsCompanyId()
+  companyId?: string | undefined;
+
+  @IsOptional()
+  @IsIn(TRANSACTION_KINDS, { message: `kind must be one of ${TRANSACTION_KINDS.join(', ')}` })
+  kind?: TransactionKind | undefined;
+
+  /** True: neither complete nor failed. False: one of them. Default: both. */
+  @IsOptional()
+  @Transform(
+    ({ value }: { value: unknown }) => ({ true: true, false: false })[String(value)] ?? value,
+  )
+  @IsBoolean({ message: 'open must be true or false' })
+  open?: boolean | undefined;
+
+  /** At most so many, the newest. 1 to 10,000. Default: all. */
+  @IsOptional()
+  @Type(() => Number)
+  @IsInt(TRANSACTION_LIMIT)
+  @Min(1, TRANSACTION_LIMIT)
+  @Max(10_000, TRANSACTION_LIMIT)
+  limit?: number | undefined;
 }

@@ -17,7 +17,10 @@ export interface Transaction {
   readonly companyId: string;
   readonly environment: Environment;
   readonly kind: TransactionKind;
-  /** `complete` once it is; before that the emulator's own `pendingStatus`. */
+  /**
+   * `complete` once it is. Before that the emulator's own `pendingStatus`, and where it was declined
+   * its own `failedStatus`: the service's page shows neither.
+   */
   readonly status: string;
   /** As a JSON number, in whatever unit the merchant uses. */
   readonly amount: number;
@@ -28,10 +31,16 @@ export interface Transaction {
   readonly metadata: Readonly<Record<string, unknown>>;
   /** Where a customer pays a checkout invoice; undefined for the other kinds. */
   readonly checkoutUrl: string | undefined;
+  /** Where the checkout page leads back to, where the merchant gave it. */
+  readonly returnUrl: string | undefined;
+  /** The phone it is for, as `+` and digits or digits alone, where the merchant gave it. */
+  readonly phoneNumber: string | undefined;
   /** ISO 8601, UTC. */
   readonly createdAt: string;
   /** ISO 8601, UTC; undefined until it is complete. */
   readonly completedAt: string | undefined;
+  /** ISO 8601, UTC; undefined unless it was declined. */
+  readonly failedAt: string | undefined;
 }
 
 /**
@@ -53,4 +62,9 @@ export const COMPLETE = 'complete';
 export function toTransactionFields(transaction: Transaction): TransactionFields {
   const { transactionId, status, amount, accountReference, externalReference } = transaction;
   return { transactionId, status, amount, accountReference, externalReference };
+}
+
+/** Whether it can still be paid, or declined. */
+export function isOpen({ completedAt, failedAt }: Transaction): boolean {
+  return completedAt === undefined && failedAt === undefined;
 }
