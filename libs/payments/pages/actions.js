@@ -1,0 +1,105 @@
+import { post } from './api.js';
+import { counted } from './format.js';
+
+/**
+ * What an operator is about to do. `target` is the body's part that says to which deliveries.
+ *
+ * @typedef {{ events: { company: string, id: string }[], handler?: string }
+ *   | { filter: Record<string, string>, handler?: string }} Target
+ * @typedef {{ kind: 'redrive' | 'skip', target: Target, done?: boolean }} DeliveryAction
+ *   `done`: of deliveries that are done, which only force runs again
+ * @typedef {{ kind: 'pause' | 'resume', handler: string }} HandlerAction `*` for all
+ * @typedef {DeliveryAction | HandlerAction} Action
+ *
+ * @typedef {object} Choice what the dialog lets choose
+ * @property {boolean} force
+ * @property {number | undefined} ratePerSecond
+ *
+ * @typedef {import('./api.js').SelectionResult} SelectionResult
+ */
+
+/**
+ * @param {Action} action
+ * @returns {action is DeliveryAction}
+ */
+export function isOfDeliveries(action) {
+  return action.kind === 'redrive' || action.kind === 'skip';
+}
+
+/** @param {Action} action */
+export function titleOf(action) {
+  if (isOfDeliveries(action)) {
+    if (action.kind === 'skip') return 'Skip?';
+    return action.done ? 'Run again?' : 'Redrive?';
+  }
+  const whose = action.handler === '*' ? 'all handlers' : action.handler;
+  return `${action.kind === 'pause' ? 'Pause' : 'Resume'} ${whose}?`;
+}
+
+/** What it is about, in words. @param {DeliveryAction} action */
+export function scopeOf({ target }) {
+  const to = target.handler === undefined ? '' : `, handler ${target.handler}`;
+  if ('events' in target) {
+    const [first] = target.events;
+    const one = target.events.length === 1 && first;
+    return `${one ? `Event ${one.id}` : `${counted(target.events.length, 'event')} selected`}${to}`;
+  }
+  const fields = Object.entries(target.filter).filter(([name]) => name !== 'handler');
+  const filter = fields.map(([name, value]) => `${name} ${value}`).join(', ');
+  return `All events${to}${filter && ` that match ${filter}`}`;
+}
+
+/**
+ * @param {Action} action
+ * @param {SelectionResult | null} count
+ */
+export function consequenceOf(action, count) {
+  if (isOfDeliveries(action)) return `${amount(count)} ${consequences[action.kind]}`;
+  return consequences[action.kind];
+}
+
+const consequences = {
+  pause:
+    'Its deliveries wait, in every process, until it is resumed. What runs now ends; receiving goes on.',
+  resume: 'What waited runs, the longest due first.',
+  redrive: 'will run again, from the first attempt.',
+  skip: 'will not run. Skipped ones stay in the inbox and can be redriven.',
+};
+
+/** @param {SelectionResult | null} count */
+export function amount(count) {
+  if (count === null) return '…';
+  return `${counted(count.deliveries, 'delivery')} of ${counted(count.events, 'event')}`;
+}
+
+/** The words on the button that does it. @param {Action} action @param {SelectionResult | null} count */
+export function verbOf(action, count) {
+  const verb = { redrive: 'Redrive', skip: 'Skip', pause: 'Pause', resume: 'Resume' }[action.kind];
+  return count === null ? verb : `${verb} ${counted(count.deliveries, 'delivery')}`;
+}
+
+/** What is announced afterwards. @param {Action} action @param {SelectionResult | null} count */
+export function resultOf(action, count) {
+  if (!isOfDeliveries(action)) {
+    const whose = action.handler === '*' ? 'All handlers' : action.handler;
+    return `${whose} ${action.handler === '*' ? 'are' : 'is'} ${action.kind === 'pause' ? 'paused' : 'resumed'}.`;
+  }
+  return `${amount(count)} ${action.kind === 'redrive' ? 'redriven' : 'skipped'}.`;
+}
+
+/**
+ * Does it or, as a dry run, only counts.
+ *
+ * @param {Action} action
+ * @param {Choice} choice
+ * @param {boolean} dryRun
+ * @returns {Promise<SelectionResult>}
+ */
+export function perform(action, { force, ratePerSecond }, dryRun) {
+  if (!isOfDeliveries(action)) return post(action.kind, { handler: action.handler });
+  const again = action.kind === 'redrive' && {
+    force,
+    ...('filter' in action.target && ratePerSecond !== undefined && { ratePerSecond }),
+  };
+  return post(action.kind, { ...action.target, ...again, dryRun });
+}

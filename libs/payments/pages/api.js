@@ -1,0 +1,131 @@
+/**
+ * @typedef {'pending' | 'running' | 'done' | 'dead' | 'skipped'} State
+ *
+ * @typedef {object} Attempt
+ * @property {number} attempt
+ * @property {string} startedAt
+ * @property {string} endedAt
+ * @property {'done' | 'failed' | 'lost'} outcome
+ * @property {string | null} error
+ *
+ * @typedef {object} Delivery
+ * @property {string} handler
+ * @property {State} state
+ * @property {number} attempts
+ * @property {string | null} lastError
+ * @property {string | null} dueAt
+ * @property {string | null} finishedAt
+ * @property {Attempt[]} history empty in a list
+ *
+ * @typedef {object} StoredEvent
+ * @property {string} company
+ * @property {string} id
+ * @property {string} eventType
+ * @property {string} occurredAt
+ * @property {string | null} orderingKey
+ * @property {string} receivedAt
+ * @property {Record<string, string>} headers
+ * @property {string | null} [payload] of one event; not in a list
+ * @property {Delivery[]} deliveries
+ *
+ * @typedef {object} Minute
+ * @property {string} at
+ * @property {number} received
+ * @property {number} handled
+ * @property {number} failed
+ * @property {number} dead
+ * @property {number | null} p50Ms
+ * @property {number | null} p95Ms
+ *
+ * @typedef {object} Stats
+ * @property {{ handler: string, state: State, count: number }[]} deliveries
+ * @property {number} unhandled
+ * @property {number | null} oldestPendingMs
+ * @property {string[]} paused handler names, and `*` for all
+ *
+ * @typedef {object} Overview
+ * @property {string} now the server's clock
+ * @property {string | null} who
+ * @property {{ durable: boolean }} capabilities
+ * @property {string[]} handlers
+ * @property {Stats} stats
+ * @property {Minute[]} activity oldest first
+ *
+ * @typedef {{ events: StoredEvent[], next: string | null }} EventPage
+ * @typedef {{ events: number, deliveries: number }} SelectionResult
+ */
+
+const TIMEOUT_MS = 15_000;
+
+/** An answer that is none: `status` is 0 where the server was not reached. */
+export class ApiError extends Error {
+  /**
+   * @param {number} status
+   * @param {string} message
+   */
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+
+  /** Nobody, or somebody who may not: asking again would only ask for the password again. */
+  get refused() {
+    return this.status === 401 || this.status === 403;
+  }
+}
+
+/**
+ * Addresses are made from the page's own, without what stands before its host: a page opened as
+ * `https://name:password@host/` may not fetch what inherits that.
+ *
+ * @param {string} path
+ */
+function address(path) {
+  return `${location.origin}${location.pathname.replace(/\/?$/, '/')}api/${path}`;
+}
+
+/**
+ * @param {string} path
+ * @param {RequestInit} request
+ * @returns {Promise<any>}
+ */
+async function call(path, request) {
+  const signals = [AbortSignal.timeout(TIMEOUT_MS), ...(request.signal ? [request.signal] : [])];
+  /** @type {Response} */
+  let response;
+  /** @type {any} */
+  let body;
+  try {
+    response = await fetch(address(path), { ...request, signal: AbortSignal.any(signals) });
+    body = await response.json().catch((error) => {
+      if (error instanceof SyntaxError) return undefined;
+      throw error;
+    });
+  } catch {
+    throw new ApiError(0, 'The server is not reachable.');
+  }
+  if (response.ok && body !== undefined) return body;
+  const told = typeof body?.error === 'string' ? body.error : `It answered ${response.status}.`;
+  throw new ApiError(response.ok ? 502 : response.status, told);
+}
+
+/**
+ * @param {string} path its parts encoded
+ * @param {Record<string, string | number>} [query]
+ * @param {AbortSignal} [signal]
+ */
+export function get(path, query = {}, signal) {
+  const params = new URLSearchParams(
+    Object.entries(query).map(([name, value]) => [name, String(value)]),
+  );
+  return call(params.size ? `${path}?${params}` : path, signal ? { signal } : {});
+}
+
+/**
+ * @param {string} path
+ * @param {unknown} body
+ */
+export function post(path, body) {
+  const headers = { 'content-type': 'application/json', 'x-payments-console': '1' };
+  return call(path, { method: 'POST', headers, body: JSON.stringify(body) });
+}

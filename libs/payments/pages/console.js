@@ -1,0 +1,191 @@
+import { html, render } from 'htm/preact';
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { get } from './api.js';
+import { Confirm } from './dialog.js';
+import { EventPage } from './event.js';
+import { number, timeOfDay, visible } from './format.js';
+import { EventList } from './list.js';
+import { Overview, RANGES } from './overview.js';
+import { usePolled } from './polling.js';
+import { useRoute } from './route.js';
+
+/** @typedef {import('./actions.js').Action} Action */
+
+function Console() {
+  const { hash, route } = useRoute();
+  const minutes = rangeOf(route);
+  const polled = usePolled(
+    String(minutes),
+    /** @returns {Promise<import('./api.js').Overview & { askedAt: number }>} */
+    async (signal) => ({ ...(await get('overview', { minutes }, signal)), askedAt: Date.now() }),
+  );
+  // Another range is another question; until it is answered, the last answer does.
+  const last = useRef(polled.value);
+  const overview = (last.current = polled.value ?? last.current);
+  const [action, setAction] = useState(/** @type {Action | null} */ (null));
+  const [told, setTold] = useState('');
+  const [acted, setActed] = useState(0);
+  const trail = useRef(new Map());
+  const where = hash.replace(/\?.*/s, '');
+
+  useEffect(() => {
+    document.title = `${titleOf(route)} · Payments inbox`;
+  }, [hash]);
+  const first = useRef(true);
+  useEffect(() => {
+    if (first.current) first.current = false;
+    else document.querySelector('h1')?.focus();
+    setTold('');
+  }, [where]);
+
+  const done = (/** @type {string} */ result) => {
+    setAction(null);
+    setTold(result);
+    setActed((count) => count + 1);
+    polled.reload();
+  };
+  const ask = useCallback((/** @type {Action} */ wanted) => setAction(wanted), []);
+  return html`
+    <${Masthead} route=${route} overview=${overview} />
+    <${Notices}
+      error=${polled.error}
+      since=${polled.since}
+      stats=${overview?.stats}
+      told=${told}
+      ask=${ask}
+    />
+    <main>
+      ${
+        overview
+          ? html`<${View}
+              route=${route}
+              overview=${overview}
+              minutes=${minutes}
+              acted=${acted}
+              trail=${trail.current}
+              ask=${ask}
+            />`
+          : html`<p class="quiet loading">
+              ${polled.error ? 'Nothing to show yet.' : 'Loading the inbox …'}
+            </p>`
+      }
+    </main>
+    ${action && html`<${Confirm} action=${action} onDone=${done} onCancel=${() => setAction(null)} />`}
+  `;
+}
+
+/**
+ * @param {object} props
+ * @param {import('./route.js').Route} props.route
+ * @param {import('./api.js').Overview & { askedAt: number }} props.overview
+ * @param {number} props.minutes
+ * @param {number} props.acted
+ * @param {Map<string, string>} props.trail
+ * @param {(action: Action) => void} props.ask
+ */
+function View({ route, overview, minutes, acted, trail, ask }) {
+  if (route.view === 'event') {
+    const clockMs = Date.parse(overview.now) - overview.askedAt;
+    return html`<${EventPage}
+      company=${route.company}
+      id=${route.id}
+      clockMs=${clockMs}
+      acted=${acted}
+      ask=${ask}
+    />`;
+  }
+  if (route.view === 'events') {
+    return html`<${EventList}
+      params=${route.params}
+      handlers=${overview.handlers}
+      trail=${trail}
+      acted=${acted}
+      ask=${ask}
+    />`;
+  }
+  const onRange = (/** @type {number} */ wanted) => {
+    location.hash = wanted === 60 ? '#/' : `#/?minutes=${wanted}`;
+  };
+  return html`<${Overview}
+    overview=${overview}
+    minutes=${minutes}
+    onRange=${onRange}
+    ask=${ask}
+  />`;
+}
+
+/** @param {{ route: import('./route.js').Route, overview: import('./api.js').Overview | undefined }} props */
+function Masthead({ route: { view }, overview }) {
+  const dead = (overview?.stats.deliveries ?? [])
+    .filter(({ state }) => state === 'dead')
+    .reduce((total, { count }) => total + count, 0);
+  return html`<header class="masthead">
+    <strong class="brand">Payments inbox</strong>
+    <nav aria-label="Console">
+      <a href="#/" aria-current=${view === 'overview' ? 'page' : undefined}>Overview</a>
+      <a href="#/events" aria-current=${view === 'events' ? 'page' : undefined}>Events</a>
+      ${dead > 0 && html`<a href="#/events?state=dead" class="badge dead">${number(dead)} dead</a>`}
+    </nav>
+    ${overview?.who && html`<span class="who quiet">${visible(overview.who)}</span>`}
+  </header>`;
+}
+
+/**
+ * @param {object} props
+ * @param {import('./api.js').ApiError | null} props.error
+ * @param {Date | null} props.since
+ * @param {import('./api.js').Stats | undefined} props.stats
+ * @param {string} props.told
+ * @param {(action: Action) => void} props.ask
+ */
+function Notices({ error, since, stats, told, ask }) {
+  const paused = stats?.paused ?? [];
+  return html`<div class="notices">
+    <div role="alert">${error && html`<${Trouble} error=${error} since=${since} />`}</div>
+    ${paused.map(
+      (handler) =>
+        html`<p class="notice paused" key=${handler}>
+          <span
+            ><strong>Paused:</strong>
+            ${handler === '*' ? 'all handlers' : html`<bdi>${visible(handler)}</bdi>`}. Deliveries
+            wait; receiving goes on.</span
+          >
+          <button type="button" onClick=${() => ask({ kind: 'resume', handler })}>Resume …</button>
+        </p>`,
+    )}
+    <div role="status">${told && html`<p class="notice told">${visible(told)}</p>`}</div>
+  </div>`;
+}
+
+/** @param {{ error: import('./api.js').ApiError, since: Date | null }} props */
+function Trouble({ error, since }) {
+  if (error.refused) {
+    return html`<p class="notice trouble">
+      <span><strong>You are not signed in any more.</strong> What is shown may be old.</span>
+      <button type="button" onClick=${() => location.reload()}>Reload and sign in</button>
+    </p>`;
+  }
+  const when = since === null ? '' : ` since ${timeOfDay(since)}`;
+  const reason = error.status === 0 ? '' : ` ${visible(error.message)}`;
+  return html`<p class="notice trouble">
+    <span
+      ><strong>Not reachable${when};</strong> trying again.${reason} What is shown may be old.</span
+    >
+  </p>`;
+}
+
+/** @param {import('./route.js').Route} route */
+function titleOf({ view, id }) {
+  if (view === 'event') return visible(id);
+  return view === 'events' ? 'Events' : 'Overview';
+}
+
+/** @param {import('./route.js').Route} route */
+function rangeOf({ view, params }) {
+  if (view !== 'overview') return 1;
+  return Object.hasOwn(RANGES, params.minutes ?? '') ? Number(params.minutes) : 60;
+}
+
+const root = /** @type {HTMLElement} */ (document.getElementById('console'));
+root.replaceChildren();
+render(html`<${Console} />`, root);

@@ -1,0 +1,159 @@
+import { html } from 'htm/preact';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import {
+  consequenceOf,
+  isOfDeliveries,
+  perform,
+  resultOf,
+  scopeOf,
+  titleOf,
+  verbOf,
+} from './actions.js';
+import { visible } from './format.js';
+
+/**
+ * Asks once whether an action is meant, having counted what it would change. It stays open, with the reason, where
+ * the action failed.
+ *
+ * @param {object} props
+ * @param {import('./actions.js').Action} props.action
+ * @param {(told: string) => void} props.onDone
+ * @param {() => void} props.onCancel
+ */
+export function Confirm({ action, onDone, onCancel }) {
+  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const cancel = useRef(/** @type {HTMLButtonElement | null} */ (null));
+  const [force, setForce] = useState(false);
+  const [rate, setRate] = useState('');
+  const [count, setCount] = useState(
+    /** @type {import('./api.js').SelectionResult | null} */ (null),
+  );
+  const [error, setError] = useState('');
+  const [busy, setBusy] = useState(false);
+  const counts = isOfDeliveries(action);
+  const ratePerSecond = rate === '' ? undefined : Number(rate);
+  const choice = { force, ratePerSecond };
+
+  useLayoutEffect(() => {
+    const element = dialog.current;
+    element?.showModal();
+    cancel.current?.focus();
+    // Closed rather than only taken away, so that the focus returns to where it was.
+    return () => element?.close();
+  }, []);
+
+  useEffect(() => {
+    if (!counts) return undefined;
+    let current = true;
+    setCount(null);
+    setError('');
+    perform(action, { force, ratePerSecond: undefined }, true).then(
+      (counted) => current && setCount(counted),
+      (thrown) => current && setError(reasonOf(thrown)),
+    );
+    return () => {
+      current = false;
+    };
+  }, [force]);
+
+  /** @param {Event} event */
+  const confirm = async (event) => {
+    event.preventDefault();
+    setBusy(true);
+    setError('');
+    try {
+      const result = await perform(action, choice, false);
+      onDone(resultOf(action, result));
+    } catch (thrown) {
+      setError(reasonOf(thrown, true));
+      setBusy(false);
+    }
+  };
+  /** @param {Event} event */
+  const escape = (event) => {
+    event.preventDefault();
+    if (!busy) onCancel();
+  };
+
+  const nothing = counts && count?.deliveries === 0;
+  return html`<dialog
+    ref=${dialog}
+    onCancel=${escape}
+    aria-labelledby="ask-title"
+    aria-describedby="ask-text"
+  >
+    <form onSubmit=${confirm}>
+      <h2 id="ask-title">${visible(titleOf(action))}</h2>
+      <div id="ask-text">
+        ${counts && html`<p class="scope">${visible(scopeOf(action))}</p>`}
+        <p aria-live="polite">
+          ${nothing ? nothingTo(action, force) : consequenceOf(action, count)}
+        </p>
+      </div>
+      ${
+        action.kind === 'redrive' &&
+        html`<label class="check">
+          <input
+            type="checkbox"
+            checked=${force}
+            disabled=${busy}
+            onChange=${() => setForce(!force)}
+          />
+          Run again although done: their effects may happen twice
+        </label>`
+      }
+      ${
+        action.kind === 'redrive' &&
+        'filter' in action.target &&
+        html`<label class="rate">
+          Events a second
+          <input
+            type="number"
+            min="0.01"
+            step="any"
+            inputmode="decimal"
+            placeholder="all at once"
+            value=${rate}
+            disabled=${busy}
+            onInput=${(/** @type {any} */ { currentTarget }) => setRate(currentTarget.value)}
+          />
+        </label>`
+      }
+      ${error && html`<p class="trouble" role="alert">${visible(error)}</p>`}
+      <div class="buttons">
+        <button type="button" ref=${cancel} disabled=${busy} onClick=${onCancel}>Cancel</button>
+        <button
+          type="submit"
+          class=${action.kind === 'skip' || action.kind === 'pause' ? 'danger' : 'primary'}
+          disabled=${busy || (counts && !count?.deliveries)}
+        >
+          ${busy ? 'Working …' : verbOf(action, count)}
+        </button>
+      </div>
+    </form>
+  </dialog>`;
+}
+
+/**
+ * @param {import('./actions.js').Action} action
+ * @param {boolean} force
+ */
+function nothingTo(action, force) {
+  if (action.kind === 'skip')
+    return 'There is nothing to skip: only what is pending or dead can be.';
+  if (force) return 'There is nothing to run: a delivery that runs now is left alone.';
+  return 'There is nothing to redrive: what is done runs again only where you say so below.';
+}
+
+/**
+ * @param {unknown} thrown
+ * @param {boolean} [acted] whether it was more than a count
+ */
+function reasonOf(thrown, acted = false) {
+  const status = /** @type {{ status?: number }} */ (thrown).status;
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  if (status === 401) return 'You are not signed in any more. Reload the page and sign in.';
+  return acted && status === 0
+    ? `${message} Whether it was done is not known: look first.`
+    : message;
+}

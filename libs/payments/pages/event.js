@@ -1,0 +1,213 @@
+import { html } from 'htm/preact';
+import { get } from './api.js';
+import { Badge, Foreign, Time, counted, duration, visible } from './format.js';
+import { Copy, Payload } from './payload.js';
+import { usePolled } from './polling.js';
+import { listLink, pathOf } from './route.js';
+import { useEffect } from 'preact/hooks';
+
+/** @typedef {import('./api.js').Delivery} Delivery */
+
+/**
+ * @param {object} props
+ * @param {string} props.company
+ * @param {string} props.id
+ * @param {number} props.clockMs the server's clock minus this one's
+ * @param {number} props.acted grows with every action done
+ * @param {(action: import('./actions.js').Action) => void} props.ask
+ */
+export function EventPage({ company, id, clockMs, acted, ask }) {
+  const path = `events/${pathOf(company, id)}`;
+  const {
+    value: event,
+    error,
+    reload,
+  } = usePolled(
+    path,
+    /** @returns {Promise<import('./api.js').StoredEvent>} */
+    (signal) => get(path, {}, signal),
+  );
+  useEffect(reload, [acted]);
+  const back = html`<p><a href="#/events">All events</a></p>`;
+  if (!event) {
+    return html`${back}
+      <h1 tabindex="-1">Event</h1>
+      ${
+        error?.status === 404
+          ? html`<p class="empty"><strong>No such event.</strong> ${visible(error.message)}</p>`
+          : html`<p class="quiet loading">Loading …</p>`
+      }`;
+  }
+  return html`
+    ${back}
+    <h1 tabindex="-1"><${Foreign} text=${event.eventType} /></h1>
+    <p class="subject">
+      <${Foreign} text=${event.id} class="id" /> <${Copy} text=${event.id} what="id" />
+    </p>
+    <${Facts} event=${event} />
+    <section aria-labelledby="deliveries">
+      <h2 id="deliveries">Deliveries</h2>
+      ${
+        event.deliveries.length === 0
+          ? html`<p class="empty">
+              ${
+                event.payload === null
+                  ? 'Forgotten with the body: all were done or skipped.'
+                  : html`<strong>Unhandled.</strong> No handler took this event when it came.`
+              }
+            </p>`
+          : event.deliveries.map(
+              (delivery) =>
+                html`<${DeliveryCard}
+                  key=${delivery.handler}
+                  event=${event}
+                  delivery=${delivery}
+                  clockMs=${clockMs}
+                  ask=${ask}
+                />`,
+            )
+      }
+    </section>
+    <section aria-labelledby="payload">
+      <h2 id="payload">Payload</h2>
+      <${Payload} payload=${event.payload ?? null} />
+    </section>
+    <section aria-labelledby="headers">
+      <h2 id="headers">Headers kept</h2>
+      <${Headers} headers=${event.headers} />
+    </section>
+  `;
+}
+
+/** @param {{ event: import('./api.js').StoredEvent }} props */
+function Facts({ event: { company, receivedAt, occurredAt, orderingKey } }) {
+  return html`<dl class="facts">
+    <div>
+      <dt>Received</dt>
+      <dd><${Time} at=${receivedAt} /></dd>
+    </div>
+    <div>
+      <dt>Occurred</dt>
+      <dd><${Time} at=${occurredAt} /></dd>
+    </div>
+    <div>
+      <dt>Company</dt>
+      <dd><${Foreign} text=${company} /></dd>
+    </div>
+    ${
+      orderingKey !== null &&
+      html`<div>
+        <dt>Ordering key</dt>
+        <dd>
+          <a href=${listLink({ search: orderingKey })}
+            ><${Foreign} text=${orderingKey} class="id"
+          /></a>
+        </dd>
+      </div>`
+    }
+  </dl>`;
+}
+
+/** @param {{ headers: Record<string, string> }} props */
+function Headers({ headers }) {
+  const names = Object.keys(headers).toSorted();
+  if (names.length === 0) return html`<p class="quiet">None.</p>`;
+  return html`<dl class="headers">
+    ${names.map(
+      (name) =>
+        html`<div key=${name}>
+          <dt><${Foreign} text=${name} /></dt>
+          <dd><${Foreign} text=${headers[name]} class="id" /></dd>
+        </div>`,
+    )}
+  </dl>`;
+}
+
+/**
+ * @param {object} props
+ * @param {import('./api.js').StoredEvent} props.event
+ * @param {Delivery} props.delivery
+ * @param {number} props.clockMs
+ * @param {(action: import('./actions.js').Action) => void} props.ask
+ */
+function DeliveryCard({ event: { company, id, payload }, delivery, clockMs, ask }) {
+  const { handler, state, attempts, lastError, history } = delivery;
+  const target = { events: [{ company, id }], handler };
+  const done = state === 'done';
+  const again = done ? 'Run again …' : state === 'pending' ? 'Run now …' : 'Redrive …';
+  const name = visible(handler);
+  return html`<article class=${`delivery ${state}`} aria-label=${name}>
+    <header>
+      <h3><bdi>${name}</bdi></h3>
+      <${Badge} state=${state} />
+      <span class="quiet"
+        >${counted(attempts, 'attempt')}<${Due} delivery=${delivery} clockMs=${clockMs}
+      /></span>
+      ${
+        payload !== null &&
+        html`<span class="buttons">
+          ${
+            state !== 'running' &&
+            html`<button
+              type="button"
+              aria-label=${`${again} ${name}`}
+              onClick=${() => ask({ kind: 'redrive', target, done })}
+            >
+              ${again}
+            </button>`
+          }
+          ${
+            (state === 'pending' || state === 'dead') &&
+            html`<button
+              type="button"
+              aria-label=${`Skip … ${name}`}
+              onClick=${() => ask({ kind: 'skip', target })}
+            >
+              Skip …
+            </button>`
+          }
+        </span>`
+      }
+    </header>
+    ${lastError && !done && history.at(-1)?.error !== lastError && html`<p class="trouble"><${Foreign} text=${lastError} /></p>`}
+    ${history.length > 0 && html`<${History} history=${history} name=${name} />`}
+  </article>`;
+}
+
+/** @param {{ delivery: Delivery, clockMs: number }} props */
+function Due({ delivery: { state, dueAt, finishedAt }, clockMs }) {
+  if (finishedAt !== null) return html`, ${state} <${Time} at=${finishedAt} />`;
+  if (dueAt === null) return null;
+  const inMs = Date.parse(dueAt) - (Date.now() + clockMs);
+  if (state === 'running') return html`, its lease ends <${Time} at=${dueAt} />`;
+  if (inMs <= 0) return ', due now';
+  return html`, due in ${duration(inMs)} (<${Time} at=${dueAt} />)`;
+}
+
+/** @param {{ history: Delivery['history'], name: string }} props */
+function History({ history, name }) {
+  return html`<table class="history" role="table" aria-label=${`Attempts of ${name}`}>
+    <thead role="rowgroup">
+      <tr role="row">
+        ${['Attempt', 'Started', 'Took', 'Outcome'].map(
+          (title) => html`<th role="columnheader" scope="col">${title}</th>`,
+        )}
+      </tr>
+    </thead>
+    <tbody role="rowgroup">
+      ${history.toReversed().map(
+        ({ attempt, startedAt, endedAt, outcome, error }) =>
+          html`<tr role="row" key=${startedAt}>
+            <td role="cell" class="attempt">${attempt}</td>
+            <td role="cell"><${Time} at=${startedAt} /></td>
+            <td role="cell">${duration(Date.parse(endedAt) - Date.parse(startedAt))}</td>
+            <td role="cell" class="outcome">
+              <${Badge} state=${outcome} />
+              ${error && html`<${Foreign} text=${error} class="error" />`}
+              ${outcome === 'lost' && html`<small>its process died or was cut off</small>`}
+            </td>
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
+}

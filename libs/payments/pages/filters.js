@@ -1,0 +1,140 @@
+import { html } from 'htm/preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { STATES, dayAndTime, visible } from './format.js';
+
+/** What of the hash's parameters is a filter, as the server names them. */
+export const FILTERS = ['search', 'state', 'handler', 'eventType', 'company', 'from', 'to'];
+
+/**
+ * @param {Record<string, string>} params
+ * @returns {Record<string, string>}
+ */
+export function filterOf(params) {
+  return Object.fromEntries(
+    FILTERS.flatMap((name) => (params[name] ? [[name, params[name]]] : [])),
+  );
+}
+
+/**
+ * @param {object} props
+ * @param {Record<string, string>} props.params
+ * @param {readonly string[]} props.handlers
+ * @param {readonly string[]} props.types event types seen, to choose from
+ * @param {boolean} props.companies whether there are several
+ * @param {(params: Record<string, string>) => void} props.onFilter
+ */
+export function Filters({ params, handlers, types, companies, onFilter }) {
+  const form = useRef(/** @type {HTMLFormElement | null} */ (null));
+  const key = JSON.stringify(params);
+  useEffect(() => {
+    for (const field of fieldsOf(form.current)) {
+      const value = params[field.name] ?? '';
+      field.value = field.type === 'datetime-local' ? toLocal(value) : value;
+    }
+  }, [key, companies]);
+
+  const apply = () => {
+    const given = fieldsOf(form.current).map((field) => [
+      field.name,
+      field.type === 'datetime-local' ? fromLocal(field.value) : field.value.trim(),
+    ]);
+    onFilter(Object.fromEntries(given));
+  };
+  /** @param {Event} event */
+  const submit = (event) => {
+    event.preventDefault();
+    apply();
+  };
+  const names = [...new Set([...handlers, ...(params.handler ? [params.handler] : [])])];
+  const used = FILTERS.filter((name) => name !== 'search' && params[name]);
+  return html`<form ref=${form} class="filters" role="search" onSubmit=${submit}>
+    <div class="search">
+      <label for="search">Search id, ordering key or event type</label>
+      <input id="search" name="search" type="search" autocomplete="off" spellcheck=${false} />
+      <button type="submit">Search</button>
+    </div>
+    <details>
+      <summary>
+        Filter${used.length > 0 && ': '}
+        <b>${used.map((name) => visible(said(name, params[name] ?? ''))).join(', ')}</b>
+      </summary>
+      <div class="fields">
+        <label
+          >State
+          <select name="state" onChange=${apply}>
+            <option value="">any</option>
+            ${[...STATES, 'unhandled'].map((state) => html`<option value=${state}>${state}</option>`)}
+          </select>
+        </label>
+        <label
+          >Handler
+          <select name="handler" onChange=${apply}>
+            <option value="">any</option>
+            ${names.map((name) => html`<option value=${name}>${name}</option>`)}
+          </select>
+        </label>
+        <label
+          >Event type
+          <input
+            name="eventType"
+            list="types"
+            autocomplete="off"
+            spellcheck=${false}
+            onChange=${apply}
+          />
+          <datalist id="types">${types.map((type) => html`<option value=${type} />`)}</datalist>
+        </label>
+        ${
+          companies &&
+          html`<label
+            >Company <input name="company" autocomplete="off" spellcheck=${false} onChange=${apply}
+          /></label>`
+        }
+        <label
+          >Received from <input name="from" type="datetime-local" step="1" onChange=${apply}
+        /></label>
+        <label
+          >Received before <input name="to" type="datetime-local" step="1" onChange=${apply}
+        /></label>
+        <label
+          >Order
+          <select name="order" onChange=${apply}>
+            <option value="">newest first</option>
+            <option value="oldest">oldest first</option>
+          </select>
+        </label>
+        <button type="button" class="clear" onClick=${() => onFilter({})}>Clear</button>
+      </div>
+    </details>
+  </form>`;
+}
+
+/**
+ * @param {HTMLFormElement | null} form
+ * @returns {(HTMLInputElement | HTMLSelectElement)[]}
+ */
+function fieldsOf(form) {
+  return /** @type {any[]} */ ([...(form?.elements ?? [])]).filter((field) => field.name);
+}
+
+/** @param {string} name @param {string} value */
+function said(name, value) {
+  if (name !== 'from' && name !== 'to') return value;
+  const date = new Date(value);
+  const time = Number.isNaN(date.getTime()) ? value : dayAndTime(date);
+  return `${name === 'from' ? 'from' : 'before'} ${time}`;
+}
+
+/** @param {string} iso @returns {string} as a field of local time takes it; empty for what is no time */
+function toLocal(iso) {
+  const date = new Date(iso);
+  if (Number.isNaN(date.getTime())) return '';
+  const shifted = new Date(date.getTime() - date.getTimezoneOffset() * 60_000);
+  return shifted.toISOString().slice(0, 19);
+}
+
+/** @param {string} local */
+function fromLocal(local) {
+  const date = new Date(local);
+  return Number.isNaN(date.getTime()) ? '' : date.toISOString();
+}

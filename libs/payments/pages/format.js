@@ -1,0 +1,84 @@
+import { html } from 'htm/preact';
+
+/** @typedef {import('./api.js').State} State */
+
+/** @type {readonly State[]} */
+export const STATES = ['pending', 'running', 'done', 'dead', 'skipped'];
+
+const numbers = new Intl.NumberFormat();
+/** @type {Intl.DateTimeFormatOptions} */
+const TIME = { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' };
+const clock = new Intl.DateTimeFormat(undefined, TIME);
+const dayAndClock = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', ...TIME });
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' });
+
+/** @param {number} value */
+export function number(value) {
+  return numbers.format(value);
+}
+
+/**
+ * `3 events`, `1 event`, `2 deliveries`.
+ *
+ * @param {number} value
+ * @param {string} one
+ */
+export function counted(value, one) {
+  if (value === 1) return `1 ${one}`;
+  return `${number(value)} ${one.endsWith('y') ? `${one.slice(0, -1)}ies` : `${one}s`}`;
+}
+
+/** @param {number} ms */
+export function duration(ms) {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 60_000) return `${Number((ms / 1000).toFixed(ms < 10_000 ? 1 : 0))} s`;
+  const minutes = Math.floor(ms / 60_000);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return `${hours} h${minutes % 60 ? ` ${minutes % 60} min` : ''}`;
+  return counted(Math.floor(hours / 24), 'day');
+}
+
+/** @param {Date} date */
+export function dayAndTime(date) {
+  return dayAndClock.format(date);
+}
+
+/** @param {Date} date */
+export function timeOfDay(date) {
+  return clock.format(date);
+}
+
+/** @param {{ at: string }} props */
+export function Time({ at }) {
+  const date = new Date(at);
+  const today = date.toDateString() === new Date().toDateString();
+  const text = (today ? clock : dayAndClock).format(date);
+  return html`<time datetime=${at} title=${full.format(date)}>${text}</time>`;
+}
+
+/** @param {{ state: string, children?: unknown }} props */
+export function Badge({ state, children }) {
+  return html`<span class=${`badge ${state}`}>${children ?? state}</span>`;
+}
+
+/** What nobody sees but which changes how the rest reads: control, invisible and bidirectional characters. */
+const UNSEEN = /(?![\t\n])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/**
+ * Makes what would be unseen be seen, as `\u202e`.
+ *
+ * @param {string} text
+ */
+export function visible(text) {
+  return text.replace(UNSEEN, (one) => `\\u${one.codePointAt(0)?.toString(16).padStart(4, '0')}`);
+}
+
+/**
+ * Text that came from elsewhere, on a line of its own direction.
+ *
+ * @param {{ text: string, class?: string }} props
+ */
+export function Foreign({ text, class: name }) {
+  return html`<bdi class=${name}>${visible(text)}</bdi>`;
+}

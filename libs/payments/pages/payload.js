@@ -1,0 +1,118 @@
+import { html } from 'htm/preact';
+import { useMemo, useState } from 'preact/hooks';
+import { number, visible } from './format.js';
+
+/** More than that is shown on demand: layout of a long text is what makes a page hang. */
+const SHOWN = 20_000;
+/** Nobody follows a text deeper than that, and each line would carry it. */
+const DEEPEST = 40;
+
+/**
+ * Indents JSON without reading its values: numbers keep every digit, keys that stand twice stay, and strings
+ * their escapes.
+ *
+ * @param {string} text
+ * @returns {string | null} `null` where it is no JSON
+ */
+export function indented(text) {
+  try {
+    JSON.parse(text);
+  } catch {
+    return null;
+  }
+  let depth = 0;
+  const line = () => `\n${'  '.repeat(Math.min(depth, DEEPEST))}`;
+  const tokens = text.match(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/g) ?? [];
+  return tokens
+    .map((token, index) => {
+      const next = tokens[index + 1];
+      if (token === '{' || token === '[') {
+        if (next === '}' || next === ']') return token;
+        depth += 1;
+        return token + line();
+      }
+      if (token === '}' || token === ']') {
+        const before = tokens[index - 1];
+        if (before === '{' || before === '[') return token;
+        depth -= 1;
+        return line() + token;
+      }
+      if (token === ',') return token + line();
+      return token === ':' ? ': ' : token;
+    })
+    .join('');
+}
+
+/**
+ * The body of an event: indented or as it came, always as text.
+ *
+ * @param {{ payload: string | null }} props
+ */
+export function Payload({ payload }) {
+  const [form, setForm] = useState('indented');
+  const [whole, setWhole] = useState(false);
+  const pretty = useMemo(() => (payload === null ? null : indented(payload)), [payload]);
+  if (payload === null) {
+    return html`<p class="quiet">
+      The body was forgotten, as the application's options say (<code>worker.keepMs</code>). Its id
+      is still known, so a copy would not run again.
+    </p>`;
+  }
+  const shown = (form === 'indented' ? pretty : null) ?? payload;
+  const cut = !whole && shown.length > SHOWN;
+  return html`
+    <div class="tools">
+      <div class="choices" role="group" aria-label="Form of the payload">
+        ${['indented', 'as received'].map(
+          (one) =>
+            html`<button type="button" aria-pressed=${form === one} onClick=${() => setForm(one)}>
+              ${one}
+            </button>`,
+        )}
+      </div>
+      <${Copy} text=${payload} what="payload" />
+    </div>
+    <pre class="payload" tabindex="0" aria-label="Payload">
+${visible(cut ? shown.slice(0, SHOWN) : shown)}</pre>
+    ${
+      cut &&
+      html`<p>
+        The first ${number(SHOWN)} of ${number(shown.length)} characters.${' '}
+        <button type="button" onClick=${() => setWhole(true)}>Show all</button>
+      </p>`
+    }
+  `;
+}
+
+/**
+ * Copies exactly what came, not what is shown.
+ *
+ * @param {{ text: string, what: string }} props
+ */
+export function Copy({ text, what }) {
+  const [told, setTold] = useState('');
+  const copy = async () => {
+    try {
+      // Only where the page came by https, or from this machine.
+      await navigator.clipboard.writeText(text);
+      setTold('copied');
+    } catch {
+      setTold(copiedByHand(text) ? 'copied' : 'the browser does not let a page copy');
+    }
+  };
+  return html`<span class="copy">
+    <button type="button" aria-label=${`Copy ${what}`} onClick=${copy}>Copy</button>
+    <span role="status">${told}</span>
+  </span>`;
+}
+
+/** @param {string} text */
+function copiedByHand(text) {
+  const area = document.createElement('textarea');
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  const done = document.execCommand('copy');
+  area.remove();
+  return done;
+}

@@ -1,0 +1,124 @@
+import uPlot from 'uplot';
+
+/** @typedef {import('./api.js').Minute} Minute */
+/** @typedef {import('./plots.js').Line} Line */
+
+/** Of a plot with its axes, in pixels. */
+export const HEIGHT = 200;
+const hour = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  hourCycle: 'h23',
+});
+
+const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5];
+/** Milliseconds with a short name: what a logarithmic axis of time is divided by. */
+const STEPS = [1, 10, 100, 1000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 360_000_000];
+
+const { stepped, bars: barred } = /** @type {Required<uPlot.Series.PathBuilderFactories>} */ (
+  uPlot.paths
+);
+/** From the start of a minute to its end. */
+const asSteps = stepped({ align: 1 });
+const asBars = barred({ align: 1, size: [1, Infinity] });
+
+/**
+ * @param {readonly Line[]} lines
+ * @param {Minute[]} activity
+ * @returns {uPlot.AlignedData}
+ */
+export function dataOf(lines, activity) {
+  const times = activity.map(({ at }) => Date.parse(at) / 1000);
+  // A logarithm has no zero: what took no time at all took one millisecond.
+  const values = lines.map(({ field }) =>
+    activity.map((minute) => {
+      const value = minute[field];
+      return field.endsWith('Ms') && value !== null ? Math.max(1, value) : value;
+    }),
+  );
+  return [times, ...values];
+}
+
+/**
+ * @param {object} props
+ * @param {readonly Line[]} props.lines
+ * @param {(value: number) => string} props.show
+ * @param {boolean} props.log
+ * @param {number} props.width
+ * @param {(name: string) => string} props.colour
+ * @param {(index: number | null) => void} props.setPointed
+ * @returns {uPlot.Options}
+ */
+export function optionsOf({ lines, show, log, width, colour, setPointed }) {
+  const ink = () => colour('at');
+  /** @type {uPlot.Axis} */
+  const axis = {
+    stroke: ink,
+    grid: { stroke: () => faint(ink()), width: 1 },
+    ticks: { show: false },
+    font: '12px system-ui, sans-serif',
+  };
+  /** @type {uPlot.Axis} */
+  const counts = { size: 40, incrs: WHOLE };
+  /** @type {uPlot.Axis} */
+  const times = {
+    size: 60,
+    splits: (_plot, _axis, min, max) => STEPS.filter((step) => step >= min && step <= max),
+    filter: (_plot, splits) => splits,
+  };
+  return {
+    width,
+    height: HEIGHT,
+    padding: [10, 20, 0, 0],
+    legend: { show: false },
+    cursor: { drag: { x: false, y: false }, y: false, points: { size: 6 } },
+    scales: {
+      y: log
+        ? { distr: 3, range: (_plot, min, max) => stepsAround(min, max) }
+        : { range: (_plot, _min, max) => [0, Math.max(4, (max ?? 0) * 1.1)] },
+    },
+    axes: [
+      {
+        ...axis,
+        size: 28,
+        values: (_plot, splits) => splits.map((second) => hour.format(second * 1000)),
+      },
+      {
+        ...axis,
+        ...(log ? times : counts),
+        values: (_plot, splits) => splits.map((value) => (value === null ? '' : show(value))),
+      },
+    ],
+    series: [
+      {},
+      ...lines.map(({ field, label, filled, bars }) => ({
+        label,
+        stroke: () => colour(field),
+        ...((filled || bars) && { fill: () => faint(colour(field)) }),
+        width: bars ? 1 : 1.5,
+        // A minute between two without any has no line to stand on.
+        points: log ? { size: 5 } : { show: false },
+        ...(!log && { paths: bars ? asBars : asSteps }),
+      })),
+    ],
+    hooks: { setCursor: [({ cursor }) => setPointed(cursor.idx ?? null)] },
+  };
+}
+
+/** @param {string} colour as computed: `rgb(1, 2, 3)` */
+function faint(colour) {
+  return colour.replace(/^rgb\((.*)\)$/, 'rgba($1, 0.22)');
+}
+
+/**
+ * The steps next to what is to be shown, so that the lines of the grid are those with a name.
+ *
+ * @param {number | null} min
+ * @param {number | null} max
+ * @returns {[number, number]}
+ */
+function stepsAround(min, max) {
+  const low = STEPS.findLast((step) => step <= (min ?? 10)) ?? 1;
+  const high = STEPS.find((step) => step >= Math.max(max ?? 0, low * 100)) ?? STEPS.at(-1) ?? low;
+  return [low, high];
+}

@@ -1,0 +1,64 @@
+import { useEffect, useState } from 'preact/hooks';
+
+/**
+ * Where the operator is, as the hash says: `#/`, `#/events?state=dead`, `#/events/default/evt_1`.
+ *
+ * @typedef {object} Route
+ * @property {'overview' | 'events' | 'event'} view
+ * @property {string} company of the event
+ * @property {string} id of the event
+ * @property {Record<string, string>} params
+ */
+
+/**
+ * @param {string} hash
+ * @returns {Route}
+ */
+export function parseRoute(hash) {
+  const [path = '', query = ''] = hash.replace(/^#\/?/, '').split(/\?(.*)/s);
+  const params = Object.fromEntries(new URLSearchParams(query));
+  const [first, company, id] = path.split('/').map(decoded);
+  if (first === 'events' && company && id) return { view: 'event', company, id, params };
+  return { view: first === 'events' ? 'events' : 'overview', company: '', id: '', params };
+}
+
+/** @param {string} part */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** @param {string[]} parts */
+export function pathOf(...parts) {
+  return parts.map((part) => encodeURIComponent(part.toWellFormed())).join('/');
+}
+
+/**
+ * Link to the list, with what is set of the parameters.
+ *
+ * @param {Record<string, string | null | undefined>} [params]
+ */
+export function listLink(params = {}) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(params)) if (value) query.set(name, value);
+  return query.size ? `#/events?${query}` : '#/events';
+}
+
+/** @param {{ company: string, id: string }} event */
+export function eventLink({ company, id }) {
+  return `#/events/${pathOf(company, id)}`;
+}
+
+/** The route, which follows the hash. */
+export function useRoute() {
+  const [hash, setHash] = useState(location.hash);
+  useEffect(() => {
+    const follow = () => setHash(location.hash);
+    addEventListener('hashchange', follow);
+    return () => removeEventListener('hashchange', follow);
+  }, []);
+  return { hash, route: parseRoute(hash) };
+}

@@ -1,0 +1,78 @@
+import { html } from 'htm/preact';
+import { Badge, Foreign, Time, visible } from './format.js';
+import { eventLink } from './route.js';
+
+/** @typedef {import('./api.js').StoredEvent} StoredEvent */
+
+/** Neither part can hold a line break. @param {{ company: string, id: string }} event */
+export function keyOf({ company, id }) {
+  return `${company}\n${id}`;
+}
+
+/**
+ * @param {object} props
+ * @param {readonly StoredEvent[]} props.events
+ * @param {boolean} props.companies whether to tell whose they are
+ * @param {ReadonlySet<string>} props.selected
+ * @param {boolean} props.allMatching whether all are selected, here and elsewhere
+ * @param {(keys: ReadonlySet<string>) => void} props.onSelect
+ */
+export function Rows({ events, companies, selected, allMatching, onSelect }) {
+  /** @param {string} key */
+  const toggle = (key) => {
+    const keys = new Set(allMatching ? events.map(keyOf) : selected);
+    if (!keys.delete(key)) keys.add(key);
+    onSelect(keys);
+  };
+  return html`<table class="events" role="table">
+    <thead role="rowgroup">
+      <tr role="row">
+        <th role="columnheader" scope="col"><span class="unseen">Selected</span></th>
+        <th role="columnheader" scope="col">Event</th>
+        ${companies && html`<th role="columnheader" scope="col">Company</th>`}
+        <th role="columnheader" scope="col">Deliveries</th>
+        <th role="columnheader" scope="col">Received</th>
+      </tr>
+    </thead>
+    <tbody role="rowgroup">
+      ${events.map((event) => {
+        const key = keyOf(event);
+        return html`<tr role="row" key=${key}>
+          <td role="cell" class="pick">
+            <label
+              ><input
+                type="checkbox"
+                checked=${allMatching || selected.has(key)}
+                aria-label=${`Select ${visible(event.id)}`}
+                onChange=${() => toggle(key)}
+            /></label>
+          </td>
+          <td role="cell" class="what">
+            <a href=${eventLink(event)}>
+              <${Foreign} text=${event.eventType} class="type" />
+              <${Foreign} text=${event.id} class="id" />
+            </a>
+          </td>
+          ${companies && html`<td role="cell" class="company"><${Foreign} text=${event.company} /></td>`}
+          <td role="cell" class="deliveries"><${Deliveries} event=${event} /></td>
+          <td role="cell" class="when"><${Time} at=${event.receivedAt} /></td>
+        </tr>`;
+      })}
+    </tbody>
+  </table>`;
+}
+
+/** @param {{ event: StoredEvent }} props */
+function Deliveries({ event: { deliveries } }) {
+  if (deliveries.length === 0) return html`<${Badge} state="unhandled" />`;
+  return html`<ul>
+    ${deliveries.map(
+      ({ handler, state, attempts, lastError }) =>
+        html`<li key=${handler}>
+          <${Badge} state=${state} /> <${Foreign} text=${handler} />
+          ${attempts > 1 && html` <small>${attempts} attempts</small>`}
+          ${lastError && state !== 'done' && html`<${Foreign} text=${lastError} class="error" />`}
+        </li>`,
+    )}
+  </ul>`;
+}

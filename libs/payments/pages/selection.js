@@ -1,0 +1,75 @@
+import { html } from 'htm/preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { counted } from './format.js';
+import { keyOf } from './rows.js';
+
+/**
+ * What is selected, and what can be done with it.
+ *
+ * @param {object} props
+ * @param {readonly import('./api.js').StoredEvent[]} props.events those on the page
+ * @param {ReadonlySet<string>} props.selected
+ * @param {(keys: ReadonlySet<string>) => void} props.onSelect
+ * @param {Record<string, string>} props.filter
+ * @param {boolean} props.more whether there are other pages
+ * @param {boolean} props.allMatching
+ * @param {(all: boolean) => void} props.onAllMatching
+ * @param {(action: import('./actions.js').Action) => void} props.ask
+ */
+export function Selection(props) {
+  const { events, selected, onSelect, filter, more, allMatching, onAllMatching, ask } = props;
+  const box = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const chosen = events.filter((event) => selected.has(keyOf(event)));
+  const wholePage = chosen.length === events.length;
+  useEffect(() => {
+    if (box.current) box.current.indeterminate = !allMatching && chosen.length > 0 && !wholePage;
+  });
+
+  const any = allMatching || chosen.length > 0;
+  // A filter for a handler is about its deliveries alone.
+  const handler = filter.handler ? { handler: filter.handler } : {};
+  const target = allMatching
+    ? { filter, ...handler }
+    : { events: chosen.map(({ company, id }) => ({ company, id })), ...handler };
+  const done = filter.state === 'done';
+  const toggle = () => {
+    onAllMatching(false);
+    onSelect(new Set(wholePage || allMatching ? [] : events.map(keyOf)));
+  };
+  return html`<div class="selection" role="group" aria-label="Selection">
+    <label class="check">
+      <input ref=${box} type="checkbox" checked=${allMatching || wholePage} onChange=${toggle} />
+      All on this page
+    </label>
+    ${
+      wholePage &&
+      more &&
+      !allMatching &&
+      html`<button type="button" class="link" onClick=${() => onAllMatching(true)}>
+        Select all that match the filter
+      </button>`
+    }
+    <span role="status">${told(allMatching, chosen.length)}</span>
+    <span class="buttons">
+      <button
+        type="button"
+        disabled=${!any}
+        onClick=${() => ask({ kind: 'redrive', target, done })}
+      >
+        ${done ? 'Run again …' : 'Redrive …'}
+      </button>
+      <button type="button" disabled=${!any} onClick=${() => ask({ kind: 'skip', target })}>
+        Skip …
+      </button>
+    </span>
+  </div>`;
+}
+
+/**
+ * @param {boolean} allMatching
+ * @param {number} chosen
+ */
+function told(allMatching, chosen) {
+  if (allMatching) return 'all that match are selected';
+  return chosen > 0 ? `${counted(chosen, 'event')} selected` : '';
+}
