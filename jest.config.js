@@ -6,6 +6,8 @@ export default {
     '<rootDir>/test/e2e/**/*.spec.ts',
   ],
   testEnvironment: 'node',
+  // What a machine may take that does a great deal besides. A test that hangs is told of all the same.
+  testTimeout: 30_000,
   extensionsToTreatAsEsm: ['.ts'],
   resolver: '<rootDir>/test/typescript.resolver.cjs',
   transform: {

@@ -82,7 +82,7 @@ export class FakeRuntime implements PaymentsRuntime {
 
 /** Waits, on the machine's own event loop, until `condition` holds. For what a real socket must do first. */
 export async function until(condition: () => boolean, what = 'the condition'): Promise<void> {
-  const end = performance.now() + 4_000;
+  const end = performance.now() + 15_000;
   while (!condition()) {
     if (performance.now() > end) throw new Error(`${what} did not come`);
     await new Promise((resolve) => setImmediate(resolve));
