@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess, SpawnOptions } from 'node:child_process';
 import { chownSync, closeSync, existsSync, mkdtempSync, openSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { arch, platform, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
+import { freePort } from './free.port.js';
 
 const READY_MS = 30_000;
 /** PostgreSQL refuses to run as root; this is `nobody` on every Linux. */
@@ -159,14 +159,6 @@ async function ended(child: ChildProcess, name: string, folder: string): Promise
   if (code === 0) return;
   const log = join(folder, `${name}.log`);
   throw new Error(`${name} failed: ${existsSync(log) ? readFileSync(log, 'utf8') : code}`);
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 function isRoot(): boolean {
