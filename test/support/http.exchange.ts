@@ -3,7 +3,7 @@ import { request } from 'node:http';
 import type { IncomingHttpHeaders } from 'node:http';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
-import { buffer, text } from 'node:stream/consumers';
+import { buffer } from 'node:stream/consumers';
 
 /** A whole answer, as a sender sees it. */
 export interface Answer {
@@ -41,12 +41,18 @@ export async function exchange(
   const path = target === undefined ? {} : { path: target };
   const outgoing = request(url, { method, headers: pairs, agent: false, ...path });
   outgoing.setNoDelay(true);
+  // From now on, since an answer may come, and the connection end, before all of the body is sent.
+  const answered = once(outgoing, 'response');
+  answered.catch(() => {});
+  outgoing.on('error', () => {});
+  const closed = new Promise<void>((resolve) => outgoing.once('close', resolve));
   for (const chunk of chunks) {
     // The callback comes once the chunk is in the kernel's hands, so that chunks travel apart.
-    await new Promise<void>((resolve) => outgoing.write(chunk, () => resolve()));
+    const sent = new Promise<void>((resolve) => outgoing.write(chunk, () => resolve()));
+    await Promise.race([sent, closed]);
   }
   outgoing.end();
-  const [incoming] = (await once(outgoing, 'response')) as [NodeJS.ReadableStream & Incoming];
+  const [incoming] = (await answered) as [NodeJS.ReadableStream & Incoming];
   const received = (await buffer(incoming)).toString();
   return {
     status: incoming.statusCode,
@@ -63,11 +69,15 @@ interface Incoming {
 
 /** A connection whose bytes a test writes itself. */
 export class RawConnection {
-  readonly #received: Promise<string>;
+  #received = '';
+  /** Statuses that were asked for. */
+  #told = 0;
+  readonly #end: Promise<unknown>;
 
   private constructor(readonly socket: Socket) {
     socket.on('error', () => {});
-    this.#received = text(socket).catch(() => '');
+    socket.on('data', (data: Buffer) => (this.#received += data.toString('latin1')));
+    this.#end = new Promise((resolve) => socket.once('close', resolve));
   }
 
   static async open(url: string): Promise<RawConnection> {
@@ -83,14 +93,20 @@ export class RawConnection {
     return new Promise((resolve) => this.socket.write(data, (error) => resolve(!error)));
   }
 
-  /** The status of the first answer. */
-  async status(): Promise<number> {
-    const [first] = (await once(this.socket, 'data')) as [Buffer];
-    return Number(/^HTTP\/1\.1 (\d{3})/.exec(first.toString())?.[1]);
+  /** The status of the next answer, which may have come already; `undefined` where the connection ends without one. */
+  async status(): Promise<number | undefined> {
+    this.#told += 1;
+    for (;;) {
+      const [status] = [...this.#received.matchAll(/HTTP\/1\.1 (\d{3}) /g)].slice(this.#told - 1);
+      if (status !== undefined) return Number(status[1]);
+      if (this.socket.closed) return undefined;
+      await Promise.race([this.#end, new Promise((resolve) => this.socket.once('data', resolve))]);
+    }
   }
 
   /** Everything received until the connection was closed. */
   async all(): Promise<string> {
+    await this.#end;
     return this.#received;
   }
 }
