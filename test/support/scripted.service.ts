@@ -49,6 +49,8 @@ export class ScriptedService {
   readonly #server = createServer((request, response) => void this.#serve(request, response));
 
   private constructor() {
+    // A connection ends when a test says so, and not because the machine was slow.
+    this.#server.keepAliveTimeout = 0;
     this.#server.on('connection', (socket) => {
       this.connections += 1;
       this.sockets.add(socket);
