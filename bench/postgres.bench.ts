@@ -192,6 +192,7 @@ function incoming(): IncomingEvent {
     occurredAt: new Date(),
     orderingKey: randomUUID(),
     raw: Buffer.alloc(400, 'x'),
+    headers: {},
     handlers: ['book'],
   };
 }

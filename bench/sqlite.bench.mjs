@@ -37,6 +37,7 @@ function incoming() {
     occurredAt: new Date(),
     orderingKey: randomUUID(),
     raw: BODY,
+    headers: {},
     handlers: ['book'],
   };
 }

@@ -32,6 +32,7 @@ function incoming(id, orderingKey = null) {
     occurredAt,
     orderingKey,
     raw,
+    headers: {},
     handlers,
   };
 }

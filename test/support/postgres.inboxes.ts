@@ -69,6 +69,7 @@ export function incoming(id: string, given: Partial<IncomingEvent> = {}): Incomi
     occurredAt: new Date('2026-01-01T00:00:00Z'),
     orderingKey: null,
     raw: Buffer.from(`{"id":${JSON.stringify(id)}}`),
+    headers: {},
     handlers: ['book'],
     ...given,
   };

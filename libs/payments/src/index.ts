@@ -35,22 +35,24 @@ export type { DeliveryQuery, RedriveQuery, SelectionResult } from './inbox/inbox
 export type { ReceiveOptions } from './inbox/receive.options.js';
 export { VerifiedDelivery } from './inbox/verified.delivery.js';
 export type { WorkerOptions } from './inbox/worker.options.js';
+export { HANDLED_BOUNDS_MS, toActivity } from './inbox/activity.minutes.js';
+export type { ActivityCounts, ActivityMinute, RecordedMinute } from './inbox/activity.minutes.js';
+export type { InboxDefinition, InboxStore } from './inbox/store.contract.js';
 export type {
   ClaimedDelivery,
+  DeliveryAttempt,
   DeliverySelection,
   DeliveryState,
   EventFilter,
   EventPage,
   InboxCapabilities,
-  InboxDefinition,
   InboxStats,
-  InboxStore,
   IncomingEvent,
   Lease,
   StoredDelivery,
   StoredEvent,
   StoreReceipt,
-} from './inbox/store.contract.js';
+} from './inbox/inbox.records.js';
 
 export { PAYMENTS_CONTEXT } from './events/handler.invoker.js';
 export { OnPaymentEvent } from './events/on-payment-event.decorator.js';

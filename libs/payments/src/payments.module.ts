@@ -12,6 +12,7 @@ import { HandlerExplorer } from './events/handler.explorer.js';
 import { HandlerInvoker } from './events/handler.invoker.js';
 import { HandlerRegistry } from './events/handler.registry.js';
 import { StrayRejections } from './events/stray-rejections.js';
+import { CountedStore } from './inbox/counted.store.js';
 import { INBOX_STORE, RECEIVE_OPTIONS, WORKER_OPTIONS } from './inbox/inbox.tokens.js';
 import { InboxPruner } from './inbox/inbox.pruner.js';
 import { DeliveryReceiver } from './inbox/delivery.receiver.js';
@@ -97,7 +98,7 @@ const OPTIONS: Provider[] = [
   option(WORKER_OPTIONS, ({ worker }) => worker),
   option(RECEIVE_OPTIONS, ({ receive }) => receive),
   option(BODY_LIMIT, ({ bodyLimitBytes }) => bodyLimitBytes),
-  option(INBOX_STORE, ({ inbox, runtime }) => inbox.create(runtime)),
+  option(INBOX_STORE, ({ inbox, runtime }) => new CountedStore(inbox.create(runtime), runtime)),
 ];
 const WEBHOOK: Provider[] = [
   RefusalLog,

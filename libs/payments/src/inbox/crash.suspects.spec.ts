@@ -9,6 +9,7 @@ const claimed = (id: string, facts: Partial<ClaimedDelivery> = {}): ClaimedDeliv
   token: 1,
   attempt: 2,
   receivedAt: new Date(0),
+  ageMs: 0,
   raw: Buffer.alloc(0),
   newerHandled: false,
   takenOver: true,

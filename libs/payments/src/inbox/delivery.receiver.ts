@@ -110,7 +110,7 @@ export class DeliveryReceiver {
     return receipt;
   }
 
-  #toIncoming({ company, event, raw }: VerifiedDelivery): IncomingEvent {
+  #toIncoming({ company, event, raw, headers }: VerifiedDelivery): IncomingEvent {
     const transactionId = transactionIdOf(event);
     const byTransaction = this.options.dedupeBy === 'transaction' && transactionId !== null;
     return {
@@ -121,6 +121,7 @@ export class DeliveryReceiver {
       occurredAt: new Date(event.timestamp),
       orderingKey: transactionId,
       raw,
+      headers,
       handlers: this.registry.matching(event.eventType),
     };
   }

@@ -24,6 +24,7 @@ function bench() {
         occurredAt: new Date(0),
         orderingKey: null,
         raw: Buffer.from('{}'),
+        headers: {},
         handlers,
       })),
     );

@@ -1,6 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import { HandlerRegistry } from '../events/handler.registry.js';
+import { KEPT_MINUTES } from './activity.minutes.js';
+import type { ActivityMinute } from './activity.minutes.js';
 import { DeliveryReceiver } from './delivery.receiver.js';
 import type { InboxReceipt } from './delivery.receiver.js';
 import { InboxPruner } from './inbox.pruner.js';
@@ -11,6 +13,7 @@ import { InboxWorker } from './inbox.worker.js';
 import type {
   EventFilter,
   EventPage,
+  InboxCapabilities,
   InboxStats,
   InboxStore,
   StoredEvent,
@@ -62,12 +65,25 @@ export class PaymentInbox {
     return this.receiver.receive(delivery);
   }
 
-  /** The event of that id, with its body and the state of each delivery; `undefined` where none is known. */
+  /** What the inbox in use can and cannot promise. */
+  get capabilities(): InboxCapabilities {
+    return this.store.capabilities;
+  }
+
+  /** Names of the handlers in this process, in alphabetical order: each has deliveries of its own. */
+  handlers(): string[] {
+    return this.registry.names().toSorted();
+  }
+
+  /**
+   * The event of that id, with its body, its headers and the state and history of each delivery; `undefined`
+   * where none is known.
+   */
   async get(id: string, company: string = DEFAULT_COMPANY): Promise<StoredEvent | undefined> {
     return this.store.find(company, id);
   }
 
-  /** A page of events, without their bodies. */
+  /** A page of events, without their bodies, headers and histories. */
   async list(query: ListQuery = {}): Promise<EventPage> {
     const { order = 'newest', limit = 50, after = null, ...filter } = query;
     if (!Number.isInteger(limit) || limit < 1 || limit > 1000) {
@@ -79,6 +95,20 @@ export class PaymentInbox {
   /** Counts by state and handler, and the age of the oldest that waits. Cheap enough for a scraper. */
   async stats(): Promise<InboxStats> {
     return this.store.stats();
+  }
+
+  /**
+   * What the inbox did in each of the last `minutes` (1 to 1,440, default 60), all processes together: the oldest
+   * first, the current minute last, zeros where nothing happened. For plots. Each process adds its counts every
+   * few seconds, so that another's last seconds may be missing here, and those of one that crashed are lost.
+   *
+   * @throws TypeError for a number of minutes that is none.
+   */
+  async activity(minutes = 60): Promise<ActivityMinute[]> {
+    if (!Number.isInteger(minutes) || minutes < 1 || minutes > KEPT_MINUTES) {
+      throw new TypeError('"minutes" must be a whole number of minutes from 1 to 1,440.');
+    }
+    return this.store.activity(minutes);
   }
 
   /**

@@ -1,172 +1,19 @@
 import type { PaymentsRuntime } from '../payments.runtime.js';
+import type { ActivityCounts, ActivityMinute } from './activity.minutes.js';
+import type {
+  ClaimedDelivery,
+  DeliverySelection,
+  EventFilter,
+  EventPage,
+  IncomingEvent,
+  InboxCapabilities,
+  InboxStats,
+  Lease,
+  StoredEvent,
+  StoreReceipt,
+} from './inbox.records.js';
 
-/** A verified event on its way into a store. */
-export interface IncomingEvent {
-  /** Company the delivery was signed for. 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`. */
-  readonly company: string;
-  /** The event's id, 1 to 255 characters, none a control character. */
-  readonly id: string;
-  /** What makes two events one: unique together with the company. The event's id, unless options say else. */
-  readonly dedupeKey: string;
-  /** 1 to 255 characters, none a control character. */
-  readonly eventType: string;
-  /** The event's own time (its `timestamp`). */
-  readonly occurredAt: Date;
-  /**
-   * Deliveries of one company, handler and ordering key never run at the same time. `null`: no such bound.
-   * It is the event's `data.transactionId`, of any length and content.
-   */
-  readonly orderingKey: string | null;
-  /** The body, byte for byte as it was signed. */
-  readonly raw: Buffer;
-  /** Names of the handlers to deliver to, each once; none: the event is kept as unhandled. */
-  readonly handlers: readonly string[];
-}
-
-/**
- * Where one event stands with one handler.
- *
- * - `pending`: waits for its first attempt or, after a failure, for the next.
- * - `running`: leased to a worker.
- * - `done`: the handler succeeded.
- * - `dead`: out of attempts, or given up as unrecoverable: a dead letter, kept until it is redriven or skipped.
- * - `skipped`: an operator decided that it is not to run.
- */
-export type DeliveryState = 'pending' | 'running' | 'done' | 'dead' | 'skipped';
-
-/** One event's delivery to one handler, as stored. */
-export interface StoredDelivery {
-  readonly handler: string;
-  readonly state: DeliveryState;
-  /** Attempts begun so far. */
-  readonly attempts: number;
-  /** One line about the last failure, `null` where there was none. */
-  readonly lastError: string | null;
-  /** When a pending one is due, or the lease of a running one ends; `null` in the other states. */
-  readonly dueAt: Date | null;
-  /** When it became done, dead or skipped; `null` before. */
-  readonly finishedAt: Date | null;
-}
-
-/** An event as stored. */
-export interface StoredEvent {
-  readonly company: string;
-  readonly id: string;
-  readonly eventType: string;
-  readonly occurredAt: Date;
-  readonly orderingKey: string | null;
-  /** When the first copy was stored, by the store's clock. */
-  readonly receivedAt: Date;
-  /** The body as received, or `null` where it was pruned and only the tombstone is left. */
-  readonly raw: Buffer | null;
-  /** One per handler, by handler name; empty for an event nobody handled, and for a tombstone. */
-  readonly deliveries: readonly StoredDelivery[];
-}
-
-/** What became of one event that was received. */
-export interface StoreReceipt {
-  /**
-   * - `stored`: new.
-   * - `duplicate`: known; nothing was added.
-   * - `conflict`: known under the same id with another body; the original is kept.
-   */
-  readonly outcome: 'stored' | 'duplicate' | 'conflict';
-  /** Id of the event that is stored: of the original, for a duplicate. */
-  readonly id: string;
-}
-
-/** The right to run one delivery for a time. */
-export interface Lease {
-  readonly company: string;
-  /** Id of the event. */
-  readonly id: string;
-  readonly handler: string;
-  /** Fencing token: grows with every claim of the delivery, so that an earlier holder is known as stale. */
-  readonly token: number;
-}
-
-/** A delivery that was claimed. */
-export interface ClaimedDelivery extends Lease {
-  /** Which attempt this is, from 1. */
-  readonly attempt: number;
-  readonly receivedAt: Date;
-  readonly raw: Buffer;
-  /**
-   * Whether this handler has already done an event of the same company and ordering key whose own time
-   * (`occurredAt`) is later than this one's.
-   */
-  readonly newerHandled: boolean;
-  /**
-   * Whether it was taken over from a lease that ran out: the attempt before this one ended without a result,
-   * because its process died or was cut off.
-   */
-  readonly takenOver: boolean;
-}
-
-/** What a store can and cannot promise. */
-export interface InboxCapabilities {
-  /**
-   * Whether a received event outlives the process. Where it does not, the sender is answered 2xx only once
-   * the handlers have succeeded.
-   */
-  readonly durable: boolean;
-  /** Whether several processes may share it. */
-  readonly shared: boolean;
-  /** Whether {@link InboxStore.commit} works: effects and settlement in one transaction. */
-  readonly transactional: boolean;
-  /** Whether its leases follow its own clock, whatever the clocks of the workers say. */
-  readonly ownClock: boolean;
-}
-
-/** Which events: every field given must hold. Times are of receipt. */
-export interface EventFilter {
-  readonly company?: string;
-  /** Exactly these ids, at most 1,000. */
-  readonly ids?: readonly string[];
-  readonly eventType?: string;
-  /** Received at this time or later. */
-  readonly from?: Date;
-  /** Received before this time. */
-  readonly to?: Date;
-  /** With a delivery to this handler. */
-  readonly handler?: string;
-  /** With a delivery in this state (to that handler, where one is given), or with none (`unhandled`). */
-  readonly state?: DeliveryState | 'unhandled';
-  /** Where the id, ordering key or event type contains this text. */
-  readonly search?: string;
-}
-
-/** A page of a list. */
-export interface EventPage {
-  /** Without their bodies: `raw` is `null`. */
-  readonly events: readonly StoredEvent[];
-  /** What to ask the next page with; `null` where this was the last. */
-  readonly next: string | null;
-}
-
-/** Counts for a dashboard or a scraper. */
-export interface InboxStats {
-  /** Deliveries by handler and state; states without any are left out. */
-  readonly deliveries: readonly {
-    readonly handler: string;
-    readonly state: DeliveryState;
-    readonly count: number;
-  }[];
-  /** Events kept that nobody handled. */
-  readonly unhandled: number;
-  /** Milliseconds since the oldest delivery still pending or running was received; `null` without any. */
-  readonly oldestPendingMs: number | null;
-  /** What is paused: handler names, and `*` for all. */
-  readonly paused: readonly string[];
-}
-
-/** One event whose deliveries are to run again, or not at all. */
-export interface DeliverySelection {
-  readonly company: string;
-  readonly id: string;
-  /** Handlers concerned. {@link InboxStore.redrive} adds a delivery where the event has none to one of them. */
-  readonly handlers: readonly string[];
-}
+export type * from './inbox.records.js';
 
 /**
  * Where events and their deliveries are kept. Every operation is atomic; none of them holds a transaction open
@@ -176,6 +23,7 @@ export interface DeliverySelection {
  * `Tx` is what {@link commit} hands to its work.
  */
 export interface InboxStore<Tx = unknown> {
+  /** What the store promises beyond the rest. The same for as long as it lives. */
   readonly capabilities: InboxCapabilities;
 
   /**
@@ -199,7 +47,7 @@ export interface InboxStore<Tx = unknown> {
   /**
    * Leases at most `limit` due deliveries of the named handlers, the longest due first, for `leaseMs`, and
    * counts an attempt of each. Due is a pending delivery whose time has come, and a running one whose lease
-   * ran out. Passed over are paused handlers, and deliveries whose company, handler and ordering key another
+   * ran out; that one's attempt is added to the history as `lost`. Passed over are paused handlers, and deliveries whose company, handler and ordering key another
    * holds a lease of.
    */
   claim(request: {
@@ -211,10 +59,13 @@ export interface InboxStore<Tx = unknown> {
   /** Prolongs a lease to `leaseMs` from now. */
   extend(lease: Lease, leaseMs: number): Promise<boolean>;
 
-  /** Marks a delivery done. */
+  /** Marks a delivery done. As {@link fail} and {@link commit}, it adds the attempt to the history. */
   complete(lease: Lease): Promise<boolean>;
 
-  /** Records a failure: due again in `retryInMs`, or dead where that is `null`. */
+  /**
+   * Records a failure: due again in `retryInMs`, or dead where that is `null`. Of the error, 1,000
+   * characters are kept at the most.
+   */
   fail(lease: Lease, failure: { error: string; retryInMs: number | null }): Promise<boolean>;
 
   /** Gives a delivery back, due in `dueInMs` (default: at once), without the attempt being charged. */
@@ -241,7 +92,7 @@ export interface InboxStore<Tx = unknown> {
    */
   onWake(listener: () => void): () => void;
 
-  /** The event of that id, with its body, if it is known. */
+  /** The event of that id, with its body, headers and histories, if it is known. */
   find(company: string, id: string): Promise<StoredEvent | undefined>;
 
   /** Events by receipt, newest or oldest first, `limit` at a time (1 to 1,000). */
@@ -253,7 +104,20 @@ export interface InboxStore<Tx = unknown> {
     readonly after: string | null;
   }): Promise<EventPage>;
 
+  /** Counts of what is stored now. It costs about the same, however many events there are. */
   stats(): Promise<InboxStats>;
+
+  /**
+   * Adds counts to the minute it is by the store's clock. Several processes do so at the same time, every few
+   * seconds each.
+   */
+  record(counts: ActivityCounts): Promise<void>;
+
+  /**
+   * The last `minutes` (1 to 1,440), the current one included, by the store's clock: each once, the oldest
+   * first, with zeros where nothing was recorded.
+   */
+  activity(minutes: number): Promise<ActivityMinute[]>;
 
   /**
    * Makes deliveries due again: dead and skipped ones, pending ones at once, and done ones where `force` is
@@ -274,7 +138,8 @@ export interface InboxStore<Tx = unknown> {
   /**
    * Forgets, at most `limit` events at a time (1 to 10,000): the bodies and deliveries of events received more
    * than `bodiesMs` ago whose deliveries are all done or skipped, leaving a tombstone; and tombstones of
-   * events received more than `tombstonesMs` ago. Returns how many it touched.
+   * events received more than `tombstonesMs` ago. Returns how many it touched. Recorded minutes that
+   * {@link activity} does not reach any more are forgotten too, and not counted.
    */
   prune(request: {
     readonly bodiesMs: number;
@@ -287,5 +152,6 @@ export interface InboxStore<Tx = unknown> {
 export interface InboxDefinition {
   /** For messages, e.g. `memory`. */
   readonly name: string;
+  /** A new store, not opened yet. It gets its time from `runtime`, where it has no clock of its own. */
   create(runtime: PaymentsRuntime): InboxStore;
 }

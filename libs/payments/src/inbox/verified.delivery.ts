@@ -8,6 +8,7 @@ import type { PaymentEvent } from '../events/payment-event.js';
 export class VerifiedDelivery {
   readonly #event: PaymentEvent;
   readonly #raw: Buffer;
+  readonly #headers: Readonly<Record<string, string>>;
 
   constructor(
     /** Id of the company whose secret signed it. */
@@ -16,9 +17,11 @@ export class VerifiedDelivery {
     raw: Buffer,
     /** When it arrived, on the runtime's monotonic clock in milliseconds: what the deadline counts from. */
     readonly arrivedAt: number,
+    headers: Readonly<Record<string, string>> = {},
   ) {
     this.#event = event;
     this.#raw = raw;
+    this.#headers = Object.freeze({ ...headers });
   }
 
   /** The parsed envelope. */
@@ -29,6 +32,11 @@ export class VerifiedDelivery {
   /** The body, byte for byte as it was signed. */
   get raw(): Buffer {
     return this.#raw;
+  }
+
+  /** What is kept of the request's headers; see `StoredEvent.headers`. None of them is signed. */
+  get headers(): Readonly<Record<string, string>> {
+    return this.#headers;
   }
 
   toJSON(): { company: string; id: string; eventType: string } {

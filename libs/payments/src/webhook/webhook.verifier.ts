@@ -10,6 +10,7 @@ import { VerifiedDelivery } from '../inbox/verified.delivery.js';
 import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
+import { keptHeaders } from './kept.headers.js';
 import { RefusalLog } from './refusal.log.js';
 import { answerError } from './webhook.answer.js';
 import { RawBodies } from './raw-bodies.js';
@@ -84,7 +85,7 @@ export class WebhookVerifier {
           'header says otherwise. The signed type is used.',
       );
     }
-    return new VerifiedDelivery(company.id, event, bytes, arrivedAt);
+    return new VerifiedDelivery(company.id, event, bytes, arrivedAt, keptHeaders(request.headers));
   }
 
   #rawBody(request: WebhookRequest): RawBody {

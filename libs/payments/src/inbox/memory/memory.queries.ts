@@ -5,7 +5,7 @@ import type {
   InboxStats,
   InboxStore,
 } from '../store.contract.js';
-import { describeEvent, isFinished } from './memory.rows.js';
+import { isFinished, listedEvent } from './memory.rows.js';
 import type { EventRow } from './memory.rows.js';
 
 /** A page of `rows`, which come oldest first. The cursor is the number of the last event shown. */
@@ -19,7 +19,7 @@ export function pageOf(
   const isNew = ({ seq }: EventRow) =>
     seen === null || (order === 'newest' ? seq < seen : seq > seen);
   const page = ordered.filter((row) => isNew(row) && matchesFilter(row, filter));
-  const events = page.slice(0, limit).map((row) => ({ ...describeEvent(row, toDate), raw: null }));
+  const events = page.slice(0, limit).map((row) => listedEvent(row, toDate));
   return { events, next: page.length > limit ? String(page[limit - 1]!.seq) : null };
 }
 

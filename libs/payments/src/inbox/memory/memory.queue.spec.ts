@@ -21,6 +21,7 @@ function added(id: string, orderingKey: string | null, dueAt = 0, handler = 'h')
     occurredAt: new Date(0),
     orderingKey,
     raw: Buffer.alloc(1),
+    headers: {},
     handlers: [handler],
   };
   const event = eventRow(incoming, 1, { wall: 0, monotonic: 0 });

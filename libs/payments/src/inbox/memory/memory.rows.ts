@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import type {
+  DeliveryAttempt,
   DeliveryState,
   IncomingEvent,
   StoredDelivery,
   StoredEvent,
-} from '../store.contract.js';
+} from '../inbox.records.js';
 
 /** An event as the memory store keeps it. Plain numbers are times of the monotonic clock, in milliseconds. */
 export interface EventRow {
@@ -22,6 +23,8 @@ export interface EventRow {
   /** Of the body: a copy is told from a conflict long after the body itself was let go. */
   readonly digest: string;
   raw: Buffer | null;
+  /** Empty once the body was let go. */
+  headers: Readonly<Record<string, string>>;
   deliveries: DeliveryRow[];
   /** When its last delivery finished. */
   finishedAt: number;
@@ -42,6 +45,9 @@ export interface DeliveryRow {
   dueAt: number;
   finishedAt: Date | null;
   token: number;
+  /** When it was last claimed, by the wall clock. */
+  startedAt: Date;
+  history: readonly DeliveryAttempt[];
 }
 
 /** Whether nothing is left to do: an operator may still redrive it. */
@@ -65,7 +71,7 @@ export function eventRow(
   seq: number,
   now: { wall: number; monotonic: number },
 ): EventRow {
-  const { company, id, dedupeKey, eventType, occurredAt, orderingKey, raw } = event;
+  const { company, id, dedupeKey, eventType, occurredAt, orderingKey, raw, headers } = event;
   return {
     seq,
     company,
@@ -79,6 +85,7 @@ export function eventRow(
     digest: digestOf(raw),
     // A copy: the caller's buffer is the caller's.
     raw: Buffer.from(raw),
+    headers: { ...headers },
     deliveries: [],
     finishedAt: 0,
   };
@@ -100,16 +107,25 @@ export function deliveryRow(event: EventRow, handler: string, order: number): De
     dueAt: 0,
     finishedAt: null,
     token: 0,
+    startedAt: event.receivedAt,
+    history: [],
   };
 }
 
-/** The row as the contract shows it; `toDate` makes a time of a monotonic one. */
+/** The row as a list shows it; `toDate` makes a time of a monotonic one. */
+export function listedEvent(row: EventRow, toDate: (monotonicMs: number) => Date): StoredEvent {
+  const event = describeEvent(row, toDate);
+  const deliveries = event.deliveries.map((delivery) => ({ ...delivery, history: [] }));
+  return { ...event, raw: null, headers: {}, deliveries };
+}
+
+/** The row as the contract shows it, whole. */
 export function describeEvent(row: EventRow, toDate: (monotonicMs: number) => Date): StoredEvent {
-  const { company, id, eventType, occurredAt, orderingKey, receivedAt, raw } = row;
+  const { company, id, eventType, occurredAt, orderingKey, receivedAt, raw, headers } = row;
   const deliveries = row.deliveries.map((delivery): StoredDelivery => {
-    const { handler, state, attempts, lastError, dueAt: due, finishedAt } = delivery;
+    const { handler, state, attempts, lastError, dueAt: due, finishedAt, history } = delivery;
     const dueAt = isFinished(delivery) ? null : toDate(due);
-    return { handler, state, attempts, lastError, dueAt, finishedAt };
+    return { handler, state, attempts, lastError, dueAt, finishedAt, history: [...history] };
   });
   return {
     company,
@@ -119,6 +135,7 @@ export function describeEvent(row: EventRow, toDate: (monotonicMs: number) => Da
     orderingKey,
     receivedAt,
     raw: raw && Buffer.from(raw),
+    headers: { ...headers },
     deliveries: deliveries.toSorted((a, b) => (a.handler < b.handler ? -1 : 1)),
   };
 }

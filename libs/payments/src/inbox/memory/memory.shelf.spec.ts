@@ -15,6 +15,7 @@ function row(id: string, bytes = 10): EventRow {
     occurredAt: new Date(0),
     orderingKey: null,
     raw: Buffer.alloc(bytes),
+    headers: {},
     handlers: [],
   };
   return eventRow(event, 1, { wall: 0, monotonic: 0 });

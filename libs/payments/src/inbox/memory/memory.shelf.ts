@@ -109,6 +109,7 @@ export class MemoryShelf {
     this.#finishedBytes -= sizeOf(row);
     this.#bodies.delete(row);
     row.raw = null;
+    row.headers = {};
     row.deliveries = [];
   }
 

@@ -27,6 +27,7 @@ function event(id: string, changes: Partial<IncomingEvent> = {}): IncomingEvent 
     occurredAt: new Date(0),
     orderingKey: null,
     raw: Buffer.from(`body of ${id}`),
+    headers: {},
     handlers: ['h'],
     ...changes,
   };

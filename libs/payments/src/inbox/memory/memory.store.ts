@@ -1,5 +1,7 @@
 import { PaymentsError } from '../../payments.errors.js';
 import type { PaymentsRuntime } from '../../payments.runtime.js';
+import { addCounts, firstMinute, KEPT_MINUTES, minuteOf, toActivity } from '../activity.minutes.js';
+import type { ActivityCounts, ActivityMinute, RecordedMinute } from '../activity.minutes.js';
 import type {
   ClaimedDelivery,
   DeliverySelection,
@@ -11,9 +13,9 @@ import type {
   StoredEvent,
   StoreReceipt,
 } from '../store.contract.js';
-import { deliveryRow, describeEvent, digestOf, eventRow, keyOf } from './memory.rows.js';
-import type { DeliveryRow, EventRow } from './memory.rows.js';
-import { MemoryQueue } from './memory.queue.js';
+import { MemoryDeliveries } from './memory.deliveries.js';
+import { describeEvent, digestOf, eventRow, keyOf } from './memory.rows.js';
+import type { EventRow } from './memory.rows.js';
 import { MemoryShelf } from './memory.shelf.js';
 import type { MemoryLimits } from './memory.shelf.js';
 import { countsOf, pageOf, prunable } from './memory.queries.js';
@@ -27,17 +29,19 @@ export class MemoryStore implements InboxStore<never> {
     ownClock: false,
   });
   readonly #shelf: MemoryShelf;
-  readonly #queue = new MemoryQueue();
+  readonly #deliveries: MemoryDeliveries;
+  /** The minutes that were recorded, by their start, the oldest first. */
+  readonly #minutes = new Map<number, RecordedMinute>();
   readonly #paused = new Set<string>();
   readonly #listeners = new Set<() => void>();
   #seq = 0;
-  #order = 0;
 
   constructor(
     limits: MemoryLimits,
     private readonly runtime: PaymentsRuntime,
   ) {
     this.#shelf = new MemoryShelf(limits);
+    this.#deliveries = new MemoryDeliveries(this.#shelf, runtime);
   }
 
   async open(): Promise<void> {}
@@ -64,46 +68,24 @@ export class MemoryStore implements InboxStore<never> {
     readonly limit: number;
     readonly leaseMs: number;
   }): Promise<ClaimedDelivery[]> {
-    if (this.#paused.has('*')) return [];
-    const handlers = request.handlers.filter((handler) => !this.#paused.has(handler));
-    const now = this.#now();
-    const claimed: ClaimedDelivery[] = [];
-    while (claimed.length < request.limit) {
-      const row = this.#queue.next(handlers, now);
-      if (row === undefined) break;
-      this.#queue.lease(row, now + request.leaseMs);
-      const takenOver = row.state === 'running';
-      row.state = 'running';
-      row.attempts += 1;
-      row.token += 1;
-      claimed.push(this.#claimed(row, takenOver));
-    }
-    return claimed;
+    const { limit, leaseMs } = request;
+    return this.#deliveries.claim(this.#awake(request.handlers), limit, leaseMs);
   }
 
   async extend(lease: Lease, leaseMs: number): Promise<boolean> {
-    return this.#held(lease, (row) => {
-      row.dueAt = this.#now() + leaseMs;
-    });
+    return this.#deliveries.extend(lease, leaseMs);
   }
 
   async complete(lease: Lease): Promise<boolean> {
-    return this.#held(lease, (row) => this.#finish(row, 'done'));
+    return this.#deliveries.complete(lease);
   }
 
   async fail(lease: Lease, failure: { error: string; retryInMs: number | null }): Promise<boolean> {
-    return this.#held(lease, (row) => {
-      row.lastError = failure.error;
-      if (failure.retryInMs === null) this.#finish(row, 'dead');
-      else this.#reopen(row, failure.retryInMs);
-    });
+    return this.#deliveries.fail(lease, failure);
   }
 
   async release(lease: Lease, dueInMs = 0): Promise<boolean> {
-    return this.#held(lease, (row) => {
-      row.attempts -= 1;
-      this.#reopen(row, dueInMs);
-    });
+    return this.#deliveries.release(lease, dueInMs);
   }
 
   async commit(): Promise<never> {
@@ -115,9 +97,7 @@ export class MemoryStore implements InboxStore<never> {
   }
 
   async nextDueInMs(handlers: readonly string[]): Promise<number | null> {
-    const awake = this.#paused.has('*') ? [] : handlers.filter((one) => !this.#paused.has(one));
-    const next = this.#queue.nextDueAt(awake);
-    return next === undefined ? null : next - this.#now();
+    return this.#deliveries.nextDueInMs(this.#awake(handlers));
   }
 
   onWake(listener: () => void): () => void {
@@ -127,16 +107,27 @@ export class MemoryStore implements InboxStore<never> {
 
   async find(company: string, id: string): Promise<StoredEvent | undefined> {
     const row = this.#shelf.find(company, id);
-    return row && describeEvent(row, this.#toDate);
+    return row && describeEvent(row, this.#deliveries.toDate);
   }
 
   async list(query: Parameters<InboxStore['list']>[0]): Promise<EventPage> {
-    return pageOf(this.#shelf.all(), query, this.#toDate);
+    return pageOf(this.#shelf.all(), query, this.#deliveries.toDate);
   }
 
   async stats(): Promise<InboxStats> {
     const paused = [...this.#paused].toSorted();
     return { ...countsOf(this.#shelf.all(), this.#now()), paused };
+  }
+
+  async record(counts: ActivityCounts): Promise<void> {
+    const at = minuteOf(this.runtime.now());
+    const known = this.#minutes.get(at);
+    this.#minutes.set(at, { at, ...(known ? addCounts(known, counts) : counts) });
+    this.#forgetMinutes();
+  }
+
+  async activity(minutes: number): Promise<ActivityMinute[]> {
+    return toActivity(this.#minutes.values(), this.runtime.now(), minutes);
   }
 
   async redrive(
@@ -151,9 +142,9 @@ export class MemoryStore implements InboxStore<never> {
       for (const handler of new Set(handlers)) {
         const row = event.deliveries.find((delivery) => delivery.handler === handler);
         if (row?.state === 'running' || (row?.state === 'done' && !options.force)) continue;
-        const again = row ?? this.#addDelivery(event, handler);
+        const again = row ?? this.#deliveries.add(event, handler);
         if (again.state !== 'pending') again.attempts = 0;
-        this.#reopen(again, options.dueInMs[index] ?? 0);
+        this.#deliveries.reopen(again, options.dueInMs[index] ?? 0);
         changed += 1;
       }
     });
@@ -171,7 +162,7 @@ export class MemoryStore implements InboxStore<never> {
               handlers.includes(handler) && (state === 'pending' || state === 'dead'),
           ) ?? [],
     );
-    for (const row of new Set(rows)) this.#finish(row, 'skipped');
+    for (const row of new Set(rows)) this.#deliveries.finish(row, 'skipped');
     return new Set(rows).size;
   }
 
@@ -185,6 +176,7 @@ export class MemoryStore implements InboxStore<never> {
     readonly tombstonesMs: number;
     readonly limit: number;
   }): Promise<number> {
+    this.#forgetMinutes();
     let touched = 0;
     for (const row of prunable(this.#shelf.all(), request, this.#now())) {
       if (touched === request.limit) break;
@@ -195,8 +187,16 @@ export class MemoryStore implements InboxStore<never> {
     return touched;
   }
 
-  readonly #toDate = (monotonicMs: number): Date =>
-    new Date(this.runtime.now() + monotonicMs - this.#now());
+  /** Those that are not paused. */
+  #awake(handlers: readonly string[]): string[] {
+    if (this.#paused.has('*')) return [];
+    return handlers.filter((handler) => !this.#paused.has(handler));
+  }
+
+  #forgetMinutes(): void {
+    const first = firstMinute(this.runtime.now(), KEPT_MINUTES);
+    for (const at of this.#minutes.keys()) if (at < first) this.#minutes.delete(at);
+  }
 
   #now(): number {
     return this.runtime.monotonic();
@@ -214,61 +214,11 @@ export class MemoryStore implements InboxStore<never> {
     const now = { wall: this.runtime.now(), monotonic: this.#now() };
     const row = eventRow(event, (this.#seq += 1), now);
     this.#shelf.add(row);
-    for (const handler of event.handlers) this.#reopen(this.#addDelivery(row, handler), 0);
+    for (const handler of event.handlers) {
+      this.#deliveries.reopen(this.#deliveries.add(row, handler), 0);
+    }
     this.#shelf.update(row, now.monotonic);
     return { outcome: 'stored', id: event.id };
-  }
-
-  #addDelivery(event: EventRow, handler: string): DeliveryRow {
-    const row = deliveryRow(event, handler, (this.#order += 1));
-    event.deliveries.push(row);
-    return row;
-  }
-
-  #reopen(row: DeliveryRow, dueInMs: number): void {
-    this.#queue.remove(row);
-    row.state = 'pending';
-    row.dueAt = this.#now() + dueInMs;
-    row.finishedAt = null;
-    this.#queue.add(row);
-    this.#shelf.update(row.event, this.#now());
-  }
-
-  #finish(row: DeliveryRow, state: 'done' | 'dead' | 'skipped'): void {
-    row.state = state;
-    row.finishedAt = new Date(this.runtime.now());
-    this.#queue.remove(row);
-    this.#shelf.update(row.event, this.#now());
-  }
-
-  #held(lease: Lease, act: (row: DeliveryRow) => void): boolean {
-    const row = this.#shelf
-      .find(lease.company, lease.id)
-      ?.deliveries.find(({ handler }) => handler === lease.handler);
-    const held = row?.state === 'running' && row.token === lease.token && row.dueAt > this.#now();
-    if (held) act(row);
-    return held;
-  }
-
-  #claimed(row: DeliveryRow, takenOver: boolean): ClaimedDelivery {
-    const { company, id, receivedAt, raw, occurredAt } = row.event;
-    const newerHandled = [...this.#shelf.related(row.event)].some(
-      (other) =>
-        other.occurredAt > occurredAt &&
-        other.deliveries.some(({ handler, state }) => handler === row.handler && state === 'done'),
-    );
-    return {
-      company,
-      id,
-      handler: row.handler,
-      token: row.token,
-      attempt: row.attempts,
-      receivedAt,
-      // Bodies of unfinished events are never let go.
-      raw: Buffer.from(raw!),
-      newerHandled,
-      takenOver,
-    };
   }
 }
 

@@ -122,7 +122,7 @@ export class ConnectionSource {
 }
 
 /** Begins, runs and commits; what fails rolls back and is rethrown. */
-export async function inTransaction<T>(connection: Connection, work: () => Promise<T>): Promise<T> {
+async function inTransaction<T>(connection: Connection, work: () => Promise<T>): Promise<T> {
   await connection.run('BEGIN ISOLATION LEVEL READ COMMITTED');
   try {
     const result = await work();

@@ -16,7 +16,8 @@ export class DeliveryClaims {
     schema: string,
   ) {
     this.#claim = `SELECT o_company, o_id, o_handler, o_token, o_attempt, o_newer, o_taken_over,
-        ${epochMs('o_received_at')} AS received_ms, encode(o_raw, 'base64') AS raw
+        ${epochMs('o_received_at')} AS received_ms,
+        ${epochMs('clock_timestamp() - o_received_at')} AS age_ms, encode(o_raw, 'base64') AS raw
       FROM ${schema}.claim($1::text[], $2::integer, $3::float8)`;
     this.#nextDue = `SELECT ${schema}.next_due_in_ms($1::text[]) AS ms`;
   }
@@ -40,6 +41,7 @@ export class DeliveryClaims {
       token: Number(row['o_token']),
       attempt: Number(row['o_attempt']),
       receivedAt: toDate(row['received_ms']!),
+      ageMs: Math.max(0, Number(row['age_ms'])),
       // Only events whose deliveries are all finished are pruned, so a claimed one has its body.
       raw: toBody(row['raw']!),
       newerHandled: row['o_newer'] === 't',

@@ -1,3 +1,4 @@
+import { boundedError } from '../delivery.history.js';
 import type { Lease } from '../store.contract.js';
 import type { ConnectionSource } from './connection.source.js';
 import type { Value } from './database.connection.js';
@@ -20,7 +21,7 @@ export class DeliverySettlement {
   }
 
   fail(lease: Lease, failure: { error: string; retryInMs: number | null }): Promise<boolean> {
-    return this.#change(lease, FAILED, toStored(failure.error), failure.retryInMs);
+    return this.#change(lease, FAILED, toStored(boundedError(failure.error)), failure.retryInMs);
   }
 
   release(lease: Lease, dueInMs: number): Promise<boolean> {

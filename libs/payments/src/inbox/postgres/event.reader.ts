@@ -1,7 +1,7 @@
 import type { EventFilter, EventPage, StoredEvent } from '../store.contract.js';
 import type { ConnectionSource } from './connection.source.js';
 import { conditions, Values } from './event.filter.js';
-import { BODY, eventColumns, toEvent } from './stored.rows.js';
+import { listedColumns, toEvent, wholeColumns } from './stored.rows.js';
 import { toStored } from './stored.text.js';
 
 /** Reads events. */
@@ -13,7 +13,7 @@ export class EventReader {
 
   async find(company: string, id: string): Promise<StoredEvent | undefined> {
     const [row] = await this.source.query(
-      `SELECT ${eventColumns(this.schema)}, ${BODY} FROM ${this.schema}.events e
+      `SELECT ${wholeColumns(this.schema)} FROM ${this.schema}.events e
         WHERE e.company = $1 AND e.id = $2`,
       [toStored(company), toStored(id)],
     );
@@ -37,7 +37,7 @@ export class EventReader {
     const where = wanted.length === 0 ? '' : `WHERE ${wanted.join(' AND ')}`;
     // One more than asked for tells whether there is a next page.
     const rows = await this.source.query(
-      `SELECT ${eventColumns(this.schema)} FROM ${this.schema}.events e ${where}
+      `SELECT ${listedColumns(this.schema)} FROM ${this.schema}.events e ${where}
         ORDER BY e.received_at ${way}, e.seq ${way} LIMIT ${values.add(query.limit + 1, 'integer')}`,
       values.all,
     );

@@ -45,7 +45,7 @@ export class InboxPruner {
          ), done AS (
            SELECT event, array_agg(handler) AS handlers FROM gone WHERE state = 'done' GROUP BY event
          )
-         UPDATE ${schema}.events e SET raw = NULL, unhandled = false, done_by = d.handlers
+         UPDATE ${schema}.events e SET raw = NULL, headers = NULL, unhandled = false, done_by = d.handlers
            FROM finished f LEFT JOIN done d ON d.event = f.seq
           WHERE e.seq = f.seq
          RETURNING e.seq`,

@@ -1,4 +1,5 @@
 import type { Lease } from '../store.contract.js';
+import { appended } from './attempt.history.js';
 import { hidden } from './planner.hints.js';
 import { toStored } from './stored.text.js';
 
@@ -22,7 +23,11 @@ export function whereHeld(schema: string, change: string): string {
 ) SELECT count(*)::integer AS changed FROM changed`;
 }
 
-export const DONE = `state = 'done', finished_at = clock_timestamp(), due_at = NULL`;
+export const DONE = `
+  state = 'done',
+  finished_at = clock_timestamp(),
+  due_at = NULL,
+  history = ${appended('clock_timestamp()', 'd')}`;
 
 /** `$5` is the lease's length in milliseconds. */
 export const EXTENDED = `due_at = clock_timestamp() + $5::float8 * interval '1 millisecond'`;
@@ -30,6 +35,7 @@ export const EXTENDED = `due_at = clock_timestamp() + $5::float8 * interval '1 m
 /** `$5` is the error, `$6` milliseconds until the next attempt, or NULL. */
 export const FAILED = `
   last_error = $5::text,
+  history = ${appended('clock_timestamp()', 'f', '$5::text')},
   state = CASE WHEN $6::float8 IS NULL THEN 'dead' ELSE 'pending' END,
   due_at = clock_timestamp() + $6::float8 * interval '1 millisecond',
   finished_at = CASE WHEN $6::float8 IS NULL THEN clock_timestamp() END`;

@@ -1,4 +1,5 @@
 import type { PaymentsRuntime } from '../../payments.runtime.js';
+import type { ActivityCounts, ActivityMinute } from '../activity.minutes.js';
 import type {
   ClaimedDelivery,
   DeliverySelection,
@@ -107,6 +108,14 @@ export class PostgresStore<T = PostgresTransaction> implements InboxStore<T> {
     return this.#open().stats.stats();
   }
 
+  async record(counts: ActivityCounts): Promise<void> {
+    await this.#open().minutes.record(counts);
+  }
+
+  async activity(minutes: number): Promise<ActivityMinute[]> {
+    return this.#open().minutes.activity(minutes);
+  }
+
   async redrive(
     selections: readonly DeliverySelection[],
     options: { readonly force: boolean; readonly dueInMs: readonly number[] },
@@ -128,7 +137,9 @@ export class PostgresStore<T = PostgresTransaction> implements InboxStore<T> {
   }
 
   async prune(request: Request<'prune'>): Promise<number> {
-    return this.#open().pruner.prune(request);
+    const { pruner, minutes } = this.#open();
+    await minutes.prune();
+    return pruner.prune(request);
   }
 
   #open(): StoreParts {

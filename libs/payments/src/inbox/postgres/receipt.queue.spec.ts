@@ -10,6 +10,7 @@ const event = (id: string, bytes = 10): IncomingEvent => ({
   occurredAt: new Date(0),
   orderingKey: null,
   raw: Buffer.alloc(bytes),
+  headers: {},
   handlers: [],
 });
 

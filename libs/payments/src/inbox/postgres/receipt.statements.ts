@@ -11,14 +11,14 @@ export const insertText = (schema: string): string => `
 WITH incoming AS MATERIALIZED (
   SELECT i.*, nextval('${schema}.events_seq_seq') AS seq
     FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::float8[], $6::text[],
-                $7::uuid[], $8::bytea[], $9::bytea[], $10::boolean[], $11::text[], $12::bytea[])
+                $7::uuid[], $8::bytea[], $9::bytea[], $10::boolean[], $11::text[], $12::bytea[], $13::text[])
       WITH ORDINALITY AS i (company, id, dedupe, event_type, occurred_ms, ordering_key,
-                            ordering, digest, raw, unhandled, other_id, other_dedupe, ord)
+                            ordering, digest, raw, unhandled, other_id, other_dedupe, headers, ord)
 ), stored AS (
   INSERT INTO ${schema}.events (seq, company, id, dedupe, event_type, occurred_at, ordering_key,
-                                ordering, digest, raw, unhandled)
+                                ordering, digest, raw, unhandled, headers)
   SELECT seq, company, id, dedupe, event_type, to_timestamp(occurred_ms / 1000), ordering_key,
-         ordering, digest, raw, unhandled
+         ordering, digest, raw, unhandled, headers
     FROM incoming i
    WHERE 0 = (SELECT count(*) FROM ${schema}.events o
                WHERE o.company = i.company AND o.id = i.other_id AND o.dedupe IS NULL)
@@ -32,7 +32,7 @@ WITH incoming AS MATERIALIZED (
   SELECT s.seq, h.handler, 'pending', s.received_at, s.ordering
     FROM stored s
     JOIN incoming i ON i.seq = s.seq
-    JOIN unnest($13::bigint[], $14::text[]) AS h (ord, handler) ON h.ord = i.ord
+    JOIN unnest($14::bigint[], $15::text[]) AS h (ord, handler) ON h.ord = i.ord
 )
 SELECT i.ord,
        -- 2xx means safe, also where the role or the database waives waiting for the disk.
@@ -58,9 +58,15 @@ export function insertValues(rows: readonly EventRow[]): Value[] {
     rows.map(({ event }) => String(event.handlers.length === 0)),
     otherIds,
     otherDedupes,
+    rows.map(({ event }) => headersOf(event)),
     handlers.map(({ ord }) => ord),
     handlers.map(({ handler }) => handler),
   ];
+}
+
+/** As JSON; `null` where there are none. */
+function headersOf({ headers }: EventRow['event']): string | null {
+  return Object.keys(headers).length === 0 ? null : toStored(JSON.stringify(headers));
 }
 
 /** The stored event that stands in the way of each: the one of its id, or else of its dedupe key. */

@@ -1,4 +1,8 @@
+import { appended } from './attempt.history.js';
 import { hidden } from './planner.hints.js';
+
+/** The history of a delivery whose lease ran out when it fell due. */
+const LOST = appended('d.due_at', 'l');
 
 /** How claims look: by index alone and by one plan, whatever the statistics of the moment make of it. */
 const BY_INDEX = `
@@ -27,7 +31,7 @@ const BY_INDEX = `
  * may hold for long.
  */
 export const claims = (schema: string): string => `
-CREATE FUNCTION ${schema}.claim(p_handlers text[], p_limit integer, p_lease_ms double precision)
+CREATE OR REPLACE FUNCTION ${schema}.claim(p_handlers text[], p_limit integer, p_lease_ms double precision)
 RETURNS TABLE (o_company text, o_id text, o_handler text, o_token bigint, o_attempt integer,
                o_received_at timestamptz, o_raw bytea, o_newer boolean, o_taken_over boolean)
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
@@ -95,7 +99,8 @@ BEGIN
     IF cardinality(v_events) > 0 THEN
       -- A lease of the key that ran out makes way. (One that is locked is being settled by its holder: its
       -- delivery stays running, and the key is passed over below.)
-      UPDATE ${schema}.deliveries d SET state = 'pending', abandoned = true
+      UPDATE ${schema}.deliveries d
+         SET state = 'pending', abandoned = true, history = ${LOST}
         FROM unnest(v_keys, v_names, v_events) AS n (ordering, handler, event) CROSS JOIN LATERAL (
           SELECT o.event FROM ${schema}.deliveries o
            WHERE o.ordering = n.ordering AND o.handler = n.handler AND o.event <> n.event
@@ -120,6 +125,9 @@ BEGIN
       ), leased AS (
         UPDATE ${schema}.deliveries d
            SET state = 'running', attempts = d.attempts + 1, token = d.token + 1, abandoned = false,
+               -- What was abandoned has it in its history already.
+               history = CASE WHEN d.state = 'running' THEN ${LOST} ELSE d.history END,
+               started_at = clock_timestamp(),
                due_at = clock_timestamp() + p_lease_ms * interval '1 millisecond'
           FROM chosen c WHERE d.event = c.event AND d.handler = c.handler
         RETURNING c.place, c.taken_over, d.event, d.handler, d.token, d.attempts
@@ -143,7 +151,7 @@ BEGIN
   END LOOP;
 END $claim$;
 
-CREATE FUNCTION ${schema}.next_due_in_ms(p_handlers text[]) RETURNS double precision
+CREATE OR REPLACE FUNCTION ${schema}.next_due_in_ms(p_handlers text[]) RETURNS double precision
 LANGUAGE plpgsql STABLE ${BY_INDEX}
 AS $due$
 BEGIN

@@ -5,6 +5,7 @@ import type { Connection } from './database.connection.js';
 import type { ConnectionSource } from './connection.source.js';
 import { sqlStateOf, unavailable } from './database.failure.js';
 import { claims } from './schema.claims.js';
+import { observations } from './schema.observations.js';
 import { tables } from './schema.tables.js';
 import { tallies } from './schema.tallies.js';
 
@@ -13,7 +14,9 @@ import { tallies } from './schema.tallies.js';
  * before may run on while this one migrates, so a step keeps what that one uses.
  */
 const MIGRATIONS: readonly ((schema: string) => string)[] = [
-  (schema) => tables(schema) + tallies(schema) + claims(schema),
+  (schema) => tables(schema) + tallies(schema),
+  // The functions are replaced by their latest text, so it stands with the latest step that changed them.
+  (schema) => observations(schema) + claims(schema),
 ];
 
 /** For all steps together, the wait for another instance that is at them included. */
@@ -28,16 +31,8 @@ export async function migrate(source: ConnectionSource, schema: string): Promise
   try {
     // Most starts find it as it should be, and a role that may not create anything is enough for them.
     if ((await versionOf(source, schema)) === MIGRATIONS.length) return;
-    await source.use(async (connection) => {
-      await connection.run('BEGIN ISOLATION LEVEL READ COMMITTED');
-      try {
-        await migrateHere(connection, schema);
-        await connection.run('COMMIT');
-      } catch (error) {
-        await connection.run('ROLLBACK').catch(() => connection.discard());
-        throw error;
-      }
-    });
+    // Begun again after a deadlock with an instance that works meanwhile, which begins again too.
+    await source.transaction((connection) => migrateHere(connection, schema));
   } catch (error) {
     if (sqlStateOf(error) !== '42501') throw unavailable(error);
     throw optionsInvalid(

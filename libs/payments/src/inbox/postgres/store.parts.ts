@@ -1,5 +1,6 @@
 import type { Client, Pool } from 'pg';
 import type { PaymentsRuntime } from '../../payments.runtime.js';
+import { ActivityMinutes } from './activity.minutes.js';
 import { CommitGate } from './commit.gate.js';
 import { ConnectionSource } from './connection.source.js';
 import { DeliveryClaims } from './delivery.claims.js';
@@ -34,6 +35,7 @@ export interface StoreParts {
   readonly stats: StatsReader;
   readonly operator: OperatorCommands;
   readonly pruner: InboxPruner;
+  readonly minutes: ActivityMinutes;
   readonly notifier: WakeNotifier;
   readonly listener: WakeListener;
   close(): Promise<void>;
@@ -81,6 +83,7 @@ export async function openParts(
     stats: new StatsReader(source, schema),
     operator: new OperatorCommands(source, schema),
     pruner: new InboxPruner(source, schema),
+    minutes: new ActivityMinutes(source, schema),
     async close() {
       await within(connectTimeoutMs, runtime, listener.close());
       await receipts.drained();

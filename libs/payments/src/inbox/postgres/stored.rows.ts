@@ -1,3 +1,5 @@
+import { toHistory } from '../delivery.history.js';
+import type { HistoryEntry } from '../delivery.history.js';
 import type { DeliveryState, StoredDelivery, StoredEvent } from '../store.contract.js';
 import type { Row } from './database.connection.js';
 import { fromStored } from './stored.text.js';
@@ -9,26 +11,31 @@ interface DeliveryJson {
   readonly error: string | null;
   readonly due: number | null;
   readonly finished: number | null;
+  /** Absent in a list. */
+  readonly history?: readonly HistoryEntry[] | null;
 }
 
 /** Milliseconds since the epoch, whatever the session's time zone and date style. */
 export const epochMs = (column: string): string => `extract(epoch FROM ${column}) * 1000`;
 
-/** What {@link toEvent} reads of an event `e`. */
-export const eventColumns = (schema: string): string => `
+/** What {@link toEvent} reads of an event `e` in a list. */
+export const listedColumns = (schema: string): string => columns(schema, '');
+
+/** The same, whole. Its body as text, because how PostgreSQL writes bytes depends on a setting. */
+export const wholeColumns = (schema: string): string =>
+  `${columns(schema, `, 'history', d.history`)}, encode(e.raw, 'base64') AS raw, e.headers`;
+
+const columns = (schema: string, more: string): string => `
   e.seq, e.company, e.id, e.event_type, e.ordering_key,
   ${epochMs('e.occurred_at')} AS occurred_ms, ${epochMs('e.received_at')} AS received_ms,
   (SELECT json_agg(json_build_object(
             'handler', d.handler, 'state', d.state, 'attempts', d.attempts, 'error', d.last_error,
-            'due', ${epochMs('d.due_at')}, 'finished', ${epochMs('d.finished_at')})
+            'due', ${epochMs('d.due_at')}, 'finished', ${epochMs('d.finished_at')}${more})
           ORDER BY d.handler)
      FROM ${schema}.deliveries d WHERE d.event = e.seq) AS deliveries`;
 
-/** The body of `e`: as text, because how PostgreSQL writes bytes depends on a setting. */
-export const BODY = `encode(e.raw, 'base64') AS raw`;
-
 export function toEvent(row: Row): StoredEvent {
-  const { company, id, event_type, ordering_key, raw, deliveries } = row;
+  const { company, id, event_type, ordering_key, raw, headers, deliveries } = row;
   return {
     company: fromStored(company!),
     id: fromStored(id!),
@@ -37,6 +44,8 @@ export function toEvent(row: Row): StoredEvent {
     orderingKey: ordering_key == null ? null : fromStored(ordering_key),
     receivedAt: toDate(row['received_ms']!),
     raw: raw == null ? null : toBody(raw),
+    // A tombstone's, where an instance of the version before has pruned it, are as good as gone.
+    headers: raw == null || headers == null ? {} : toHeaders(headers),
     deliveries:
       deliveries == null ? [] : (JSON.parse(deliveries) as DeliveryJson[]).map(toDelivery),
   };
@@ -46,9 +55,13 @@ export function toDate(epochMs: string | number): Date {
   return new Date(Math.round(Number(epochMs)));
 }
 
-/** What {@link BODY} was written from. */
+/** What `encode(…, 'base64')` was given. */
 export function toBody(text: string): Buffer {
   return Buffer.from(text, 'base64');
+}
+
+function toHeaders(text: string): Record<string, string> {
+  return JSON.parse(fromStored(text)) as Record<string, string>;
 }
 
 function toDelivery(json: DeliveryJson): StoredDelivery {
@@ -59,5 +72,9 @@ function toDelivery(json: DeliveryJson): StoredDelivery {
     lastError: json.error === null ? null : fromStored(json.error),
     dueAt: json.due === null ? null : toDate(json.due),
     finishedAt: json.finished === null ? null : toDate(json.finished),
+    history: toHistory(json.history ?? []).map((attempt) => ({
+      ...attempt,
+      error: attempt.error === null ? null : fromStored(attempt.error),
+    })),
   };
 }

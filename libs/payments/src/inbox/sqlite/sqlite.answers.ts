@@ -1,3 +1,5 @@
+import { toHistory } from '../delivery.history.js';
+import type { HistoryEntry } from '../delivery.history.js';
 import type {
   ClaimedDelivery,
   InboxStats,
@@ -30,6 +32,7 @@ export function toEvent(event: EventAnswer): StoredEvent {
     occurredAt: new Date(event.occurredAt),
     receivedAt: new Date(event.receivedAt),
     raw: event.raw && toBuffer(event.raw),
+    headers: JSON.parse(event.headers ?? '{}') as Record<string, string>,
     deliveries: Array.from(event.deliveries, toDelivery),
   };
 }
@@ -41,7 +44,8 @@ export function toStats(stats: InboxStats): InboxStats {
 
 function toDelivery(delivery: DeliveryMessage): StoredDelivery {
   const { dueAt, finishedAt } = delivery;
-  return { ...delivery, dueAt: toDate(dueAt), finishedAt: toDate(finishedAt) };
+  const history = toHistory(JSON.parse(delivery.history) as HistoryEntry[]);
+  return { ...delivery, dueAt: toDate(dueAt), finishedAt: toDate(finishedAt), history };
 }
 
 function toDate(ms: number | null): Date | null {

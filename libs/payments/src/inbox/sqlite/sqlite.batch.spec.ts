@@ -25,6 +25,7 @@ function receiveCall(id: string, event: Partial<EventMessage> = {}): Call {
     occurredAt: 1,
     orderingKey: null,
     raw: Buffer.from(id),
+    headers: {},
     handlers: ['book'],
     ...event,
   };

@@ -1,5 +1,6 @@
 import type { ClaimedDelivery, DeliveryState } from '../store.contract.js';
 import type { SqliteConnection } from './sqlite.connection.js';
+import { appended } from './sqlite.history.js';
 import { pausedHandlers } from './sqlite.pause.js';
 import { fromStored } from './sqlite.text.js';
 
@@ -26,6 +27,9 @@ interface Due extends DueRow {
   readonly handler: string;
 }
 
+/** Of the attempt before, whose lease ran out when the delivery fell due. */
+const LOST = appended('due_at', 'l');
+
 /** Leases due deliveries, the longest due first. */
 export function claim(
   connection: SqliteConnection,
@@ -38,7 +42,7 @@ export function claim(
     .filter((handler) => !paused.has(handler))
     .flatMap((handler) => findDue(connection, handler, limit, now));
   due.sort((a, b) => a.due_at - b.due_at || a.event_seq - b.event_seq);
-  return due.slice(0, limit).map((row) => lease(connection, row, now + leaseMs));
+  return due.slice(0, limit).map((row) => lease(connection, row, leaseMs, now));
 }
 
 /**
@@ -72,13 +76,16 @@ function findDue(connection: SqliteConnection, handler: string, limit: number, n
 function lease(
   connection: SqliteConnection,
   { event_seq, handler, state }: Due,
-  until: number,
+  leaseMs: number,
+  now: number,
 ): ClaimedMessage {
   const leased = connection.get<{ token: number; attempts: number }>(
     `UPDATE payments_inbox_delivery
-     SET state = 'running', attempts = attempts + 1, token = token + 1, due_at = ?
+     SET state = 'running', attempts = attempts + 1, token = token + 1, due_at = ?, started_at = ?,
+       history = iif(state = 'running', ${LOST}, history)
      WHERE event_seq = ? AND handler = ? RETURNING token, attempts`,
-    until,
+    now + leaseMs,
+    now,
     event_seq,
     handler,
   )!;
@@ -107,6 +114,7 @@ function lease(
     token: leased.token,
     attempt: leased.attempts,
     receivedAt: event.received_at,
+    ageMs: Math.max(0, now - event.received_at),
     raw: event.raw,
     newerHandled: event.newer === 1,
     takenOver: state === 'running',

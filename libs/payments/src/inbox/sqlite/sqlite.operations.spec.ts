@@ -27,6 +27,7 @@ function receive(count: number, handlers: readonly string[], now: number, first 
       occurredAt: first + index,
       orderingKey: `tx-${first + index}`,
       raw: new Uint8Array([1]),
+      headers: {},
       handlers,
     };
   });
@@ -151,6 +152,7 @@ describe('the operations on SQLite', () => {
       occurredAt: 1,
       orderingKey,
       raw: new Uint8Array(),
+      headers: {},
       handlers: ['book'],
     });
     const busy = Array.from({ length: 50 }, (_, index) => event(`busy-${index}`, 'busy'));

@@ -1,3 +1,4 @@
+import { activity, record } from './sqlite.activity.js';
 import { claim } from './sqlite.claim.js';
 import type { SqliteConnection } from './sqlite.connection.js';
 import { nextDue } from './sqlite.due.js';
@@ -30,13 +31,14 @@ export const WRITES = {
   pause,
   prune,
   receive,
+  record,
   redrive,
   release,
   skip,
 };
 
 /** Operations that read: they wait for nobody. */
-export const READS = { find, listSlice, nextDue, stats };
+export const READS = { activity, find, listSlice, nextDue, stats };
 
 /** Every operation: what it is asked, by the clock of who asks, and what it answers. */
 export const OPERATIONS = { ...WRITES, ...READS };

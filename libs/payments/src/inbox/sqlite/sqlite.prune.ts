@@ -1,3 +1,4 @@
+import { pruneActivity } from './sqlite.activity.js';
 import type { SqliteConnection } from './sqlite.connection.js';
 
 export interface PruneRequest {
@@ -12,6 +13,7 @@ export function prune(
   { bodiesMs, tombstonesMs, limit }: PruneRequest,
   now: number,
 ): number {
+  pruneActivity(connection, now);
   const forgotten = connection.run(
     `DELETE FROM payments_inbox_event WHERE seq IN (
        SELECT seq FROM payments_inbox_event INDEXED BY payments_inbox_event_tombstone

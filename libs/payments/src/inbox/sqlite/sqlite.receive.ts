@@ -78,9 +78,10 @@ function insert(
   )!;
   connection.run(
     // An empty body is bound as NULL.
-    "INSERT INTO payments_inbox_body (event_seq, raw) VALUES (?, coalesce(?, x''))",
+    "INSERT INTO payments_inbox_body (event_seq, raw, headers) VALUES (?, coalesce(?, x''), ?)",
     seq,
     event.raw,
+    JSON.stringify(event.headers),
   );
   const lane = laneOf(company, orderingKey);
   for (const handler of handlers) {

@@ -23,33 +23,42 @@ interface DeliveryRow {
   readonly last_error: string | null;
   readonly due_at: number | null;
   readonly finished_at: number | null;
+  readonly history: string;
 }
 
-/** A delivery on its way from the thread: times are numbers. */
-export interface DeliveryMessage extends Omit<StoredDelivery, 'dueAt' | 'finishedAt'> {
+/** A delivery on its way from the thread: times are numbers, and its history is JSON. */
+export interface DeliveryMessage extends Omit<StoredDelivery, 'dueAt' | 'finishedAt' | 'history'> {
   readonly dueAt: number | null;
   readonly finishedAt: number | null;
+  readonly history: string;
 }
 
-/** An event on its way from the thread: times are numbers, and its body arrives as a `Uint8Array`. */
+/** An event on its way from the thread: times are numbers, its headers JSON, its body a `Uint8Array`. */
 export interface EventAnswer extends Omit<
   StoredEvent,
-  'raw' | 'occurredAt' | 'receivedAt' | 'deliveries'
+  'raw' | 'headers' | 'occurredAt' | 'receivedAt' | 'deliveries'
 > {
   readonly occurredAt: number;
   readonly receivedAt: number;
   readonly raw: Uint8Array | null;
+  readonly headers: string | null;
   readonly deliveries: readonly DeliveryMessage[];
 }
 
-/** The event as the contract shows it, with its deliveries. */
+/** What a list leaves out. */
+export interface EventBody {
+  readonly raw: Uint8Array | null;
+  readonly headers: string | null;
+}
+
+/** The event as the contract shows it, with its deliveries: in a list, without its body and their histories. */
 export function describe(
   connection: SqliteConnection,
   row: EventRow,
-  raw: Uint8Array | null,
+  body: EventBody | null,
 ): EventAnswer {
   const deliveries = connection.all<DeliveryRow>(
-    `SELECT handler, state, attempts, last_error, due_at, finished_at
+    `SELECT handler, state, attempts, last_error, due_at, finished_at, ${body ? 'history' : "'[]' AS history"}
      FROM payments_inbox_delivery WHERE event_seq = ? ORDER BY handler`,
     row.seq,
   );
@@ -60,14 +69,16 @@ export function describe(
     occurredAt: row.occurred_at,
     orderingKey: row.ordering_key === null ? null : fromStored(row.ordering_key),
     receivedAt: row.received_at,
-    raw,
-    deliveries: deliveries.map(({ handler, state, attempts, last_error, due_at, finished_at }) => ({
-      handler,
-      state,
-      attempts,
-      lastError: last_error,
-      dueAt: due_at,
-      finishedAt: finished_at,
+    raw: body?.raw ?? null,
+    headers: body?.headers ?? null,
+    deliveries: deliveries.map((delivery) => ({
+      handler: delivery.handler,
+      state: delivery.state,
+      attempts: delivery.attempts,
+      lastError: delivery.last_error,
+      dueAt: delivery.due_at,
+      finishedAt: delivery.finished_at,
+      history: delivery.history,
     })),
   };
 }

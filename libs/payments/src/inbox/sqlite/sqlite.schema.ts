@@ -109,6 +109,22 @@ const MIGRATIONS: readonly string[] = [
     UPDATE payments_inbox_count SET count = count - 1 WHERE handler = '' AND state = 'unhandled';
   END;
   `,
+  // Headers lie with the body, which goes when they are to go: in the event's row, each change of it would write
+  // them again. What is new has a default or may be NULL, for a process of the version before that runs on.
+  `
+  ALTER TABLE payments_inbox_body ADD COLUMN headers TEXT; -- a JSON object
+  ALTER TABLE payments_inbox_delivery ADD COLUMN started_at INTEGER; -- when it was last claimed
+  ALTER TABLE payments_inbox_delivery ADD COLUMN history TEXT NOT NULL DEFAULT '[]'; -- a JSON array of arrays
+
+  CREATE TABLE payments_inbox_activity (
+    minute INTEGER PRIMARY KEY, -- its start
+    received INTEGER NOT NULL,
+    handled INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    dead INTEGER NOT NULL,
+    handled_within TEXT NOT NULL -- a JSON array: how many in each bucket of the histogram
+  ) STRICT;
+  `,
 ];
 
 /**

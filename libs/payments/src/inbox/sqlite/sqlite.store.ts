@@ -11,6 +11,8 @@ import type {
   StoredEvent,
   StoreReceipt,
 } from '../store.contract.js';
+import { toActivity } from '../activity.minutes.js';
+import type { ActivityCounts, ActivityMinute } from '../activity.minutes.js';
 import { toClaimed, toEvent, toReceipts, toStats } from './sqlite.answers.js';
 import type { ClaimRequest } from './sqlite.claim.js';
 import { SqliteClient } from './sqlite.client.js';
@@ -91,6 +93,7 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
         occurredAt: event.occurredAt.getTime(),
         orderingKey: event.orderingKey,
         raw: new Uint8Array(event.raw),
+        headers: event.headers,
         handlers: event.handlers,
       })),
     });
@@ -153,6 +156,15 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
 
   async stats(): Promise<InboxStats> {
     return toStats(await this.#ask('stats', {}));
+  }
+
+  async record(counts: ActivityCounts): Promise<void> {
+    await this.#ask('record', { counts });
+  }
+
+  async activity(minutes: number): Promise<ActivityMinute[]> {
+    const now = this.runtime.now();
+    return toActivity(await this.#ask('activity', { minutes }), now, minutes);
   }
 
   redrive(

@@ -15,6 +15,7 @@ export function incoming(event: Partial<IncomingEvent> = {}): IncomingEvent {
     occurredAt: new Date('2026-11-20T10:00:00.000Z'),
     orderingKey: null,
     raw: Buffer.from(`{"id":"${id}"}`),
+    headers: {},
     handlers: ['book'],
     ...event,
   };

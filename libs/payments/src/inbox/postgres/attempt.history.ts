@@ -1,0 +1,20 @@
+import { HISTORY_LENGTH } from '../delivery.history.js';
+import type { HistoryEntry } from '../delivery.history.js';
+
+/**
+ * The history of a delivery `d` with one more attempt, the oldest of too many let go. `ended` and `error` are
+ * SQL; an instance of the version before has left no start.
+ */
+export function appended(ended: string, outcome: HistoryEntry[3], error?: string): string {
+  const started = `COALESCE(d.started_at, ${ended})`;
+  const entry = [
+    'd.attempts',
+    `(extract(epoch FROM ${started}) * 1000)::bigint`,
+    `(extract(epoch FROM ${ended} - ${started}) * 1000)::bigint`,
+    `'${outcome}'::text`,
+    error ?? [],
+  ].flat();
+  return `CASE WHEN jsonb_array_length(d.history) >= ${HISTORY_LENGTH} THEN d.history - 0
+       ELSE COALESCE(d.history, '[]'::jsonb) END
+    || jsonb_build_array(jsonb_build_array(${entry.join(', ')}))`;
+}
