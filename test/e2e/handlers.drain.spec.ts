@@ -66,13 +66,14 @@ onEachAdapter((start) => {
   });
 
   it('27: answers a copy that waits when the handler it waits for ends', async () => {
-    reset();
-    await using app = await start({ providers: [Slow] });
+    const runtime = reset();
+    await using app = await start({ providers: [Slow], payments: { runtime } });
     const sent = delivery();
     const first = app.send(sent);
     await gate.arrival;
+    const before = runtime.pending;
     const copies = [app.send(sent), app.send(sent)];
-    await aFewTurns();
+    await until(() => runtime.pending === before + 2, 'the deadlines of both');
     const close = closing(app);
     await aFewTurns();
     gate.open();
