@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
+import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/free.port.js';
 import { ReadmeProgram } from '../support/readme.program.js';
 
@@ -50,12 +51,14 @@ describe('README', () => {
       for await (const line of createInterface(shop.stdout)) {
         if (line.includes('successfully started')) break;
       }
+      expect(shop.exitCode).toBeNull();
       const { transactionId } = emulator.createCheckoutInvoice({
         amount: 1500,
         externalReference: 'order-77',
       });
+      // "Started" is printed a moment before it listens.
+      await eventually(() => fetch(`http://127.0.0.1:${port}/`));
       // In memory mode a 200 says that the handler has asked the API and succeeded.
-      await answered(port);
       emulator.complete(transactionId);
       await emulator.idle();
       expect(emulator.deliveries().map(({ answer }) => answer?.status)).toEqual([200]);
@@ -63,17 +66,5 @@ describe('README', () => {
       shop.kill('SIGTERM');
       await exit;
     }
-  }, 30_000);
+  });
 });
-
-/** Resolves once the port answers HTTP: "started" is printed a moment before. */
-async function answered(port: number): Promise<void> {
-  for (;;) {
-    try {
-      await fetch(`http://127.0.0.1:${port}/`);
-      return;
-    } catch {
-      await new Promise(setImmediate);
-    }
-  }
-}
