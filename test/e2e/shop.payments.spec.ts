@@ -73,6 +73,8 @@ describe.each(['express', 'fastify'])('the shop on %s books payments', (adapter)
       emulator.sendEvent(events);
     });
     await shop.handled(1, () => emulator.sendEvent(events));
+    // A payment may be booked before the answer to its delivery is there.
+    await emulator.idle();
     expect(emulator.deliveries({ transactionId }).map(({ answer }) => answer?.status)).toEqual([
       200, 200, 200,
     ]);
@@ -150,11 +152,11 @@ describe.each(['express', 'fastify'])('the shop on %s books payments', (adapter)
   it('takes both secrets of a rotation, and no third', async () => {
     const { webhookSecret } = emulator.company;
     emulator.setWebhook({ secret: PREVIOUS });
-    expect(await pay('previous', 10)).toEqual([200]);
+    await payAndBook('previous', 10);
     emulator.setWebhook({ secret: 'whsec-never-listed' });
     expect(await pay('third', 10)).toEqual([401]);
     emulator.setWebhook({ secret: webhookSecret });
-    expect(await pay('current', 10)).toEqual([200]);
+    await payAndBook('current', 10);
     expect(await amounts('third')).toEqual([]);
   });
 
