@@ -110,6 +110,7 @@ export function Confirm({ action, onDone, onCancel }) {
           <input
             type="number"
             min="0.01"
+            max="1000"
             step="any"
             inputmode="decimal"
             placeholder="all at once"

@@ -1,10 +1,10 @@
 import { html } from 'htm/preact';
+import { useEffect, useRef } from 'preact/hooks';
 import { get } from './api.js';
 import { Badge, Foreign, Time, counted, duration, visible } from './format.js';
 import { Copy, Payload } from './payload.js';
 import { usePolled } from './polling.js';
 import { listLink, pathOf } from './route.js';
-import { useEffect } from 'preact/hooks';
 
 /** @typedef {import('./api.js').Delivery} Delivery */
 
@@ -27,7 +27,11 @@ export function EventPage({ company, id, clockMs, acted, ask }) {
     /** @returns {Promise<import('./api.js').StoredEvent>} */
     (signal) => get(path, {}, signal),
   );
-  useEffect(reload, [acted]);
+  const seen = useRef(acted);
+  useEffect(() => {
+    if (seen.current !== acted) reload();
+    seen.current = acted;
+  }, [acted]);
   const back = html`<p><a href="#/events">All events</a></p>`;
   if (!event) {
     return html`${back}
@@ -49,13 +53,7 @@ export function EventPage({ company, id, clockMs, acted, ask }) {
       <h2 id="deliveries">Deliveries</h2>
       ${
         event.deliveries.length === 0
-          ? html`<p class="empty">
-              ${
-                event.payload === null
-                  ? 'Forgotten with the body: all were done or skipped.'
-                  : html`<strong>Unhandled.</strong> No handler took this event when it came.`
-              }
-            </p>`
+          ? html`<${NoDelivery} event=${event} ask=${ask} />`
           : event.deliveries.map(
               (delivery) =>
                 html`<${DeliveryCard}
@@ -77,6 +75,24 @@ export function EventPage({ company, id, clockMs, acted, ask }) {
       <${Headers} headers=${event.headers} />
     </section>
   `;
+}
+
+/**
+ * @param {object} props
+ * @param {import('./api.js').StoredEvent} props.event
+ * @param {(action: import('./actions.js').Action) => void} props.ask
+ */
+function NoDelivery({ event: { company, id, payload }, ask }) {
+  if (payload === null) {
+    return html`<p class="empty">Forgotten with the body: all were done or skipped.</p>`;
+  }
+  const target = { events: [{ company, id }] };
+  return html`<div class="empty">
+    <p><strong>Unhandled.</strong> No handler took this event when it came.</p>
+    <button type="button" onClick=${() => ask({ kind: 'redrive', target })}>
+      Run the handlers there are now …
+    </button>
+  </div>`;
 }
 
 /** @param {{ event: import('./api.js').StoredEvent }} props */

@@ -77,6 +77,7 @@ export function Filters({ params, handlers, types, companies, onFilter }) {
           >Event type
           <input
             name="eventType"
+            maxlength="255"
             list="types"
             autocomplete="off"
             spellcheck=${false}

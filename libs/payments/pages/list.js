@@ -2,11 +2,13 @@ import { html } from 'htm/preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { get } from './api.js';
 import { Filters, filterOf } from './filters.js';
-import { counted } from './format.js';
+import { counted, visible } from './format.js';
 import { usePolled } from './polling.js';
 import { listLink } from './route.js';
 import { Rows, keyOf } from './rows.js';
 import { Selection } from './selection.js';
+
+/** @typedef {import('./api.js').EventPage} EventPage */
 
 const LIMIT = 50;
 
@@ -26,16 +28,17 @@ export function EventList({ params, handlers, trail, acted, ask }) {
   const filter = filterOf(params);
   const query = { ...filter, order: order === 'oldest' ? 'oldest' : 'newest', limit: LIMIT };
   const question = JSON.stringify({ ...query, after });
-  const {
-    value: fresh,
-    error,
-    reload,
-  } = usePolled(
-    question,
-    /** @returns {Promise<import('./api.js').EventPage>} */
+  // What was done is a reason to ask anew; until the answer comes, the last one stays.
+  const asked = `${acted} ${question}`;
+  const { value: fresh, error } = usePolled(
+    asked,
+    /** @returns {Promise<EventPage>} */
     (signal) => get('events', after ? { ...query, after } : query, signal),
   );
-  const [shown, setShown] = useState({ question: '', acted, page: fresh });
+  const [shown, setShown] = useState(
+    /** @type {{ asked: string, question: string, page: EventPage | undefined }} */
+    ({ asked: '', question: '', page: undefined }),
+  );
   const [selected, setSelected] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
   const [allMatching, setAllMatching] = useState(false);
   const several = useRef(false);
@@ -43,28 +46,23 @@ export function EventList({ params, handlers, trail, acted, ask }) {
   useEffect(() => {
     setSelected(new Set());
     setAllMatching(false);
-  }, [question, acted]);
-  useEffect(reload, [acted]);
-
-  // The page as it was first answered stays, until another is asked for or something was done.
-  const kept = shown.question === question && shown.acted === acted && shown.page !== undefined;
+  }, [asked]);
+  const show = () => setShown({ asked, question, page: fresh });
   useEffect(() => {
-    if (fresh && !kept) setShown({ question, acted, page: fresh });
-  }, [fresh, kept]);
-  const page = kept ? shown.page : fresh;
-  if (!page) {
-    return html`${heading()}
-      <p class="quiet loading">${error && error.status === 400 ? error.message : 'Loading …'}</p>`;
-  }
+    if (fresh && shown.asked !== asked) show();
+  }, [fresh, asked]);
 
-  const current = new Map((fresh ?? page).events.map((event) => [keyOf(event), event]));
-  const events = page.events.map((event) => current.get(keyOf(event)) ?? event);
+  const kept = shown.question === question ? shown.page : undefined;
+  const page = shown.asked === asked ? kept : (fresh ?? kept);
+  const current = new Map((fresh?.events ?? []).map((event) => [keyOf(event), event]));
+  const events = (page?.events ?? []).map((event) => current.get(keyOf(event)) ?? event);
   const known = new Set(events.map(keyOf));
   const added = [...current.keys()].filter((key) => !known.has(key)).length;
+  const gone = fresh ? events.length - (current.size - added) : 0;
   several.current ||= events.some(({ company }) => company !== 'default');
   const companies = several.current || Boolean(filter.company);
-  const next = listLink({ ...filter, order, after: page.next });
-  if (page.next) trail.set(page.next, listLink({ ...filter, order, after }));
+  const next = page?.next ?? null;
+  if (next !== null) trail.set(next, listLink({ ...filter, order, after }));
 
   return html`
     ${heading()}
@@ -77,26 +75,27 @@ export function EventList({ params, handlers, trail, acted, ask }) {
         location.hash = listLink(given);
       }}
     />
+    ${!page && html`<${Waiting} error=${error} />`}
+    ${page?.events.length === 0 && html`<${Nothing} filtered=${Object.keys(filter).length > 0} later=${Boolean(after)} />`}
     ${
-      events.length === 0
-        ? html`<${Nothing} filtered=${Object.keys(filter).length > 0} later=${Boolean(after)} />`
-        : html`<${Selection}
-            events=${events}
-            selected=${selected}
-            onSelect=${setSelected}
-            filter=${filter}
-            more=${Boolean(page.next ?? after)}
-            allMatching=${allMatching}
-            onAllMatching=${setAllMatching}
-            ask=${ask}
-          />`
+      events.length > 0 &&
+      html`<${Selection}
+        events=${events}
+        selected=${selected}
+        onSelect=${setSelected}
+        filter=${filter}
+        more=${Boolean(next ?? after)}
+        allMatching=${allMatching}
+        onAllMatching=${setAllMatching}
+        ask=${ask}
+      />`
     }
     <div aria-live="polite" class="fresh">
       ${
-        added > 0 &&
-        html`<button type="button" onClick=${() => setShown({ question, acted, page: fresh })}>
-          ${added >= LIMIT ? `${LIMIT} or more` : added} new ${added === 1 ? 'event' : 'events'}:
-          show
+        page &&
+        (added > 0 || gone > 0) &&
+        html`<button type="button" onClick=${show}>
+          ${changed(added, gone, Boolean(after))}: show
         </button>`
       }
     </div>
@@ -119,10 +118,37 @@ export function EventList({ params, handlers, trail, acted, ask }) {
         html`<a href=${listLink({ ...filter, order })}>First page</a>
           ${trail.has(after) && html`<a href=${trail.get(after)}>Page before</a>`}`
       }
-      ${page.next && html`<a href=${next} rel="next">Next page</a>`}
-      <span class="quiet">${counted(events.length, 'event')} on this page</span>
+      ${
+        next !== null &&
+        html`<a href=${listLink({ ...filter, order, after: next })} rel="next">Next page</a>`
+      }
+      ${
+        events.length > 0 &&
+        html`<span class="quiet">${counted(events.length, 'event')} on this page</span>`
+      }
     </nav>
   `;
+}
+
+/**
+ * @param {number} added
+ * @param {number} gone
+ * @param {boolean} later whether it is not the first page
+ */
+function changed(added, gone, later) {
+  // New ones push as many off the end of the first page; more than that do not match any more.
+  if (later || gone > added) return 'What is listed has changed';
+  return added >= LIMIT ? `${LIMIT} or more new events` : counted(added, 'new event');
+}
+
+/** @param {{ error: import('./api.js').ApiError | null }} props */
+function Waiting({ error }) {
+  if (error?.status === 400) {
+    return html`<p class="empty">
+      <strong>The filter is not understood.</strong> ${visible(error.message)}
+    </p>`;
+  }
+  return html`<p class="quiet loading">Loading …</p>`;
 }
 
 function heading() {
