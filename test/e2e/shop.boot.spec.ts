@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, jest } from '@jest/globals';
+import { freePort } from '../support/free.port.js';
 import { SHOP, Shop } from '../support/shop.client.js';
 import { ShopProcess } from '../support/shop.process.js';
 
@@ -98,10 +99,7 @@ describe('settings that are missing or wrong stop the shop at boot', () => {
   });
 
   it('a DATABASE_URL nobody answers at, with one line and without its password', async () => {
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
-    server.close();
+    const port = await freePort();
     const DATABASE_URL = `postgres://shop:pa-s3cret@127.0.0.1:${port}/shop`;
     const { code, out, err } = await boot({ ...SETTINGS, DATABASE_URL });
     expect([code, out]).toEqual([1, []]);
