@@ -9,7 +9,7 @@ import { book, onEachDurableInbox } from '../support/inbox.stages.js';
 import { eventually } from '../support/eventually.js';
 
 /** Milliseconds within which a sender is to know. */
-const BOUND_MS = 6000;
+const BOUND_MS = 10_000;
 
 onEachDurableInbox(
   (stage) => {

@@ -69,7 +69,7 @@ function sqlite(): InboxStage {
       undo.push(() => own.close());
       return {
         // The oldest Node that is supported brings an old SQLite.
-        inbox: () => sqliteInbox({ file, allowOldSqlite: true, busyTimeoutMs: 500 }),
+        inbox: () => sqliteInbox({ file, allowOldSqlite: true, busyTimeoutMs: 2000 }),
         child: { kind: 'sqlite', where: file, schema: '' },
         write: (tx, effect) => {
           (tx as SqliteTransaction).prepare('INSERT INTO effect VALUES (?)').run(effect);
@@ -109,7 +109,7 @@ function postgres(): InboxStage {
             connectionString,
             schema,
             poolSize: 4,
-            connectTimeoutMs: 1000,
+            connectTimeoutMs: 4000,
             statementTimeoutMs: 3000,
             pollMs: 200,
           }),
