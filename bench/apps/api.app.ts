@@ -1,0 +1,69 @@
+// Somebody who calls the payments service: with nestjs-payments, or with what it could be replaced by.
+import { HttpModule, HttpService } from '@nestjs/axios';
+import { Agent } from 'node:http';
+import { PaymentsApiService, PaymentsModule } from 'nestjs-payments';
+import { firstValueFrom } from 'rxjs';
+import { Pool } from 'undici';
+import { SECRET } from '../load/deliveries.ts';
+import { answer, configuration } from '../processes/parent.ts';
+import { listen } from './nest.ts';
+import { undiciAdapter } from './undici.adapter.ts';
+
+export type ApiCaller = 'ours' | 'http-service' | 'http-service-undici' | 'undici';
+
+export interface CallOrder {
+  readonly count: number;
+  /** How many calls are under way at a time. */
+  readonly width: number;
+}
+
+const { caller, baseUrl } = configuration<{ caller: ApiCaller; baseUrl: string }>();
+const PATH = '/v1/transactions/8d7a3f0e-0000-4000-8000-000000000000';
+const HEADERS = { authorization: 'Bearer bench' };
+
+interface Transaction {
+  readonly status?: unknown;
+}
+
+async function callerOf(kind: ApiCaller): Promise<() => Promise<Transaction>> {
+  if (kind === 'undici') {
+    const pool = new Pool(baseUrl, { connections: 64 });
+    return async () => {
+      const { body } = await pool.request({ method: 'GET', path: PATH, headers: HEADERS });
+      return (await body.json()) as Transaction;
+    };
+  }
+  if (kind === 'ours') {
+    const credentials = { clientId: 'bench', clientSecret: 'bench', webhookSecret: SECRET };
+    const imports = [PaymentsModule.forRoot({ baseUrl, ...credentials })];
+    const api = (await listen('express', { imports })).get(PaymentsApiService);
+    return () => api.getTransaction(PATH.slice('/v1/transactions/'.length));
+  }
+  const httpAgent = new Agent({ keepAlive: true, maxSockets: 64 });
+  const adapter = kind === 'http-service-undici' ? { adapter: undiciAdapter(baseUrl) } : {};
+  const imports = [HttpModule.register({ httpAgent, headers: HEADERS, ...adapter })];
+  const http = (await listen('express', { imports })).get(HttpService);
+  return async () => (await firstValueFrom(http.get<Transaction>(baseUrl + PATH))).data;
+}
+
+const call = await callerOf(caller);
+answer(null, {
+  /** Milliseconds that the calls took. */
+  async calls({ count, width }: CallOrder): Promise<number> {
+    let left = count;
+    const start = performance.now();
+    const lane = async (): Promise<void> => {
+      while (left > 0) {
+        left -= 1;
+        const { status } = await call();
+        if (status !== 'complete') throw new Error('That was no transaction.');
+      }
+    };
+    await Promise.all(Array.from({ length: width }, lane));
+    return performance.now() - start;
+  },
+  /** All at once, as the first thing after the start. */
+  async cold(callers: number): Promise<void> {
+    await Promise.all(Array.from({ length: callers }, call));
+  },
+});

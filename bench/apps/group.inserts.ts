@@ -1,0 +1,59 @@
+import pg from 'pg';
+
+/**
+ * One multi-row insert for each group of events that came together, over two connections, as the inbox has it:
+ * the least that storing durably, each once, takes.
+ */
+export class GroupInserts {
+  readonly #pool: pg.Pool;
+  #waiting: { id: string; body: Buffer; stored: PromiseWithResolvers<void> }[] = [];
+  #flights = 0;
+
+  private constructor(pool: pg.Pool) {
+    this.#pool = pool;
+  }
+
+  static async open(connectionString: string): Promise<GroupInserts> {
+    const pool = new pg.Pool({ connectionString, max: 2 });
+    await pool.query(
+      `CREATE TABLE IF NOT EXISTS bare_events (
+         seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE, raw bytea NOT NULL,
+         received_at timestamptz NOT NULL DEFAULT now())`,
+    );
+    return new GroupInserts(pool);
+  }
+
+  insert(id: string, body: Buffer): Promise<void> {
+    const stored = Promise.withResolvers<void>();
+    this.#waiting.push({ id, body, stored });
+    this.#pump();
+    return stored.promise;
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.end();
+  }
+
+  #pump(): void {
+    if (this.#flights >= 2 || this.#waiting.length === 0) return;
+    const group = this.#waiting.splice(0, 500);
+    this.#flights += 1;
+    const ids = group.map(({ id }) => id);
+    const bodies = group.map(({ body }) => body);
+    this.#pool
+      .query({
+        name: 'insert',
+        text: `INSERT INTO bare_events (id, raw) SELECT * FROM unnest($1::text[], $2::bytea[])
+               ON CONFLICT DO NOTHING`,
+        values: [ids, bodies],
+      })
+      .then(
+        () => group.forEach(({ stored }) => stored.resolve()),
+        (error: unknown) => group.forEach(({ stored }) => stored.reject(error)),
+      )
+      .finally(() => {
+        this.#flights -= 1;
+        this.#pump();
+      });
+  }
+}

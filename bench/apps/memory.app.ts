@@ -1,0 +1,65 @@
+// Distinct events through the memory inbox of an application, one handler each; without HTTP, which would take
+// minutes and hold nothing.
+import 'reflect-metadata';
+import { Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import {
+  OnPaymentEvent,
+  PaymentInbox,
+  PaymentsModule,
+  VerifiedDelivery,
+  memoryInbox,
+} from 'nestjs-payments';
+import type { PaymentEvent } from 'nestjs-payments';
+import { delivery } from '../load/deliveries.ts';
+import { answer } from '../processes/parent.ts';
+import { provider } from './nest.ts';
+
+export interface Footprint {
+  readonly heapMb: number;
+  readonly bodiesMb: number;
+  readonly peakRssMb: number;
+}
+
+class App {}
+Module({
+  imports: [
+    PaymentsModule.forRoot({
+      baseUrl: 'http://127.0.0.1:9',
+      clientId: 'bench',
+      clientSecret: 'bench',
+      webhookSecret: 'whsec_bench',
+      inbox: memoryInbox(),
+    }),
+  ],
+  providers: [provider(() => {}, OnPaymentEvent('*', { name: 'nothing' }) as MethodDecorator)],
+})(App);
+const app = await NestFactory.createApplicationContext(App, { logger: ['error', 'warn'] });
+const inbox = app.get(PaymentInbox);
+let peak = 0;
+
+answer(null, {
+  async through(count: number): Promise<Footprint> {
+    let left = count;
+    const lane = async (): Promise<void> => {
+      while (left > 0) {
+        left -= 1;
+        if (left % 1000 === 0) peak = Math.max(peak, process.memoryUsage.rss());
+        await inbox.receive(verified());
+      }
+    };
+    await Promise.all(Array.from({ length: 64 }, lane));
+    // Twice: what the first finds unreachable, finalizers may still hold.
+    globalThis.gc!();
+    globalThis.gc!();
+    const { heapUsed, arrayBuffers } = process.memoryUsage();
+    return { heapMb: heapUsed / 1e6, bodiesMb: arrayBuffers / 1e6, peakRssMb: peak / 1e6 };
+  },
+  end: () => app.close(),
+});
+
+function verified(): VerifiedDelivery {
+  const { body } = delivery('payments');
+  const event = JSON.parse(body.toString()) as PaymentEvent;
+  return new VerifiedDelivery('default', event, body, performance.now());
+}

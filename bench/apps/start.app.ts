@@ -1,0 +1,46 @@
+// An application of 200 providers, and how long it took from the start of its process until it listens.
+import 'reflect-metadata';
+import { Module } from '@nestjs/common';
+import type { Provider } from '@nestjs/common';
+import { answer, configuration } from '../processes/parent.ts';
+import { listen } from './nest.ts';
+
+export type StartWith = 'nothing' | 'its-peers' | 'payments';
+
+const { with: kind } = configuration<{ with: StartWith }>();
+
+/** Ten modules of twenty providers, each of which needs the one before it. */
+function feature(place: number): new () => unknown {
+  const names = Array.from({ length: 20 }, (_none, index) => `provider-${place}-${index}`);
+  const providers = names.map(
+    (name, index): Provider => ({
+      provide: name,
+      inject: index === 0 ? [] : [names[index - 1]!],
+      useFactory: (...before: object[]) => ({ name, before }),
+    }),
+  );
+  class Feature {}
+  Module({ providers })(Feature);
+  return Feature;
+}
+
+async function extra() {
+  if (kind === 'nothing') return [];
+  if (kind === 'its-peers') {
+    const [{ HttpModule }, { ConfigModule }] = await Promise.all([
+      import('@nestjs/axios'),
+      import('@nestjs/config'),
+      import('class-validator'),
+    ]);
+    return [HttpModule, ConfigModule.forRoot({ ignoreEnvFile: true })];
+  }
+  const { PaymentsModule } = await import('nestjs-payments');
+  const webhookSecret = 'whsec_bench';
+  const credentials = { clientId: 'bench', clientSecret: 'bench', webhookSecret };
+  return [PaymentsModule.forRoot({ baseUrl: 'http://127.0.0.1:9', ...credentials })];
+}
+
+const features = Array.from({ length: 10 }, (_none, place) => feature(place));
+const app = await listen('express', { imports: [...features, ...(await extra())] });
+const { rss } = process.memoryUsage();
+answer({ startedMs: performance.now(), rssMb: rss / 1e6 }, { end: () => app.close() });

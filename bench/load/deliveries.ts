@@ -1,0 +1,69 @@
+import { createHmac, randomUUID } from 'node:crypto';
+
+/** The secret of everything that is signed here: of the loopback interface alone. */
+export const SECRET = 'whsec_bench_0123456789abcdef';
+
+/** Who is to accept a delivery. */
+export type Scheme = 'payments' | 'stripe';
+
+export interface Delivery {
+  readonly body: Buffer;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** A new event, signed the way its receiver wants it; with `bytes`, of about that size. */
+export function delivery(scheme: Scheme, bytes = 0): Delivery {
+  const body = Buffer.from(JSON.stringify(scheme === 'payments' ? payment(bytes) : stripe()));
+  return { body, headers: { 'content-type': 'application/json', ...signature(scheme, body) } };
+}
+
+function payment(bytes: number): object {
+  const event = {
+    id: randomUUID(),
+    eventType: 'transaction.completed',
+    timestamp: new Date().toISOString(),
+    data: {
+      transactionId: randomUUID(),
+      status: 'complete',
+      amount: 1500,
+      accountReference: 'INV-1001',
+      externalReference: 'order-77',
+    },
+    metadata: {},
+  };
+  const missing = bytes - JSON.stringify(event).length - '"note":""'.length;
+  return missing > 0 ? { ...event, metadata: { note: 'x'.repeat(missing) } } : event;
+}
+
+/** The same facts as Stripe would put them, as long as ours but for some bytes. */
+function stripe(): object {
+  return {
+    id: `evt_${randomUUID()}`,
+    object: 'event',
+    livemode: true,
+    type: 'charge.succeeded',
+    created: Math.floor(Date.now() / 1000),
+    data: {
+      object: {
+        id: `ch_${randomUUID()}`,
+        status: 'succeeded',
+        amount: 1500,
+        description: 'INV-1001',
+        order: 'order-77',
+      },
+    },
+  };
+}
+
+export function signature(scheme: Scheme, body: Buffer): Record<string, string> {
+  if (scheme === 'payments') {
+    return { 'x-webhook-signature': `sha512=${hmac('sha512', body)}` };
+  }
+  const time = Math.floor(Date.now() / 1000);
+  const signed = Buffer.concat([Buffer.from(`${time}.`), body]);
+  return { 'stripe-signature': `t=${time},v1=${hmac('sha256', signed)}` };
+}
+
+export function hmac(algorithm: 'sha256' | 'sha512', body: Buffer): string {
+  return createHmac(algorithm, SECRET).update(body).digest('hex');
+}

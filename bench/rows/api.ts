@@ -1,0 +1,66 @@
+import type { ApiCaller, CallOrder } from '../apps/api.app.ts';
+import { Child } from '../processes/child.ts';
+import type { Contender, Row, Scale, Table } from '../rounds/row.ts';
+import { atLeast, sized } from '../rounds/row.ts';
+
+const OURS = 'payments.getTransaction()';
+const HTTP_SERVICE = 'HttpService with a fixed header';
+const CALLERS: readonly [string, ApiCaller][] = [
+  [OURS, 'ours'],
+  [HTTP_SERVICE, 'http-service'],
+  ['HttpService, axios on undici', 'http-service-undici'],
+  ['undici', 'undici'],
+];
+
+export const api: Row = {
+  name: 'api',
+  title: 'Calling the service',
+  rounds: 9,
+  async open(scale, ending) {
+    const service = await Child.start('apps/service.app.ts');
+    ending.defer(() => service.end());
+    const baseUrl = service.ready<string>();
+    const callers: { name: string; child: Child }[] = [];
+    for (const [name, caller] of CALLERS) {
+      const child = await Child.start('apps/api.app.ts', { caller, baseUrl });
+      ending.defer(() => child.end());
+      callers.push({ name, child });
+    }
+    return [tableOf(callers, 16, 3000, scale), tableOf(callers, 1, 1000, scale)];
+  },
+};
+
+function tableOf(
+  callers: readonly { name: string; child: Child }[],
+  width: number,
+  calls: number,
+  scale: Scale,
+): Table {
+  const order: CallOrder = { count: sized(scale, calls), width };
+  const contenders = callers.map(
+    ({ name, child }): Contender => ({
+      name,
+      async measure() {
+        const before = await child.usage();
+        const ms = await child.ask<number>('calls', order);
+        const { cpuMs } = await child.usage();
+        const more = { cpuMsPerCall: (cpuMs - before.cpuMs) / order.count };
+        return { value: (order.count / ms) * 1000, more };
+      },
+    }),
+  );
+  const at = width === 1 ? 'one at a time' : `${width} at a time`;
+  return {
+    id: `api-${width}`,
+    title: `Calls to a loopback server, kept alive, ${at}`,
+    unit: 'calls/s',
+    better: 'higher',
+    contenders,
+    targets: [atLeast(0.95, OURS, HTTP_SERVICE, 'at least 0.95 of HttpService')],
+    notes: [
+      'Ours checks the path, holds the token, sets a deadline and a limit to the answer, watches the connection ' +
+        'and checks what came. The others send and parse. The third line is an adapter of some thirty lines ' +
+        'that this bench brings, to see what axios on undici would gain.',
+    ],
+  };
+}

@@ -1,0 +1,27 @@
+import type { Row } from '../rounds/row.ts';
+import { api } from './api.ts';
+import { receiveExpress } from './receive.express.ts';
+import { receiveFastify } from './receive.fastify.ts';
+import { receivePostgres } from './receive.postgres.ts';
+import { receiveSqlite } from './receive.sqlite.ts';
+import { start } from './start.ts';
+import { memory } from './memory.ts';
+import { workSqlite } from './work.sqlite.ts';
+import { token } from './token.ts';
+import { verify } from './verify.ts';
+import { workPostgres } from './work.postgres.ts';
+
+/** All rows, in the order they run in and are reported in. */
+export const ROWS: readonly Row[] = [
+  verify,
+  receiveExpress,
+  receiveFastify,
+  receiveSqlite,
+  receivePostgres,
+  workPostgres,
+  workSqlite,
+  api,
+  token,
+  memory,
+  start,
+];

@@ -1,0 +1,46 @@
+import type { Footprint } from '../apps/memory.app.ts';
+import { Child } from '../processes/child.ts';
+import type { Contender, Row } from '../rounds/row.ts';
+import { atMost, sized } from '../rounds/row.ts';
+
+const FEW = 'after 50,000 events';
+const MANY = 'after 1,000,000 events';
+
+export const memory: Row = {
+  name: 'memory',
+  title: 'What the memory inbox holds',
+  rounds: 1,
+  open: async (scale) => [
+    {
+      id: 'memory',
+      title: 'Heap and bodies in use, after a collection',
+      unit: 'MB',
+      better: 'lower',
+      contenders: [through(MANY, sized(scale, 1_000_000)), through(FEW, sized(scale, 50_000))],
+      targets: [atMost(1.15, MANY, FEW, 'no more than after 50,000, but for a seventh')],
+      notes: [
+        'At its defaults the memory inbox keeps 10,000 events, and 64 MiB of bodies: the bound. Every event is ' +
+          'another one, and each has been handled.',
+      ],
+      rounds: 1,
+      warmUp: false,
+    },
+  ],
+};
+
+function through(name: string, count: number): Contender {
+  return {
+    name,
+    async measure() {
+      const app = await Child.start('apps/memory.app.ts', {}, ['--expose-gc']);
+      try {
+        const start = performance.now();
+        const { heapMb, bodiesMb, peakRssMb } = await app.ask<Footprint>('through', count);
+        const perSecond = (count / (performance.now() - start)) * 1000;
+        return { value: heapMb + bodiesMb, more: { peakRssMb, perSecond } };
+      } finally {
+        await app.end();
+      }
+    },
+  };
+}

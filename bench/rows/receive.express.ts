@@ -1,0 +1,47 @@
+import { Child } from '../processes/child.ts';
+import { startLoad, underLoad } from '../load/load.ts';
+import type { Row } from '../rounds/row.ts';
+import { atLeast, sized } from '../rounds/row.ts';
+
+const OURS = 'nestjs-payments';
+const ROUTE = 'Nest route, nothing verified';
+const GOLEVELUP = '@golevelup/nestjs-stripe';
+
+export const receiveExpress: Row = {
+  name: 'receive-express',
+  title: 'Receiving, memory inbox, Express',
+  rounds: 9,
+  async open(scale, ending) {
+    const servers = await Promise.all([
+      Child.start('apps/payments.app.ts', { adapter: 'express', inbox: { kind: 'memory' } }),
+      Child.start('apps/nest.app.ts', { adapter: 'express' }),
+      Child.start('apps/golevelup.app.ts', { adapter: 'express' }),
+    ]);
+    for (const server of servers) ending.defer(() => server.end());
+    const load = await startLoad(ending);
+    const order = { count: sized(scale, 6000), connections: 64 };
+    const [ours, route, golevelup] = servers;
+    return [
+      {
+        id: 'receive-express',
+        title: 'Deliveries answered, 64 connections',
+        unit: 'events/s',
+        better: 'higher',
+        contenders: [
+          underLoad(OURS, ours!, load, { ...order, scheme: 'payments' }),
+          underLoad(ROUTE, route!, load, { ...order, scheme: 'payments' }),
+          underLoad(GOLEVELUP, golevelup!, load, { ...order, scheme: 'stripe' }),
+        ],
+        targets: [
+          atLeast(0.85, OURS, ROUTE, 'at least 0.85 of the bare Nest route that parses the same JSON'),
+          atLeast(1.5, OURS, GOLEVELUP, 'at least 1.5 of @golevelup/nestjs-stripe'),
+        ],
+        notes: [
+          'Ours answers when the handler has succeeded and the event is known, so that a copy of it would be told. ' +
+            'The bare route verifies and keeps nothing. @golevelup/nestjs-stripe verifies HMAC-SHA256, which ' +
+            'this processor may compute several times faster than the HMAC-SHA512 the service signs with.',
+        ],
+      },
+    ];
+  },
+};

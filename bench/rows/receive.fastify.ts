@@ -1,0 +1,42 @@
+import { Child } from '../processes/child.ts';
+import { startLoad, underLoad } from '../load/load.ts';
+import type { Row } from '../rounds/row.ts';
+import { atLeast, sized } from '../rounds/row.ts';
+
+const OURS = 'nestjs-payments';
+const ROUTE = 'Nest route, nothing verified';
+const LIMIT = 'node:http and HMAC-SHA512';
+
+export const receiveFastify: Row = {
+  name: 'receive-fastify',
+  title: 'Receiving, memory inbox, Fastify',
+  rounds: 9,
+  async open(scale, ending) {
+    const servers = await Promise.all([
+      Child.start('apps/payments.app.ts', { adapter: 'fastify', inbox: { kind: 'memory' } }),
+      Child.start('apps/nest.app.ts', { adapter: 'fastify' }),
+      Child.start('apps/bare.app.ts'),
+    ]);
+    for (const server of servers) ending.defer(() => server.end());
+    const load = await startLoad(ending);
+    const order = { scheme: 'payments', count: sized(scale, 8000), connections: 64 } as const;
+    const [ours, route, limit] = servers;
+    return [
+      {
+        id: 'receive-fastify',
+        title: 'Deliveries answered, 64 connections',
+        unit: 'events/s',
+        better: 'higher',
+        contenders: [
+          underLoad(OURS, ours!, load, order),
+          underLoad(ROUTE, route!, load, order),
+          underLoad(LIMIT, limit!, load, order),
+        ],
+        targets: [
+          atLeast(0.8, OURS, ROUTE, 'at least 0.80 of the bare Nest Fastify route'),
+        ],
+        notes: ['node:http that verifies and parses, with no framework around it, is the limit.'],
+      },
+    ];
+  },
+};

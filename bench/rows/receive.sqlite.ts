@@ -1,0 +1,81 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { delivery } from '../load/deliveries.ts';
+import { startLoad, underLoad } from '../load/load.ts';
+import { Child } from '../processes/child.ts';
+import type { Contender, Row } from '../rounds/row.ts';
+import { atLeast, sized } from '../rounds/row.ts';
+import { temporaryFolder } from './places.ts';
+
+const OURS = 'SQLite inbox';
+const UNHANDLED = 'SQLite inbox, its worker paused';
+const MEMORY = 'memory inbox';
+const RAW = 'node:sqlite, groups of 50, no HTTP';
+
+export const receiveSqlite: Row = {
+  name: 'receive-sqlite',
+  title: 'Receiving, SQLite inbox, Express',
+  rounds: 9,
+  async open(scale, ending) {
+    const folder = await temporaryFolder(ending);
+    const sqlite = (name: string) => ({ kind: 'sqlite', file: join(folder, `${name}.db`) });
+    const adapter = 'express';
+    const [ours, unhandled, memory] = await Promise.all([
+      Child.start('apps/payments.app.ts', { adapter, inbox: sqlite('ours') }),
+      Child.start('apps/payments.app.ts', { adapter, inbox: sqlite('paused'), works: false }),
+      Child.start('apps/payments.app.ts', { adapter, inbox: { kind: 'memory' } }),
+    ]);
+    for (const server of [ours, unhandled, memory]) ending.defer(() => server.end());
+    const load = await startLoad(ending);
+    const count = sized(scale, 4000);
+    const order = { scheme: 'payments', count, connections: 64 } as const;
+    const raw = rawInserts(join(folder, 'raw.db'), count);
+    ending.defer(() => raw.close());
+    return [
+      {
+        id: 'receive-sqlite',
+        title: 'Deliveries answered, 64 connections',
+        unit: 'events/s',
+        better: 'higher',
+        contenders: [
+          underLoad(OURS, ours, load, order, true),
+          underLoad(UNHANDLED, unhandled, load, order),
+          underLoad(MEMORY, memory, load, order),
+          raw,
+        ],
+        targets: [atLeast(0.7, OURS, MEMORY, 'at least 0.7 of the memory inbox')],
+        notes: [
+          'Each answer means that the event is on the disk, fsync included. Handlers run meanwhile, in the same ' +
+            'process, but for the second line. The last line inserts the same bodies, prepared, from the thread ' +
+            'that prepares them: what SQLite itself gives on this disk.',
+        ],
+      },
+    ];
+  },
+};
+
+/** The limit: an event's id and body, 50 to a transaction, write-ahead log, `synchronous = FULL`. */
+function rawInserts(file: string, count: number): Contender & { close(): void } {
+  const db = new DatabaseSync(file);
+  db.exec(
+    `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+     CREATE TABLE event (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, raw BLOB NOT NULL) STRICT`,
+  );
+  const insert = db.prepare('INSERT INTO event (id, raw) VALUES (?, ?)');
+  return {
+    name: RAW,
+    close: () => db.close(),
+    async measure() {
+      const bodies = Array.from({ length: count }, () => delivery('payments').body);
+      const start = performance.now();
+      for (let from = 0; from < count; from += 50) {
+        db.exec('BEGIN IMMEDIATE');
+        for (const body of bodies.slice(from, from + 50)) {
+          insert.run((JSON.parse(body.toString()) as { id: string }).id, body);
+        }
+        db.exec('COMMIT');
+      }
+      return { value: (count / (performance.now() - start)) * 1000 };
+    },
+  };
+}

@@ -1,0 +1,48 @@
+import type { StartWith } from '../apps/start.app.ts';
+import { Child } from '../processes/child.ts';
+import type { Contender, Row } from '../rounds/row.ts';
+
+const WITH = 'with nestjs-payments';
+const WITHOUT = 'without';
+const PEERS = 'with @nestjs/axios, @nestjs/config and class-validator alone';
+
+export const start: Row = {
+  name: 'start',
+  title: 'Starting an application of 200 providers',
+  rounds: 11,
+  open: async () => [
+    {
+      id: 'start',
+      title: 'From the start of its process until it listens',
+      unit: 'ms',
+      better: 'lower',
+      contenders: [started(WITH, 'payments'), started(WITHOUT, 'nothing'), started(PEERS, 'its-peers')],
+      targets: [
+        {
+          text: 'at most 50 ms more than without',
+          of: 'difference',
+          subject: WITH,
+          against: WITHOUT,
+          at: 'most',
+          bound: 50,
+        },
+      ],
+      notes: [
+        'With everything that is loaded for it: the third line loads what nestjs-payments stands on, which most ' +
+          'applications load anyway.',
+      ],
+    },
+  ],
+};
+
+function started(name: string, kind: StartWith): Contender {
+  return {
+    name,
+    async measure() {
+      const app = await Child.start('apps/start.app.ts', { with: kind });
+      const { startedMs, rssMb } = app.ready<{ startedMs: number; rssMb: number }>();
+      await app.end();
+      return { value: startedMs, more: { rssMb } };
+    },
+  };
+}

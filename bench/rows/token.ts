@@ -1,0 +1,98 @@
+import { AccessToken } from '../../libs/payments/dist/api/access-token.js';
+import { Child } from '../processes/child.ts';
+import type { Contender, Row, Scale } from '../rounds/row.ts';
+import { sized } from '../rounds/row.ts';
+import { systemRuntime } from './events.ts';
+
+const WARM = 'await token.get()';
+const COLD = 'token requests';
+
+export const token: Row = {
+  name: 'token',
+  title: 'The access token',
+  rounds: 9,
+  async open(scale, ending) {
+    const service = await Child.start('apps/service.app.ts');
+    ending.defer(() => service.end());
+    const access = new AccessToken({
+      company: 'bench',
+      runtime: systemRuntime,
+      logger: { warn() {} },
+      timeoutMs: 1000,
+      requestToken: async () => ({ ok: true, value: 'token', lifetimeMs: 3_599_000 }),
+    });
+    ending.defer(() => access.close());
+    await access.get();
+    const plain = { token: 'token' };
+    return [
+      {
+        id: 'token-warm',
+        title: 'A warm token, a hundred thousand times',
+        unit: 'µs',
+        better: 'lower',
+        contenders: [
+          reads(WARM, scale, () => access.get()),
+          reads('await a property', scale, () => plain.token),
+          {
+            name: 'a property',
+            measure: async () => ({ value: propertyReads(plain, sized(scale, 100_000)) }),
+          },
+        ],
+        targets: [
+          { text: 'at most 1 µs', of: 'value', subject: WARM, at: 'most', bound: 1 },
+        ],
+      },
+      {
+        id: 'token-cold',
+        title: '10,000 calls of an application that has no token yet, all at once',
+        unit: 'requests',
+        better: 'lower',
+        contenders: [coldCallers(service, sized(scale, 10_000))],
+        targets: [
+          { text: 'exactly 1', of: 'value', subject: COLD, at: 'most', bound: 1 },
+          { text: 'exactly 1', of: 'value', subject: COLD, at: 'least', bound: 1 },
+        ],
+        rounds: 1,
+        warmUp: false,
+      },
+    ];
+  },
+};
+
+function reads(name: string, scale: Scale, read: () => unknown): Contender {
+  const count = sized(scale, 100_000);
+  return {
+    name,
+    async measure() {
+      const start = performance.now();
+      for (let left = count; left > 0; left -= 1) await read();
+      return { value: ((performance.now() - start) / count) * 1000 };
+    },
+  };
+}
+
+function propertyReads(plain: { token: string }, count: number): number {
+  let length = 0;
+  const start = performance.now();
+  for (let left = count; left > 0; left -= 1) length += plain.token.length;
+  const us = ((performance.now() - start) / count) * 1000;
+  if (length === 0) throw new Error('Nothing was read.');
+  return us;
+}
+
+function coldCallers(service: Child, callers: number): Contender {
+  return {
+    name: COLD,
+    async measure() {
+      const baseUrl = service.ready<string>();
+      const app = await Child.start('apps/api.app.ts', { caller: 'ours', baseUrl });
+      try {
+        await service.ask('tokenRequests');
+        await app.ask('cold', callers);
+        return { value: await service.ask<number>('tokenRequests') };
+      } finally {
+        await app.end();
+      }
+    },
+  };
+}

@@ -1,0 +1,129 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { Webhooks } from '@octokit/webhooks';
+import { verifySignature } from 'nestjs-payments';
+import Stripe from 'stripe-latest';
+import { SECRET, delivery, hmac, signature } from '../load/deliveries.ts';
+import type { Contender, Row, Scale, Table } from '../rounds/row.ts';
+import { atMost } from '../rounds/row.ts';
+
+const OURS = 'nestjs-payments (SHA-512)';
+const BARE_512 = 'bare HMAC-SHA512';
+const BARE_256 = 'bare HMAC-SHA256';
+const STRIPE = 'stripe-node constructEvent (SHA-256)';
+const STRIPE_HEADER = 'stripe-node verifyHeader (SHA-256)';
+const OCTOKIT = '@octokit/webhooks verify (SHA-256)';
+
+const SIZES = [
+  { id: '300', name: '300 bytes', bytes: 300, bodies: 1000 },
+  { id: '20k', name: '20 kB', bytes: 20_000, bodies: 100 },
+  { id: '1m', name: '1 MB', bytes: 1_000_000, bodies: 4 },
+];
+
+interface Signed {
+  readonly body: Buffer;
+  /** As our service's header, Stripe's, and GitHub's have it. */
+  readonly payments: string;
+  readonly stripe: string;
+  readonly github: string;
+}
+
+export const verify: Row = {
+  name: 'verify',
+  title: 'Verifying a signature',
+  rounds: 11,
+  open: async (scale) => SIZES.map((size) => tableOf(size, scale)),
+};
+
+function tableOf({ id, name, bytes, bodies }: (typeof SIZES)[number], scale: Scale): Table {
+  const signed = Array.from({ length: bodies }, () => sign(bytes));
+  const octokit = new Webhooks({ secret: SECRET });
+  // Verifying asks nobody: the key is never used.
+  const { webhooks } = new Stripe('sk_bench');
+  const header = webhooks.signature!;
+  const now = (name: string, check: (one: Signed) => unknown): Contender => ({
+    name,
+    measure: async () => ({ value: perCall(signed, check, scale) }),
+  });
+  const promised = (name: string, check: (one: Signed) => Promise<unknown>): Contender => ({
+    name,
+    measure: async () => ({ value: await perPromise(signed, check, scale) }),
+  });
+  const contenders = [
+    now(OURS, ({ body, payments }) => verifySignature(body, payments, [SECRET])),
+    now(BARE_512, ({ body, payments }) => bare('sha512', body, payments)),
+    now(BARE_256, ({ body, github }) => bare('sha256', body, github)),
+    now(STRIPE, ({ body, stripe }) => webhooks.constructEvent(body, stripe, SECRET)),
+    now(STRIPE_HEADER, ({ body, stripe }) => header.verifyHeader(body, stripe, SECRET)),
+    promised(OCTOKIT, async ({ body, github }) =>
+      must(await octokit.verify(body.toString(), github)),
+    ),
+  ];
+  return {
+    id: `verify-${id}`,
+    title: `${name}, one at a time`,
+    unit: 'µs',
+    better: 'lower',
+    contenders,
+    targets: [
+      atMost(1.2, OURS, BARE_512, 'at most 1.2 of bare createHmac and timingSafeEqual'),
+      atMost(1, OURS, STRIPE, 'faster than stripe-node'),
+      atMost(1, OURS, OCTOKIT, 'faster than @octokit/webhooks'),
+    ],
+    notes: [
+      'The service signs with SHA-512, the others verify SHA-256: the two bare lines tell the algorithms apart. ' +
+        'Everybody is given the bytes of a body as they came; constructEvent also parses them, and ' +
+        '@octokit/webhooks takes a string.',
+    ],
+  };
+}
+
+function sign(bytes: number): Signed {
+  const { body } = delivery('payments', bytes);
+  return {
+    body,
+    payments: signature('payments', body)['x-webhook-signature']!,
+    stripe: signature('stripe', body)['stripe-signature']!,
+    github: `sha256=${hmac('sha256', body)}`,
+  };
+}
+
+function bare(algorithm: 'sha256' | 'sha512', body: Buffer, header: string): void {
+  const expected = createHmac(algorithm, SECRET).update(body).digest();
+  must(timingSafeEqual(expected, Buffer.from(header.slice(7), 'hex')));
+}
+
+function must(genuine: boolean): void {
+  if (!genuine) throw new Error('A genuine signature was refused.');
+}
+
+/** For how long a contender is measured in a round, in milliseconds. */
+function time(scale: Scale): number {
+  return scale.quick ? 15 : 120;
+}
+
+/** Microseconds. Every body is another one, in turn. */
+function perCall(signed: readonly Signed[], check: (one: Signed) => unknown, scale: Scale): number {
+  const start = performance.now();
+  let calls = 0;
+  let now = start;
+  for (; now - start < time(scale); now = performance.now()) {
+    for (const one of signed) check(one);
+    calls += signed.length;
+  }
+  return ((now - start) / calls) * 1000;
+}
+
+async function perPromise(
+  signed: readonly Signed[],
+  check: (one: Signed) => Promise<unknown>,
+  scale: Scale,
+): Promise<number> {
+  const start = performance.now();
+  let calls = 0;
+  let now = start;
+  for (; now - start < time(scale); now = performance.now()) {
+    for (const one of signed) await check(one);
+    calls += signed.length;
+  }
+  return ((now - start) / calls) * 1000;
+}

@@ -1,0 +1,146 @@
+import { Queue as BullQueue } from 'bullmq';
+import { makeWorkerUtils } from 'graphile-worker';
+import { postgresInbox } from 'nestjs-payments/postgres';
+import { PgBoss } from 'pg-boss';
+import type { PostgresServer } from 'test-postgres';
+import { delivery } from '../load/deliveries.ts';
+import { drained, startWorkers } from '../queues/queue.ts';
+import type { Queue } from '../queues/queue.ts';
+import { redisIsThere, startRedis } from '../queues/redis.server.ts';
+import type { Row, Target } from '../rounds/row.ts';
+import { sized } from '../rounds/row.ts';
+import { incoming, systemRuntime } from './events.ts';
+import { ownPostgres } from './places.ts';
+
+const OURS = 'nestjs-payments';
+const BATCH = 500;
+
+export const workPostgres: Row = {
+  name: 'work-postgres',
+  title: 'From stored to handled, PostgreSQL',
+  rounds: 5,
+  async open(scale, ending) {
+    const server = await ownPostgres(ending);
+    const queues = [
+      await payments(OURS, 20, server, ending),
+      await payments(`${OURS}, concurrency 200`, 200, server, ending),
+      await pgBoss(server, ending),
+      await graphile(server, ending),
+    ];
+    const redis = redisIsThere();
+    if (redis) queues.push(await bullmq(false, ending), await bullmq(true, ending));
+    const running = [];
+    for (const queue of queues) running.push({ queue, all: await startWorkers(queue, ending) });
+    const count = sized(scale, 3000);
+    const same = ['pg-boss', 'graphile-worker', ...(redis ? ['BullMQ, every write on disk'] : [])];
+    return [1, 2, 4].map((workers) => ({
+      id: `work-postgres-${workers}`,
+      title: `${workers} worker process${workers === 1 ? '' : 'es'}, handlers that do nothing`,
+      unit: 'events/s',
+      better: 'higher' as const,
+      contenders: running.map(({ queue, all }) => drained(queue, all.slice(0, workers), count)),
+      targets: same.map(ahead),
+      notes: [
+        'Ours at its defaults (20 handlers at a time) and with 200. pg-boss in batches of 100 with a result for ' +
+          'each job, four loops; graphile-worker as its page on performance has it (24 at a time, a local queue ' +
+          'of 500, completions in batches); BullMQ with 100 at a time.',
+        'None of the others keeps events of one transaction apart, counts an attempt before it begins, fences a ' +
+          'settlement against a lost lease, or knows an event again after its job is gone.',
+        redis
+          ? 'Redis without persistence may lose what it acknowledged; with `appendfsync always` it promises what ' +
+            'PostgreSQL does.'
+          : 'BullMQ was left out: there is no `redis-server` on this machine.',
+      ],
+    }));
+  },
+};
+
+function ahead(against: string): Target {
+  const text = `ahead of ${against}`;
+  return { text, of: 'ratio', subject: OURS, against, at: 'least', bound: 1 };
+}
+
+async function payments(
+  name: string,
+  concurrency: number,
+  server: PostgresServer,
+  ending: AsyncDisposableStack,
+): Promise<Queue> {
+  const url = await server.createDatabase();
+  const store = postgresInbox({ connectionString: url }).create(systemRuntime);
+  await store.open();
+  ending.defer(() => store.close());
+  return {
+    name,
+    script: 'queues/payments.worker.ts',
+    config: { inbox: { kind: 'postgres', url }, concurrency },
+    async fill(count) {
+      await store.pause('*', true);
+      await inBatches(count, (bodies) => store.receive(bodies.map((body) => incoming(body))));
+    },
+    begin: () => store.pause('*', false),
+  };
+}
+
+async function pgBoss(server: PostgresServer, ending: AsyncDisposableStack): Promise<Queue> {
+  const url = await server.createDatabase();
+  const boss = new PgBoss({ connectionString: url, supervise: false, schedule: false });
+  await boss.start();
+  ending.defer(() => boss.stop({ graceful: false }));
+  await boss.createQueue('events');
+  return {
+    name: 'pg-boss',
+    script: 'queues/pg-boss.worker.ts',
+    config: { url },
+    fill: (count) =>
+      inBatches(count, (bodies) => boss.insert('events', bodies.map((body) => ({ data: parsed(body) })))),
+  };
+}
+
+async function graphile(server: PostgresServer, ending: AsyncDisposableStack): Promise<Queue> {
+  const url = await server.createDatabase();
+  const utils = await makeWorkerUtils({ connectionString: url });
+  await utils.migrate();
+  ending.defer(async () => void (await utils.release()));
+  return {
+    name: 'graphile-worker',
+    script: 'queues/graphile.worker.ts',
+    config: { url },
+    fill: (count) =>
+      inBatches(count, (bodies) =>
+        utils.addJobs(bodies.map((body) => ({ identifier: 'event', payload: parsed(body) }))),
+      ),
+  };
+}
+
+async function bullmq(durable: boolean, ending: AsyncDisposableStack): Promise<Queue> {
+  const port = await startRedis(durable, ending);
+  const connection = { host: '127.0.0.1', port, maxRetriesPerRequest: null };
+  const queue = new BullQueue('events', { connection });
+  ending.defer(() => queue.close());
+  return {
+    name: durable ? 'BullMQ, every write on disk' : 'BullMQ, nothing on disk',
+    script: 'queues/bullmq.worker.ts',
+    config: { port },
+    fill: (count) =>
+      inBatches(count, (bodies) =>
+        queue.addBulk(
+          bodies.map((body) => ({
+            name: 'event',
+            data: parsed(body),
+            opts: { removeOnComplete: true },
+          })),
+        ),
+      ),
+  };
+}
+
+async function inBatches(count: number, put: (bodies: Buffer[]) => Promise<unknown>): Promise<void> {
+  for (let left = count; left > 0; left -= BATCH) {
+    await put(Array.from({ length: Math.min(BATCH, left) }, () => delivery('payments').body));
+  }
+}
+
+function parsed(body: Buffer): Record<string, unknown> {
+  return JSON.parse(body.toString()) as Record<string, unknown>;
+}

@@ -1,0 +1,118 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { sqliteInbox } from 'nestjs-payments';
+import type { InboxStore } from 'nestjs-payments';
+import { delivery } from '../load/deliveries.ts';
+import { drained, startWorkers } from '../queues/queue.ts';
+import type { Contender, Row } from '../rounds/row.ts';
+import { atLeast, sized } from '../rounds/row.ts';
+import { incoming, systemRuntime } from './events.ts';
+import { temporaryFolder } from './places.ts';
+
+const OURS = 'nestjs-payments';
+const MANY = 'nestjs-payments, concurrency 200';
+const LOOP = 'a loop of the same writes, 20 at a time';
+
+export const workSqlite: Row = {
+  name: 'work-sqlite',
+  title: 'From stored to handled, SQLite',
+  rounds: 7,
+  async open(scale, ending) {
+    const folder = await temporaryFolder(ending);
+    const count = sized(scale, 3000);
+    const contenders: Contender[] = [];
+    for (const [name, concurrency] of [
+      [OURS, 20],
+      [MANY, 200],
+    ] as const) {
+      const file = join(folder, `${concurrency}.db`);
+      const store = await opened(file, ending);
+      const queue = {
+        name,
+        script: 'queues/payments.worker.ts',
+        config: { inbox: { kind: 'sqlite', file }, concurrency },
+        async fill(events: number) {
+          await store.pause('*', true);
+          await fill(store, events);
+        },
+        begin: () => store.pause('*', false),
+      };
+      contenders.push(drained(queue, await startWorkers(queue, ending, 1), count));
+    }
+    contenders.push(await plainLoop(join(folder, 'loop.db'), count, ending));
+    return [
+      {
+        id: 'work-sqlite',
+        title: 'One process, handlers that do nothing',
+        unit: 'events/s',
+        better: 'higher',
+        contenders,
+        targets: [atLeast(0.5, OURS, LOOP, 'at least 0.5 of a plain loop of the same writes')],
+        notes: [
+          'The loop makes the same two changes of each delivery in the same tables, triggers included, and parses ' +
+            'the body between them: twenty deliveries leased in one transaction, the twenty done in the next, ' +
+            'each on the disk. It knows no order, no lease that was lost and nobody beside it.',
+        ],
+      },
+    ];
+  },
+};
+
+async function opened(file: string, ending: AsyncDisposableStack): Promise<InboxStore> {
+  const store = sqliteInbox({ file, allowOldSqlite: true }).create(systemRuntime);
+  await store.open();
+  ending.defer(() => store.close());
+  return store;
+}
+
+async function fill(store: InboxStore, count: number): Promise<void> {
+  for (let left = count; left > 0; left -= 250) {
+    const events = Array.from({ length: Math.min(250, left) }, () =>
+      incoming(delivery('payments').body),
+    );
+    await store.receive(events);
+  }
+}
+
+async function plainLoop(
+  file: string,
+  count: number,
+  ending: AsyncDisposableStack,
+): Promise<Contender> {
+  const store = await opened(file, ending);
+  const db = new DatabaseSync(file);
+  ending.defer(() => db.close());
+  db.exec('PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON');
+  const due = db.prepare(
+    `SELECT event_seq, raw FROM payments_inbox_delivery JOIN payments_inbox_body USING (event_seq)
+     WHERE handler = 'book' AND due_at <= ? ORDER BY due_at, event_seq LIMIT 20`,
+  );
+  const change = `UPDATE payments_inbox_delivery SET`;
+  const where = `WHERE event_seq = ? AND handler = 'book'`;
+  const lease = db.prepare(
+    `${change} state = 'running', attempts = attempts + 1, token = token + 1, due_at = ? ${where}`,
+  );
+  const done = db.prepare(`${change} state = 'done', due_at = NULL, finished_at = ? ${where}`);
+  const inTransaction = (work: () => void): void => {
+    db.exec('BEGIN IMMEDIATE');
+    work();
+    db.exec('COMMIT');
+  };
+  return {
+    name: LOOP,
+    async measure() {
+      await fill(store, count);
+      const start = performance.now();
+      let handled = 0;
+      while (handled < count) {
+        const now = Date.now();
+        const rows = due.all(now) as { event_seq: number; raw: Uint8Array }[];
+        inTransaction(() => rows.forEach(({ event_seq }) => lease.run(now + 60_000, event_seq)));
+        for (const { raw } of rows) JSON.parse(Buffer.from(raw).toString());
+        inTransaction(() => rows.forEach(({ event_seq }) => done.run(now, event_seq)));
+        handled += rows.length;
+      }
+      return { value: (count / (performance.now() - start)) * 1000 };
+    },
+  };
+}
