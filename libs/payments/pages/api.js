@@ -110,7 +110,7 @@ async function call(path, request) {
 }
 
 /**
- * @param {string} path its parts encoded
+ * @param {string} path
  * @param {Record<string, string | number>} [query]
  * @param {AbortSignal} [signal]
  */

@@ -31,11 +31,6 @@ function decoded(part) {
   }
 }
 
-/** @param {string[]} parts */
-export function pathOf(...parts) {
-  return parts.map((part) => encodeURIComponent(part.toWellFormed())).join('/');
-}
-
 /**
  * Link to the list, with what is set of the parameters.
  *
@@ -49,7 +44,7 @@ export function listLink(params = {}) {
 
 /** @param {{ company: string, id: string }} event */
 export function eventLink({ company, id }) {
-  return `#/events/${pathOf(company, id)}`;
+  return `#/events/${[company, id].map((part) => encodeURIComponent(part.toWellFormed())).join('/')}`;
 }
 
 /** The route, which follows the hash. */
