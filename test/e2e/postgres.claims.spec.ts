@@ -75,12 +75,15 @@ describe('claiming from PostgreSQL', () => {
       }
     })();
     let abandoned = 0;
+    // A little longer after each that was too short, so that a machine that is slow comes to an end.
+    let leaseMs = 15;
     await Promise.all(
       stores.map(async (store, index) => {
         while (progress.left > 0) {
-          for (const lease of await claim(store, 5, 15)) {
+          for (const lease of await claim(store, 5, leaseMs)) {
             if ((lease.token + index) % 3 === 0 && lease.attempt < 4) abandoned += 1;
             else if (await store.complete(lease)) progress.left -= 1;
+            else leaseMs += 1;
           }
         }
       }),
@@ -172,9 +175,9 @@ describe('claiming from PostgreSQL', () => {
     const store = await inboxes.open();
     await store.receive([incoming('e1', { orderingKey: 'k' })]);
     await store.receive([incoming('e2', { orderingKey: 'k' })]);
-    const [lease] = await claim(store, 1, 100);
+    const [lease] = await claim(store, 1, 1000);
     const during = await store.commit(lease!, async () => {
-      await inboxes.query('SELECT pg_sleep(0.15)');
+      await inboxes.query('SELECT pg_sleep(1.01)');
       return claim(store);
     });
     expect(during).toEqual([]);

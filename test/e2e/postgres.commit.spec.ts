@@ -81,9 +81,9 @@ describe('context.commit on PostgreSQL', () => {
   it('commits what it began in time, though the lease ends meanwhile and others look for work', async () => {
     const schema = freshSchema();
     const [store, other] = [await inboxes.open({ schema }), await inboxes.open({ schema })];
-    const lease = await leased(store, 50);
+    const lease = await leased(store, 1000);
     await store.commit(lease, async (tx) => {
-      await tx.query('SELECT pg_sleep(0.1)');
+      await tx.query('SELECT pg_sleep(1.01)');
       expect(await claim(other)).toEqual([]);
       await tx.query(insert('t1'));
     });

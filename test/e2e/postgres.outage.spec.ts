@@ -44,7 +44,8 @@ describe('PostgreSQL out of reach', () => {
     const [lease] = await claim(store, 1);
     const committing = store.commit(lease!, async (tx) => {
       const cut = await inboxes.server.cutConnections(inboxes.connectionString);
-      expect(cut).toBeGreaterThan(2);
+      // At least that of this commit, and the one that listens.
+      expect(cut).toBeGreaterThan(1);
       await tx.query('SELECT 1');
     });
     await expect(committing).rejects.toThrow();
@@ -68,7 +69,7 @@ describe('PostgreSQL out of reach', () => {
       const refusals = await Promise.all(
         Array.from({ length: 20 }, (_, n) => refusal(store.receive([incoming(`down ${n}`)]))),
       );
-      expect(Math.max(...refusals)).toBeLessThan(5000);
+      expect(Math.max(...refusals)).toBeLessThan(10_000);
       await refusal(claim(store));
       await refusal(store.stats());
       const reconnected = woken(store);
@@ -87,15 +88,15 @@ describe('PostgreSQL out of reach', () => {
     const [proxy, connectionString] = await CutProxy.before(inboxes.connectionString);
     const store = await inboxes.open({
       connectionString,
-      connectTimeoutMs: 200,
-      statementTimeoutMs: 200,
+      connectTimeoutMs: 1000,
+      statementTimeoutMs: 1000,
     });
     await store.receive([incoming('before')]);
     proxy.silent = true;
     const refusals = await Promise.all(
       Array.from({ length: 20 }, (_, n) => refusal(store.receive([incoming(`silent ${n}`)]))),
     );
-    expect(Math.max(...refusals)).toBeLessThan(6000);
+    expect(Math.max(...refusals)).toBeLessThan(10_000);
     proxy.silent = false;
     await stored(store, 'after');
     expect(await claim(store)).toHaveLength(2);
@@ -107,7 +108,7 @@ describe('PostgreSQL out of reach', () => {
     const pool = new Pool({ connectionString: inboxes.connectionString, max: 1 });
     const store = await inboxes.open({ pool, connectTimeoutMs: 200 });
     const taken = await pool.connect();
-    expect(await refusal(store.receive([incoming('e1')]))).toBeLessThan(2000);
+    expect(await refusal(store.receive([incoming('e1')]))).toBeLessThan(10_000);
     taken.release();
     expect(await store.receive([incoming('e1')])).toEqual([{ outcome: 'stored', id: 'e1' }]);
     await store.close();
