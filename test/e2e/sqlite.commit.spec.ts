@@ -118,9 +118,10 @@ describe('a commit on SQLite', () => {
 
   it('waits for the lock of another connection without holding up the event loop', async () => {
     const [lease] = await claimed();
+    const patient = await harness.open({ busyTimeoutMs: 20_000 });
     const application = harness.connect();
     application.exec('BEGIN IMMEDIATE');
-    const commit = store.commit(lease!, (tx) => write(tx, 'waited'));
+    const commit = patient.commit(lease!, (tx) => write(tx, 'waited'));
     for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     application.exec('COMMIT');
     await commit;
