@@ -36,14 +36,15 @@ onEachDurableInbox((stage) => {
     const data = await stage.data();
     const gate = new Gate();
     const handle: Handle = () => gate.pass();
-    await using a = await startOn(data, { book: handle }, { worker: SHORT });
-    await using b = await startOn(data, { book: handle }, { worker: SHORT });
+    const worker = { ...SHORT, leaseMs: 3000 };
+    await using a = await startOn(data, { book: handle }, { worker });
+    await using b = await startOn(data, { book: handle }, { worker });
     await post(a, 'long');
     await gate.arrival;
     const leaseEnd = async () => (await inboxOf(b).get('long'))!.deliveries[0]!.dueAt!.getTime();
     const first = await leaseEnd();
     // Prolonged until well after the time it was claimed for.
-    await eventually(async () => expect(await leaseEnd()).toBeGreaterThan(first + 1500));
+    await eventually(async () => expect(await leaseEnd()).toBeGreaterThan(first + 3500));
     gate.open();
     await eventually(async () => expect(await states(a, 'long')).toEqual({ book: 'done 1' }));
     expect(gate.entered).toBe(1);

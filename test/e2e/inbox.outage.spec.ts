@@ -64,7 +64,8 @@ onEachDurableInbox(
         await gate.arrival;
         await post(app, 'waiting');
         await eventually(async () =>
-          expect(await states(app, 'waiting')).toEqual({ book: 'pending 1' }),
+          // On a slow machine, its retry may be over by now.
+          expect((await states(app, 'waiting'))['book']).toMatch(/^(pending 1|done 2)$/),
         );
         await stage.server().stop(mode);
         const begun = performance.now();
