@@ -88,7 +88,7 @@ const roles = {
   async threadDeath() {
     const workers = [];
     process.on('worker', (worker) => workers.push(worker));
-    const store = await open({ slowCommitMs: 100 });
+    const store = await open({ slowCommitMs: 500 });
     const receives = Array.from({ length: 300 }, (_, index) =>
       store.receive([incoming(`a${index}`)]),
     );
