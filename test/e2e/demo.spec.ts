@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it, jest } from '@jest/globals';
 import { ShopProcess } from '../support/shop.process.js';
 
-jest.setTimeout(90_000);
+jest.setTimeout(180_000);
 
 const DEMO = 'apps/demo/dist/main.js';
 const MUTANT = fileURLToPath(new URL('../support/shop.mutant.mjs', import.meta.url));

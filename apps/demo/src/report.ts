@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 
-const DEADLINE_MS = 5000;
+const DEADLINE_MS = 10_000;
 const POLL_MS = 20;
 
 /** Prints what happens as it happens, and remembers whether all of it was as expected. */

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 
-const START_MS = 20_000;
+const START_MS = 40_000;
 const CLOSE_MS = 10_000;
 const LISTENING = /Listening on (http:\S+)/;
 

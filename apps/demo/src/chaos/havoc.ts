@@ -4,7 +4,7 @@ import type { ShopFleet } from '../shop.fleet.js';
 import type { SeededRandom } from './seeded.random.js';
 
 /** How long a shop may take to come back, in milliseconds: its database may be down just then. */
-const COME_BACK_MS = 30_000;
+const COME_BACK_MS = 60_000;
 
 /** Kills shops, and at times the database's server, until `signal` aborts; then all of them run again. */
 export async function wreak(

@@ -7,8 +7,10 @@ const LATE = ['eggs-20', 'honey-21'] as const;
 
 /** How long the handlers ask the API, so that there is a middle to be killed in. */
 const ASKING_MS = 700;
-/** For leases to run out, and a shop to start, on a machine that is busy. */
-const RECOVERY_MS = 20_000;
+/** Soon, and for as long as a shop may take to start on a machine that is busy. */
+const REDELIVER_MS = [...Array<number>(10).fill(500), ...Array<number>(10).fill(5000)];
+/** For leases to run out, and a shop to start, on such a machine. */
+const RECOVERY_MS = 40_000;
 
 /** Power fails, and nobody drains anything: what was acknowledged is in the books of the shop all the same. */
 export const crash: Scene = {
@@ -18,7 +20,7 @@ export const crash: Scene = {
     for (const reference of [...ORDERS, ...LATE]) orders.push(await customer.place(reference, 40));
     emulator.setFaults({
       api: { slow: { ms: ASKING_MS } },
-      delivery: { redeliver: Array<number>(20).fill(500) },
+      delivery: { redeliver: REDELIVER_MS },
     });
     for (const order of orders.slice(0, ORDERS.length)) await pay(order);
     await report.check('payments it is booking when it is killed', 'some', async () => {
