@@ -2,6 +2,7 @@ import { expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
+import { eventually } from '../support/eventually.js';
 import { FakeRuntime, until } from '../support/fake.runtime.js';
 import { delivery, onEachAdapter, storedDelivery } from '../support/handler.application.js';
 import type { WebhookApplication } from '../support/webhook.application.js';
@@ -24,12 +25,19 @@ function reset(succeeds = Infinity): FakeRuntime {
   return new FakeRuntime();
 }
 
-/** Resolves when the attempt of that number has been recorded. */
+/** Resolves when the attempt of that number has failed and been recorded. */
 async function failed(app: WebhookApplication, id: string, attempt: number): Promise<void> {
   const lines = new RegExp(`event ${id} .*failed \\(attempt ${attempt} of`);
   await until(() => app.log.matching(lines).length > 0, `failure ${attempt}`);
-  // The log comes first, the record and the next sleep after it.
-  await new Promise((resolve) => setImmediate(resolve));
+  // The log comes first, the record after it.
+  await eventually(async () =>
+    expect((await storedDelivery(app, id)).lastError).toBe(`Error: attempt ${attempt}`),
+  );
+}
+
+/** Resolves when the worker sleeps so long. */
+function asleep(runtime: FakeRuntime, ms: number): Promise<void> {
+  return until(() => runtime.nextIn === ms, `the sleep of ${ms} ms`);
 }
 
 onEachAdapter((start) => {
@@ -40,6 +48,7 @@ onEachAdapter((start) => {
     // Half of 1 s, of 2 s, of 4 s: the runtime's chance is 0.5.
     for (const [index, waitMs] of [500, 1000, 2000].entries()) {
       await failed(app, 'e-1', index + 1);
+      await asleep(runtime, waitMs);
       runtime.advance(waitMs - 1);
       await new Promise((resolve) => setImmediate(resolve));
       expect(attempts).toHaveLength(index + 1);
@@ -48,7 +57,9 @@ onEachAdapter((start) => {
     }
     // The worker's sleep, and the pruner's.
     await until(() => runtime.pending === 2, 'the end of the heartbeat');
-    expect(await storedDelivery(app, 'e-1')).toMatchObject({ state: 'done', attempts: 4 });
+    await eventually(async () =>
+      expect(await storedDelivery(app, 'e-1')).toMatchObject({ state: 'done', attempts: 4 }),
+    );
     expect(attempts).toEqual([1, 2, 3, 4]);
     expect(await app.send(delivery({ id: 'e-1' }))).toMatchObject({ status: 200 });
     expect(attempts).toHaveLength(4);
@@ -61,6 +72,7 @@ onEachAdapter((start) => {
     await app.send(delivery({ id: 'e-1' }));
     for (const attempt of [1, 2]) {
       await failed(app, 'e-1', attempt);
+      await asleep(runtime, 50);
       runtime.advance(50);
     }
     await failed(app, 'e-1', 3);
@@ -83,6 +95,7 @@ onEachAdapter((start) => {
     const sent = delivery({ id: 'e-1' });
     await app.send(sent);
     await failed(app, 'e-1', 1);
+    await asleep(runtime, 50);
     runtime.advance(50);
     await failed(app, 'e-1', 2);
     expect((await storedDelivery(app, 'e-1')).state).toBe('dead');
@@ -109,7 +122,8 @@ onEachAdapter((start) => {
     await app.send(delivery({ id: 'e-2' }));
     expect(attempts).toHaveLength(2);
     expect(others).toBe(2);
-    runtime.advance(1000);
+    await asleep(runtime, 500);
+    runtime.advance(500);
     await until(() => attempts.length === 3);
     expect(others).toBe(2);
   });
