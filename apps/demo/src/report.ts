@@ -34,7 +34,7 @@ export class Report {
     this.line(`    !!  ${message}`);
   }
 
-  /** Looks until what is seen is what is expected, for five seconds at the most, and prints both. */
+  /** Looks until what is seen is what is expected, for ten seconds at the most, and prints both. */
   async check(
     what: string,
     expected: string | number,
