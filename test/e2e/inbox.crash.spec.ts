@@ -70,7 +70,7 @@ onEachDurableInbox((stage) => {
     });
     const effects = await data.effects();
     expect(effects).toHaveLength(new Set(effects).size);
-  }, 240_000);
+  }, 600_000);
 
   it('10: runs an event after a restart that was stored and not run before kill -9', async () => {
     const data = await stage.data();

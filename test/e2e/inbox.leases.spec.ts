@@ -64,7 +64,7 @@ onEachDurableInbox((stage) => {
     await blocked.told('refused paid lease_lost');
     await Promise.race([other.told('ended paid'), blocked.told('ended paid')]);
     expect(await data.effects()).toEqual(['paid']);
-  }, 30_000);
+  }, 60_000);
 
   it('16: never runs two deliveries of one transaction at once, in two applications, and others in parallel', async () => {
     const data = await stage.data();

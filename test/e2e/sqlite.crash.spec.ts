@@ -33,7 +33,7 @@ describe('a SQLite inbox that is killed', () => {
     const store = await harness.open();
     const { deliveries } = await store.stats();
     expect(deliveries).toEqual([{ handler: 'book', state: 'pending', count: ids.size }]);
-  }, 180_000);
+  }, 360_000);
 
   it('has for each effect one settled delivery, and for each settled delivery one effect', async () => {
     await (await harness.open()).close();
