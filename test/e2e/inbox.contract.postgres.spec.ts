@@ -40,7 +40,12 @@ describe('the contract, on PostgreSQL', () => {
             `${column} = ${column} - ${ms} * interval '1 millisecond'`;
           await inboxes.query(`
             UPDATE ${schema}.events SET ${earlier('received_at')};
-            UPDATE ${schema}.deliveries SET ${earlier('due_at')}, ${earlier('finished_at')}`);
+            UPDATE ${schema}.deliveries
+               SET ${earlier('due_at')}, ${earlier('started_at')}, ${earlier('finished_at')};
+            -- Out of the way first: no minute may come to be where another still is.
+            UPDATE ${schema}.activity SET minute = minute - interval '1000 days';
+            UPDATE ${schema}.activity SET minute =
+              date_trunc('minute', minute + interval '1000 days' - ${ms} * interval '1 millisecond', 'UTC')`);
         },
         effects: {
           write: async (tx, effect) => {

@@ -1,6 +1,9 @@
 import type { InboxCapabilities, InboxStore } from '../../inbox/store.contract.js';
+import { activityCases } from './activity.cases.js';
 import { claimCases } from './claim.cases.js';
 import { commitCases } from './commit.cases.js';
+import { headersCases } from './headers.cases.js';
+import { historyCases } from './history.cases.js';
 import { operationCases } from './operation.cases.js';
 import { receiveCases } from './receive.cases.js';
 import { redriveCases } from './redrive.cases.js';
@@ -93,4 +96,7 @@ const CASES: readonly InboxContractCase[] = [
   ...commitCases,
   ...redriveCases,
   ...operationCases,
+  ...headersCases,
+  ...historyCases,
+  ...activityCases,
 ];
