@@ -146,7 +146,7 @@ function Notices({ error, since, stats, told, ask }) {
       (handler) =>
         html`<p class="notice paused" key=${handler}>
           <span
-            ><strong>Paused:</strong>
+            ><strong>Paused:</strong>${' '}
             ${handler === '*' ? 'all handlers' : html`<bdi>${visible(handler)}</bdi>`}. Deliveries
             wait; receiving goes on.</span
           >

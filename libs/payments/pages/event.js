@@ -37,7 +37,7 @@ export function EventPage({ company, id, clockMs, acted, ask }) {
     return html`${back}
       <h1 tabindex="-1">Event</h1>
       ${
-        error?.status === 404
+        error?.status === 404 || error?.status === 400
           ? html`<p class="empty"><strong>No such event.</strong> ${visible(error.message)}</p>`
           : html`<p class="quiet loading">Loading …</p>`
       }`;
@@ -220,7 +220,7 @@ function History({ history, name }) {
             <td role="cell" class="outcome">
               <${Badge} state=${outcome} />
               ${error && html`<${Foreign} text=${error} class="error" />`}
-              ${outcome === 'lost' && html`<small>its process died or was cut off</small>`}
+              ${outcome === 'lost' && html`${' '}<small>its process died or was cut off</small>`}
             </td>
           </tr>`,
       )}

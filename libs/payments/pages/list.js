@@ -163,7 +163,7 @@ function Nothing({ filtered, later }) {
     </p>`;
   }
   return html`<p class="empty">
-    <strong>Nothing received yet.</strong> Send a test webhook with
+    <strong>Nothing received yet.</strong> Send a test webhook with${' '}
     <code>payments.sendTestWebhook()</code>, and it shows up here.
   </p>`;
 }

@@ -25,7 +25,7 @@ export function Overview({ overview, minutes, onRange, ask }) {
       empty &&
       !activity.some(({ received }) => received > 0) &&
       html`<p class="empty">
-        <strong>Nothing received yet.</strong> Send a test webhook with
+        <strong>Nothing received yet.</strong> Send a test webhook with${' '}
         <code>payments.sendTestWebhook()</code>, and it shows up here.
       </p>`
     }
@@ -35,7 +35,7 @@ export function Overview({ overview, minutes, onRange, ask }) {
         handlers.length > 0
           ? html`<${Handlers} handlers=${handlers} stats=${stats} ask=${ask} />`
           : html`<p class="empty">
-              <strong>No handlers.</strong> Put
+              <strong>No handlers.</strong> Put${' '}
               <code>@OnPaymentEvent('transaction.completed')</code> on a method of a provider:
               events are kept until then, as unhandled.
             </p>`
@@ -133,7 +133,7 @@ function Handlers({ handlers, stats, ask }) {
         return html`<tr role="row" key=${handler}>
           <th role="rowheader" scope="row">
             <bdi>${visible(handler)}</bdi>
-            ${paused && html`<span class="badge paused">paused</span>`}
+            ${paused && html`${' '}<span class="badge paused">paused</span>`}
           </th>
           ${STATES.map((state) => html`<${Count} stats=${stats} state=${state} handler=${handler} />`)}
           <td role="cell" class="act">
