@@ -1,6 +1,7 @@
 import { TokenDesk } from './auth/token.desk.js';
 import { TokenIssuer } from './auth/token.issuer.js';
 import { CompanyDirectory } from './companies/company.directory.js';
+import { CheckoutDesk } from './checkout/checkout.desk.js';
 import type { Company, Environment } from './companies/company.record.js';
 import { DeliveryAttempts } from './deliveries/delivery.attempt.js';
 import { DeliveryLog } from './deliveries/delivery.log.js';
@@ -39,6 +40,7 @@ export class EmulatorCore {
   readonly issuer: TokenIssuer;
   readonly tokens: TokenDesk;
   readonly transactions: TransactionBook;
+  readonly checkout: CheckoutDesk;
   readonly log: DeliveryLog;
   readonly deliveries: DeliveryQueue;
   #run = new AbortController();
@@ -63,6 +65,14 @@ export class EmulatorCore {
     this.transactions = new TransactionBook(this.random, clock, {
       ...options,
       checkoutUrl: (environment, id) => this.hosts[environment].checkoutUrl(id),
+    });
+    this.checkout = new CheckoutDesk({
+      find: (id) => this.transactions.get(id),
+      complete: (id) => this.complete(id),
+      fail: (id) => this.fail(id),
+      random: this.random,
+      clock,
+      limit: options.maxTransactions,
     });
     this.log = new DeliveryLog(options.logSize);
     this.deliveries = new DeliveryQueue(
@@ -157,6 +167,7 @@ export class EmulatorCore {
     this.faults.clear();
     this.issuer.reset();
     this.transactions.clear();
+    this.checkout.clear();
     this.log.clear();
     this.random.reset();
     this.#open();

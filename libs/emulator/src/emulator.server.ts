@@ -8,6 +8,7 @@ import type { EmulatorCore } from './emulator.core.js';
 import type { EmulatorHost } from './emulator.host.js';
 import { EmulatorModule } from './emulator.module.js';
 import { silenceBoot } from './emulator.logger.js';
+import type { PageFile } from './pages/page.files.js';
 
 const BODY_LIMIT = 1_048_576;
 
@@ -17,6 +18,7 @@ export async function startServer(
   host: EmulatorHost,
   port: number,
   publicUrl: string | undefined,
+  files: ReadonlyMap<string, PageFile>,
 ): Promise<NestFastifyApplication> {
   const spoiler = new AnswerSpoiler();
   const adapter = new FastifyAdapter({
@@ -27,7 +29,7 @@ export async function startServer(
   const endSilence = silenceBoot();
   try {
     const app = await NestFactory.create<NestFastifyApplication>(
-      EmulatorModule.of(core, host, spoiler),
+      EmulatorModule.of(core, host, spoiler, files),
       adapter,
       { bodyParser: false, abortOnError: false },
     );
@@ -35,6 +37,7 @@ export async function startServer(
     const fastify = adapter.getInstance();
     fastify.removeAllContentTypeParsers();
     fastify.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: BODY_LIMIT }, parseBody);
+    fastify.get('/emulator/', (_, reply) => reply.redirect('/emulator', 308));
     fastify.addHook('onSend', (request, reply, payload, done) =>
       spoiler.onSend(request, reply, payload, done),
     );

@@ -15,6 +15,7 @@ import type { PaymentsEmulatorOptions } from './emulator.options.js';
 import { resolveOptions } from './emulator.options.js';
 import { startServer } from './emulator.server.js';
 import type { FaultPlan } from './faults/fault.plan.js';
+import { readPageFiles } from './pages/page.files.js';
 import type {
   NewCompanyPayment,
   NewEvent,
@@ -220,9 +221,10 @@ export class PaymentsEmulator implements AsyncDisposable {
     const { port, productionPort, publicUrl, productionPublicUrl } = this.#core.options;
     const { sandbox, production } = this.#core.hosts;
     try {
-      this.#servers.push(await startServer(this.#core, sandbox, port, publicUrl));
+      const files = await readPageFiles();
+      this.#servers.push(await startServer(this.#core, sandbox, port, publicUrl, files));
       this.#servers.push(
-        await startServer(this.#core, production, productionPort, productionPublicUrl),
+        await startServer(this.#core, production, productionPort, productionPublicUrl, files),
       );
     } catch (error) {
       await this.close();

@@ -7,7 +7,7 @@ export function describeStart(emulator: PaymentsEmulator): string {
   return `payments-emulator
   sandbox     ${baseUrl}
   production  ${productionBaseUrl}
-  controls    ${baseUrl}/emulator
+  pages       ${baseUrl}/emulator (deliveries, faults), ${baseUrl}/emulator/stk (STK push prompts)
   webhook     ${company.webhook.url ?? `none yet: PUT ${baseUrl}/emulator/companies/${company.companyId}/webhook`}
   seed        ${emulator.seed}
 

@@ -1,6 +1,7 @@
 import {
   Body,
   Controller,
+  Delete,
   Get,
   HttpCode,
   Param,
@@ -14,6 +15,13 @@ import { toCredentials } from '../companies/company.record.js';
 import { EmulatorCore } from '../emulator.core.js';
 import type { FaultPlan } from '../faults/fault.plan.js';
 import { SameOriginGuard } from './same-origin.guard.js';
+
+/** Names one fault of one company. */
+interface FaultPath {
+  readonly companyId: string;
+  readonly station: string;
+  readonly fault: string;
+}
 
 /** The emulator's own: companies, their webhooks, secrets, tokens and faults. */
 @Controller('emulator/companies')
@@ -70,9 +78,26 @@ export class CompaniesController {
     return this.core.faults.get(this.core.companies.get(companyId).companyId);
   }
 
+  /** Switches one fault on, or changes it; the others stay as they are. */
+  @Put(':companyId/faults/:station/:fault')
+  setFault(@Param() path: FaultPath, @Body() body: unknown): FaultPlan {
+    return this.#change(path, body);
+  }
+
+  /** Switches one fault off. */
+  @Delete(':companyId/faults/:station/:fault')
+  clearFault(@Param() path: FaultPath): FaultPlan {
+    return this.#change(path, undefined);
+  }
+
   @Put(':companyId/faults')
   setFaults(@Param('companyId') companyId: string, @Body() body: unknown): FaultPlan {
     this.core.faults.set(this.core.companies.get(companyId).companyId, body);
+    return this.core.faults.get(companyId);
+  }
+
+  #change({ companyId, station, fault }: FaultPath, value: unknown): FaultPlan {
+    this.core.faults.change(this.core.companies.get(companyId).companyId, station, fault, value);
     return this.core.faults.get(companyId);
   }
 }

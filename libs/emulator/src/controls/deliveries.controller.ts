@@ -1,6 +1,7 @@
 import { Controller, Get, HttpCode, Param, Post, Query, UseGuards, Inject } from '@nestjs/common';
-import { DeliveryFilter } from '../deliveries/delivery.inputs.js';
+import { DeliveryFilter, DeliverySearch } from '../deliveries/delivery.inputs.js';
 import type { DeliveryRecord } from '../deliveries/delivery.record.js';
+import type { DeliveryPage } from '../deliveries/delivery.summary.js';
 import { EmulatorCore } from '../emulator.core.js';
 import { checkInput } from '../emulator.input.js';
 import { SameOriginGuard } from './same-origin.guard.js';
@@ -14,6 +15,12 @@ export class DeliveriesController {
   @Get()
   list(@Query() query: object): DeliveryRecord[] {
     return this.core.log.list(checkInput(DeliveryFilter, { ...query }));
+  }
+
+  /** A page of the log, the newest first, without bodies and headers. */
+  @Get('search')
+  search(@Query() query: object): DeliveryPage {
+    return this.core.log.search(checkInput(DeliverySearch, { ...query }));
   }
 
   @Get(':id')

@@ -1,7 +1,10 @@
-import { Body, Controller, Get, HttpCode, Post, UseGuards, Inject } from '@nestjs/common';
+import { Body, Controller, Get, HttpCode, Inject, Post, Req, Res, UseGuards } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { WebhookEvent } from '../deliveries/webhook.event.js';
 import { EmulatorCore } from '../emulator.core.js';
 import { EmulatorHost } from '../emulator.host.js';
+import { sendPage } from '../pages/page.reply.js';
+import { scriptedPage } from '../pages/page.shell.js';
 import { SameOriginGuard } from './same-origin.guard.js';
 
 /** The emulator's own: what it is, events of any type, and starting over. */
@@ -13,8 +16,16 @@ export class EmulatorController {
     @Inject(EmulatorHost) private readonly host: EmulatorHost,
   ) {}
 
+  /** For a browser the page with the delivery log and the faults; for a program what this is. */
   @Get()
-  describe(): object {
+  describe(
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): object | string {
+    void reply.header('vary', 'accept');
+    if (request.headers.accept?.includes('text/html')) {
+      return sendPage(reply, scriptedPage('Deliveries and faults', 'control.js'));
+    }
     const { url, environment } = this.host;
     return { emulator: 'payments-emulator', environment, url, seed: this.core.random.seed };
   }

@@ -23,8 +23,10 @@ export class SameOriginGuard implements CanActivate {
       );
     }
     const foreignOrigin = origin !== undefined && !this.#origins(authority).includes(origin);
-    // A link to the checkout page is a navigation, and may come from the shop.
-    const foreignFetch = (site === 'cross-site' || site === 'same-site') && mode !== 'navigate';
+    // A link to the checkout page is a navigation, and may come from the shop; a form that is sent is
+    // one too, and may not.
+    const link = mode === 'navigate' && request.method === 'GET';
+    const foreignFetch = (site === 'cross-site' || site === 'same-site') && !link;
     if (foreignOrigin || foreignFetch) {
       throw new ForbiddenException('the controls take no requests from pages of other origins');
     }

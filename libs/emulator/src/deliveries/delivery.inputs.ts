@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { Type } from 'class-transformer';
-import { IsIn, IsInt, IsOptional, IsString, Max, Min } from 'class-validator';
+import { IsIn, IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator';
 import { IsCompanyId } from '../companies/company.rules.js';
 import type { DeliveryState } from './delivery.record.js';
 import { DELIVERY_STATES } from './delivery.record.js';
@@ -36,5 +36,38 @@ export class DeliveryFilter {
   @IsInt(LIMIT)
   @Min(1, LIMIT)
   @Max(10_000, LIMIT)
+  limit?: number | undefined;
+}
+
+const PAGE = { message: 'limit must be a whole number of deliveries from 1 to 200' };
+
+/** What the page of the delivery log asks for. Everything given must match. */
+export class DeliverySearch {
+  /** Default: every company's. */
+  @IsOptional()
+  @IsCompanyId()
+  companyId?: string | undefined;
+
+  @IsOptional()
+  @IsIn(DELIVERY_STATES, { message: `state must be one of ${DELIVERY_STATES.join(', ')}` })
+  state?: DeliveryState | undefined;
+
+  /** Part of a transaction's id, of an event's id or of its type, in any case. */
+  @IsOptional()
+  @IsString({ message: 'search must be text' })
+  @MaxLength(256, { message: 'search must be at most 256 characters' })
+  search?: string | undefined;
+
+  /** Only what is older than this delivery: the next page. */
+  @IsOptional()
+  @IsString({ message: "before must be a delivery's id" })
+  before?: string | undefined;
+
+  /** 1 to 200. Default: 50. */
+  @IsOptional()
+  @Type(() => Number)
+  @IsInt(PAGE)
+  @Min(1, PAGE)
+  @Max(200, PAGE)
   limit?: number | undefined;
 }

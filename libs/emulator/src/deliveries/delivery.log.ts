@@ -1,6 +1,9 @@
 import { EmulatorError } from '../emulator.errors.js';
 import type { DeliveryFilter } from './delivery.inputs.js';
-import type { DeliveryRecord } from './delivery.record.js';
+import type { DeliverySearch } from './delivery.inputs.js';
+import type { DeliveryPage } from './delivery.summary.js';
+import { matches, summarise } from './delivery.summary.js';
+import type { DeliveryRecord, DeliveryState } from './delivery.record.js';
 
 /** An attempt with the event's bytes before any tampering, for a redelivery. */
 export interface LoggedDelivery {
@@ -43,6 +46,25 @@ export class DeliveryLog {
       }
     }
     return found.slice(limit === undefined ? 0 : -limit).map((record) => structuredClone(record));
+  }
+
+  /** The newest that match, the newest first: as much as a page shows. */
+  search({ limit = 50, before, ...wanted }: DeliverySearch = {}): DeliveryPage {
+    const newestFirst = [...this.#entries.values()].toReversed().map(({ record }) => record);
+    // Whatever was older than an attempt that the log let go is gone as well.
+    const from = before === undefined ? 0 : newestFirst.findIndex(({ id }) => id === before) + 1;
+    const left = before !== undefined && from === 0 ? [] : newestFirst.slice(from);
+    const found = left.filter((record) => matches(record, wanted)).slice(0, limit + 1);
+    return { deliveries: found.slice(0, limit).map(summarise), more: found.length > limit };
+  }
+
+  /** How many attempts are in each state; a state without any is left out. */
+  counts(): Partial<Record<DeliveryState, number>> {
+    const counts: Partial<Record<DeliveryState, number>> = {};
+    for (const { record } of this.#entries.values()) {
+      counts[record.state] = (counts[record.state] ?? 0) + 1;
+    }
+    return counts;
   }
 
   clear(): void {

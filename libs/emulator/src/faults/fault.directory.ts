@@ -27,6 +27,27 @@ export class FaultDirectory {
     this.#dice.set(companyId, new FaultDice(validateFaultPlan(plan)));
   }
 
+  /**
+   * Sets one fault, or takes it away where `value` is undefined; what is left of the others stays.
+   *
+   * @throws EmulatorInputError
+   */
+  change(companyId: string, station: string, name: string, value: unknown): void {
+    const plan = this.get(companyId) as Readonly<Record<string, object | undefined>>;
+    const faults = Object.entries(plan[station] ?? {}).filter(([each]) => each !== name);
+    const rest = Object.entries(plan).filter(([each]) => each !== station);
+    // Checked under its own name even where it is to be taken away: a misspelt one does nothing.
+    validateFaultPlan(fromPath(station, name, value));
+    if (value !== undefined) faults.push([name, value]);
+    this.set(
+      companyId,
+      Object.fromEntries([
+        ...rest,
+        ...(faults.length > 0 ? [[station, Object.fromEntries(faults)] as const] : []),
+      ]),
+    );
+  }
+
   /** The plan as it stands, each `next` being what is left of it. */
   get(companyId: string): FaultPlan {
     return this.#of(companyId).remaining();
@@ -71,4 +92,9 @@ export class FaultDirectory {
     this.#numbers.set(key, number + 1);
     return this.random.stream('fault', what, companyId, number);
   }
+}
+
+/** A plan of one fault. `defineProperty`'s way, so that `__proto__` is a name like any other. */
+function fromPath(station: string, name: string, value: unknown): unknown {
+  return Object.fromEntries([[station, Object.fromEntries([[name, value]])]]);
 }

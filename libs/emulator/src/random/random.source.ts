@@ -55,6 +55,12 @@ export class RandomSource {
     return prefix + bytes.subarray(0, 24).toString('hex');
   }
 
+  /** The next code of this purpose: so many decimal digits, 1 to 9. */
+  digits(length: number, purpose: string): string {
+    const number = this.bytes('digits', purpose, this.#next(purpose)).readUInt32BE(0);
+    return String(number % 10 ** length).padStart(length, '0');
+  }
+
   /** Counts from the start again, so that the same calls draw the same ids. */
   reset(): void {
     this.#drawn.clear();

@@ -1,0 +1,111 @@
+import { html } from 'htm/preact';
+import { useState } from 'preact/hooks';
+import { Connection, CompanyChoice } from './connection.js';
+import { Delivery } from './delivery.js';
+import { useLive, withQuery } from './server.js';
+
+const STATES = ['waiting', 'sending', 'delivered', 'failed', 'dropped', 'skipped', 'cancelled'];
+
+/**
+ * The delivery log: the newest first, a page at a time, narrowed down by the filter.
+ *
+ * @param {{ overview: any, filter: { company: string, state: string, search: string },
+ *   onFilter: (change: object) => void }} props
+ */
+export function Deliveries({ overview, filter, onFilter }) {
+  // The way to this page of the log: the last delivery of each page before it.
+  const [path, setPath] = useState(/** @type {string[]} */ ([]));
+  const { data, trouble, refresh } = useLive(
+    withQuery('deliveries/search', {
+      companyId: filter.company,
+      state: filter.state,
+      search: filter.search,
+      before: path.at(-1),
+    }),
+  );
+  const { companies, log } = overview;
+  const change = (part) => {
+    setPath([]);
+    onFilter(part);
+  };
+  const filtered = filter.company !== '' || filter.state !== '' || filter.search !== '';
+  const page = data?.deliveries ?? [];
+  return html`<section id="deliveries" aria-labelledby="deliveries-title">
+    <h2 id="deliveries-title">Deliveries</h2>
+    <form class="filter" role="search" onSubmit=${(event) => event.preventDefault()}>
+      <${CompanyChoice}
+        all
+        companies=${companies}
+        value=${filter.company}
+        onChoose=${(company) => change({ company })}
+      />
+      <label>
+        State
+        <select
+          value=${filter.state}
+          onChange=${(event) => change({ state: event.currentTarget.value })}
+        >
+          <option value="">any</option>
+          ${STATES.map(
+            (state) =>
+              html`<option key=${state} value=${state}>
+                ${state} (${log.counts[state] ?? 0})
+              </option>`,
+          )}
+        </select>
+      </label>
+      <label class="wide">
+        Transaction, event or type
+        <input
+          type="search"
+          value=${filter.search}
+          placeholder="any part of it"
+          onInput=${(event) => change({ search: event.currentTarget.value })}
+        />
+      </label>
+    </form>
+    <${Connection} trouble=${trouble?.refused ? trouble : undefined} />
+    ${data === undefined && html`<p class="quiet">Loading…</p>`}
+    ${data !== undefined && page.length === 0 && html`<${Nothing} ...${{ filtered, path, companies }} />`}
+    <ol class="log">
+      ${page.map(
+        (delivery) =>
+          html`<${Delivery}
+            key=${delivery.id}
+            delivery=${delivery}
+            onChanged=${refresh}
+            onSearch=${(search) => change({ search })}
+          />`,
+      )}
+    </ol>
+    <nav class="pager" aria-label="Pages of the log">
+      ${path.length > 0 && html`<button onClick=${() => setPath([])}>Newest</button>`}
+      ${
+        data?.more &&
+        html`<button onClick=${() => setPath([...path, page.at(-1).id])}>Older</button>`
+      }
+      <span class="quiet">The log holds the last ${log.size} attempts.</span>
+    </nav>
+  </section>`;
+}
+
+/** Why the list is empty, and what to do about it. */
+function Nothing({ filtered, path, companies }) {
+  if (path.length > 0) return html`<p class="empty">Nothing older is in the log.</p>`;
+  if (filtered) return html`<p class="empty">No delivery matches. Clear the filter to see all.</p>`;
+  const address = companies.some(({ webhook }) => webhook.url !== null);
+  return html`<div class="empty">
+    <p><b>Nothing has been delivered yet.</b></p>
+    ${
+      !address &&
+      html`<p>
+        No company has a webhook URL: start with <code>--webhook-url</code>, or
+        <code>PUT /emulator/companies/…/webhook</code>.
+      </p>`
+    }
+    <p>
+      Press “Send a test webhook”, or create a transaction and complete it: its
+      <code>transaction.completed</code> shows up here.
+    </p>
+  </div>`;
+}

@@ -1,0 +1,103 @@
+import { html } from 'htm/preact';
+import { useState } from 'preact/hooks';
+import { Problem } from './connection.js';
+import { TRIGGER, readField, showField } from './fault.catalogue.js';
+import { call, useAction } from './server.js';
+
+/**
+ * The switch of one fault, with its numbers. What is typed takes effect at once where the fault is on,
+ * and with the switch where it is off.
+ *
+ * @param {{ companyId: string, station: string, fault: import('./fault.catalogue.js').Fault,
+ *   value: any, onChanged: () => void }} props `value`: the fault as it stands; undefined: off
+ */
+export function FaultSwitch({ companyId, station, fault, value, onChanged }) {
+  const [typed, setTyped] = useState(/** @type {Record<string, string>} */ ({}));
+  const { busy, problem, run } = useAction();
+  const isList = Array.isArray(value) || fault.fields[0]?.kind === 'list';
+  const fields = isList ? fault.fields : [...fault.fields, ...TRIGGER];
+  const on = value !== undefined;
+  const path = `companies/${encodeURIComponent(companyId)}/faults/${station}/${fault.name}`;
+  const id = `${station}-${fault.name}`;
+
+  const textOf = (field) => {
+    if (typed[field.name] !== undefined) return typed[field.name];
+    if (!on) return field.value ?? '';
+    return showField(field, isList ? value : value[field.name]);
+  };
+  const put = () =>
+    run(async () => {
+      const read = fields.map((field) => [field.name, readField(field, textOf(field))]);
+      const body = isList ? read[0]?.[1] : Object.fromEntries(read);
+      await call('PUT', path, body);
+      setTyped({});
+      onChanged();
+    });
+  const flip = (event) => {
+    if (event.currentTarget.checked) return put();
+    return run(async () => {
+      await call('DELETE', path);
+      onChanged();
+    });
+  };
+
+  return html`<li class=${on ? 'fault on' : 'fault'}>
+    <label class="switch">
+      <input
+        type="checkbox"
+        role="switch"
+        checked=${on}
+        disabled=${busy}
+        aria-describedby=${`${id}-what`}
+        onChange=${flip}
+      />
+      <span>${fault.label}</span>
+      ${on && html`<b class="state-word">${isUsedUp(value) ? 'used up' : 'on'}</b>`}
+    </label>
+    <p id=${`${id}-what`} class="quiet">${fault.what}</p>
+    <details>
+      <summary>Numbers<span class="unseen"> of ${fault.label}</span></summary>
+      <div class="fields">
+        ${fields.map(
+          (field) =>
+            html`<label key=${field.name}>
+              ${field.label}
+              ${
+                field.kind === 'choice'
+                  ? html`<select
+                      name=${field.name}
+                      value=${textOf(field)}
+                      onChange=${(event) => choose(field, event.currentTarget.value)}
+                    >
+                      ${field.options.map((each) => html`<option key=${each}>${each}</option>`)}
+                    </select>`
+                  : html`<input
+                      name=${field.name || 'waits'}
+                      value=${textOf(field)}
+                      autocomplete="off"
+                      onInput=${(event) => type(field, event.currentTarget.value)}
+                      onChange=${() => on && put()}
+                    />`
+              }
+            </label>`,
+        )}
+      </div>
+    </details>
+    <${Problem} text=${problem} />
+  </li>`;
+
+  function type(field, text) {
+    typed[field.name] = text;
+    setTyped({ ...typed });
+  }
+
+  function choose(field, text) {
+    type(field, text);
+    if (on) void put();
+  }
+}
+
+/** Struck as often as it was to, and strikes no more. */
+export function isUsedUp(value) {
+  return value?.next === 0 && !(value.probability > 0);
+}

@@ -1,0 +1,122 @@
+import { html } from 'htm/preact';
+import { Problem } from './connection.js';
+import { Moment, formatAmount } from './moment.js';
+import { call, useAction, useLive, withQuery } from './server.js';
+
+/** Makes the emulator do something: a test webhook, a transaction of each kind. */
+export function Actions({ company, onChanged }) {
+  const { busy, problem, run } = useAction();
+  const { companyId, webhook } = company;
+  const test = () =>
+    run(async () => {
+      await call('POST', 'events', { companyId, eventType: 'webhook.test' });
+      onChanged();
+    });
+  const create = async (event) => {
+    event.preventDefault();
+    const form = event.currentTarget;
+    const given = [...new FormData(form)].filter(([, value]) => value !== '');
+    const body = { companyId, ...Object.fromEntries(given), amount: Number(form.amount.value) };
+    await run(async () => {
+      await call('POST', 'transactions', body);
+      onChanged();
+    });
+  };
+  return html`<section aria-labelledby="actions-title">
+    <h2 id="actions-title">Make something happen</h2>
+    <p>
+      <button disabled=${busy} onClick=${test}>Send a test webhook</button>${' '}
+      <span class="quiet">
+        ${
+          webhook.url === null
+            ? 'This company has no webhook URL: nothing is sent, and the log says so.'
+            : `to ${webhook.url}${webhook.active ? '' : ', which is inactive'}`
+        }
+      </span>
+    </p>
+    <form class="fields" onSubmit=${create}>
+      <label>
+        Kind
+        <select name="kind">
+          <option value="checkout-invoice">checkout invoice</option>
+          <option value="stk-push">STK push</option>
+          <option value="payout">payout</option>
+        </select>
+      </label>
+      <label>Amount <input name="amount" inputmode="decimal" value="1250" required /></label>
+      <label
+        >Reference <input name="externalReference" value="order-1" maxlength="256" required
+      /></label>
+      <label>Phone number <input name="phoneNumber" type="tel" placeholder="none" /></label>
+      <label>Return URL <input name="returnUrl" type="url" placeholder="none" /></label>
+      <button class="primary" disabled=${busy}>Create a transaction</button>
+    </form>
+    <${Problem} text=${problem} />
+  </section>`;
+}
+
+/** The newest transactions of a company, to be completed, declined, or opened as a customer would. */
+export function Transactions({ company, onSearch }) {
+  const { data, refresh } = useLive(
+    withQuery('transactions', { companyId: company.companyId, limit: 20 }),
+  );
+  const newestFirst = (data ?? []).toReversed();
+  return html`<section id="transactions" aria-labelledby="transactions-title">
+    <h2 id="transactions-title">Transactions of ${company.companyId}</h2>
+    ${
+      data?.length === 0 &&
+      html`<p class="empty">
+        None yet. Create one above, or let the merchant's application ask for one.
+      </p>`
+    }
+    <ul class="transactions">
+      ${newestFirst.map(
+        (each) =>
+          html`<${Transaction}
+            key=${each.transactionId}
+            transaction=${each}
+            onChanged=${refresh}
+            onSearch=${onSearch}
+          />`,
+      )}
+    </ul>
+  </section>`;
+}
+
+function Transaction({ transaction, onChanged, onSearch }) {
+  const { busy, problem, run } = useAction();
+  const { transactionId, kind, amount, externalReference, status, checkoutUrl, createdAt } =
+    transaction;
+  const open = transaction.completedAt === undefined && transaction.failedAt === undefined;
+  const look = transaction.completedAt ? 'good' : transaction.failedAt ? 'bad' : '';
+  const end = (how) =>
+    run(async () => {
+      await call('POST', `transactions/${encodeURIComponent(transactionId)}/${how}`);
+      onChanged();
+    });
+  return html`<li>
+    <p>
+      <span class=${`state ${look}`}>${status}</span>${' '}<b>${formatAmount(amount)}</b>${' '}
+      <span class="what">${externalReference}</span>${' '}
+      <span class="quiet">${kind} · <${Moment} at=${createdAt} /></span>
+    </p>
+    <p class="actions">
+      ${
+        open &&
+        html`<button disabled=${busy} onClick=${() => end('complete')}>Complete</button>
+          <button disabled=${busy} onClick=${() => end('fail')}>Decline</button>`
+      }
+      ${
+        checkoutUrl &&
+        html`<a href=${`/emulator/checkout/${encodeURIComponent(transactionId)}`}>Checkout page</a>`
+      }
+      ${
+        kind === 'stk-push' &&
+        open &&
+        html`<a href=${withQuery('/emulator/stk', { transaction: transactionId })}>Prompt</a>`
+      }
+      <button class="link" onClick=${() => onSearch(transactionId)}>Its deliveries</button>
+    </p>
+    <${Problem} text=${problem} />
+  </li>`;
+}
