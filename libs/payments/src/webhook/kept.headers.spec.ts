@@ -1,0 +1,43 @@
+import { describe, expect, it } from '@jest/globals';
+import { keptHeaders } from './kept.headers.js';
+
+describe('keptHeaders', () => {
+  it('keeps what the list names, and nothing else', () => {
+    const kept = {
+      'content-type': 'application/json',
+      'content-length': '12',
+      'user-agent': 'service-Webhook/1.0',
+      'x-webhook-event': 'transaction.completed',
+      'x-request-id': 'r-1',
+      traceparent: '00-1-2-01',
+    };
+    const others = {
+      'x-webhook-signature': 'sha512=1',
+      authorization: 'Bearer 1',
+      'proxy-authorization': 'Basic 1',
+      'x-auth-token': 'Bearer 1',
+      'x-api-key': '1',
+      cookie: 'session=1',
+      'x-forwarded-for': '10.0.0.1',
+      forwarded: 'for=10.0.0.1',
+      'x-webhook-anything': '1',
+      tracestate: '1',
+    };
+    expect(keptHeaders({ ...others, ...kept })).toEqual(kept);
+    expect(keptHeaders(others)).toEqual({});
+  });
+
+  it('cuts a value at 256 characters, without its control characters, several of them joined', () => {
+    const kept = keptHeaders({
+      'user-agent': 'a'.repeat(300),
+      'x-request-id': 'a\tb\u0000c\u0085d\u007f\r\n',
+      'x-webhook-event': ['one', 'two'] as never,
+      traceparent: '\u0000',
+    });
+    expect(kept).toEqual({
+      'user-agent': 'a'.repeat(256),
+      'x-request-id': 'abcd',
+      'x-webhook-event': 'one, two',
+    });
+  });
+});
