@@ -49,6 +49,7 @@ describe('the payments-emulator command', () => {
       );
       expect((await requestToken({ baseUrl, clientId, clientSecret })).status).toBe(200);
       await post(`${baseUrl}/emulator/events`, { eventType: 'x.y' });
+      await found(/^ {2}pages {7}http:\S+\/emulator \(.+\), http:\S+\/emulator\/stk /m);
       await found(/^x\.y {2}default {2}attempt 1 {2}delivered {2}200 {2}\d+ ms$/m);
       expect(receiver.first.event.eventType).toBe('x.y');
       child.kill(signal);
@@ -65,5 +66,22 @@ describe('the payments-emulator command', () => {
       'payments-emulator: --port must be a whole number from 0 to 65535\n' +
         'payments-emulator --help lists the flags.\n',
     );
+  });
+
+  it('ends quietly where nobody reads on: payments-emulator --help | head', async () => {
+    const { child, printed, ended } = run('--help');
+    child.stdout.destroy();
+    expect(await ended).toBe(0);
+    expect(printed.err).toBe('');
+  });
+
+  it('closes where nobody reads what it prints any more', async () => {
+    const ports = ['--port', '0', '--production-port', '0'];
+    const { child, printed, ended, found } = run(...ports);
+    const [, baseUrl = ''] = await found(/^PAYMENTS_BASE_URL=(.+)\n/m);
+    child.stdout.destroy();
+    await post(`${baseUrl}/emulator/events`, { eventType: 'x.y' });
+    expect(await ended).toBe(0);
+    expect(printed.err).toBe('');
   });
 });

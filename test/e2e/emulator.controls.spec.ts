@@ -97,6 +97,103 @@ describe('the controls over HTTP', () => {
     expect(emulator.faults()).toEqual(plan);
   });
 
+  it('switch one fault at a time: the others keep what is left of them', async () => {
+    const url = `${controls}/companies/default/faults`;
+    emulator.setFaults({ delivery: { drop: { next: 2 } }, api: { slow: { ms: 1 } } });
+    emulator.sendEvent({ eventType: 'x' });
+    const answer = await put(`${url}/delivery/duplicate`, { copies: 3 });
+    const plan = {
+      delivery: { drop: { next: 1 }, duplicate: { copies: 3 } },
+      api: { slow: { ms: 1 } },
+    };
+    expect(await json(answer)).toEqual(plan);
+    expect(emulator.faults()).toEqual(plan);
+    await fetch(`${url}/api/slow`, { method: 'DELETE' });
+    await fetch(`${url}/delivery/drop`, { method: 'DELETE' });
+    expect(emulator.faults()).toEqual({ delivery: { duplicate: { copies: 3 } } });
+    for (const path of ['delivery/nope', 'nope/drop', 'delivery/__proto__']) {
+      expect((await put(`${url}/${path}`, {})).status).toBe(400);
+      expect((await fetch(`${url}/${path}`, { method: 'DELETE' })).status).toBe(400);
+    }
+    expect((await put(`${url}/api/slow`, { ms: -1 })).status).toBe(400);
+    expect((await put(`${controls}/companies/none/faults/api/slow`, { ms: 1 })).status).toBe(404);
+    expect(emulator.faults()).toEqual({ delivery: { duplicate: { copies: 3 } } });
+  });
+
+  it('page through the log, the newest first, without bodies or headers', async () => {
+    emulator.createCompany({ companyId: 'other', webhookUrl: receiver.url });
+    for (const eventType of ['a.one', 'a.two', 'b.three']) {
+      emulator.sendEvent({ eventType });
+      await emulator.idle();
+    }
+    const paid = emulator.createPayout({ ...payment, companyId: 'other' });
+    emulator.complete(paid.transactionId);
+    await emulator.idle();
+    const page = async (query: string) => {
+      const answer = await get(`${controls}/deliveries/search?${query}`);
+      const { deliveries, more } = (await answer.json()) as {
+        deliveries: { id: string; eventType: string }[];
+        more: boolean;
+      };
+      return { types: deliveries.map(({ eventType }) => eventType), more, deliveries };
+    };
+    const first = await page('limit=2');
+    expect(first).toMatchObject({ types: ['transaction.completed', 'b.three'], more: true });
+    expect(first.deliveries[0]).toMatchObject({ url: receiver.url, status: 200 });
+    expect(first.deliveries[0]).not.toHaveProperty('request');
+    expect(first.deliveries[0]).not.toHaveProperty('answer');
+    const before = first.deliveries.at(-1)?.id;
+    expect(await page(`limit=2&before=${before}`)).toMatchObject({
+      types: ['a.two', 'a.one'],
+      more: false,
+    });
+    expect((await page('before=gone')).types).toEqual([]);
+    expect((await page('search=A.')).types).toEqual(['a.two', 'a.one']);
+    expect((await page('companyId=other')).types).toEqual(['transaction.completed']);
+    const part = paid.transactionId.slice(0, 8);
+    expect((await page(`search=${part}`)).types).toEqual(['transaction.completed']);
+    expect((await page('state=failed')).types).toEqual([]);
+    expect((await get(`${controls}/deliveries/search?limit=201`)).status).toBe(400);
+  });
+
+  it('tell the page how the emulator stands, without a secret', async () => {
+    emulator.setFaults({ api: { truncate: {} } });
+    emulator.sendEvent({ eventType: 'x' });
+    await emulator.idle();
+    const answer = await get(`${controls}/overview`);
+    const text = await answer.text();
+    expect(JSON.parse(text)).toMatchObject({
+      environment: 'sandbox',
+      hosts: { sandbox: emulator.baseUrl, production: emulator.productionBaseUrl },
+      log: { size: 1000, counts: { delivered: 1 } },
+      companyCount: 1,
+      companies: [
+        {
+          companyId: 'default',
+          webhook: { url: receiver.url, active: true },
+          faults: { api: { truncate: {} } },
+        },
+      ],
+    });
+    const { clientSecret, webhookSecret, production } = emulator.company;
+    for (const secret of [clientSecret, webhookSecret, production.clientSecret, emulator.seed]) {
+      expect(text).not.toContain(secret);
+    }
+  });
+
+  it('tell the page of so many companies and no more', async () => {
+    for (let number = 0; number < 205; number++)
+      emulator.createCompany({ companyId: `c${number}` });
+    const overview = (await (await get(`${controls}/overview`)).json()) as {
+      companyCount: number;
+      companies: { companyId: string }[];
+    };
+    expect(overview.companyCount).toBe(206);
+    expect(overview.companies).toHaveLength(200);
+    expect(overview.companies[0]?.companyId).toBe('default');
+    expect(overview.companies.at(-1)?.companyId).toBe('c204');
+  });
+
   it('create a transaction of any kind, complete it, and deliver the event', async () => {
     for (const kind of ['stk-push', 'checkout-invoice', 'payout']) {
       const created = await json(post(`${controls}/transactions`, { kind, ...payment }));
@@ -110,6 +207,57 @@ describe('the controls over HTTP', () => {
     await emulator.idle();
     expect(receiver.received).toHaveLength(3);
     expect((await post(`${controls}/transactions`, { kind: 'loan', ...payment })).status).toBe(400);
+  });
+
+  it('decline a transaction: its status says so, no event tells of it, and it stays declined', async () => {
+    const { transactionId } = emulator.createStkPush(payment);
+    const url = `${controls}/transactions/${transactionId}`;
+    expect(await json(post(`${url}/fail`))).toMatchObject({ status: 'failed', transactionId });
+    expect(emulator.transaction(transactionId).failedAt).toMatch(/^\d{4}-.*Z$/);
+    for (const end of ['fail', 'complete']) {
+      const again = await post(`${url}/${end}`);
+      expect(again.status).toBe(409);
+      expect((await json(again))['message']).toContain('has failed already');
+    }
+    await emulator.idle();
+    expect(emulator.deliveries()).toEqual([]);
+  });
+
+  it('show transactions, narrowed down', async () => {
+    emulator.createCompany({ companyId: 'other' });
+    const paid = emulator.createStkPush(payment);
+    emulator.complete(paid.transactionId);
+    const open = emulator.createStkPush(payment);
+    const failed = emulator.createPayout({ ...payment, companyId: 'other' });
+    emulator.fail(failed.transactionId);
+    const found = async (query: string) => {
+      const answer = await get(`${controls}/transactions?${query}`);
+      return ((await answer.json()) as { transactionId: string }[]).map(
+        (each) => each.transactionId,
+      );
+    };
+    const ids = [paid, open, failed].map(({ transactionId }) => transactionId);
+    expect(await found('')).toEqual(ids);
+    expect(await found('open=true')).toEqual([open.transactionId]);
+    expect(await found('open=false')).toEqual([paid.transactionId, failed.transactionId]);
+    expect(await found('kind=stk-push')).toEqual(ids.slice(0, 2));
+    expect(await found('companyId=other')).toEqual([failed.transactionId]);
+    expect(await found('limit=1')).toEqual(ids.slice(-1));
+    expect((await get(`${controls}/transactions?open=maybe`)).status).toBe(400);
+  });
+
+  it('take a phone number as people type it, and an address a page may link to', async () => {
+    const given = { phoneNumber: '+1 (555) 010-0123', returnUrl: 'https://shop.example/orders/7' };
+    expect(emulator.createStkPush({ ...payment, ...given })).toMatchObject({
+      phoneNumber: '+15550100123',
+      returnUrl: given.returnUrl,
+    });
+    for (const returnUrl of ['javascript:alert(1)', '/orders/7', 'https://u:p@shop.example/']) {
+      expect(() => emulator.createCheckoutInvoice({ ...payment, returnUrl })).toThrow('returnUrl');
+    }
+    for (const phoneNumber of ['12', 'mine', '1234567890123456']) {
+      expect(() => emulator.createStkPush({ ...payment, phoneNumber })).toThrow('phoneNumber');
+    }
   });
 
   it('create in the environment of the host that was called', async () => {
@@ -197,40 +345,16 @@ describe('the controls over HTTP', () => {
   });
 });
 
-describe('the checkout page', () => {
-  it('shows the invoice, and its form pays it', async () => {
-    const { checkoutUrl, transactionId } = emulator.createCheckoutInvoice({
-      amount: 1500,
-      externalReference: '<script>alert(1)</script>',
-    });
-    const page = await (await get(checkoutUrl)).text();
-    expect(page).toContain('1500');
-    expect(page).not.toContain('<script>');
-    const action = /action="([^"]+)"/.exec(page)?.[1] ?? '';
-    const paid = await fetch(new URL(action, checkoutUrl), {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/x-www-form-urlencoded',
-        origin: emulator.baseUrl,
-        'sec-fetch-site': 'same-origin',
-      },
-    });
-    expect(paid.status).toBe(200);
-    expect(emulator.transaction(transactionId).status).toBe('complete');
-    expect(await (await get(checkoutUrl)).text()).not.toContain('<form');
-  });
-
-  it('is there for checkout invoices alone', async () => {
-    const { transactionId } = emulator.createPayout(payment);
-    expect((await get(`${controls}/checkout/${transactionId}`)).status).toBe(404);
-  });
-});
-
 describe('the controls and web pages', () => {
   /** A request with headers that fetch does not let a program set. */
-  function status(headers: Record<string, string>, path = '/emulator/companies'): Promise<unknown> {
+  function status(
+    headers: Record<string, string>,
+    path = '/emulator/companies',
+    method = 'GET',
+  ): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const request = httpRequest(`${emulator.baseUrl}${path}`, { headers }, (response) => {
+      const url = `${emulator.baseUrl}${path}`;
+      const request = httpRequest(url, { headers, method }, (response) => {
         response.resume();
         resolve(response.statusCode);
       });
@@ -244,6 +368,20 @@ describe('the controls and web pages', () => {
     expect(await status({ origin: emulator.productionBaseUrl })).toBe(403);
     expect(await status({ 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' })).toBe(403);
     expect(await status({ 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' })).toBe(403);
+  });
+
+  it('refuse a form that another site sends, even where the browser names no origin', async () => {
+    const { transactionId } = emulator.createCheckoutInvoice(payment);
+    const form = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' };
+    const path = `/emulator/checkout/${transactionId}/cancel`;
+    expect(await status(form, path, 'POST')).toBe(403);
+    expect(await status({}, path, 'POST')).toBe(303);
+  });
+
+  it('take forms at the checkout alone', async () => {
+    const form = { body: 'eventType=x.y', method: 'POST' };
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    expect((await fetch(`${controls}/events`, { ...form, headers })).status).toBe(415);
   });
 
   it('refuse them under an escaped path as well', async () => {
