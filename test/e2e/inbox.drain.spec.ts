@@ -46,8 +46,10 @@ onEachDurableInbox((stage) => {
 
   it('24: gives back what does not end in time, whether it heeds its signal or not, without a charge', async () => {
     const data = await stage.data();
+    const begun: string[] = [];
     const aborted: string[] = [];
     const heedful: Handle = async (_event, { signal }) => {
+      begun.push('heedful');
       await new Promise((_resolve, reject) => {
         signal.addEventListener('abort', () => {
           aborted.push('heedful');
@@ -56,15 +58,16 @@ onEachDurableInbox((stage) => {
       });
     };
     const stuck: Handle = async (_event, { signal }) => {
+      begun.push('stuck');
       signal.addEventListener('abort', () => aborted.push('stuck'));
       await new Promise(() => {});
     };
     const worker = { ...AT_ONCE, drainMs: 50 };
     const app = await startOn(data, { heedful, stuck }, { worker });
     await post(app, 'paid');
-    await eventually(async () =>
-      expect(await states(app, 'paid')).toEqual({ heedful: 'running 1', stuck: 'running 1' }),
-    );
+    // The database says that they run before they do.
+    await eventually(() => expect(begun.toSorted()).toEqual(['heedful', 'stuck']));
+    expect(await states(app, 'paid')).toEqual({ heedful: 'running 1', stuck: 'running 1' });
     await app.app.close();
     expect(aborted.toSorted()).toEqual(['heedful', 'stuck']);
     expect(app.log.matching(/2 payment handlers still ran after 50 ms/)).toHaveLength(1);
