@@ -1,0 +1,103 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Injectable } from '@nestjs/common';
+import { consoleInvalid } from './console.options.js';
+import { pagePolicy } from './console.headers.js';
+
+/** A file of the console's, as it is sent. */
+export interface ConsoleAsset {
+  readonly type: string;
+  /** Strong, of the content. */
+  readonly etag: string;
+  readonly text: string;
+}
+
+/** The page, for one way of addressing it, and the policy that goes with it. */
+export interface ConsolePageText {
+  readonly html: string;
+  readonly policy: string;
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.mjs': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml; charset=utf-8',
+};
+
+/** Third-party files: the name each is served under, and where it is, seen from what `require` finds. */
+const LIBRARIES = [
+  { bare: 'preact', asset: 'preact.mjs', found: 'preact', file: 'preact.mjs' },
+  { bare: 'preact/hooks', asset: 'hooks.mjs', found: 'preact/hooks', file: 'hooks.mjs' },
+  { bare: 'htm', asset: 'htm.mjs', found: 'htm', file: 'htm.mjs' },
+  { bare: 'htm/preact', asset: 'htm-preact.mjs', found: 'htm/preact', file: 'index.mjs' },
+  { bare: 'uplot', asset: 'uPlot.esm.js', found: 'uplot', file: 'uPlot.esm.js' },
+  { bare: null, asset: 'uPlot.min.css', found: 'uplot', file: 'uPlot.min.css' },
+] as const;
+
+const PAGES = fileURLToPath(new URL('../../pages/', import.meta.url));
+const TEMPLATE = 'console.html';
+
+/**
+ * Every file the console sends, read once at boot: what a request names is looked up here, and never on the disk.
+ */
+@Injectable()
+export class ConsoleAssets {
+  readonly #assets: ReadonlyMap<string, ConsoleAsset>;
+  readonly #template: string;
+
+  /** @throws PaymentsError `options_invalid` where one is missing. */
+  constructor() {
+    const require = createRequire(import.meta.url);
+    const own = read('its pages', () => readdirSync(PAGES))
+      .filter((name) => /^[\w.-]+\.(?:js|css|svg)$/.test(name))
+      .map((name) => [name, asset(name, () => join(PAGES, name))] as const);
+    const foreign = LIBRARIES.map(
+      ({ asset: name, found, file }) =>
+        [name, asset(name, () => join(dirname(require.resolve(found)), file))] as const,
+    );
+    this.#assets = new Map([...own, ...foreign]);
+    const template = read(TEMPLATE, () => readFileSync(join(PAGES, TEMPLATE), 'utf8'));
+    // Its comments are for who works on it.
+    this.#template = template.replaceAll(/<!--.*?-->\s*/gs, '');
+  }
+
+  find(name: string): ConsoleAsset | undefined {
+    return this.#assets.get(name);
+  }
+
+  /**
+   * The page for a browser that sees its files below `base`: `./` where its own address ends with a slash, or
+   * `./` and the address's last part.
+   */
+  page(base: string): ConsolePageText {
+    const libraries = LIBRARIES.flatMap(({ bare, asset: name }) =>
+      bare === null ? [] : [[bare, `${base}assets/${name}`]],
+    );
+    const importMap = JSON.stringify({ imports: Object.fromEntries(libraries) });
+    const html = this.#template.replaceAll(/%(BASE|IMPORTMAP)%/g, (_, name) =>
+      name === 'BASE' ? base : importMap,
+    );
+    return { html, policy: pagePolicy(importMap) };
+  }
+}
+
+function asset(name: string, path: () => string): ConsoleAsset {
+  const text = read(name, () => readFileSync(path(), 'utf8'));
+  const hash = createHash('sha256').update(text).digest('base64url');
+  return { type: TYPES[extname(name)]!, etag: `"${hash}"`, text };
+}
+
+function read<T>(name: string, from: () => T): T {
+  try {
+    return from();
+  } catch {
+    throw consoleInvalid(
+      `${name} cannot be read. The installation is not complete, or a bundler left it out: install ` +
+        'nestjs-payments again, and keep it and its dependencies as files in node_modules.',
+    );
+  }
+}

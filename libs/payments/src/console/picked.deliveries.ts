@@ -1,0 +1,93 @@
+import type { PaymentInbox } from '../inbox/payment.inbox.js';
+import type { SelectionResult } from '../inbox/inbox.redrive.js';
+import type { DeliveryState, StoredEvent } from '../inbox/store.contract.js';
+import type { EventName } from './console.queries.js';
+
+/** Events of one company, as many as a filter takes. */
+interface Group {
+  readonly company: string;
+  readonly ids: readonly string[];
+}
+
+/**
+ * Of events picked one by one, an operator means every delivery there is something to do about, not the dead ones
+ * alone. The inbox acts on one state at a time, so they are sorted by it first.
+ */
+export class PickedDeliveries {
+  readonly #touched = new Set<string>();
+  #deliveries = 0;
+
+  private constructor(
+    private readonly events: readonly StoredEvent[],
+    private readonly handler: string | undefined,
+  ) {}
+
+  static async find(
+    inbox: PaymentInbox,
+    names: readonly EventName[],
+    handler: string | undefined,
+  ): Promise<PickedDeliveries> {
+    const groups = groupByCompany(names.map(({ company, id }) => [company, id]));
+    const events: StoredEvent[] = [];
+    for (const { company, ids } of groups) {
+      events.push(...(await inbox.list({ company, ids, limit: 1000 })).events);
+    }
+    return new PickedDeliveries(events, handler);
+  }
+
+  /** Does something to those that have a delivery in this state. */
+  async inState(
+    state: DeliveryState,
+    act: (query: Group & { state: DeliveryState; handler?: string }) => Promise<SelectionResult>,
+  ): Promise<void> {
+    const { handler } = this;
+    const wanted = this.events.filter(({ deliveries }) =>
+      deliveries.some(
+        (one) => one.state === state && (handler === undefined || one.handler === handler),
+      ),
+    );
+    await this.#each(wanted, (group) =>
+      act({ ...group, state, ...(handler !== undefined && { handler }) }),
+    );
+  }
+
+  /**
+   * Does something to those that have no delivery, or none to the handler named. Where nobody handled the event at
+   * all, it is asked for as `unhandled`: what is left of a pruned event is not.
+   */
+  async withoutDelivery(
+    act: (query: Group & { state?: 'unhandled' }) => Promise<SelectionResult>,
+  ): Promise<void> {
+    const { events, handler } = this;
+    const unhandled = events.filter(({ deliveries }) => deliveries.length === 0);
+    await this.#each(unhandled, (group) => act({ ...group, state: 'unhandled' }));
+    if (handler === undefined) return;
+    const others = events.filter(
+      ({ deliveries }) =>
+        deliveries.length > 0 && deliveries.every((one) => one.handler !== handler),
+    );
+    await this.#each(others, act);
+  }
+
+  get result(): SelectionResult {
+    return { events: this.#touched.size, deliveries: this.#deliveries };
+  }
+
+  async #each(
+    wanted: readonly StoredEvent[],
+    act: (group: Group) => Promise<SelectionResult>,
+  ): Promise<void> {
+    for (const group of groupByCompany(wanted.map(({ company, id }) => [company, id]))) {
+      const { events, deliveries } = await act(group);
+      this.#deliveries += deliveries;
+      // Of fewer than were asked for, nobody says which: the first stand for them in the count.
+      for (const id of group.ids.slice(0, events)) this.#touched.add(`${group.company}/${id}`);
+    }
+  }
+}
+
+function groupByCompany(names: readonly (readonly [company: string, id: string])[]): Group[] {
+  const groups = new Map<string, string[]>();
+  for (const [company, id] of names) groups.set(company, [...(groups.get(company) ?? []), id]);
+  return [...groups].map(([company, ids]) => ({ company, ids }));
+}
