@@ -78,7 +78,8 @@ async function measured(table: Table, scale: Scale): Promise<TableResult> {
   const { contenders, notes = [], warmUp, ...rest } = table;
   const rounds = table.rounds ?? scale.rounds;
   const samples = await interleave(contenders, { rounds, warmUp }, (round) => {
-    if (process.stdout.isTTY) process.stdout.write(`\r  ${table.title}: round ${round} of ${rounds}`);
+    if (process.stdout.isTTY)
+      process.stdout.write(`\r  ${table.title}: round ${round} of ${rounds}`);
   });
   const found = contenders.map(({ name }, place) => ({ name, rounds: samples[place]! }));
   const result = { ...rest, notes, contenders: found };

@@ -12,12 +12,14 @@ export function installPeers(): void {
   if (existsSync(INSTALLED) && statSync(INSTALLED).mtimeMs >= statSync(lock).mtimeMs) return;
   console.log('Installing what is measured beside us, into bench/ …');
   const cli = process.env['npm_execpath'];
-  const [program, ...args] = cli ? [process.execPath, cli, 'ci'] : ['npm', 'ci'];
+  const [program, args] = cli ? [process.execPath, [cli, 'ci']] : ['npm', ['ci']];
   const env = Object.fromEntries(
     // What npm tells its scripts about the root package is not true of this one.
-    Object.entries(process.env).filter(([name]) => !/^npm_(package|lifecycle|config_local)/.test(name)),
+    Object.entries(process.env).filter(
+      ([name]) => !/^npm_(package|lifecycle|config_local)/.test(name),
+    ),
   );
-  const { status } = spawnSync(program!, args, { cwd: FOLDER, env, stdio: 'inherit' });
+  const { status } = spawnSync(program, args, { cwd: FOLDER, env, stdio: 'inherit' });
   if (status !== 0) throw new Error('npm ci in bench/ failed; what it said is above.');
 }
 
@@ -25,13 +27,23 @@ export function installPeers(): void {
 export function versions(): Record<string, string> {
   const from = createRequire(join(FOLDER, 'main.ts'));
   const nest = createRequire(join(FOLDER, 'node_modules/@golevelup/nestjs-stripe/package.json'));
-  const copies = [from, nest, createRequire(from.resolve('nestjs-payments/package.json'))].map((one) =>
-    one.resolve('@nestjs/core'),
+  const copies = [from, nest, createRequire(from.resolve('nestjs-payments/package.json'))].map(
+    (one) => one.resolve('@nestjs/core'),
   );
   if (new Set(copies).size > 1) {
-    throw new Error(`There are several copies of Nest, so its modules differ: ${copies.join(', ')}`);
+    throw new Error(
+      `There are several copies of Nest, so its modules differ: ${copies.join(', ')}`,
+    );
   }
-  const names = ['nestjs-payments', '@nestjs/core', 'express', 'fastify', 'axios', 'pg', ...peers()];
+  const names = [
+    'nestjs-payments',
+    '@nestjs/core',
+    'express',
+    'fastify',
+    'axios',
+    'pg',
+    ...peers(),
+  ];
   const found = names.map((name) => [name, versionOf(from.resolve.paths(name) ?? [], name)]);
   return { node: process.version, ...Object.fromEntries(found) };
 }

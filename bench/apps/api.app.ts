@@ -17,7 +17,7 @@ export interface CallOrder {
   readonly width: number;
 }
 
-const { caller, baseUrl } = configuration<{ caller: ApiCaller; baseUrl: string }>();
+const { caller, baseUrl } = configuration() as { caller: ApiCaller; baseUrl: string };
 const PATH = '/v1/transactions/8d7a3f0e-0000-4000-8000-000000000000';
 const HEADERS = { authorization: 'Bearer bench' };
 

@@ -7,7 +7,7 @@ import { SECRET } from '../load/deliveries.ts';
 import { answer, configuration } from '../processes/parent.ts';
 import { GroupInserts } from './group.inserts.ts';
 
-const { url } = configuration<{ url?: string }>();
+const { url } = configuration() as { url?: string };
 const inserts = url === undefined ? null : await GroupInserts.open(url);
 
 const server = createServer((request, response) => {
@@ -22,7 +22,11 @@ const server = createServer((request, response) => {
     const end = (status: number): void => void response.writeHead(status).end();
     if (!genuine) end(401);
     else if (inserts === null) end(200);
-    else inserts.insert(id, body).then(() => end(200), () => end(503));
+    else
+      inserts.insert(id, body).then(
+        () => end(200),
+        () => end(503),
+      );
   });
 });
 server.listen(0, '127.0.0.1', () => {

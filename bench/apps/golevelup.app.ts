@@ -5,7 +5,7 @@ import { answer, configuration } from '../processes/parent.ts';
 import { listen, provider } from './nest.ts';
 import type { Adapter } from './nest.ts';
 
-const { adapter } = configuration<{ adapter: Adapter }>();
+const { adapter } = configuration() as { adapter: Adapter };
 const app = await listen(
   adapter,
   {
@@ -15,7 +15,7 @@ const app = await listen(
         webhookConfig: { stripeSecrets: { account: SECRET }, requestBodyProperty: 'rawBody' },
       }),
     ],
-    providers: [provider(() => {}, StripeWebhookHandler('charge.succeeded') as MethodDecorator)],
+    providers: [provider(() => {}, StripeWebhookHandler('charge.succeeded'))],
   },
   { rawBody: true },
 );

@@ -1,20 +1,20 @@
-import pg from 'pg';
+import { Pool } from 'pg';
 
 /**
  * One multi-row insert for each group of events that came together, over two connections, as the inbox has it:
  * the least that storing durably, each once, takes.
  */
 export class GroupInserts {
-  readonly #pool: pg.Pool;
+  readonly #pool: Pool;
   #waiting: { id: string; body: Buffer; stored: PromiseWithResolvers<void> }[] = [];
   #flights = 0;
 
-  private constructor(pool: pg.Pool) {
+  private constructor(pool: Pool) {
     this.#pool = pool;
   }
 
   static async open(connectionString: string): Promise<GroupInserts> {
-    const pool = new pg.Pool({ connectionString, max: 2 });
+    const pool = new Pool({ connectionString, max: 2 });
     await pool.query(
       `CREATE TABLE IF NOT EXISTS bare_events (
          seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE, raw bytea NOT NULL,

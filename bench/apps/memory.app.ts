@@ -11,7 +11,7 @@ import {
   memoryInbox,
 } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
-import { delivery } from '../load/deliveries.ts';
+import { payment } from '../load/deliveries.ts';
 import { answer } from '../processes/parent.ts';
 import { provider } from './nest.ts';
 
@@ -59,7 +59,11 @@ answer(null, {
 });
 
 function verified(): VerifiedDelivery {
-  const { body } = delivery('payments');
-  const event = JSON.parse(body.toString()) as PaymentEvent;
-  return new VerifiedDelivery('default', event, body, performance.now());
+  const event = payment(0) as PaymentEvent;
+  return new VerifiedDelivery(
+    'default',
+    event,
+    Buffer.from(JSON.stringify(event)),
+    performance.now(),
+  );
 }

@@ -15,6 +15,6 @@ HttpCode(200)(Webhooks.prototype, 'receive', method);
 Body()(Webhooks.prototype, 'receive', 0);
 Controller('webhooks/payments')(Webhooks);
 
-const { adapter } = configuration<{ adapter: Adapter }>();
+const { adapter } = configuration() as { adapter: Adapter };
 const app = await listen(adapter, { controllers: [Webhooks] });
 answer(`${await app.getUrl()}/webhooks/payments`, { end: () => app.close() });

@@ -32,7 +32,11 @@ export function provider(
   }
   const descriptor = { value: method, writable: true, configurable: true, enumerable: false };
   Object.defineProperty(Handlers.prototype, 'handle', descriptor);
-  const changed = decorate(Handlers.prototype, 'handle', descriptor as TypedPropertyDescriptor<never>);
+  const changed = decorate(
+    Handlers.prototype,
+    'handle',
+    descriptor as TypedPropertyDescriptor<never>,
+  );
   if (changed) Object.defineProperty(Handlers.prototype, 'handle', changed as PropertyDescriptor);
   Injectable()(Handlers);
   return Handlers;

@@ -14,7 +14,7 @@ export interface PaymentsAppSetup {
   readonly works?: boolean;
 }
 
-const { adapter, inbox, works = true } = configuration<PaymentsAppSetup>();
+const { adapter, inbox, works = true } = configuration() as PaymentsAppSetup;
 const app = await listen(adapter, {
   imports: [
     PaymentsModule.forRoot({

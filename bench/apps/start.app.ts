@@ -7,18 +7,16 @@ import { listen } from './nest.ts';
 
 export type StartWith = 'nothing' | 'its-peers' | 'payments';
 
-const { with: kind } = configuration<{ with: StartWith }>();
+const { with: kind } = configuration() as { with: StartWith };
 
 /** Ten modules of twenty providers, each of which needs the one before it. */
 function feature(place: number): new () => unknown {
   const names = Array.from({ length: 20 }, (_none, index) => `provider-${place}-${index}`);
-  const providers = names.map(
-    (name, index): Provider => ({
-      provide: name,
-      inject: index === 0 ? [] : [names[index - 1]!],
-      useFactory: (...before: object[]) => ({ name, before }),
-    }),
-  );
+  const providers = names.map((name, index): Provider => ({
+    provide: name,
+    inject: index === 0 ? [] : [names[index - 1]!],
+    useFactory: (...before: object[]) => ({ name, before }),
+  }));
   class Feature {}
   Module({ providers })(Feature);
   return Feature;

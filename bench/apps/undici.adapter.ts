@@ -1,7 +1,6 @@
 import { AxiosError, AxiosHeaders } from 'axios';
 import type { AxiosAdapter, InternalAxiosRequestConfig } from 'axios';
 import { Pool } from 'undici';
-import type { Dispatcher } from 'undici';
 
 /** Just enough of an axios adapter on undici to see what one would gain: texts, one host, no time-outs. */
 export function undiciAdapter(origin: string): AxiosAdapter {
@@ -9,7 +8,7 @@ export function undiciAdapter(origin: string): AxiosAdapter {
   return async (config: InternalAxiosRequestConfig) => {
     const { pathname, search } = new URL(config.url ?? '', config.baseURL);
     const { statusCode, headers, body } = await pool.request({
-      method: (config.method ?? 'get').toUpperCase() as Dispatcher.HttpMethod,
+      method: (config.method ?? 'get').toUpperCase(),
       path: pathname + search,
       headers: config.headers.toJSON() as Record<string, string>,
       body: (config.data as string | undefined) ?? null,

@@ -86,5 +86,5 @@ function exchange(socket: Socket, request: Buffer): Promise<void> {
 function isWhole(answer: string, body: number): boolean {
   const length = /\r\ncontent-length: (\d+)/i.exec(answer);
   if (length) return answer.length >= body + Number(length[1]);
-  return answer.endsWith('0\r\n\r\n') || /^HTTP\/1\.1 204/.test(answer);
+  return answer.endsWith('0\r\n\r\n') || answer.startsWith('HTTP/1.1 204');
 }

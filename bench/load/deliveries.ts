@@ -17,7 +17,8 @@ export function delivery(scheme: Scheme, bytes = 0): Delivery {
   return { body, headers: { 'content-type': 'application/json', ...signature(scheme, body) } };
 }
 
-function payment(bytes: number): object {
+/** An envelope of the service with ids of its own; with `bytes`, of about that size as JSON. */
+export function payment(bytes: number): object {
   const event = {
     id: randomUUID(),
     eventType: 'transaction.completed',

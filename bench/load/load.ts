@@ -32,7 +32,7 @@ export function underLoad(
     name,
     async measure(): Promise<Sample> {
       const before = await server.usage();
-      const result = await load.ask<LoadResult>('send', { ...order, url: server.ready<string>() });
+      const result = await load.ask<LoadResult>('send', { ...order, url: server.ready as string });
       if (settled) await server.ask('settled');
       const after = await server.usage();
       const more = {

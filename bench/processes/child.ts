@@ -58,8 +58,8 @@ export class Child {
   #ready: unknown;
 
   /** What it said when it was ready. */
-  ready<T>(): T {
-    return this.#ready as T;
+  get ready(): unknown {
+    return this.#ready;
   }
 
   ask<T>(command: string, value?: unknown): Promise<T> {

@@ -1,8 +1,8 @@
 // What a process of the bench speaks with the one that started it.
 
 /** What the process was started with. */
-export function configuration<T>(): T {
-  return JSON.parse(process.argv[2] ?? '{}') as T;
+export function configuration(): unknown {
+  return JSON.parse(process.argv[2] ?? '{}');
 }
 
 /** What a process has used so far. */

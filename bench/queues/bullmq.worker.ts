@@ -3,7 +3,7 @@ import { Worker } from 'bullmq';
 import { answer, configuration } from '../processes/parent.ts';
 import { Tally } from './tally.ts';
 
-const { port } = configuration<{ port: number }>();
+const { port } = configuration() as { port: number };
 const tally = new Tally();
 let worker: Worker;
 

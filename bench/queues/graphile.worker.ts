@@ -4,7 +4,7 @@ import type { Runner } from 'graphile-worker';
 import { answer, configuration } from '../processes/parent.ts';
 import { Tally } from './tally.ts';
 
-const { url } = configuration<{ url: string }>();
+const { url } = configuration() as { url: string };
 const tally = new Tally();
 let runner: Runner | undefined;
 

@@ -10,7 +10,7 @@ import { provider } from '../apps/nest.ts';
 import { answer, configuration } from '../processes/parent.ts';
 import { Tally } from './tally.ts';
 
-const { inbox, concurrency } = configuration<{ inbox: InboxChoice; concurrency: number }>();
+const { inbox, concurrency } = configuration() as { inbox: InboxChoice; concurrency: number };
 const tally = new Tally();
 const Handlers = provider(tally.handle, OnPaymentEvent('*', { name: 'book' }) as MethodDecorator);
 let app: INestApplicationContext | undefined;

@@ -3,7 +3,7 @@ import { PgBoss } from 'pg-boss';
 import { answer, configuration } from '../processes/parent.ts';
 import { Tally } from './tally.ts';
 
-const { url } = configuration<{ url: string }>();
+const { url } = configuration() as { url: string };
 const tally = new Tally();
 let boss: PgBoss;
 

@@ -5,15 +5,33 @@ import { valuesOf, verdict } from './verdict.ts';
 
 /** A table's cells, the head first: for the terminal and for Markdown. */
 export function cellsOf(table: TableResult): string[][] {
-  const ours = valuesOf(table, table.contenders[0]?.name ?? '');
-  const head = ['', table.unit, 'middle half', 'ours : this'];
+  const first = valuesOf(table, table.contenders[0]?.name ?? '');
+  const cpu = cpuColumn(table);
+  const head = ['', table.unit, 'middle half', 'first : this', ...cpu.head];
   const rows = table.contenders.map(({ name }, place) => {
     const values = valuesOf(table, name);
     const spread = `${figure(quantile(values, 0.25))} – ${figure(quantile(values, 0.75))}`;
-    const ratio = figure(medianOfPairs(ours, values, (a, b) => a / b));
-    return [name, figure(median(values)), spread, place === 0 ? '' : ratio];
+    const ratio = figure(medianOfPairs(first, values, (a, b) => a / b));
+    const beside = place === 0 ? '' : ratio;
+    return [name, figure(median(values)), spread, beside, ...cpu.cell(table.contenders[place]!)];
   });
   return [head, ...rows];
+}
+
+type Measured = TableResult['contenders'][number];
+
+/**
+ * What a contender took of the processor for each event or call, where that was counted: unlike the rates, it
+ * does not suffer from whoever else is at work.
+ */
+function cpuColumn({ contenders }: TableResult): {
+  head: string[];
+  cell: (one: Measured) => string[];
+} {
+  const cpuMs = ({ rounds }: Measured): number =>
+    median(rounds.map(({ more }) => more?.['cpuMsPerEvent'] ?? more?.['cpuMsPerCall'] ?? NaN));
+  if (contenders.every((one) => Number.isNaN(cpuMs(one)))) return { head: [], cell: () => [] };
+  return { head: ['processor, µs'], cell: (one) => [figure(cpuMs(one) * 1000)] };
 }
 
 /** The targets of all rows: what was asked, what was found, whether that is enough. */

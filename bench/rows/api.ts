@@ -19,7 +19,7 @@ export const api: Row = {
   async open(scale, ending) {
     const service = await Child.start('apps/service.app.ts');
     ending.defer(() => service.end());
-    const baseUrl = service.ready<string>();
+    const baseUrl = service.ready as string;
     const callers: { name: string; child: Child }[] = [];
     for (const [name, caller] of CALLERS) {
       const child = await Child.start('apps/api.app.ts', { caller, baseUrl });
@@ -37,18 +37,16 @@ function tableOf(
   scale: Scale,
 ): Table {
   const order: CallOrder = { count: sized(scale, calls), width };
-  const contenders = callers.map(
-    ({ name, child }): Contender => ({
-      name,
-      async measure() {
-        const before = await child.usage();
-        const ms = await child.ask<number>('calls', order);
-        const { cpuMs } = await child.usage();
-        const more = { cpuMsPerCall: (cpuMs - before.cpuMs) / order.count };
-        return { value: (order.count / ms) * 1000, more };
-      },
-    }),
-  );
+  const contenders = callers.map(({ name, child }): Contender => ({
+    name,
+    async measure() {
+      const before = await child.usage();
+      const ms = await child.ask<number>('calls', order);
+      const { cpuMs } = await child.usage();
+      const more = { cpuMsPerCall: (cpuMs - before.cpuMs) / order.count };
+      return { value: (order.count / ms) * 1000, more };
+    },
+  }));
   const at = width === 1 ? 'one at a time' : `${width} at a time`;
   return {
     id: `api-${width}`,

@@ -5,6 +5,9 @@ import { receiveFastify } from './receive.fastify.ts';
 import { receivePostgres } from './receive.postgres.ts';
 import { receiveSqlite } from './receive.sqlite.ts';
 import { start } from './start.ts';
+import { disk } from './disk.ts';
+import { growthPostgres } from './growth.postgres.ts';
+import { growthSqlite } from './growth.sqlite.ts';
 import { memory } from './memory.ts';
 import { workSqlite } from './work.sqlite.ts';
 import { token } from './token.ts';
@@ -22,6 +25,9 @@ export const ROWS: readonly Row[] = [
   workSqlite,
   api,
   token,
+  growthSqlite,
+  growthPostgres,
+  disk,
   memory,
   start,
 ];

@@ -28,12 +28,17 @@ export const receiveExpress: Row = {
         unit: 'events/s',
         better: 'higher',
         contenders: [
-          underLoad(OURS, ours!, load, { ...order, scheme: 'payments' }),
-          underLoad(ROUTE, route!, load, { ...order, scheme: 'payments' }),
-          underLoad(GOLEVELUP, golevelup!, load, { ...order, scheme: 'stripe' }),
+          underLoad(OURS, ours, load, { ...order, scheme: 'payments' }),
+          underLoad(ROUTE, route, load, { ...order, scheme: 'payments' }),
+          underLoad(GOLEVELUP, golevelup, load, { ...order, scheme: 'stripe' }),
         ],
         targets: [
-          atLeast(0.85, OURS, ROUTE, 'at least 0.85 of the bare Nest route that parses the same JSON'),
+          atLeast(
+            0.85,
+            OURS,
+            ROUTE,
+            'at least 0.85 of the bare Nest route that parses the same JSON',
+          ),
           atLeast(1.5, OURS, GOLEVELUP, 'at least 1.5 of @golevelup/nestjs-stripe'),
         ],
         notes: [

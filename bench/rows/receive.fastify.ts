@@ -28,13 +28,11 @@ export const receiveFastify: Row = {
         unit: 'events/s',
         better: 'higher',
         contenders: [
-          underLoad(OURS, ours!, load, order),
-          underLoad(ROUTE, route!, load, order),
-          underLoad(LIMIT, limit!, load, order),
+          underLoad(OURS, ours, load, order),
+          underLoad(ROUTE, route, load, order),
+          underLoad(LIMIT, limit, load, order),
         ],
-        targets: [
-          atLeast(0.8, OURS, ROUTE, 'at least 0.80 of the bare Nest Fastify route'),
-        ],
+        targets: [atLeast(0.8, OURS, ROUTE, 'at least 0.80 of the bare Nest Fastify route')],
         notes: ['node:http that verifies and parses, with no framework around it, is the limit.'],
       },
     ];

@@ -16,7 +16,11 @@ export const start: Row = {
       title: 'From the start of its process until it listens',
       unit: 'ms',
       better: 'lower',
-      contenders: [started(WITH, 'payments'), started(WITHOUT, 'nothing'), started(PEERS, 'its-peers')],
+      contenders: [
+        started(WITH, 'payments'),
+        started(WITHOUT, 'nothing'),
+        started(PEERS, 'its-peers'),
+      ],
       targets: [
         {
           text: 'at most 50 ms more than without',
@@ -40,7 +44,7 @@ function started(name: string, kind: StartWith): Contender {
     name,
     async measure() {
       const app = await Child.start('apps/start.app.ts', { with: kind });
-      const { startedMs, rssMb } = app.ready<{ startedMs: number; rssMb: number }>();
+      const { startedMs, rssMb } = app.ready as { startedMs: number; rssMb: number };
       await app.end();
       return { value: startedMs, more: { rssMb } };
     },

@@ -38,9 +38,7 @@ export const token: Row = {
             measure: async () => ({ value: propertyReads(plain, sized(scale, 100_000)) }),
           },
         ],
-        targets: [
-          { text: 'at most 1 µs', of: 'value', subject: WARM, at: 'most', bound: 1 },
-        ],
+        targets: [{ text: 'at most 1 µs', of: 'value', subject: WARM, at: 'most', bound: 1 }],
       },
       {
         id: 'token-cold',
@@ -84,7 +82,7 @@ function coldCallers(service: Child, callers: number): Contender {
   return {
     name: COLD,
     async measure() {
-      const baseUrl = service.ready<string>();
+      const baseUrl = service.ready as string;
       const app = await Child.start('apps/api.app.ts', { caller: 'ours', baseUrl });
       try {
         await service.ask('tokenRequests');

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { Webhooks } from '@octokit/webhooks';
 import { verifySignature } from 'nestjs-payments';
-import Stripe from 'stripe-latest';
+import { Stripe } from 'stripe-latest';
 import { SECRET, delivery, hmac, signature } from '../load/deliveries.ts';
 import type { Contender, Row, Scale, Table } from '../rounds/row.ts';
 import { atMost } from '../rounds/row.ts';

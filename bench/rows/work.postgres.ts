@@ -4,6 +4,7 @@ import { postgresInbox } from 'nestjs-payments/postgres';
 import { PgBoss } from 'pg-boss';
 import type { PostgresServer } from 'test-postgres';
 import { delivery } from '../load/deliveries.ts';
+import type { Child } from '../processes/child.ts';
 import { drained, startWorkers } from '../queues/queue.ts';
 import type { Queue } from '../queues/queue.ts';
 import { redisIsThere, startRedis } from '../queues/redis.server.ts';
@@ -29,7 +30,7 @@ export const workPostgres: Row = {
     ];
     const redis = redisIsThere();
     if (redis) queues.push(await bullmq(false, ending), await bullmq(true, ending));
-    const running = [];
+    const running: { queue: Queue; all: Child[] }[] = [];
     for (const queue of queues) running.push({ queue, all: await startWorkers(queue, ending) });
     const count = sized(scale, 3000);
     const same = ['pg-boss', 'graphile-worker', ...(redis ? ['BullMQ, every write on disk'] : [])];
@@ -93,7 +94,12 @@ async function pgBoss(server: PostgresServer, ending: AsyncDisposableStack): Pro
     script: 'queues/pg-boss.worker.ts',
     config: { url },
     fill: (count) =>
-      inBatches(count, (bodies) => boss.insert('events', bodies.map((body) => ({ data: parsed(body) })))),
+      inBatches(count, (bodies) =>
+        boss.insert(
+          'events',
+          bodies.map((body) => ({ data: parsed(body) })),
+        ),
+      ),
   };
 }
 
@@ -101,7 +107,9 @@ async function graphile(server: PostgresServer, ending: AsyncDisposableStack): P
   const url = await server.createDatabase();
   const utils = await makeWorkerUtils({ connectionString: url });
   await utils.migrate();
-  ending.defer(async () => void (await utils.release()));
+  ending.defer(async () => {
+    await utils.release();
+  });
   return {
     name: 'graphile-worker',
     script: 'queues/graphile.worker.ts',
@@ -135,7 +143,10 @@ async function bullmq(durable: boolean, ending: AsyncDisposableStack): Promise<Q
   };
 }
 
-async function inBatches(count: number, put: (bodies: Buffer[]) => Promise<unknown>): Promise<void> {
+async function inBatches(
+  count: number,
+  put: (bodies: Buffer[]) => Promise<unknown>,
+): Promise<void> {
   for (let left = count; left > 0; left -= BATCH) {
     await put(Array.from({ length: Math.min(BATCH, left) }, () => delivery('payments').body));
   }

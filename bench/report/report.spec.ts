@@ -1,0 +1,123 @@
+import { describe, expect, it } from '@jest/globals';
+import { figure } from './figures.ts';
+import { markersOf, replaceBetweenMarkers } from './markers.ts';
+import { plotOf } from './plot.ts';
+import type { TableResult } from './results.ts';
+import { costsOf, sizeFor } from './sizing.ts';
+import { cellsOf, markdownTable, targetCells, terminalTable } from './tables.ts';
+import { verdict } from './verdict.ts';
+
+const table: TableResult = {
+  id: 'one',
+  title: 'Deliveries',
+  unit: 'events/s',
+  better: 'higher',
+  contenders: [
+    { name: 'ours', rounds: [{ value: 1000 }, { value: 1200 }, { value: 3000 }] },
+    { name: 'a <peer>', rounds: [{ value: 2000 }, { value: 2400 }, { value: 2000 }] },
+  ],
+  targets: [
+    { text: 'half', of: 'ratio', subject: 'ours', against: 'a <peer>', at: 'least', bound: 0.5 },
+    { text: 'more', of: 'ratio', subject: 'ours', against: 'a <peer>', at: 'least', bound: 0.51 },
+  ],
+  notes: [],
+};
+const row = {
+  title: 'Row',
+  date: '2026-11-20',
+  machine: 'one',
+  loadBefore: 0,
+  versions: {},
+  tables: [table],
+};
+
+describe('the report', () => {
+  it('puts what is generated between its markers, and leaves the rest', () => {
+    const page =
+      'Before\n<!-- bench:a -->\nold\n<!-- /bench:a -->\nAfter <!-- bench:b --><!-- /bench:b -->';
+    const filled = replaceBetweenMarkers(page, 'a', 'new');
+    expect(filled).toContain('Before\n<!-- bench:a -->\n\nnew\n\n<!-- /bench:a -->\nAfter');
+    expect(filled).not.toContain('old');
+    expect(replaceBetweenMarkers(filled, 'a', 'new')).toBe(filled);
+    expect(markersOf(page)).toEqual(['a', 'b']);
+  });
+
+  it('refuses a page without the markers, or with their ends alone', () => {
+    expect(() => replaceBetweenMarkers('nothing', 'a', 'new')).toThrow('<!-- bench:a -->');
+    expect(() => replaceBetweenMarkers('<!-- /bench:a --><!-- bench:a -->', 'a', '')).toThrow();
+  });
+
+  it('shows the median, the middle half, and the median of the rounds’ ratios to the first', () => {
+    expect(cellsOf(table)).toEqual([
+      ['', 'events/s', 'middle half', 'first : this'],
+      ['ours', '1,200', '1,100 – 2,100', ''],
+      ['a <peer>', '2,000', '2,000 – 2,200', '0.500'],
+    ]);
+  });
+
+  it('shows what each took of the processor, where somebody counted it', () => {
+    const [ours, peer] = table.contenders;
+    const counted = ours!.rounds.map(({ value }) => ({ value, more: { cpuMsPerEvent: 0.25 } }));
+    const cells = cellsOf({ ...table, contenders: [{ name: 'ours', rounds: counted }, peer!] });
+    expect(cells.map((row) => row.at(-1))).toEqual(['processor, µs', '250', '–']);
+  });
+
+  it('judges a target by the rounds, at its bound', () => {
+    const [half, more] = table.targets;
+    expect(verdict(table, half!)).toEqual({ found: 0.5, reached: true });
+    expect(verdict(table, more!)).toEqual({ found: 0.5, reached: false });
+    const difference = { ...half!, of: 'difference', at: 'most', bound: -1000 } as const;
+    expect(verdict(table, difference)).toEqual({ found: -1000, reached: true });
+    const value = { ...half!, of: 'value', at: 'most', bound: 1199 } as const;
+    expect(verdict(table, value)).toEqual({ found: 1200, reached: false });
+    expect(targetCells({ row }).map((cells) => cells.at(-1))).toEqual([
+      '',
+      'reached',
+      '**not reached**',
+    ]);
+  });
+
+  it('writes figures with three digits', () => {
+    const written = [0, 0.12345, 1.5, 12.345, 123.4, 1234.5, 987_654, 3, Number.NaN].map(figure);
+    expect(written).toEqual(['0', '0.123', '1.50', '12.3', '123', '1,230', '988,000', '3', '–']);
+  });
+
+  it('makes tables for Markdown and for the terminal', () => {
+    const cells = [
+      ['', 'n'],
+      ['a|b', '10'],
+    ];
+    expect(markdownTable(cells)).toBe('|  | n |\n| --- | --- |\n| a\\|b | 10 |');
+    expect(terminalTable(cells)).toBe('        n\n  a|b  10');
+  });
+
+  it('draws a bar for each contender, its length the share of the longest', () => {
+    const svg = plotOf(row);
+    const widths = [...svg.matchAll(/<rect class="bar[^"]*"[^>]* width="([\d.]+)"/g)].map(([, w]) =>
+      Number(w),
+    );
+    expect(widths).toHaveLength(2);
+    expect(widths[0]! / widths[1]!).toBeCloseTo(1200 / 2000, 2);
+    expect(svg).toContain('a &lt;peer&gt;');
+    expect(svg).toContain('prefers-color-scheme: dark');
+  });
+});
+
+describe('the sizing', () => {
+  const costs = { appCpuMs: 0.5, databaseCpuMs: 0.25, walBytes: 2000, storedBytes: 1000 };
+
+  it('plans half of each core, and two instances at the least', () => {
+    expect(sizeFor(10, costs)).toMatchObject({ instances: 2, databaseCores: 1, connections: 22 });
+    expect(sizeFor(10_000, costs)).toMatchObject({
+      instances: 10,
+      databaseCores: 5,
+      connections: 110,
+      walMbPerSecond: 20,
+      diskGb: 6048,
+    });
+  });
+
+  it('says nothing where a cost was not measured', () => {
+    expect(costsOf({ row })).toBeNull();
+  });
+});

@@ -1,0 +1,93 @@
+import { join } from 'node:path';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setTimeout as wait } from 'node:timers/promises';
+import { resolveSqliteOptions } from '../../libs/payments/dist/inbox/sqlite/sqlite.options.js';
+import { SqliteStore } from '../../libs/payments/dist/inbox/sqlite/sqlite.store.js';
+import type { Contender, Row, Table } from '../rounds/row.ts';
+import { sized } from '../rounds/row.ts';
+import { incoming, lanes, systemRuntime } from './events.ts';
+import { temporaryFolder } from './places.ts';
+
+/** What the store can be told beyond its options, to see what they are good for. */
+type Settings = Partial<ReturnType<typeof resolveSqliteOptions>>;
+
+export const disk: Row = {
+  name: 'sqlite-disk',
+  title: 'SQLite and its disk',
+  rounds: 5,
+  async open(scale, ending) {
+    const folder = await temporaryFolder(ending);
+    const open = async (name: string, settings: Settings): Promise<SqliteStore> => {
+      const options = resolveSqliteOptions({
+        file: join(folder, `${name}.db`),
+        allowOldSqlite: true,
+      });
+      const store = new SqliteStore({ ...options, ...settings }, systemRuntime);
+      await store.open();
+      ending.defer(() => store.close());
+      return store;
+    };
+    const grouped = await open('grouped', {});
+    const single = await open('single', { maxBatch: 1, groupCommitMs: 0 });
+    const widths = [1, 16, 64, 256].map((width): Table => ({
+      id: `sqlite-disk-${width}`,
+      title: `Receives, ${width} at a time, each on the disk when it resolves`,
+      unit: 'events/s',
+      better: 'higher',
+      contenders: [
+        receives('group commit', grouped, width, sized(scale, Math.max(100, width * 4))),
+        receives('a commit each', single, width, sized(scale, Math.max(100, width * 4))),
+      ],
+      targets: [],
+    }));
+    return [...widths, eventLoop(await open('slow', { slowCommitMs: 10 }), sized(scale, 1000))];
+  },
+};
+
+function receives(name: string, store: SqliteStore, width: number, count: number): Contender {
+  return {
+    name,
+    async measure() {
+      const events = Array.from({ length: count }, () => incoming());
+      const start = performance.now();
+      await lanes(events, width, (event) => store.receive([event]));
+      return { value: (count / (performance.now() - start)) * 1000 };
+    },
+  };
+}
+
+/** How late the event loop is (99th percentile) beside a disk that takes 10 ms more for each commit. */
+function eventLoop(store: SqliteStore, count: number): Table {
+  const beside = (name: string, work: () => Promise<unknown>): Contender => ({
+    name,
+    async measure() {
+      const delay = monitorEventLoopDelay({ resolution: 1 });
+      delay.enable();
+      await work();
+      delay.disable();
+      return { value: delay.percentile(99) / 1e6, more: { p50Ms: delay.percentile(50) / 1e6 } };
+    },
+  });
+  return {
+    id: 'sqlite-disk-loop',
+    title: 'Delay of the event loop, 99th percentile, with a disk that takes 10 ms more a commit',
+    unit: 'ms',
+    better: 'lower',
+    contenders: [
+      beside('receives, 64 at a time', () =>
+        lanes(
+          Array.from({ length: count }, () => incoming()),
+          64,
+          (event) => store.receive([event]),
+        ),
+      ),
+      beside('commits, 16 at a time', async () => {
+        await store.receive(Array.from({ length: 250 }, () => incoming()));
+        const request = { handlers: ['book'], limit: 250, leaseMs: 600_000 };
+        await lanes(await store.claim(request), 16, (lease) => store.commit(lease, () => {}));
+      }),
+      beside('nothing', () => wait(500)),
+    ],
+    targets: [],
+  };
+}

@@ -1,0 +1,74 @@
+import { postgresInbox } from 'nestjs-payments/postgres';
+import type { PostgresServer } from 'test-postgres';
+import type { Row } from '../rounds/row.ts';
+import { incoming, systemRuntime } from './events.ts';
+import { growthTables, sizesOf } from './growth.tables.ts';
+import type { GrownStore } from './growth.tables.ts';
+import { ownPostgres } from './places.ts';
+
+const SCHEMA = 'payments_inbox';
+
+export const growthPostgres: Row = {
+  name: 'growth-postgres',
+  title: 'A PostgreSQL inbox that grows',
+  rounds: 9,
+  async open(scale, ending) {
+    const server = await ownPostgres(ending);
+    const stores: GrownStore[] = [];
+    for (const events of sizesOf(scale)) {
+      const url = await server.createDatabase();
+      const options = { connectionString: url, statementTimeoutMs: 60_000 };
+      const store = postgresInbox(options).create(systemRuntime);
+      await store.open();
+      ending.defer(() => store.close());
+      await store.receive([incoming()]);
+      const leases = await store.claim({ handlers: ['book'], limit: 1, leaseMs: 60_000 });
+      await store.complete(leases[0]!);
+      await copy(server, url, events - 1);
+      const [row] = await server.query<{ bytes: string }>(
+        url,
+        'SELECT pg_database_size(current_database())::text AS bytes',
+      );
+      stores.push({ events, store, bytes: Number(row!.bytes) });
+    }
+    return growthTables(
+      'growth-postgres',
+      stores,
+      'The server has its default settings, 128 MB of shared buffers among them.',
+    );
+  },
+};
+
+/** Copies the rows of the first event, with ids and keys of their own, and does what autovacuum would have. */
+async function copy(server: PostgresServer, url: string, count: number): Promise<void> {
+  const own: Record<string, string> = {
+    seq: 't.seq + n',
+    event: 't.event + n',
+    id: 'gen_random_uuid()::text',
+    ordering_key: 'gen_random_uuid()::text',
+    ordering: 'gen_random_uuid()',
+    digest: 'sha256(gen_random_uuid()::text::bytea)',
+  };
+  for (const table of ['events', 'deliveries']) {
+    const rows = await server.query<{ name: string }>(
+      url,
+      `SELECT column_name AS name FROM information_schema.columns
+        WHERE table_schema = '${SCHEMA}' AND table_name = '${table}'`,
+    );
+    const columns = rows.map(({ name }) => name);
+    const values = columns.map((column) => own[column] ?? `t.${column}`);
+    await server.query(
+      url,
+      `INSERT INTO ${SCHEMA}.${table} (${columns.join(', ')})
+       SELECT ${values.join(', ')}
+         FROM (SELECT * FROM ${SCHEMA}.${table} LIMIT 1) t, generate_series(1, ${count}) n`,
+    );
+  }
+  await server.query(
+    url,
+    `SELECT setval(pg_get_serial_sequence('${SCHEMA}.events', 'seq'), (SELECT max(seq) FROM ${SCHEMA}.events))`,
+  );
+  await server.query(url, `INSERT INTO ${SCHEMA}.tallies VALUES ('book', 'done', ${count})`);
+  await server.query(url, 'VACUUM ANALYZE');
+  await server.query(url, 'CHECKPOINT');
+}

@@ -1,0 +1,80 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { sqliteInbox } from 'nestjs-payments';
+import type { InboxStore } from 'nestjs-payments';
+import type { Row } from '../rounds/row.ts';
+import { incoming, systemRuntime } from './events.ts';
+import { growthTables, sizesOf } from './growth.tables.ts';
+import type { GrownStore } from './growth.tables.ts';
+import { temporaryFolder } from './places.ts';
+
+const STEP = 50_000;
+
+export const growthSqlite: Row = {
+  name: 'growth-sqlite',
+  title: 'A SQLite inbox that grows',
+  rounds: 9,
+  async open(scale, ending) {
+    const folder = await temporaryFolder(ending);
+    const stores: GrownStore[] = [];
+    for (const events of sizesOf(scale)) {
+      const file = join(folder, `${events}.db`);
+      await fill(file, events);
+      const store = open(file);
+      await store.open();
+      ending.defer(() => store.close());
+      stores.push({ events, store, bytes: statSync(file).size });
+    }
+    return growthTables('growth-sqlite', stores);
+  },
+};
+
+function open(file: string): InboxStore {
+  return sqliteInbox({ file, allowOldSqlite: true }).create(systemRuntime);
+}
+
+/** Has one event handled, and copies its rows with ids and keys of their own. */
+async function fill(file: string, count: number): Promise<void> {
+  const store = open(file);
+  await store.open();
+  await store.receive([incoming()]);
+  const leases = await store.claim({ handlers: ['book'], limit: 1, leaseMs: 60_000 });
+  await store.complete(leases[0]!);
+  await store.close();
+  const db = new DatabaseSync(file);
+  db.exec('PRAGMA synchronous = OFF; PRAGMA cache_size = -400000');
+  const tables = ['payments_inbox_event', 'payments_inbox_body', 'payments_inbox_delivery'];
+  const statements = tables.map((table) => copyStatement(db, table));
+  // What was there is copied until there are enough; the first event is one of them.
+  for (let first = 1; first < count; first += STEP) {
+    const last = Math.min(count, first + STEP) - 1;
+    db.exec('BEGIN');
+    for (const statement of statements) db.prepare(statement).run(first, last);
+    db.exec('COMMIT');
+  }
+  db.exec('ANALYZE');
+  db.close();
+}
+
+function copyStatement(db: DatabaseSync, table: string): string {
+  const random = 'lower(hex(randomblob(16)))';
+  const own: Record<string, string> = {
+    seq: 't.seq + i',
+    event_seq: 't.event_seq + i',
+    id: random,
+    ordering_key: random,
+    digest: 'randomblob(32)',
+    lane: random,
+  };
+  const columns = db
+    .prepare('SELECT name FROM pragma_table_info(?)')
+    .all(table)
+    .map(({ name }) => String(name));
+  const key = table === 'payments_inbox_event' ? 'seq' : 'event_seq';
+  return `
+    WITH RECURSIVE n (i) AS (SELECT ? UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+    INSERT INTO ${table} (${columns.join(', ')})
+    SELECT ${columns.map((column) => own[column] ?? `t.${column}`).join(', ')}
+      FROM n CROSS JOIN ${table} t WHERE t.${key} = 1`;
+}
