@@ -1,0 +1,200 @@
+import { expect, it } from '@jest/globals';
+import { signedDelivery } from 'nestjs-payments/testing';
+import type { Locator, Page } from 'playwright-core';
+import { describeInBrowser } from '../support/browser.js';
+import { ConsoleApplication, FrontDoor, OPERATOR, asked } from '../support/console.browser.js';
+import {
+  brightness,
+  clipboardOf,
+  isFocused,
+  isPaintedIn,
+  outlineOf,
+  setHidden,
+  weakTexts,
+  widthOf,
+} from '../support/page.looks.js';
+import { eventually } from '../support/eventually.js';
+import { SECRET } from '../support/webhook.application.js';
+
+const EVENT = 'events/default/evt_1';
+
+/** Presses Tab until the element has the focus, which must be seen. */
+async function tabTo(page: Page, target: Locator): Promise<void> {
+  for (let presses = 0; presses < 60; presses += 1) {
+    await page.keyboard.press('Tab');
+    if (!(await isFocused(target))) continue;
+    expect(await outlineOf(target)).not.toBe('none');
+    return;
+  }
+  throw new Error('Tab does not lead there');
+}
+
+/** Opens each view of an inbox that has a bit of everything. */
+async function* views(app: ConsoleApplication, page: Page): AsyncGenerator<string> {
+  app.handlers.trouble = 'the ledger is closed';
+  const long = 'x'.repeat(200);
+  await app.receive({ id: 'evt_1', data: { transactionId: long, note: long } }, { id: long });
+  app.handlers.trouble = null;
+  await app.receive({ id: 'evt_3' }, { id: 'evt_4', eventType: 'payout.settled' });
+  await app.inbox.pause('Mailer.receipt');
+  for (const [place, shown] of [
+    ['', '.counts'],
+    ['events', '.events'],
+    [EVENT, '.payload'],
+    ['events?state=running', '.empty'],
+  ] as const) {
+    await page.goto(`${app.url}#/${place}`);
+    await page.locator(shown).first().waitFor();
+    yield place;
+  }
+  await page.goto(`${app.url}#/${EVENT}`);
+  await page.getByRole('button', { name: /^Redrive/ }).click();
+  await asked(page);
+  yield 'dialog';
+}
+
+describeInBrowser('the inbox console for everybody', (browser) => {
+  it('is worked with the keyboard alone: search, open an event, redrive it', async () => {
+    await using app = await ConsoleApplication.start();
+    app.handlers.trouble = 'the ledger is closed';
+    await app.receive({ id: 'evt_1' }, { id: 'evt_2' });
+    app.handlers.trouble = null;
+    const page = await app.open(browser());
+    await page.locator('.counts').waitFor();
+    const { keyboard } = page;
+    await tabTo(page, page.getByRole('link', { name: 'Events', exact: true }));
+    await keyboard.press('Enter');
+    await tabTo(page, page.getByLabel(/^Search/));
+    await keyboard.type('evt_2');
+    await keyboard.press('Enter');
+    await eventually(async () => expect(await page.locator('.events tbody tr').count()).toBe(1));
+    await tabTo(page, page.getByRole('link', { name: 'evt_2' }));
+    await keyboard.press('Enter');
+    const redrive = page.getByRole('button', { name: 'Redrive … Orders.markPaid' });
+    await redrive.waitFor();
+    await tabTo(page, redrive);
+    await keyboard.press('Enter');
+    await tabTo(page, (await asked(page)).locator('button[type=submit]'));
+    await keyboard.press('Enter');
+    await page.getByText('1 delivery of 1 event redriven.').waitFor();
+    await eventually(async () =>
+      expect((await app.states('evt_2'))['Orders.markPaid']).toBe('done'),
+    );
+    expect((await app.states('evt_1'))['Orders.markPaid']).toBe('dead');
+  });
+
+  it('fits the width of a phone', async () => {
+    await using app = await ConsoleApplication.start();
+    const page = await app.open(browser(), '', { viewport: { width: 390, height: 844 } });
+    for await (const view of views(app, page)) {
+      expect({ view, width: await widthOf(page) }).toEqual({ view, width: 390 });
+    }
+  });
+
+  it.each(['light', 'dark'] as const)('can be read in the %s scheme', async (colorScheme) => {
+    await using app = await ConsoleApplication.start();
+    const page = await app.open(browser(), '', { colorScheme });
+    for await (const view of views(app, page)) {
+      expect({ view, weak: await weakTexts(page) }).toEqual({ view, weak: [] });
+    }
+    expect((await brightness(page)) > 0.5).toBe(colorScheme === 'light');
+  });
+
+  it('paints the plots anew where the scheme changes, and tells them in words', async () => {
+    await using app = await ConsoleApplication.start();
+    await app.receive({ id: 'evt_1' });
+    const page = await app.open(browser(), '', { colorScheme: 'light' });
+    const plot = page.getByRole('img', {
+      name: /^Events a minute: received at most 1, handled at most 2/,
+    });
+    await plot.waitFor();
+    // Nothing else paints them from now on.
+    app.door.open = false;
+    await page.getByText('You are not signed in any more.').waitFor();
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      await eventually(async () => expect(await isPaintedIn(page, 'i.handled')).toBe(true));
+    }
+    await page.getByText('As a table').first().click();
+    expect(await page.locator('figure table').first().textContent()).toContain('attempts failed');
+  });
+
+  it('says that the server is gone and since when, and goes on by itself when it is back', async () => {
+    await using app = await ConsoleApplication.start();
+    await using door = await FrontDoor.before(app.url);
+    const page = await app.open(browser(), '', { at: door.url });
+    await page.getByText('Nothing received yet.').waitFor();
+    await page.evaluate(() => Object.assign(globalThis, { loadedOnce: true }));
+    await door.shut();
+    await page.getByText(/Not reachable since \d\d:\d\d:\d\d; trying again/).waitFor();
+    await app.receive({ id: 'evt_1' });
+    await door.open();
+    await page.locator('[data-state=done]').first().getByText('1').waitFor();
+    expect(await page.getByText('Not reachable').count()).toBe(0);
+    expect(await page.evaluate(() => 'loadedOnce' in globalThis)).toBe(true);
+  });
+
+  it('asks nothing of the server while nobody sees it, and at once when somebody does again', async () => {
+    await using app = await ConsoleApplication.start();
+    const page = await app.open(browser());
+    await page.clock.install();
+    await page.reload();
+    await page.getByText('Nothing received yet.').waitFor();
+    await setHidden(page, true);
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(request.url()));
+    await page.clock.runFor(60_000);
+    expect(asked).toEqual([]);
+    await app.receive({ id: 'evt_1' });
+    await setHidden(page, false);
+    await page.locator('[data-state=done]').first().getByText('1').waitFor();
+  });
+
+  it('works where name and password stand in the address it was opened with', async () => {
+    await using app = await ConsoleApplication.start();
+    const page = await browser().page();
+    const { username, password } = OPERATOR;
+    await page.goto(Object.assign(new URL(app.url), { username, password }).href);
+    await page.getByText('Nothing received yet.').waitFor();
+  });
+
+  it('pages through a list whose place is in the address: reload, back and forth', async () => {
+    await using app = await ConsoleApplication.start();
+    await app.receive(...Array.from({ length: 51 }, (_, index) => ({ id: `evt_${index}` })));
+    const page = await app.open(browser(), 'events?order=oldest');
+    await page.getByRole('link', { name: 'evt_0', exact: false }).first().waitFor();
+    await page.getByRole('link', { name: 'Next page' }).click();
+    await page.getByRole('link', { name: 'evt_50' }).waitFor();
+    expect(await page.locator('.events tbody tr').count()).toBe(1);
+    await page.reload();
+    await page.getByRole('link', { name: 'evt_50' }).waitFor();
+    await page.goBack();
+    await page.getByText('50 events on this page').waitFor();
+    await page.getByRole('link', { name: 'Next page' }).click();
+    await page.getByRole('link', { name: 'Page before' }).click();
+    await page.getByText('50 events on this page').waitFor();
+    expect(page.url()).not.toContain('after');
+  });
+
+  it('shows every digit of a payload, a long one in part, and copies the bytes as they came', async () => {
+    await using app = await ConsoleApplication.start();
+    const permissions = ['clipboard-read', 'clipboard-write'];
+    const body = (note: string) =>
+      `{"id":"..","eventType":"webhook.test","timestamp":"2026-11-20T08:00:00.000Z",  "data":{"amount":12345678901234567890.10,"note":"${note}","note":"${note}"},"metadata":{}}`;
+    const raw = body('é'.repeat(15_000));
+    await app.send(signedDelivery({ webhookSecret: SECRET }, raw));
+    await app.settled('..');
+    const page = await app.open(browser(), 'events', { permissions });
+    await page.getByRole('link', { name: 'webhook.test' }).click();
+    const payload = page.locator('.payload');
+    await payload.waitFor();
+    expect(await payload.textContent()).toContain('\n    "amount": 12345678901234567890.10,\n');
+    expect((await payload.textContent())!.length).toBe(20_000);
+    await page.getByRole('button', { name: 'Show all' }).click();
+    await page.getByRole('button', { name: 'as received' }).click();
+    await eventually(async () => expect(await payload.textContent()).toBe(raw));
+    await page.getByRole('button', { name: 'Copy payload' }).click();
+    await page.getByText('copied').waitFor();
+    expect(await clipboardOf(page)).toBe(raw);
+  });
+});

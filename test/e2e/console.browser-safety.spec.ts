@@ -1,0 +1,188 @@
+import { createServer } from 'node:http';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, it } from '@jest/globals';
+import type { APIResponse, Page, Response } from 'playwright-core';
+import { describeInBrowser } from '../support/browser.js';
+import { ConsoleApplication, OPERATOR, asked } from '../support/console.browser.js';
+import { delivery } from '../support/handler.application.js';
+import { eventually } from '../support/eventually.js';
+
+const MARKUP = `</pre></title><script>ran=1</script><img src=x onerror="ran=1">" autofocus onfocus="ran=1" x="`;
+
+/** Elements of the page that only a payload could have made. */
+const STRANGE = 'body script, body img, body [onerror], body [onfocus], body [autofocus], title *';
+
+const query = (params: Record<string, string>) => new URLSearchParams(params).toString();
+
+async function expectOnlyText(page: Page): Promise<void> {
+  expect(await page.locator(STRANGE).count()).toBe(0);
+  expect(await page.evaluate(() => 'ran' in globalThis)).toBe(false);
+}
+
+async function answerOf(answer: Response | APIResponse): Promise<[status: number, body: string]> {
+  return [answer.status(), await answer.text()];
+}
+
+/** A page of another site, which asks the console for things in the operator's browser. */
+async function hostile(console: string) {
+  const forged = `
+    const target = ${JSON.stringify(console)};
+    const plain = { method: 'POST', credentials: 'include', mode: 'no-cors', body: '{"handler":"*"}' };
+    const json = { 'content-type': 'application/json', 'x-payments-console': '1' };
+    const asked = [
+      fetch(target + 'api/pause', plain),
+      fetch(target + 'api/pause', { ...plain, headers: { 'content-type': 'text/plain' } }),
+      fetch(target + 'api/pause', { ...plain, mode: 'cors', headers: json }),
+      fetch(target + 'api/overview', { credentials: 'include' }).then((answer) => answer.text()),
+      fetch(target + 'api/overview', { credentials: 'include', mode: 'no-cors' }).then((answer) => answer.text()),
+    ];
+    navigator.sendBeacon(target + 'api/pause', plain.body);
+    Promise.allSettled(asked).then((all) => {
+      globalThis.got = all.map(({ value }) => (typeof value === 'string' ? value : '')).join('');
+      document.forms[0].submit();
+    });`;
+  const html = `<!doctype html><title>a prize</title>
+    <form method="post" enctype="text/plain" action="${console}api/pause" target="_blank">
+      <input name='{"handler":"*","x":"' value='"}'>
+    </form>
+    <script>${forged}</script>`;
+  const server = createServer((_request, response) => {
+    response.setHeader('content-type', 'text/html').end(html);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://localhost:${port}/`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+describeInBrowser('what the inbox console does not let happen', (browser) => {
+  it('shows a payload full of markup as the text it is, wherever it shows any of it', async () => {
+    await using app = await ConsoleApplication.start();
+    app.handlers.trouble = MARKUP;
+    const id = `evt_${MARKUP}`;
+    const eventType = `transaction.${MARKUP}`;
+    const sent = delivery({
+      id,
+      eventType,
+      data: { transactionId: MARKUP, note: MARKUP, [MARKUP]: '\u202eltr', amount: 1 },
+      metadata: { '</script>': [MARKUP] },
+    });
+    await app.send(sent, { 'User-Agent': MARKUP });
+    await app.settled(id);
+
+    const page = await app.open(browser(), `events?${query({ search: MARKUP })}`);
+    const row = page.locator('.events tbody tr');
+    await row.waitFor();
+    for (const part of [id, eventType, MARKUP]) expect(await row.textContent()).toContain(part);
+    await expectOnlyText(page);
+
+    await row.getByRole('link').click();
+    await page.locator('.payload').waitFor();
+    expect(await page.title()).toContain(id);
+    expect(await page.getByRole('article').textContent()).toContain(MARKUP);
+    expect(await page.locator('.headers').textContent()).toContain(MARKUP);
+    const shown = (await page.locator('.payload').textContent())!;
+    expect(shown).toContain(JSON.stringify(MARKUP));
+    expect(shown).toContain('\\u202eltr');
+    expect(shown).not.toContain('\u202e');
+    await expectOnlyText(page);
+
+    await page.getByRole('button', { name: /^Redrive/ }).click();
+    expect(await (await asked(page)).textContent()).toContain(id);
+    await expectOnlyText(page);
+    await page.goto(`${app.url}#/events?${query({ state: MARKUP, handler: MARKUP })}`);
+    await page.getByText('The filter is not understood.').waitFor();
+    await page.goto(
+      `${app.url}#/events/${encodeURIComponent(MARKUP)}/${encodeURIComponent(MARKUP)}`,
+    );
+    await page.getByText('No such event.').waitFor();
+    await expectOnlyText(page);
+  });
+
+  it('refuses a stranger, with and without a name', async () => {
+    await using app = await ConsoleApplication.start();
+    await app.receive({ id: 'evt_1' });
+    const nobody = await browser().page();
+    // With nobody there to ask for a name, the browser gives up.
+    await expect(nobody.goto(app.url)).rejects.toThrow('ERR_INVALID_AUTH_CREDENTIALS');
+    const stranger = await browser().page({
+      httpCredentials: { ...OPERATOR, password: 'another one' },
+    });
+    for (const path of ['', 'assets/console.js', 'api/overview', 'api/events']) {
+      for (const [status, body] of [
+        await answerOf(await nobody.request.get(app.url + path)),
+        await answerOf((await stranger.goto(app.url + path))!),
+      ]) {
+        expect(status).toBe(401);
+        expect(body).not.toMatch(/evt_1|Orders|id="console"|import /);
+      }
+    }
+  });
+
+  it('does nothing that a page of another site asks for with the credentials of the operator', async () => {
+    await using app = await ConsoleApplication.start();
+    const seen: { url: string; authorized: boolean }[] = [];
+    const server = app.merchant.app.getHttpServer() as Server;
+    server.on('request', ({ headers, url = '' }) => {
+      if (headers['sec-fetch-site'] !== 'cross-site') return;
+      seen.push({ url, authorized: 'authorization' in headers });
+    });
+    const signedIn = await app.open(browser());
+    await signedIn.getByText('Nothing received yet.').waitFor();
+    await using site = await hostile(app.url);
+    const page = await signedIn.context().newPage();
+    const popup = page.waitForEvent('popup');
+    await page.goto(site.url);
+    const answer = await (
+      await popup
+    )
+      .waitForEvent('load')
+      .then((form) => form.textContent('body'));
+    expect(answer).toMatch(/comes from a page of another site/);
+    expect(await page.evaluate(() => (globalThis as unknown as { got: string }).got)).toBe('');
+    // It was the operator's browser that asked, with what signs the operator in.
+    expect(seen.filter(({ url }) => url.endsWith('/api/pause')).length).toBeGreaterThanOrEqual(3);
+    expect(seen.some(({ authorized }) => authorized)).toBe(true);
+    expect((await app.inbox.stats()).paused).toEqual([]);
+    for (const told of browser().troubles()) expect(told).toMatch(/CORS policy/);
+    expect(app.merchant.log.matching(/: pause/)).toEqual([]);
+  });
+
+  it('is not shown in the frame of another site', async () => {
+    await using app = await ConsoleApplication.start();
+    const signedIn = await app.open(browser());
+    await signedIn.getByText('Nothing received yet.').waitFor();
+    const page = await signedIn.context().newPage();
+    await page.goto(app.merchant.url);
+    await page.setContent(`<iframe src="${app.url}"></iframe>`);
+    await eventually(() =>
+      expect(browser().troubles().join()).toMatch(/frame-ancestors|X-Frame-Options/),
+    );
+    expect(await page.frames().at(-1)!.locator('#console').count()).toBe(0);
+  });
+
+  it('says that the operator is not signed in any more, and asks for no password until a reload', async () => {
+    await using app = await ConsoleApplication.start();
+    const page = await app.open(browser());
+    await page.clock.install();
+    await page.reload();
+    await page.getByText('Nothing received yet.').waitFor();
+    app.door.open = false;
+    await page.clock.runFor(5_000);
+    await page.getByText('You are not signed in any more.').waitFor();
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(request.url()));
+    await page.clock.runFor(60_000);
+    expect(asked).toEqual([]);
+    app.door.open = true;
+    await page.getByRole('button', { name: 'Reload and sign in' }).click();
+    await page.getByText('Nothing received yet.').waitFor();
+    expect(await page.getByText('You are not signed in').count()).toBe(0);
+  });
+});

@@ -1,0 +1,195 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Injectable, UnauthorizedException } from '@nestjs/common';
+import type { CanActivate } from '@nestjs/common';
+import { OnPaymentEvent, PaymentInbox, sqliteInbox } from 'nestjs-payments';
+import type { PaymentEvent, PaymentsModuleOptions } from 'nestjs-payments';
+import { BasicAuthGuard, PaymentsConsoleModule } from 'nestjs-payments/console';
+import type { DeliveryPayload, SignedDelivery } from 'nestjs-payments/testing';
+import type { BrowserContextOptions, Locator, Page } from 'playwright-core';
+import type { TestBrowser } from './browser.js';
+import { eventually } from './eventually.js';
+import { delivery } from './handler.application.js';
+import { AT_ONCE } from './inbox.application.js';
+import { WebhookApplication } from './webhook.application.js';
+
+export const OPERATOR = { username: 'ada', password: 'correct horse battery staple' };
+const PATH = 'ops/payments';
+
+/** Whether the operator's session has not ended, whatever the browser sends. */
+class Door implements CanActivate {
+  open = true;
+
+  canActivate(): boolean {
+    if (!this.open) throw new UnauthorizedException();
+    return true;
+  }
+}
+
+/** A merchant's application with a console, whose `Orders.markPaid` fails while it is broken. */
+export class ConsoleApplication implements AsyncDisposable {
+  private constructor(
+    readonly merchant: WebhookApplication,
+    /** The two handlers: what they ran, and why the first fails. */
+    readonly handlers: { ran: string[]; trouble: string | null },
+    readonly door: { open: boolean },
+    private readonly folder: string,
+  ) {}
+
+  static async start(payments: Partial<PaymentsModuleOptions> = {}): Promise<ConsoleApplication> {
+    const handlers = { ran: [] as string[], trouble: null as string | null };
+    const door = new Door();
+    const folder = await mkdtemp(join(tmpdir(), 'payments-console-'));
+
+    @Injectable()
+    class Handlers {
+      @OnPaymentEvent(['transaction.*', 'webhook.test'], { name: 'Orders.markPaid' })
+      markPaid({ id }: PaymentEvent): void {
+        handlers.ran.push(`markPaid ${id}`);
+        if (handlers.trouble !== null) throw new Error(handlers.trouble);
+      }
+
+      @OnPaymentEvent('transaction.completed', { name: 'Mailer.receipt' })
+      receipt({ id }: PaymentEvent): void {
+        handlers.ran.push(`receipt ${id}`);
+      }
+    }
+
+    const merchant = await WebhookApplication.start({
+      imports: [
+        PaymentsConsoleModule.register({
+          path: PATH,
+          guards: [new BasicAuthGuard({ users: { [OPERATOR.username]: OPERATOR.password } }), door],
+        }),
+      ],
+      providers: [Handlers],
+      payments: {
+        inbox: sqliteInbox({ file: join(folder, 'inbox.db') }),
+        worker: { ...AT_ONCE, maxAttempts: 1 },
+        ...payments,
+      },
+    });
+    return new ConsoleApplication(merchant, handlers, door, folder);
+  }
+
+  get url(): string {
+    return `${this.merchant.url}/${PATH}/`;
+  }
+
+  get inbox(): PaymentInbox {
+    return this.merchant.app.get(PaymentInbox);
+  }
+
+  /** Delivers events in their order, and waits until each was tried. */
+  async receive(...events: (DeliveryPayload & { id: string })[]): Promise<void> {
+    for (const event of events) await this.send(delivery(event));
+    for (const { id } of events) await this.settled(id);
+  }
+
+  async send(sent: SignedDelivery, headers: Record<string, string> = {}): Promise<void> {
+    const { status } = await this.merchant.send(sent, { headers });
+    if (status !== 200) throw new Error(`a delivery was answered ${status}`);
+  }
+
+  /** Waits until no delivery of an event waits. */
+  settled(id: string): Promise<void> {
+    return eventually(async () => {
+      const waiting = Object.entries(await this.states(id)).filter(([, state]) =>
+        ['pending', 'running'].includes(state),
+      );
+      if (waiting.length > 0) throw new Error(`${id} waits: ${JSON.stringify(waiting)}`);
+    });
+  }
+
+  /** The states of an event's deliveries, by handler. */
+  async states(id: string): Promise<Record<string, string>> {
+    const event = await this.inbox.get(id);
+    return Object.fromEntries(event!.deliveries.map(({ handler, state }) => [handler, state]));
+  }
+
+  /** Opens the console as the operator, at a place such as `events?state=dead`. */
+  async open(
+    browser: TestBrowser,
+    place = '',
+    { at = this.url, ...options }: BrowserContextOptions & { at?: string } = {},
+  ): Promise<Page> {
+    const httpCredentials = { ...OPERATOR, origin: new URL(at).origin };
+    const page = await browser.page({ httpCredentials, ...options });
+    await page.goto(`${at}#/${place}`);
+    return page;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.merchant[Symbol.asyncDispose]();
+    await rm(this.folder, { recursive: true });
+  }
+}
+
+/** The dialog that asks, once it has counted. */
+export async function asked(page: Page): Promise<Locator> {
+  const dialog = page.getByRole('dialog');
+  await dialog.locator('button[type=submit]:enabled').waitFor();
+  return dialog;
+}
+
+/** Confirms what is asked. */
+export async function confirm(page: Page): Promise<void> {
+  const dialog = await asked(page);
+  await dialog.locator('button[type=submit]').click();
+  await dialog.waitFor({ state: 'detached' });
+}
+
+/** The one way to an application, which a test may shut, so that the browser is refused, and open again. */
+export class FrontDoor implements AsyncDisposable {
+  readonly #sockets = new Set<Socket>();
+  #server: Server | undefined;
+  #port = 0;
+
+  private constructor(private readonly target: URL) {}
+
+  static async before(url: string): Promise<FrontDoor> {
+    const door = new FrontDoor(new URL(url));
+    await door.open();
+    return door;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}${this.target.pathname}`;
+  }
+
+  async open(): Promise<void> {
+    const server = createServer((client) => {
+      const inner = connect(Number(this.target.port), this.target.hostname);
+      for (const [one, other] of [
+        [client, inner],
+        [inner, client],
+      ] as const) {
+        this.#sockets.add(one);
+        one.on('error', () => {});
+        one.on('close', () => {
+          this.#sockets.delete(one);
+          other.destroy();
+        });
+        one.pipe(other);
+      }
+    });
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject).listen(this.#port, '127.0.0.1', resolve);
+    });
+    this.#port = (server.address() as AddressInfo).port;
+    this.#server = server;
+  }
+
+  async shut(): Promise<void> {
+    const closed = new Promise((resolve) => this.#server!.close(resolve));
+    for (const socket of this.#sockets) socket.destroy();
+    await closed;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#server!.listening) await this.shut();
+  }
+}
