@@ -122,6 +122,53 @@ describe('the upgrade of a PostgreSQL inbox of version 1', () => {
     expect(await store.find('default', 'b')).toMatchObject({ raw: null, headers: {} });
   });
 
+  it('lets whoever may use the old tables use the new one', async () => {
+    const schema = await versionOne();
+    await inboxes.query(`
+      CREATE ROLE "odd Clerk" LOGIN PASSWORD 'clerk';
+      GRANT USAGE ON SCHEMA ${schema} TO "odd Clerk";
+      GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema} TO "odd Clerk"`);
+    try {
+      await inboxes.open({ schema });
+      const url = new URL(inboxes.connectionString);
+      url.username = 'odd%20Clerk';
+      url.password = 'clerk';
+      const clerk = await inboxes.open({ schema, connectionString: url.href });
+      const counts = { received: 1, handled: 0, failed: 0, dead: 0, handledWithin: [] };
+      await clerk.record(counts);
+      expect(await clerk.activity(2)).toContainEqual(expect.objectContaining({ received: 1 }));
+      expect(await clerk.prune({ bodiesMs: 0, tombstonesMs: 0, limit: 1 })).toBe(0);
+    } finally {
+      await inboxes.close();
+      await inboxes.query('DROP OWNED BY "odd Clerk" CASCADE; DROP ROLE "odd Clerk"');
+    }
+  });
+
+  it('empties the headers of what is pruned, in the database', async () => {
+    const schema = await versionOne();
+    const store = await inboxes.open({ schema });
+    const headers = () => inboxes.query(`SELECT headers FROM ${schema}.events`);
+    await store.receive([incoming('a', { headers: { 'user-agent': 'x' } })]);
+    expect(await headers()).toEqual([{ headers: '{"user-agent":"x"}' }]);
+    await store.complete((await claim(store))[0]!);
+    expect(await store.prune({ bodiesMs: 0, tombstonesMs: 1e9, limit: 1 })).toBe(1);
+    expect(await headers()).toEqual([{ headers: null }]);
+  });
+
+  it('forgets recorded minutes after a day', async () => {
+    const schema = await versionOne();
+    const store = await inboxes.open({ schema });
+    const minutesLeft = async (agoMinutes: number): Promise<number> => {
+      await inboxes.query(`
+        INSERT INTO ${schema}.activity
+        VALUES (date_trunc('minute', now()) - ${agoMinutes} * interval '1 minute', 1, 0, 0, 0, '{}')`);
+      await store.prune({ bodiesMs: 1000, tombstonesMs: 1000, limit: 1 });
+      return (await inboxes.query(`SELECT FROM ${schema}.activity`)).length;
+    };
+    expect(await minutesLeft(1435)).toBe(1);
+    expect(await minutesLeft(1441)).toBe(1);
+  });
+
   it('begins again where it and a working instance waited for each other', async () => {
     const schema = await versionOne();
     const working = new Client({ connectionString: inboxes.connectionString });

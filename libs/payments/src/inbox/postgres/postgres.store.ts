@@ -138,8 +138,9 @@ export class PostgresStore<T = PostgresTransaction> implements InboxStore<T> {
 
   async prune(request: Request<'prune'>): Promise<number> {
     const { pruner, minutes } = this.#open();
+    const touched = await pruner.prune(request);
     await minutes.prune();
-    return pruner.prune(request);
+    return touched;
   }
 
   #open(): StoreParts {

@@ -21,4 +21,19 @@ CREATE TABLE ${schema}.activity (
   -- How many of those handled fell into each bucket of the histogram.
   handled_within bigint[] NOT NULL
 );
+-- Whoever may use the tables there were may use this one too: an upgrade needs no administrator.
+DO $grants$
+DECLARE
+  v_grant record;
+BEGIN
+  FOR v_grant IN
+    SELECT a.privilege_type AS privilege,
+           CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee
+      FROM pg_catalog.pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a
+     WHERE c.oid = '${schema}.deliveries'::regclass
+       AND a.privilege_type IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE')
+  LOOP
+    EXECUTE format('GRANT %s ON ${schema}.activity TO %s', v_grant.privilege, v_grant.grantee);
+  END LOOP;
+END $grants$;
 `;
