@@ -28,7 +28,22 @@ describe('readShopEnvironment', () => {
       leaseMs: 10_000,
       checkoutPath: '/emulator/checkout-invoices',
       paidStatus: 'complete',
+      console: null,
     });
+  });
+
+  it('has a console where there is a password, and only there', () => {
+    const SHOP_CONSOLE_PASSWORD = 'twelve chars';
+    expect(readShopEnvironment({ ...REQUIRED, SHOP_CONSOLE_PASSWORD }).console).toEqual({
+      path: '/console',
+      user: 'operator',
+      password: SHOP_CONSOLE_PASSWORD,
+    });
+    const variables = { SHOP_CONSOLE_USER: 'jo', SHOP_CONSOLE_PATH: '/ops/payments' };
+    expect(readShopEnvironment({ ...REQUIRED, ...variables }).console).toBeNull();
+    expect(
+      readShopEnvironment({ ...REQUIRED, ...variables, SHOP_CONSOLE_PASSWORD }).console,
+    ).toEqual({ path: '/ops/payments', user: 'jo', password: SHOP_CONSOLE_PASSWORD });
   });
 
   it('takes an empty variable for one that is not set', () => {
@@ -58,6 +73,7 @@ describe('readShopEnvironment', () => {
       leaseMs: 1000,
       checkoutPath: '/v1/invoices',
       paidStatus: 'settled',
+      console: null,
     });
   });
 
@@ -90,6 +106,14 @@ describe('readShopEnvironment', () => {
     ['PAYMENTS_CHECKOUT_PATH', '/v1/../invoices'],
     ['PAYMENTS_CHECKOUT_PATH', '/v1/invoices?a=b'],
     ['PAYMENTS_CHECKOUT_PATH', '/'],
+    ['SHOP_CONSOLE_PASSWORD', 'eleven char'],
+    ['SHOP_CONSOLE_PASSWORD', 'a'.repeat(201)],
+    ['SHOP_CONSOLE_PASSWORD', 'twelve chars\n'],
+    ['SHOP_CONSOLE_USER', 'a:b'],
+    ['SHOP_CONSOLE_PATH', 'console'],
+    ['SHOP_CONSOLE_PATH', '/'],
+    ['SHOP_CONSOLE_PATH', '/console/:id'],
+    ['SHOP_CONSOLE_PATH', '/orders/console'],
   ])('refuses %s=%j with one message that names it', (name, value) => {
     expect(problemsOf({ [name]: value })).toEqual([
       expect.stringMatching(new RegExp(`^${name} must be `)),

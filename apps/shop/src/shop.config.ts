@@ -7,6 +7,10 @@ const LEASE = {
   message: 'SHOP_LEASE_MS must be a whole number of milliseconds from 1000 to 3600000',
 };
 
+const PASSWORD = {
+  message: 'SHOP_CONSOLE_PASSWORD must be 12 to 200 characters, none of them a control character',
+};
+
 /**
  * The environment variables of the shop: those of the payments module, which reads them itself, and its own.
  * They are checked together, so that everything that is wrong is said at once.
@@ -52,6 +56,24 @@ export class ShopEnvironment extends PaymentsEnvironment {
   /** Status of a transaction that is paid. Default `complete`, the one value the service's page shows. */
   @Matches(/\S/, { message: 'PAYMENTS_PAID_STATUS must be a status such as complete' })
   PAYMENTS_PAID_STATUS: string = 'complete';
+
+  /** Opens the inbox's console to whoever knows it. Without one there is no console. */
+  @IsOptional()
+  @Matches(/^\P{Cc}{12,200}$/u, PASSWORD)
+  SHOP_CONSOLE_PASSWORD?: string;
+
+  /** The name that goes with it. Default `operator`. */
+  @Matches(/^[^:\p{Cc}]{1,100}$/u, {
+    message:
+      'SHOP_CONSOLE_USER must be 1 to 100 characters, none of them a colon or a control character',
+  })
+  SHOP_CONSOLE_USER: string = 'operator';
+
+  /** Where the console is. Default `/console`. */
+  @Matches(/^\/(?!(o|orders|books|buy|assets|ledger|inbox|webhooks)(\/|$))[\w~-]+(\/[\w~-]+)*$/, {
+    message: 'SHOP_CONSOLE_PATH must be a path of its own, such as /console',
+  })
+  SHOP_CONSOLE_PATH: string = '/console';
 }
 
 /** The shop's own settings, checked. */
@@ -65,6 +87,15 @@ export interface ShopSettings {
   readonly leaseMs: number;
   readonly checkoutPath: string;
   readonly paidStatus: string;
+  /** The inbox's console; `null` where there is none. */
+  readonly console: ConsoleSettings | null;
+}
+
+/** Where the inbox's console is, and who may use it. */
+export interface ConsoleSettings {
+  readonly path: string;
+  readonly user: string;
+  readonly password: string;
 }
 
 /** Settings that are missing or wrong: a line for each, and the value of none, since it may be a secret. */
@@ -99,5 +130,13 @@ export function readShopEnvironment(
     leaseMs: environment.SHOP_LEASE_MS,
     checkoutPath: environment.PAYMENTS_CHECKOUT_PATH,
     paidStatus: environment.PAYMENTS_PAID_STATUS,
+    console: consoleOf(environment),
   });
+}
+
+function consoleOf(environment: ShopEnvironment): ConsoleSettings | null {
+  const { SHOP_CONSOLE_PASSWORD: password } = environment;
+  if (password === undefined) return null;
+  const { SHOP_CONSOLE_USER: user, SHOP_CONSOLE_PATH: path } = environment;
+  return Object.freeze({ path, user, password });
 }

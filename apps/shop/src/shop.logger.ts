@@ -12,6 +12,11 @@ const BOOT: ReadonlySet<unknown> = new Set([
 
 /** Nest's own log without its boot lines. Of a boot that fails the error itself is thrown, and told once. */
 export class ShopLogger extends ConsoleLogger {
+  constructor() {
+    // A file and a pipe take colours for text.
+    super({ colors: process.stdout.isTTY && process.stdout.hasColors() });
+  }
+
   override log(message: unknown, ...rest: unknown[]): void {
     if (!BOOT.has(rest.at(-1))) super.log(message, ...rest);
   }

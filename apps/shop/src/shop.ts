@@ -18,7 +18,7 @@ const ADAPTERS = {
  * @throws PaymentsError for settings the payments module refuses, and Node's own error where it can't listen.
  */
 export async function startShop(settings: ShopSettings): Promise<INestApplication> {
-  const app = await NestFactory.create(ShopModule, ADAPTERS[settings.adapter](), {
+  const app = await NestFactory.create(ShopModule.with(settings), ADAPTERS[settings.adapter](), {
     abortOnError: false,
     logger: new ShopLogger(),
   });

@@ -1,7 +1,7 @@
 import type { OnApplicationShutdown } from '@nestjs/common';
 import type { InboxDefinition } from 'nestjs-payments';
-import type { LedgerEntry, Payment } from '../ledger/ledger.entry.js';
-import type { Order } from '../orders/order.js';
+import type { LedgerEntry, LedgerPage, LedgerTotals, Payment } from '../ledger/ledger.entry.js';
+import type { BookedOrder, Order } from '../orders/order.js';
 
 /**
  * What the shop must not forget: its orders and its ledger, in one database with the inbox. That they are in one
@@ -18,10 +18,11 @@ export abstract class Books<Tx = unknown> implements OnApplicationShutdown {
   /** Stores an order, unless its reference is taken. Resolves with the order that is stored. */
   abstract addOrder(order: Order): Promise<Order>;
 
-  abstract findOrder(reference: string): Promise<Order | undefined>;
+  /** The orders of these references, as far as there are any, in one query. */
+  abstract findOrders(references: readonly string[]): Promise<BookedOrder[]>;
 
-  /** Notes where an order is paid, unless that is known. Resolves with the order that is stored. */
-  abstract setCheckoutUrl(reference: string, checkoutUrl: string): Promise<Order>;
+  /** Notes where an order is paid, unless that is known. */
+  abstract setCheckoutUrl(reference: string, checkoutUrl: string): Promise<void>;
 
   /**
    * Books a payment in a transaction of the inbox: as unmatched where there is no order of its reference. `null`
@@ -34,8 +35,14 @@ export abstract class Books<Tx = unknown> implements OnApplicationShutdown {
   /** Every entry, in the order of booking. */
   abstract entries(): Promise<LedgerEntry[]>;
 
-  /** The amounts booked for the order of a reference. */
-  abstract amountsFor(reference: string): Promise<number[]>;
+  /** At most `limit` entries, newest first: those before `before`, the `next` of another page, or the newest. */
+  abstract page(limit: number, before?: string): Promise<LedgerPage>;
+
+  /** What all entries come to. Reads them all: for when there is a new one, and not for each look. */
+  abstract totals(): Promise<LedgerTotals>;
+
+  /** A text that is another one once there are other entries; cheap, however many there are. */
+  abstract version(): Promise<string>;
 
   /** Closes them: the last of Nest's hooks, when nothing is handled or answered any more. */
   abstract onApplicationShutdown(): Promise<void>;

@@ -2,9 +2,16 @@ import { Logger } from '@nestjs/common';
 import { postgresInbox } from 'nestjs-payments/postgres';
 import type { PostgresTransaction } from 'nestjs-payments/postgres';
 import { Pool } from 'pg';
-import { toEntry } from '../ledger/ledger.entry.js';
-import type { LedgerEntry, LedgerRow, Payment } from '../ledger/ledger.entry.js';
-import type { Order } from '../orders/order.js';
+import { toEntry, toPage, toTotals } from '../ledger/ledger.entry.js';
+import type {
+  LedgerEntry,
+  LedgerPage,
+  LedgerRow,
+  LedgerTotals,
+  Payment,
+  TotalRow,
+} from '../ledger/ledger.entry.js';
+import type { BookedOrder, Order } from '../orders/order.js';
 import { Books } from './books.js';
 
 /**
@@ -33,6 +40,9 @@ const TABLES = `
 const ORDER = 'reference, amount, checkout_url AS "checkoutUrl"';
 const ENTRY =
   'transaction_id AS "transactionId", reference, amount, booked_at AS "bookedAt", unmatched';
+
+/** Beyond every number an entry can have. */
+const LAST = '9223372036854775807';
 
 /** Books and inbox in one PostgreSQL database, for any number of shops. */
 export class PostgresBooks extends Books<PostgresTransaction> {
@@ -73,20 +83,27 @@ export class PostgresBooks extends Books<PostgresTransaction> {
       amount,
       checkoutUrl,
     ]);
-    return (await this.findOrder(reference))!;
-  }
-
-  async findOrder(reference: string): Promise<Order | undefined> {
     const select = `SELECT ${ORDER} FROM shop_order WHERE reference = $1`;
-    return (await this.pool.query<Order>(select, [reference])).rows[0];
+    return (await this.pool.query<Order>(select, [reference])).rows[0]!;
   }
 
-  async setCheckoutUrl(reference: string, checkoutUrl: string): Promise<Order> {
+  async findOrders(references: readonly string[]): Promise<BookedOrder[]> {
+    const { rows } = await this.pool.query<BookedOrder>(
+      `SELECT ${ORDER}, ARRAY(
+         SELECT l.amount FROM shop_ledger l
+         WHERE l.reference = o.reference AND NOT l.unmatched ORDER BY l.seq
+       ) AS payments
+       FROM shop_order o WHERE reference = ANY($1)`,
+      [references],
+    );
+    return rows;
+  }
+
+  async setCheckoutUrl(reference: string, checkoutUrl: string): Promise<void> {
     await this.pool.query(
       'UPDATE shop_order SET checkout_url = $1 WHERE reference = $2 AND checkout_url IS NULL',
       [checkoutUrl, reference],
     );
-    return (await this.findOrder(reference))!;
   }
 
   async book(
@@ -112,12 +129,30 @@ export class PostgresBooks extends Books<PostgresTransaction> {
     return (await this.pool.query<LedgerRow>(select)).rows.map(toEntry);
   }
 
-  async amountsFor(reference: string): Promise<number[]> {
-    const { rows } = await this.pool.query<{ amount: number }>(
-      'SELECT amount FROM shop_ledger WHERE reference = $1 AND NOT unmatched ORDER BY seq',
-      [reference],
+  async page(limit: number, before?: string): Promise<LedgerPage> {
+    const { rows } = await this.pool.query<LedgerRow & { seq: string }>(
+      `SELECT seq, ${ENTRY} FROM shop_ledger WHERE seq < coalesce($2::bigint, ${LAST})
+       ORDER BY seq DESC LIMIT $1`,
+      [limit + 1, before ?? null],
     );
-    return rows.map(({ amount }) => amount);
+    return toPage(rows, limit);
+  }
+
+  async totals(): Promise<LedgerTotals> {
+    const { rows } = await this.pool.query<TotalRow>(
+      `SELECT unmatched, count(*)::int AS payments,
+              sum(round(amount::numeric * 100))::double precision AS cents
+       FROM shop_ledger GROUP BY unmatched`,
+    );
+    return toTotals(rows);
+  }
+
+  /** Several of the last: numbers are given out before the commits, which may come in another order. */
+  async version(): Promise<string> {
+    const { rows } = await this.pool.query<{ seq: string }>(
+      'SELECT seq FROM shop_ledger ORDER BY seq DESC LIMIT 20',
+    );
+    return rows.map(({ seq }) => seq).join();
   }
 
   async onApplicationShutdown(): Promise<void> {

@@ -1,9 +1,16 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { sqliteInbox } from 'nestjs-payments';
 import type { SqliteTransaction } from 'nestjs-payments';
-import { toEntry } from '../ledger/ledger.entry.js';
-import type { LedgerEntry, LedgerRow, Payment } from '../ledger/ledger.entry.js';
-import type { Order } from '../orders/order.js';
+import { toEntry, toPage, toTotals } from '../ledger/ledger.entry.js';
+import type {
+  LedgerEntry,
+  LedgerPage,
+  LedgerRow,
+  LedgerTotals,
+  Payment,
+  TotalRow,
+} from '../ledger/ledger.entry.js';
+import type { BookedOrder, Order } from '../orders/order.js';
 import { Books } from './books.js';
 
 /** Amounts are what the JSON said, a double; the sums are made of whole cents, in the code. */
@@ -28,6 +35,9 @@ const TABLES = `
 const ORDER = 'reference, amount, checkout_url AS checkoutUrl';
 const ENTRY =
   'transaction_id AS transactionId, reference, amount, booked_at AS bookedAt, unmatched';
+
+/** Beyond every number an entry can have. */
+const LAST = '9223372036854775807';
 
 /** Books and inbox in one SQLite file. Several shops of one machine may share it. */
 export class SqliteBooks extends Books<SqliteTransaction> {
@@ -61,22 +71,30 @@ export class SqliteBooks extends Books<SqliteTransaction> {
     this.database
       .prepare('INSERT INTO shop_order VALUES (?, ?, ?) ON CONFLICT DO NOTHING')
       .run(reference, amount, checkoutUrl);
-    return (await this.findOrder(reference))!;
-  }
-
-  async findOrder(reference: string): Promise<Order | undefined> {
     const select = this.database.prepare(`SELECT ${ORDER} FROM shop_order WHERE reference = ?`);
-    const row = select.get(reference);
-    return row && ({ ...row } as unknown as Order);
+    return { ...select.get(reference)! } as unknown as Order;
   }
 
-  async setCheckoutUrl(reference: string, checkoutUrl: string): Promise<Order> {
+  async findOrders(references: readonly string[]): Promise<BookedOrder[]> {
+    const select = this.database.prepare(
+      `SELECT ${ORDER}, (
+         SELECT json_group_array(amount ORDER BY seq) FROM shop_ledger
+         WHERE reference = o.reference AND NOT unmatched
+       ) AS payments
+       FROM shop_order o WHERE reference IN (SELECT value FROM json_each(?))`,
+    );
+    const rows = select.all(JSON.stringify(references)) as unknown as (Order & {
+      payments: string;
+    })[];
+    return rows.map((row) => ({ ...row, payments: JSON.parse(row.payments) as number[] }));
+  }
+
+  async setCheckoutUrl(reference: string, checkoutUrl: string): Promise<void> {
     this.database
       .prepare(
         'UPDATE shop_order SET checkout_url = ? WHERE reference = ? AND checkout_url IS NULL',
       )
       .run(checkoutUrl, reference);
-    return (await this.findOrder(reference))!;
   }
 
   /** Not `async`: everybody who writes waits for this transaction, so it awaits nothing. */
@@ -101,11 +119,27 @@ export class SqliteBooks extends Books<SqliteTransaction> {
     return (rows as unknown as LedgerRow[]).map(toEntry);
   }
 
-  async amountsFor(reference: string): Promise<number[]> {
+  async page(limit: number, before?: string): Promise<LedgerPage> {
     const select = this.database.prepare(
-      'SELECT amount FROM shop_ledger WHERE reference = ? AND NOT unmatched ORDER BY seq',
+      `SELECT seq, ${ENTRY} FROM shop_ledger WHERE seq < coalesce(CAST(?2 AS INTEGER), ${LAST})
+       ORDER BY seq DESC LIMIT ?1`,
     );
-    return select.all(reference).map(({ amount }) => Number(amount));
+    const rows = select.all(limit + 1, before ?? null);
+    return toPage(rows as unknown as (LedgerRow & { seq: number })[], limit);
+  }
+
+  async totals(): Promise<LedgerTotals> {
+    const select = this.database.prepare(
+      `SELECT unmatched, count(*) AS payments, sum(round(amount * 100)) AS cents
+       FROM shop_ledger GROUP BY unmatched`,
+    );
+    return toTotals(select.all() as unknown as TotalRow[]);
+  }
+
+  /** The last number is enough: SQLite has one writer at a time. */
+  async version(): Promise<string> {
+    const row = this.database.prepare('SELECT max(seq) AS last FROM shop_ledger').get()!;
+    return String(row['last']);
   }
 
   async onApplicationShutdown(): Promise<void> {

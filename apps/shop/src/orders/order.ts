@@ -6,6 +6,11 @@ export interface Order {
   readonly checkoutUrl: string | null;
 }
 
+/** An order with the amounts booked for it, in the order of booking. */
+export interface BookedOrder extends Order {
+  readonly payments: readonly number[];
+}
+
 /** An order, as it is shown. */
 export interface OrderView extends Order {
   /** `paid` once the payments booked for it cover its amount. */

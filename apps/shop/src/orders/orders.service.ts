@@ -3,7 +3,7 @@ import { cents } from '../amount.js';
 import { Books } from '../books/books.js';
 import { Checkout } from '../checkout/checkout.service.js';
 import type { NewOrder } from './new-order.dto.js';
-import type { Order, OrderView } from './order.js';
+import type { BookedOrder, OrderView } from './order.js';
 
 /** Takes orders and tells how they stand. */
 @Injectable()
@@ -27,29 +27,31 @@ export class Orders {
         `order ${reference} exists with the amount ${order.amount}; place another amount under another reference`,
       );
     }
-    const view = await this.#view(order);
+    const view = (await this.find(reference))!;
     if (view.checkoutUrl !== null || view.status === 'paid') return view;
     const checkoutUrl = await this.checkout.open(order);
-    if (checkoutUrl === null) return this.#view(order);
-    return this.#view(await this.books.setCheckoutUrl(reference, checkoutUrl));
+    if (checkoutUrl !== null) await this.books.setCheckoutUrl(reference, checkoutUrl);
+    return (await this.find(reference))!;
   }
 
   /** How an order stands now; `undefined` where there is none of that reference. */
   async find(reference: string): Promise<OrderView | undefined> {
-    const order = await this.books.findOrder(reference);
-    return order && this.#view(order);
+    return (await this.findAll([reference]))[0];
   }
 
-  async #view(order: Order): Promise<OrderView> {
-    const { reference, amount, checkoutUrl } = order;
-    const payments = await this.books.amountsFor(reference);
-    const amountPaid = payments.reduce((sum, payment) => sum + cents(payment), 0) / 100;
-    return {
-      reference,
-      amount,
-      status: cents(amountPaid) >= cents(amount) ? 'paid' : 'pending',
-      checkoutUrl,
-      ...(amountPaid === 0 || amountPaid === amount ? {} : { amountPaid }),
-    };
+  /** How the orders of these references stand now, as far as there are any. */
+  async findAll(references: readonly string[]): Promise<OrderView[]> {
+    return (await this.books.findOrders(references)).map(toView);
   }
+}
+
+function toView({ reference, amount, checkoutUrl, payments }: BookedOrder): OrderView {
+  const amountPaid = payments.reduce((sum, payment) => sum + cents(payment), 0) / 100;
+  return {
+    reference,
+    amount,
+    status: cents(amountPaid) >= cents(amount) ? 'paid' : 'pending',
+    checkoutUrl,
+    ...(amountPaid === 0 || amountPaid === amount ? {} : { amountPaid }),
+  };
 }

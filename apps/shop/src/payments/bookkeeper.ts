@@ -3,6 +3,7 @@ import { OnPaymentEvent, PaymentsApiService } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
 import { Books } from '../books/books.js';
 import type { LedgerEntry } from '../ledger/ledger.entry.js';
+import { LiveBooks } from '../live/live.books.js';
 import { Orders } from '../orders/orders.service.js';
 import { shopConfig } from '../shop.config.js';
 import type { ShopSettings } from '../shop.config.js';
@@ -17,6 +18,7 @@ export class Bookkeeper {
     private readonly payments: PaymentsApiService,
     private readonly orders: Orders,
     private readonly books: Books,
+    private readonly live: LiveBooks,
     @Inject(shopConfig.KEY) private readonly settings: ShopSettings,
   ) {}
 
@@ -36,7 +38,9 @@ export class Bookkeeper {
     if (await this.books.isBooked(transactionId)) return;
     await this.#assertPaid(transactionId, signal);
     const entry = await commit((tx) => this.books.book(tx, { transactionId, reference, amount }));
-    if (entry !== null) await this.#tell(entry);
+    if (entry === null) return;
+    this.live.booked();
+    await this.#tell(entry);
   }
 
   /** The event says what happened; whether it holds, the API alone knows. */
