@@ -43,9 +43,9 @@ export function Actions({ company, onChanged }) {
           <option value="payout">payout</option>
         </select>
       </label>
-      <label>Amount <input name="amount" inputmode="decimal" value="1250" required /></label>
+      <label>Amount <input name="amount" inputmode="decimal" defaultValue="1250" required /></label>
       <label
-        >Reference <input name="externalReference" value="order-1" maxlength="256" required
+        >Reference <input name="externalReference" defaultValue="order-1" maxlength="256" required
       /></label>
       <label>Phone number <input name="phoneNumber" type="tel" placeholder="none" /></label>
       <label>Return URL <input name="returnUrl" type="url" placeholder="none" /></label>
@@ -63,6 +63,7 @@ export function Transactions({ company, onSearch }) {
   const newestFirst = (data ?? []).toReversed();
   return html`<section id="transactions" aria-labelledby="transactions-title">
     <h2 id="transactions-title">Transactions of ${company.companyId}</h2>
+    ${data === undefined && html`<p class="quiet">Loading…</p>`}
     ${
       data?.length === 0 &&
       html`<p class="empty">

@@ -1,0 +1,239 @@
+import { afterAll, beforeAll, beforeEach, expect, it, jest } from '@jest/globals';
+import { PaymentsEmulator } from 'payments-emulator';
+import type { Page } from 'playwright-core';
+import { describeInBrowser } from '../support/browser.js';
+import { eventually } from '../support/eventually.js';
+import { Receiver } from './emulator.receiver.js';
+
+jest.setTimeout(60_000);
+
+const payment = { amount: 1250, externalReference: 'order-77' };
+const MARKUP = '<img src=x onerror="window.ran=1"><script>window.ran=1</script>';
+let receiver: Receiver;
+let emulator: PaymentsEmulator;
+
+beforeAll(async () => {
+  receiver = await Receiver.start();
+  emulator = await PaymentsEmulator.start({ webhookUrl: receiver.url });
+});
+beforeEach(async () => {
+  await emulator.reset();
+  receiver.received.length = 0;
+  receiver.answerWith(200);
+});
+afterAll(async () => {
+  await emulator.close();
+  await receiver[Symbol.asyncDispose]();
+});
+
+const status = (transactionId: string) => emulator.transaction(transactionId).status;
+const press = (page: Page, name: string | RegExp) => page.getByRole('button', { name }).click();
+
+async function enterPhone(page: Page): Promise<void> {
+  await page.getByLabel('Phone number').fill('+1 555 010 0123');
+  await press(page, 'Send the code');
+}
+
+/** What the emulated phone shows. */
+async function readCode(page: Page): Promise<string> {
+  const message = await page.getByLabel("The customer's phone, emulated").innerText();
+  return /\b\d{6}\b/.exec(message)?.[0] ?? '';
+}
+
+async function enterCode(page: Page, code: string): Promise<void> {
+  await page.getByLabel('One-time code').fill(code);
+  await press(page, 'Confirm the code');
+}
+
+async function confirm(page: Page): Promise<void> {
+  await enterPhone(page);
+  await enterCode(page, await readCode(page));
+}
+
+async function fitsTheWidth(page: Page): Promise<void> {
+  const [content, width] = await page.evaluate(() => [
+    document.documentElement.scrollWidth,
+    window.innerWidth,
+  ]);
+  expect(content).toBeLessThanOrEqual(width ?? 0);
+}
+
+describeInBrowser('the hosted checkout, in a browser,', (browser) => {
+  it('completes the transaction once it is paid, delivers the webhook, and leads back', async () => {
+    const returnUrl = `${new URL(receiver.url).origin}/orders/77`;
+    const invoice = emulator.createCheckoutInvoice({ ...payment, returnUrl });
+    const page = await browser().page();
+    await page.goto(invoice.checkoutUrl);
+    await confirm(page);
+    await press(page, 'Pay 1,250');
+    await page.getByText('Paid', { exact: true }).waitFor();
+    expect(status(invoice.transactionId)).toBe('complete');
+    await emulator.idle();
+    expect(receiver.received.map(({ event }) => event.data['transactionId'])).toEqual([
+      invoice.transactionId,
+    ]);
+    const { host } = new URL(returnUrl);
+    await page.getByRole('link', { name: `Back to the merchant (${host})` }).click();
+    await page.waitForURL(returnUrl);
+  });
+
+  it('refuses a phone number that is none and a code that is wrong, then takes the right ones', async () => {
+    const invoice = emulator.createCheckoutInvoice(payment);
+    const page = await browser().page();
+    await page.goto(invoice.checkoutUrl);
+    await page.getByLabel('Phone number').fill(MARKUP.slice(0, 40));
+    await press(page, 'Send the code');
+    await page.getByRole('alert').getByText('That is no phone number').waitFor();
+    expect(await page.getByLabel('Phone number').inputValue()).toBe(MARKUP.slice(0, 40));
+    await enterPhone(page);
+    const code = await readCode(page);
+    await enterCode(page, code === '123456' ? '654321' : '123456');
+    await page.getByRole('alert').getByText('That is not the code. 2 tries left.').waitFor();
+    await enterCode(page, code);
+    await page.getByRole('button', { name: 'Pay 1,250' }).waitFor();
+    expect(status(invoice.transactionId)).toBe('pending');
+  });
+
+  it('fails the transaction where the payment is declined', async () => {
+    const invoice = emulator.createCheckoutInvoice(payment);
+    const page = await browser().page();
+    await page.goto(invoice.checkoutUrl);
+    await confirm(page);
+    await press(page, /^Decline/);
+    await page.getByText('Declined', { exact: true }).waitFor();
+    expect(status(invoice.transactionId)).toBe('failed');
+    expect(receiver.received).toEqual([]);
+  });
+
+  it('pays once: pressed twice, reloaded, gone back to and sent again', async () => {
+    const invoice = emulator.createCheckoutInvoice(payment);
+    const page = await browser().page();
+    await page.goto(invoice.checkoutUrl);
+    await confirm(page);
+    const second = await page.context().newPage();
+    await second.goto(invoice.checkoutUrl);
+    await page.getByRole('button', { name: 'Pay 1,250' }).dblclick({ noWaitAfter: true });
+    await page.getByText('Paid', { exact: true }).waitFor();
+    await press(second, 'Pay 1,250');
+    await second.getByText('Paid', { exact: true }).waitFor();
+    await page.reload();
+    await page.getByText('Paid', { exact: true }).waitFor();
+    await page.goBack();
+    await page.getByText('Paid', { exact: true }).waitFor();
+    expect(await page.getByRole('button').count()).toBe(0);
+    await emulator.idle();
+    expect(receiver.received).toHaveLength(1);
+  });
+
+  it('works without JavaScript, and with the keyboard alone, at the width of a phone', async () => {
+    const long = 'reference-'.repeat(25);
+    const invoice = emulator.createCheckoutInvoice({ ...payment, externalReference: long });
+    const page = await browser().page({
+      javaScriptEnabled: false,
+      viewport: { width: 390, height: 800 },
+    });
+    await page.goto(invoice.checkoutUrl);
+    await page.keyboard.type('+15550100123');
+    await page.keyboard.press('Enter');
+    await page.getByLabel('One-time code').waitFor();
+    await page.keyboard.type(await readCode(page));
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Pay 1,250' }).waitFor();
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.getByText('Paid', { exact: true }).waitFor();
+    expect(status(invoice.transactionId)).toBe('complete');
+  });
+
+  it('shows markup in what the merchant sent as text, and runs nothing; narrow as it may be', async () => {
+    const invoice = emulator.createCheckoutInvoice({
+      amount: 1,
+      externalReference: MARKUP,
+      accountReference: `${MARKUP}-account`,
+    });
+    const page = await browser().page({ viewport: { width: 390, height: 800 } });
+    await page.goto(invoice.checkoutUrl);
+    await page.getByText(MARKUP, { exact: true }).waitFor();
+    await enterPhone(page);
+    await page.getByLabel('One-time code').waitFor();
+    expect(await page.locator('img, main script').count()).toBe(0);
+    expect(await page.evaluate('window.ran')).toBeUndefined();
+    await fitsTheWidth(page);
+  });
+});
+
+describeInBrowser('the STK push prompt', (browser) => {
+  const prompt = (page: Page, title: string) =>
+    page.getByRole('article').filter({ has: page.getByRole('heading', { name: title }) });
+
+  it('shows up by itself, and pays with a PIN that is sent nowhere', async () => {
+    const page = await browser().page();
+    const sent: string[] = [];
+    page.on('request', (request) => sent.push(`${request.url()} ${request.postData()}`));
+    await page.goto(`${emulator.baseUrl}/emulator/stk`);
+    await page.getByText('No prompt waits.').waitFor();
+    const push = emulator.createStkPush({ ...payment, phoneNumber: '+1 555 010 0123' });
+    const shown = prompt(page, 'Pay 1,250 to default?');
+    await shown.getByText('+15550100123').waitFor();
+    await shown.getByLabel('Enter PIN').fill('98');
+    await shown.getByRole('button', { name: 'Pay' }).click();
+    await shown.getByRole('alert').getByText('four digits').waitFor();
+    expect(status(push.transactionId)).toBe('pending');
+    await shown.getByLabel('Enter PIN').fill('9876');
+    await shown.getByRole('button', { name: 'Pay' }).click();
+    await page.getByText('complete', { exact: true }).waitFor();
+    await shown.waitFor({ state: 'detached' });
+    expect(status(push.transactionId)).toBe('complete');
+    await emulator.idle();
+    expect(receiver.first.event.data['transactionId']).toBe(push.transactionId);
+    expect(sent.some((each) => each.includes(push.transactionId))).toBe(true);
+    expect(sent.filter((each) => /\b9876\b/.test(each))).toEqual([]);
+  });
+
+  it('cancels: the transaction has failed', async () => {
+    const push = emulator.createStkPush(payment);
+    const page = await browser().page();
+    await page.goto(`${emulator.baseUrl}/emulator/stk`);
+    await prompt(page, 'Pay 1,250 to default?').getByRole('button', { name: 'Cancel' }).click();
+    await page.getByText('No prompt waits.').waitFor();
+    expect(status(push.transactionId)).toBe('failed');
+    expect(receiver.received).toEqual([]);
+  });
+
+  it('is shown for one company, one phone or one transaction', async () => {
+    emulator.createCompany({ companyId: 'other' });
+    const theirs = emulator.createStkPush({ ...payment, companyId: 'other', amount: 2 });
+    emulator.createStkPush({ ...payment, amount: 3, phoneNumber: '+15550100123' });
+    emulator.createStkPush({ ...payment, amount: 4, phoneNumber: '+15550100456' });
+    const page = await browser().page();
+    const amounts = async () =>
+      (await page.getByRole('heading', { level: 2, name: /^Pay/ }).allInnerTexts()).map(
+        (title) => /\d+/.exec(title)?.[0],
+      );
+    await page.goto(`${emulator.baseUrl}/emulator/stk`);
+    await eventually(async () => expect(await amounts()).toEqual(['2', '3', '4']));
+    await page.getByLabel('Company').selectOption('default');
+    await eventually(async () => expect(await amounts()).toEqual(['3', '4']));
+    await page.getByLabel('Phone number').fill('0100-456');
+    await eventually(async () => expect(await amounts()).toEqual(['4']));
+    await page.goto(`${emulator.baseUrl}/emulator/stk?transaction=${theirs.transactionId}`);
+    await eventually(async () => expect(await amounts()).toEqual(['2']));
+    await press(page, 'Show every prompt');
+    await eventually(async () => expect(await amounts()).toEqual(['2', '3', '4']));
+  });
+
+  it('shows markup as text, works with the keyboard alone and fits a phone', async () => {
+    const push = emulator.createStkPush({ amount: 7, externalReference: MARKUP.repeat(3) });
+    const page = await browser().page({ viewport: { width: 390, height: 800 } });
+    await page.goto(`${emulator.baseUrl}/emulator/stk`);
+    await page.getByText(MARKUP.repeat(3), { exact: true }).waitFor();
+    expect(await page.locator('img').count()).toBe(0);
+    expect(await page.evaluate('window.ran')).toBeUndefined();
+    await fitsTheWidth(page);
+    // Two links, company, phone number, and then the PIN.
+    for (let stop = 0; stop < 5; stop++) await page.keyboard.press('Tab');
+    await page.keyboard.type('1234');
+    await page.keyboard.press('Enter');
+    await eventually(() => expect(status(push.transactionId)).toBe('complete'));
+  });
+});
