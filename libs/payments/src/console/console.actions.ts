@@ -41,25 +41,20 @@ export class ConsoleActions {
   }
 
   async #perform(action: ConsoleAction, body: unknown): Promise<[asked: string, result: object]> {
-    switch (action) {
-      case 'redrive': {
-        const order = readRedrive(body);
-        await this.#requireKnown(order.handler);
-        return [describe(order), await this.inbox.ask((inbox) => this.#redrive(inbox, order))];
-      }
-      case 'skip': {
-        const order = readSkip(body);
-        await this.#requireKnown(order.handler);
-        return [describe(order), await this.inbox.ask((inbox) => skip(inbox, order))];
-      }
-      case 'pause':
-      case 'resume': {
-        const handler = readHandler(body);
-        if (handler !== '*') await this.#requireKnown(handler);
-        await this.inbox.ask((inbox) => inbox[action](handler));
-        return [handler === '*' ? 'all handlers' : `handler ${JSON.stringify(handler)}`, {}];
-      }
+    if (action === 'redrive') {
+      const order = readRedrive(body);
+      await this.#requireKnown(order.handler);
+      return [describe(order), await this.inbox.ask((inbox) => this.#redrive(inbox, order))];
     }
+    if (action === 'skip') {
+      const order = readSkip(body);
+      await this.#requireKnown(order.handler);
+      return [describe(order), await this.inbox.ask((inbox) => skip(inbox, order))];
+    }
+    const handler = readHandler(body);
+    if (handler !== '*') await this.#requireKnown(handler);
+    await this.inbox.ask((inbox) => inbox[action](handler));
+    return [handler === '*' ? 'all handlers' : `handler ${JSON.stringify(handler)}`, {}];
   }
 
   async #redrive(inbox: PaymentInbox, order: RedriveOrder): Promise<SelectionResult> {

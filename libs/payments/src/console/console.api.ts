@@ -40,7 +40,8 @@ export class ConsoleApi {
   async listEvents(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
     const query = readList(request);
     const page = await this.inbox.ask((inbox) => inbox.list(query)).catch(asWrongCursor);
-    const events = page.events.map(({ raw: _, ...event }) => event);
+    // A list comes without bodies, and JSON without what is undefined.
+    const events = page.events.map((event) => ({ ...event, raw: undefined }));
     this.answers.json(response, 200, { events, next: page.next });
   }
 

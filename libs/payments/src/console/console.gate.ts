@@ -4,7 +4,7 @@ import { ConsoleAnswers } from './console.answers.js';
 import { ConsoleInbox } from './console.inbox.js';
 import { CONSOLE_OPTIONS } from './console.options.js';
 import type { ResolvedConsoleOptions } from './console.options.js';
-import { ConsoleRefusal } from './console.refusal.js';
+import type { ConsoleRefusal } from './console.refusal.js';
 import type { ConsoleRequest } from './console.request.js';
 import { QuietLog } from './quiet.log.js';
 import { refuseFarClient, refuseForeignPage, refuseForgedPost } from './request.origin.js';

@@ -74,8 +74,8 @@ export class RequestFields {
   whole(name: string, { min, max }: { min: number; max: number }): number | undefined {
     const given = this.#values.get(name);
     if (given === undefined) return undefined;
-    const value =
-      this.source === 'query' && /^\d{1,9}$/.test(String(given)) ? Number(given) : given;
+    const digits = this.source === 'query' && typeof given === 'string' && /^\d{1,9}$/.test(given);
+    const value = digits ? Number(given) : given;
     if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max) {
       throw this.#wrong(name, `a whole number from ${min} to ${max}`);
     }

@@ -1,0 +1,173 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { Inject, Injectable, Module } from '@nestjs/common';
+import type { CanActivate, ExecutionContext } from '@nestjs/common';
+import { PaymentsConsoleModule } from 'nestjs-payments/console';
+import type { PaymentsConsoleOptions } from 'nestjs-payments/console';
+import {
+  ConsoleApplication,
+  PATH,
+  asOperator,
+  consoleOnEachAdapter,
+} from '../support/console.application.js';
+import { WebhookApplication } from '../support/webhook.application.js';
+
+const environment = process.env['NODE_ENV'];
+afterEach(() => {
+  if (environment === undefined) delete process.env['NODE_ENV'];
+  else process.env['NODE_ENV'] = environment;
+});
+
+function setEnvironment(value: string | undefined): void {
+  if (value === undefined) delete process.env['NODE_ENV'];
+  else process.env['NODE_ENV'] = value;
+}
+
+/** What the boot rejects with. */
+async function bootError(options: object): Promise<{ code?: string; message: string }> {
+  try {
+    const app = await WebhookApplication.start({
+      imports: [PaymentsConsoleModule.register(options as PaymentsConsoleOptions)],
+    });
+    await app.app.close();
+    return { message: 'it booted' };
+  } catch (error) {
+    return error as Error;
+  }
+}
+
+@Injectable()
+class Badges {
+  readonly valid = 'badge-7';
+}
+@Module({ providers: [Badges], exports: [Badges] })
+class BadgesModule {}
+@Injectable()
+class BadgeGuard implements CanActivate {
+  constructor(@Inject(Badges) private readonly badges: Badges) {}
+
+  canActivate(context: ExecutionContext): boolean {
+    const { headers } = context.switchToHttp().getRequest<{ headers: Record<string, string> }>();
+    return headers['x-badge'] === this.badges.valid;
+  }
+}
+
+describe('console boot', () => {
+  it.each([undefined, '', 'production', 'test', 'dev', 'Development', 'development '])(
+    'refuses to start without a guard where NODE_ENV is %p, and names the mend',
+    async (value) => {
+      setEnvironment(value);
+      for (const guards of [undefined, []]) {
+        const { code, message } = await bootError({ path: PATH, ...(guards && { guards }) });
+        expect(code).toBe('options_invalid');
+        expect(message).toMatch(/has no guard.*guards: \[YourGuard\].*BasicAuthGuard/);
+      }
+    },
+  );
+
+  it('starts without a guard in development, and warns', async () => {
+    setEnvironment('development');
+    await using app = await ConsoleApplication.start({ console: { guards: [] } });
+    expect(app.log.filter((line) => /^warn .*ops\/payments.*no guard/.test(line))).toHaveLength(1);
+  });
+
+  it.each<[string, object, RegExp]>([
+    ['no path', { guards: [asOperator()] }, /"path" must be a plain path/],
+    ['an empty path', { path: '/', guards: [asOperator()] }, /"path"/],
+    ['a path with a parameter', { path: 'ops/:id', guards: [asOperator()] }, /"path"/],
+    ['a path with a wildcard', { path: 'ops/*all', guards: [asOperator()] }, /"path"/],
+    ['a guard that is undefined', { path: PATH, guards: [undefined] }, /import each other/],
+    ['a guard that is none', { path: PATH, guards: [class {}] }, /canActivate/],
+    ['guards that are no list', { path: PATH, guards: asOperator() }, /"guards"/],
+    ['imports that are no list', { path: PATH, guards: [asOperator()], imports: {} }, /"imports"/],
+    ['who that is no function', { path: PATH, guards: [asOperator()], who: 'ann' }, /"who"/],
+    ['an option nobody reads', { path: PATH, guard: asOperator() }, /no option "guard"/],
+  ])('refuses %s', async (_, options, message) => {
+    expect(await bootError(options)).toMatchObject({
+      code: 'options_invalid',
+      message: expect.stringMatching(message),
+    });
+  });
+
+  it('says what is missing where the application has no inbox', async () => {
+    const started = WebhookApplication.start({
+      payments: false,
+      imports: [PaymentsConsoleModule.register({ path: PATH, guards: [asOperator()] })],
+    });
+    await expect(started).rejects.toThrow(/no inbox to show. Import PaymentsModule/);
+  });
+});
+
+consoleOnEachAdapter((start) => {
+  it.each([true, false])('finds the inbox where isGlobal is %p', async (isGlobal) => {
+    await using app = await start({ payments: { isGlobal } });
+    expect(await app.get('/api/overview')).toMatchObject({ status: 200 });
+  });
+
+  it('makes guards with what the imported modules export', async () => {
+    await using app = await start({ console: { guards: [BadgeGuard], imports: [BadgesModule] } });
+    for (const path of ['', '/assets/console.js', '/api/overview']) {
+      expect(await app.get(path)).toMatchObject({ status: 403 });
+      expect(await app.get(path, { 'x-badge': 'badge-7' })).toMatchObject({ status: 200 });
+    }
+  });
+
+  it('asks every guard, in their order', async () => {
+    const asked: string[] = [];
+    const guard = (name: string, answer: boolean): CanActivate => ({
+      canActivate: () => asked.push(name) > 0 && answer,
+    });
+    await using app = await start({
+      console: { guards: [guard('a', true), guard('b', false), guard('c', true)] },
+    });
+    expect(await app.get('/api/overview')).toMatchObject({
+      status: 403,
+      body: { error: 'Forbidden resource' },
+    });
+    expect(asked).toEqual(['a', 'b']);
+  });
+
+  it('keeps the path and guards of two registrations apart', async () => {
+    const closed: CanActivate = { canActivate: () => false };
+    await using app = await start({
+      imports: [PaymentsConsoleModule.register({ path: 'closed', guards: [closed] })],
+    });
+    expect(await app.get('/api/overview')).toMatchObject({ status: 200 });
+    const { status } = await app.merchant.exchange('/closed/api/overview', { method: 'GET' });
+    expect(status).toBe(403);
+    expect(await app.get('')).toMatchObject({ status: 200 });
+  });
+
+  it('without a guard answers this machine alone', async () => {
+    setEnvironment('development');
+    await using app = await start({ console: { guards: [] } });
+    const { port } = new URL(app.merchant.url);
+    for (const host of [`127.0.0.1:${port}`, 'localhost', `LOCALHOST:${port}`, '[::1]:80']) {
+      expect(await app.get('/api/overview', { host })).toMatchObject({ status: 200 });
+      expect(await app.get('', { host })).toMatchObject({ status: 200 });
+    }
+    const strangers = [
+      'shop.example',
+      'localhost.shop.example',
+      '10.0.0.1',
+      '127.0.0.1.shop.example',
+      '',
+    ];
+    for (const host of strangers) {
+      for (const path of ['', '/assets/console.js', '/api/overview']) {
+        const answer = await app.get(path, { host });
+        expect(answer.status).toBe(403);
+        expect(answer.body['error']).toMatch(/only a browser on this machine.*Give .* a guard/);
+      }
+    }
+    for (const name of ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via', 'x-forwarded-host']) {
+      const answer = await app.get('/api/overview', { host: 'localhost', [name]: '127.0.0.1' });
+      expect(answer.status).toBe(403);
+    }
+    expect(app.log.filter((line) => /refused a client/.test(line))).toHaveLength(1);
+    app.runtime.advance(60_000);
+    await app.get('', { host: 'shop.example' });
+    const told = app.log.filter((line) => /refused a client/.test(line));
+    expect(told).toHaveLength(2);
+    expect(told[1]).toMatch(/and 19 more since/);
+  });
+});

@@ -1,0 +1,52 @@
+import { expect, it } from '@jest/globals';
+import type { CanActivate } from '@nestjs/common';
+import { consoleOnEachAdapter } from '../support/console.application.js';
+
+consoleOnEachAdapter((start) => {
+  it.each<[string, unknown, string | null]>([
+    ['a username', { sub: 7, username: 'ann' }, 'ann'],
+    ['an e-mail address', { id: 1, email: 'ann@shop.example' }, 'ann@shop.example'],
+    ['a subject', { sub: 'auth0|1', name: 'Ann' }, 'auth0|1'],
+    ['a number', { id: 42 }, '42'],
+    ['a name', { username: ' ', name: 'Ann' }, 'Ann'],
+    ['a text', 'ann', 'ann'],
+    ['nobody', undefined, null],
+    ['nothing known', { roles: ['ops'] }, null],
+    ['an object for a name', { username: { first: 'Ann' } }, null],
+    [
+      'line ends',
+      { username: 'ann\n[Nest] LOG "root"\u2028\u202e\u0007x' },
+      'ann [Nest] LOG "root" x',
+    ],
+    ['a long name', { username: '🔑'.repeat(500) }, '🔑'.repeat(100)],
+  ])('knows who %s is', async (_, user, who) => {
+    const guard: CanActivate = {
+      canActivate: (context) => {
+        context.switchToHttp().getRequest<{ user?: unknown }>().user = user;
+        return true;
+      },
+    };
+    await using app = await start({ console: { guards: [guard] } });
+    expect((await app.get('/api/overview')).body['who']).toBe(who);
+    await app.post('pause', { handler: '*' });
+    const line = `log ${JSON.stringify(who ?? 'unknown')}: pause all handlers PaymentsConsole`;
+    expect(app.log).toContain(line);
+  });
+
+  it('asks the application who it is, and does nothing where that fails', async () => {
+    let failing = false;
+    const who = ({ headers }: { headers: object }) => {
+      if (failing) throw new Error('no session of 10.0.0.7');
+      return `sso:${String((headers as Record<string, string>)['x-sso-user'])}\u001b[31m`;
+    };
+    await using app = await start({ console: { who } });
+    const sso = { 'x-sso-user': 'ann' };
+    expect((await app.get('/api/overview', sso)).body).toMatchObject({ who: 'sso:ann [31m' });
+    failing = true;
+    const answer = await app.post('pause', { handler: '*' });
+    expect(answer.status).toBe(500);
+    expect(answer.text).not.toContain('10.0.0.7');
+    failing = false;
+    expect((await app.get('/api/overview')).body).toMatchObject({ stats: { paused: [] } });
+  });
+});

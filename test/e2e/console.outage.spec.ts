@@ -1,0 +1,105 @@
+import { expect, it } from '@jest/globals';
+import { PaymentInbox, memoryInbox, PaymentInboxError } from 'nestjs-payments';
+import type { InboxDefinition, InboxStore } from 'nestjs-payments';
+import { consoleOnEachAdapter } from '../support/console.application.js';
+
+const ASKED = ['find', 'list', 'stats', 'activity', 'redrive', 'skip', 'pause'];
+
+/** A store in memory that a test takes out of reach. */
+class FailingInbox implements InboxDefinition {
+  readonly name = 'failing';
+  failure: Error | undefined;
+
+  create(...args: Parameters<InboxDefinition['create']>): InboxStore {
+    const store = memoryInbox().create(...args);
+    return new Proxy(store, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name, target);
+        if (typeof value !== 'function') return value;
+        return (...given: unknown[]): unknown =>
+          ASKED.includes(String(name)) && this.failure !== undefined
+            ? Promise.reject(this.failure)
+            : Reflect.apply(value, target, given);
+      },
+    });
+  }
+}
+
+const OUTAGES: [string, Error][] = [
+  ['the error of an inbox', new PaymentInboxError('inbox_unavailable', 'at 10.0.0.7:5432')],
+  [
+    'the error of a driver',
+    Object.assign(new Error('connect ECONNREFUSED 10.0.0.7:5432'), { code: 'ECONNREFUSED' }),
+  ],
+];
+const GETS = ['/api/overview', '/api/events', '/api/event?company=default&id=e-1'];
+const POSTS: [string, object][] = [
+  ['redrive', { filter: {} }],
+  ['redrive', { events: [{ company: 'default', id: 'e-1' }] }],
+  ['skip', { filter: {}, handler: 'Orders.markPaid' }],
+  ['pause', { handler: 'Orders.markPaid' }],
+  ['resume', { handler: '*' }],
+];
+
+consoleOnEachAdapter((start) => {
+  it.each(OUTAGES)(
+    'answers 503 to %s, tells the log alone why, and recovers',
+    async (_, failure) => {
+      const inbox = new FailingInbox();
+      await using app = await start({ payments: { inbox } });
+      await app.deliver({ id: 'e-1' });
+      inbox.failure = failure;
+      const answers = [
+        ...(await Promise.all(GETS.map((path) => app.get(path)))),
+        ...(await Promise.all(POSTS.map(([action, body]) => app.post(action, body)))),
+      ];
+      for (const answer of answers) {
+        expect(answer).toMatchObject({
+          status: 503,
+          body: { error: expect.stringMatching(/^The inbox is not reachable; .* log says why/) },
+          headers: { 'cache-control': 'no-store', 'x-frame-options': 'DENY' },
+        });
+        expect(answer.text).not.toContain('10.0.0.7');
+      }
+      expect(await app.get('')).toMatchObject({ status: 200 });
+      const outages = app.log.filter((line) =>
+        line.startsWith('warn The console cannot reach the inbox'),
+      );
+      expect(outages).toEqual([expect.stringContaining('10.0.0.7')]);
+      const failed = app.log.filter((line) => /"ann": \w+ was refused or failed/.test(line));
+      expect(failed).toHaveLength(POSTS.length);
+      inbox.failure = undefined;
+      app.runtime.advance(1000);
+      for (const path of GETS) expect(await app.get(path)).toMatchObject({ status: 200 });
+    },
+  );
+
+  it('answers 500 to a mistake in the program, and logs it whole', async () => {
+    await using app = await start();
+    const inbox = app.merchant.app.get(PaymentInbox);
+    inbox.get = async () => {
+      throw new RangeError('somewhere in 10.0.0.7');
+    };
+    const answer = await app.get('/api/event?company=default&id=e-1');
+    expect(answer).toMatchObject({
+      status: 500,
+      body: { error: expect.stringMatching(/log says why/) },
+    });
+    expect(answer.text).not.toContain('10.0.0.7');
+    expect(
+      app.log.some((line) => /^error RangeError: somewhere in[^]*console\.outage/.test(line)),
+    ).toBe(true);
+  });
+
+  it('says that a cursor of another store is none', async () => {
+    await using app = await start();
+    const inbox = app.merchant.app.get(PaymentInbox);
+    inbox.list = async () => {
+      throw new TypeError('"after" must be the "next" of the page before.');
+    };
+    expect(await app.get('/api/events?after=7-7')).toMatchObject({
+      status: 400,
+      body: { error: expect.stringMatching(/"after".*Start again from the first page/) },
+    });
+  });
+});

@@ -1,0 +1,152 @@
+import type { ServerResponse } from 'node:http';
+import { describe } from '@jest/globals';
+import { Injectable } from '@nestjs/common';
+import type { CanActivate } from '@nestjs/common';
+import type { FastifyAdapter } from '@nestjs/platform-fastify';
+import { OnPaymentEvent, UnrecoverableError } from 'nestjs-payments';
+import type { PaymentEvent } from 'nestjs-payments';
+import { PaymentsConsoleModule } from 'nestjs-payments/console';
+import type { PaymentsConsoleOptions } from 'nestjs-payments/console';
+import type { DeliveryPayload } from 'nestjs-payments/testing';
+import { FakeRuntime } from './fake.runtime.js';
+import { delivery } from './handler.application.js';
+import type { Answer, Exchange } from './http.exchange.js';
+import { ADAPTERS, WebhookApplication } from './webhook.application.js';
+import type { Setup } from './webhook.application.js';
+
+/** Where the console stands in the tests. */
+export const PATH = '/ops/payments';
+
+/** Lets everybody in, as somebody. */
+export const asOperator = (username = 'ann'): CanActivate => ({
+  canActivate: (context) => {
+    context.switchToHttp().getRequest<{ user?: object }>().user = { username };
+    return true;
+  },
+});
+
+/** A handler whose faults a test decides. */
+@Injectable()
+export class Orders {
+  readonly seen: string[] = [];
+  /** Ids of the events it fails on, and whether it gives them up. */
+  readonly faults = new Map<string, 'dead' | 'pending'>();
+
+  @OnPaymentEvent(['transaction.completed', 'payout.settled'], { name: 'Orders.markPaid' })
+  markPaid({ id }: PaymentEvent): void {
+    this.seen.push(id);
+    const fault = this.faults.get(id);
+    if (fault === 'dead') throw new UnrecoverableError('no such order');
+    if (fault === 'pending') throw new Error('no database');
+  }
+}
+
+export interface ConsoleSetup extends Omit<Setup, 'payments'> {
+  console?: Partial<PaymentsConsoleOptions>;
+  payments?: Exclude<Setup['payments'], false>;
+}
+
+/** A merchant's application with a console, whose time stands still. */
+export class ConsoleApplication implements AsyncDisposable {
+  private constructor(
+    readonly merchant: WebhookApplication,
+    readonly runtime: FakeRuntime,
+  ) {}
+
+  static async start(setup: ConsoleSetup = {}): Promise<ConsoleApplication> {
+    const { console, payments, imports = [], providers = [], ...rest } = setup;
+    const runtime = new FakeRuntime();
+    const options = { path: PATH, guards: [asOperator()], ...console };
+    const merchant = await WebhookApplication.start({
+      payments: { runtime, ...payments },
+      imports: [...imports, PaymentsConsoleModule.register(options)],
+      providers: [Orders, ...providers],
+      ...rest,
+    });
+    return new ConsoleApplication(merchant, runtime);
+  }
+
+  get orders(): Orders {
+    return this.merchant.app.get(Orders);
+  }
+
+  get log(): string[] {
+    return this.merchant.log.matching(/./);
+  }
+
+  /** A GET below the console's path. */
+  get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
+    return this.merchant.exchange(PATH + path, { method: 'GET', headers });
+  }
+
+  /** A POST as the page sends it, with the changes named. */
+  post(action: string, body: unknown, changes: Exchange = {}): Promise<Answer> {
+    return this.merchant.exchange(`${PATH}/api/${action}`, {
+      headers: ACTION,
+      body: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
+      ...changes,
+    });
+  }
+
+  /** Delivers an event; to a handler that fails, so that its delivery is left in the state named. */
+  async deliver(payload: DeliveryPayload & { id: string }, fault?: 'dead' | 'pending') {
+    if (fault !== undefined) this.orders.faults.set(payload.id, fault);
+    await this.merchant.send(delivery(payload));
+    this.orders.faults.delete(payload.id);
+  }
+
+  /** State of an event's deliveries, by handler. */
+  async states(id: string, company = 'default'): Promise<Record<string, string>> {
+    const query = new URLSearchParams({ company, id });
+    const { body } = await this.get(`/api/event?${query}`);
+    const deliveries = body['deliveries'] as { handler: string; state: string }[];
+    return Object.fromEntries(deliveries.map(({ handler, state }) => [handler, state]));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.merchant.app.close();
+  }
+}
+
+/** What the page sends with an action. */
+export const ACTION = { 'content-type': 'application/json', 'x-payments-console': '1' };
+
+/** Declares the same promises for each HTTP adapter. */
+export function consoleOnEachAdapter(
+  promises: (start: (setup?: ConsoleSetup) => Promise<ConsoleApplication>, name: string) => void,
+): void {
+  describe.each(Object.keys(ADAPTERS))('on %s', (name) => {
+    promises((setup) => ConsoleApplication.start({ adapter: ADAPTERS[name]!(), ...setup }), name);
+  });
+}
+
+/** Adds a hook that sets headers before any route, as helmet and its like do. */
+export function setHeadersFirst(
+  app: Parameters<NonNullable<Setup['main']>>[0],
+  headers: Readonly<Record<string, string>>,
+): void {
+  const adapter = app.getHttpAdapter();
+  if (adapter.getType() === 'fastify') {
+    (adapter as unknown as FastifyAdapter)
+      .getInstance()
+      .addHook('onRequest', async (_request, reply) => void reply.headers(headers));
+  }
+  app.use((_request: unknown, response: ServerResponse, next: () => void) => {
+    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+    next();
+  });
+}
+
+/** Addresses of the page's files and of its import map, as a browser that is at `at` resolves them. */
+export function addressesOf(page: Answer, at: string): string[] {
+  const map = JSON.parse(importMapOf(page)) as { imports: Record<string, string> };
+  const linked = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address]) => address!);
+  return [...linked, ...Object.values(map.imports)].map(
+    (address) => new URL(address, `http://shop.example${at}`).pathname,
+  );
+}
+
+/** The inline import map, as it stands in the page. */
+export function importMapOf({ text }: Answer): string {
+  return /<script type="importmap">(.*?)<\/script>/s.exec(text)![1]!;
+}
