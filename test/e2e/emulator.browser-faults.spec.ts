@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, it, jest } from '@jest/globals';
-import { EmulatorInputError, PaymentsEmulator, signDelivery } from 'payments-emulator';
+import type { EmulatorInputError } from 'payments-emulator';
+import { PaymentsEmulator, signDelivery } from 'payments-emulator';
 import type { Page } from 'playwright-core';
 import { describeInBrowser } from '../support/browser.js';
 import { eventually } from '../support/eventually.js';
@@ -248,13 +249,14 @@ describeInBrowser('a fault, on the page,', (browser) => {
   it('tells what is wrong with a number, and stays as it was', async () => {
     const page = await browser().page();
     await openFaults(page);
-    const { set, switch: control, item } = row(page, 'delivery', 'duplicate');
+    const duplicate = row(page, 'delivery', 'duplicate');
+    const { switch: control, item } = duplicate;
     await control.click();
     await item.getByText('on', { exact: true }).waitFor();
-    await set('further copies', '1000');
+    await duplicate.set('further copies', '1000');
     await item.getByRole('alert').getByText('must be a whole number of copies').waitFor();
     expect(plan()).toEqual({ delivery: { duplicate: { copies: 1 } } });
-    await set('further copies', '2');
+    await duplicate.set('further copies', '2');
     await item.getByRole('alert').waitFor({ state: 'detached' });
     expect(plan()).toEqual({ delivery: { duplicate: { copies: 2 } } });
     const wrong = row(page, 'token', 'lifetime');
@@ -281,7 +283,7 @@ describeInBrowser('a fault, on the page,', (browser) => {
     emulator.setFaults({ delivery: { drop: {} } });
     const page = await browser().page();
     await openFaults(page);
-    await page.getByLabel('Company').first().selectOption('other');
+    await page.getByLabel('Company to act for').selectOption('other');
     await page.getByText('No fault is on for other').waitFor();
     await row(page, 'api', 'error').switch.click();
     await page.getByText('1 fault on for other').waitFor();

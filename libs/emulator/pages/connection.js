@@ -34,10 +34,10 @@ export function PageHead({ title, here, children }) {
   </header>`;
 }
 
-/** Chooses a company; empty: all of them. */
-export function CompanyChoice({ companies, value, onChoose, all }) {
+/** Chooses a company; with `all`, an empty value is all of them. */
+export function CompanyChoice({ companies, value, onChoose, all = false, label = 'Company' }) {
   return html`<label>
-    Company
+    ${label}
     <select value=${value} onChange=${(event) => onChoose(event.currentTarget.value)}>
       ${all && html`<option value="">all</option>`}
       ${companies.map(

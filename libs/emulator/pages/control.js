@@ -40,6 +40,7 @@ function Control() {
         ? html`<p class="quiet">Loading…</p>`
         : html`<div class="bar">
               <${CompanyChoice}
+                label="Company to act for"
                 companies=${overview.companies}
                 value=${company.companyId}
                 onChoose=${setChosen}

@@ -104,7 +104,7 @@ function Nothing({ filtered, path, companies }) {
       </p>`
     }
     <p>
-      Press “Send a test webhook”, or create a transaction and complete it: its
+      Press “Send a test webhook”, or create a transaction and complete it:${' '}
       <code>transaction.completed</code> shows up here.
     </p>
   </div>`;
