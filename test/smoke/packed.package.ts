@@ -12,9 +12,10 @@ interface Manifest {
   peerDependencies?: Record<string, string>;
 }
 
-/** What may be in a tarball: compiled files, and a few pages at its top. */
+/** What may be in a tarball: compiled files, what a browser is served, and a few documents at its top. */
 const ALLOWED = [
   /^dist\/(?:[\w.-]+\/)*[\w.-]+\.(?:js|js\.map|d\.ts)$/,
+  /^pages\/[\w.-]+\.(?:js|css|html|svg)$/,
   /^(?:package\.json|README\.md|CHANGELOG\.md|LICENSE)$/,
 ];
 const REFUSED = [/\.spec\./, /\.tsbuildinfo$/, /\.d\.ts\.map$/];
@@ -84,13 +85,18 @@ export class PackedPackage {
     const stale = this.files.filter(
       (file) =>
         file.endsWith('.js') &&
+        !file.startsWith('pages/') &&
         !sources.includes(file.replace(/^dist\//, '').replace(/\.js$/, '.ts')),
     );
     if (stale.length > 0) throw new Error(`has no source any more: ${stale.join(', ')}`);
-    const pages = (await readdir(this.#source)).filter((file) =>
+    const documents = (await readdir(this.#source)).filter((file) =>
       /^(README\.md|CHANGELOG\.md|LICENSE)$/.test(file),
     );
+    const pages = (await readdir(join(this.#source, 'pages')).catch(() => []))
+      .filter((file) => !file.endsWith('.json'))
+      .map((file) => `pages/${file}`);
     const missing = [
+      ...documents,
       ...pages,
       'LICENSE',
       'package.json',

@@ -9,6 +9,7 @@ import { join, resolve } from 'node:path';
 import { Checks } from './checks.ts';
 import { ADAPTERS, MERCHANTS } from './merchants.ts';
 import { MerchantApplication } from './merchant.application.ts';
+import { InstalledCommand } from './installed.command.ts';
 import { installOldestNode } from './oldest.node.ts';
 import { PackedPackage } from './packed.package.ts';
 
@@ -45,10 +46,32 @@ async function nodes(temporary: string): Promise<Map<string, string>> {
   return found;
 }
 
+/** The emulator's command, installed into a folder of its own. */
+async function smokeCommand(
+  emulator: PackedPackage,
+  temporary: string,
+  runners: ReadonlyMap<string, string>,
+): Promise<void> {
+  const { name } = emulator.manifest;
+  const installed: InstalledCommand[] = [];
+  await checks.that(`${name}: npm installs the command`, async () => {
+    installed.push(await InstalledCommand.install(join(temporary, 'command'), emulator));
+  });
+  for (const command of installed) {
+    for (const [version, node] of runners) {
+      await checks.that(`${name}, ${version}: prints its help`, () => command.helps(node));
+      await checks.that(`${name}, ${version}: starts, serves its pages, and ends`, () =>
+        command.serves(node),
+      );
+    }
+  }
+}
+
 async function smoke(temporary: string): Promise<void> {
   const payments = await pack('libs/payments', temporary);
-  await pack('libs/emulator', temporary);
+  const emulator = await pack('libs/emulator', temporary);
   const runners = await nodes(temporary);
+  if (emulator !== undefined) await smokeCommand(emulator, temporary, runners);
   if (payments === undefined) return;
   for (const [index, merchant] of MERCHANTS.entries()) {
     const { name } = merchant;

@@ -1,10 +1,15 @@
 import 'reflect-metadata';
 import { deepStrictEqual, ok, strictEqual } from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { NestFactory } from '@nestjs/core';
 import type { DynamicModule, INestApplication, NestApplicationOptions } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { sqliteInbox } from 'nestjs-payments';
 import { signedDelivery } from 'nestjs-payments/testing';
+import { checkConsole } from './console.check.js';
 import { PaymentsServer } from './payments.server.js';
 import { report } from './report.js';
 import { Orders, Payout, ShopModule } from './shop.module.js';
@@ -131,9 +136,39 @@ async function runFromEnvironment(): Promise<void> {
   );
 }
 
+/** An inbox on disk, and the console in front of it. */
+async function runConsole(): Promise<void> {
+  const server = new PaymentsServer();
+  const folder = await mkdtemp(join(tmpdir(), 'payments-smoke-'));
+  const payments = {
+    baseUrl: await server.start(),
+    clientId: 'client',
+    clientSecret: 'secret',
+    webhookSecret: SECRET,
+    // The oldest Node brings an old SQLite.
+    inbox: sqliteInbox({ file: join(folder, 'inbox.db'), allowOldSqlite: true }),
+  };
+  await report(
+    'sqliteInbox, console: shows an event to an operator, and to nobody else',
+    async () => {
+      const app = await boot(
+        ShopModule.withConsole(payments, { ops: 'correct horse battery' }),
+        {},
+      );
+      const delivery = signedDelivery({ webhookSecret: SECRET }, { id: 'event-7' });
+      strictEqual((await post(app, delivery.path, delivery)).status, 200);
+      await checkConsole(`${await app.getUrl()}/ops/payments`, 'ops:correct horse battery');
+      await app.close();
+    },
+  );
+  await server.stop();
+  await rm(folder, { recursive: true, force: true });
+}
+
 async function main(): Promise<void> {
   for (const [label, options] of Object.entries(BODY_OPTIONS)) await run(label, options);
   await runFromEnvironment();
+  await runConsole();
   console.log(JSON.stringify({ title: 'end' }));
 }
 

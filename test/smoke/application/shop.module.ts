@@ -10,6 +10,7 @@ import {
   PaymentsModule,
 } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext, PaymentsModuleOptions } from 'nestjs-payments';
+import { BasicAuthGuard, PaymentsConsoleModule } from 'nestjs-payments/console';
 
 declare module 'nestjs-payments' {
   interface PaymentEventMap {
@@ -73,6 +74,17 @@ export class EchoController {
 export class ShopModule {
   static with(options: PaymentsModuleOptions): DynamicModule {
     return ShopModule.of(PaymentsModule.forRootAsync({ useFactory: () => options }));
+  }
+
+  /** With a console for operators. */
+  static withConsole(options: PaymentsModuleOptions, users: Record<string, string>): DynamicModule {
+    return ShopModule.of(
+      PaymentsModule.forRoot(options),
+      PaymentsConsoleModule.register({
+        path: 'ops/payments',
+        guards: [new BasicAuthGuard({ users })],
+      }),
+    );
   }
 
   static fromEnvironment(): DynamicModule {
