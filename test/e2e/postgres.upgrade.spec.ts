@@ -75,10 +75,9 @@ describe('the upgrade of a PostgreSQL inbox of version 1', () => {
     await inboxes.query(AS_VERSION_1.receive(schema, 'new'));
     const store = await inboxes.open({ schema });
     for (const id of ['done', 'failed', 'dead', 'lost', 'new']) {
-      expect(await store.find('default', id)).toMatchObject({
-        headers: {},
-        deliveries: [{ handler: 'book', history: [] }],
-      });
+      const { headers, deliveries } = (await store.find('default', id))!;
+      expect(headers).toEqual({});
+      expect(deliveries).toMatchObject([{ handler: 'book', history: [] }]);
     }
     const claimed = await claim(store);
     expect(claimed.map(({ id, attempt, takenOver }) => [id, attempt, takenOver])).toEqual([
@@ -119,7 +118,8 @@ describe('the upgrade of a PostgreSQL inbox of version 1', () => {
       deliveries: [{ state: 'done', history: [] }],
     });
     await inboxes.query(AS_VERSION_1.prune(schema, 'b'));
-    expect(await store.find('default', 'b')).toMatchObject({ raw: null, headers: {} });
+    const tombstone = (await store.find('default', 'b'))!;
+    expect([tombstone.raw, tombstone.headers]).toEqual([null, {}]);
   });
 
   it('lets whoever may use the old tables use the new one', async () => {

@@ -78,10 +78,9 @@ describe('the upgrade of a SQLite inbox of version 1', () => {
     receiveAsVersion1(file, 'new');
     const store = await harness.open();
     for (const id of ['done', 'failed', 'dead', 'lost', 'new']) {
-      expect(await store.find('acme', id)).toMatchObject({
-        headers: {},
-        deliveries: [{ handler: 'book', history: [] }],
-      });
+      const { headers, deliveries } = (await store.find('acme', id))!;
+      expect(headers).toEqual({});
+      expect(deliveries).toMatchObject([{ handler: 'book', history: [] }]);
     }
     const claimed = await claim(store);
     expect(claimed.map(({ id, attempt, takenOver }) => [id, attempt, takenOver])).toEqual([
@@ -128,7 +127,8 @@ describe('the upgrade of a SQLite inbox of version 1', () => {
       DELETE FROM payments_inbox_body WHERE event_seq = (SELECT seq FROM payments_inbox_event WHERE id = 'b');
       DELETE FROM payments_inbox_delivery WHERE event_seq = (SELECT seq FROM payments_inbox_event WHERE id = 'b');
       UPDATE payments_inbox_event SET pruned = 1, deliveries = 0 WHERE id = 'b'`);
-    expect(await store.find('acme', 'b')).toMatchObject({ raw: null, headers: {} });
+    const tombstone = (await store.find('acme', 'b'))!;
+    expect([tombstone.raw, tombstone.headers]).toEqual([null, {}]);
   });
 
   it('forgets recorded minutes after a day', async () => {

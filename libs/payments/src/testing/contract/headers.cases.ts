@@ -4,7 +4,7 @@ import type { InboxContractCase } from './inbox.contract.js';
 
 const HEADERS = {
   'user-agent': 'service-Webhook/1.0',
-  'x-request-id': 'a "quoted" \\ {value} \u0000 \ud800 \ue000 é 支払い',
+  'x-request-id': 'a "quoted" \\ {value} \u0000 \ud800 \ue0000041 é 支払い',
 };
 
 export const headersCases: readonly InboxContractCase[] = [

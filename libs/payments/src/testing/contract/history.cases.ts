@@ -154,7 +154,7 @@ export const historyCases: readonly InboxContractCase[] = [
     async run({ store }) {
       const event = incoming();
       await store.receive([event]);
-      const error = 'a "quoted" \\ error \u0000 \ud800 \ue000 — [1, 2, "d"] 支払い';
+      const error = 'a "quoted" \\ error \u0000 \ud800 \ue0000041 — [1, 2, "d"] 支払い';
       await store.fail(await claimOne(store), { error, retryInMs: null });
       const { history, lastError } = await deliveryOf(store, event.id);
       ok(lastError!.startsWith('a "quoted" \\ error'));
