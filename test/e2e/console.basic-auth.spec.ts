@@ -122,6 +122,9 @@ consoleOnEachAdapter((start, name) => {
       });
     }
     expect(await app.get('')).toMatchObject({ status: 401 });
+    const told = app.log.filter((line) => line.includes('wrong name or password'));
+    expect(told).toEqual([expect.stringMatching(/^warn .* came from (::ffff:)?127\.0\.0\.1\./)]);
+    expect(app.log.join('\n')).not.toMatch(/guess|ann/);
     runtime.advance(15_000);
     expect(await app.get('', right)).toMatchObject({ status: 200 });
   });

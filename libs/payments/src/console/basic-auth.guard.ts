@@ -1,4 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { Logger } from '@nestjs/common';
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import { systemRuntime } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
@@ -7,7 +8,8 @@ import { basicAuthInvalid, checkedRealm, checkedUsers, parseBasic } from './basi
 import type { BasicCredentials } from './basic-auth.js';
 import { ConsoleRefusal } from './console.refusal.js';
 import type { ConsoleRequest } from './console.request.js';
-import { OPERATOR } from './operator.name.js';
+import { OPERATOR, seenOnly } from './operator.name.js';
+import { QuietLog } from './quiet.log.js';
 
 /** What {@link BasicAuthGuard} takes: `users` or `verify`. */
 export interface BasicAuthOptions {
@@ -24,7 +26,8 @@ export interface BasicAuthOptions {
 /**
  * Asks for a name and a password with HTTP Basic authentication (RFC 7617): the least a console needs. Passwords are
  * compared in constant time, and a client that gave ten wrong ones within a minute is answered 429 until it is over;
- * which client it is, `request.ip` says, so tell the application which proxies to trust. Only behind TLS.
+ * which client it is, `request.ip` says, so tell the application which proxies to trust. Wrong ones are told in the
+ * log, one line a minute. Only behind TLS.
  *
  * @example
  * ```ts
@@ -49,6 +52,7 @@ export class BasicAuthGuard implements CanActivate {
   readonly #verify: BasicAuthOptions['verify'];
   readonly #challenge: string;
   readonly #limiter: AttemptLimiter;
+  readonly #log: QuietLog;
 
   /** @throws PaymentsError `options_invalid`. */
   constructor(options: BasicAuthOptions) {
@@ -66,6 +70,7 @@ export class BasicAuthGuard implements CanActivate {
     this.#verify = verify;
     this.#challenge = `Basic realm="${checkedRealm(realm)}", charset="UTF-8"`;
     this.#limiter = new AttemptLimiter(runtime);
+    this.#log = new QuietLog(new Logger('BasicAuthGuard'), runtime);
   }
 
   /** @throws HttpException 401, or 429 after too many wrong passwords. */
@@ -93,6 +98,9 @@ export class BasicAuthGuard implements CanActivate {
       this.#limiter.end(client, right);
     }
     if (!right) {
+      // Without the name: some type the password in its place.
+      const whence = seenOnly(client).slice(0, 60);
+      this.#log.warn('wrong', `A wrong name or password came from ${whence}.`);
       response.header('WWW-Authenticate', this.#challenge);
       throw new ConsoleRefusal(401, 'Name or password is wrong.');
     }

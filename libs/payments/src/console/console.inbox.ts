@@ -6,6 +6,7 @@ import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { consoleInvalid } from './console.options.js';
 import { ConsoleRefusal } from './console.refusal.js';
+import { seenOnly } from './operator.name.js';
 import { QuietLog } from './quiet.log.js';
 
 /**
@@ -51,7 +52,7 @@ export class ConsoleInbox implements OnModuleInit {
       // A store rejects with whatever its driver throws; a program's own mistakes have classes of their own.
       if (isMistake(error)) throw error;
       const told = error instanceof Error ? error.message : 'it threw what is no error';
-      this.#it.log.warn('outage', `The console cannot reach the inbox. ${told}`);
+      this.#it.log.warn('outage', `The console cannot reach the inbox. ${seenOnly(told)}`);
       throw new ConsoleRefusal(
         503,
         "The inbox is not reachable; the application's log says why. Try again in a moment.",
