@@ -31,6 +31,11 @@ if (unknown.length > 0) {
   throw new Error(`There is no row ${unknown.join(', ')}. The rows are ${known}.`);
 }
 const failed: string[] = [];
+/** How to be rid of what the row under way has started. */
+let ending = new AsyncDisposableStack();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => void ending.disposeAsync().finally(() => process.exit(1)));
+}
 if (!flags.report) {
   for (const row of ROWS) {
     if (names.length === 0 || names.includes(row.name)) await runAndKeep(row);
@@ -66,9 +71,10 @@ async function run(row: Row): Promise<RowResult> {
   const asked = flags.rounds === undefined ? undefined : Number(flags.rounds);
   const scale: Scale = { rounds: asked ?? (flags.quick ? 2 : row.rounds), quick: flags.quick };
   const loadBefore = (loadavg()[0] ?? 0) / cpus().length;
-  await using ending = new AsyncDisposableStack();
+  await using own = new AsyncDisposableStack();
+  ending = own;
   const tables: TableResult[] = [];
-  for (const table of await row.open(scale, ending)) tables.push(await measured(table, scale));
+  for (const table of await row.open(scale, own)) tables.push(await measured(table, scale));
   const machine = `${cpus().length} × ${cpus()[0]?.model.trim()}, ${type()} ${release()}`;
   const date = new Date().toISOString().slice(0, 10);
   return { title: row.title, date, machine, loadBefore, versions: VERSIONS, tables };

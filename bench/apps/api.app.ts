@@ -35,9 +35,11 @@ async function callerOf(kind: ApiCaller): Promise<() => Promise<Transaction>> {
   }
   if (kind === 'ours') {
     const credentials = { clientId: 'bench', clientSecret: 'bench', webhookSecret: SECRET };
-    const imports = [PaymentsModule.forRoot({ baseUrl, ...credentials })];
-    const api = (await listen('express', { imports })).get(PaymentsApiService);
-    return () => api.getTransaction(PATH.slice('/v1/transactions/'.length));
+    // Patient: ten thousand at once on a busy machine.
+    const api = { attemptTimeoutMs: 120_000, deadlineMs: 120_000 };
+    const imports = [PaymentsModule.forRoot({ baseUrl, ...credentials, api })];
+    const service = (await listen('express', { imports })).get(PaymentsApiService);
+    return () => service.getTransaction(PATH.slice('/v1/transactions/'.length));
   }
   const httpAgent = new Agent({ keepAlive: true, maxSockets: 64 });
   const adapter = kind === 'http-service-undici' ? { adapter: undiciAdapter(baseUrl) } : {};

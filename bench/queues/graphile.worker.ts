@@ -6,7 +6,7 @@ import { Tally } from './tally.ts';
 
 const { url } = configuration() as { url: string };
 const tally = new Tally();
-let runner: Runner | undefined;
+let runner: Runner;
 
 answer(null, {
   prepare: () => tally.reset(),
@@ -28,5 +28,5 @@ answer(null, {
     });
   },
   handled: tally.handled,
-  stop: () => runner?.stop(),
+  stop: () => runner.stop(),
 });

@@ -20,7 +20,7 @@ const WIDTH = 64;
 export const receivePostgres: Row = {
   name: 'receive-postgres',
   title: 'Receiving, PostgreSQL inbox, Express',
-  rounds: 9,
+  rounds: 7,
   async open(scale, ending) {
     const server = await ownPostgres(ending);
     const database = () => server.createDatabase();
@@ -34,7 +34,7 @@ export const receivePostgres: Row = {
     ]);
     for (const app of [ours, paused, limit]) ending.defer(() => app.end());
     const load = await startLoad(ending);
-    const count = sized(scale, 3000);
+    const count = sized(scale, 2000);
     const order = { scheme: 'payments', count, connections: WIDTH } as const;
     /** The database's part beside the server's. */
     const withDatabase = (contender: Contender): Contender => ({

@@ -19,7 +19,7 @@ const BATCH = 500;
 export const workPostgres: Row = {
   name: 'work-postgres',
   title: 'From stored to handled, PostgreSQL',
-  rounds: 5,
+  rounds: 3,
   async open(scale, ending) {
     const server = await ownPostgres(ending);
     const queues = [
@@ -32,7 +32,7 @@ export const workPostgres: Row = {
     if (redis) queues.push(await bullmq(false, ending), await bullmq(true, ending));
     const running: { queue: Queue; all: Child[] }[] = [];
     for (const queue of queues) running.push({ queue, all: await startWorkers(queue, ending) });
-    const count = sized(scale, 3000);
+    const count = sized(scale, 2000);
     const same = ['pg-boss', 'graphile-worker', ...(redis ? ['BullMQ, every write on disk'] : [])];
     return [1, 2, 4].map((workers) => ({
       id: `work-postgres-${workers}`,
