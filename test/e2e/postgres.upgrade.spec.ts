@@ -91,6 +91,10 @@ describe('the upgrade of a PostgreSQL inbox of version 1', () => {
       [1, 'lost'],
       [2, 'done'],
     ]);
+    // Nobody has noted when it started: at the latest when it ended.
+    const [lost] = (await store.find('default', 'lost'))!.deliveries[0]!.history;
+    expect(lost!.startedAt).toEqual(lost!.endedAt);
+    expect(lost!.endedAt.getTime()).toBeGreaterThan(Date.now() - 600_000);
     const selection = [{ company: 'default', id: 'dead', handlers: ['book'] }];
     expect(await store.redrive(selection, { force: false, dueInMs: [0] })).toBe(1);
     expect(await store.complete((await claim(store))[0]!)).toBe(true);

@@ -94,6 +94,10 @@ describe('the upgrade of a SQLite inbox of version 1', () => {
       [1, 'lost'],
       [2, 'done'],
     ]);
+    // Nobody has noted when it started: at the latest when it ended.
+    const [lost] = (await store.find('acme', 'lost'))!.deliveries[0]!.history;
+    expect(lost!.startedAt).toEqual(lost!.endedAt);
+    expect(lost!.endedAt.getTime()).toBeGreaterThan(Date.now() - 600_000);
     const selection = [{ company: 'acme', id: 'dead', handlers: ['book'] }];
     expect(await store.redrive(selection, { force: false, dueInMs: [0] })).toBe(1);
     expect(await store.complete((await claim(store))[0]!)).toBe(true);
