@@ -1,3 +1,4 @@
+import type { Server } from 'node:http';
 import { Logger, Module } from '@nestjs/common';
 import type { INestApplication, ModuleMetadata, NestApplicationOptions } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -114,6 +115,15 @@ export class WebhookApplication implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.app.close();
+    const server = this.app.getHttpServer() as Server;
+    // A browser opens connections it may never ask anything on; a server that closes waits a minute for those.
+    const hurry = setInterval(() => {
+      if (!server.listening) server.closeAllConnections();
+    }, 1000);
+    try {
+      await this.app.close();
+    } finally {
+      clearInterval(hurry);
+    }
   }
 }
