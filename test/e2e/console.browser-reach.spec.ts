@@ -126,7 +126,11 @@ describeInBrowser('the inbox console for everybody', (browser) => {
     await page.getByText('Nothing received yet.').waitFor();
     await page.evaluate(() => Object.assign(globalThis, { loadedOnce: true }));
     await door.shut();
-    await page.getByText(/Not reachable since \d\d:\d\d:\d\d; trying again/).waitFor();
+    const gone = page.getByText(/Not reachable since \d\d:\d\d:\d\d; trying again/);
+    const since = await gone.textContent();
+    await page.getByRole('button', { name: '6 h' }).click();
+    await eventually(() => expect(page.url()).toContain('minutes=360'));
+    expect(await gone.textContent()).toBe(since);
     await app.receive({ id: 'evt_1' });
     await door.open();
     await page.locator('[data-state=done]').first().getByText('1').waitFor();
@@ -166,6 +170,7 @@ describeInBrowser('the inbox console for everybody', (browser) => {
     await page.getByRole('link', { name: 'Next page' }).click();
     await page.getByRole('link', { name: 'evt_50' }).waitFor();
     expect(await page.locator('.events tbody tr').count()).toBe(1);
+    await eventually(async () => expect(await isFocused(page.locator('h1'))).toBe(true));
     await page.reload();
     await page.getByRole('link', { name: 'evt_50' }).waitFor();
     await page.goBack();

@@ -24,6 +24,7 @@ describeInBrowser('the inbox console in a browser', (browser) => {
     await app.receive({ id: 'evt_1' });
     const page = await app.open(browser());
     await count(page, 'Orders.markPaid', 'dead').getByRole('link').click();
+    await page.getByText('Filter: dead, Orders.markPaid').waitFor();
     await page.getByRole('link', { name: 'evt_1' }).click();
 
     const delivery = card(page, 'Orders.markPaid');
@@ -43,6 +44,8 @@ describeInBrowser('the inbox console in a browser', (browser) => {
     });
     expect(app.handlers.ran.filter((one) => one.startsWith('receipt'))).toHaveLength(1);
     await eventually(async () => expect(await delivery.locator('tbody tr').count()).toBe(2));
+    await page.getByRole('link', { name: 'Back to the list' }).click();
+    await page.getByText('No event matches.').waitFor();
     expect(
       app.merchant.log.matching(/"ada": redrive 1 picked events.*Orders\.markPaid.*deliveries: 1/)
         .length,

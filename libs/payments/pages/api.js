@@ -68,6 +68,11 @@ export class ApiError extends Error {
     this.status = status;
   }
 
+  /** Not reached, or not able to answer. */
+  get gone() {
+    return this.status === 0 || this.status >= 500;
+  }
+
   /** Nobody, or somebody who may not: asking again would only ask for the password again. */
   get refused() {
     return this.status === 401 || this.status === 403;

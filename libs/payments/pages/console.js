@@ -26,7 +26,10 @@ function Console() {
   const [told, setTold] = useState('');
   const [acted, setActed] = useState(0);
   const trail = useRef(new Map());
-  const where = hash.replace(/\?.*/s, '');
+  const list = useRef('#/events');
+  if (route.view === 'events') list.current = hash;
+  // Another filter is the same place, and the focus stays in its field; another page is not.
+  const where = `${hash.replace(/\?.*/s, '')} ${route.params.after ?? ''}`;
 
   useEffect(() => {
     document.title = `${titleOf(route)} · Payments inbox`;
@@ -63,6 +66,7 @@ function Console() {
               minutes=${minutes}
               acted=${acted}
               trail=${trail.current}
+              list=${list.current}
               ask=${ask}
             />`
           : html`<p class="quiet loading">
@@ -81,14 +85,16 @@ function Console() {
  * @param {number} props.minutes
  * @param {number} props.acted
  * @param {Map<string, string>} props.trail
+ * @param {string} props.list link to the list as it was left
  * @param {(action: Action) => void} props.ask
  */
-function View({ route, overview, minutes, acted, trail, ask }) {
+function View({ route, overview, minutes, acted, trail, list, ask }) {
   if (route.view === 'event') {
     const clockMs = Date.parse(overview.now) - overview.askedAt;
     return html`<${EventPage}
       company=${route.company}
       id=${route.id}
+      back=${list}
       clockMs=${clockMs}
       acted=${acted}
       ask=${ask}

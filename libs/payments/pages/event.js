@@ -12,11 +12,12 @@ import { listLink } from './route.js';
  * @param {object} props
  * @param {string} props.company
  * @param {string} props.id
+ * @param {string} props.back link to the list as it was left
  * @param {number} props.clockMs the server's clock minus this one's
  * @param {number} props.acted grows with every action done
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
-export function EventPage({ company, id, clockMs, acted, ask }) {
+export function EventPage({ company, id, back, clockMs, acted, ask }) {
   const {
     value: event,
     error,
@@ -32,9 +33,9 @@ export function EventPage({ company, id, clockMs, acted, ask }) {
     if (seen.current !== acted) reload();
     seen.current = acted;
   }, [acted]);
-  const back = html`<p><a href="#/events">All events</a></p>`;
+  const way = html`<p><a href=${back}>Back to the list</a></p>`;
   if (!event) {
-    return html`${back}
+    return html`${way}
       <h1 tabindex="-1">Event</h1>
       ${
         error?.status === 404 || error?.status === 400
@@ -43,7 +44,7 @@ export function EventPage({ company, id, clockMs, acted, ask }) {
       }`;
   }
   return html`
-    ${back}
+    ${way}
     <h1 tabindex="-1"><${Foreign} text=${event.eventType} /></h1>
     <p class="subject">
       <${Foreign} text=${event.id} class="id" /> <${Copy} text=${event.id} what="id" />

@@ -32,6 +32,7 @@ export function usePolled(key, load) {
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     let timer;
     let round = new AbortController();
+    let refused = false;
 
     const run = async () => {
       clearTimeout(timer);
@@ -47,16 +48,17 @@ export function usePolled(key, load) {
         if (signal.aborted) return;
         const error = thrown instanceof ApiError ? thrown : new ApiError(0, String(thrown));
         setState((last) => {
-          const { value, since } = last.key === key ? last : nothing;
-          return { key, value, error, since: since ?? new Date() };
+          const { value } = last.key === key ? last : nothing;
+          return { key, value, error, since: last.since ?? new Date() };
         });
-        if (error.refused) return;
+        refused = error.refused;
+        if (refused) return;
       }
       const took = performance.now() - begun;
       timer = setTimeout(next, Math.max(EVERY_MS, PATIENCE * took));
     };
     const next = () => {
-      if (!document.hidden) void run();
+      if (!document.hidden && !refused) void run();
     };
 
     ask.current = () => void run();
@@ -70,6 +72,7 @@ export function usePolled(key, load) {
   }, [key]);
 
   const reload = useCallback(() => ask.current(), []);
-  const { value, error, since } = state.key === key ? state : nothing;
-  return { value, error, since, reload };
+  // A server that is gone is gone for every question.
+  const { error, since } = state.key === key || state.error?.gone ? state : nothing;
+  return { value: state.key === key ? state.value : undefined, error, since, reload };
 }
