@@ -31,10 +31,16 @@ if (unknown.length > 0) {
   throw new Error(`There is no row ${unknown.join(', ')}. The rows are ${known}.`);
 }
 const failed: string[] = [];
-/** How to be rid of what the row under way has started. */
+/** How to be rid of what the row under way has started; and that it is being done, since somebody interrupted. */
 let ending = new AsyncDisposableStack();
+let interrupted: Promise<never> | undefined;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(signal, () => void ending.disposeAsync().finally(() => process.exit(1)));
+  process.once(signal, () => {
+    interrupted = ending.disposeAsync().then(
+      () => process.exit(1),
+      () => process.exit(1),
+    );
+  });
 }
 if (!flags.report) {
   for (const row of ROWS) {
@@ -62,6 +68,8 @@ async function runAndKeep(row: Row): Promise<void> {
     if (!flags.quick) await writeResults(FILE, { ...readResults(FILE), [row.name]: result });
     console.log(`\n  ${((performance.now() - began) / 1000).toFixed(0)} s`);
   } catch (error) {
+    // What failed, failed for want of what is being ended.
+    await interrupted;
     console.error(error);
     failed.push(row.name);
   }

@@ -65,7 +65,9 @@ export class Child {
   ask<T>(command: string, value?: unknown): Promise<T> {
     const id = (this.#last += 1);
     const answer = this.#answerTo(id);
-    this.#process.send({ id, command, value });
+    this.#process.send({ id, command, value }, (error) => {
+      if (error) this.#asked.get(id)?.reject(error);
+    });
     return answer as Promise<T>;
   }
 
