@@ -1,13 +1,24 @@
 import { deepStrictEqual, match, ok, strictEqual } from 'node:assert/strict';
 
+interface Answer {
+  status: number;
+  headers: Headers;
+  text: string;
+}
+
+/** Reads the whole answer: a connection with something left to read stays open, and the application with it. */
+async function ask(address: string, init: RequestInit = {}): Promise<Answer> {
+  const headers = { ...(init.headers as Record<string, string>), connection: 'close' };
+  const response = await fetch(address, { ...init, headers });
+  return { status: response.status, headers: response.headers, text: await response.text() };
+}
+
 /** @throws where the console below the address is open, or shows not what it should. */
 export async function checkConsole(address: string, credentials: string): Promise<void> {
   const authorization = `Basic ${Buffer.from(credentials).toString('base64')}`;
-  // A connection that is kept alive would hold up the end of the process.
-  const get = async (path: string): Promise<Response> =>
-    fetch(address + path, { headers: { authorization, connection: 'close' } });
+  const get = (path: string) => ask(address + path, { headers: { authorization } });
 
-  const refused = await fetch(address, { headers: { connection: 'close' } });
+  const refused = await ask(address);
   strictEqual(refused.status, 401);
   match(refused.headers.get('www-authenticate') ?? '', /^Basic realm=/);
 
@@ -15,8 +26,7 @@ export async function checkConsole(address: string, credentials: string): Promis
     const page = await get(end);
     strictEqual(page.status, 200);
     match(page.headers.get('content-security-policy') ?? '', /script-src 'self' 'sha256-/);
-    const html = await page.text();
-    const named = [...html.matchAll(/"([^"]*assets\/[^"]+)"/g)].map(([, file]) => file ?? '');
+    const named = [...page.text.matchAll(/"([^"]*assets\/[^"]+)"/g)].map(([, file]) => file ?? '');
     ok(named.length >= 8, `the page names ${named.length} files`);
     for (const file of named) {
       const { pathname } = new URL(file, address + end);
@@ -24,19 +34,18 @@ export async function checkConsole(address: string, credentials: string): Promis
       deepStrictEqual([file, status], [file, 200]);
     }
   }
-  const { events } = (await (await get('/api/events')).json()) as { events: { id: string }[] };
+  const { events } = JSON.parse((await get('/api/events')).text) as { events: { id: string }[] };
   deepStrictEqual(
     events.map(({ id }) => id),
     ['event-7'],
   );
   const event = await get('/api/event?company=default&id=event-7');
-  match(((await event.json()) as { payload: string }).payload, /"id":"event-7"/);
+  match((JSON.parse(event.text) as { payload: string }).payload, /"id":"event-7"/);
 
   const pause = async (headers: Record<string, string>): Promise<number> => {
     const body = JSON.stringify({ handler: '*' });
-    const sent = { authorization, connection: 'close', 'content-type': 'application/json' };
-    const init = { method: 'POST', body, headers: { ...sent, ...headers } };
-    return (await fetch(`${address}/api/pause`, init)).status;
+    const sent = { authorization, 'content-type': 'application/json', ...headers };
+    return (await ask(`${address}/api/pause`, { method: 'POST', body, headers: sent })).status;
   };
   strictEqual(await pause({}), 403);
   strictEqual(await pause({ 'x-payments-console': '1', origin: 'https://evil.example' }), 403);

@@ -22,6 +22,7 @@ export class ConsoleAnswers {
     const answer = response as AnswerLike;
     for (const name of CORS_HEADERS) {
       answer.removeHeader(name);
+      // An older Fastify leaves there what a middleware has set.
       answer.raw?.removeHeader(name);
     }
     this.#set(response, ANSWER_HEADERS);
