@@ -51,7 +51,7 @@ export class TestBrowser implements AsyncDisposable {
   async page(options: BrowserContextOptions = {}): Promise<Page> {
     const context = await this.#browser.newContext(options);
     this.#contexts.add(context);
-    context.setDefaultTimeout(10_000);
+    context.setDefaultTimeout(20_000);
     context.on('weberror', (error) => this.#troubles.push(`uncaught: ${error.error().message}`));
     // A refused answer (401, 404) is told as an error of the console; tests ask for those on purpose.
     context.on('console', (message) => {
