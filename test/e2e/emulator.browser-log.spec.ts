@@ -127,6 +127,19 @@ describeInBrowser('the delivery log', (browser) => {
     await page.getByText('No delivery matches.').waitFor();
   });
 
+  it('leaves alone what is being typed, whatever comes in meanwhile', async () => {
+    const page = await browser().page();
+    await openLog(page);
+    await page.getByLabel('Reference').fill('half-typed');
+    await page.getByLabel('Amount').fill('77');
+    emulator.setFaults({ api: { truncate: {} } });
+    emulator.sendEvent({ eventType: 'x.y' });
+    await shows(page, 'x.y');
+    await page.getByText('1 fault on for default').waitFor();
+    expect(await page.getByLabel('Reference').inputValue()).toBe('half-typed');
+    expect(await page.getByLabel('Amount').inputValue()).toBe('77');
+  });
+
   it('is narrowed down by company, state and what it is about, and keeps that in its address', async () => {
     emulator.createCompany({ companyId: 'other' });
     emulator.sendEvent({ eventType: 'a.one' });
