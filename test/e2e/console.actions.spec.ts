@@ -121,13 +121,27 @@ consoleOnEachAdapter((start) => {
     );
   });
 
+  it('redrives and skips what is stored for a handler that another process has', async () => {
+    await using app = await start();
+    for (const id of ['evt-1', 'evt-2', 'evt-3']) await app.deliver({ id }, 'dead');
+    app.merchant.app.get(PaymentInbox).handlers = () => [];
+    const handler = 'Orders.markPaid';
+    const one = { events: 1, deliveries: 1 };
+    expect((await app.post('redrive', { ...picked('evt-1'), handler })).body).toEqual(one);
+    expect((await app.post('skip', { ...picked('evt-2'), handler })).body).toEqual(one);
+    const filter = { search: 'evt-3' };
+    expect((await app.post('redrive', { filter, handler })).body).toEqual(one);
+    const nobody = { filter: { state: 'unhandled' } };
+    expect((await app.post('redrive', nobody)).body).toEqual({ events: 0, deliveries: 0 });
+  });
+
   it('redrives and skips what matches a filter, dead ones unless it says otherwise', async () => {
     await using app = await start();
-    for (const id of ['e-1', 'e-2', 'f-1']) await app.deliver({ id }, 'dead');
-    await app.deliver({ id: 'e-3' });
-    const counted = await app.post('skip', { filter: { search: 'e-' }, dryRun: true });
+    for (const id of ['evt-1', 'evt-2', 'f-1']) await app.deliver({ id }, 'dead');
+    await app.deliver({ id: 'evt-3' });
+    const counted = await app.post('skip', { filter: { search: 'evt-' }, dryRun: true });
     expect(counted.body).toEqual({ events: 2, deliveries: 2 });
-    expect((await app.post('skip', { filter: { search: 'e-' } })).body).toEqual({
+    expect((await app.post('skip', { filter: { search: 'evt-' } })).body).toEqual({
       events: 2,
       deliveries: 2,
     });
@@ -141,8 +155,8 @@ consoleOnEachAdapter((start) => {
       deliveries: 2,
     });
     expect(actions(app).slice(0, 3)).toEqual([
-      'log "ann": skip the filter {"search":"2 characters"}, counted only, deliveries: 2, events: 2 PaymentsConsole',
-      'log "ann": skip the filter {"search":"2 characters"}, deliveries: 2, events: 2 PaymentsConsole',
+      'log "ann": skip the filter {"search":"4 characters"}, counted only, deliveries: 2, events: 2 PaymentsConsole',
+      'log "ann": skip the filter {"search":"4 characters"}, deliveries: 2, events: 2 PaymentsConsole',
       'log "ann": redrive the filter {}, handler "Orders.markPaid", 5 a second, deliveries: 1, events: 1 PaymentsConsole',
     ]);
   });

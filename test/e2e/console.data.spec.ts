@@ -78,23 +78,33 @@ consoleOnEachAdapter((start) => {
 
   it('lists events without their bodies, page by page', async () => {
     await using app = await start();
-    for (const id of ['e-1', 'e-2', 'e-3']) {
-      await app.deliver({ id }, id === 'e-2' ? 'dead' : undefined);
+    for (const id of ['evt-1', 'evt-2', 'evt-3']) {
+      await app.deliver({ id }, id === 'evt-2' ? 'dead' : undefined);
       app.runtime.advance(60_000);
     }
-    expect(await idsOf(app, '')).toEqual(['e-3', 'e-2', 'e-1']);
-    expect(await idsOf(app, 'order=oldest&search=&state=&handler=')).toEqual(['e-1', 'e-2', 'e-3']);
+    expect(await idsOf(app, '')).toEqual(['evt-3', 'evt-2', 'evt-1']);
+    expect(await idsOf(app, 'order=oldest&search=&state=&handler=')).toEqual([
+      'evt-1',
+      'evt-2',
+      'evt-3',
+    ]);
     const first = await app.get('/api/events?limit=2');
     const after = first.body['next'] as string;
-    expect(await idsOf(app, `limit=2&after=${after}`)).toEqual(['e-1']);
-    expect(await idsOf(app, 'state=dead&handler=Orders.markPaid&company=default')).toEqual(['e-2']);
-    expect(await idsOf(app, 'search=E-3&eventType=transaction.completed')).toEqual([]);
-    expect(await idsOf(app, 'search=e-3&eventType=transaction.completed')).toEqual(['e-3']);
+    expect(await idsOf(app, `limit=2&after=${after}`)).toEqual(['evt-1']);
+    expect(await idsOf(app, 'state=dead&handler=Orders.markPaid&company=default')).toEqual([
+      'evt-2',
+    ]);
+    expect(await idsOf(app, 'search=EVT-3&eventType=transaction.completed')).toEqual([]);
+    expect(await idsOf(app, 'search=evt-3&eventType=transaction.completed')).toEqual(['evt-3']);
     const second = new Date(app.runtime.now() - 120_000).toISOString();
-    expect(await idsOf(app, `from=${second}`)).toEqual(['e-3', 'e-2']);
-    expect(await idsOf(app, `to=${second}`)).toEqual(['e-1']);
+    expect(await idsOf(app, `from=${second}`)).toEqual(['evt-3', 'evt-2']);
+    expect(await idsOf(app, `to=${second}`)).toEqual(['evt-1']);
     const [event] = first.body['events'] as object[];
-    expect(event).toMatchObject({ id: 'e-3', company: 'default', deliveries: [{ state: 'done' }] });
+    expect(event).toMatchObject({
+      id: 'evt-3',
+      company: 'default',
+      deliveries: [{ state: 'done' }],
+    });
     expect(event).not.toHaveProperty('raw');
     expect(event).not.toHaveProperty('payload');
   });
