@@ -24,15 +24,20 @@ describe('npm run demo', () => {
     expect(once.out.filter((line) => /^ +ok /.test(line)).length).toBeGreaterThan(20);
     expect(once.out.at(-1)).toMatch(/^ +total .* the ledger is right$/);
 
-    const [, ledger] = await open.line(/ledger: (http:\S+)/);
-    const [, controls] = await open.line(/controls: +(http:\S+)/);
+    await open.line(/^Ctrl-C closes them/);
+    const addresses = open.out.filter((line) => /^ {4}http:\S+$/.test(line));
+    const [shop, emulator, console] = addresses.map((line) => line.trim());
     // But for the two lines of addresses, which are free ports.
     expect(open.out.slice(2, once.out.length)).toEqual(once.out.slice(2));
-    expect((await fetch(ledger!)).status).toBe(200);
-    expect((await fetch(controls!)).status).toBe(200);
+    expect((await fetch(shop!)).status).toBe(200);
+    expect((await fetch(emulator!)).status).toBe(200);
+    expect((await fetch(console!)).status).toBe(401);
+    const [, user, password] = await open.line(/as (\S+) with the password (\S+):$/);
+    const authorization = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
+    expect((await fetch(console!, { headers: { authorization } })).status).toBe(200);
     expect(await open.kill('SIGINT')).toEqual({ code: 0, signal: null });
-    await expect(fetch(ledger!)).rejects.toThrow();
-    await expect(fetch(controls!)).rejects.toThrow();
+    for (const address of [shop, emulator, console])
+      await expect(fetch(address!)).rejects.toThrow();
   });
 
   it('plays it with three shops on PostgreSQL, one of which is killed, and ends well', async () => {

@@ -10,6 +10,7 @@ import { eventually } from '../support/eventually.js';
 import { startPostgres } from '../support/postgres.server.js';
 import type { PostgresServer } from '../support/postgres.server.js';
 import { settingsFor, Shop } from '../support/shop.client.js';
+import { ShopEvents } from '../support/shop.events.js';
 
 jest.setTimeout(90_000);
 
@@ -120,6 +121,41 @@ describe.each([
       expect((await shop.order('crash-3-5')).status).toBe('paid');
     } finally {
       await shop[Symbol.asyncDispose]();
+    }
+  });
+
+  it('tells a page at one of two shops what the other has booked, and shows both the same ledger', async () => {
+    const fresh = { ...settings, ...(await place.settings()) };
+    await using one = await Shop.start(fresh);
+    await using other = await Shop.start(fresh);
+    await one.place('watched', 0.3);
+    await using order = await ShopEvents.open(`${one.url}/orders/watched/events`);
+    await using ledger = await ShopEvents.open(`${one.url}/books/events`);
+    expect(await order.next()).toMatchObject({ status: 'pending' });
+    const none = { payments: 0, amount: 0, unmatched: { payments: 0, amount: 0 } };
+    expect(await ledger.next()).toEqual(none);
+    // The first stands still meanwhile, so that it is the other that books.
+    emulator.setWebhook({ url: other.webhookUrl });
+    one.process.stop();
+    for (const [externalReference, amount, booked] of [
+      ['watched', 0.1, [0.1]],
+      ['watched', 0.2, [0.1, 0.2]],
+      ['unasked', 1.5, [1.5]],
+    ] as const) {
+      emulator.complete(emulator.createStkPush({ amount, externalReference }).transactionId);
+      await other.booked(externalReference, [...booked]);
+    }
+    one.process.proceed();
+    expect(await order.next()).toMatchObject({ status: 'paid' });
+    const unmatched = { payments: 1, amount: 1.5 };
+    expect(await ledger.next()).toEqual({ payments: 3, amount: 1.8, unmatched });
+    for (const shop of [one, other]) {
+      const first = await shop.get<{ entries: { amount: number }[]; next: string }>(
+        '/books/entries?limit=2',
+      );
+      expect(first.body.entries).toMatchObject([{ amount: 1.5, unmatched: true }, { amount: 0.2 }]);
+      const rest = await shop.get(`/books/entries?limit=2&before=${first.body.next}`);
+      expect(rest.body).toMatchObject({ entries: [{ amount: 0.1 }], next: null });
     }
   });
 

@@ -74,6 +74,15 @@ export class ShopProcess implements AsyncDisposable {
     return this.ended;
   }
 
+  /** Has it stand still, its connections open, until it may {@link proceed}. */
+  stop(): void {
+    this.#child.kill('SIGSTOP');
+  }
+
+  proceed(): void {
+    this.#child.kill('SIGCONT');
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.kill('SIGKILL');
   }

@@ -1,20 +1,16 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, request as ask } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { pipeline } from 'node:stream/promises';
 
 /** What stands between two hops, and not between sender and receiver (RFC 9110, section 7.6.1). */
-const HOP_BY_HOP = new Set([
-  'connection',
-  'content-length',
-  'host',
-  'keep-alive',
-  'transfer-encoding',
-]);
+const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding']);
 
 /**
- * One address in front of several shops: each request goes to the next of them. What was sent to a shop that died
- * with it is answered 502, since nobody knows what it did with it; the sender of a delivery tries again.
+ * One address in front of several shops: each request goes to the next of them, and the answer comes back as it is
+ * written, since the events of a page never end. What was sent to a shop that died with it is answered 502, since
+ * nobody knows what it did with it; the sender of a delivery tries again.
  */
 export class Balancer implements AsyncDisposable {
   /** Where requests go: addresses without a path. */
@@ -44,38 +40,52 @@ export class Balancer implements AsyncDisposable {
     try {
       const chunks: Buffer[] = [];
       for await (const chunk of request) chunks.push(chunk as Buffer);
-      const answer = await this.#forward(request, Buffer.concat(chunks));
-      const body = Buffer.from(await answer.arrayBuffer());
-      const type = answer.headers.get('content-type');
-      response.writeHead(answer.status, type === null ? {} : { 'content-type': type }).end(body);
+      const gone = new AbortController();
+      response.once('close', () => gone.abort());
+      const answer = await this.#forward(request, Buffer.concat(chunks), gone.signal);
+      if (answer === undefined) return void response.writeHead(503).end();
+      response.writeHead(answer.statusCode!, withoutHops(answer));
+      response.flushHeaders();
+      await pipeline(answer, response);
     } catch {
-      if (!response.headersSent) response.writeHead(502);
-      response.end();
+      // Half an answer is none: whoever reads it sees that it broke off.
+      if (response.headersSent) response.destroy();
+      else response.writeHead(502).end();
     }
   }
 
-  async #forward({ method = 'GET', url = '/', headers }: IncomingMessage, body: Buffer) {
-    const kept = Object.entries(headers).filter(([name]) => !HOP_BY_HOP.has(name));
+  /** `undefined` where there is nobody to ask. */
+  async #forward(request: IncomingMessage, body: Buffer, signal: AbortSignal) {
     const start = this.#turn++;
     for (let tries = 0; tries < this.targets.length; tries += 1) {
       const target = this.targets[(start + tries) % this.targets.length]!;
       try {
-        return await fetch(target + url, {
-          method,
-          headers: kept.map(([name, value]): [string, string] => [name, String(value)]),
-          redirect: 'manual',
-          ...(body.length > 0 && { body: new Uint8Array(body) }),
-        });
+        return await this.#send(target, request, body, signal);
       } catch (error) {
         // Another may be asked where this one can't have done anything.
-        if (method !== 'GET' && !isRefused(error)) throw error;
+        if (request.method !== 'GET' && !isRefused(error)) throw error;
       }
     }
-    return new Response(null, { status: 503 });
+    return undefined;
+  }
+
+  /** With the host it was sent to, by which a shop tells its own pages from others. */
+  async #send(target: string, request: IncomingMessage, body: Buffer, signal: AbortSignal) {
+    const headers = { ...withoutHops(request), 'content-length': body.length };
+    const { method = 'GET', url = '/' } = request;
+    // A connection of its own: one that was kept may be closed by the shop in the moment it is used again.
+    const sent = ask(target + url, { method, headers, agent: false, signal }).end(body);
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+    // From here on it is the answer that breaks off.
+    sent.on('error', () => {});
+    return answer;
   }
 }
 
+function withoutHops({ headers }: IncomingMessage): IncomingMessage['headers'] {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.has(name)));
+}
+
 function isRefused(error: unknown): boolean {
-  const { cause } = error as { cause?: { code?: unknown } };
-  return cause?.code === 'ECONNREFUSED';
+  return (error as NodeJS.ErrnoException).code === 'ECONNREFUSED';
 }

@@ -77,10 +77,18 @@ function tellLog({ shops }: Stage, report: Report): void {
   for (const line of shops.log.slice(-20)) report.line(`    ${line}`);
 }
 
-async function stayUp(stage: Stage, report: Report, signal: AbortSignal): Promise<void> {
+async function stayUp({ addresses }: Stage, report: Report, signal: AbortSignal): Promise<void> {
+  const { shop, emulator, console, user, password } = addresses;
   report.line();
-  report.line(`The shop stays open. Its orders and ledger: ${stage.shops.url}/ledger`);
-  report.line(`The emulator and its controls:              ${stage.emulator.baseUrl}/emulator`);
-  report.line('Ctrl-C closes both.');
+  report.line('All of it stays up: an order paid on its checkout page shows up in all three.');
+  report.line();
+  report.line('The shop, to buy something and pay it:');
+  report.line(`    ${shop}`);
+  report.line("The service's side, emulated, with every delivery and a switch for every fault:");
+  report.line(`    ${emulator}`);
+  report.line(`The console of the shop's inbox, as ${user} with the password ${password}:`);
+  report.line(`    ${console}`);
+  report.line();
+  report.line('Ctrl-C closes them.');
   if (!signal.aborted) await once(signal, 'abort');
 }

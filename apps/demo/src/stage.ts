@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { PaymentsEmulator } from 'payments-emulator';
 import type { DeliveryRecord } from 'payments-emulator';
 import type { Place } from './place.js';
@@ -14,6 +15,9 @@ const NEW_SECRET = 'whsec_of_today';
 
 /** Soon enough for an audience; a shop has ten seconds by default. */
 const LEASE_MS = '1500';
+
+/** Who may use the console. */
+const OPERATOR = 'operator';
 
 /** What a stage is set with. */
 export interface StageOptions {
@@ -39,6 +43,7 @@ export class Stage implements AsyncDisposable {
     readonly shops: ShopFleet,
     readonly report: Report,
     deliveries: DeliveryRecord[],
+    private readonly password: string,
     private readonly signal: AbortSignal,
   ) {
     this.deliveries = deliveries;
@@ -55,6 +60,7 @@ export class Stage implements AsyncDisposable {
   ): Promise<Stage> {
     const clock = new ShiftedClock();
     const deliveries: DeliveryRecord[] = [];
+    const password = randomBytes(12).toString('base64url');
     const emulator = await PaymentsEmulator.start({
       seed: options.seed,
       webhookSecret: OLD_SECRET,
@@ -66,13 +72,13 @@ export class Stage implements AsyncDisposable {
     try {
       const shops = await ShopFleet.start({
         file: options.shop,
-        settings: { ...settingsOf(emulator), ...options.place.settings },
+        settings: { ...settingsOf(emulator, password), ...options.place.settings },
         count: options.place.server === null ? 1 : 3,
         signal,
         onFall,
       });
       emulator.setWebhook({ url: `${shops.url}/webhooks/payments` });
-      return new Stage(emulator, clock, shops, report, deliveries, signal);
+      return new Stage(emulator, clock, shops, report, deliveries, password, signal);
     } catch (error) {
       await emulator.close();
       throw error;
@@ -99,6 +105,17 @@ export class Stage implements AsyncDisposable {
     return this.emulator.deliveries({ transactionId }).at(-1);
   };
 
+  /** Where there is something to look at. */
+  get addresses() {
+    return {
+      shop: `${this.shops.url}/`,
+      emulator: `${this.emulator.baseUrl}/emulator/`,
+      console: `${this.shops.url}/console`,
+      user: OPERATOR,
+      password: this.password,
+    };
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.shops[Symbol.asyncDispose]();
     await this.emulator.close();
@@ -106,7 +123,10 @@ export class Stage implements AsyncDisposable {
 }
 
 /** The shop expects the new secret already, and takes the old one as long as the service uses it. */
-function settingsOf({ baseUrl, company }: PaymentsEmulator): Record<string, string> {
+function settingsOf(
+  { baseUrl, company }: PaymentsEmulator,
+  password: string,
+): Record<string, string> {
   return {
     PAYMENTS_BASE_URL: baseUrl,
     PAYMENTS_CLIENT_ID: company.clientId,
@@ -114,5 +134,7 @@ function settingsOf({ baseUrl, company }: PaymentsEmulator): Record<string, stri
     PAYMENTS_WEBHOOK_SECRET: NEW_SECRET,
     PAYMENTS_WEBHOOK_SECRET_PREVIOUS: OLD_SECRET,
     SHOP_LEASE_MS: LEASE_MS,
+    SHOP_CONSOLE_USER: OPERATOR,
+    SHOP_CONSOLE_PASSWORD: password,
   };
 }

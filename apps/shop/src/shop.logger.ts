@@ -1,3 +1,4 @@
+import { isatty } from 'node:tty';
 import { ConsoleLogger } from '@nestjs/common';
 
 /** Who tells, line by line, how Nest puts an application together. */
@@ -14,7 +15,7 @@ const BOOT: ReadonlySet<unknown> = new Set([
 export class ShopLogger extends ConsoleLogger {
   constructor() {
     // A file and a pipe take colours for text.
-    super({ colors: process.stdout.isTTY && process.stdout.hasColors() });
+    super({ colors: isatty(1) && process.stdout.hasColors() });
   }
 
   override log(message: unknown, ...rest: unknown[]): void {
