@@ -52,7 +52,6 @@ export function usePolled(key, load) {
           return { key, value, error, since: last.since ?? new Date() };
         });
         refused = error.refused;
-        if (refused) return;
       }
       const took = performance.now() - begun;
       timer = setTimeout(next, Math.max(EVERY_MS, PATIENCE * took));
