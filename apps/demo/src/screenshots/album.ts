@@ -12,7 +12,10 @@ export async function takeAll(camera: Camera, stage: Stage): Promise<void> {
   await takeConsole(camera, stage);
 }
 
-async function takeShop(camera: Camera, { addresses, customer, pay }: Stage): Promise<void> {
+async function takeShop(
+  camera: Camera,
+  { addresses, customer, emulator, pay }: Stage,
+): Promise<void> {
   const { shop } = addresses;
   await camera.take('shelf', shop, DESKTOP, (page) => shown(page, 'Bread'));
   await camera.take('shelf-phone', shop, PHONE, (page) => shown(page, 'Kericho tea'));
@@ -21,12 +24,14 @@ async function takeShop(camera: Camera, { addresses, customer, pay }: Stage): Pr
   await camera.take('order-waiting-phone', url, PHONE, (page) =>
     shown(page, 'Waiting for your payment'),
   );
-  await camera.take('order-paid', url, DESKTOP, async (page) => {
+  await camera.take('order-paid', url, { ...DESKTOP, height: 460 }, async (page) => {
     await shown(page, 'Waiting for your payment');
     await pay(order);
     await shown(page, 'Paid', '.standing');
   });
-  await camera.take('ledger', `${shop}books`, DESKTOP, (page) => shown(page, order.reference));
+  const unasked = { amount: 40, externalReference: 'walk-in' };
+  emulator.complete(emulator.createStkPush(unasked).transactionId);
+  await camera.take('ledger', `${shop}books`, DESKTOP, (page) => shown(page, 'walk-in'));
 }
 
 async function takeEmulator(
@@ -50,7 +55,6 @@ async function takeEmulator(
     const deliveries = page.locator('#deliveries');
     await deliveries.getByRole('button', { name: 'delivered 200' }).first().click();
     await deliveries.getByText('x-webhook-signature').first().waitFor();
-    await deliveries.evaluate('(section) => section.scrollIntoView()');
   });
 }
 

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { chromium } from 'playwright-core';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 
 const PLACES = [
   '/usr/bin/chromium',
@@ -11,6 +11,8 @@ const PLACES = [
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
 ];
 
+const WIDTHS = { desktop: 1120, phone: 390 };
+const HEIGHT = 780;
 const MAX_BYTES = 200_000;
 
 /** Who looks, and on what. */
@@ -18,6 +20,8 @@ export interface Look {
   /** `desktop` is 1120 pixels wide, `phone` 390. */
   readonly on: 'desktop' | 'phone';
   readonly scheme: 'light' | 'dark';
+  /** Pixels. Default 780. */
+  readonly height?: number;
   /** The operator, where the page asks for one. */
   readonly operator?: { readonly username: string; readonly password: string };
 }
@@ -45,7 +49,7 @@ export class Camera implements AsyncDisposable {
   /** Opens an address, has `act` bring the page to where it is to be seen, and takes `NAME.png` of it. */
   async take(name: string, url: string, look: Look, act: (page: Page) => unknown): Promise<void> {
     const context = await this.browser.newContext({
-      ...SIZES[look.on],
+      viewport: { width: WIDTHS[look.on], height: look.height ?? HEIGHT },
       colorScheme: look.scheme,
       reducedMotion: 'reduce',
       timezoneId: 'UTC',
@@ -70,8 +74,3 @@ export class Camera implements AsyncDisposable {
     await this.browser.close();
   }
 }
-
-const SIZES: Readonly<Record<Look['on'], BrowserContextOptions>> = {
-  desktop: { viewport: { width: 1120, height: 780 } },
-  phone: { viewport: { width: 390, height: 780 } },
-};
