@@ -46,10 +46,7 @@ export const token: Row = {
         unit: 'requests',
         better: 'lower',
         contenders: [coldCallers(service, sized(scale, 10_000))],
-        targets: [
-          { text: 'exactly 1', of: 'value', subject: COLD, at: 'most', bound: 1 },
-          { text: 'exactly 1', of: 'value', subject: COLD, at: 'least', bound: 1 },
-        ],
+        targets: [{ text: 'exactly 1', of: 'value', subject: COLD, at: 'most', bound: 1 }],
         rounds: 1,
         warmUp: false,
       },
@@ -87,7 +84,9 @@ function coldCallers(service: Child, callers: number): Contender {
       try {
         await service.ask('tokenRequests');
         await app.ask('cold', callers);
-        return { value: await service.ask<number>('tokenRequests') };
+        const asked = await service.ask<number>('tokenRequests');
+        if (asked === 0) throw new Error('Nobody asked for a token.');
+        return { value: asked };
       } finally {
         await app.end();
       }
