@@ -119,6 +119,24 @@ describeInBrowser('the inbox console for everybody', (browser) => {
     expect(await page.locator('figure table').first().textContent()).toContain('attempts failed');
   });
 
+  it('plots a day in quarters of an hour: counts by their mean, times by the slowest minute', async () => {
+    await using app = await ConsoleApplication.start();
+    const page = await app.open(browser(), '?minutes=1440');
+    await page.getByText('Events a minute, means of 15 minutes').waitFor();
+    // From 00:01 on, so that the first quarter is a minute short.
+    const points = await page.evaluate<Record<string, unknown>[]>(`(async () => {
+      const { grouped } = await import(document.baseURI.replace(/#.*/, '') + 'assets/activity.js');
+      return grouped(Array.from({ length: 1440 }, (_, index) => ({
+        at: new Date(Date.UTC(2026, 0, 1, 0, index + 1)).toISOString(),
+        received: index < 14 ? 2 : index === 14 ? 30 : 0, handled: 0, failed: 0, dead: 0,
+        p50Ms: null, p95Ms: index < 14 ? index : null,
+      })));
+    })()`);
+    expect(points).toHaveLength(97);
+    expect(points[0]).toMatchObject({ at: '2026-01-01T00:00:00.000Z', received: 2, p95Ms: 13 });
+    expect(points[1]).toMatchObject({ at: '2026-01-01T00:15:00.000Z', received: 2, p95Ms: null });
+  });
+
   it('says that the server is gone and since when, and goes on by itself when it is back', async () => {
     await using app = await ConsoleApplication.start();
     await using door = await FrontDoor.before(app.url);

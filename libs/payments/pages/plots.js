@@ -1,6 +1,7 @@
 import { html } from 'htm/preact';
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
+import { groupSize, grouped } from './activity.js';
 import { Time, duration, number } from './format.js';
 import { HEIGHT, dataOf, optionsOf } from './plot.options.js';
 
@@ -30,9 +31,19 @@ const TIMES = [
 
 /** @param {{ activity: Minute[] }} props */
 export function Plots({ activity }) {
+  const points = useMemo(() => grouped(activity), [activity]);
+  const size = groupSize(activity.length);
+  const means = size === 1 ? '' : `, means of ${size} minutes`;
+  const worst = size === 1 ? '' : `, the slowest of ${size} minutes`;
   return html`<div class="plots">
-    <${Plot} title="Events a minute" lines=${COUNTS} activity=${activity} show=${number} />
-    <${Plot} title="Handled within" lines=${TIMES} activity=${activity} show=${duration} log />
+    <${Plot} title=${`Events a minute${means}`} lines=${COUNTS} activity=${points} show=${number} />
+    <${Plot}
+      title=${`Handled within${worst}`}
+      lines=${TIMES}
+      activity=${points}
+      show=${duration}
+      log
+    />
   </div>`;
 }
 

@@ -1,0 +1,46 @@
+/** @typedef {import('./api.js').Minute} Minute */
+
+/** Points of a plot at the most, so that a day can still be read. */
+const POINTS = 100;
+/** Minutes that may stand as one point: the clock is divided evenly by them. */
+const SIZES = [1, 5, 15, 30, 60];
+
+/**
+ * How many minutes stand as one point.
+ *
+ * @param {number} minutes
+ */
+export function groupSize(minutes) {
+  return SIZES.find((size) => minutes / size <= POINTS) ?? 60;
+}
+
+/**
+ * Minutes put together by the clock: of counts the mean a minute, of times that of the slowest minute.
+ *
+ * @param {Minute[]} activity oldest first
+ * @returns {Minute[]}
+ */
+export function grouped(activity) {
+  const size = groupSize(activity.length);
+  if (size === 1) return activity;
+  const groups = Map.groupBy(activity, ({ at }) => Math.floor(Date.parse(at) / 60_000 / size));
+  return [...groups].map(([group, minutes]) => {
+    /** @param {'received' | 'handled' | 'failed' | 'dead'} field */
+    const mean = (field) =>
+      Number((minutes.reduce((sum, minute) => sum + minute[field], 0) / minutes.length).toFixed(1));
+    /** @param {'p50Ms' | 'p95Ms'} field */
+    const slowest = (field) => {
+      const times = minutes.flatMap((minute) => minute[field] ?? []);
+      return times.length > 0 ? Math.max(...times) : null;
+    };
+    return {
+      at: new Date(group * size * 60_000).toISOString(),
+      received: mean('received'),
+      handled: mean('handled'),
+      failed: mean('failed'),
+      dead: mean('dead'),
+      p50Ms: slowest('p50Ms'),
+      p95Ms: slowest('p95Ms'),
+    };
+  });
+}
