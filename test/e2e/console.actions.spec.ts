@@ -68,6 +68,25 @@ consoleOnEachAdapter((start) => {
     });
   });
 
+  it('runs each delivery of a picked event once, though one is done before the next is asked for', async () => {
+    await using app = await start({ providers: [Receipts] });
+    await app.deliver({ id: 'e-1' }, 'dead');
+    const inbox = app.merchant.app.get(PaymentInbox);
+    const redrive = inbox.redrive.bind(inbox);
+    inbox.redrive = async (query) => {
+      const result = await redrive(query);
+      await eventually(async () =>
+        expect((await app.states('e-1'))['Orders.markPaid']).toBe('done'),
+      );
+      return result;
+    };
+    expect((await app.post('redrive', { ...picked('e-1'), force: true })).body).toEqual({
+      events: 1,
+      deliveries: 2,
+    });
+    expect(app.orders.seen).toEqual(['e-1', 'e-1']);
+  });
+
   it('runs what nobody handled by the handlers there are now', async () => {
     await using app = await start({ providers: [Receipts] });
     const inbox = app.merchant.app.get(PaymentInbox);

@@ -35,20 +35,17 @@ export class PickedDeliveries {
     return new PickedDeliveries(events, handler);
   }
 
-  /** Does something to those that have a delivery in this state. */
+  /**
+   * Does something to the deliveries that were in this state when they were sorted, handler by handler: one that has
+   * been acted on may be in another by now, and must not be taken for one of those.
+   */
   async inState(
     state: DeliveryState,
-    act: (query: Group & { state: DeliveryState; handler?: string }) => Promise<SelectionResult>,
+    act: (query: Group & { state: DeliveryState; handler: string }) => Promise<SelectionResult>,
   ): Promise<void> {
-    const { handler } = this;
-    const wanted = this.events.filter(({ deliveries }) =>
-      deliveries.some(
-        (one) => one.state === state && (handler === undefined || one.handler === handler),
-      ),
-    );
-    await this.#each(wanted, (group) =>
-      act({ ...group, state, ...(handler !== undefined && { handler }) }),
-    );
+    for (const [handler, events] of this.#byHandler(state)) {
+      await this.#each(events, (group) => act({ ...group, state, handler }));
+    }
   }
 
   /**
@@ -71,6 +68,17 @@ export class PickedDeliveries {
 
   get result(): SelectionResult {
     return { events: this.#touched.size, deliveries: this.#deliveries };
+  }
+
+  #byHandler(state: DeliveryState): Map<string, StoredEvent[]> {
+    const found = new Map<string, StoredEvent[]>();
+    for (const event of this.events) {
+      for (const { handler, state: itsOwn } of event.deliveries) {
+        if (itsOwn !== state || (this.handler ?? handler) !== handler) continue;
+        found.set(handler, [...(found.get(handler) ?? []), event]);
+      }
+    }
+    return found;
   }
 
   async #each(
