@@ -2,6 +2,7 @@ import { PaymentsError } from '../../payments.errors.js';
 import type { IncomingEvent } from '../store.contract.js';
 import { isFinished, keyOf } from './memory.rows.js';
 import type { EventRow } from './memory.rows.js';
+import { WaitingLine } from './waiting.line.js';
 
 /** How much a memory inbox keeps; see `MemoryInboxOptions`. */
 export interface MemoryLimits {
@@ -16,9 +17,9 @@ export class MemoryShelf {
   readonly #byDedupeKey = new Map<string, EventRow>();
   readonly #byOrderingKey = new Map<string, Set<EventRow>>();
   /** Events with nothing left to do, the longest finished first. */
-  readonly #finished = new Set<EventRow>();
+  readonly #finished = new WaitingLine<EventRow>();
   /** Those of them that still have their body, in the same order: what makes room costs no look at the others. */
-  readonly #bodies = new Set<EventRow>();
+  readonly #bodies = new WaitingLine<EventRow>();
   #bytes = 0;
   #finishedBytes = 0;
 
@@ -59,11 +60,11 @@ export class MemoryShelf {
     if (row.deliveries.every(isFinished)) {
       if (this.#finished.has(row)) return;
       row.finishedAt = nowMs;
-      this.#finished.add(row);
-      if (row.raw !== null) this.#bodies.add(row);
+      this.#finished.join(row);
+      if (row.raw !== null) this.#bodies.join(row);
       this.#finishedBytes += sizeOf(row);
-    } else if (this.#finished.delete(row)) {
-      this.#bodies.delete(row);
+    } else if (this.#finished.leave(row)) {
+      this.#bodies.leave(row);
       this.#finishedBytes -= sizeOf(row);
     }
   }
@@ -83,23 +84,22 @@ export class MemoryShelf {
           '"maxBytes", look at what holds the handlers up, or keep the inbox in a database.',
       );
     }
-    for (const row of this.#bodies) {
-      if (this.#bytes + bytes <= this.limits.maxBytes) break;
+    while (this.#bytes + bytes > this.limits.maxBytes) {
+      const row = this.#bodies.first!;
       // The tombstone of a dead letter would answer its copies as handled.
       if (row.deliveries.some(({ state }) => state === 'dead')) this.forget(row);
       else this.entomb(row);
     }
-    for (const row of this.#finished) {
-      if (this.#byId.size + count <= this.limits.maxEvents) break;
-      this.forget(row);
-    }
+    while (this.#byId.size + count > this.limits.maxEvents) this.forget(this.#finished.first!);
   }
 
   /** Forgets what finished longer ago than the retention. */
   forgetExpired(nowMs: number): void {
-    for (const row of this.#finished) {
-      if (row.finishedAt > nowMs - this.limits.retentionMs) break;
-      this.forget(row);
+    const since = nowMs - this.limits.retentionMs;
+    for (;;) {
+      const oldest = this.#finished.first;
+      if (oldest === undefined || oldest.finishedAt > since) return;
+      this.forget(oldest);
     }
   }
 
@@ -107,7 +107,7 @@ export class MemoryShelf {
   entomb(row: EventRow): void {
     this.#bytes -= sizeOf(row);
     this.#finishedBytes -= sizeOf(row);
-    this.#bodies.delete(row);
+    this.#bodies.leave(row);
     row.raw = null;
     row.headers = {};
     row.deliveries = [];
@@ -115,7 +115,7 @@ export class MemoryShelf {
 
   forget(row: EventRow): void {
     this.entomb(row);
-    this.#finished.delete(row);
+    this.#finished.leave(row);
     this.#byId.delete(keyOf(row.company, row.id));
     this.#byDedupeKey.delete(keyOf(row.company, row.dedupeKey));
     if (row.orderingKey === null) return;
