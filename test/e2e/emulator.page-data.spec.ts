@@ -83,6 +83,22 @@ describe('the controls behind the pages', () => {
     expect((await get(`${controls}/deliveries/search?limit=201`)).status).toBe(400);
   });
 
+  it.each([7, null, { id: 'x' }])(
+    'search the log though an event says of its transaction %j',
+    async (transactionId) => {
+      emulator.sendEvent({ eventType: 'odd', data: { transactionId } });
+      await emulator.idle();
+      for (const [search, found] of [
+        ['odd', 1],
+        ['nothing', 0],
+      ] as const) {
+        const answer = await get(`${controls}/deliveries/search?search=${search}`);
+        expect(answer.status).toBe(200);
+        expect(((await answer.json()) as { deliveries: object[] }).deliveries).toHaveLength(found);
+      }
+    },
+  );
+
   it('tell the page how the emulator stands, without a secret', async () => {
     emulator.setFaults({ api: { truncate: {} } });
     emulator.sendEvent({ eventType: 'x' });

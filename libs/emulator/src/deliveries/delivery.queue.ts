@@ -41,12 +41,14 @@ export class DeliveryQueue {
     event: WebhookEvent,
   ): Promise<DeliveryRecord> {
     const plan = this.faults.onEvent(company.companyId);
+    const { transactionId } = event.data;
     const identity = {
       companyId: company.companyId,
       environment,
       eventId: event.id,
       eventType: event.eventType,
-      transactionId: event.data['transactionId'] as string | undefined,
+      // An event sent by hand may say anything there.
+      transactionId: typeof transactionId === 'string' ? transactionId : undefined,
     };
     const original = Buffer.from(JSON.stringify(event));
     const { signal } = this.#run;
