@@ -205,6 +205,19 @@ describeInBrowser('the shop in a browser', (browser) => {
     rmSync(SHOP_DATA, { recursive: true });
   });
 
+  it('comes back by itself where its events are refused for a while', async () => {
+    await using service = await ScriptedPaymentsService.start();
+    await using shop = await Shop.start(service.settings);
+    await shop.place('refused', 5);
+    const page = await browser().page();
+    await page.route('**/events', (route) => route.fulfill({ status: 503 }));
+    await page.goto(`${shop.url}/o/refused`);
+    await page.getByText(/^The shop is not reachable since/).waitFor();
+    await page.unroute('**/events');
+    await standing(page, 'Waiting for your payment');
+    await page.getByText('Live: this page changes by itself.').waitFor();
+  });
+
   it('leads nowhere but to the web: a checkout address that is a script is no link', async () => {
     await using service = await ScriptedPaymentsService.start();
     service.checkout = async () => ({ checkoutUrl: 'javascript:document.title="ran"' });
