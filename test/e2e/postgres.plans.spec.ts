@@ -41,7 +41,7 @@ describe('a backlog in PostgreSQL that its statistics know nothing of', () => {
   }, 30_000);
 
   /** How many pages it looks at, and how many of them are rows it reads: run for real, and rolled back. */
-  const pagesOf = async (text: string, values: string[] = []): Promise<number> => {
+  const pagesOf = async (text: string, values: (string | string[])[] = []): Promise<number> => {
     await client.query('BEGIN');
     const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Record<string, number> }[] }>(
       `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`,
@@ -65,6 +65,18 @@ describe('a backlog in PostgreSQL that its statistics know nothing of', () => {
     await pagesOf(text, leaseValues(lease!));
     expect(await pagesOf(text, leaseValues(lease!))).toBeLessThan(100);
     expect(await store.complete(lease!)).toBe(true);
+  });
+
+  it('is settled in without being read, by many together', async () => {
+    const leases = (await claim(store, 20)).map((lease) => leaseValues(lease));
+    const [companies, ids, handlers, tokens] = [0, 1, 2, 3].map((n) =>
+      leases.map((values) => values[n]!),
+    );
+    const text = `SELECT * FROM payments.settle($1::text[], $2::text[], $3::text[], $4::bigint[],
+      array_fill('done'::text, ARRAY[20]), NULL, NULL)`;
+    const values = [companies!, ids!, handlers!, tokens!];
+    await pagesOf(text, values);
+    expect(await pagesOf(text, values)).toBeLessThan(2000);
   });
 
   it('is asked when the next is due without being read', async () => {

@@ -3,10 +3,22 @@ import type { Lease } from '../store.contract.js';
 import type { ConnectionSource } from './connection.source.js';
 import type { Value } from './database.connection.js';
 import { DONE, EXTENDED, FAILED, leaseValues, RELEASED, whereHeld } from './lease.statements.js';
+import { SettlementQueue } from './settlement.queue.js';
 import { toStored } from './stored.text.js';
+
+/** How an attempt ended: `failure` is `null` where it succeeded. */
+interface Ended {
+  readonly lease: Lease;
+  readonly failure: { readonly error: string; readonly retryInMs: number | null } | null;
+}
 
 /** What the holder of a lease may do, for as long as it is held. Each tells whether it was. */
 export class DeliverySettlement {
+  readonly #ended = new SettlementQueue<Ended>(
+    (all) => this.#settleTogether(all),
+    (one) => this.#settleAlone(one),
+  );
+
   constructor(
     private readonly source: ConnectionSource,
     private readonly schema: string,
@@ -17,15 +29,40 @@ export class DeliverySettlement {
   }
 
   complete(lease: Lease): Promise<boolean> {
-    return this.#change(lease, DONE);
+    return this.#ended.settle({ lease, failure: null });
   }
 
-  fail(lease: Lease, failure: { error: string; retryInMs: number | null }): Promise<boolean> {
-    return this.#change(lease, FAILED, toStored(boundedError(failure.error)), failure.retryInMs);
+  fail(
+    lease: Lease,
+    { error, retryInMs }: { error: string; retryInMs: number | null },
+  ): Promise<boolean> {
+    const failure = { error: toStored(boundedError(error)), retryInMs };
+    return this.#ended.settle({ lease, failure });
   }
 
   release(lease: Lease, dueInMs: number): Promise<boolean> {
     return this.#change(lease, RELEASED, dueInMs);
+  }
+
+  async #settleTogether(all: readonly Ended[]): Promise<Set<number>> {
+    const leases = all.map(({ lease }) => leaseValues(lease));
+    const column = (place: number): string[] => leases.map((values) => values[place]!);
+    const settled = await this.source.query(
+      `SELECT o_place FROM ${this.schema}.settle($1::text[], $2::text[], $3::text[], $4::bigint[],
+                                                 $5::text[], $6::text[], $7::float8[])`,
+      [
+        ...[0, 1, 2, 3].map(column),
+        all.map(stateAfter),
+        all.map(({ failure }) => failure?.error ?? null),
+        all.map(({ failure }) => failure?.retryInMs ?? null),
+      ],
+    );
+    return new Set(settled.map((row) => Number(row['o_place']) - 1));
+  }
+
+  #settleAlone({ lease, failure }: Ended): Promise<boolean> {
+    if (failure === null) return this.#change(lease, DONE);
+    return this.#change(lease, FAILED, failure.error, failure.retryInMs);
   }
 
   async #change(lease: Lease, change: string, ...values: Value[]): Promise<boolean> {
@@ -33,4 +70,9 @@ export class DeliverySettlement {
     const [row] = await this.source.query(text, [...leaseValues(lease), ...values]);
     return row!['changed'] === '1';
   }
+}
+
+function stateAfter({ failure }: Ended): string {
+  if (failure === null) return 'done';
+  return failure.retryInMs === null ? 'dead' : 'pending';
 }

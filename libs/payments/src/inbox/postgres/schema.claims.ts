@@ -4,8 +4,8 @@ import { hidden } from './planner.hints.js';
 /** The history of a delivery whose lease ran out when it fell due. */
 const LOST = appended('d.due_at', 'l');
 
-/** How claims look: by index alone and by one plan, whatever the statistics of the moment make of it. */
-const BY_INDEX = `
+/** How claims and settlements look: by index alone and by one plan, whatever the statistics of the moment make of it. */
+export const BY_INDEX = `
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
   SET enable_bitmapscan = off

@@ -6,6 +6,7 @@ import type { ConnectionSource } from './connection.source.js';
 import { sqlStateOf, unavailable } from './database.failure.js';
 import { claims } from './schema.claims.js';
 import { observations } from './schema.observations.js';
+import { settlements } from './schema.settlements.js';
 import { tables } from './schema.tables.js';
 import { tallies } from './schema.tallies.js';
 
@@ -16,7 +17,7 @@ import { tallies } from './schema.tallies.js';
 const MIGRATIONS: readonly ((schema: string) => string)[] = [
   (schema) => tables(schema) + tallies(schema),
   // The functions are replaced by their latest text, so it stands with the latest step that changed them.
-  (schema) => observations(schema) + claims(schema),
+  (schema) => observations(schema) + claims(schema) + settlements(schema),
 ];
 
 /** For all steps together, the wait for another instance that is at them included. */
