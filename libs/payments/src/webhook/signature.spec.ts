@@ -41,3 +41,15 @@ describe('signature vectors made with another language', () => {
     },
   );
 });
+
+describe('a signature in wide characters', () => {
+  it('is malformed, though the low byte of each is a digit', () => {
+    const body = Buffer.from('{}');
+    const signature = signBody(body, 'whsec_1');
+    const wide = signature.replace(/\d$|[a-f]$/, (digit) =>
+      String.fromCharCode(0x100 + digit.charCodeAt(0)),
+    );
+    expect(codeOf(() => verifySignature(body, signature, ['whsec_1']))).toBeUndefined();
+    expect(codeOf(() => verifySignature(body, wide, ['whsec_1']))).toBe('signature_malformed');
+  });
+});

@@ -5,7 +5,7 @@ import { PaymentsError } from '../payments.errors.js';
 export const SIGNATURE_HEADER = 'x-webhook-signature';
 
 const SCHEME = 'sha512=';
-const HEX_SHA512 = /^[0-9a-f]{128}$/i;
+const SHA512_BYTES = 64;
 // Node joins a header that came several times with commas. Each candidate costs a comparison, so a stranger
 // may not send any number of them.
 const MAX_CANDIDATES = 10;
@@ -35,7 +35,19 @@ export function verifySignature(
   header: string | undefined,
   secrets: readonly string[],
 ): void {
-  const candidates = parseSignatures(header);
+  requireMatch(body, parseSignatures(header), secrets);
+}
+
+/**
+ * {@link verifySignature} of a header that was parsed.
+ *
+ * @throws {@link PaymentsError} `signature_mismatch`.
+ */
+export function requireMatch(
+  body: Uint8Array,
+  candidates: readonly Buffer[],
+  secrets: readonly string[],
+): void {
   // Every pair is compared, matched or not, so that the time taken does not tell which secret matched.
   let matches = 0;
   for (const secret of secrets) {
@@ -56,8 +68,7 @@ function hmac(body: Uint8Array, secret: string): Buffer {
 }
 
 /**
- * The well-formed SHA-512 values of the header, one at least. The text is checked first: decoding hex drops a
- * bad tail.
+ * The well-formed SHA-512 values of the header, one at least.
  *
  * @throws {@link PaymentsError} `signature_missing` or `signature_malformed`.
  */
@@ -69,10 +80,11 @@ export function parseSignatures(header: string | undefined): Buffer[] {
     );
   }
   const parts = header.split(',', MAX_CANDIDATES + 1);
-  const candidates = parts
-    .map((part) => part.trim())
-    .filter((part) => part.startsWith(SCHEME) && HEX_SHA512.test(part.slice(SCHEME.length)))
-    .map((part) => Buffer.from(part.slice(SCHEME.length), 'hex'));
+  const candidates: Buffer[] = [];
+  for (const part of parts) {
+    const candidate = parseSignature(part.trim());
+    if (candidate !== undefined) candidates.push(candidate);
+  }
   if (candidates.length === 0 || parts.length > MAX_CANDIDATES) {
     throw new PaymentsError(
       'signature_malformed',
@@ -80,4 +92,15 @@ export function parseSignatures(header: string | undefined): Buffer[] {
     );
   }
   return candidates;
+}
+
+function parseSignature(text: string): Buffer | undefined {
+  if (text.length !== SCHEME.length + 2 * SHA512_BYTES || !text.startsWith(SCHEME))
+    return undefined;
+  // Decoding ends at the first character that is no digit, so a short result tells of one; but it takes a wide
+  // character for its low byte, so all of them must be ASCII.
+  const bytes = Buffer.from(text.slice(SCHEME.length), 'hex');
+  return bytes.length === SHA512_BYTES && Buffer.byteLength(text) === text.length
+    ? bytes
+    : undefined;
 }

@@ -15,7 +15,7 @@ import { RefusalLog } from './refusal.log.js';
 import { answerError } from './webhook.answer.js';
 import { RawBodies } from './raw-bodies.js';
 import type { RawBody } from './raw-bodies.js';
-import { parseSignatures, SIGNATURE_HEADER, verifySignature } from './signature.js';
+import { parseSignatures, requireMatch, SIGNATURE_HEADER } from './signature.js';
 
 /** What an HTTP request of either adapter has in common. Fastify keeps Node's request under `raw`. */
 export interface WebhookRequest {
@@ -48,9 +48,12 @@ export class WebhookVerifier {
     const { bytes, arrivedAt } = this.#rawBody(request);
     let known: string | undefined;
     try {
+      // Before the company is looked up: a stranger who does not even pretend costs the application no query.
+      const signatures = parseSignatures(signatureOf(request));
       const company = await this.#company(request);
       known = company.id;
-      return this.#judge(request, company, bytes, arrivedAt);
+      requireMatch(bytes, signatures, company.webhookSecrets);
+      return this.#read(request, company, bytes, arrivedAt);
     } catch (error) {
       // Of a 5xx somebody else has told already.
       if (answerError(error).status < 500) this.refusals.note(error, known);
@@ -59,8 +62,6 @@ export class WebhookVerifier {
   }
 
   async #company(request: WebhookRequest): Promise<ResolvedCompany> {
-    // Before the company is looked up: a stranger who does not even pretend costs the application no query.
-    parseSignatures(signatureOf(request));
     const id = companyId(request.params);
     const company = isCompanyId(id) ? await this.companies.find(id) : undefined;
     if (company !== undefined) return company;
@@ -70,13 +71,12 @@ export class WebhookVerifier {
     );
   }
 
-  #judge(
+  #read(
     request: WebhookRequest,
     company: ResolvedCompany,
     bytes: Buffer,
     arrivedAt: number,
   ): VerifiedDelivery {
-    verifySignature(bytes, signatureOf(request), company.webhookSecrets);
     const event = parseEnvelope(bytes);
     const claimed = request.headers['x-webhook-event'];
     if (claimed !== undefined && claimed !== event.eventType) {
