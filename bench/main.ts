@@ -1,8 +1,9 @@
 // npm run bench -- [row …] [--rounds N] [--quick] [--report]; see bench/README.md.
-import { cpus, loadavg, release, type } from 'node:os';
+import { cpus, release, type } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { installPeers, versions } from './peers.ts';
+import { busyShare } from './processes/busy.ts';
 import { interleave } from './rounds/interleave.ts';
 import type { Row, Scale, Table } from './rounds/row.ts';
 import type { RowResult, TableResult } from './report/results.ts';
@@ -78,14 +79,14 @@ async function runAndKeep(row: Row): Promise<void> {
 async function run(row: Row): Promise<RowResult> {
   const asked = flags.rounds === undefined ? undefined : Number(flags.rounds);
   const scale: Scale = { rounds: asked ?? (flags.quick ? 2 : row.rounds), quick: flags.quick };
-  const loadBefore = (loadavg()[0] ?? 0) / cpus().length;
+  const busyBefore = await busyShare(1000);
   await using own = new AsyncDisposableStack();
   ending = own;
   const tables: TableResult[] = [];
   for (const table of await row.open(scale, own)) tables.push(await measured(table, scale));
   const machine = `${cpus().length} × ${cpus()[0]?.model.trim()}, ${type()} ${release()}`;
   const date = new Date().toISOString().slice(0, 10);
-  return { title: row.title, date, machine, loadBefore, versions: VERSIONS, tables };
+  return { title: row.title, date, machine, busyBefore, versions: VERSIONS, tables };
 }
 
 async function measured(table: Table, scale: Scale): Promise<TableResult> {

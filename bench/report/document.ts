@@ -56,7 +56,7 @@ function machine(results: Results): string {
     const dates = [...new Set(of.map(([, { date }]) => date))].toSorted();
     return `- ${kind}; ${dates.join(', ')}${names}`;
   });
-  const busy = rows.filter(([, { loadBefore }]) => loadBefore > 0.5).map(([name]) => name);
+  const busy = rows.filter(([, { busyBefore }]) => busyBefore > 0.15).map(([name]) => name);
   if (busy.length > 0) {
     lines.push(
       `- Others were at work on the machine when these began: ${busy.join(', ')}. Their ratios hold better than ` +

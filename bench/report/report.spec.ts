@@ -26,7 +26,7 @@ const row = {
   title: 'Row',
   date: '2026-11-20',
   machine: 'one',
-  loadBefore: 0,
+  busyBefore: 0,
   versions: {},
   tables: [table],
 };

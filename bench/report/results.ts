@@ -15,8 +15,8 @@ export interface RowResult {
   readonly title: string;
   readonly date: string;
   readonly machine: string;
-  /** Load average of the last minute before it began, for each core: above 0.2, others were at work. */
-  readonly loadBefore: number;
+  /** How much of the processor others took in the second before it began, from 0 to 1. */
+  readonly busyBefore: number;
   readonly versions: Readonly<Record<string, string>>;
   readonly tables: readonly TableResult[];
 }
