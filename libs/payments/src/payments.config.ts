@@ -1,6 +1,6 @@
+import { createRequire } from 'node:module';
 import { registerAs } from '@nestjs/config';
-import { plainToInstance } from 'class-transformer';
-import { IsIn, IsUrl, Matches, ValidateIf, validateSync } from 'class-validator';
+import type * as validator from 'class-validator';
 import type { PaymentsModuleOptions } from './payments.options.js';
 import { optionsInvalid } from './payments.validation.js';
 
@@ -8,44 +8,88 @@ import { optionsInvalid } from './payments.validation.js';
 const GIVEN = /^\S(.*\S)?$/s;
 const TRIMMED = 'without white space around it';
 
-/** The environment variables that {@link paymentsConfig} reads. */
+type Validator = typeof validator;
+
+/**
+ * class-validator takes longer to load than this package: it is loaded with the first environment that is made,
+ * and never where the options come from elsewhere. Not with `import()`, as an environment is read at once.
+ */
+function loadValidator(): Validator {
+  return createRequire(import.meta.url)('class-validator') as Validator;
+}
+
+/** Rules that are declared when class-validator is there. */
+const waiting: ((loaded: Validator) => void)[] = [];
+
+function rule(of: (loaded: Validator) => PropertyDecorator): PropertyDecorator {
+  return (target, property) => {
+    waiting.push((loaded) => of(loaded)(target, property));
+  };
+}
+
+/**
+ * The environment variables that {@link paymentsConfig} reads. A class that extends it has its rules, for the
+ * `validate` of class-validator, and adds its own.
+ */
 export class PaymentsEnvironment {
   /** Address of the payments service, e.g. `https://payments.example.com`. Required. */
-  @IsUrl(
-    { protocols: ['http', 'https'], require_protocol: true, require_tld: false },
-    { message: 'PAYMENTS_BASE_URL must be an address such as https://payments.example.com' },
+  @rule(({ IsUrl }) =>
+    IsUrl(
+      { protocols: ['http', 'https'], require_protocol: true, require_tld: false },
+      { message: 'PAYMENTS_BASE_URL must be an address such as https://payments.example.com' },
+    ),
   )
   PAYMENTS_BASE_URL!: string;
 
   /** Client id of the company. Required. */
-  @Matches(GIVEN, {
-    message: `PAYMENTS_CLIENT_ID must be set to the client id the service gave you, ${TRIMMED}`,
-  })
+  @rule(({ Matches }) =>
+    Matches(GIVEN, {
+      message: `PAYMENTS_CLIENT_ID must be set to the client id the service gave you, ${TRIMMED}`,
+    }),
+  )
   PAYMENTS_CLIENT_ID!: string;
 
   /** Client secret of the company. Required. */
-  @Matches(GIVEN, {
-    message: `PAYMENTS_CLIENT_SECRET must be set to the client secret the service gave you, ${TRIMMED}`,
-  })
+  @rule(({ Matches }) =>
+    Matches(GIVEN, {
+      message: `PAYMENTS_CLIENT_SECRET must be set to the client secret the service gave you, ${TRIMMED}`,
+    }),
+  )
   PAYMENTS_CLIENT_SECRET!: string;
 
   /** Webhook secret of the company. Required. */
-  @Matches(GIVEN, {
-    message: `PAYMENTS_WEBHOOK_SECRET must be set to the secret that signs your webhooks, ${TRIMMED}`,
-  })
+  @rule(({ Matches }) =>
+    Matches(GIVEN, {
+      message: `PAYMENTS_WEBHOOK_SECRET must be set to the secret that signs your webhooks, ${TRIMMED}`,
+    }),
+  )
   PAYMENTS_WEBHOOK_SECRET!: string;
 
   /** The webhook secret before that one, while it is being rotated. Empty: none. */
-  @ValidateIf(({ PAYMENTS_WEBHOOK_SECRET_PREVIOUS: previous }: PaymentsEnvironment) => !!previous)
-  @Matches(GIVEN, {
-    message: `PAYMENTS_WEBHOOK_SECRET_PREVIOUS must be the former webhook secret, ${TRIMMED}`,
-  })
+  @rule(({ ValidateIf }) =>
+    ValidateIf(({ PAYMENTS_WEBHOOK_SECRET_PREVIOUS: previous }: PaymentsEnvironment) => !!previous),
+  )
+  @rule(({ Matches }) =>
+    Matches(GIVEN, {
+      message: `PAYMENTS_WEBHOOK_SECRET_PREVIOUS must be the former webhook secret, ${TRIMMED}`,
+    }),
+  )
   PAYMENTS_WEBHOOK_SECRET_PREVIOUS?: string;
 
   /** `true` allows an `http:` address beyond loopback. Empty: `false`. */
-  @ValidateIf(({ PAYMENTS_ALLOW_INSECURE_HTTP: allow }: PaymentsEnvironment) => !!allow)
-  @IsIn(['true', 'false'], { message: 'PAYMENTS_ALLOW_INSECURE_HTTP must be true or false' })
+  @rule(({ ValidateIf }) =>
+    ValidateIf(({ PAYMENTS_ALLOW_INSECURE_HTTP: allow }: PaymentsEnvironment) => !!allow),
+  )
+  @rule(({ IsIn }) =>
+    IsIn(['true', 'false'], { message: 'PAYMENTS_ALLOW_INSECURE_HTTP must be true or false' }),
+  )
   PAYMENTS_ALLOW_INSECURE_HTTP?: string;
+
+  constructor() {
+    if (waiting.length === 0) return;
+    const loaded = loadValidator();
+    for (const declare of waiting.splice(0)) declare(loaded);
+  }
 }
 
 /**
@@ -67,10 +111,10 @@ export const paymentsConfig = registerAs('payments', (): PaymentsModuleOptions =
 export function readPaymentsEnvironment(
   variables: Readonly<Record<string, string | undefined>>,
 ): PaymentsModuleOptions {
-  const environment = plainToInstance(PaymentsEnvironment, { ...variables });
-  const failures = validateSync(environment).flatMap(({ constraints }) =>
-    Object.values(constraints ?? {}),
-  );
+  const environment = Object.assign(new PaymentsEnvironment(), variables);
+  const failures = loadValidator()
+    .validateSync(environment)
+    .flatMap(({ constraints }) => Object.values(constraints ?? {}));
   if (failures.length > 0) {
     throw optionsInvalid(`the environment is not complete: ${failures.join('; ')}.`);
   }

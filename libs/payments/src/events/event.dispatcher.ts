@@ -1,6 +1,4 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { plainToInstance } from 'class-transformer';
-import { validate } from 'class-validator';
 import { PaymentsError } from '../payments.errors.js';
 import { HandlerRegistry } from './handler.registry.js';
 import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
@@ -36,7 +34,9 @@ export class EventDispatcher {
 }
 
 async function parseData(type: new () => object, event: PaymentEvent): Promise<never> {
-  const data = transform(type, event);
+  const data = await transform(type, event);
+  // Loaded by the module of `type` long since, and slow to load for those who have no such class.
+  const { validate } = await import('class-validator');
   const failures = await validate(data, { forbidUnknownValues: false });
   if (failures.length > 0) {
     const rules = failures.flatMap(({ property, constraints, children }) =>
@@ -49,7 +49,8 @@ async function parseData(type: new () => object, event: PaymentEvent): Promise<n
   return data as never;
 }
 
-function transform(type: new () => object, event: PaymentEvent): object {
+async function transform(type: new () => object, event: PaymentEvent): Promise<object> {
+  const { plainToInstance } = await import('class-transformer');
   try {
     return plainToInstance(type, event.data);
   } catch {

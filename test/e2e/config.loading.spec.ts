@@ -1,0 +1,43 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { describe, expect, it } from '@jest/globals';
+
+/** What a process of its own prints, that imports the package as an application does. */
+async function printed(script: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ['--input-type=module', '--eval', `${BEFORE}\n${script}`],
+    { cwd: import.meta.dirname },
+  );
+  return stdout.trim();
+}
+
+const BEFORE = `
+  import { createRequire } from 'node:module';
+  import 'reflect-metadata';
+  import { PaymentsEnvironment } from 'nestjs-payments';
+  const loaded = () => Object.keys(createRequire(import.meta.url).cache)
+    .some((file) => /node_modules.class-validator./.test(file));`;
+
+describe('class-validator', () => {
+  it('is not loaded where neither an environment nor a class for data needs it', async () => {
+    expect(await printed('console.log(loaded())')).toBe('false');
+  });
+
+  it('is loaded with the first environment', async () => {
+    expect(await printed('new PaymentsEnvironment(); console.log(loaded())')).toBe('true');
+  });
+
+  it('knows the rules of a class that extends the environment', async () => {
+    const script = `
+      import { validateSync } from 'class-validator';
+      class Environment extends PaymentsEnvironment {}
+      const failures = validateSync(new Environment());
+      console.log(failures.map(({ property, constraints }) =>
+        property + ' ' + Object.keys(constraints)).join());`;
+    expect(await printed(script)).toBe(
+      'PAYMENTS_BASE_URL isUrl,PAYMENTS_CLIENT_ID matches,PAYMENTS_CLIENT_SECRET matches,' +
+        'PAYMENTS_WEBHOOK_SECRET matches',
+    );
+  });
+});
