@@ -14,6 +14,12 @@ describe('parseEnvelope', () => {
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
   });
 
+  it('drops them within arrays, and however they are spelled', () => {
+    const body = `{"id":"e-1","eventType":"t","timestamp":"2026-11-20T10:00:00.000Z","data":{"a":[1,[{"\\u005f_proto__":{"b":1},"c":null}]]}}`;
+    const { data } = parseEnvelope(Buffer.from(body)) as { data: { a: [number, [object]] } };
+    expect(Object.getOwnPropertyNames(data.a[1][0])).toEqual(['c']);
+  });
+
   it.each([
     ['id', { ...envelope, id: 'x'.repeat(256) }],
     ['id', { ...envelope, id: 'nul\u0000' }],

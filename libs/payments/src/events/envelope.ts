@@ -37,10 +37,26 @@ function parseJson(raw: Uint8Array): unknown {
     throw invalid('body', 'UTF-8');
   }
   try {
-    return JSON.parse(text, (key, value: unknown) => (key === '__proto__' ? undefined : value));
+    const body: unknown = JSON.parse(text);
+    if (isNested(body)) dropProto(body);
+    return body;
   } catch {
     throw invalid('body', 'JSON');
   }
+}
+
+/**
+ * A reviver would do it in a line, and take four times as long as all of the parsing.
+ *
+ * @throws RangeError where the body is nested too deeply to walk, as it is for whoever walks it later.
+ */
+function dropProto(body: object): void {
+  if (Object.hasOwn(body, '__proto__')) delete (body as Record<string, unknown>)['__proto__'];
+  for (const value of Object.values(body)) if (isNested(value)) dropProto(value);
+}
+
+function isNested(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
 }
 
 function isName(value: unknown): value is string {
@@ -48,7 +64,7 @@ function isName(value: unknown): value is string {
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isNested(value) && !Array.isArray(value);
 }
 
 function invalid(field: string, expected: string): PaymentsError {
