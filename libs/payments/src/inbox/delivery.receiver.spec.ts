@@ -95,6 +95,26 @@ describe('DeliveryReceiver', () => {
     expect(bench.ran).toHaveLength(1);
   });
 
+  it('waits for no handler of an event that was stored only when its sender had been answered', async () => {
+    const { bench, settlements, receive } = receiver({ deadlineMs: 1000 });
+    bench.handle = () => new Promise<void>(() => {});
+    const storeReceive = bench.store.receive.bind(bench.store);
+    const stored = Promise.withResolvers<void>();
+    bench.store.receive = async (events) => {
+      await stored.promise;
+      return storeReceive(events);
+    };
+    const answer = receive('a');
+    answer.catch(() => {});
+    bench.runtime.advance(1000);
+    await expect(answer).rejects.toMatchObject({ code: 'deadline_passed' });
+    expect(settlements.open).toBe(1);
+    stored.resolve();
+    await until(() => bench.ran.length > 0);
+    await turns();
+    expect(settlements.open).toBe(0);
+  });
+
   it('waits for the handlers of the original where a copy comes under another id', async () => {
     const { bench, settlements, receive } = receiver({ dedupeBy: 'transaction' });
     let end = () => {};
@@ -114,19 +134,22 @@ describe('DeliveryReceiver', () => {
     expect(settlements.open).toBe(0);
   });
 
-  it('begins nothing again that ended while it looked', async () => {
+  it('begins nothing again that failed while it looked', async () => {
     const { bench, receive } = receiver();
-    let end = () => {};
-    bench.handle = () => new Promise<void>((resolve) => (end = resolve));
+    const { promise, reject } = Promise.withResolvers<void>();
+    bench.handle = () => promise;
     const find = bench.store.find.bind(bench.store);
     bench.store.find = async (company, id) => {
       const stored = await find(company, id);
       await until(() => bench.ran.length > 0);
-      end();
+      reject(new Error('meanwhile'));
       await turns();
       return stored;
     };
-    expect(await receive('a')).toEqual({ status: 'handled', id: 'a' });
+    const answers = await Promise.allSettled([receive('a'), receive('a')]);
+    for (const answer of answers) {
+      expect(answer).toMatchObject({ reason: { code: 'handlers_failed' } });
+    }
     expect(bench.ran).toHaveLength(1);
   });
 

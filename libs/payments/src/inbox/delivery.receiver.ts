@@ -49,9 +49,12 @@ export class DeliveryReceiver {
    *   the store is down or the application closes, `inbox_full`, `handlers_failed` and `deadline_passed`.
    */
   async receive(delivery: VerifiedDelivery): Promise<InboxReceipt> {
-    const answered = new AbortController();
+    const { deadlineMs } = this.options;
+    const leftMs = Math.max(0, delivery.arrivedAt + deadlineMs - this.runtime.monotonic());
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const cancel = this.runtime.schedule(leftMs, () => reject(deadlinePassed(deadlineMs)));
     try {
-      return await this.#beforeDeadline(delivery, this.#takeIn(delivery, answered.signal));
+      return await Promise.race([this.#takeIn(delivery, late), late]);
     } catch (error) {
       if (error instanceof PaymentsError) throw new PaymentInboxError(error.code, error.message);
       const { event, company } = delivery;
@@ -63,14 +66,14 @@ export class DeliveryReceiver {
         'The payment inbox could not take the delivery in; the log says why.',
       );
     } finally {
-      answered.abort();
+      cancel();
     }
   }
 
-  /** Makes the delivery safe, however long that takes; once it is answered, nobody waits for its handlers. */
-  async #takeIn(delivery: VerifiedDelivery, answered: AbortSignal): Promise<InboxReceipt> {
+  /** Makes the delivery safe, however long that takes; once it is `late`, nobody waits for its handlers. */
+  async #takeIn(delivery: VerifiedDelivery, late: Promise<never>): Promise<InboxReceipt> {
     const event = this.#toIncoming(delivery);
-    if (!this.store.capabilities.durable) return this.#handle(event, delivery, answered);
+    if (!this.store.capabilities.durable) return this.#handle(event, delivery, late);
     const { outcome, id } = await this.#store(event, delivery);
     this.worker.wake();
     return { id, status: statusOf(outcome, event, 'stored') };
@@ -79,7 +82,7 @@ export class DeliveryReceiver {
   async #handle(
     event: IncomingEvent,
     delivery: VerifiedDelivery,
-    answered: AbortSignal,
+    late: Promise<never>,
   ): Promise<InboxReceipt> {
     if (!this.worker.working) {
       throw new PaymentsError(
@@ -96,8 +99,12 @@ export class DeliveryReceiver {
         watch.end();
         watch = this.settlements.watch(company, id);
       }
-      answered.addEventListener('abort', () => watch.abandon());
-      await this.#untilHandled(company, id, watch);
+      late.catch(() => watch.abandon());
+      // Whoever stored a new event has the worker run it; only of a copy it is not known what is to be done.
+      const handlers =
+        outcome === 'stored' ? event.handlers : await this.#runAgain(company, id, watch);
+      const failed = await watch.failures(handlers);
+      if (failed.length > 0) throw handlersFailed(failed.length, handlers.length);
       return { id, status: statusOf(outcome, event, 'handled') };
     } finally {
       watch.end();
@@ -126,47 +133,22 @@ export class DeliveryReceiver {
     };
   }
 
-  /** Waits for an attempt of every handler that has not succeeded yet, begun now or already under way. */
-  async #untilHandled(company: string, id: string, watch: SettlementWatch): Promise<void> {
+  /** Has every handler run that has not succeeded and is not under way; resolves with those to wait for. */
+  async #runAgain(company: string, id: string, watch: SettlementWatch): Promise<readonly string[]> {
     const stored = await this.store.find(company, id);
-    const open = (stored?.deliveries ?? []).filter(
-      ({ state }) => state !== 'done' && state !== 'skipped',
-    );
-    if (open.length === 0) return;
-    const handlers = open.map(({ handler }) => handler);
+    const handlers = (stored?.deliveries ?? [])
+      .filter(({ state }) => state !== 'done' && state !== 'skipped')
+      .map(({ handler }) => handler);
     // What has failed meanwhile is not begun again for this delivery.
     const waiting = handlers.filter((handler) => !watch.has(handler));
-    await this.store.redrive([{ company, id, handlers: waiting }], { force: false, dueInMs: [0] });
+    if (waiting.length > 0) {
+      await this.store.redrive([{ company, id, handlers: waiting }], {
+        force: false,
+        dueInMs: [0],
+      });
+    }
     this.worker.wake();
-    const failed = await watch.failures(handlers);
-    if (failed.length > 0) {
-      throw new PaymentsError(
-        'handlers_failed',
-        `${failed.length} of ${stored!.deliveries.length} handlers have not succeeded yet; the log says why. ` +
-          'Only they run again when the delivery is sent again.',
-      );
-    }
-  }
-
-  async #beforeDeadline<T>(delivery: VerifiedDelivery, work: Promise<T>): Promise<T> {
-    const { deadlineMs } = this.options;
-    const leftMs = Math.max(0, delivery.arrivedAt + deadlineMs - this.runtime.monotonic());
-    let cancel = () => {};
-    const late = new Promise<never>((_resolve, reject) => {
-      cancel = this.runtime.schedule(leftMs, () =>
-        reject(
-          new PaymentsError(
-            'deadline_passed',
-            `The delivery was not safe ${deadlineMs} ms after it arrived. What has begun goes on; a copy joins it.`,
-          ),
-        ),
-      );
-    });
-    try {
-      return await Promise.race([work, late]);
-    } finally {
-      cancel();
-    }
+    return handlers;
   }
 
   #log({ outcome, id }: StoreReceipt, { company, event }: VerifiedDelivery): void {
@@ -181,6 +163,21 @@ export class DeliveryReceiver {
       );
     }
   }
+}
+
+function deadlinePassed(deadlineMs: number): PaymentsError {
+  return new PaymentsError(
+    'deadline_passed',
+    `The delivery was not safe ${deadlineMs} ms after it arrived. What has begun goes on; a copy joins it.`,
+  );
+}
+
+function handlersFailed(failed: number, all: number): PaymentsError {
+  return new PaymentsError(
+    'handlers_failed',
+    `${failed} of ${all} handlers have not succeeded yet; the log says why. ` +
+      'Only they run again when the delivery is sent again.',
+  );
 }
 
 function statusOf(
