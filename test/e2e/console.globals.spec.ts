@@ -147,6 +147,13 @@ consoleOnEachAdapter((start) => {
     expect(malformed.status).toBe(400);
   });
 
+  it.each(Object.keys(BODY_OPTIONS))('answers 413 to a body too large with %s', async (option) => {
+    await using app = await start({ nest: BODY_OPTIONS[option]! });
+    const body = Array.from({ length: 40 }, () => Buffer.alloc(64 * 1024, ' '));
+    expect(await app.post('pause', '', { body })).toMatchObject({ status: 413 });
+    expect(await app.get('/api/overview')).toMatchObject({ status: 200 });
+  });
+
   it('leaves an answer alone that a guard has given', async () => {
     const toLogin: CanActivate = {
       canActivate: (context) => {
