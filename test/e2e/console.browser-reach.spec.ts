@@ -137,6 +137,17 @@ describeInBrowser('the inbox console for everybody', (browser) => {
     expect(points[1]).toMatchObject({ at: '2026-01-01T00:15:00.000Z', received: 2, p95Ms: null });
   });
 
+  it('plots a quarter of an hour minute by minute', async () => {
+    await using app = await ConsoleApplication.start();
+    await app.receive({ id: 'evt_1' });
+    const page = await app.open(browser());
+    await page.getByRole('button', { name: '15 min' }).click();
+    const received = page.getByRole('listitem').filter({ hasText: 'in the last 15 minutes' });
+    await eventually(async () => expect(await received.textContent()).toMatch(/^1\b/));
+    await eventually(() => expect(page.url()).toContain('minutes=15'));
+    expect(await page.getByText(/means of/).count()).toBe(0);
+  });
+
   it('says that the server is gone and since when, and goes on by itself when it is back', async () => {
     await using app = await ConsoleApplication.start();
     await using door = await FrontDoor.before(app.url);

@@ -6,7 +6,7 @@ import { listLink } from './route.js';
 /** From here on a wait is called long. */
 const LONG_MS = 5 * 60_000;
 /** Minutes that can be shown, and how they are called. */
-export const RANGES = { 60: '1 h', 360: '6 h', 1440: '24 h' };
+export const RANGES = { 15: '15 min', 60: '1 h', 360: '6 h', 1440: '24 h' };
 
 /**
  * @param {object} props
@@ -70,7 +70,8 @@ export function Overview({ overview, minutes, onRange, ask }) {
 function Figures({ overview: { stats, activity }, minutes }) {
   const dead = sum(stats, 'dead');
   const received = activity.reduce((total, minute) => total + minute.received, 0);
-  const range = minutes === 60 ? 'hour' : `${minutes / 60} hours`;
+  const range =
+    minutes < 60 ? `${minutes} minutes` : minutes === 60 ? 'hour' : `${minutes / 60} hours`;
   return html`<ul class="figures">
     <${Oldest} stats=${stats} />
     <li class=${dead > 0 ? 'bad' : ''}>

@@ -71,22 +71,16 @@ async function takeConsole(camera: Camera, stage: Stage): Promise<void> {
     const attempts = page.getByRole('article', { name: 'bookkeeper' }).locator('tbody tr');
     await attempts.nth(2).waitFor();
   });
+  // As long as the traffic was, more or less.
+  const overview = `${addresses.console}#/?minutes=15`;
   for (const scheme of ['light', 'dark'] as const) {
     const name = scheme === 'light' ? 'console-overview' : 'console-overview-dark';
-    await camera.take(
-      name,
-      addresses.console,
-      { on: 'desktop', scheme, operator },
-      async (page) => {
-        await page.locator('.uplot canvas').first().waitFor();
-      },
-    );
+    await camera.take(name, overview, { on: 'desktop', scheme, operator }, async (page) => {
+      await page.locator('.uplot canvas').first().waitFor();
+    });
   }
-  await camera.take(
-    'console-overview-phone',
-    addresses.console,
-    { ...PHONE, operator },
-    async (page) => page.locator('.uplot canvas').first().waitFor({ state: 'attached' }),
+  await camera.take('console-overview-phone', overview, { ...PHONE, operator }, async (page) =>
+    page.locator('.uplot canvas').first().waitFor({ state: 'attached' }),
   );
 }
 
