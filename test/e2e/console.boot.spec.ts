@@ -150,6 +150,8 @@ consoleOnEachAdapter((start) => {
       'localhost.shop.example',
       '10.0.0.1',
       '127.0.0.1.shop.example',
+      'shop.example@localhost',
+      'localhost?shop.example',
       '',
     ];
     for (const host of strangers) {
@@ -168,6 +170,6 @@ consoleOnEachAdapter((start) => {
     await app.get('', { host: 'shop.example' });
     const told = app.log.filter((line) => /refused a client/.test(line));
     expect(told).toHaveLength(2);
-    expect(told[1]).toMatch(/and 19 more since/);
+    expect(told[1]).toMatch(/and 25 more since/);
   });
 });
