@@ -59,11 +59,11 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
   });
 
   it.each([
-    ['receives nothing', 'receive'],
-    ['finds nothing', 'find'],
-  ])(
+    ['receives nothing', 'receive', 0],
+    ['does not find what a delivery is a copy of', 'find', 1],
+  ] as const)(
     '3, 17: answers 503 where the store %s, and logs one line that says why',
-    async (_, method) => {
+    async (_, method, before) => {
       await using app = await WebhookApplication.start({
         adapter: ADAPTERS[adapter]!(),
         payments: {
@@ -72,13 +72,17 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
         controllers: [OnMethods],
         providers: [Orders],
       });
+      const delivery = signedDelivery(COMPANY);
+      for (let sent = 0; sent < before; sent += 1) {
+        expect(await app.send(delivery)).toMatchObject({ status: 200 });
+      }
       app.log.lines.length = 0;
-      expect(await app.send(signedDelivery(COMPANY))).toMatchObject({
+      expect(await app.send(delivery)).toMatchObject({
         status: 503,
         body: { code: 'inbox_unavailable' },
       });
       expect(app.log.matching(/disk full/)).toHaveLength(1);
-      const own = await app.send(signedDelivery(COMPANY), { path: '/method' });
+      const own = await app.send(delivery, { path: '/method' });
       expect(own).toMatchObject({ status: 503, body: { statusCode: 503 } });
       expect(own.text).not.toContain('disk full');
     },
