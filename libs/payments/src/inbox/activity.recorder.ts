@@ -27,7 +27,7 @@ export class ActivityRecorder {
   #closed = false;
 
   constructor(
-    private readonly store: Pick<InboxStore, 'record' | 'capabilities'>,
+    private readonly store: Pick<InboxStore, 'record'>,
     private readonly runtime: PaymentsRuntime,
   ) {}
 
@@ -68,9 +68,7 @@ export class ActivityRecorder {
 
   #changed(): void {
     this.#counted = true;
-    // What is in memory itself is told at once: that costs nothing.
-    if (this.store.capabilities.durable) this.#plan();
-    else void this.#record();
+    this.#plan();
   }
 
   #plan(): void {

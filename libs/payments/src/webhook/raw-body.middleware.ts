@@ -139,11 +139,11 @@ export class RawBodyMiddleware {
 
   async #readInTime(body: Readable, { headers }: IncomingMessage): Promise<Buffer> {
     const late = new AbortController();
-    const error = new PaymentsError(
-      'deadline_passed',
-      'The body of the delivery did not arrive in time.',
+    const cancel = this.runtime.schedule(this.receive.deadlineMs, () =>
+      late.abort(
+        new PaymentsError('deadline_passed', 'The body of the delivery did not arrive in time.'),
+      ),
     );
-    const cancel = this.runtime.schedule(this.receive.deadlineMs, () => late.abort(error));
     try {
       return await readRawBody(body, headers, this.bodyLimit, late.signal);
     } finally {

@@ -20,9 +20,9 @@ export interface EventRow {
   readonly receivedAt: Date;
   /** The same on the monotonic clock. */
   readonly since: number;
-  /** Of the body: a copy is told from a conflict long after the body itself was let go. */
-  readonly digest: string;
   raw: Buffer | null;
+  /** Of the body, once that was let go: a copy is told from a conflict long after. */
+  digest: string | null;
   /** Empty once the body was let go. */
   headers: Readonly<Record<string, string>>;
   deliveries: DeliveryRow[];
@@ -60,6 +60,11 @@ export function keyOf(company: string, key: string): string {
   return `${company}\n${key}`;
 }
 
+/** Whether the body is not the one the event came with. */
+export function conflicts({ raw, digest }: EventRow, body: Buffer): boolean {
+  return raw === null ? digest !== digestOf(body) : !raw.equals(body);
+}
+
 /** What tells two bodies apart. */
 export function digestOf(raw: Buffer): string {
   return createHash('sha256').update(raw).digest('base64');
@@ -82,9 +87,9 @@ export function eventRow(
     orderingKey,
     receivedAt: new Date(now.wall),
     since: now.monotonic,
-    digest: digestOf(raw),
     // A copy: the caller's buffer is the caller's.
     raw: Buffer.from(raw),
+    digest: null,
     headers: { ...headers },
     deliveries: [],
     finishedAt: 0,

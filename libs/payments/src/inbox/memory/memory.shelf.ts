@@ -1,6 +1,6 @@
 import { PaymentsError } from '../../payments.errors.js';
 import type { IncomingEvent } from '../store.contract.js';
-import { isFinished, keyOf } from './memory.rows.js';
+import { digestOf, isFinished, keyOf } from './memory.rows.js';
 import type { EventRow } from './memory.rows.js';
 import { WaitingLine } from './waiting.line.js';
 
@@ -105,16 +105,12 @@ export class MemoryShelf {
 
   /** Leaves a tombstone of a finished event: enough to know its duplicates. */
   entomb(row: EventRow): void {
-    this.#bytes -= sizeOf(row);
-    this.#finishedBytes -= sizeOf(row);
-    this.#bodies.leave(row);
-    row.raw = null;
-    row.headers = {};
-    row.deliveries = [];
+    if (row.raw !== null) row.digest = digestOf(row.raw);
+    this.#strip(row);
   }
 
   forget(row: EventRow): void {
-    this.entomb(row);
+    this.#strip(row);
     this.#finished.leave(row);
     this.#byId.delete(keyOf(row.company, row.id));
     this.#byDedupeKey.delete(keyOf(row.company, row.dedupeKey));
@@ -123,6 +119,15 @@ export class MemoryShelf {
     const related = this.#byOrderingKey.get(key);
     related?.delete(row);
     if (related?.size === 0) this.#byOrderingKey.delete(key);
+  }
+
+  #strip(row: EventRow): void {
+    this.#bytes -= sizeOf(row);
+    this.#finishedBytes -= sizeOf(row);
+    this.#bodies.leave(row);
+    row.raw = null;
+    row.headers = {};
+    row.deliveries = [];
   }
 }
 

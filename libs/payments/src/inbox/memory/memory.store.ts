@@ -14,7 +14,7 @@ import type {
   StoreReceipt,
 } from '../store.contract.js';
 import { MemoryDeliveries } from './memory.deliveries.js';
-import { describeEvent, digestOf, eventRow, keyOf } from './memory.rows.js';
+import { conflicts, describeEvent, eventRow, keyOf } from './memory.rows.js';
 import type { EventRow } from './memory.rows.js';
 import { MemoryShelf } from './memory.shelf.js';
 import type { MemoryLimits } from './memory.shelf.js';
@@ -208,7 +208,7 @@ export class MemoryStore implements InboxStore<never> {
 
   #receiveOne(event: IncomingEvent, known: EventRow | undefined): StoreReceipt {
     if (known !== undefined) {
-      const conflict = known.id === event.id && known.digest !== digestOf(event.raw);
+      const conflict = known.id === event.id && conflicts(known, event.raw);
       return { outcome: conflict ? 'conflict' : 'duplicate', id: known.id };
     }
     const now = { wall: this.runtime.now(), monotonic: this.#now() };
