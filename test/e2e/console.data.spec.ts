@@ -63,7 +63,9 @@ consoleOnEachAdapter((start) => {
       asked += 1;
       return stats();
     };
-    const consoles = Array.from({ length: 20 }, () => app.get('/api/overview'));
+    const consoles = Array.from({ length: 20 }, (_, i) =>
+      app.get(`/api/overview?minutes=${i % 2 ? 60 : 1440}`),
+    );
     for (const { status } of await Promise.all(consoles)) expect(status).toBe(200);
     app.runtime.advance(999);
     await app.get('/api/overview');

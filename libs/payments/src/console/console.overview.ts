@@ -19,26 +19,24 @@ export interface InboxOverview {
   readonly activity: readonly ActivityMinute[];
 }
 
-/** Counts and activity, asked for once a second at the most. */
+/** What is the same however many minutes are shown. */
+type InboxState = Omit<InboxOverview, 'activity'>;
+
+/** Counts and activity, each asked for once a second at the most. */
 @Injectable()
 export class ConsoleOverview {
-  /** By minutes of activity; bounded by how many minutes may be asked for. */
-  readonly #kept = new Map<number, { since: number; overview: Promise<InboxOverview> }>();
+  /** Counts, and activity by its minutes; bounded by how many minutes may be asked for. */
+  readonly #kept = new Map<string, { since: number; answer: Promise<unknown> }>();
 
   constructor(@Inject(ConsoleInbox) private readonly inbox: ConsoleInbox) {}
 
   /** @throws ConsoleRefusal 503 where the inbox is out of reach. */
   async show(minutes: number): Promise<InboxOverview> {
-    const since = this.inbox.runtime.monotonic();
-    for (const [key, kept] of this.#kept) {
-      if (since - kept.since >= FRESH_MS) this.#kept.delete(key);
-    }
-    let kept = this.#kept.get(minutes);
-    if (kept === undefined) {
-      kept = { since, overview: this.inbox.ask((inbox) => this.#ask(inbox, minutes)) };
-      this.#kept.set(minutes, kept);
-    }
-    return kept.overview;
+    const [state, activity] = await Promise.all([
+      this.#fresh('state', (inbox) => this.#stateOf(inbox)),
+      this.#fresh(`activity of ${minutes}`, (inbox) => inbox.activity(minutes)),
+    ]);
+    return { ...state, activity };
   }
 
   /** Something was done: the next answer is a new one. */
@@ -46,11 +44,23 @@ export class ConsoleOverview {
     this.#kept.clear();
   }
 
-  async #ask(inbox: PaymentInbox, minutes: number): Promise<InboxOverview> {
+  /** The answer there is, or a new one. A key stands for one question. */
+  #fresh<T>(key: string, question: (inbox: PaymentInbox) => Promise<T>): Promise<T> {
+    const since = this.inbox.runtime.monotonic();
+    for (const [old, kept] of this.#kept) {
+      if (since - kept.since >= FRESH_MS) this.#kept.delete(old);
+    }
+    const kept = this.#kept.get(key);
+    if (kept !== undefined) return kept.answer as Promise<T>;
+    const answer = this.inbox.ask(question);
+    this.#kept.set(key, { since, answer });
+    return answer;
+  }
+
+  async #stateOf(inbox: PaymentInbox): Promise<InboxState> {
     const now = new Date(this.inbox.runtime.now());
-    const [stats, activity] = await Promise.all([inbox.stats(), inbox.activity(minutes)]);
-    const handlers = handlersOf(inbox, stats);
-    return { now, capabilities: inbox.capabilities, handlers, stats, activity };
+    const stats = await inbox.stats();
+    return { now, capabilities: inbox.capabilities, handlers: handlersOf(inbox, stats), stats };
   }
 }
 
