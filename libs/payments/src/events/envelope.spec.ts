@@ -16,8 +16,8 @@ describe('parseEnvelope', () => {
 
   it('drops them within arrays, and however they are spelled', () => {
     const body = `{"id":"e-1","eventType":"t","timestamp":"2026-11-20T10:00:00.000Z","data":{"a":[1,[{"\\u005f_proto__":{"b":1},"c":null}]]}}`;
-    const { data } = parseEnvelope(Buffer.from(body)) as { data: { a: [number, [object]] } };
-    expect(Object.getOwnPropertyNames(data.a[1][0])).toEqual(['c']);
+    const { a } = parseEnvelope(Buffer.from(body)).data as { a: [number, [object]] };
+    expect(Object.getOwnPropertyNames(a[1][0])).toEqual(['c']);
   });
 
   it.each([
