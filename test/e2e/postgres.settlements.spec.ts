@@ -58,7 +58,7 @@ describe('settlements in PostgreSQL that come together', () => {
       store.complete(twice!),
     ]);
     expect(answers.slice(0, 4)).toEqual([true, true, true, false]);
-    expect(answers.slice(4).toSorted()).toEqual([false, true]);
+    expect(new Set(answers.slice(4))).toEqual(new Set([false, true]));
     expect(await stateOf(store, 'done')).toEqual([
       'done',
       1,

@@ -148,4 +148,29 @@ describe('InboxWorker', () => {
     await turns();
     expect(claims).toBe(1);
   });
+
+  it('claims for the places of all that were settled together', async () => {
+    const bench = new WorkerBench({ concurrency: 5 });
+    const limits: number[] = [];
+    const claim = bench.store.claim.bind(bench.store);
+    bench.store.claim = (request) => {
+      limits.push(request.limit);
+      return claim(request);
+    };
+    // As a store does that settles in groups.
+    let settle: () => void = () => {};
+    const settled = new Promise<void>((resolve) => (settle = resolve));
+    const complete = bench.store.complete.bind(bench.store);
+    bench.store.complete = async (lease) => {
+      await settled;
+      return complete(lease);
+    };
+    for (let i = 0; i < 5; i += 1) await bench.receive(`e-${i}`);
+    bench.worker.start();
+    await turns();
+    expect(bench.ran).toHaveLength(5);
+    settle();
+    await turns();
+    expect(limits.slice(0, 2)).toEqual([5, 5]);
+  });
 });

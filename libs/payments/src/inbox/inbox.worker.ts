@@ -167,9 +167,9 @@ export class InboxWorker {
     const { store, options, runtime, dispatcher, settlements } = this;
     const run = new DeliveryRun(delivery, { store, options, runtime, dispatcher, settlements });
     this.#running.add(run);
-    void run.ended.then(() => {
-      this.#running.delete(run);
-      this.wake();
-    });
+    void run.ended
+      .then(() => this.#running.delete(run))
+      // A moment later, when all that were settled together have made room: one claim is for all of them.
+      .then(() => this.wake());
   }
 }
