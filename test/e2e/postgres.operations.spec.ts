@@ -132,6 +132,17 @@ describe('operating an inbox in PostgreSQL', () => {
     expect(await store.receive([incoming('e1')])).toMatchObject([{ outcome: 'stored' }]);
   });
 
+  it('keeps the minutes of a day, and no row of the day before', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    for (const age of ['1438 minutes', '1440 minutes', '30 days']) {
+      await inboxes.query(`INSERT INTO ${schema}.activity
+        VALUES (date_trunc('minute', now(), 'UTC') - interval '${age}', 1, 0, 0, 0, '{}')`);
+    }
+    expect(await store.prune({ bodiesMs: 1e9, tombstonesMs: 1e9, limit: 10 })).toBe(0);
+    expect(await inboxes.query(`SELECT received FROM ${schema}.activity`)).toHaveLength(1);
+  });
+
   it('holds a handler, or all, back in every instance', async () => {
     const schema = freshSchema();
     const [store, other] = [await inboxes.open({ schema }), await inboxes.open({ schema })];

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { noCounts } from '../activity.minutes.js';
 import { SqliteConnection } from './sqlite.connection.js';
 import { loadDriver } from './sqlite.driver.js';
 import type { DriverDatabase } from './sqlite.driver.js';
@@ -110,6 +111,21 @@ describe('the operations on SQLite', () => {
     await expect(
       listPage({ filter: {}, order: 'oldest', limit: 1, after: 'x' }, () => Promise.reject()),
     ).rejects.toThrow('"next" of the page before');
+  });
+
+  it('keep the minutes of a day, and no row of the day before', () => {
+    const minutes = () =>
+      connection
+        .all<{ minute: number }>('SELECT minute FROM payments_inbox_activity ORDER BY 1')
+        .map(({ minute }) => minute / 60_000);
+    for (const minute of [0, 1, 1440]) {
+      OPERATIONS.record(connection, { counts: { ...noCounts(), received: 1 } }, minute * 60_000);
+    }
+    const request = { bodiesMs: 1e12, tombstonesMs: 1e12, limit: 10 };
+    OPERATIONS.prune(connection, request, 1440 * 60_000 - 1);
+    expect(minutes()).toEqual([0, 1, 1440]);
+    OPERATIONS.prune(connection, request, 1440 * 60_000);
+    expect(minutes()).toEqual([1, 1440]);
   });
 
   it('keep their counts right through every way a delivery can go', () => {
