@@ -82,7 +82,8 @@ async function plainLoop(
   const store = await opened(file, ending);
   const db = new DatabaseSync(file);
   ending.defer(() => db.close());
-  db.exec('PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON');
+  // The store that fills the file looks into it, too.
+  db.exec('PRAGMA busy_timeout = 5000; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON');
   const due = db.prepare(
     `SELECT event_seq, raw FROM payments_inbox_delivery JOIN payments_inbox_body USING (event_seq)
      WHERE handler = 'book' AND due_at <= ? ORDER BY due_at, event_seq LIMIT 20`,
