@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { format } from 'prettier';
+import { format, resolveConfig } from 'prettier';
 import type { Sample, Table, Target } from '../rounds/row.ts';
 
 /** A table, measured. */
@@ -29,7 +29,8 @@ export function readResults(file: string): Results {
 }
 
 export async function writeResults(file: string, results: Results): Promise<void> {
-  await writeFile(file, await format(JSON.stringify(results, rounded), { parser: 'json' }));
+  const options = { ...(await resolveConfig(file)), filepath: file };
+  await writeFile(file, await format(JSON.stringify(results, rounded), options));
 }
 
 /** Four digits are more than any of it is worth. */
