@@ -4,6 +4,7 @@ export default {
     '<rootDir>/libs/*/src/**/*.spec.ts',
     '<rootDir>/apps/*/src/**/*.spec.ts',
     '<rootDir>/test/e2e/**/*.spec.ts',
+    '<rootDir>/bench/**/*.spec.ts',
   ],
   testEnvironment: 'node',
   // What a machine may take that does a great deal besides. A test that hangs is told of all the same.
