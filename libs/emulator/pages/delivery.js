@@ -98,9 +98,15 @@ function useRecord(delivery) {
   const [record, setRecord] = useState(/** @type {any} */ (undefined));
   const { problem, run } = useAction();
   useEffect(() => {
-    void run(async () =>
-      setRecord(await call('GET', `deliveries/${encodeURIComponent(delivery.id)}`)),
-    );
+    // An earlier answer may come later, and would say what is not so any more.
+    let current = true;
+    void run(async () => {
+      const found = await call('GET', `deliveries/${encodeURIComponent(delivery.id)}`);
+      if (current) setRecord(found);
+    });
+    return () => {
+      current = false;
+    };
   }, [delivery.id, delivery.state]);
   return { record, problem };
 }

@@ -29,8 +29,12 @@ export function FaultSwitch({ companyId, station, fault, value, onChanged }) {
     run(async () => {
       const read = fields.map((field) => [field.name, readField(field, textOf(field))]);
       const body = isList ? read[0]?.[1] : Object.fromEntries(read);
+      const sent = { ...typed };
       await call('PUT', path, body);
-      setTyped({});
+      // What was typed meanwhile is still to be sent.
+      setTyped((now) =>
+        Object.fromEntries(Object.entries(now).filter(([name, text]) => text !== sent[name])),
+      );
       onChanged();
     });
   const flip = (event) => {
