@@ -27,7 +27,7 @@ export class ActivityRecorder {
   #closed = false;
 
   constructor(
-    private readonly store: Pick<InboxStore, 'record'>,
+    private readonly store: Pick<InboxStore, 'record' | 'capabilities'>,
     private readonly runtime: PaymentsRuntime,
   ) {}
 
@@ -67,8 +67,11 @@ export class ActivityRecorder {
   }
 
   #changed(): void {
+    const first = !this.#counted;
     this.#counted = true;
-    this.#plan();
+    // What is in memory itself is told at once, all of a moment together: that needs no timer.
+    if (this.store.capabilities.durable) this.#plan();
+    else if (first) void this.#record();
   }
 
   #plan(): void {

@@ -165,4 +165,13 @@ describe('a store whose activity is counted', () => {
     await closing;
     expect(runtime.pending).toBe(0);
   });
+
+  it('tells a store in memory at once, which costs nothing and needs no timer', async () => {
+    const memory = new MemoryStore({ maxEvents: 9, maxBytes: 1e6, retentionMs: 1e9 }, runtime);
+    const counted = new CountedStore(memory, runtime);
+    await counted.receive([event('a')]);
+    await turns();
+    expect((await memory.activity(1))[0]).toMatchObject({ received: 1 });
+    expect(runtime.pending).toBe(0);
+  });
 });
