@@ -10,7 +10,7 @@ import type { PaymentsRuntime } from '../payments.runtime.js';
 import { readRawBody, requirePlainJson } from './raw-body.js';
 import { RawBodies } from './raw-bodies.js';
 import { RefusalLog } from './refusal.log.js';
-import { answerError } from './webhook.answer.js';
+import { answerError, sendAnswer } from './webhook.answer.js';
 import type { WebhookAnswer } from './webhook.answer.js';
 import { WebhookRoutes } from './webhook.routes.js';
 import { BODY_LIMIT } from './webhook.tokens.js';
@@ -77,12 +77,8 @@ export class RawBodyMiddleware {
       return;
     }
     void this.#keep(request, request).then((refusal) => {
-      if (refusal === null) return next();
-      // Somebody else may have answered meanwhile, for instance what limits the time of every request.
-      if (response.headersSent) return;
-      response.statusCode = refusal.status;
-      response.setHeader('content-type', 'application/json; charset=utf-8');
-      response.end(JSON.stringify(refusal.body));
+      if (refusal === null) next();
+      else sendAnswer(response, refusal);
     });
   };
 

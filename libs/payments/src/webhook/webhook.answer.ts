@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { PaymentsError } from '../payments.errors.js';
 import type { PaymentsErrorCode } from '../payments.errors.js';
 
@@ -36,4 +37,16 @@ export function answerError(error: unknown): WebhookAnswer {
   }
   const { code, message } = error as PaymentsError;
   return { status, body: { statusCode: status, code, message } };
+}
+
+/**
+ * Answers on Node's own response. Express's `json()` would make an ETag, which no sender asks for, of a copy of
+ * the body, which then takes a write of its own.
+ */
+export function sendAnswer(response: ServerResponse, { status, body }: WebhookAnswer): void {
+  // Somebody else may have answered meanwhile, for instance what limits the time of every request.
+  if (response.headersSent) return;
+  response.statusCode = status;
+  response.setHeader('content-type', 'application/json; charset=utf-8');
+  response.end(JSON.stringify(body));
 }

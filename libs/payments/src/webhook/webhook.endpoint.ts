@@ -1,9 +1,10 @@
+import type { ServerResponse } from 'node:http';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { PaymentInbox } from '../inbox/payment.inbox.js';
 import { PaymentsError } from '../payments.errors.js';
-import { answerError } from './webhook.answer.js';
+import { answerError, sendAnswer } from './webhook.answer.js';
 import type { WebhookAnswer } from './webhook.answer.js';
 import { WebhookRoutes } from './webhook.routes.js';
 import { WebhookVerifier } from './webhook.verifier.js';
@@ -31,8 +32,9 @@ export class WebhookEndpoint implements OnModuleInit {
     const adapter: HttpAdapterHost['httpAdapter'] | null = this.host.httpAdapter;
     for (const path of adapter ? this.routes.endpointPaths() : []) {
       adapter.post(path, async (request: WebhookRequest, response: unknown) => {
-        const { status, body } = await this.answer(request);
-        await (adapter.reply(response, body, status) as unknown);
+        const answer = await this.answer(request);
+        if (adapter.getType() === 'express') sendAnswer(response as ServerResponse, answer);
+        else await (adapter.reply(response, answer.body, answer.status) as unknown);
       });
       this.#logger.log(`Payment deliveries are received at POST ${path}`);
     }
