@@ -4,7 +4,8 @@ import { headerOf } from './console.request.js';
 import type { ConsoleRequest } from './console.request.js';
 
 /** What a proxy adds: a request with one of them came from elsewhere, though its connection did not. */
-const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'via'];
+const FORWARDED =
+  /^(?:forwarded|via|x-forwarded-.+|x-original-.+|x-real-ip|x-client-ip|true-client-ip|cf-.+)$/;
 
 /**
  * For a console without a guard: only this machine, by address and by the name it was asked under, since a
@@ -16,7 +17,7 @@ export function refuseFarClient(request: ConsoleRequest): void {
   const near =
     isLoopbackAddress(request.socket.remoteAddress) &&
     isLoopbackName(hostOf(request, 'http:')?.hostname) &&
-    !FORWARDED.some((name) => request.headers[name] !== undefined);
+    !Object.keys(request.headers).some((name) => FORWARDED.test(name));
   if (near) return;
   throw new ConsoleRefusal(
     403,
