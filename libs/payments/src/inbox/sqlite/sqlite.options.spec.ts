@@ -9,7 +9,7 @@ describe('the options of sqliteInbox', () => {
     expect(resolveSqliteOptions({ file: 'inbox.db' })).toEqual({
       file: resolve('inbox.db'),
       allowOldSqlite: false,
-      groupCommitMs: 1,
+      groupCommitMs: 0,
       busyTimeoutMs: 5000,
       wakePollMs: 250,
       maxBatch: 256,

@@ -17,7 +17,7 @@ export interface SqliteInboxOptions {
   /**
    * For how many milliseconds the first of several operations waits for others to share its transaction, and
    * with it one fsync. 0 to 100; 0 does not wait, and still shares with what came during the last commit.
-   * Default 1.
+   * Default 0: more is worth its wait on a disk that is paid by the write.
    */
   groupCommitMs?: number;
   /**
@@ -61,7 +61,7 @@ export function resolveSqliteOptions(options: SqliteInboxOptions): SqliteSetting
     file: fileOption(file),
     allowOldSqlite,
     groupCommitMs: integerOption('sqliteInbox groupCommitMs', options.groupCommitMs, {
-      default: 1,
+      default: 0,
       min: 0,
       max: 100,
       unit: 'milliseconds',

@@ -15,7 +15,7 @@ export class SqliteServer {
   #queue: Call[] = [];
   #windows: Call[] = [];
   /** Set while a batch is about to run. */
-  #flush: NodeJS.Timeout | undefined;
+  #flush: Disposable | undefined;
   /** Set while the event loop has the file for itself. */
   #window: NodeJS.Timeout | undefined;
   #poll: NodeJS.Timeout | undefined;
@@ -68,7 +68,7 @@ export class SqliteServer {
     if (this.#window !== undefined || this.#flush !== undefined) return;
     const batchWaits = this.#queue.length > 0;
     if (this.#windows.length > 0 && !(this.#windowWasLast && batchWaits)) this.#grant();
-    else if (batchWaits) this.#flush = setTimeout(() => this.#run(), waitMs);
+    else if (batchWaits) this.#flush = soon(waitMs, () => this.#run());
   }
 
   #run(): void {
@@ -122,7 +122,7 @@ export class SqliteServer {
 
   /** Everything asked before the end is done first. */
   #close(): void {
-    clearTimeout(this.#flush);
+    this.#flush?.[Symbol.dispose]();
     clearInterval(this.#poll);
     this.#closeWindow();
     while (this.#queue.length > 0) {
@@ -140,4 +140,9 @@ export class SqliteServer {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port has no origin
     this.port.postMessage(message);
   }
+}
+
+/** A timer of 0 ms would take 1 ms, which is as long as a commit. */
+function soon(waitMs: number, run: () => void): Disposable {
+  return waitMs > 0 ? setTimeout(run, waitMs) : setImmediate(run);
 }
