@@ -124,6 +124,16 @@ describe('the controls behind the pages', () => {
     }
   });
 
+  it.each(['', '/overview', '/companies', '/companies/default', '/companies/none', '/deliveries'])(
+    'are kept by no browser, and taken for nothing but data: %s',
+    async (path) => {
+      const { headers } = await get(`${controls}${path}`);
+      expect(headers.get('cache-control')).toBe('no-store');
+      expect(headers.get('x-content-type-options')).toBe('nosniff');
+      expect(headers.get('cross-origin-resource-policy')).toBe('same-origin');
+    },
+  );
+
   it('tell the page of so many companies and no more', async () => {
     for (let number = 0; number < 205; number++)
       emulator.createCompany({ companyId: `c${number}` });

@@ -9,6 +9,7 @@ import type { EmulatorHost } from './emulator.host.js';
 import { EmulatorModule } from './emulator.module.js';
 import { silenceBoot } from './emulator.logger.js';
 import type { PageFile } from './pages/page.files.js';
+import { ANSWER_HEADERS } from './pages/page.shell.js';
 
 const BODY_LIMIT = 1_048_576;
 
@@ -37,6 +38,10 @@ export async function startServer(
     const fastify = adapter.getInstance();
     fastify.removeAllContentTypeParsers();
     fastify.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: BODY_LIMIT }, parseBody);
+    fastify.addHook('onRequest', (request, reply, done) => {
+      if (request.url.startsWith('/emulator')) void reply.headers(ANSWER_HEADERS);
+      done();
+    });
     fastify.get('/emulator/', (_, reply) => reply.redirect('/emulator', 308));
     fastify.addHook('onSend', (request, reply, payload, done) =>
       spoiler.onSend(request, reply, payload, done),

@@ -18,11 +18,16 @@ const SCRIPTED_POLICY = {
   'connect-src': "'self'",
 };
 
-/** What every page and file of a page is sent with. */
-export const PAGE_HEADERS: Readonly<Record<string, string>> = {
+/** What every answer below `/emulator` is sent with: credentials are among them. */
+export const ANSWER_HEADERS: Readonly<Record<string, string>> = {
   'x-content-type-options': 'nosniff',
   'cache-control': 'no-store',
   'cross-origin-resource-policy': 'same-origin',
+};
+
+/** What every page and file of a page is sent with. */
+export const PAGE_HEADERS: Readonly<Record<string, string>> = {
+  ...ANSWER_HEADERS,
   // Nothing leaves for elsewhere. With `no-referrer` a browser would send the pages' own forms with
   // `Origin: null`, which no guard could tell from a stranger's.
   'referrer-policy': 'same-origin',
