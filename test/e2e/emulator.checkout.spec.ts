@@ -158,8 +158,13 @@ describe('the hosted checkout', () => {
       expect(text).toContain('No such invoice');
       expect(text).not.toContain('<b>');
     }
-    const pressed = `${emulator.baseUrl}/emulator/checkout/none/pay`;
-    expect((await fetch(pressed, { method: 'POST' })).status).toBe(404);
+    // The page was open when the emulator began anew.
+    for (const move of ['pay', 'phone', 'code']) {
+      const pressed = `${emulator.baseUrl}/emulator/checkout/none/${move}`;
+      const response = await fetch(pressed, { method: 'POST' });
+      expect(response.status).toBe(404);
+      expect(await response.text()).toContain('No such invoice');
+    }
     const { checkoutUrl } = new Customer().invoice;
     expect((await fetch(`${checkoutUrl}/steal`, { method: 'POST' })).status).toBe(400);
   });

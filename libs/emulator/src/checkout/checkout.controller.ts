@@ -83,7 +83,12 @@ export class CheckoutController {
   }
 
   #move(id: string, move: CheckoutMove): SeeOther {
-    this.core.checkout.move(id, move);
+    try {
+      this.core.checkout.move(id, move);
+    } catch (error) {
+      // The page says what it is that there is not.
+      if (!(error instanceof EmulatorError)) throw error;
+    }
     // A path alone: whoever came as localhost stays there, as the page's policy asks of its forms.
     return { url: `/emulator/checkout/${encodeURIComponent(id)}`, statusCode: 303 };
   }
