@@ -30,6 +30,16 @@ class SlowStore {
       }),
   );
 
+  /** Each in a turn of its own. */
+  async receiveInTurns(...receives: string[][]): Promise<Promise<string[]>[]> {
+    const received: Promise<string[]>[] = [];
+    for (const ids of receives) {
+      received.push(this.receive(...ids));
+      await turn();
+    }
+    return received;
+  }
+
   receive(...ids: string[]): Promise<string[]> {
     return this.queue
       .receive(ids.map((id) => event(id)))
@@ -37,62 +47,86 @@ class SlowStore {
   }
 }
 
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const databaseError = (code: string): Error =>
   Object.assign(new Error('no'), { code, severity: 'ERROR' });
 
 describe('group commit', () => {
   it('stores what comes alone at once, and together what comes meanwhile', async () => {
     const store = new SlowStore();
-    const received = [['a'], ['b'], ['c', 'd'], ['e']].map((ids) => store.receive(...ids));
+    const received = await store.receiveInTurns(['a'], ['b'], ['c', 'd'], ['e']);
     expect(store.statements.map(({ ids }) => ids)).toEqual([['a'], ['b']]);
     store.statements[0]!.succeed();
     expect(await received[0]).toEqual(['a']);
+    await turn();
     expect(store.statements[2]?.ids).toEqual(['c', 'd', 'e']);
     for (const { succeed } of store.statements) succeed();
     expect(await Promise.all(received)).toEqual([['a'], ['b'], ['c', 'd'], ['e']]);
     await store.queue.drained();
   });
 
+  it('stores what comes in one turn together', async () => {
+    const store = new SlowStore();
+    const received = [['a'], ['b', 'c']].map((ids) => store.receive(...ids));
+    await turn();
+    expect(store.statements.map(({ ids }) => ids)).toEqual([['a', 'b', 'c']]);
+    store.statements[0]!.succeed();
+    expect(await Promise.all(received)).toEqual([['a'], ['b', 'c']]);
+  });
+
+  it('is drained when what has not been begun is stored, too', async () => {
+    const store = new SlowStore();
+    let drained = false;
+    const received = store.receive('a');
+    const draining = store.queue.drained().then(() => (drained = true));
+    await turn();
+    expect(drained).toBe(false);
+    store.statements[0]!.succeed();
+    await Promise.all([received, draining]);
+  });
+
   it('bounds a statement by events and by bytes, and takes a receive that is larger alone', async () => {
     const store = new SlowStore();
-    const sizes = [1, 1, 400, 200, 900, 1];
+    const sizes = [400, 200, 900, 1];
     const receives = sizes.map((count, n) =>
       store.receive(...Array.from({ length: count }, (_, i) => `${n}-${i}`)),
     );
     const large = [3e6, 3e6].map((bytes, n) => store.queue.receive([event(`large ${n}`, bytes)]));
+    await turn();
     for (let n = 0; n < store.statements.length; n += 1) {
       store.statements[n]!.succeed();
-      await new Promise((resolve) => setImmediate(resolve));
+      await turn();
     }
     await Promise.all([...receives, ...large]);
-    expect(store.statements.map(({ ids }) => ids.length)).toEqual([1, 1, 400, 200, 900, 2, 1]);
+    expect(store.statements.map(({ ids }) => ids.length)).toEqual([400, 200, 900, 2, 1]);
   });
 
   it('rejects all that waits when the database is out of reach, and goes on afterwards', async () => {
     const store = new SlowStore();
-    const received = ['a', 'b', 'c', 'd'].map((id) => store.receive(id));
+    const received = await store.receiveInTurns(['a'], ['b'], ['c'], ['d']);
     const failed = Promise.allSettled(received);
     store.statements[0]!.fail(new Error('connect ECONNREFUSED'));
     store.statements[1]!.fail(new Error('connect ECONNREFUSED'));
     expect((await failed).map(({ status }) => status)).toEqual(Array(4).fill('rejected'));
-    const next = store.receive('e');
+    const [next] = await store.receiveInTurns(['e']);
     store.statements.at(-1)!.succeed();
     expect(await next).toEqual(['e']);
   });
 
   it('stores those one by one that were refused together', async () => {
     const store = new SlowStore();
-    const received = ['a', 'b', 'bad', 'good'].map((id) => store.receive(id));
+    const received = await store.receiveInTurns(['a'], ['b'], ['bad'], ['good']);
     const settled = Promise.allSettled(received);
     store.statements[0]!.succeed();
     await received[0];
     store.statements[1]!.succeed();
+    await turn();
     expect(store.statements[2]?.ids).toEqual(['bad', 'good']);
     store.statements[2]!.fail(databaseError('22021'));
-    await new Promise((resolve) => setImmediate(resolve));
+    await turn();
     expect(store.statements[3]?.ids).toEqual(['bad']);
     store.statements[3]!.fail(databaseError('22021'));
-    await new Promise((resolve) => setImmediate(resolve));
+    await turn();
     store.statements[4]!.succeed();
     expect((await settled).map(({ status }) => status)).toEqual([
       'fulfilled',
@@ -105,11 +139,13 @@ describe('group commit', () => {
   it('is full where more waits than memory should hold', async () => {
     const store = new SlowStore();
     const many = Array.from({ length: 19_999 }, (_, n) => event(`${n}`));
-    const received = [store.receive('a'), store.receive('b'), store.queue.receive(many)];
+    const received: Promise<unknown>[] = await store.receiveInTurns(['a'], ['b']);
+    received.push(store.queue.receive(many));
     await expect(store.receive('c', 'd')).rejects.toMatchObject({ code: 'inbox_full' });
     for (let n = 0; n < 3; n += 1) {
       store.statements[n]!.succeed();
       await received[n];
+      await turn();
     }
   });
 });

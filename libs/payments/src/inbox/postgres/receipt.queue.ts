@@ -19,14 +19,15 @@ interface Waiting {
 }
 
 /**
- * Group commit. A receive that comes alone is stored at once; those that come while statements are under way
- * are stored together by the next, so that a wait for the disk is shared by all of them.
+ * Group commit. A receive that comes alone is stored at once; those that come in one turn of the event loop, or
+ * while statements are under way, are stored together, so that a wait for the disk is shared by all of them.
  */
 export class ReceiptQueue {
   #waiting: Waiting[] = [];
   #waitingEvents = 0;
   #waitingBytes = 0;
   #flights = 0;
+  #scheduled = false;
   #idle: (() => void)[] = [];
 
   constructor(
@@ -56,11 +57,19 @@ export class ReceiptQueue {
 
   /** Resolves when nothing is under way. */
   async drained(): Promise<void> {
-    if (this.#flights > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    if (this.#flights + this.#waiting.length > 0)
+      await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
+  /** At the end of this turn. */
   #pump(): void {
-    while (this.#flights < MAX_FLIGHTS && this.#waiting.length > 0) void this.#fly(this.#take());
+    if (this.#scheduled || this.#flights === MAX_FLIGHTS) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      while (this.#flights < MAX_FLIGHTS && this.#waiting.length > 0) void this.#fly(this.#take());
+      if (this.#flights === 0) for (const resolve of this.#idle.splice(0)) resolve();
+    });
   }
 
   /** Never rejects. */
@@ -75,7 +84,6 @@ export class ReceiptQueue {
     }
     this.#flights -= 1;
     this.#pump();
-    if (this.#flights === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
   async #storeTogether(group: readonly Waiting[]): Promise<void> {
