@@ -37,6 +37,12 @@ describe('resolveOptions', () => {
     [{ serviceName: 'a b' }, 'serviceName must be 1 to 64 letters'],
     [{ pendingStatus: 'complete' }, 'pendingStatus must be'],
     [{ publicUrl: 'emulator:4010' }, 'publicUrl must be an http:// or https:// URL'],
+    [
+      { publicUrl: 'http://tools.example/emulator' },
+      'publicUrl must be an http:// or https:// URL',
+    ],
+    [{ publicUrl: 'http://ann:pw@emulator' }, 'publicUrl must be an http:// or https:// URL'],
+    [{ productionPublicUrl: 'http://emulator/?a' }, 'productionPublicUrl must be an http://'],
     [{ redeliver: [-1] }, 'delivery.redeliver must be a list'],
     [{ webhookUrl: 'http://shop.example' }, 'webhookUrl must be an https:// URL'],
     [{ clientId: 'a:b' }, 'clientId must be 1 to 256 characters without a colon'],

@@ -21,9 +21,9 @@ export interface PaymentsEmulatorOptions extends NewCompany {
   readonly port?: number | undefined;
   /** The production host's port, 0 to 65535; 0 takes a free one. Default: 0. */
   readonly productionPort?: number | undefined;
-  /** The sandbox's URL as others see it, where that is not `http://host:port`. */
+  /** The sandbox's URL as others see it, where that is not `http://host:port`; without a path. */
   readonly publicUrl?: string | undefined;
-  /** The production host's URL as others see it. */
+  /** The production host's URL as others see it; without a path. */
   readonly productionPublicUrl?: string | undefined;
   /**
    * The service's name: deliveries carry `User-Agent: <serviceName>-Webhook/1.0`. 1 to 64 letters,
@@ -130,8 +130,12 @@ export function resolveOptions(options: PaymentsEmulatorOptions = {}): ResolvedE
     const value = options[name];
     if (value === undefined) return undefined;
     const parsed = URL.parse(value);
-    if (parsed && /^https?:$/.test(parsed.protocol)) return value.replace(/\/+$/, '');
-    problems.push(`${name} must be an http:// or https:// URL, such as http://emulator:4010`);
+    // The pages link to each other from the root.
+    const plain = parsed?.href === `${parsed?.origin}/` && /^https?:$/.test(parsed.protocol);
+    if (plain) return value.replace(/\/+$/, '');
+    problems.push(
+      `${name} must be an http:// or https:// URL without a path or credentials, such as http://emulator:4010`,
+    );
     return undefined;
   };
   const resolved = {
