@@ -13,17 +13,20 @@ import type {
   StoreReceipt,
 } from './store.contract.js';
 
+interface CountedDelivery extends ClaimedDelivery {
+  /**
+   * When its event was received, on this process's monotonic clock: its age, which the store told, goes on here.
+   * So no two machines' clocks are ever compared.
+   */
+  readonly since: number;
+}
+
 /**
  * A store whose activity is counted: what goes through it, in this process. All of the inbox works on it, so no
  * station need count.
  */
 export class CountedStore<Tx = unknown> implements InboxStore<Tx> {
   readonly #recorder: ActivityRecorder;
-  /**
-   * When the event of a claimed delivery was received, on this process's monotonic clock: its age, which the
-   * store told, goes on here. So no two machines' clocks are ever compared.
-   */
-  readonly #receivedAt = new WeakMap<Lease, number>();
 
   constructor(
     private readonly store: InboxStore<Tx>,
@@ -51,11 +54,10 @@ export class CountedStore<Tx = unknown> implements InboxStore<Tx> {
     return receipts;
   }
 
-  async claim(request: Parameters<InboxStore['claim']>[0]): Promise<ClaimedDelivery[]> {
+  async claim(request: Parameters<InboxStore['claim']>[0]): Promise<CountedDelivery[]> {
     const claimed = await this.store.claim(request);
     const now = this.runtime.monotonic();
-    for (const delivery of claimed) this.#receivedAt.set(delivery, now - delivery.ageMs);
-    return claimed;
+    return claimed.map((delivery) => ({ ...delivery, since: now - delivery.ageMs }));
   }
 
   extend(lease: Lease, leaseMs: number): Promise<boolean> {
@@ -133,8 +135,7 @@ export class CountedStore<Tx = unknown> implements InboxStore<Tx> {
     return this.store.prune(request);
   }
 
-  #tookMs(lease: Lease): number | null {
-    const receivedAt = this.#receivedAt.get(lease);
-    return receivedAt === undefined ? null : this.runtime.monotonic() - receivedAt;
+  #tookMs({ since }: Lease & Partial<CountedDelivery>): number | null {
+    return since === undefined ? null : this.runtime.monotonic() - since;
   }
 }

@@ -21,8 +21,11 @@ const MAX_LENGTH = 256;
 export function keptHeaders(headers: IncomingHttpHeaders): Readonly<Record<string, string>> {
   const kept: Record<string, string> = {};
   for (const name of KEPT) {
-    const value = [headers[name] ?? []].flat().join(', ');
-    const text = value.replace(/\p{Cc}+/gu, '').slice(0, MAX_LENGTH);
+    const value = headers[name];
+    if (value === undefined) continue;
+    const text = (Array.isArray(value) ? value.join(', ') : value)
+      .replace(/\p{Cc}+/gu, '')
+      .slice(0, MAX_LENGTH);
     if (text !== '') kept[name] = text;
   }
   return kept;

@@ -119,11 +119,15 @@ export class MemoryDeliveries {
 
   #claimed(row: DeliveryRow, takenOver: boolean): ClaimedDelivery {
     const { company, id, receivedAt, since, raw, occurredAt } = row.event;
-    const newerHandled = [...this.shelf.related(row.event)].some(
-      (other) =>
-        other.occurredAt > occurredAt &&
-        other.deliveries.some(({ handler, state }) => handler === row.handler && state === 'done'),
-    );
+    const newerHandled = this.shelf
+      .related(row.event)
+      .some(
+        (other) =>
+          other.occurredAt > occurredAt &&
+          other.deliveries.some(
+            ({ handler, state }) => handler === row.handler && state === 'done',
+          ),
+      );
     return {
       company,
       id,
@@ -132,8 +136,8 @@ export class MemoryDeliveries {
       attempt: row.attempts,
       receivedAt,
       ageMs: this.#now() - since,
-      // Bodies of unfinished events are never let go.
-      raw: Buffer.from(raw!),
+      // Bodies of unfinished events are never let go. Whoever runs one gives the handler a copy.
+      raw: raw!,
       newerHandled,
       takenOver,
     };

@@ -15,7 +15,7 @@ export interface MemoryLimits {
 export class MemoryShelf {
   readonly #byId = new Map<string, EventRow>();
   readonly #byDedupeKey = new Map<string, EventRow>();
-  readonly #byOrderingKey = new Map<string, Set<EventRow>>();
+  readonly #byOrderingKey = new Map<string, EventRow[]>();
   /** Events with nothing left to do, the longest finished first. */
   readonly #finished = new WaitingLine<EventRow>();
   /** Those of them that still have their body, in the same order: what makes room costs no look at the others. */
@@ -40,7 +40,7 @@ export class MemoryShelf {
   }
 
   /** The events of one company and ordering key. */
-  related({ company, orderingKey }: EventRow): Iterable<EventRow> {
+  related({ company, orderingKey }: EventRow): readonly EventRow[] {
     if (orderingKey === null) return [];
     return this.#byOrderingKey.get(keyOf(company, orderingKey)) ?? [];
   }
@@ -50,7 +50,9 @@ export class MemoryShelf {
     this.#byDedupeKey.set(keyOf(row.company, row.dedupeKey), row);
     if (row.orderingKey !== null) {
       const key = keyOf(row.company, row.orderingKey);
-      this.#byOrderingKey.set(key, (this.#byOrderingKey.get(key) ?? new Set()).add(row));
+      const related = this.#byOrderingKey.get(key);
+      if (related === undefined) this.#byOrderingKey.set(key, [row]);
+      else related.push(row);
     }
     this.#bytes += sizeOf(row);
   }
@@ -116,9 +118,9 @@ export class MemoryShelf {
     this.#byDedupeKey.delete(keyOf(row.company, row.dedupeKey));
     if (row.orderingKey === null) return;
     const key = keyOf(row.company, row.orderingKey);
-    const related = this.#byOrderingKey.get(key);
-    related?.delete(row);
-    if (related?.size === 0) this.#byOrderingKey.delete(key);
+    const related = this.#byOrderingKey.get(key)!;
+    if (related.length === 1) this.#byOrderingKey.delete(key);
+    else related.splice(related.indexOf(row), 1);
   }
 
   #strip(row: EventRow): void {
