@@ -111,7 +111,12 @@ export class RawBodyMiddleware {
     const { headers } = request.raw;
     if (headers['content-length'] === '0') delete headers['content-length'];
     const told = Number(headers['content-length'] ?? 0);
-    const stand = Readable.from([Buffer.from('{}')], { objectMode: false });
+    const stand = new Readable({
+      read() {
+        this.push('{}');
+        this.push(null);
+      },
+    });
     return Object.assign(stand, { receivedEncodedLength: told });
   };
 

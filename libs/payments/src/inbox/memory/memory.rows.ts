@@ -17,6 +17,8 @@ export interface EventRow {
   readonly eventType: string;
   readonly occurredAt: Date;
   readonly orderingKey: string | null;
+  /** What it is found by: made once, since a shelf that is full asks for them with every event that comes. */
+  readonly keys: EventKeys;
   readonly receivedAt: Date;
   /** The same on the monotonic clock. */
   readonly since: number;
@@ -28,6 +30,13 @@ export interface EventRow {
   deliveries: DeliveryRow[];
   /** When its last delivery finished. */
   finishedAt: number;
+}
+
+/** An event's id, dedupe key and ordering key, each together with its company. */
+export interface EventKeys {
+  readonly id: string;
+  readonly dedupe: string;
+  readonly ordering: string | null;
 }
 
 /** A delivery as the memory store keeps it. */
@@ -65,6 +74,20 @@ export function conflicts({ raw, digest }: EventRow, body: Buffer): boolean {
   return raw === null ? digest !== digestOf(body) : !raw.equals(body);
 }
 
+export function keysOf({
+  company,
+  id,
+  dedupeKey,
+  orderingKey,
+}: Pick<IncomingEvent, 'company' | 'id' | 'dedupeKey' | 'orderingKey'>): EventKeys {
+  const idKey = keyOf(company, id);
+  return {
+    id: idKey,
+    dedupe: dedupeKey === id ? idKey : keyOf(company, dedupeKey),
+    ordering: orderingKey === null ? null : keyOf(company, orderingKey),
+  };
+}
+
 /** What tells two bodies apart. */
 export function digestOf(raw: Buffer): string {
   return createHash('sha256').update(raw).digest('base64');
@@ -85,6 +108,7 @@ export function eventRow(
     eventType,
     occurredAt,
     orderingKey,
+    keys: keysOf(event),
     receivedAt: new Date(now.wall),
     since: now.monotonic,
     // A copy: the caller's buffer is the caller's.

@@ -40,18 +40,17 @@ export class MemoryShelf {
   }
 
   /** The events of one company and ordering key. */
-  related({ company, orderingKey }: EventRow): readonly EventRow[] {
-    if (orderingKey === null) return [];
-    return this.#byOrderingKey.get(keyOf(company, orderingKey)) ?? [];
+  related({ keys: { ordering } }: EventRow): readonly EventRow[] {
+    return (ordering === null ? undefined : this.#byOrderingKey.get(ordering)) ?? [];
   }
 
   add(row: EventRow): void {
-    this.#byId.set(keyOf(row.company, row.id), row);
-    this.#byDedupeKey.set(keyOf(row.company, row.dedupeKey), row);
-    if (row.orderingKey !== null) {
-      const key = keyOf(row.company, row.orderingKey);
-      const related = this.#byOrderingKey.get(key);
-      if (related === undefined) this.#byOrderingKey.set(key, [row]);
+    const { id, dedupe, ordering } = row.keys;
+    this.#byId.set(id, row);
+    this.#byDedupeKey.set(dedupe, row);
+    if (ordering !== null) {
+      const related = this.#byOrderingKey.get(ordering);
+      if (related === undefined) this.#byOrderingKey.set(ordering, [row]);
       else related.push(row);
     }
     this.#bytes += sizeOf(row);
@@ -112,14 +111,14 @@ export class MemoryShelf {
   }
 
   forget(row: EventRow): void {
+    const { id, dedupe, ordering } = row.keys;
     this.#strip(row);
     this.#finished.leave(row);
-    this.#byId.delete(keyOf(row.company, row.id));
-    this.#byDedupeKey.delete(keyOf(row.company, row.dedupeKey));
-    if (row.orderingKey === null) return;
-    const key = keyOf(row.company, row.orderingKey);
-    const related = this.#byOrderingKey.get(key)!;
-    if (related.length === 1) this.#byOrderingKey.delete(key);
+    this.#byId.delete(id);
+    this.#byDedupeKey.delete(dedupe);
+    if (ordering === null) return;
+    const related = this.#byOrderingKey.get(ordering)!;
+    if (related.length === 1) this.#byOrderingKey.delete(ordering);
     else related.splice(related.indexOf(row), 1);
   }
 

@@ -223,7 +223,8 @@ export class MemoryStore implements InboxStore<never> {
 }
 
 /** The events of a batch without their copies in it. */
-function firstOfEach(events: readonly IncomingEvent[]): IncomingEvent[] {
+function firstOfEach(events: readonly IncomingEvent[]): readonly IncomingEvent[] {
+  if (events.length < 2) return events;
   const seen = new Set<string>();
   return events.filter(({ company, id, dedupeKey }) => {
     const keys = [`id ${keyOf(company, id)}`, `key ${keyOf(company, dedupeKey)}`];
