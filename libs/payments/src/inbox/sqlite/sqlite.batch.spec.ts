@@ -32,6 +32,8 @@ function receiveCall(id: string, event: Partial<EventMessage> = {}): Call {
   return { number: (number += 1), name: 'receive', request: { events: [received] }, now: 5 };
 }
 
+const eventsOf = ({ request }: Call) => (request as { events: EventMessage[] }).events;
+
 const stored = () =>
   connection.all<{ id: string }>('SELECT id FROM payments_inbox_event').map(({ id }) => id);
 
@@ -45,6 +47,17 @@ describe('a batch', () => {
     const answers = runBatch(connection, calls, SETTINGS);
     expect(answers.map((answer) => 'failure' in answer)).toEqual([false, true, false]);
     expect(stored()).toEqual(['a', 'c']);
+  });
+
+  it('keeps nothing of one that fails alone, and goes on after', () => {
+    const [a, b] = [receiveCall('a'), receiveCall('b', { handlers: ['twice', 'twice'] })];
+    const both = { ...a, request: { events: [...eventsOf(a), ...eventsOf(b)] } };
+    expect(runBatch(connection, [both], SETTINGS)).toEqual([
+      { number: both.number, failure: expect.objectContaining({ code: 'inbox_unavailable' }) },
+    ]);
+    expect(stored()).toEqual([]);
+    runBatch(connection, [receiveCall('c')], SETTINGS);
+    expect(stored()).toEqual(['c']);
   });
 
   it('answers every call where the disk is full, with the mend and without the body, and goes on after', () => {
