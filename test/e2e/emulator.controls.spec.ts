@@ -97,6 +97,20 @@ describe('the controls over HTTP', () => {
     expect(emulator.faults()).toEqual(plan);
   });
 
+  it('answer 400 to a body that is nested deeper than can be read, and take one that is not', async () => {
+    const nested = (levels: number) =>
+      post(`${controls}/events`, {
+        eventType: 'x.y',
+        data: JSON.parse(`{"a":${'['.repeat(levels)}${']'.repeat(levels)}}`) as object,
+      });
+    for (const levels of [499, 2_000]) {
+      const refused = await nested(levels);
+      expect(refused.status).toBe(400);
+      expect((await json(refused))['message']).toBe('the body must be at most 500 levels deep');
+    }
+    expect((await nested(498)).status).toBe(201);
+  });
+
   it('create a transaction of any kind, complete it, and deliver the event', async () => {
     for (const kind of ['stk-push', 'checkout-invoice', 'payout']) {
       const created = await json(post(`${controls}/transactions`, { kind, ...payment }));

@@ -3,6 +3,8 @@ import type { FastifyRequest } from 'fastify';
 
 const JSON_TYPE = /^application\/json\s*(;|$)/i;
 const FORM = /^application\/x-www-form-urlencoded\s*(;|$)/i;
+/** Far below where what checks and writes a body, a call for each level, would run out of stack. */
+const LEVELS = 500;
 
 /**
  * Reads JSON bodies. The token endpoint knows one failure, 401, for whatever is not
@@ -35,5 +37,15 @@ export function parseBody(
       ? done(null, undefined)
       : done(new BadRequestException('the body must be valid JSON'));
   }
+  if (isDeeper(parsed, LEVELS)) {
+    return lenient
+      ? done(null, undefined)
+      : done(new BadRequestException(`the body must be at most ${LEVELS} levels deep`));
+  }
   done(null, parsed);
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
 }
