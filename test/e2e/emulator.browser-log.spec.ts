@@ -80,6 +80,25 @@ describeInBrowser('the delivery log', (browser) => {
     expect(await line.locator('time').getAttribute('datetime')).toBe(delivery?.sentAt);
   });
 
+  it('sets a body out to be read without reading its values: digits, escapes and double keys stay', async () => {
+    const answer =
+      '{"n":12345678901234567890.10,"n":1e2,"t":"\\u0041, {b}: \\"c\\"","none":[ ],"of":{}}';
+    receiver.answer = (_, response) => response.writeHead(200).end(answer);
+    emulator.sendEvent({ eventType: 'x.y' });
+    await emulator.idle();
+    const page = await browser().page();
+    await openLog(page);
+    await press(page, /x\.y/);
+    await page.getByLabel('Set out to be read: Body answered').check();
+    expect(await page.getByLabel('Body answered', { exact: true }).innerText()).toBe(`{
+  "n": 12345678901234567890.10,
+  "n": 1e2,
+  "t": "\\u0041, {b}: \\"c\\"",
+  "none": [],
+  "of": {}
+}`);
+  });
+
   it('redelivers, and shows the new attempt', async () => {
     receiver.answerWith(500, 200);
     emulator.sendEvent({ eventType: 'x.y' });

@@ -141,10 +141,29 @@ function Body({ text, name }) {
     <pre tabindex="0" aria-label=${name}>${pretty && setOut !== undefined ? setOut : text}</pre>`;
 }
 
+/**
+ * JSON with line ends and indents, its values as they came: numbers keep their digits, strings their escapes. Nobody
+ * follows it deeper than 40 levels, and each line would carry it.
+ */
 function prettify(text) {
   try {
-    return JSON.stringify(JSON.parse(text), null, 2);
+    JSON.parse(text);
   } catch {
     return undefined;
   }
+  let depth = 0;
+  const line = () => `\n${'  '.repeat(Math.min(depth, 40))}`;
+  const tokens = text.match(/"(?:[^"\\]|\\.)*"|\{\s*\}|\[\s*\]|[{}[\],:]|[^\s"{}[\],:]+/g) ?? [];
+  return tokens
+    .map((token) => {
+      if (token === '}' || token === ']') {
+        depth -= 1;
+        return line() + token;
+      }
+      if (token === '{' || token === '[') depth += 1;
+      if (token === '{' || token === '[' || token === ',') return token + line();
+      if (token === ':') return ': ';
+      return /^[{[]/.test(token) ? token.replace(/\s+/, '') : token;
+    })
+    .join('');
 }
