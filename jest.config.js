@@ -7,6 +7,9 @@ export default {
     '<rootDir>/bench/**/*.spec.ts',
   ],
   testEnvironment: 'node',
+  // Jest leaves one core of two to itself; most tests wait for processes, so two workers take half the time.
+  maxWorkers: '100%',
+  workerIdleMemoryLimit: '1GB',
   // What a machine may take that does a great deal besides. A test that hangs is told of all the same.
   testTimeout: 30_000,
   extensionsToTreatAsEsm: ['.ts'],

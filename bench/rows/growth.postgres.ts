@@ -22,8 +22,9 @@ export const growthPostgres: Row = {
       await store.open();
       ending.defer(() => store.close());
       await store.receive([incoming()]);
-      const leases = await store.claim({ handlers: ['book'], limit: 1, leaseMs: 60_000 });
-      await store.complete(leases[0]!);
+      for (const lease of await store.claim({ handlers: ['book'], limit: 1, leaseMs: 60_000 })) {
+        await store.complete(lease);
+      }
       await copy(server, url, events - 1);
       const [row] = await server.query<{ bytes: string }>(
         url,

@@ -39,8 +39,9 @@ async function fill(file: string, count: number): Promise<void> {
   const store = open(file);
   await store.open();
   await store.receive([incoming()]);
-  const leases = await store.claim({ handlers: ['book'], limit: 1, leaseMs: 60_000 });
-  await store.complete(leases[0]!);
+  for (const lease of await store.claim({ handlers: ['book'], limit: 1, leaseMs: 60_000 })) {
+    await store.complete(lease);
+  }
   await store.close();
   const db = new DatabaseSync(file);
   db.exec('PRAGMA synchronous = OFF; PRAGMA cache_size = -400000');
