@@ -145,6 +145,14 @@ consoleOnEachAdapter((start, name) => {
     const right = basic('ann', PASSWORD);
     expect(await app.get('', { ...right, ...from('203.0.113.9') })).toMatchObject({ status: 429 });
     expect(await app.get('', { ...right, ...from('198.51.100.7') })).toMatchObject({ status: 200 });
+    // Who has one address of IPv6 has its whole /64.
+    for (let i = 0; i < 10; i += 1) {
+      await app.get('', { ...basic('ann', 'a wrong password'), ...from(`2001:db8:0:7::${i}`) });
+    }
+    const near = from('2001:db8:0:7:8::1');
+    expect(await app.get('', { ...right, ...near })).toMatchObject({ status: 429 });
+    const far = from('2001:db8:0:8::1');
+    expect(await app.get('', { ...right, ...far })).toMatchObject({ status: 200 });
   });
 
   it('lets a page load its files at once, however long each check takes', async () => {

@@ -6,6 +6,7 @@ import type { PaymentsRuntime } from '../payments.runtime.js';
 import { AttemptLimiter } from './attempt.limiter.js';
 import { basicAuthInvalid, checkedRealm, checkedUsers, parseBasic } from './basic-auth.js';
 import type { BasicCredentials } from './basic-auth.js';
+import { networkOf } from './client.network.js';
 import { ConsoleRefusal } from './console.refusal.js';
 import type { ConsoleRequest } from './console.request.js';
 import { OPERATOR, seenOnly } from './operator.name.js';
@@ -26,8 +27,8 @@ export interface BasicAuthOptions {
 /**
  * Asks for a name and a password with HTTP Basic authentication (RFC 7617): the least a console needs. Passwords are
  * compared in constant time, and a client that gave ten wrong ones within a minute is answered 429 until it is over;
- * which client it is, `request.ip` says, so tell the application which proxies to trust. Wrong ones are told in the
- * log, one line a minute. Only behind TLS.
+ * which client it is, `request.ip` says (of IPv6, its /64), so tell the application which proxies to trust. Wrong
+ * ones are told in the log, one line a minute. Only behind TLS.
  *
  * @example
  * ```ts
@@ -84,7 +85,8 @@ export class BasicAuthGuard implements CanActivate {
       response.header('WWW-Authenticate', this.#challenge);
       throw new ConsoleRefusal(401, 'A name and a password are needed.');
     }
-    const client = request.ip ?? request.socket.remoteAddress ?? '';
+    const address = request.ip ?? request.socket.remoteAddress ?? '';
+    const client = networkOf(address);
     const waitMs = this.#limiter.begin(client);
     if (waitMs > 0) {
       response.header('Retry-After', String(Math.ceil(waitMs / 1000)));
@@ -99,7 +101,7 @@ export class BasicAuthGuard implements CanActivate {
     }
     if (!right) {
       // Without the name: some type the password in its place.
-      const whence = seenOnly(client).slice(0, 60);
+      const whence = seenOnly(address).slice(0, 60);
       this.#log.warn('wrong', `A wrong name or password came from ${whence}.`);
       response.header('WWW-Authenticate', this.#challenge);
       throw new ConsoleRefusal(401, 'Name or password is wrong.');
