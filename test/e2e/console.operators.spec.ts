@@ -49,4 +49,21 @@ consoleOnEachAdapter((start) => {
     failing = false;
     expect((await app.get('/api/overview')).body).toMatchObject({ stats: { paused: [] } });
   });
+
+  it('waits for an answer that takes its time, and does nothing where it fails', async () => {
+    let session: Promise<string | undefined> = Promise.resolve('ann');
+    await using app = await start({ console: { who: () => session } });
+    expect((await app.get('/api/overview')).body).toMatchObject({ who: 'ann' });
+    await app.post('pause', { handler: '*' });
+    expect(app.log).toContain('log "ann": pause all handlers PaymentsConsole');
+    session = Promise.resolve(undefined);
+    await app.post('pause', { handler: '*' });
+    expect(app.log).toContain('log "unknown": pause all handlers PaymentsConsole');
+    session = Promise.reject(new Error('no session of 10.0.0.7'));
+    const answer = await app.post('resume', { handler: '*' });
+    expect(answer.status).toBe(500);
+    expect(answer.text).not.toContain('10.0.0.7');
+    session = Promise.resolve('ann');
+    expect((await app.get('/api/overview')).body).toMatchObject({ stats: { paused: ['*'] } });
+  });
 });

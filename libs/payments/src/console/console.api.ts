@@ -30,7 +30,7 @@ export class ConsoleApi {
   @Get('api/overview')
   @Data()
   async showOverview(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
-    const who = this.#who(request);
+    const who = await this.#who(request);
     const { now, ...rest } = await this.overview.show(readMinutes(request));
     this.answers.json(response, 200, { now, who, ...rest });
   }
@@ -82,12 +82,12 @@ export class ConsoleApi {
   }
 
   async #act(action: ConsoleAction, request: ConsoleRequest, response: unknown): Promise<void> {
-    const who = this.#who(request);
+    const who = await this.#who(request);
     const result = await this.actions.perform(action, who, await jsonBody(request));
     this.answers.json(response, 200, result);
   }
 
-  #who(request: ConsoleRequest): string | null {
+  #who(request: ConsoleRequest): Promise<string | null> {
     return operatorName(request, this.options.who);
   }
 }

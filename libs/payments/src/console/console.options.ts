@@ -20,11 +20,11 @@ export interface PaymentsConsoleOptions {
   /** Modules that export what the guards' classes inject. Default: none. */
   imports?: ModuleMetadata['imports'];
   /**
-   * The operator's name, for the log and the page; of what it returns, the first 100 characters are kept, and no
-   * control character. Where it throws, nothing is done. Default: the name {@link BasicAuthGuard} let in, or
+   * The operator's name, for the log and the page, or a promise of it; of the name, the first 100 characters are
+   * kept, and no control character. Where it throws or rejects, nothing is done. Default: the name {@link BasicAuthGuard} let in, or
    * `username`, `email`, `sub`, `id` or `name` of `request.user`, or `unknown`.
    */
-  who?: (request: ConsoleRequest) => string | undefined;
+  who?: (request: ConsoleRequest) => string | undefined | Promise<string | undefined>;
 }
 
 /** The same, complete and checked. */
@@ -32,7 +32,7 @@ export interface ResolvedConsoleOptions {
   /** Without a slash at either end. */
   readonly path: string;
   readonly guards: readonly ConsoleGuard[];
-  readonly who: ((request: ConsoleRequest) => string | undefined) | undefined;
+  readonly who: PaymentsConsoleOptions['who'];
 }
 
 /** Nest injection token of the {@link ResolvedConsoleOptions}. */

@@ -1,3 +1,4 @@
+import type { PaymentsConsoleOptions } from './console.options.js';
 import type { ConsoleRequest } from './console.request.js';
 
 const LENGTH = 100;
@@ -10,11 +11,11 @@ const UNSEEN = /[\p{C}\p{Zl}\p{Zp}]+/gu;
 export const OPERATOR = Symbol('PAYMENTS_CONSOLE_OPERATOR');
 
 /** The operator's name, fit for a log; `null` where nobody knows it. */
-export function operatorName(
+export async function operatorName(
   request: ConsoleRequest,
-  who?: (request: ConsoleRequest) => string | undefined,
-): string | null {
-  const name = who === undefined ? knownName(request) : who(request);
+  who?: PaymentsConsoleOptions['who'],
+): Promise<string | null> {
+  const name = who === undefined ? knownName(request) : await who(request);
   if (typeof name !== 'string' && typeof name !== 'number') return null;
   const cleaned = seenOnly(String(name)).trim();
   return cleaned === '' ? null : Array.from(cleaned).slice(0, LENGTH).join('');
