@@ -67,7 +67,7 @@ describeInBrowser('the inbox console in a browser', (browser) => {
     ]) {
       await redrive.click();
       const dialog = await asked(page);
-      expect(await dialog.textContent()).toContain('1 delivery of 1 event will run again');
+      expect(await dialog.textContent()).toContain('1 delivery of 1 event will run.');
       await leave();
       await dialog.waitFor({ state: 'detached' });
       expect(await isFocused(redrive)).toBe(true);

@@ -36,25 +36,36 @@ export function titleOf(action) {
   return `${action.kind === 'pause' ? 'Pause' : 'Resume'} ${whose}?`;
 }
 
-/** What it is about, in words. @param {DeliveryAction} action */
-export function scopeOf({ target }) {
+/**
+ * What it is about, in words. A filter without a state is about the dead ones, unless force is chosen.
+ *
+ * @param {DeliveryAction} action
+ * @param {boolean} force
+ */
+export function scopeOf({ target }, force) {
   const to = target.handler === undefined ? '' : `, handler ${target.handler}`;
   if ('events' in target) {
     const [first] = target.events;
     const one = target.events.length === 1 && first;
     return `${one ? `Event ${one.id}` : `${counted(target.events.length, 'event')} selected`}${to}`;
   }
-  const fields = Object.entries(target.filter).filter(([name]) => name !== 'handler');
-  const filter = fields.map(([name, value]) => `${name} ${value}`).join(', ');
-  return `All events${to}${filter && ` that match ${filter}`}`;
+  const { state = force ? '' : 'dead', handler: _, ...others } = target.filter;
+  const which = state === 'unhandled' ? 'unhandled events' : `${state} deliveries`.trim();
+  const fields = Object.entries(others).map(([name, value]) => `${name} ${value}`);
+  const filter = fields.length > 0 ? `, that match ${fields.join(', ')}` : '';
+  return `All ${which}${to}${filter}`;
 }
 
 /**
  * @param {Action} action
  * @param {SelectionResult | null} count
+ * @param {boolean} [uncounted] whether counting failed
  */
-export function consequenceOf(action, count) {
-  if (isOfDeliveries(action)) return `${amount(count)} ${consequences[action.kind]}`;
+export function consequenceOf(action, count, uncounted = false) {
+  if (isOfDeliveries(action)) {
+    const some = uncounted ? 'How many could not be counted. They' : amount(count);
+    return `${some} ${consequences[action.kind]}`;
+  }
   return consequences[action.kind];
 }
 
@@ -62,7 +73,8 @@ const consequences = {
   pause:
     'Its deliveries wait, in every process, until it is resumed. What runs now ends; receiving goes on.',
   resume: 'What waited runs, the longest due first.',
-  redrive: 'will run again, from the first attempt.',
+  redrive:
+    'will run. Those that wait keep their count of attempts; the others start again from the first.',
   skip: 'will not run. Skipped ones stay in the inbox and can be redriven.',
 };
 

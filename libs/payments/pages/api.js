@@ -106,8 +106,14 @@ async function call(path, request) {
       if (error instanceof SyntaxError) return undefined;
       throw error;
     });
-  } catch {
-    throw new ApiError(0, 'The server is not reachable.');
+  } catch (error) {
+    const late = /** @type {{ name?: string }} */ (error).name === 'TimeoutError';
+    throw new ApiError(
+      0,
+      late
+        ? `The server did not answer within ${TIMEOUT_MS / 1000} s.`
+        : 'The server is not reachable.',
+    );
   }
   if (response.ok && body !== undefined) return body;
   const told = typeof body?.error === 'string' ? body.error : `It answered ${response.status}.`;

@@ -9,6 +9,7 @@ import {
   titleOf,
   verbOf,
 } from './actions.js';
+import { ApiError } from './api.js';
 import { visible } from './format.js';
 
 /**
@@ -28,6 +29,7 @@ export function Confirm({ action, onDone, onCancel }) {
   const [count, setCount] = useState(
     /** @type {import('./api.js').SelectionResult | null} */ (null),
   );
+  const [uncounted, setUncounted] = useState(false);
   const [error, setError] = useState('');
   const [busy, setBusy] = useState(false);
   const counts = isOfDeliveries(action);
@@ -46,15 +48,30 @@ export function Confirm({ action, onDone, onCancel }) {
     if (!counts) return undefined;
     let current = true;
     setCount(null);
+    setUncounted(false);
     setError('');
     perform(action, { force, ratePerSecond: undefined }, true).then(
       (counted) => current && setCount(counted),
-      (thrown) => current && setError(reasonOf(thrown)),
+      (thrown) => {
+        if (!current) return;
+        // After an outage there may be more than can be counted in time, and that is when it is needed most.
+        setUncounted(thrown instanceof ApiError && thrown.gone);
+        setError(reasonOf(thrown));
+      },
     );
     return () => {
       current = false;
     };
   }, [force]);
+
+  // What it asks about is not on the page any more.
+  useEffect(() => {
+    const leave = () => {
+      if (!busy) onCancel();
+    };
+    addEventListener('hashchange', leave);
+    return () => removeEventListener('hashchange', leave);
+  }, [busy]);
 
   /** @param {Event} event */
   const confirm = async (event) => {
@@ -85,9 +102,9 @@ export function Confirm({ action, onDone, onCancel }) {
     <form onSubmit=${confirm}>
       <h2 id="ask-title">${visible(titleOf(action))}</h2>
       <div id="ask-text">
-        ${counts && html`<p class="scope">${visible(scopeOf(action))}</p>`}
+        ${counts && html`<p class="scope">${visible(scopeOf(action, force))}</p>`}
         <p aria-live="polite">
-          ${nothing ? nothingTo(action, force) : consequenceOf(action, count)}
+          ${nothing ? nothingTo(action, force) : consequenceOf(action, count, uncounted)}
         </p>
       </div>
       ${
@@ -126,7 +143,7 @@ export function Confirm({ action, onDone, onCancel }) {
         <button
           type="submit"
           class=${action.kind === 'skip' || action.kind === 'pause' ? 'danger' : 'primary'}
-          disabled=${busy || (counts && !count?.deliveries)}
+          disabled=${busy || (counts && !uncounted && !count?.deliveries)}
         >
           ${busy ? 'Working …' : verbOf(action, count)}
         </button>

@@ -1,0 +1,95 @@
+import { expect, it } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { describeInBrowser } from '../support/browser.js';
+import { ConsoleApplication, asked, confirm } from '../support/console.browser.js';
+import { eventually } from '../support/eventually.js';
+
+/** Selects all that match what the list shows, and asks to redrive it. */
+async function redriveAll(page: Page): Promise<void> {
+  await page.getByLabel('All on this page').check();
+  await page.getByRole('button', { name: 'Select all that match the filter' }).click();
+  await page.getByRole('button', { name: /^Redrive/ }).click();
+}
+
+/** Starts with more dead deliveries than a page of the list holds. */
+async function afterAnOutage(): Promise<ConsoleApplication> {
+  const app = await ConsoleApplication.start();
+  app.handlers.trouble = 'the ledger is closed';
+  await app.receive(...Array.from({ length: 51 }, (_, index) => ({ id: `evt_${index}` })));
+  app.handlers.trouble = null;
+  return app;
+}
+
+describeInBrowser('the dialog of the inbox console', (browser) => {
+  it('lets the operator go on where there is too much to be counted in time, and says so', async () => {
+    await using app = await afterAnOutage();
+    const page = await app.open(browser());
+    // Its time limits end when the test says so.
+    await page.addInitScript(() => {
+      const limits: AbortController[] = [];
+      AbortSignal.timeout = () => {
+        limits.push(new AbortController());
+        return limits.at(-1)!.signal;
+      };
+      const endLimits = () => {
+        for (const limit of limits) limit.abort(new DOMException('too late', 'TimeoutError'));
+      };
+      Object.assign(globalThis, { endLimits });
+    });
+    const counting = new Promise<void>((resolve) => {
+      void page.route('**/api/redrive', (route) =>
+        (route.request().postDataJSON() as { dryRun: boolean }).dryRun
+          ? resolve()
+          : route.continue(),
+      );
+    });
+    await page.goto(`${app.url}#/events?state=dead`);
+    await page.reload();
+    await redriveAll(page);
+    const dialog = page.getByRole('dialog');
+    await counting;
+    expect(await dialog.locator('button[type=submit]').isDisabled()).toBe(true);
+    await page.evaluate(() => (globalThis as unknown as { endLimits(): void }).endLimits());
+    await dialog.getByText('The server did not answer within 15 s.').waitFor();
+    await dialog.getByText('How many could not be counted. They will run.').waitFor();
+    await confirm(page);
+    await page.getByText('51 deliveries of 51 events redriven.').waitFor();
+  });
+
+  it('does not let the operator go on where counting was refused', async () => {
+    await using app = await afterAnOutage();
+    const page = await app.open(browser(), 'events?state=dead');
+    await page.getByLabel('All on this page').check();
+    app.door.open = false;
+    await page.getByRole('button', { name: /^Redrive/ }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('You are not signed in any more.').waitFor();
+    expect(await dialog.locator('button[type=submit]').isDisabled()).toBe(true);
+  });
+
+  it('says that a filter without a state is about dead deliveries, and with force about all', async () => {
+    await using app = await afterAnOutage();
+    const page = await app.open(browser(), 'events?handler=Orders.markPaid&search=evt');
+    await page.getByText('50 events on this page').waitFor();
+    await redriveAll(page);
+    const dialog = await asked(page);
+    const scope = dialog.locator('.scope');
+    const rest = 'deliveries, handler Orders.markPaid, that match search evt';
+    expect(await scope.textContent()).toBe(`All dead ${rest}`);
+    expect(await dialog.textContent()).toContain('51 deliveries of 51 events will run.');
+    await dialog.getByLabel(/^Run again although done/).check();
+    await eventually(async () => expect(await scope.textContent()).toBe(`All ${rest}`));
+  });
+
+  it('is gone where the operator goes back to another page', async () => {
+    await using app = await afterAnOutage();
+    const page = await app.open(browser(), 'events');
+    await page.getByRole('link', { name: 'evt_50' }).click();
+    await page.getByRole('button', { name: 'Redrive … Orders.markPaid' }).click();
+    const dialog = await asked(page);
+    await page.goBack();
+    await dialog.waitFor({ state: 'detached' });
+    await page.getByText('50 events on this page').waitFor();
+    expect((await app.states('evt_50'))['Orders.markPaid']).toBe('dead');
+  });
+});
