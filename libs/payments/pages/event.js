@@ -195,10 +195,11 @@ function DeliveryCard({ event: { company, id, payload }, delivery, clockMs, ask 
 function Due({ delivery: { state, dueAt, finishedAt }, clockMs }) {
   if (finishedAt !== null) return html`, ${state} <${Time} at=${finishedAt} />`;
   if (dueAt === null) return null;
-  const inMs = Date.parse(dueAt) - (Date.now() + clockMs);
   if (state === 'running') return html`, its lease ends <${Time} at=${dueAt} />`;
-  if (inMs <= 0) return ', due now';
-  return html`, due in ${duration(inMs)} (<${Time} at=${dueAt} />)`;
+  // By the store's clock, which is neither the server's nor this one's: a few seconds mean nothing.
+  const inMs = Date.parse(dueAt) - (Date.now() + clockMs);
+  const about = inMs < 10_000 ? '' : ` (in about ${duration(inMs)})`;
+  return html`, due <${Time} at=${dueAt} />${about}`;
 }
 
 /** @param {{ history: Delivery['history'], name: string }} props */
@@ -213,8 +214,8 @@ function History({ history, name }) {
     </thead>
     <tbody role="rowgroup">
       ${history.toReversed().map(
-        ({ attempt, startedAt, endedAt, outcome, error }) =>
-          html`<tr role="row" key=${startedAt}>
+        ({ attempt, startedAt, endedAt, outcome, error }, index) =>
+          html`<tr role="row" key=${history.length - index}>
             <td role="cell" class="attempt">${attempt}</td>
             <td role="cell"><${Time} at=${startedAt} /></td>
             <td role="cell">${duration(Date.parse(endedAt) - Date.parse(startedAt))}</td>

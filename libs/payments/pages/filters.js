@@ -25,19 +25,24 @@ export function filterOf(params) {
  */
 export function Filters({ params, handlers, types, companies, onFilter }) {
   const form = useRef(/** @type {HTMLFormElement | null} */ (null));
+  /** By name, what a field of time shows of a time that it cannot show whole. */
+  const times = useRef(/** @type {Record<string, string>} */ ({}));
   const key = JSON.stringify(params);
   useEffect(() => {
     for (const field of fieldsOf(form.current)) {
       const value = params[field.name] ?? '';
       field.value = field.type === 'datetime-local' ? toLocal(value) : value;
+      times.current[field.name] = field.value;
     }
   }, [key, companies]);
 
   const apply = () => {
-    const given = fieldsOf(form.current).map((field) => [
-      field.name,
-      field.type === 'datetime-local' ? fromLocal(field.value) : field.value.trim(),
-    ]);
+    const given = fieldsOf(form.current).map(({ name, type, value }) => {
+      if (type !== 'datetime-local') return [name, value.trim()];
+      // Its milliseconds and, where a clock goes back, its hour are not in the field.
+      const untouched = value !== '' && value === times.current[name];
+      return [name, untouched ? params[name] : fromLocal(value)];
+    });
     onFilter(Object.fromEntries(given));
   };
   /** @param {Event} event */

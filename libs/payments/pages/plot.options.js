@@ -96,13 +96,28 @@ export function optionsOf({ lines, show, log, width, colour, setPointed }) {
         stroke: () => colour(field),
         ...((filled || bars) && { fill: () => faint(colour(field)) }),
         width: bars ? 1 : 1.5,
-        // A minute between two without any has no line to stand on.
-        points: log ? { size: 5 } : { show: false },
+        points: log ? { size: 5, fill: () => colour(field), filter: alone } : { show: false },
         ...(!log && { paths: bars ? asBars : asSteps }),
       })),
     ],
     hooks: { setCursor: [({ cursor }) => setPointed(cursor.idx ?? null)] },
   };
+}
+
+/**
+ * Points that are drawn though there is no room for all: a minute between two without any has no line to stand on.
+ *
+ * @param {uPlot} plot
+ * @param {number} series
+ * @param {boolean} show
+ * @returns {number[] | null}
+ */
+function alone(plot, series, show) {
+  if (show) return null;
+  const values = plot.data[series] ?? [];
+  return [...values.keys()].filter(
+    (at) => values[at] != null && values[at - 1] == null && values[at + 1] == null,
+  );
 }
 
 /** @param {string} colour as computed: `rgb(1, 2, 3)` */

@@ -1,0 +1,120 @@
+import { expect, it } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { describeInBrowser } from '../support/browser.js';
+import { ConsoleApplication } from '../support/console.browser.js';
+import { eventually } from '../support/eventually.js';
+
+const EVENT = 'events/default/evt_1';
+
+type Answer = Record<string, unknown>;
+/** Of the overview or of an event. */
+type Body = Answer & { activity: Answer[]; deliveries: { history: Answer[] }[] };
+
+/** Has the page see an answer of the console as a test changes it. */
+async function changed(page: Page, path: string, change: (body: Body) => Answer): Promise<void> {
+  await page.route(`**/api/${path}?*`, async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, json: change((await response.json()) as Body) });
+  });
+}
+
+describeInBrowser('times in the inbox console', (browser) => {
+  it('keeps the time of a filter that nobody touched: its milliseconds, and its hour where that comes twice', async () => {
+    await using app = await ConsoleApplication.start();
+    const [from, to] = ['2026-10-25T01:30:15.250Z', '2026-10-25T02:30:00.001Z'];
+    const place = `events?${new URLSearchParams({ from, to })}`;
+    const page = await app.open(browser(), place, { timezoneId: 'Europe/Berlin' });
+    await page.getByText('No event matches.').waitFor();
+    const params = () => new URLSearchParams(new URL(page.url()).hash.split('?')[1]);
+    await page.getByLabel(/^Search/).fill('evt');
+    await page.keyboard.press('Enter');
+    await eventually(() =>
+      expect(Object.fromEntries(params())).toEqual({ search: 'evt', from, to }),
+    );
+    await page.locator('summary').click();
+    await page.getByLabel('Received from').fill('2026-10-24T12:00:00');
+    await page.keyboard.press('Tab');
+    await eventually(() => expect(params().get('from')).toBe('2026-10-24T10:00:00.000Z'));
+    expect(params().get('to')).toBe(to);
+  });
+
+  it('plots a minute that stands alone, however narrow the plot is', async () => {
+    await using app = await ConsoleApplication.start();
+    await app.receive({ id: 'evt_1' });
+    const page = await app.open(browser(), '', { viewport: { width: 390, height: 844 } });
+    await changed(page, 'overview', (overview) => ({
+      ...overview,
+      activity: overview.activity.map((minute, index) => ({
+        ...minute,
+        p50Ms: null,
+        p95Ms: index === 30 ? 40 : null,
+      })),
+    }));
+    await page.reload();
+    await page.getByRole('img', { name: /^Handled within: 95 of 100 at most 40 ms/ }).waitFor();
+    const painted = () =>
+      page.evaluate<number>(`(() => {
+        const canvas = document.querySelectorAll('canvas')[1];
+        const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        const wanted = getComputedStyle(document.querySelector('i.p95Ms')).color.match(/\\d+/g);
+        return Array.from({ length: data.length / 4 }, (_, at) => at * 4).filter((at) =>
+          wanted.slice(0, 3).every((part, index) => data[at + index] === Number(part))).length;
+      })()`);
+    await eventually(async () => expect(await painted()).toBeGreaterThan(0));
+  });
+
+  it('says when a delivery is due, and how long that is only where clocks that differ a bit do not matter', async () => {
+    await using app = await ConsoleApplication.start();
+    await app.receive({ id: 'evt_1' });
+    const page = await app.open(browser());
+    let inMs = 0;
+    await changed(page, 'event', (event) => ({
+      ...event,
+      deliveries: event.deliveries.map((delivery) => ({
+        ...delivery,
+        state: 'pending',
+        finishedAt: null,
+        dueAt: new Date(Date.now() + inMs).toISOString(),
+      })),
+    }));
+    const said = page.getByRole('article', { name: 'Orders.markPaid' }).locator('header .quiet');
+    for (const [ms, text] of [
+      [-2_000, /, due [^(]*\d\d:\d\d:\d\d$/],
+      [3_000, /, due [^(]*\d\d:\d\d:\d\d$/],
+      [630_000, /, due [^(]*\d\d:\d\d:\d\d \(in about 10 min\)$/],
+    ] as const) {
+      inMs = ms;
+      await page.goto(`${app.url}#/${EVENT}`);
+      await page.reload();
+      await said.waitFor();
+      expect((await said.textContent())!.trim()).toMatch(text);
+    }
+  });
+
+  it('keeps each attempt in its row, though two began at the same time', async () => {
+    await using app = await ConsoleApplication.start();
+    await app.receive({ id: 'evt_1' });
+    const page = await app.open(browser());
+    let attempts = 2;
+    await changed(page, 'event', (event) => ({
+      ...event,
+      deliveries: event.deliveries.map((delivery) => ({
+        ...delivery,
+        history: Array.from({ length: attempts }, (_, index) => ({
+          ...delivery.history[0],
+          attempt: index + 1,
+          startedAt: '2026-01-01T00:00:00.000Z',
+        })),
+      })),
+    }));
+    await page.goto(`${app.url}#/${EVENT}`);
+    const rows = page.getByRole('article', { name: 'Orders.markPaid' }).locator('tbody tr');
+    await rows.nth(1).waitFor();
+    await rows.nth(1).evaluate((row) => row.setAttribute('data-first', ''));
+    attempts = 3;
+    await rows.nth(2).waitFor();
+    expect(await rows.nth(0).getAttribute('data-first')).toBeNull();
+    expect(await rows.nth(2).getAttribute('data-first')).toBe('');
+    expect(await rows.nth(2).locator('.attempt').textContent()).toBe('1');
+  });
+});
