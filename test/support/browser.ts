@@ -94,6 +94,8 @@ export function describeInBrowser(
   tests: (browser: () => TestBrowser) => void,
 ): void {
   if (findChromium() === undefined) {
+    // Jest tells of what is left out by a number alone.
+    process.stderr.write(`Left out, as there is no Chromium: ${title}\n`);
     describe(title, () => {
       it.todo('left out, as there is no Chromium: install one, or name it in CHROMIUM_PATH');
     });
