@@ -1,24 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import { get, getToken, json, post, production } from './emulator.client.js';
-import { Receiver } from './emulator.receiver.js';
+import type { Receiver } from './emulator.receiver.js';
+import { stageEmulator } from './emulator.stage.js';
 
 let receiver: Receiver;
 let emulator: PaymentsEmulator;
 
-beforeAll(async () => {
-  receiver = await Receiver.start();
-  emulator = await PaymentsEmulator.start({ webhookUrl: receiver.url });
-});
-beforeEach(async () => {
-  await emulator.reset();
-  receiver.received.length = 0;
-  receiver.answerWith(200);
-});
-afterAll(async () => {
-  await emulator.close();
-  await receiver[Symbol.asyncDispose]();
-});
+stageEmulator((stage) => ({ receiver, emulator } = stage));
 
 const payment = { amount: 1500.5, accountReference: 'INV-1001', externalReference: 'order-77' };
 

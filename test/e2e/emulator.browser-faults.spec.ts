@@ -1,11 +1,12 @@
-import { afterAll, beforeAll, beforeEach, expect, it, jest } from '@jest/globals';
-import type { EmulatorInputError } from 'payments-emulator';
-import { PaymentsEmulator, signDelivery } from 'payments-emulator';
+import { expect, it, jest } from '@jest/globals';
+import type { EmulatorInputError, PaymentsEmulator } from 'payments-emulator';
+import { signDelivery } from 'payments-emulator';
 import type { Page } from 'playwright-core';
 import { describeInBrowser } from '../support/browser.js';
 import { eventually } from '../support/eventually.js';
 import { get, getToken, json, requestToken, sandbox } from './emulator.client.js';
-import { Receiver } from './emulator.receiver.js';
+import type { Receiver } from './emulator.receiver.js';
+import { stageEmulator } from './emulator.stage.js';
 
 jest.setTimeout(60_000);
 
@@ -45,19 +46,7 @@ const FAULTS: Record<string, [string, unknown][]> = {
 let receiver: Receiver;
 let emulator: PaymentsEmulator;
 
-beforeAll(async () => {
-  receiver = await Receiver.start();
-  emulator = await PaymentsEmulator.start({ webhookUrl: receiver.url });
-});
-beforeEach(async () => {
-  await emulator.reset();
-  receiver.received.length = 0;
-  receiver.answerWith(200);
-});
-afterAll(async () => {
-  await emulator.close();
-  await receiver[Symbol.asyncDispose]();
-});
+stageEmulator((stage) => ({ receiver, emulator } = stage));
 
 const plan = () => emulator.faults() as Plan;
 const press = (page: Page, name: string | RegExp) => page.getByRole('button', { name }).click();

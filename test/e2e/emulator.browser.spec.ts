@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, beforeEach, expect, it, jest } from '@jest/globals';
-import { PaymentsEmulator } from 'payments-emulator';
+import { expect, it, jest } from '@jest/globals';
+import type { PaymentsEmulator } from 'payments-emulator';
 import type { Page } from 'playwright-core';
 import { describeInBrowser } from '../support/browser.js';
 import { eventually } from '../support/eventually.js';
-import { Receiver } from './emulator.receiver.js';
+import type { Receiver } from './emulator.receiver.js';
+import { stageEmulator } from './emulator.stage.js';
 
 jest.setTimeout(60_000);
 
@@ -12,19 +13,7 @@ const MARKUP = '<img src=x onerror="window.ran=1"><script>window.ran=1</script>'
 let receiver: Receiver;
 let emulator: PaymentsEmulator;
 
-beforeAll(async () => {
-  receiver = await Receiver.start();
-  emulator = await PaymentsEmulator.start({ webhookUrl: receiver.url });
-});
-beforeEach(async () => {
-  await emulator.reset();
-  receiver.received.length = 0;
-  receiver.answerWith(200);
-});
-afterAll(async () => {
-  await emulator.close();
-  await receiver[Symbol.asyncDispose]();
-});
+stageEmulator((stage) => ({ receiver, emulator } = stage));
 
 const status = (transactionId: string) => emulator.transaction(transactionId).status;
 const press = (page: Page, name: string | RegExp) => page.getByRole('button', { name }).click();

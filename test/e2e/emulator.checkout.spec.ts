@@ -1,25 +1,15 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import type { CheckoutInvoice, NewCompanyPayment } from 'payments-emulator';
 import { ManualClock, PaymentsEmulator } from 'payments-emulator';
 import { get } from './emulator.client.js';
-import { Receiver } from './emulator.receiver.js';
+import type { Receiver } from './emulator.receiver.js';
+import { stageEmulator } from './emulator.stage.js';
 
 const clock = new ManualClock(Date.parse('2026-11-20T10:00:00.000Z'));
 let receiver: Receiver;
 let emulator: PaymentsEmulator;
 
-beforeAll(async () => {
-  receiver = await Receiver.start();
-  emulator = await PaymentsEmulator.start({ webhookUrl: receiver.url, clock });
-});
-beforeEach(async () => {
-  await emulator.reset();
-  receiver.received.length = 0;
-});
-afterAll(async () => {
-  await emulator.close();
-  await receiver[Symbol.asyncDispose]();
-});
+stageEmulator((stage) => ({ receiver, emulator } = stage), { clock });
 
 /** A customer at an invoice, without a browser. */
 class Customer {

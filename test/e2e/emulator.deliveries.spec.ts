@@ -1,27 +1,16 @@
 import { createHmac } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import type { DeliveryRecord } from 'payments-emulator';
 import { ManualClock, PaymentsEmulator } from 'payments-emulator';
 import { Receiver, until } from './emulator.receiver.js';
+import { stageEmulator } from './emulator.stage.js';
 
 const payment = { amount: 1500, accountReference: 'INV-1001', externalReference: 'order-77' };
 const clock = new ManualClock(Date.parse('2026-11-20T10:00:00.000Z'));
 let receiver: Receiver;
 let emulator: PaymentsEmulator;
 
-beforeAll(async () => {
-  receiver = await Receiver.start();
-  emulator = await PaymentsEmulator.start({ webhookUrl: receiver.url, clock });
-});
-beforeEach(async () => {
-  await emulator.reset();
-  receiver.received.length = 0;
-  receiver.answerWith(200);
-});
-afterAll(async () => {
-  await emulator.close();
-  await receiver[Symbol.asyncDispose]();
-});
+stageEmulator((stage) => ({ receiver, emulator } = stage), { clock });
 
 function sign(body: Buffer, secret: string): string {
   return `sha512=${createHmac('sha512', secret).update(body).digest('hex')}`;

@@ -1,26 +1,15 @@
 import { createHmac } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import type { DeliveryFaults } from 'payments-emulator';
 import { ManualClock, PaymentsEmulator } from 'payments-emulator';
-import type { Received } from './emulator.receiver.js';
-import { Receiver, until } from './emulator.receiver.js';
+import type { Received, Receiver } from './emulator.receiver.js';
+import { until } from './emulator.receiver.js';
+import { stageEmulator } from './emulator.stage.js';
 
 let receiver: Receiver;
 let emulator: PaymentsEmulator;
 
-beforeAll(async () => {
-  receiver = await Receiver.start();
-  emulator = await PaymentsEmulator.start({ webhookUrl: receiver.url, seed: 'faults' });
-});
-beforeEach(async () => {
-  await emulator.reset();
-  receiver.received.length = 0;
-  receiver.answerWith(200);
-});
-afterAll(async () => {
-  await emulator.close();
-  await receiver[Symbol.asyncDispose]();
-});
+stageEmulator((stage) => ({ receiver, emulator } = stage), { seed: 'faults' });
 
 /** Sends so many payments under these faults, cuts every wait short, and answers what arrived. */
 async function arrived(delivery: DeliveryFaults, payments = 1): Promise<readonly Received[]> {

@@ -1,26 +1,17 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { PaymentsEmulator } from 'payments-emulator';
+import { describe, expect, it } from '@jest/globals';
+import type { PaymentsEmulator } from 'payments-emulator';
 import { get, json, put } from './emulator.client.js';
-import { Receiver } from './emulator.receiver.js';
+import type { Receiver } from './emulator.receiver.js';
+import { stageEmulator } from './emulator.stage.js';
 
 const payment = { amount: 1500, externalReference: 'order-77' };
 let receiver: Receiver;
 let emulator: PaymentsEmulator;
 let controls: string;
 
-beforeAll(async () => {
-  receiver = await Receiver.start();
-  emulator = await PaymentsEmulator.start({ webhookUrl: receiver.url });
+stageEmulator((stage) => {
+  ({ receiver, emulator } = stage);
   controls = `${emulator.baseUrl}/emulator`;
-});
-beforeEach(async () => {
-  await emulator.reset();
-  receiver.received.length = 0;
-  receiver.answerWith(200);
-});
-afterAll(async () => {
-  await emulator.close();
-  await receiver[Symbol.asyncDispose]();
 });
 
 describe('the controls behind the pages', () => {
