@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client } from 'pg';
-import type { InboxStore } from '../../libs/payments/src/inbox/store.contract.js';
 import { eventually } from '../support/eventually.js';
+import { expectToGoOn, outcomes } from '../support/inbox.upgrade.js';
 import { claim, freshSchema, incoming, PostgresInboxes } from '../support/postgres.inboxes.js';
 
 const VERSION_1 = readFileSync(join(import.meta.dirname, 'postgres.version-1.sql'), 'utf8');
@@ -49,12 +49,6 @@ describe('the upgrade of a PostgreSQL inbox of version 1', () => {
     return schema;
   }
 
-  const outcomes = async (store: InboxStore, id: string) =>
-    (await store.find('default', id))!.deliveries[0]!.history.map(({ attempt, outcome }) => [
-      attempt,
-      outcome,
-    ]);
-
   it('has everything that was stored go on, with no headers and no history of before', async () => {
     const schema = await versionOne();
     for (const id of ['done', 'failed', 'dead', 'lost']) {
@@ -74,33 +68,7 @@ describe('the upgrade of a PostgreSQL inbox of version 1', () => {
     );
     await inboxes.query(AS_VERSION_1.receive(schema, 'new'));
     const store = await inboxes.open({ schema });
-    for (const id of ['done', 'failed', 'dead', 'lost', 'new']) {
-      const { headers, deliveries } = (await store.find('default', id))!;
-      expect(headers).toEqual({});
-      expect(deliveries).toMatchObject([{ handler: 'book', history: [] }]);
-    }
-    const claimed = await claim(store);
-    expect(claimed.map(({ id, attempt, takenOver }) => [id, attempt, takenOver])).toEqual([
-      ['failed', 2, false],
-      ['lost', 2, true],
-      ['new', 1, false],
-    ]);
-    for (const lease of claimed) expect(await store.complete(lease)).toBe(true);
-    expect(await outcomes(store, 'failed')).toEqual([[2, 'done']]);
-    expect(await outcomes(store, 'lost')).toEqual([
-      [1, 'lost'],
-      [2, 'done'],
-    ]);
-    // Nobody has noted when it started: at the latest when it ended.
-    const [lost] = (await store.find('default', 'lost'))!.deliveries[0]!.history;
-    expect(lost!.startedAt).toEqual(lost!.endedAt);
-    expect(lost!.endedAt.getTime()).toBeGreaterThan(Date.now() - 600_000);
-    const selection = [{ company: 'default', id: 'dead', handlers: ['book'] }];
-    expect(await store.redrive(selection, { force: false, dueInMs: [0] })).toBe(1);
-    expect(await store.complete((await claim(store))[0]!)).toBe(true);
-    expect((await store.stats()).deliveries).toEqual([
-      { handler: 'book', state: 'done', count: 5 },
-    ]);
+    await expectToGoOn(store, 'default');
     expect(await store.prune({ bodiesMs: 0, tombstonesMs: 1e9, limit: 10 })).toBe(5);
     expect(await store.receive([incoming('done')])).toMatchObject([{ outcome: 'conflict' }]);
   });
@@ -116,7 +84,7 @@ describe('the upgrade of a PostgreSQL inbox of version 1', () => {
     const [again] = await claim(store);
     expect(again).toMatchObject({ id: 'a', attempt: 2 });
     expect(await store.complete(again!)).toBe(true);
-    expect(await outcomes(store, 'a')).toEqual([[2, 'done']]);
+    expect(await outcomes(store, 'default', 'a')).toEqual([[2, 'done']]);
     expect(await store.find('default', 'b')).toMatchObject({
       headers: { 'user-agent': 'x' },
       deliveries: [{ state: 'done', history: [] }],

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { InboxStore } from '../../libs/payments/dist/inbox/store.contract.js';
+import { expectToGoOn, outcomes } from '../support/inbox.upgrade.js';
 import { incoming, SqliteHarness } from './sqlite.harness.ts';
 
 const VERSION_1 = readFileSync(join(import.meta.dirname, 'sqlite.version-1.sql'), 'utf8');
@@ -56,11 +57,6 @@ const DEAD = `state = 'dead', due_at = NULL, last_error = 'no', finished_at = ${
 
 const claim = (store: InboxStore) =>
   store.claim({ handlers: ['book'], limit: 10, leaseMs: 60_000 });
-const outcomes = async (store: InboxStore, id: string) =>
-  (await store.find('acme', id))!.deliveries[0]!.history.map(({ attempt, outcome }) => [
-    attempt,
-    outcome,
-  ]);
 
 describe('the upgrade of a SQLite inbox of version 1', () => {
   it('has everything that was stored go on, with no headers and no history of before', async () => {
@@ -77,33 +73,7 @@ describe('the upgrade of a SQLite inbox of version 1', () => {
     }
     receiveAsVersion1(file, 'new');
     const store = await harness.open();
-    for (const id of ['done', 'failed', 'dead', 'lost', 'new']) {
-      const { headers, deliveries } = (await store.find('acme', id))!;
-      expect(headers).toEqual({});
-      expect(deliveries).toMatchObject([{ handler: 'book', history: [] }]);
-    }
-    const claimed = await claim(store);
-    expect(claimed.map(({ id, attempt, takenOver }) => [id, attempt, takenOver])).toEqual([
-      ['failed', 2, false],
-      ['lost', 2, true],
-      ['new', 1, false],
-    ]);
-    for (const lease of claimed) expect(await store.complete(lease)).toBe(true);
-    expect(await outcomes(store, 'failed')).toEqual([[2, 'done']]);
-    expect(await outcomes(store, 'lost')).toEqual([
-      [1, 'lost'],
-      [2, 'done'],
-    ]);
-    // Nobody has noted when it started: at the latest when it ended.
-    const [lost] = (await store.find('acme', 'lost'))!.deliveries[0]!.history;
-    expect(lost!.startedAt).toEqual(lost!.endedAt);
-    expect(lost!.endedAt.getTime()).toBeGreaterThan(Date.now() - 600_000);
-    const selection = [{ company: 'acme', id: 'dead', handlers: ['book'] }];
-    expect(await store.redrive(selection, { force: false, dueInMs: [0] })).toBe(1);
-    expect(await store.complete((await claim(store))[0]!)).toBe(true);
-    expect((await store.stats()).deliveries).toEqual([
-      { handler: 'book', state: 'done', count: 5 },
-    ]);
+    await expectToGoOn(store, 'acme');
     harness.advance(5000);
     expect(await store.prune({ bodiesMs: 1000, tombstonesMs: 1e9, limit: 10 })).toBe(5);
     expect(await store.receive([incoming({ id: 'done' })])).toMatchObject([
@@ -122,7 +92,7 @@ describe('the upgrade of a SQLite inbox of version 1', () => {
     const [again] = await claim(store);
     expect(again).toMatchObject({ id: 'a', attempt: 2 });
     expect(await store.complete(again!)).toBe(true);
-    expect(await outcomes(store, 'a')).toEqual([[2, 'done']]);
+    expect(await outcomes(store, 'acme', 'a')).toEqual([[2, 'done']]);
     expect(await store.find('acme', 'b')).toMatchObject({
       headers: { 'user-agent': 'x' },
       deliveries: [{ state: 'done', history: [] }],
