@@ -17,7 +17,7 @@ export interface Queue {
 }
 
 /** The most worker processes that are measured. */
-export const MOST_WORKERS = 4;
+const MOST_WORKERS = 4;
 
 /** The worker processes of a queue, which do nothing until they are told. */
 export async function startWorkers(

@@ -24,13 +24,13 @@ export interface Size {
 }
 
 /** A core is planned to be busy for this share: the rest is for bursts, deployments and a lost instance. */
-export const PLANNED_LOAD = 0.5;
+const PLANNED_LOAD = 0.5;
 /** One may be lost, or be replaced, without a delivery being refused. */
-export const LEAST_INSTANCES = 2;
+const LEAST_INSTANCES = 2;
 /** An instance's pool at its default, and the connection on which it is told of new deliveries. */
-export const CONNECTIONS_PER_INSTANCE = 11;
+const CONNECTIONS_PER_INSTANCE = 11;
 /** `worker.keepMs` at its default. */
-export const KEPT_SECONDS = 7 * 86_400;
+const KEPT_SECONDS = 7 * 86_400;
 
 /** An instance is a process, and a process is a core. */
 export function sizeFor(eventsPerSecond: number, costs: Costs): Size {

@@ -14,7 +14,7 @@ import { useEffect, useState } from 'preact/hooks';
  * @param {string} hash
  * @returns {Route}
  */
-export function parseRoute(hash) {
+function parseRoute(hash) {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split(/\?(.*)/s);
   const params = Object.fromEntries(new URLSearchParams(query));
   const [first, company, id] = path.split('/').map(decoded);

@@ -11,8 +11,8 @@ export interface OneTimeCode {
 }
 
 /** How long a code is good for, and how many tries it has. The emulator's own numbers. */
-export const CODE_LIFETIME_MS = 300_000;
-export const CODE_TRIES = 3;
+const CODE_LIFETIME_MS = 300_000;
+const CODE_TRIES = 3;
 
 /** A new code of the emulator's seed. */
 export function issueCode(random: RandomSource, now: number): OneTimeCode {

@@ -5,7 +5,7 @@ export const FALLBACK_LIFETIME_MS = 300_000;
  * The longest a token is used, whatever the service says, in milliseconds. A token lives about an hour
  * (section 8); a day is past any sense of "about", and keeps a slip of the unit from freezing a token for ever.
  */
-export const MAX_LIFETIME_MS = 86_400_000;
+const MAX_LIFETIME_MS = 86_400_000;
 
 const SOFT_MS = 120_000;
 const HARD_MS = 30_000;

@@ -63,7 +63,7 @@ export function readPicked(list: unknown): EventName[] {
 }
 
 /** Which events are meant, of a query or of the `filter` of a body. */
-export function readFilter(fields: RequestFields): EventFilter {
+function readFilter(fields: RequestFields): EventFilter {
   const filter = {
     company: fields.text('company', COMPANY),
     eventType: fields.text('eventType', { max: 255 }),

@@ -38,7 +38,7 @@ export const WRITES = {
 };
 
 /** Operations that read: they wait for nobody. */
-export const READS = { activity, find, listSlice, nextDue, stats };
+const READS = { activity, find, listSlice, nextDue, stats };
 
 /** Every operation: what it is asked, by the clock of who asks, and what it answers. */
 export const OPERATIONS = { ...WRITES, ...READS };
