@@ -36,6 +36,8 @@ export class DeliveryRun {
   constructor(
     private readonly delivery: ClaimedDelivery,
     private readonly stations: RunStations,
+    /** Called once, when the handler has ended and its delivery is about to be settled. */
+    private readonly onHandled: () => void,
   ) {
     this.#leaseEndsAt = stations.runtime.monotonic() + stations.options.leaseMs;
     this.ended = this.#run();
@@ -75,6 +77,7 @@ export class DeliveryRun {
       failure ??= { thrown };
     }
     this.#stopHeartbeat();
+    this.onHandled();
     if (commit.done) this.#logAfterCommit(failure);
     else await this.#settle(failure ? this.#failure(failure.thrown) : null);
     stations.settlements.report(delivery, failure && !commit.done ? 'failed' : 'succeeded');

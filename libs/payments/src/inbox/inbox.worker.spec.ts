@@ -121,6 +121,7 @@ describe('InboxWorker', () => {
     const bench = new WorkerBench({ drainMs: 50 });
     bench.store.claim = () => new Promise(() => {});
     bench.worker.start();
+    await turns();
     const drained = bench.worker.drain();
     bench.runtime.advance(50);
     await turns();
@@ -139,6 +140,7 @@ describe('InboxWorker', () => {
       return [];
     };
     bench.worker.start();
+    await turns();
     bench.worker.wake();
     const drained = bench.worker.drain();
     bench.worker.wake();
@@ -149,7 +151,7 @@ describe('InboxWorker', () => {
     expect(claims).toBe(1);
   });
 
-  it('claims for the places of all that were settled together', async () => {
+  it('claims while deliveries are settled, but never holds more than twice its leases', async () => {
     const bench = new WorkerBench({ concurrency: 5 });
     const limits: number[] = [];
     const claim = bench.store.claim.bind(bench.store);
@@ -157,7 +159,7 @@ describe('InboxWorker', () => {
       limits.push(request.limit);
       return claim(request);
     };
-    // As a store does that settles in groups.
+    // As a store does that settles in groups, and slowly.
     let settle: () => void = () => {};
     const settled = new Promise<void>((resolve) => (settle = resolve));
     const complete = bench.store.complete.bind(bench.store);
@@ -165,12 +167,52 @@ describe('InboxWorker', () => {
       await settled;
       return complete(lease);
     };
-    for (let i = 0; i < 5; i += 1) await bench.receive(`e-${i}`);
+    for (let i = 0; i < 20; i += 1) await bench.receive(`e-${i}`);
     bench.worker.start();
     await turns();
-    expect(bench.ran).toHaveLength(5);
+    expect(bench.ran).toHaveLength(10);
+    expect(limits).toEqual([5, 5]);
     settle();
     await turns();
-    expect(limits.slice(0, 2)).toEqual([5, 5]);
+    expect(bench.ran).toHaveLength(20);
+    expect(Math.max(...limits)).toBe(5);
+  });
+
+  it('claims once for all that wake it in one turn of the event loop', async () => {
+    const bench = new WorkerBench();
+    bench.worker.start();
+    await turns();
+    let claims = 0;
+    const claim = bench.store.claim.bind(bench.store);
+    bench.store.claim = async (request) => {
+      claims += 1;
+      const claimed = await claim(request);
+      expect(claimed).toHaveLength(claims === 1 ? 3 : 0);
+      return claimed;
+    };
+    await Promise.all([bench.receive('a'), bench.receive('b'), bench.receive('c')]);
+    await turns();
+    expect(bench.ran).toHaveLength(3);
+    // For the three, and for the room they made.
+    expect(claims).toBe(2);
+  });
+
+  it('takes a delivery that waited for its ordering key as soon as the key is free', async () => {
+    const bench = new WorkerBench();
+    let settle: () => void = () => {};
+    const settled = new Promise<void>((resolve) => (settle = resolve));
+    const complete = bench.store.complete.bind(bench.store);
+    bench.store.complete = async (lease) => {
+      await settled;
+      return complete(lease);
+    };
+    await bench.receive('first', 'one key');
+    await bench.receive('second', 'one key');
+    bench.worker.start();
+    await turns();
+    expect(bench.ran).toHaveLength(1);
+    settle();
+    await turns();
+    expect(bench.ran).toHaveLength(2);
   });
 });

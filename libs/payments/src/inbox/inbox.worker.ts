@@ -28,7 +28,10 @@ const ABORTED_MS = 500;
 @Injectable()
 export class InboxWorker {
   readonly #logger = new Logger('PaymentInbox');
+  /** Those whose handlers run, and those that are being settled. */
   readonly #running = new Set<DeliveryRun>();
+  /** How many handlers run. */
+  #handling = 0;
   #state: 'idle' | 'working' | 'draining' = 'idle';
   #pumping: Promise<void> | null = null;
   #again = false;
@@ -63,7 +66,7 @@ export class InboxWorker {
     this.wake();
   }
 
-  /** Looks for due deliveries now. */
+  /** Looks for due deliveries at the end of this turn of the event loop: once, for all that asked in it. */
   wake(): void {
     this.#again = true;
     if (this.working) this.#pumping ??= this.#outsideRequests(() => this.#pump());
@@ -116,6 +119,7 @@ export class InboxWorker {
     let sleepMs: number = STORE_DOWN_MS;
     try {
       while (this.#again && this.working) {
+        await endOfTurn();
         this.#again = false;
         await this.#claim();
       }
@@ -138,9 +142,16 @@ export class InboxWorker {
     else this.#cancelSleep = this.runtime.schedule(sleepMs, () => this.wake());
   }
 
+  /** How many deliveries may be claimed: a handler that has ended makes room while its delivery is settled. */
+  #free(): number {
+    const { concurrency } = this.options;
+    // Where the store settles more slowly than handlers end, the leases held stay bounded.
+    return Math.min(concurrency - this.#handling, 2 * concurrency - this.#running.size);
+  }
+
   async #claim(): Promise<void> {
-    const free = this.options.concurrency - this.#running.size;
-    if (free <= 0) return;
+    const free = this.#free();
+    if (free <= 0 || !this.working) return;
     const deliveries = await this.store.claim({
       handlers: this.registry.names(),
       limit: free,
@@ -156,7 +167,7 @@ export class InboxWorker {
 
   /** A worker that is full is woken by the end of a handler, so it need not ask. */
   async #untilNextDue(): Promise<number> {
-    if (!this.working || this.#running.size >= this.options.concurrency) return MAX_SLEEP_MS;
+    if (!this.working || this.#free() <= 0) return MAX_SLEEP_MS;
     const next = await this.store.nextDueInMs(this.registry.names());
     if (next === null) return MAX_SLEEP_MS;
     // What is due and was not claimed is held back by its ordering key, here or elsewhere.
@@ -165,11 +176,26 @@ export class InboxWorker {
 
   #start(delivery: ClaimedDelivery): void {
     const { store, options, runtime, dispatcher, settlements } = this;
-    const run = new DeliveryRun(delivery, { store, options, runtime, dispatcher, settlements });
+    this.#handling += 1;
+    const onHandled = (): void => {
+      this.#handling -= 1;
+      this.wake();
+    };
+    const run = new DeliveryRun(
+      delivery,
+      { store, options, runtime, dispatcher, settlements },
+      onHandled,
+    );
     this.#running.add(run);
-    void run.ended
-      .then(() => this.#running.delete(run))
-      // A moment later, when all that were settled together have made room: one claim is for all of them.
-      .then(() => this.wake());
+    void run.ended.then(() => {
+      this.#running.delete(run);
+      // Its ordering key is free now.
+      this.wake();
+    });
   }
+}
+
+/** Lets everything else of this turn of the event loop happen first. */
+function endOfTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
