@@ -27,27 +27,66 @@ function bytesOf({ name, request }: Call): number {
 }
 
 /**
- * Group commit: runs several writes in one transaction, each in its own savepoint, so that one fsync serves
- * all and the failure of one leaves the others alone. Where the transaction itself fails, all of them do.
+ * Group commit: runs several writes in one transaction, so that one fsync serves all. Where one of them fails, all
+ * are done again, each in its own savepoint, so that the failure of one leaves the others alone; not at once, because
+ * for a savepoint SQLite keeps each page it changes once more. Where the transaction itself fails, all of them do.
  */
 export function runBatch(
   connection: SqliteConnection,
   calls: readonly Call[],
-  { busyTimeoutMs, slowCommitMs }: Pick<SqliteSettings, 'busyTimeoutMs' | 'slowCommitMs'>,
+  settings: Pick<SqliteSettings, 'busyTimeoutMs' | 'slowCommitMs'>,
+): Answer[] {
+  let oneFailed = false;
+  const runOne = (call: Call): Answer => {
+    try {
+      return run(connection, call);
+    } catch (error) {
+      oneFailed = true;
+      throw error;
+    }
+  };
+  try {
+    return inTransaction(connection, settings, () => calls.map(runOne));
+  } catch (error) {
+    if (oneFailed && calls.length > 1) return runApart(connection, calls, settings);
+    return failed(calls, error);
+  }
+}
+
+function runApart(
+  connection: SqliteConnection,
+  calls: readonly Call[],
+  settings: Pick<SqliteSettings, 'busyTimeoutMs' | 'slowCommitMs'>,
 ): Answer[] {
   try {
+    return inTransaction(connection, settings, () =>
+      calls.map((call) => runInSavepoint(connection, call)),
+    );
+  } catch (error) {
+    return failed(calls, error);
+  }
+}
+
+function inTransaction<T>(
+  connection: SqliteConnection,
+  { busyTimeoutMs, slowCommitMs }: Pick<SqliteSettings, 'busyTimeoutMs' | 'slowCommitMs'>,
+  work: () => T,
+): T {
+  try {
     retryWhileBusy(busyTimeoutMs, () => connection.run('BEGIN IMMEDIATE'));
-    // For one alone, the transaction is savepoint enough: another has SQLite keep each page it changes once more.
-    const runOne = calls.length === 1 ? run : runInSavepoint;
-    const answers = calls.map((call) => runOne(connection, call));
+    const result = work();
     connection.run('COMMIT');
     if (slowCommitMs > 0) sleep(slowCommitMs);
-    return answers;
+    return result;
   } catch (error) {
     connection.rollback();
-    const failure = toFailure(error);
-    return calls.map(({ number }) => ({ number, failure }));
+    throw error;
   }
+}
+
+function failed(calls: readonly Call[], error: unknown): Answer[] {
+  const failure = toFailure(error);
+  return calls.map(({ number }) => ({ number, failure }));
 }
 
 /** Runs a read, which needs no transaction. */

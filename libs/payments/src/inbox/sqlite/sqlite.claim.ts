@@ -21,6 +21,9 @@ interface DueRow {
   readonly due_at: number;
   readonly lane: string | null;
   readonly state: DeliveryState;
+  readonly occurred_at: number;
+  readonly attempts: number;
+  readonly token: number;
 }
 
 interface Due extends DueRow {
@@ -53,7 +56,7 @@ function findDue(connection: SqliteConnection, handler: string, limit: number, n
   const found: Due[] = [];
   const lanes = new Set<string>();
   const rows = connection.iterate<DueRow>(
-    `SELECT event_seq, due_at, lane, state
+    `SELECT event_seq, due_at, lane, state, occurred_at, attempts, token
      FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_due
      WHERE handler = ? AND due_at <= ? AND (lane IS NULL OR lane NOT IN (
        SELECT lane FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_leased
@@ -64,31 +67,33 @@ function findDue(connection: SqliteConnection, handler: string, limit: number, n
     handler,
     now,
   );
-  for (const { event_seq, due_at, lane, state } of rows) {
+  for (const row of rows) {
+    const { lane } = row;
     if (lane !== null && lanes.has(lane)) continue;
     if (lane !== null) lanes.add(lane);
-    found.push({ event_seq, due_at, lane, state, handler });
+    found.push({ ...row, handler });
     if (found.length === limit) break;
   }
   return found;
 }
 
+/** What is due was read under the lock of this transaction: nobody has changed it since. */
 function lease(
   connection: SqliteConnection,
-  { event_seq, handler, state }: Due,
+  { event_seq, handler, lane, state, occurred_at, attempts, token }: Due,
   leaseMs: number,
   now: number,
 ): ClaimedMessage {
-  const leased = connection.get<{ token: number; attempts: number }>(
+  connection.run(
     `UPDATE payments_inbox_delivery
      SET state = 'running', attempts = attempts + 1, token = token + 1, due_at = ?, started_at = ?,
        history = iif(state = 'running', ${LOST}, history)
-     WHERE event_seq = ? AND handler = ? RETURNING token, attempts`,
+     WHERE event_seq = ? AND handler = ?`,
     now + leaseMs,
     now,
     event_seq,
     handler,
-  )!;
+  );
   const event = connection.get<{
     company: string;
     id: string;
@@ -97,22 +102,21 @@ function lease(
     newer: number;
   }>(
     `SELECT e.company, e.id, e.received_at, b.raw, EXISTS (
-       SELECT 1 FROM payments_inbox_delivery n INDEXED BY payments_inbox_delivery_done
-       WHERE n.handler = d.handler AND n.lane = d.lane AND n.occurred_at > d.occurred_at
-         AND n.state = 'done' AND n.lane IS NOT NULL) AS newer
-     FROM payments_inbox_delivery d
-     JOIN payments_inbox_event e ON e.seq = d.event_seq
-     JOIN payments_inbox_body b ON b.event_seq = d.event_seq
-     WHERE d.event_seq = ? AND d.handler = ?`,
-    event_seq,
+       SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_done
+       WHERE handler = ? AND lane = ? AND occurred_at > ? AND state = 'done' AND lane IS NOT NULL) AS newer
+     FROM payments_inbox_event e JOIN payments_inbox_body b ON b.event_seq = e.seq
+     WHERE e.seq = ?`,
     handler,
+    lane,
+    occurred_at,
+    event_seq,
   )!;
   return {
     company: event.company,
     id: fromStored(event.id),
     handler,
-    token: leased.token,
-    attempt: leased.attempts,
+    token: token + 1,
+    attempt: attempts + 1,
     receivedAt: event.received_at,
     ageMs: Math.max(0, now - event.received_at),
     raw: event.raw,

@@ -19,6 +19,11 @@ export class SqliteConnection {
     return Number(this.#prepared(sql).run(...parameters).changes);
   }
 
+  /** Runs an `INSERT`; returns the number of its row. For `RETURNING`, SQLite would make a table of its own. */
+  insert(sql: string, ...parameters: unknown[]): number {
+    return Number(this.#prepared(sql).run(...parameters).lastInsertRowid);
+  }
+
   /** The first row. */
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- what a row holds, its SQL says
   get<Row = SqliteRow>(sql: string, ...parameters: unknown[]): Row | undefined {

@@ -6,7 +6,10 @@ export type SqliteRow = Record<string, SqliteValue>;
 
 /** The part of `node:sqlite`'s `StatementSync` that the inbox uses. */
 export interface DriverStatement {
-  run(...parameters: unknown[]): { readonly changes: number | bigint };
+  run(...parameters: unknown[]): {
+    readonly changes: number | bigint;
+    readonly lastInsertRowid: number | bigint;
+  };
   get(...parameters: unknown[]): unknown;
   all(...parameters: unknown[]): unknown[];
   iterate(...parameters: unknown[]): Iterable<unknown>;

@@ -33,24 +33,17 @@ export function receive(
   });
 }
 
+/** The event of that id, or else the one that it is a copy of. */
 function findKnown(connection: SqliteConnection, event: EventMessage): KnownRow | undefined {
-  const { company } = event;
-  const dedupeKey = toStored(event.dedupeKey);
-  return (
-    connection.get<KnownRow>(
-      'SELECT id, digest FROM payments_inbox_event WHERE id = ? AND company = ?',
-      toStored(event.id),
-      company,
-    ) ??
-    connection.get<KnownRow>(
-      `SELECT id, digest FROM payments_inbox_event WHERE dedupe_key = ? AND company = ?
-       UNION ALL
-       SELECT id, digest FROM payments_inbox_event WHERE id = ? AND company = ? AND dedupe_key IS NULL`,
-      dedupeKey,
-      company,
-      dedupeKey,
-      company,
-    )
+  return connection.get<KnownRow>(
+    `SELECT id, digest FROM payments_inbox_event WHERE id = ?1 AND company = ?3
+     UNION ALL
+     SELECT id, digest FROM payments_inbox_event WHERE dedupe_key = ?2 AND company = ?3
+     UNION ALL
+     SELECT id, digest FROM payments_inbox_event WHERE id = ?2 AND company = ?3 AND dedupe_key IS NULL`,
+    toStored(event.id),
+    toStored(event.dedupeKey),
+    event.company,
   );
 }
 
@@ -61,10 +54,10 @@ function insert(
   now: number,
 ): void {
   const { company, id, dedupeKey, orderingKey, occurredAt, handlers } = event;
-  const { seq } = connection.get<{ seq: number }>(
+  const seq = connection.insert(
     `INSERT INTO payments_inbox_event
        (company, id, dedupe_key, event_type, occurred_at, ordering_key, received_at, digest, deliveries, open)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     company,
     toStored(id),
     dedupeKey === id ? null : toStored(dedupeKey),
@@ -75,7 +68,7 @@ function insert(
     digest,
     handlers.length,
     handlers.length,
-  )!;
+  );
   connection.run(
     // An empty body is bound as NULL.
     "INSERT INTO payments_inbox_body (event_seq, raw, headers) VALUES (?, coalesce(?, x''), ?)",
