@@ -77,8 +77,7 @@ export function lendTransaction(database: DriverDatabase): {
       const statement = checked(sql, () => database.prepare(sql));
       if (options?.readBigInts === true) statement.setReadBigInts(true);
       return {
-        run: (...parameters) =>
-          within(() => statement.run(...parameters) as ReturnType<SqliteStatement['run']>),
+        run: (...parameters) => within(() => statement.run(...parameters)),
         get: (...parameters) => within(() => statement.get(...parameters) as SqliteRow | undefined),
         all: (...parameters) => within(() => statement.all(...parameters) as SqliteRow[]),
       };
