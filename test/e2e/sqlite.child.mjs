@@ -68,6 +68,17 @@ const roles = {
     }
   },
 
+  /** Claims one after the other, until it is killed. */
+  async claim() {
+    const store = await open();
+    for (let count = 0; ; count += 1) {
+      await store.receive([incoming(`${process.pid}-${count}`)]);
+      for (const { id } of await store.claim({ handlers: ['book'], limit: 1, leaseMs: 60_000 })) {
+        tell(id);
+      }
+    }
+  },
+
   /** Claims and completes until nothing is left. */
   async work() {
     const store = await open();

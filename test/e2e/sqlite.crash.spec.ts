@@ -35,6 +35,26 @@ describe('a SQLite inbox that is killed', () => {
     expect(deliveries).toEqual([{ handler: 'book', state: 'pending', count: ids.size }]);
   }, 360_000);
 
+  it('has counted every attempt that it handed out', async () => {
+    const claimed: string[] = [];
+    for (let round = 0; round < 8; round += 1) {
+      const child = startChild('claim', harness.file);
+      await child.told(1 + ((round * 5) % 17));
+      await child.kill();
+      claimed.push(...child.lines);
+    }
+    const counted = harness
+      .connect()
+      .prepare(
+        `SELECT e.id FROM payments_inbox_delivery d JOIN payments_inbox_event e ON e.seq = d.event_seq
+         WHERE d.attempts = 1 AND d.token = 1 AND d.state = 'running'`,
+      )
+      .all();
+    const ids = new Set(Array.from(counted, ({ id }) => String(id)));
+    expect(claimed.length).toBeGreaterThan(8);
+    expect(claimed.filter((id) => !ids.has(id))).toEqual([]);
+  }, 120_000);
+
   it('has for each effect one settled delivery, and for each settled delivery one effect', async () => {
     await (await harness.open()).close();
     const connection = harness.connect();

@@ -1,14 +1,20 @@
 import { receiveMessageOnPort } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
-import { runBatch, runRead, takeBatch } from './sqlite.batch.js';
+import { runBatch, runClaims, runRead, takeBatch } from './sqlite.batch.js';
 import type { SqliteConnection } from './sqlite.connection.js';
-import type { Call, FromThread, ToThread } from './sqlite.messages.js';
+import type { Answer, Call, FromThread, ToThread } from './sqlite.messages.js';
 import { WRITES } from './sqlite.operations.js';
 import type { SqliteSettings } from './sqlite.options.js';
 import type { WriteAheadLog } from './sqlite.wal.js';
 
 /** For how long a window lasts at the most, in milliseconds: an event loop that hangs does not stop the inbox. */
 const WINDOW_MS = 200;
+
+/** How long after a claim it is on the disk at the latest, in milliseconds, beside the time that the disk takes. */
+const CLAIM_SYNC_MS = 5;
+
+/** What is asked by nobody, to have the log synced. */
+const BARRIER: Call = { number: 0, name: 'barrier', request: null, now: 0 };
 
 /** The thread's end of the store: gathers calls into batches, answers them, grants windows. */
 export class SqliteServer {
@@ -19,6 +25,8 @@ export class SqliteServer {
   /** Set while the event loop has the file for itself. */
   #window: NodeJS.Timeout | undefined;
   #poll: NodeJS.Timeout | undefined;
+  /** Set while a claim is not known to be on the disk. */
+  #unsynced: NodeJS.Timeout | undefined;
   /** Whether the last turn was a window's: then a batch that waits comes before another window. */
   #windowWasLast = false;
   #dataVersion = 0;
@@ -58,8 +66,7 @@ export class SqliteServer {
     if (call.name === 'window') this.#windows.push(call);
     else if (call.name in WRITES) this.#queue.push(call);
     else {
-      const answer = runRead(this.connection, call, this.settings.busyTimeoutMs);
-      this.#send({ kind: 'answers', answers: [answer] });
+      this.#answer([runRead(this.connection, call, this.settings.busyTimeoutMs)]);
     }
   }
 
@@ -74,15 +81,41 @@ export class SqliteServer {
   #run(): void {
     this.#flush = undefined;
     this.#windowWasLast = false;
-    const calls = takeBatch(this.#queue, this.settings.maxBatch);
-    const answers = runBatch(this.connection, calls, this.settings);
-    this.#send({ kind: 'answers', answers });
+    this.#write();
     // What was sent during the commit has waited long enough.
     for (let next = receiveMessageOnPort(this.port); next; next = receiveMessageOnPort(this.port)) {
       this.#take(next.message as ToThread);
     }
     this.log.keepShort(this.#queue.length > 0);
     this.#plan(0);
+  }
+
+  /**
+   * Claims first, and told at once, so that handlers begin while the others' commit waits for the disk. That one
+   * has the claims on the disk too; where there are none, the worker's next settlement may, or a barrier soon.
+   */
+  #write(): void {
+    const calls = takeBatch(this.#queue, this.settings.maxBatch);
+    const claims = calls.filter(({ name }) => name === 'claim');
+    const others = claims.length > 0 ? calls.filter(({ name }) => name !== 'claim') : calls;
+    if (claims.length > 0) {
+      const answers = runClaims(this.connection, claims, this.settings);
+      this.#answer(answers);
+      if (answers.some(hasClaimed))
+        this.#unsynced ??= setTimeout(() => this.#sync(), CLAIM_SYNC_MS);
+    }
+    if (others.length > 0) this.#answer(this.#synced(others));
+  }
+
+  /** Runs writes that are on the disk when it returns, with every commit before theirs. */
+  #synced(calls: readonly Call[]): Answer[] {
+    clearTimeout(this.#unsynced);
+    this.#unsynced = undefined;
+    return runBatch(this.connection, calls, this.settings);
+  }
+
+  #sync(): void {
+    if (this.#unsynced !== undefined) this.#synced([BARRIER]);
   }
 
   #grant(): void {
@@ -92,7 +125,7 @@ export class SqliteServer {
       this.#closeWindow();
       this.#plan(0);
     }, WINDOW_MS);
-    this.#send({ kind: 'answers', answers });
+    this.#answer(answers);
   }
 
   #closeWindow(): void {
@@ -125,21 +158,26 @@ export class SqliteServer {
     this.#flush?.[Symbol.dispose]();
     clearInterval(this.#poll);
     this.#closeWindow();
-    while (this.#queue.length > 0) {
-      const calls = takeBatch(this.#queue, this.settings.maxBatch);
-      const answers = runBatch(this.connection, calls, this.settings);
-      this.#send({ kind: 'answers', answers });
-    }
+    while (this.#queue.length > 0) this.#write();
+    this.#sync();
     this.log.empty();
     this.connection.close();
     this.#send({ kind: 'closed' });
     this.port.close();
   }
 
+  #answer(answers: readonly Answer[]): void {
+    this.#send({ kind: 'answers', answers });
+  }
+
   #send(message: FromThread): void {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port has no origin
     this.port.postMessage(message);
   }
+}
+
+function hasClaimed(answer: Answer): boolean {
+  return 'value' in answer && (answer.value as readonly unknown[]).length > 0;
 }
 
 /** A timer of 0 ms would take 1 ms, which is as long as a commit. */
