@@ -1,4 +1,3 @@
-import { HttpModule } from '@nestjs/axios';
 import type { LoggerService } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import {
@@ -7,7 +6,10 @@ import {
   type PaymentsApiOptions,
 } from '../../libs/payments/src/api/api.options.js';
 import { COMPANY_SOURCE } from '../../libs/payments/src/api/company.source.js';
-import { paymentsHttpModuleOptions } from '../../libs/payments/src/api/http.config.js';
+import {
+  HTTP_SERVICE_SOURCE,
+  httpServiceSource,
+} from '../../libs/payments/src/api/http.service.js';
 import { PaymentsApiService } from '../../libs/payments/src/api/payments-api.service.js';
 import { ResolvedCompany } from '../../libs/payments/src/companies/company.js';
 import { PAYMENTS_RUNTIME } from '../../libs/payments/src/payments.runtime.js';
@@ -47,12 +49,12 @@ export async function apiApplication(
   const log = (...parts: unknown[]): void => void logs.push(parts.map(String).join(' '));
   const logger: LoggerService = { log: () => {}, error: log, warn: log, fatal: log };
   const module = await Test.createTestingModule({
-    imports: [HttpModule.register(paymentsHttpModuleOptions())],
     providers: [
       PaymentsApiService,
       { provide: COMPANY_SOURCE, useValue: { find: async (id: string) => known.get(id) } },
       { provide: PAYMENTS_API_OPTIONS, useValue: resolveApiOptions(options) },
       { provide: PAYMENTS_RUNTIME, useValue: runtime },
+      { provide: HTTP_SERVICE_SOURCE, useFactory: httpServiceSource },
     ],
   })
     .setLogger(logger)

@@ -1,10 +1,9 @@
-import { HttpModule } from '@nestjs/axios';
 import { ConfigurableModuleBuilder, Module } from '@nestjs/common';
 import type { DynamicModule, Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { PAYMENTS_API_OPTIONS } from './api/api.options.js';
 import { COMPANY_SOURCE } from './api/company.source.js';
-import { paymentsHttpModuleOptions } from './api/http.config.js';
+import { HTTP_SERVICE_SOURCE, httpServiceSource } from './api/http.service.js';
 import { PaymentsApiService } from './api/payments-api.service.js';
 import { COMPANIES } from './companies/companies.js';
 import { EventDispatcher } from './events/event.dispatcher.js';
@@ -137,12 +136,13 @@ const EVENTS: Provider[] = [
  * ```
  */
 @Module({
-  imports: [DiscoveryModule, HttpModule.register(paymentsHttpModuleOptions())],
+  imports: [DiscoveryModule],
   providers: [
     ...OPTIONS,
     ...WEBHOOK,
     ...INBOX,
     ...EVENTS,
+    { provide: HTTP_SERVICE_SOURCE, useFactory: httpServiceSource },
     PaymentsApiService,
     ShutdownCheck,
     PaymentsLifecycle,

@@ -1,4 +1,3 @@
-import type { HttpService } from '@nestjs/axios';
 import type { ResolvedCompany } from '../companies/company.js';
 import { PaymentsError } from '../payments.errors.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
@@ -12,6 +11,7 @@ import { prepareCall, type CallRequest, type CallSpec } from './call.request.js'
 import { CallScope } from './call.scope.js';
 import type { CompanySource } from './company.source.js';
 import { HttpSender } from './http.sender.js';
+import type { HttpServiceSource } from './http.service.js';
 import type { ApiResponse } from './payments.api.js';
 import { guardedObserver, type RequestObserver } from './request.observer.js';
 import { TokenDirectory } from './token.directory.js';
@@ -19,7 +19,7 @@ import { requestToken } from './token.request.js';
 
 /** What an {@link ApiCaller} is made of. */
 export interface ApiCallerParts {
-  http: HttpService;
+  http: HttpServiceSource;
   companies: CompanySource;
   options: ResolvedApiOptions;
   runtime: PaymentsRuntime;
@@ -68,13 +68,18 @@ export class ApiCaller {
     }
   }
 
-  /** Ends what is under way, refuses further calls, closes connections. */
-  close(): void {
+  /** Loads what the first call would wait for. */
+  prepare(): void {
+    void this.#calls.prepare();
+    void this.#tokenRequests.prepare();
+  }
+
+  /** Ends what is under way, refuses further calls, closes connections: resolves when they are closed. */
+  async close(): Promise<void> {
     this.#closed = true;
     for (const scope of this.#underWay) scope.end('closed');
     this.#tokens.close();
-    this.#calls.close();
-    this.#tokenRequests.close();
+    await Promise.all([this.#calls.close(), this.#tokenRequests.close()]);
   }
 
   /** Looked up under the call's deadline too: a directory asks a database, and that may hang. */

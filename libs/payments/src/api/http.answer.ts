@@ -1,6 +1,6 @@
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import type { AxiosResponse } from 'axios';
-import { readCapped } from './http.body.js';
+import { readCapped, type ReadBody } from './http.body.js';
 
 /** One request, as it goes to the wire. */
 export interface HttpRequest {
@@ -36,28 +36,45 @@ export interface HttpFailure {
 }
 
 const ERROR_BODY_BYTES = 64 * 1024;
-/** Reads the body of an answer. Never rejects. */
+
+/** How much of an answer's body is read, in bytes: of an error, what a person may want to see. */
+export function bodyLimit(request: HttpRequest, status: number): number {
+  return isSuccess(status) ? request.maxBytes : ERROR_BODY_BYTES;
+}
+
+/** What came of a request that was answered. Reads the body, where that was not done. Never rejects. */
 export async function readAnswer(
-  { status, headers, data }: AxiosResponse<Readable>,
+  { status, headers, data }: AxiosResponse<Readable | ReadBody>,
   request: HttpRequest,
 ): Promise<HttpAnswer | HttpFailure> {
-  const success = status >= 200 && status <= 299;
-  const answer = { kind: 'answer' as const, status, headers: plainHeaders(headers) };
-  // Axios ends its own streams; an HttpService that was replaced may not, and a call must not outlast its deadline.
-  const stop = (): void => void data.destroy();
-  request.signal.addEventListener('abort', stop, { once: true });
-  try {
-    const { bytes, whole } = await readCapped(data, success ? request.maxBytes : ERROR_BODY_BYTES);
-    if (success && !whole) return failure('response_too_large', undefined, false, status);
-    return { ...answer, body: bytes };
-  } catch (error) {
-    // The status of an error is the answer, with its body or without.
-    if (!success) return { ...answer, body: Buffer.alloc(0) };
+  const { bytes, whole, error } =
+    data instanceof Readable ? await readStream(data, status, request) : data;
+  const success = isSuccess(status);
+  if (success && error !== undefined) {
     const reason = isDecompression(error) ? 'response_invalid' : 'connection_failed';
     return failure(reason, error, false, status);
-  } finally {
-    request.signal.removeEventListener('abort', stop);
   }
+  if (success && !whole) return failure('response_too_large', undefined, false, status);
+  // The status of an error is the answer, with its body or without.
+  const body = error === undefined ? bytes : Buffer.alloc(0);
+  return { kind: 'answer', status, headers: plainHeaders(headers), body };
+}
+
+async function readStream(
+  stream: Readable,
+  status: number,
+  request: HttpRequest,
+): Promise<ReadBody> {
+  // Axios ends its own streams; an HttpService that was replaced may not, and a call must not outlast its deadline.
+  const stop = (): void => void stream.destroy();
+  request.signal.addEventListener('abort', stop, { once: true });
+  const body = await readCapped(stream, bodyLimit(request, status));
+  request.signal.removeEventListener('abort', stop);
+  return body;
+}
+
+function isSuccess(status: number): boolean {
+  return status >= 200 && status <= 299;
 }
 
 /** A failure, with of its error nothing but Node's name for it. */

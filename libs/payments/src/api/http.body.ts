@@ -1,23 +1,54 @@
 import type { Readable } from 'node:stream';
 
+/** What was read of a body. */
+export interface ReadBody {
+  readonly bytes: Buffer;
+  /** Whether that is all of it, and not all that there was room for. */
+  readonly whole: boolean;
+  /** What broke the reading off, or undefined. */
+  readonly error?: unknown;
+}
+
+/** The chunks of a body, up to a limit in bytes: what is held is never more than the limit and one chunk. */
+export class CappedBody {
+  readonly #chunks: Buffer[] = [];
+  readonly #limit: number;
+  #length = 0;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** Takes a chunk, and says whether the body is within its limit still. */
+  add(chunk: Buffer): boolean {
+    this.#length += chunk.length;
+    this.#chunks.push(chunk);
+    return this.#length <= this.#limit;
+  }
+
+  read(error?: unknown): ReadBody {
+    const whole = this.#length <= this.#limit;
+    const [first] = this.#chunks;
+    const bytes = first && this.#chunks.length === 1 ? first : Buffer.concat(this.#chunks);
+    return { bytes: whole ? bytes : bytes.subarray(0, this.#limit), whole, error };
+  }
+}
+
 /**
  * Reads a stream to its end, or to its `limit` in bytes: then the rest is dropped, with its connection. The
- * stream is the decompressed one, so that a small answer can't unfold into a large one: what is held is never
- * more than the limit and one chunk.
+ * stream is the decompressed one, so that a small answer can't unfold into a large one. Never rejects.
  */
-export async function readCapped(
-  stream: Readable,
-  limit: number,
-): Promise<{ bytes: Buffer; whole: boolean }> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of stream as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    chunks.push(chunk);
-    // Leaving the loop destroys the stream.
-    if (length > limit) return { bytes: Buffer.concat(chunks).subarray(0, limit), whole: false };
+export async function readCapped(stream: Readable, limit: number): Promise<ReadBody> {
+  const body = new CappedBody(limit);
+  try {
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      // Leaving the loop destroys the stream.
+      if (!body.add(chunk)) break;
+    }
+    return body.read();
+  } catch (error) {
+    return body.read(error);
   }
-  return { bytes: Buffer.concat(chunks), whole: true };
 }
 
 /**

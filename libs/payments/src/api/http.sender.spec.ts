@@ -6,10 +6,10 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { HttpService } from '@nestjs/axios';
 import { AxiosError, create } from 'axios';
 import { of, throwError } from 'rxjs';
-import { resolveApiOptions } from './api.options.js';
-import { paymentsHttpModuleOptions } from './http.config.js';
+import { resolveApiOptions, type PaymentsApiOptions } from './api.options.js';
 import type { HttpRequest } from './http.answer.js';
 import { HttpSender } from './http.sender.js';
+import { httpServiceSource } from './http.service.js';
 
 const servers: Server[] = [];
 const senders: HttpSender[] = [];
@@ -21,8 +21,13 @@ async function listen(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-function sender(service = new HttpService(create(paymentsHttpModuleOptions()))): HttpSender {
-  const made = new HttpSender(service, resolveApiOptions(), 'calls');
+function sender(
+  service?: HttpService,
+  options: PaymentsApiOptions = {},
+  lane: 'calls' | 'token' = 'calls',
+): HttpSender {
+  const source = service ? async () => service : httpServiceSource();
+  const made = new HttpSender(source, resolveApiOptions(options), lane);
   senders.push(made);
   return made;
 }
@@ -36,8 +41,8 @@ const request = (url: string, more: Partial<HttpRequest> = {}): HttpRequest => (
   ...more,
 });
 
-afterEach(() => {
-  for (const one of senders.splice(0)) one.close();
+afterEach(async () => {
+  await Promise.all(senders.splice(0).map((one) => one.close()));
   for (const one of servers.splice(0)) one.close();
 });
 

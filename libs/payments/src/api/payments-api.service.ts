@@ -1,11 +1,12 @@
-import { HttpService } from '@nestjs/axios';
 import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import { PAYMENTS_RUNTIME, type PaymentsRuntime } from '../payments.runtime.js';
 import { PAYMENTS_API_OPTIONS, type ResolvedApiOptions } from './api.options.js';
 import { ApiCaller } from './api.caller.js';
 import { CompanyApi } from './company.api.js';
 import { COMPANY_SOURCE, type CompanySource } from './company.source.js';
+import { HTTP_SERVICE_SOURCE, type HttpServiceSource } from './http.service.js';
 import type { PaymentsApi } from './payments.api.js';
 
 /**
@@ -25,15 +26,18 @@ export class PaymentsApiService extends CompanyApi implements OnApplicationShutd
   readonly #caller: ApiCaller;
 
   constructor(
-    @Inject(HttpService) http: HttpService,
+    @Inject(HTTP_SERVICE_SOURCE) http: HttpServiceSource,
     @Inject(COMPANY_SOURCE) companies: CompanySource,
     @Inject(PAYMENTS_API_OPTIONS) options: ResolvedApiOptions,
     @Inject(PAYMENTS_RUNTIME) runtime: PaymentsRuntime,
+    @Inject(HttpAdapterHost) host: HttpAdapterHost,
   ) {
     const logger = options.logger ?? new Logger('PaymentsApi');
     const caller = new ApiCaller({ http, companies, options, runtime, logger });
     super(caller, DEFAULT_COMPANY);
     this.#caller = caller;
+    // An application is up sooner if it need not load an HTTP client first, and its first call if it has.
+    host.listen$.subscribe(() => caller.prepare());
   }
 
   /**
@@ -50,7 +54,7 @@ export class PaymentsApiService extends CompanyApi implements OnApplicationShutd
    * Ends what is still under way, and closes connections. Run at the last stage of shutdown, so that handlers
    * that are being drained can still call the service.
    */
-  onApplicationShutdown(): void {
-    this.#caller.close();
+  async onApplicationShutdown(): Promise<void> {
+    await this.#caller.close();
   }
 }

@@ -9,13 +9,11 @@ export function shownHeaders(
   headers: Readonly<Record<string, string>>,
   token: string,
 ): Readonly<Record<string, string>> {
-  return Object.freeze(
-    Object.fromEntries(
-      Object.entries(headers).filter(
-        ([name, value]) => !HIDDEN.has(name) && !value.includes(token),
-      ),
-    ),
-  );
+  const shown: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (!HIDDEN.has(name) && !value.includes(token)) shown[name] = value;
+  }
+  return Object.freeze(shown);
 }
 
 /** What the service calls the request; undefined where it says nothing, or nothing that fits a log line. */

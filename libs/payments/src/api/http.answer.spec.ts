@@ -1,0 +1,141 @@
+import { once } from 'node:events';
+import { createServer, type OutgoingHttpHeaders, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { brotliCompressSync, createGzip, deflateSync, gzipSync } from 'node:zlib';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { resolveApiOptions } from './api.options.js';
+import type { HttpAnswer, HttpFailure, HttpRequest } from './http.answer.js';
+import { HttpSender } from './http.sender.js';
+import { httpServiceSource } from './http.service.js';
+
+describe('an answer', () => {
+  const cleanUp: (() => unknown)[] = [];
+  const sockets = new Set<Socket>();
+
+  afterEach(async () => {
+    for (const one of cleanUp.splice(0)) await one();
+  });
+
+  /** What a sender makes of an answer. */
+  async function answered(
+    respond: (response: ServerResponse) => void,
+    more: Partial<HttpRequest> = {},
+  ): Promise<HttpAnswer | HttpFailure> {
+    const server = createServer((_, response) => respond(response));
+    server.on('connection', (socket: Socket) => {
+      sockets.add(socket);
+      socket.on('close', () => sockets.delete(socket));
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const sender = new HttpSender(httpServiceSource(), resolveApiOptions(), 'calls');
+    cleanUp.push(
+      () => sender.close(),
+      () => server.close(),
+    );
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const { signal } = new AbortController();
+    const request = { method: 'POST', url, headers: {}, signal, maxBytes: 1_000_000 };
+    return sender.send({ ...request, ...more });
+  }
+
+  it.each([
+    ['gzip', gzipSync],
+    ['x-gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+  ])('in %s is decompressed, and no longer said to be compressed', async (coding, compress) => {
+    const result = await answered((response) => {
+      response.writeHead(200, { 'content-encoding': coding, 'x-other': '1' });
+      response.end(compress('{"a":"ü"}'));
+    });
+    const { body, headers } = result as HttpAnswer;
+    expect(body.toString()).toBe('{"a":"ü"}');
+    expect(headers).not.toHaveProperty('content-encoding');
+    expect(headers).toHaveProperty('x-other', '1');
+  });
+
+  it('in a coding nobody asked for stays as it came', async () => {
+    const headers = { 'content-encoding': 'aes128gcm' };
+    const result = await answered((response) => response.writeHead(200, headers).end('bytes'));
+    expect((result as HttpAnswer).body.toString()).toBe('bytes');
+  });
+
+  it('without a body is empty, whatever coding the body would have had', async () => {
+    const headers = { 'content-encoding': 'gzip' };
+    const result = await answered((response) => response.writeHead(200, headers).end(), {
+      method: 'HEAD',
+    });
+    expect(result).toMatchObject({ status: 200, body: Buffer.alloc(0) });
+  });
+
+  it('is what comes after hints', async () => {
+    const result = await answered((response) => {
+      response.writeEarlyHints({ link: '</x>; rel=preload' }, () => {
+        response.writeHead(200, { 'x-final': '1' }).end('answer');
+      });
+    });
+    expect(result).toMatchObject({ status: 200, headers: { 'x-final': '1' } });
+    expect((result as HttpAnswer).headers).not.toHaveProperty('link');
+  });
+
+  it('is none where hints are all that came', async () => {
+    const result = await answered((response) => {
+      response.writeEarlyHints({ link: '</x>; rel=preload' }, () => response.socket!.destroy());
+    });
+    expect(result).toMatchObject({ kind: 'failure', unsent: false, status: undefined });
+  });
+
+  const broken = { kind: 'failure', reason: 'connection_failed', unsent: false };
+  it.each([
+    [200, { ...broken, errno: expect.any(String), status: 200 }],
+    [500, { kind: 'answer', status: 500, headers: expect.anything(), body: Buffer.alloc(0) }],
+  ])('of %i that breaks off is told, compressed or not', async (status, expected) => {
+    const halves: [OutgoingHttpHeaders, Buffer][] = [
+      [{ 'content-length': '999' }, Buffer.from('{')],
+      [{ 'content-encoding': 'gzip' }, gzipSync('x'.repeat(100)).subarray(0, 20)],
+    ];
+    for (const [headers, half] of halves) {
+      const result = await answered((response) => {
+        response.writeHead(status, headers);
+        response.write(half, () => response.socket!.destroy());
+      });
+      expect(result).toEqual(expected);
+    }
+  });
+
+  it('that is compressed and endless is taken as far as it is wanted', async () => {
+    let written = 0;
+    const result = await answered(
+      (response) => {
+        response.writeHead(200, { 'content-encoding': 'gzip' });
+        const gzip = createGzip({ level: 0 });
+        gzip.pipe(response);
+        const more = (): void => {
+          if (response.destroyed) return;
+          written += 65_536;
+          if (gzip.write(Buffer.alloc(65_536))) setImmediate(more);
+          else gzip.once('drain', more);
+        };
+        more();
+      },
+      { maxBytes: 200_000 },
+    );
+    expect(result).toMatchObject({ kind: 'failure', reason: 'response_too_large', status: 200 });
+    while (sockets.size > 0) await new Promise((resolve) => setImmediate(resolve));
+    expect(written).toBeLessThan(64 * 1024 ** 2);
+  });
+
+  it('ends with its signal while it is decompressed', async () => {
+    const end = new AbortController();
+    const result = await answered(
+      (response) => {
+        response.writeHead(200, { 'content-encoding': 'gzip' });
+        response.write(gzipSync('x'.repeat(1000)).subarray(0, 15), () => end.abort());
+      },
+      { signal: end.signal },
+    );
+    expect(result).toMatchObject({ kind: 'failure', reason: 'connection_failed', unsent: false });
+    while (sockets.size > 0) await new Promise((resolve) => setImmediate(resolve));
+  });
+});
