@@ -64,6 +64,15 @@ describe('operating an inbox in PostgreSQL', () => {
     expect(later.unhandled).toBe(0);
   });
 
+  it('takes deliveries along with an event that somebody deletes', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    await store.receive([incoming('a', { handlers: ['book', 'mail'] }), incoming('b')]);
+    await inboxes.query(`DELETE FROM ${schema}.events WHERE id = 'a'`);
+    expect(await claim(store)).toMatchObject([{ id: 'b' }]);
+    expect(await inboxes.query(`SELECT handler FROM ${schema}.deliveries`)).toHaveLength(1);
+  });
+
   it('redrives what is dead, skipped and, forced, done; once; with its attempts begun anew', async () => {
     const store = await inboxes.open();
     await store.receive(

@@ -9,8 +9,8 @@ export function appended(ended: string, outcome: HistoryEntry[3], error?: string
   const started = `COALESCE(d.started_at, ${ended})`;
   const entry = [
     'd.attempts',
-    `(extract(epoch FROM ${started}) * 1000)::bigint`,
-    `(extract(epoch FROM ${ended} - ${started}) * 1000)::bigint`,
+    `(date_part('epoch', ${started}) * 1000)::bigint`,
+    `(date_part('epoch', ${ended} - ${started}) * 1000)::bigint`,
     `'${outcome}'::text`,
     error ?? [],
   ].flat();

@@ -14,7 +14,7 @@ describe('ConnectionSource', () => {
         client.emit('error', new Error('terminating connection due to administrator command'));
       },
     });
-    const limits = { connectTimeoutMs: 1000, statementTimeoutMs: 1000 };
+    const limits = { connectTimeoutMs: 1000, statementTimeoutMs: 1000, preparedStatements: true };
     const source = new ConnectionSource(pool as unknown as Pool, limits, systemRuntime);
     const connection = await source.connect();
     connection.release();

@@ -2,7 +2,7 @@ import type { Pool } from 'pg';
 import { PaymentsError } from '../../payments.errors.js';
 import type { PaymentsRuntime } from '../../payments.runtime.js';
 import { Connection } from './database.connection.js';
-import type { Row, Value } from './database.connection.js';
+import type { Prepared, Row, Value } from './database.connection.js';
 import { isTransient, PostgresInboxError, unavailable } from './database.failure.js';
 import { OutageLog } from './outage.log.js';
 
@@ -18,9 +18,10 @@ export class ConnectionSource {
 
   constructor(
     private readonly pool: Pool,
-    private readonly limits: {
+    private readonly settings: {
       readonly connectTimeoutMs: number;
       readonly statementTimeoutMs: number;
+      readonly preparedStatements: boolean;
     },
     private readonly runtime: PaymentsRuntime,
   ) {
@@ -34,9 +35,9 @@ export class ConnectionSource {
   }
 
   /** Runs one statement, in a transaction of its own. */
-  async query(text: string, values: readonly Value[] = []): Promise<Row[]> {
+  async query(statement: string | Prepared, values: readonly Value[] = []): Promise<Row[]> {
     return this.#repeated(async (connection) => {
-      const run = (): Promise<{ rows: Row[] }> => connection.run(text, values);
+      const run = (): Promise<{ rows: Row[] }> => connection.run(statement, values);
       const { rows } = this.#strict ? await inTransaction(connection, run) : await run();
       return rows;
     });
@@ -80,7 +81,7 @@ export class ConnectionSource {
 
   /** An application's pool may wait without end; we do not. */
   #checkOut(): Promise<Connection> {
-    const { connectTimeoutMs, statementTimeoutMs } = this.limits;
+    const { connectTimeoutMs, statementTimeoutMs, preparedStatements } = this.settings;
     return new Promise((resolve, reject) => {
       let late = false;
       const cancel = this.runtime.schedule(connectTimeoutMs, () => {
@@ -100,7 +101,7 @@ export class ConnectionSource {
           reject(error ?? new Error('the pool gave neither a connection nor an error'));
           return;
         }
-        const connection = new Connection(client, statementTimeoutMs);
+        const connection = new Connection(client, statementTimeoutMs, preparedStatements);
         if (late) connection.release();
         else resolve(connection);
       });

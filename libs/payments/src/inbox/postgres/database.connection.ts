@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { PoolClient } from 'pg';
 import { isBroken } from './database.failure.js';
 
@@ -7,6 +8,20 @@ export type Row = Readonly<Record<string, string | null>>;
 /** What a statement may be given. Times and numbers are passed as numbers, and cast where they arrive. */
 export type Value =
   string | number | boolean | null | Buffer | readonly (string | number | Buffer | null)[];
+
+/**
+ * A statement that is run all day: each connection parses it once and keeps its plan. Its name says what its
+ * text is, so that whoever finds it prepared already, by another client of a pooler, finds the same.
+ */
+export interface Prepared {
+  readonly name: string;
+  readonly text: string;
+}
+
+export function prepared(text: string): Prepared {
+  const hash = createHash('sha256').update(text).digest('hex');
+  return { name: `payments_${hash.slice(0, 24)}`, text };
+}
 
 /**
  * Every value as its text: an application may have set the driver's parsers, which all its pools share, to
@@ -25,6 +40,8 @@ export class Connection {
   constructor(
     readonly client: PoolClient,
     private readonly timeoutMs: number,
+    /** Whether the server keeps prepared statements for this connection. */
+    private readonly prepares: boolean,
   ) {
     // The pool listens to those that lie idle only; the death of this one, with nobody listening, would be
     // the process's too. What was running on it rejects, and that is where it is dealt with.
@@ -33,11 +50,14 @@ export class Connection {
 
   /** Runs one statement, for a bounded time. */
   async run(
-    text: string,
+    statement: string | Prepared,
     values: readonly Value[] = [],
     timeoutMs = this.timeoutMs,
   ): Promise<{ rows: Row[]; command: string }> {
+    const { name, text } =
+      typeof statement === 'string' ? { name: undefined, text: statement } : statement;
     const query = {
+      name: this.prepares ? name : undefined,
       text,
       values: [...values],
       types: AS_TEXT,

@@ -12,12 +12,20 @@ export class PostgresInboxError extends PaymentsError {
   }
 }
 
+/** A prepared statement that should be there is not, or one is there that should not. */
+const UNPREPARED = /^(26000|42P05)$/;
+const POOLED =
+  '. A pooler that gives each transaction another connection does this, unless it keeps prepared statements itself ' +
+  '(PgBouncer 1.21 with "max_prepared_statements"): set "preparedStatements" of postgresInbox to false.';
+
 /** What a statement failed with, as the family's error. Of the original only the message is kept: its other fields may quote a row. */
 export function unavailable(thrown: unknown): PaymentsError {
   if (thrown instanceof PaymentsError) return thrown;
+  const state = sqlStateOf(thrown);
+  const mend = state !== null && UNPREPARED.test(state) ? POOLED : '';
   return new PostgresInboxError(
-    `The PostgreSQL inbox failed: ${describeThrown(thrown)}`,
-    sqlStateOf(thrown),
+    `The PostgreSQL inbox failed: ${describeThrown(thrown)}${mend}`,
+    state,
   );
 }
 
@@ -32,11 +40,12 @@ export function sqlStateOf(thrown: unknown): string | null {
 
 /**
  * Whether the connection is to be thrown away: it is cut, or the server is going down, or it has become a
- * standby (25006: after a failover, every statement would fail on it for ever).
+ * standby (25006: after a failover, every statement would fail on it for ever), or its prepared statements are
+ * not those that the driver remembers.
  */
 export function isBroken(thrown: unknown): boolean {
   const state = sqlStateOf(thrown);
-  return state === null || /^(08|57P|58|XX|25006)/.test(state);
+  return state === null || UNPREPARED.test(state) || /^(08|57P|58|XX|25006)/.test(state);
 }
 
 /** Whether the same statement may succeed at once: a deadlock, or a conflict under a strict isolation level. */

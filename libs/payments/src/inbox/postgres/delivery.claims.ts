@@ -1,5 +1,7 @@
 import type { ClaimedDelivery } from '../store.contract.js';
 import type { ConnectionSource } from './connection.source.js';
+import { prepared } from './database.connection.js';
+import type { Prepared } from './database.connection.js';
 import { epochMs, toBody, toDate } from './stored.rows.js';
 import { fromStored, toStored } from './stored.text.js';
 
@@ -8,18 +10,19 @@ const MAX_CLAIM = 500;
 
 /** Leases due deliveries, and tells when the next one is due. */
 export class DeliveryClaims {
-  readonly #claim: string;
-  readonly #nextDue: string;
+  readonly #claim: Prepared;
+  readonly #nextDue: Prepared;
 
   constructor(
     private readonly source: ConnectionSource,
     schema: string,
   ) {
-    this.#claim = `SELECT o_company, o_id, o_handler, o_token, o_attempt, o_newer, o_taken_over,
+    this.#claim =
+      prepared(`SELECT o_company, o_id, o_handler, o_token, o_attempt, o_newer, o_taken_over,
         ${epochMs('o_received_at')} AS received_ms,
         ${epochMs('clock_timestamp() - o_received_at')} AS age_ms, encode(o_raw, 'base64') AS raw
-      FROM ${schema}.claim($1::text[], $2::integer, $3::float8)`;
-    this.#nextDue = `SELECT ${schema}.next_due_in_ms($1::text[]) AS ms`;
+      FROM ${schema}.claim($1::text[], $2::integer, $3::float8)`);
+    this.#nextDue = prepared(`SELECT ${schema}.next_due_in_ms($1::text[]) AS ms`);
   }
 
   async claim(request: {

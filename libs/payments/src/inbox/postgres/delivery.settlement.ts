@@ -1,7 +1,8 @@
 import { boundedError } from '../delivery.history.js';
 import type { Lease } from '../store.contract.js';
 import type { ConnectionSource } from './connection.source.js';
-import type { Value } from './database.connection.js';
+import { prepared } from './database.connection.js';
+import type { Prepared, Value } from './database.connection.js';
 import { DONE, EXTENDED, FAILED, leaseValues, RELEASED, whereHeld } from './lease.statements.js';
 import { SettlementQueue } from './settlement.queue.js';
 import { toStored } from './stored.text.js';
@@ -19,10 +20,17 @@ export class DeliverySettlement {
     (one) => this.#settleAlone(one),
   );
 
+  readonly #settle: Prepared;
+
   constructor(
     private readonly source: ConnectionSource,
     private readonly schema: string,
-  ) {}
+  ) {
+    this.#settle = prepared(
+      `SELECT o_place FROM ${schema}.settle($1::text[], $2::text[], $3::text[], $4::bigint[],
+                                            $5::text[], $6::text[], $7::float8[])`,
+    );
+  }
 
   extend(lease: Lease, leaseMs: number): Promise<boolean> {
     return this.#change(lease, EXTENDED, leaseMs);
@@ -47,16 +55,12 @@ export class DeliverySettlement {
   async #settleTogether(all: readonly Ended[]): Promise<Set<number>> {
     const leases = all.map(({ lease }) => leaseValues(lease));
     const column = (place: number): string[] => leases.map((values) => values[place]!);
-    const settled = await this.source.query(
-      `SELECT o_place FROM ${this.schema}.settle($1::text[], $2::text[], $3::text[], $4::bigint[],
-                                                 $5::text[], $6::text[], $7::float8[])`,
-      [
-        ...[0, 1, 2, 3].map(column),
-        all.map(stateAfter),
-        all.map(({ failure }) => failure?.error ?? null),
-        all.map(({ failure }) => failure?.retryInMs ?? null),
-      ],
-    );
+    const settled = await this.source.query(this.#settle, [
+      ...[0, 1, 2, 3].map(column),
+      all.map(stateAfter),
+      all.map(({ failure }) => failure?.error ?? null),
+      all.map(({ failure }) => failure?.retryInMs ?? null),
+    ]);
     return new Set(settled.map((row) => Number(row['o_place']) - 1));
   }
 

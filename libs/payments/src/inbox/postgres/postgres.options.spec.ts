@@ -17,8 +17,18 @@ describe('postgresInbox options', () => {
       statementTimeoutMs: 10_000,
       connectTimeoutMs: 5000,
       pollMs: 5000,
+      preparedStatements: true,
     });
     expect(Object.isFrozen(resolved)).toBe(true);
+  });
+
+  it('prepare nothing on a pool of the application, unless it says so', () => {
+    const pool = new Pool();
+    expect(resolvePostgresOptions({ pool }).preparedStatements).toBe(false);
+    const asked = resolvePostgresOptions({ pool, preparedStatements: true });
+    expect(asked.preparedStatements).toBe(true);
+    const refused = resolvePostgresOptions({ preparedStatements: false });
+    expect(refused.preparedStatements).toBe(false);
   });
 
   const wrong: [string, unknown, RegExp][] = [
@@ -30,6 +40,7 @@ describe('postgresInbox options', () => {
     ["PostgreSQL's own schema", { schema: 'pg_catalog' }, /PostgreSQL's own/],
     ['a pool that is too small', { poolSize: 2 }, /from 3 to 500/],
     ['a time-out in seconds', { statementTimeoutMs: 5 }, /milliseconds from 100 to 600000/],
+    ['prepared statements by a word', { preparedStatements: 'no' }, /must be true or false/],
     ['a runner that is none', { runTransaction: {} }, /must be a function/],
   ];
   it.each(wrong)('refuse %s', (_what, options, message) => {

@@ -1,8 +1,14 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { IncomingEvent, StoreReceipt } from '../store.contract.js';
 import type { ConnectionSource } from './connection.source.js';
+import type { Prepared } from './database.connection.js';
 import { PostgresInboxError } from './database.failure.js';
-import { insertText, insertValues, knownText, knownValues } from './receipt.statements.js';
+import {
+  insertStatement,
+  insertValues,
+  knownStatement,
+  knownValues,
+} from './receipt.statements.js';
 import { fromStored, toStored } from './stored.text.js';
 
 /** An event as its row will be. */
@@ -26,10 +32,16 @@ const MAX_ROUNDS = 5;
  * store at the same time, or that come twice in one batch, are found and reported.
  */
 export class ReceiptBatch {
+  readonly #insertion: Prepared;
+  readonly #lookup: Prepared;
+
   constructor(
     private readonly source: ConnectionSource,
-    private readonly schema: string,
-  ) {}
+    schema: string,
+  ) {
+    this.#insertion = insertStatement(schema);
+    this.#lookup = knownStatement(schema);
+  }
 
   async store(events: readonly IncomingEvent[]): Promise<StoreReceipt[]> {
     const receipts: StoreReceipt[] = [];
@@ -52,13 +64,13 @@ export class ReceiptBatch {
 
   /** Those that were new. */
   async #insert(rows: readonly EventRow[]): Promise<EventRow[]> {
-    const stored = await this.source.query(insertText(this.schema), insertValues(rows));
+    const stored = await this.source.query(this.#insertion, insertValues(rows));
     return stored.map(({ ord }) => rows[Number(ord) - 1]!);
   }
 
   async #known(rows: readonly EventRow[]): Promise<[EventRow, StoreReceipt][]> {
     if (rows.length === 0) return [];
-    const known = await this.source.query(knownText(this.schema), knownValues(rows));
+    const known = await this.source.query(this.#lookup, knownValues(rows));
     return known.map(({ ord, id, digest }) => {
       const row = rows[Number(ord) - 1]!;
       const conflict = id === row.id && digest !== row.digest.toString('hex');
@@ -100,5 +112,5 @@ function firstOfEachKey(rows: readonly EventRow[]): EventRow[] {
 }
 
 function sha256(data: string | Buffer): Buffer {
-  return createHash('sha256').update(data).digest();
+  return hash('sha256', data, 'buffer');
 }

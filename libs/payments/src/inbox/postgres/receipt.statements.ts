@@ -1,4 +1,6 @@
-import type { Value } from './database.connection.js';
+import { byteaArray, textArray } from './binary.arrays.js';
+import { prepared } from './database.connection.js';
+import type { Prepared, Value } from './database.connection.js';
 import type { EventRow } from './receipt.batch.js';
 import { toStored } from './stored.text.js';
 
@@ -7,7 +9,8 @@ import { toStored } from './stored.text.js';
  * which is the order they are listed and claimed in; inserted in an order that is the same for all instances,
  * so that two that insert the same events cannot wait for each other.
  */
-export const insertText = (schema: string): string => `
+export const insertStatement = (schema: string): Prepared =>
+  prepared(`
 WITH incoming AS MATERIALIZED (
   SELECT i.*, nextval('${schema}.events_seq_seq') AS seq
     FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::float8[], $6::text[],
@@ -38,7 +41,7 @@ SELECT i.ord,
        -- 2xx means safe, also where the role or the database waives waiting for the disk.
        CASE WHEN current_setting('synchronous_commit') = 'off'
             THEN set_config('synchronous_commit', 'on', true) END AS safe
-  FROM stored s JOIN incoming i ON i.seq = s.seq`;
+  FROM stored s JOIN incoming i ON i.seq = s.seq`);
 
 export function insertValues(rows: readonly EventRow[]): Value[] {
   const handlers = rows.flatMap(({ event }, index) =>
@@ -49,18 +52,20 @@ export function insertValues(rows: readonly EventRow[]): Value[] {
     companies,
     ids,
     dedupes,
-    rows.map(({ event }) => toStored(event.eventType)),
+    textArray(rows.map(({ event }) => toStored(event.eventType))),
     rows.map(({ event }) => event.occurredAt.getTime()),
-    rows.map(({ event }) => (event.orderingKey === null ? null : toStored(event.orderingKey))),
+    textArray(
+      rows.map(({ event }) => (event.orderingKey === null ? null : toStored(event.orderingKey))),
+    ),
     rows.map(({ ordering }) => ordering),
-    rows.map(({ digest }) => digest),
-    rows.map(({ event }) => event.raw),
+    byteaArray(rows.map(({ digest }) => digest)),
+    byteaArray(rows.map(({ event }) => event.raw)),
     rows.map(({ event }) => String(event.handlers.length === 0)),
     otherIds,
     otherDedupes,
-    rows.map(({ event }) => headersOf(event)),
+    textArray(rows.map(({ event }) => headersOf(event))),
     handlers.map(({ ord }) => ord),
-    handlers.map(({ handler }) => handler),
+    textArray(handlers.map(({ handler }) => handler)),
   ];
 }
 
@@ -70,7 +75,8 @@ function headersOf({ headers }: EventRow['event']): string | null {
 }
 
 /** The stored event that stands in the way of each: the one of its id, or else of its dedupe key. */
-export const knownText = (schema: string): string => `
+export const knownStatement = (schema: string): Prepared =>
+  prepared(`
 SELECT i.ord, e.id, encode(e.digest, 'hex') AS digest
   FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::bytea[])
     WITH ORDINALITY AS i (company, id, dedupe, other_id, other_dedupe, ord)
@@ -88,7 +94,7 @@ SELECT i.ord, e.id, encode(e.digest, 'hex') AS digest
      SELECT d.id, d.digest, 2 FROM ${schema}.events d
       WHERE d.company = i.company AND d.dedupe = i.other_dedupe
    ) known ORDER BY known.rank LIMIT 1
- ) e`;
+ ) e`);
 
 export function knownValues(rows: readonly EventRow[]): Value[] {
   return keysOf(rows);
@@ -100,10 +106,10 @@ export function knownValues(rows: readonly EventRow[]): Value[] {
  */
 function keysOf(rows: readonly EventRow[]): [Value, Value, Value, Value, Value] {
   return [
-    rows.map(({ event }) => event.company),
-    rows.map(({ id }) => id),
-    rows.map(({ ownKey, key }) => (ownKey === null ? null : key)),
-    rows.map(({ ownKey }) => ownKey),
-    rows.map(({ ownKey, key }) => (ownKey === null ? key : null)),
+    textArray(rows.map(({ event }) => event.company)),
+    textArray(rows.map(({ id }) => id)),
+    byteaArray(rows.map(({ ownKey, key }) => (ownKey === null ? null : key))),
+    textArray(rows.map(({ ownKey }) => ownKey)),
+    byteaArray(rows.map(({ ownKey, key }) => (ownKey === null ? key : null))),
   ];
 }

@@ -49,7 +49,6 @@ DECLARE
   v_due timestamptz := '-infinity';
   v_event bigint := 0;
   v_name text := '';
-  v_next record;
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'claims of the payment inbox need READ COMMITTED, and this transaction is %',
@@ -60,93 +59,95 @@ BEGIN
   -- Where others claim at the same time, what they hold is passed over and the look goes on behind it.
   FOR look IN 1..8 LOOP
     EXIT WHEN v_handlers IS NULL OR v_left <= 0;
-    v_keys := '{}';
-    v_events := '{}';
-    v_names := '{}';
-    v_seen := 0;
-    v_taken := 0;
-    FOR v_next IN
-      SELECT d.event, d.handler, d.ordering, d.due_at
-        FROM unnest(v_handlers) AS h (name) CROSS JOIN LATERAL (
-          SELECT d.event, d.handler, d.ordering, d.due_at
-            FROM ${schema}.deliveries d
-           WHERE d.handler = h.name AND d.due_at >= v_due AND d.due_at <= v_now
-             AND (d.due_at, d.event, d.handler) > (v_due, v_event, v_name)
-             -- Of each key, the longest due; none where one of it is leased.
-             AND (d.ordering IS NULL OR NOT EXISTS (
-               SELECT FROM ${schema}.deliveries o
-                WHERE o.ordering = d.ordering AND o.handler = d.handler
-                  AND o.state IN ('pending', 'running') AND o.ordering IS NOT NULL
-                  AND ((o.due_at, o.event) < (d.due_at, d.event)
-                    OR (o.state = 'running' AND o.due_at > v_now))))
-           ORDER BY d.due_at, d.event
-           LIMIT p_limit
-        ) d
-       ORDER BY d.due_at, d.event, d.handler
-       LIMIT p_limit
-    LOOP
-      v_seen := v_seen + 1;
-      v_due := v_next.due_at;
-      v_event := v_next.event;
-      v_name := v_next.handler;
-      IF v_next.ordering IS NULL
-         OR pg_try_advisory_xact_lock(hashtextextended(v_next.ordering::text || v_next.handler, 0)) THEN
-        v_keys := v_keys || v_next.ordering;
-        v_events := v_events || v_next.event;
-        v_names := v_names || v_next.handler;
-      END IF;
-    END LOOP;
+    SELECT array_agg(f.ordering) FILTER (WHERE f.free), array_agg(f.event) FILTER (WHERE f.free),
+           array_agg(f.handler) FILTER (WHERE f.free), count(*),
+           (array_agg(f.due_at))[count(*)], (array_agg(f.event))[count(*)], (array_agg(f.handler))[count(*)]
+      INTO v_keys, v_events, v_names, v_seen, v_due, v_event, v_name
+      FROM (
+        SELECT c.*, c.ordering IS NULL
+               OR pg_try_advisory_xact_lock(hashtextextended(c.ordering::text || c.handler, 0)) AS free
+          FROM (
+            SELECT d.event, d.handler, d.ordering, d.due_at
+              FROM unnest(v_handlers) AS h (name) CROSS JOIN LATERAL (
+                SELECT d.event, d.handler, d.ordering, d.due_at
+                  FROM ${schema}.deliveries d
+                 WHERE d.handler = h.name AND d.due_at >= v_due AND d.due_at <= v_now
+                   AND (d.due_at, d.event, d.handler) > (v_due, v_event, v_name)
+                   -- Of each key, the longest due; none where one of it is leased.
+                   AND (d.ordering IS NULL OR NOT EXISTS (
+                     SELECT FROM ${schema}.deliveries o
+                      WHERE o.ordering = d.ordering AND o.handler = d.handler
+                        AND o.state IN ('pending', 'running') AND o.ordering IS NOT NULL
+                        AND ((o.due_at, o.event) < (d.due_at, d.event)
+                          OR (o.state = 'running' AND o.due_at > v_now))))
+                 ORDER BY d.due_at, d.event
+                 LIMIT p_limit
+              ) d
+             ORDER BY d.due_at, d.event, d.handler
+             LIMIT p_limit
+          ) c
+        -- Not merged with the query around it, so that each is locked once.
+        OFFSET 0
+      ) f;
     IF cardinality(v_events) > 0 THEN
-      -- A lease of the key that ran out makes way. (One that is locked is being settled by its holder: its
-      -- delivery stays running, and the key is passed over below.)
-      UPDATE ${schema}.deliveries d
-         SET state = 'pending', abandoned = true, history = ${LOST}
-        FROM unnest(v_keys, v_names, v_events) AS n (ordering, handler, event) CROSS JOIN LATERAL (
-          SELECT o.event FROM ${schema}.deliveries o
-           WHERE o.ordering = n.ordering AND o.handler = n.handler AND o.event <> n.event
-             AND o.state = 'running' AND o.ordering IS NOT NULL AND ${hidden('o.due_at <= v_now')}
-           LIMIT 1 FOR UPDATE SKIP LOCKED
-        ) x
-       WHERE d.event = x.event AND d.handler = n.handler;
-      RETURN QUERY
-      WITH chosen AS MATERIALIZED (
-        SELECT n.event, n.handler, n.place, free.taken_over
-          FROM unnest(v_keys, v_names, v_events) WITH ORDINALITY AS n (ordering, handler, event, place)
-         CROSS JOIN LATERAL (
-           SELECT d.state = 'running' OR d.abandoned AS taken_over FROM ${schema}.deliveries d
-            WHERE d.event = n.event AND d.handler = n.handler AND ${hidden('d.due_at <= v_now')}
-              AND (n.ordering IS NULL OR NOT EXISTS (
-                SELECT FROM ${schema}.deliveries o
-                 WHERE o.ordering = n.ordering AND o.handler = n.handler
-                   AND o.state = 'running' AND o.ordering IS NOT NULL AND o.event <> n.event))
-            LIMIT 1 FOR UPDATE OF d SKIP LOCKED
-         ) free
-         LIMIT v_left
-      ), leased AS (
+      -- Twice where a lease of one of the keys had run out, which is rare.
+      FOR try IN 1..2 LOOP
+        RETURN QUERY
+        WITH chosen AS MATERIALIZED (
+          SELECT free.tuple, n.place, free.taken_over
+            FROM unnest(v_keys, v_names, v_events) WITH ORDINALITY AS n (ordering, handler, event, place)
+           CROSS JOIN LATERAL (
+             SELECT d.ctid AS tuple, d.state = 'running' OR d.abandoned AS taken_over
+               FROM ${schema}.deliveries d
+              WHERE d.event = n.event AND d.handler = n.handler AND ${hidden('d.due_at <= v_now')}
+                AND (n.ordering IS NULL OR NOT EXISTS (
+                  SELECT FROM ${schema}.deliveries o
+                   WHERE o.ordering = n.ordering AND o.handler = n.handler
+                     AND o.state = 'running' AND o.ordering IS NOT NULL AND o.event <> n.event))
+              LIMIT 1 FOR UPDATE OF d SKIP LOCKED
+           ) free
+           LIMIT v_left
+        ), leased AS (
+          UPDATE ${schema}.deliveries d
+             SET state = 'running', attempts = d.attempts + 1, token = d.token + 1, abandoned = false,
+                 -- What was abandoned has it in its history already.
+                 history = CASE WHEN d.state = 'running' THEN ${LOST} ELSE d.history END,
+                 started_at = clock_timestamp(),
+                 due_at = clock_timestamp() + p_lease_ms * interval '1 millisecond'
+            -- Where it is while it is locked. One that was changed since this statement began is not seen there, and
+            -- left for the next claim.
+            FROM chosen c WHERE d.ctid = c.tuple
+          RETURNING c.place, c.taken_over, d.event, d.handler, d.token, d.attempts
+        )
+        SELECT e.company, e.id, l.handler, l.token, l.attempts, e.received_at, e.raw,
+               e.ordering IS NOT NULL AND EXISTS (
+                 SELECT FROM ${schema}.events later
+                  WHERE later.ordering = e.ordering AND later.ordering IS NOT NULL
+                    AND later.occurred_at > e.occurred_at
+                    AND (l.handler = ANY (later.done_by) OR EXISTS (
+                      SELECT FROM ${schema}.deliveries done
+                       WHERE done.event = later.seq AND done.handler = l.handler
+                         AND done.state = 'done'))),
+               l.taken_over
+          FROM leased l JOIN ${schema}.events e ON e.seq = l.event
+         ORDER BY l.place;
+        GET DIAGNOSTICS v_taken = ROW_COUNT;
+        v_left := v_left - v_taken;
+        EXIT WHEN v_taken = cardinality(v_events) OR v_left <= 0;
+        -- Leases of keys that ran out make way. (One that is locked is being settled by its holder: its delivery
+        -- stays running, and the key is passed over.)
         UPDATE ${schema}.deliveries d
-           SET state = 'running', attempts = d.attempts + 1, token = d.token + 1, abandoned = false,
-               -- What was abandoned has it in its history already.
-               history = CASE WHEN d.state = 'running' THEN ${LOST} ELSE d.history END,
-               started_at = clock_timestamp(),
-               due_at = clock_timestamp() + p_lease_ms * interval '1 millisecond'
-          FROM chosen c WHERE d.event = c.event AND d.handler = c.handler
-        RETURNING c.place, c.taken_over, d.event, d.handler, d.token, d.attempts
-      )
-      SELECT e.company, e.id, l.handler, l.token, l.attempts, e.received_at, e.raw,
-             e.ordering IS NOT NULL AND EXISTS (
-               SELECT FROM ${schema}.events later
-                WHERE later.ordering = e.ordering AND later.ordering IS NOT NULL
-                  AND later.occurred_at > e.occurred_at
-                  AND (l.handler = ANY (later.done_by) OR EXISTS (
-                    SELECT FROM ${schema}.deliveries done
-                     WHERE done.event = later.seq AND done.handler = l.handler
-                       AND done.state = 'done'))),
-             l.taken_over
-        FROM leased l JOIN ${schema}.events e ON e.seq = l.event
-       ORDER BY l.place;
-      GET DIAGNOSTICS v_taken = ROW_COUNT;
+           SET state = 'pending', abandoned = true, history = ${LOST}
+          FROM unnest(v_keys, v_names, v_events) AS n (ordering, handler, event) CROSS JOIN LATERAL (
+            SELECT o.event FROM ${schema}.deliveries o
+             WHERE o.ordering = n.ordering AND o.handler = n.handler AND o.event <> n.event
+               AND o.state = 'running' AND o.ordering IS NOT NULL AND ${hidden('o.due_at <= v_now')}
+             LIMIT 1 FOR UPDATE SKIP LOCKED
+          ) x
+         WHERE d.event = x.event AND d.handler = n.handler;
+        EXIT WHEN NOT FOUND;
+      END LOOP;
     END IF;
-    v_left := v_left - v_taken;
     EXIT WHEN v_seen < p_limit;
   END LOOP;
 END $claim$;

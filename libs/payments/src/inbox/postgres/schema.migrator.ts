@@ -4,6 +4,7 @@ import { optionsInvalid } from '../../payments.validation.js';
 import type { Connection } from './database.connection.js';
 import type { ConnectionSource } from './connection.source.js';
 import { sqlStateOf, unavailable } from './database.failure.js';
+import { bulk } from './schema.bulk.js';
 import { claims } from './schema.claims.js';
 import { observations } from './schema.observations.js';
 import { settlements } from './schema.settlements.js';
@@ -16,8 +17,9 @@ import { tallies } from './schema.tallies.js';
  */
 const MIGRATIONS: readonly ((schema: string) => string)[] = [
   (schema) => tables(schema) + tallies(schema),
+  (schema) => observations(schema),
   // The functions are replaced by their latest text, so it stands with the latest step that changed them.
-  (schema) => observations(schema) + claims(schema) + settlements(schema),
+  (schema) => bulk(schema) + claims(schema) + settlements(schema),
 ];
 
 /** For all steps together, the wait for another instance that is at them included. */
