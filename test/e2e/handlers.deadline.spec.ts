@@ -3,7 +3,7 @@ import { expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
-import { FakeRuntime, until } from '../support/fake.runtime.js';
+import { FakeRuntime, until, timersAtRest } from '../support/fake.runtime.js';
 import { Gate } from '../support/gate.js';
 import { delivery, onEachAdapter, storedDelivery } from '../support/handler.application.js';
 
@@ -69,7 +69,7 @@ onEachAdapter((start) => {
     });
     const sent = delivery({ id: 'e-1' });
     for (let copy = 0; copy < 5; copy += 1) {
-      const before = runtime.pending;
+      const before = await timersAtRest(runtime);
       const answer = app.send(sent);
       await gate.arrival;
       // The deadline of this copy is set once it waits.
@@ -93,7 +93,7 @@ onEachAdapter((start) => {
     const first = app.send(sent);
     await gate.arrival;
     runtime.advance(6000);
-    const before = runtime.pending;
+    const before = await timersAtRest(runtime);
     const copy = app.send(sent);
     await until(() => runtime.pending > before);
     runtime.advance(4000);

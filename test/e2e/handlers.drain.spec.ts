@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnPaymentEvent, PaymentInbox } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
-import { FakeRuntime, until } from '../support/fake.runtime.js';
+import { FakeRuntime, until, timersAtRest } from '../support/fake.runtime.js';
 import { Gate } from '../support/gate.js';
 import { delivery, onEachAdapter, storedDelivery } from '../support/handler.application.js';
 
@@ -71,7 +71,7 @@ onEachAdapter((start) => {
     const sent = delivery();
     const first = app.send(sent);
     await gate.arrival;
-    const before = runtime.pending;
+    const before = await timersAtRest(runtime);
     const copies = [app.send(sent), app.send(sent)];
     await until(() => runtime.pending === before + 2, 'the deadlines of both');
     const close = closing(app);

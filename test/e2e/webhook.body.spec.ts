@@ -3,7 +3,7 @@ import type { Server } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { signedDelivery } from 'nestjs-payments/testing';
 import type { SignedDelivery } from 'nestjs-payments/testing';
-import { FakeRuntime, until } from '../support/fake.runtime.js';
+import { FakeRuntime, until, timersAtRest } from '../support/fake.runtime.js';
 import { RawConnection } from '../support/http.exchange.js';
 import { Orders } from '../support/webhook.orders.js';
 import {
@@ -50,9 +50,9 @@ describe.each(STAGES)('the body on $adapter with $option', ({ adapter, option })
     orders = app.app.get(Orders);
     process.on('unhandledRejection', onStray);
   });
-  beforeEach(() => {
+  beforeEach(async () => {
     app.log.lines.length = 0;
-    idle = runtime.pending;
+    idle = await timersAtRest(runtime);
   });
   afterAll(async () => {
     process.off('unhandledRejection', onStray);

@@ -7,7 +7,7 @@ import { OnPaymentEvent, PaymentInboxError, memoryInbox } from 'nestjs-payments'
 import type { InboxDefinition, InboxStore } from 'nestjs-payments';
 import { signedDelivery } from 'nestjs-payments/testing';
 import { express } from '../support/express.js';
-import { FakeRuntime, until } from '../support/fake.runtime.js';
+import { FakeRuntime, until, timersAtRest } from '../support/fake.runtime.js';
 import { RawConnection } from '../support/http.exchange.js';
 import { OnMethods } from '../support/webhook.controllers.js';
 import { Orders } from '../support/webhook.orders.js';
@@ -134,7 +134,7 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
     const { path, headers, body } = signedDelivery(COMPANY);
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
     const length = `Content-Length: ${body.byteLength}`;
-    const idle = runtime.pending;
+    const idle = await timersAtRest(runtime);
     const sender = await RawConnection.open(app.url);
     await sender.write(
       [`POST ${path} HTTP/1.1`, 'Host: shop', ...lines, length, '', ''].join('\r\n'),
@@ -173,7 +173,7 @@ it('holds its tongue where somebody has answered before it, and lives on', async
   const stray: unknown[] = [];
   const onStray = (reason: unknown) => void stray.push(reason);
   process.on('unhandledRejection', onStray);
-  const idle = runtime.pending;
+  const idle = await timersAtRest(runtime);
   const sender = await RawConnection.open(app.url);
   const { path, headers } = signedDelivery(COMPANY);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);

@@ -88,3 +88,14 @@ export async function until(condition: () => boolean, what = 'the condition'): P
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
+
+/** How many timers there are while nothing is under way: when their number has not changed for some turns. */
+export async function timersAtRest(runtime: FakeRuntime): Promise<number> {
+  let count = runtime.pending;
+  for (let same = 0; same < 20; same += 1) {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (runtime.pending !== count) same = 0;
+    count = runtime.pending;
+  }
+  return count;
+}

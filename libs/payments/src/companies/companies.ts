@@ -14,6 +14,9 @@ export interface Companies {
    * @throws PaymentsError `directory_unavailable` where the application's directory could not answer.
    */
   find(id: string): Promise<ResolvedCompany | undefined>;
+
+  /** The company, where it is known without asking anybody; {@link find} may know more. */
+  known(id: string): ResolvedCompany | undefined;
 }
 
 /** Nest injection token of the {@link Companies} in use. */
@@ -30,6 +33,10 @@ export class ListedCompanies implements Companies {
   }
 
   async find(id: string): Promise<ResolvedCompany | undefined> {
+    return this.known(id);
+  }
+
+  known(id: string): ResolvedCompany | undefined {
     return this.#byId.get(id);
   }
 }
@@ -45,6 +52,8 @@ interface Entry {
   readonly answer: Answer;
   /** On the monotonic clock; never, while the directory is being asked. */
   readonly expiresAt: number;
+  /** What it answered, where it has and that was a company. */
+  readonly company?: ResolvedCompany;
 }
 
 /**
@@ -79,7 +88,7 @@ export class DirectoryCompanies implements Companies {
       const company = await answer;
       this.#unproven.delete(id);
       const expiresAt = this.runtime.monotonic() + (company ? FOUND_MS : NOT_FOUND_MS);
-      if (company) keep(this.#found, id, { answer, expiresAt }, MAX_FOUND);
+      if (company) keep(this.#found, id, { answer, expiresAt, company }, MAX_FOUND);
       else keep(this.#unproven, id, { answer, expiresAt }, MAX_UNPROVEN);
       return company;
     } catch (error) {
@@ -87,6 +96,11 @@ export class DirectoryCompanies implements Companies {
       this.#unproven.delete(id);
       throw error;
     }
+  }
+
+  known(id: string): ResolvedCompany | undefined {
+    const found = this.#found.get(id);
+    return found && found.expiresAt > this.runtime.monotonic() ? found.company : undefined;
   }
 
   async #lookUp(id: string): Answer {

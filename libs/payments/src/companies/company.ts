@@ -1,3 +1,5 @@
+import { SigningKey } from './signing.key.js';
+
 /**
  * One company's credentials at the payments service. The service gives each company its own (sections 1 and
  * 5 of the service's page), and sandbox and production each their own again.
@@ -51,7 +53,7 @@ export const DEFAULT_COMPANY = 'default';
 export class ResolvedCompany {
   readonly #clientId: string;
   readonly #clientSecret: string;
-  readonly #webhookSecrets: readonly string[];
+  readonly #signingKeys: readonly SigningKey[];
 
   constructor(
     readonly id: string,
@@ -61,7 +63,9 @@ export class ResolvedCompany {
   ) {
     this.#clientId = secrets.clientId;
     this.#clientSecret = secrets.clientSecret;
-    this.#webhookSecrets = Object.freeze([...secrets.webhookSecrets]);
+    this.#signingKeys = Object.freeze(
+      secrets.webhookSecrets.map((secret) => new SigningKey(secret)),
+    );
     Object.freeze(this);
   }
 
@@ -73,8 +77,8 @@ export class ResolvedCompany {
     return this.#clientSecret;
   }
 
-  /** Every accepted webhook secret, current first. */
-  get webhookSecrets(): readonly string[] {
-    return this.#webhookSecrets;
+  /** Every accepted webhook secret, current first, to sign with. */
+  get signingKeys(): readonly SigningKey[] {
+    return this.#signingKeys;
   }
 }

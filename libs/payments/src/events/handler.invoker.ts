@@ -7,7 +7,7 @@ import {
 } from '@nestjs/core';
 import type { ContextId, DiscoveryService, NestContainer } from '@nestjs/core';
 import { FILTERS } from './handler.enhancers.js';
-import { HANDLER_PARAMS, handlerParam } from './handler.params.js';
+import { HANDLER_PARAMS, handlerParam, hasParamsToResolve } from './handler.params.js';
 import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
 
 /** A provider or controller that carries handlers, as Nest's discovery gives it. */
@@ -36,8 +36,7 @@ export class HandlerInvoker {
   bind(host: HandlerHost, method: string, scoped: boolean): Invoke {
     const contexts = ExternalContextCreator.fromContainer(isolate(this.#container, host));
     if (!scoped) {
-      const run = create(contexts, host, host.instance as object, method);
-      return async (event, context) => run(event, context);
+      return create(contexts, host, host.instance as object, method);
     }
     // Of the host's own module: another may have a provider under the same token.
     const moduleRef = host.host!.providers.get(ModuleRef)!.instance as ModuleRef;
@@ -74,12 +73,14 @@ function create(
   contextId?: ContextId,
 ): Invoke {
   const callback = (instance as Record<string, Method>)[method]!;
+  // Nest goes through the parameters one by one, for their pipes; without, it passes the arguments as they are.
+  const resolves = hasParamsToResolve(instance.constructor, callback, method);
   const run = contexts.create(
     instance,
     callback,
     method,
-    HANDLER_PARAMS,
-    { exchangeKeyForValue: handlerParam },
+    resolves ? HANDLER_PARAMS : undefined,
+    resolves ? { exchangeKeyForValue: handlerParam } : undefined,
     contextId,
     // Whom transient enhancers were made for.
     id,

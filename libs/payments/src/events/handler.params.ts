@@ -8,6 +8,11 @@ const CUSTOM = '__customRouteArgs__';
 /** The number Nest gives to a body (`@Body()`), and to a message's payload (`@Payload()`): here, the event. */
 const BODY = 3;
 
+const EVENT = `${BODY}:0`;
+const CONTEXT = 'context:1';
+/** Where `@UsePipes()` leaves its pipes, on a class or a method. */
+const PIPES = '__pipes__';
+
 interface ParamMetadata {
   readonly index: number;
   readonly data?: unknown;
@@ -22,8 +27,8 @@ interface ParamMetadata {
  */
 export function defineHandlerParams(target: object, method: string): void {
   const params: Record<string, ParamMetadata> = {
-    [`${BODY}:0`]: { index: 0, pipes: [] },
-    'context:1': { index: 1, pipes: [] },
+    [EVENT]: { index: 0, pipes: [] },
+    [CONTEXT]: { index: 1, pipes: [] },
   };
   const decorated = (Reflect.getOwnMetadata(NEST_PARAMS, target.constructor, method) ??
     {}) as Record<string, ParamMetadata>;
@@ -35,6 +40,19 @@ export function defineHandlerParams(target: object, method: string): void {
     params[key] = param;
   }
   Reflect.defineMetadata(HANDLER_PARAMS, params, target.constructor, method);
+}
+
+/**
+ * Whether anything stands between the arguments and the method: a pipe, or a decorator on a parameter. Otherwise
+ * Nest may pass them as they are, which saves it a walk over the parameters for every delivery.
+ */
+export function hasParamsToResolve(type: object, callback: object, method: string): boolean {
+  if (Reflect.hasMetadata(PIPES, type) || Reflect.hasMetadata(PIPES, callback)) return true;
+  const params = Reflect.getMetadata(HANDLER_PARAMS, type, method) as Record<string, ParamMetadata>;
+  return Object.entries(params).some(
+    ([key, { data, pipes }]) =>
+      (key !== EVENT && key !== CONTEXT) || data !== undefined || pipes.length > 0,
+  );
 }
 
 /** What Nest passes to the method for a parameter that no decorator of its own fetches. */

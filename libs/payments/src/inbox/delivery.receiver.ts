@@ -27,6 +27,13 @@ export interface InboxReceipt {
   readonly id: string;
 }
 
+/** Until when a delivery is to be safe. */
+interface Deadline {
+  passed: boolean;
+  /** Called when it passes. */
+  onPass: () => void;
+}
+
 /** Takes verified deliveries in and makes them safe. */
 @Injectable()
 export class DeliveryReceiver {
@@ -48,32 +55,44 @@ export class DeliveryReceiver {
    * @throws PaymentInboxError, to be answered 503 so that the sender tries again: `inbox_unavailable` where
    *   the store is down or the application closes, `inbox_full`, `handlers_failed` and `deadline_passed`.
    */
-  async receive(delivery: VerifiedDelivery): Promise<InboxReceipt> {
+  receive(delivery: VerifiedDelivery): Promise<InboxReceipt> {
     const { deadlineMs } = this.options;
     const leftMs = Math.max(0, delivery.arrivedAt + deadlineMs - this.runtime.monotonic());
-    const { promise: late, reject } = Promise.withResolvers<never>();
-    const cancel = this.runtime.schedule(leftMs, () => reject(deadlinePassed(deadlineMs)));
-    try {
-      return await Promise.race([this.#takeIn(delivery, late), late]);
-    } catch (error) {
-      if (error instanceof PaymentsError) throw new PaymentInboxError(error.code, error.message);
-      const { event, company } = delivery;
-      this.#logger.error(
-        `Event ${event.id} (company ${company}) could not be taken in: ${describeThrown(error)}`,
+    return new Promise((resolve, reject) => {
+      const deadline: Deadline = { passed: false, onPass: () => {} };
+      const cancel = this.runtime.schedule(leftMs, () => {
+        deadline.passed = true;
+        deadline.onPass();
+        reject(this.#refusal(deadlinePassed(deadlineMs), delivery));
+      });
+      this.#takeIn(delivery, deadline).then(
+        (receipt) => {
+          cancel();
+          resolve(receipt);
+        },
+        (error: unknown) => {
+          cancel();
+          if (!deadline.passed) reject(this.#refusal(error, delivery));
+        },
       );
-      throw new PaymentInboxError(
-        'inbox_unavailable',
-        'The payment inbox could not take the delivery in; the log says why.',
-      );
-    } finally {
-      cancel();
-    }
+    });
   }
 
-  /** Makes the delivery safe, however long that takes; once it is `late`, nobody waits for its handlers. */
-  async #takeIn(delivery: VerifiedDelivery, late: Promise<never>): Promise<InboxReceipt> {
+  #refusal(error: unknown, { event, company }: VerifiedDelivery): PaymentInboxError {
+    if (error instanceof PaymentsError) return new PaymentInboxError(error.code, error.message);
+    this.#logger.error(
+      `Event ${event.id} (company ${company}) could not be taken in: ${describeThrown(error)}`,
+    );
+    return new PaymentInboxError(
+      'inbox_unavailable',
+      'The payment inbox could not take the delivery in; the log says why.',
+    );
+  }
+
+  /** Makes the delivery safe, however long that takes; after the deadline, nobody waits for its handlers. */
+  async #takeIn(delivery: VerifiedDelivery, deadline: Deadline): Promise<InboxReceipt> {
     const event = this.#toIncoming(delivery);
-    if (!this.store.capabilities.durable) return this.#handle(event, delivery, late);
+    if (!this.store.capabilities.durable) return this.#handle(event, delivery, deadline);
     const { outcome, id } = await this.#store(event, delivery);
     this.worker.wake();
     return { id, status: statusOf(outcome, event, 'stored') };
@@ -82,7 +101,7 @@ export class DeliveryReceiver {
   async #handle(
     event: IncomingEvent,
     delivery: VerifiedDelivery,
-    late: Promise<never>,
+    deadline: Deadline,
   ): Promise<InboxReceipt> {
     if (!this.worker.working) {
       throw new PaymentsError(
@@ -99,7 +118,8 @@ export class DeliveryReceiver {
         watch.end();
         watch = this.settlements.watch(company, id);
       }
-      late.catch(() => watch.abandon());
+      deadline.onPass = () => watch.abandon();
+      if (deadline.passed) watch.abandon();
       // Whoever stored a new event has the worker run it; only of a copy it is not known what is to be done.
       const handlers =
         outcome === 'stored' ? event.handlers : await this.#runAgain(company, id, watch);

@@ -66,7 +66,15 @@ export class DeliveryRun {
       const { company, handler, attempt, receivedAt, newerHandled } = delivery;
       const raw = Buffer.from(delivery.raw);
       const facts = { company, handler, attempt, receivedAt, raw, newerHandled };
-      const context = { ...facts, signal: this.#abort.signal, commit: commit.commit };
+      const abort = this.#abort;
+      const context = {
+        ...facts,
+        // Made when it is asked for: most handlers never do.
+        get signal() {
+          return abort.signal;
+        },
+        commit: commit.commit,
+      };
       await stations.dispatcher.dispatch(parseEnvelope(raw), Object.freeze(context));
     } catch (thrown) {
       failure = { thrown };

@@ -61,7 +61,7 @@ export class PaymentInbox {
    * @throws PaymentInboxError, to be answered 503 so that the sender tries again: `inbox_unavailable` where
    *   the store is down or the application closes, `inbox_full`, `handlers_failed` and `deadline_passed`.
    */
-  async receive(delivery: VerifiedDelivery): Promise<InboxReceipt> {
+  receive(delivery: VerifiedDelivery): Promise<InboxReceipt> {
     return this.receiver.receive(delivery);
   }
 

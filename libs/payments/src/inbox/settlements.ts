@@ -8,19 +8,17 @@ export type AttemptOutcome = 'succeeded' | 'failed';
  * wait for them where the inbox is not durable.
  */
 export class Settlements {
-  readonly #watches = new Map<string, Set<SettlementWatch>>();
+  /** By company and event. */
+  readonly #watches = new Map<string, SettlementWatch[]>();
   #abandoned = false;
 
   /** Begins to collect the outcomes of an event's attempts, until {@link SettlementWatch.end}. */
   watch(company: string, id: string): SettlementWatch {
     const key = `${company}\n${id}`;
-    const watches = this.#watches.get(key) ?? new Set();
-    this.#watches.set(key, watches);
-    const watch = new SettlementWatch(() => {
-      watches.delete(watch);
-      if (watches.size === 0 && this.#watches.get(key) === watches) this.#watches.delete(key);
-    });
-    watches.add(watch);
+    const watch = new SettlementWatch(() => this.#end(key, watch));
+    const others = this.#watches.get(key);
+    if (others === undefined) this.#watches.set(key, [watch]);
+    else others.push(watch);
     if (this.#abandoned) watch.abandon();
     return watch;
   }
@@ -33,13 +31,23 @@ export class Settlements {
 
   /** Reports how an attempt ended. */
   report({ company, id, handler }: Lease, outcome: AttemptOutcome): void {
-    for (const watch of this.#watches.get(`${company}\n${id}`) ?? []) watch.note(handler, outcome);
+    const watches = this.#watches.get(`${company}\n${id}`);
+    if (watches !== undefined) for (const watch of watches) watch.note(handler, outcome);
+  }
+
+  #end(key: string, watch: SettlementWatch): void {
+    const watches = this.#watches.get(key);
+    const place = watches?.indexOf(watch) ?? -1;
+    if (place === -1) return;
+    if (watches!.length === 1) this.#watches.delete(key);
+    else watches!.splice(place, 1);
   }
 }
 
 /** The outcomes of one event's attempts, as they come in. */
 export class SettlementWatch {
-  readonly #outcomes = new Map<string, AttemptOutcome>();
+  readonly #succeeded: string[] = [];
+  readonly #failed: string[] = [];
   #onNote: () => void = () => {};
   #abandoned = false;
 
@@ -49,7 +57,7 @@ export class SettlementWatch {
   ) {}
 
   note(handler: string, outcome: AttemptOutcome): void {
-    this.#outcomes.set(handler, outcome);
+    (outcome === 'succeeded' ? this.#succeeded : this.#failed).push(handler);
     this.#onNote();
   }
 
@@ -61,18 +69,18 @@ export class SettlementWatch {
 
   /** Whether an attempt of that handler has ended since the watch began. */
   has(handler: string): boolean {
-    return this.#outcomes.has(handler);
+    return this.#succeeded.includes(handler) || this.#failed.includes(handler);
   }
 
   /** Resolves with the names of those that failed, once an attempt of each of the handlers has ended. */
-  async failures(handlers: readonly string[]): Promise<string[]> {
-    await new Promise<void>((resolve) => {
+  failures(handlers: readonly string[]): Promise<string[]> {
+    return new Promise((resolve) => {
       this.#onNote = () => {
-        const ended = handlers.every((handler) => this.#outcomes.has(handler));
-        if (ended || this.#abandoned) resolve();
+        if (!this.#abandoned && !handlers.every((handler) => this.has(handler))) return;
+        // One that failed and was tried again since may have succeeded.
+        resolve(handlers.filter((handler) => !this.#succeeded.includes(handler)));
       };
       this.#onNote();
     });
-    return handlers.filter((handler) => this.#outcomes.get(handler) !== 'succeeded');
   }
 }

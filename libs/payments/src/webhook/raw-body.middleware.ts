@@ -8,7 +8,7 @@ import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { readRawBody, requirePlainJson } from './raw-body.js';
-import { RawBodies } from './raw-bodies.js';
+import { RawBodies, RawBody } from './raw-bodies.js';
 import { RefusalLog } from './refusal.log.js';
 import { answerError, sendAnswer } from './webhook.answer.js';
 import type { WebhookAnswer } from './webhook.answer.js';
@@ -102,7 +102,7 @@ export class RawBodyMiddleware {
     if (this.rawBodies.get(request.raw) === undefined) {
       const { rawBody } = request;
       const arrivedAt = this.runtime.monotonic();
-      const kept = Buffer.isBuffer(rawBody) ? { bytes: rawBody, arrivedAt } : null;
+      const kept = Buffer.isBuffer(rawBody) ? new RawBody(rawBody, arrivedAt) : null;
       this.rawBodies.set(request.raw, kept);
     }
     // Fastify's parser must not judge bytes that are not verified yet, nor wait for a stream that has ended, so
@@ -120,33 +120,23 @@ export class RawBodyMiddleware {
     return Object.assign(stand, { receivedEncodedLength: told });
   };
 
-  /** Reads and keeps the body. Returns what to answer at once where it is refused; never rejects. */
+  /** Reads and keeps the body. Resolves with what to answer at once where it is refused; never rejects. */
   async #keep(request: IncomingMessage, body: Readable): Promise<WebhookAnswer | null> {
     const arrivedAt = this.runtime.monotonic();
+    let cancel = (): void => {};
     try {
       requirePlainJson(request.headers);
       // Somebody read it before; the verifier says so in its own words.
       if (body.readableDidRead) return null;
-      const bytes = await this.#readInTime(body, request);
-      this.rawBodies.set(request, { bytes, arrivedAt });
+      const reading = readRawBody(body, request.headers, this.bodyLimit);
+      cancel = this.runtime.schedule(this.receive.deadlineMs, () => reading.end(tooLate()));
+      this.rawBodies.set(request, new RawBody(await reading.bytes, arrivedAt));
       return null;
     } catch (error) {
       this.#letLinger(request);
       const refusal = answerError(error);
       if (refusal.status < 500) this.refusals.note(error);
       return refusal;
-    }
-  }
-
-  async #readInTime(body: Readable, { headers }: IncomingMessage): Promise<Buffer> {
-    const late = new AbortController();
-    const cancel = this.runtime.schedule(this.receive.deadlineMs, () =>
-      late.abort(
-        new PaymentsError('deadline_passed', 'The body of the delivery did not arrive in time.'),
-      ),
-    );
-    try {
-      return await readRawBody(body, headers, this.bodyLimit, late.signal);
     } finally {
       cancel();
     }
@@ -161,4 +151,8 @@ export class RawBodyMiddleware {
     const cancel = this.runtime.schedule(LINGER_MS, () => request.destroy());
     request.once('close', cancel);
   }
+}
+
+function tooLate(): PaymentsError {
+  return new PaymentsError('deadline_passed', 'The body of the delivery did not arrive in time.');
 }

@@ -25,42 +25,51 @@ export function requirePlainJson(headers: IncomingHttpHeaders): void {
   }
 }
 
-/**
- * Reads a request's body, byte for byte, and stops as soon as it is known to be too large, or `cancel` says so.
- *
- * @throws PaymentsError `payload_too_large`; the reason of `cancel`; or what the stream failed with, where the
- *   sender went away.
- */
-export async function readRawBody(
+/** A body that is being read. */
+export interface BodyReading {
+  /**
+   * All of it, byte for byte.
+   *
+   * @throws PaymentsError `payload_too_large`, as soon as that is known; what it was ended with; or what the
+   *   stream failed with, where the sender went away.
+   */
+  readonly bytes: Promise<Buffer>;
+  /** Ends it. Nothing happens where it has ended. */
+  readonly end: (error: Error) => void;
+}
+
+/** Reads a request's body, of `limitBytes` at the most. */
+export function readRawBody(
   stream: Readable,
   headers: IncomingHttpHeaders,
   limitBytes: number,
-  cancel: AbortSignal,
-): Promise<Buffer> {
-  if (Number(headers['content-length'] ?? 0) > limitBytes) throw tooLarge(limitBytes);
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    const stop = (settle: () => void): void => {
-      stream.off('data', onData).off('end', onEnd).off('error', onError).off('close', onClose);
-      cancel.removeEventListener('abort', onCancel);
-      settle();
-    };
-    const onData = (chunk: Buffer | string): void => {
-      // A hook of the application may have put a stream of text in place of the request's own.
-      const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
-      size += bytes.byteLength;
-      if (size <= limitBytes) chunks.push(bytes);
-      else stop(() => reject(tooLarge(limitBytes)));
-    };
-    const onEnd = (): void => stop(() => resolve(Buffer.concat(chunks, size)));
-    const onError = (error: Error): void => stop(() => reject(error));
-    const onClose = (): void => onError(new Error('the sender closed the connection'));
-    const onCancel = (): void => onError(cancel.reason as Error);
-    if (stream.destroyed) return onClose();
-    cancel.addEventListener('abort', onCancel);
-    stream.on('data', onData).on('end', onEnd).on('error', onError).on('close', onClose);
-  });
+): BodyReading {
+  const { promise: bytes, resolve, reject } = Promise.withResolvers<Buffer>();
+  const chunks: Buffer[] = [];
+  let size = 0;
+  const onData = (chunk: Buffer | string): void => {
+    // A hook of the application may have put a stream of text in place of the request's own.
+    const more = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+    size += more.byteLength;
+    if (size <= limitBytes) chunks.push(more);
+    else end(tooLarge(limitBytes));
+  };
+  const onEnd = (): void => {
+    stop();
+    resolve(Buffer.concat(chunks, size));
+  };
+  const onClose = (): void => end(new Error('the sender closed the connection'));
+  const end = (error: Error): void => {
+    stop();
+    reject(error);
+  };
+  const stop = (): void => {
+    stream.off('data', onData).off('end', onEnd).off('error', end).off('close', onClose);
+  };
+  if (Number(headers['content-length'] ?? 0) > limitBytes) end(tooLarge(limitBytes));
+  else if (stream.destroyed) onClose();
+  else stream.on('data', onData).on('end', onEnd).on('error', end).on('close', onClose);
+  return { bytes, end };
 }
 
 function tooLarge(limitBytes: number): PaymentsError {

@@ -1,4 +1,5 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
+import { SigningKey } from '../companies/signing.key.js';
 import { PaymentsError } from '../payments.errors.js';
 
 /** Name of the header that carries the signature (section 6 of the service's page). */
@@ -19,7 +20,7 @@ const MAX_CANDIDATES = 10;
  * ```
  */
 export function signBody(body: Uint8Array, secret: string): string {
-  return SCHEME + hmac(body, secret).toString('hex');
+  return SCHEME + new SigningKey(secret).sign(body).toString('hex');
 }
 
 /**
@@ -35,23 +36,25 @@ export function verifySignature(
   header: string | undefined,
   secrets: readonly string[],
 ): void {
-  requireMatch(body, parseSignatures(header), secrets);
+  const candidates = parseSignatures(header);
+  const keys = secrets.map((secret) => new SigningKey(secret));
+  requireMatch(body, candidates, keys);
 }
 
 /**
- * {@link verifySignature} of a header that was parsed.
+ * {@link verifySignature} of a header that was parsed, with keys that were made.
  *
  * @throws {@link PaymentsError} `signature_mismatch`.
  */
 export function requireMatch(
   body: Uint8Array,
   candidates: readonly Buffer[],
-  secrets: readonly string[],
+  keys: readonly SigningKey[],
 ): void {
   // Every pair is compared, matched or not, so that the time taken does not tell which secret matched.
   let matches = 0;
-  for (const secret of secrets) {
-    const expected = hmac(body, secret);
+  for (const key of keys) {
+    const expected = key.sign(body);
     for (const candidate of candidates) matches += timingSafeEqual(expected, candidate) ? 1 : 0;
   }
   if (matches === 0) {
@@ -61,10 +64,6 @@ export function requireMatch(
         'one set for this company at the service, and that nothing between them rewrites the body.',
     );
   }
-}
-
-function hmac(body: Uint8Array, secret: string): Buffer {
-  return createHmac('sha512', secret).update(body).digest();
 }
 
 /**

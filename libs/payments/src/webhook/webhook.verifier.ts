@@ -13,8 +13,7 @@ import type { PaymentsRuntime } from '../payments.runtime.js';
 import { keptHeaders } from './kept.headers.js';
 import { RefusalLog } from './refusal.log.js';
 import { answerError } from './webhook.answer.js';
-import { RawBodies } from './raw-bodies.js';
-import type { RawBody } from './raw-bodies.js';
+import { RawBodies, RawBody } from './raw-bodies.js';
 import { parseSignatures, requireMatch, SIGNATURE_HEADER } from './signature.js';
 
 /** What an HTTP request of either adapter has in common. Fastify keeps Node's request under `raw`. */
@@ -50,9 +49,10 @@ export class WebhookVerifier {
     try {
       // Before the company is looked up: a stranger who does not even pretend costs the application no query.
       const signatures = parseSignatures(signatureOf(request));
-      const company = await this.#company(request);
+      const id = companyId(request.params);
+      const company = this.companies.known(id) ?? (await this.#company(id));
       known = company.id;
-      requireMatch(bytes, signatures, company.webhookSecrets);
+      requireMatch(bytes, signatures, company.signingKeys);
       return this.#read(request, company, bytes, arrivedAt);
     } catch (error) {
       // Of a 5xx somebody else has told already.
@@ -61,8 +61,7 @@ export class WebhookVerifier {
     }
   }
 
-  async #company(request: WebhookRequest): Promise<ResolvedCompany> {
-    const id = companyId(request.params);
+  async #company(id: string): Promise<ResolvedCompany> {
     const company = isCompanyId(id) ? await this.companies.find(id) : undefined;
     if (company !== undefined) return company;
     throw new PaymentsError(
@@ -94,7 +93,7 @@ export class WebhookVerifier {
     if (read) return read;
     // Where something else read the body first, it may have kept the bytes as Nest's `rawBody: true` does.
     if (read === undefined && Buffer.isBuffer(request.rawBody)) {
-      return { bytes: request.rawBody, arrivedAt: this.runtime.monotonic() };
+      return new RawBody(request.rawBody, this.runtime.monotonic());
     }
     this.#logger.error(
       'The raw bytes of a delivery are gone, so its signature cannot be checked: something read the body before ' +
@@ -113,7 +112,8 @@ function signatureOf({ headers }: WebhookRequest): string | undefined {
   return Array.isArray(header) ? header.join() : header;
 }
 
-function companyId(params: unknown): unknown {
-  const company = (params as Record<string, unknown> | undefined)?.['company'];
-  return company ?? DEFAULT_COMPANY;
+function companyId(params: unknown): string {
+  const company = (params as Record<string, unknown> | undefined)?.['company'] ?? DEFAULT_COMPANY;
+  // A wildcard of the application's own route is a list: no company's id.
+  return typeof company === 'string' ? company : '';
 }

@@ -1,31 +1,37 @@
 import type { DeliveryRow } from './memory.rows.js';
 
-/** Deliveries by when they are due, and of those due at once the oldest first: a binary heap. */
+/**
+ * Deliveries by when they are due, and of those due at once the oldest first: a binary heap. A row stands in one
+ * heap at a time and knows where, so that one in the middle is found.
+ */
 export class DueHeap {
   readonly #rows: DeliveryRow[] = [];
-  /** Where each row stands, so that one in the middle is found. */
-  readonly #places = new Map<DeliveryRow, number>();
 
   /** The one that is due first, left in place. */
   get first(): DeliveryRow | undefined {
     return this.#rows[0];
   }
 
+  /** All of them, in no order. */
+  [Symbol.iterator](): IterableIterator<DeliveryRow> {
+    return this.#rows.values();
+  }
+
   push(row: DeliveryRow): void {
+    row.heap = this;
     this.#put(row, this.#rows.length);
     this.#rise(this.#rows.length - 1);
   }
 
   /** Takes the row out; nothing happens where it is not in. */
   remove(row: DeliveryRow): void {
-    const place = this.#places.get(row);
-    if (place === undefined) return;
+    if (row.heap !== this) return;
+    row.heap = null;
     const last = this.#rows.pop()!;
-    this.#places.delete(row);
     if (last === row) return;
-    this.#put(last, place);
-    this.#rise(place);
-    this.#sink(this.#places.get(last)!);
+    this.#put(last, row.place);
+    this.#rise(last.place);
+    this.#sink(last.place);
   }
 
   #rise(from: number): void {
@@ -60,7 +66,7 @@ export class DueHeap {
 
   #put(row: DeliveryRow, place: number): void {
     this.#rows[place] = row;
-    this.#places.set(row, place);
+    row.place = place;
   }
 }
 

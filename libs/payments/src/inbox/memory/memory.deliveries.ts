@@ -1,9 +1,9 @@
 import type { PaymentsRuntime } from '../../payments.runtime.js';
 import { boundedError, HISTORY_LENGTH } from '../delivery.history.js';
-import type { ClaimedDelivery, DeliveryAttempt, Lease } from '../inbox.records.js';
+import type { ClaimedDelivery, Lease } from '../inbox.records.js';
 import { MemoryQueue } from './memory.queue.js';
 import { deliveryRow } from './memory.rows.js';
-import type { DeliveryRow, EventRow } from './memory.rows.js';
+import type { AttemptRow, DeliveryRow, EventRow } from './memory.rows.js';
 import type { MemoryShelf } from './memory.shelf.js';
 
 /** The deliveries of a memory store: how each of them comes from one state to the next. */
@@ -30,12 +30,12 @@ export class MemoryDeliveries {
       const row = this.#queue.next(handlers, now);
       if (row === undefined) break;
       const takenOver = row.state === 'running';
-      if (takenOver) this.#note(row, 'lost', this.toDate(row.dueAt));
+      if (takenOver) this.#note(row, 'lost', this.#wall(row.dueAt));
       this.#queue.lease(row, now + leaseMs);
       row.state = 'running';
       row.attempts += 1;
       row.token += 1;
-      row.startedAt = this.toDate(now);
+      row.startedAt = this.runtime.now();
       claimed.push(this.#claimed(row, takenOver));
     }
     return claimed;
@@ -43,13 +43,13 @@ export class MemoryDeliveries {
 
   extend(lease: Lease, leaseMs: number): boolean {
     return this.#held(lease, (row) => {
-      row.dueAt = this.#now() + leaseMs;
+      this.#queue.extend(row, this.#now() + leaseMs);
     });
   }
 
   complete(lease: Lease): boolean {
     return this.#held(lease, (row) => {
-      this.#note(row, 'done', this.toDate(this.#now()));
+      this.#note(row, 'done', this.runtime.now());
       this.finish(row, 'done');
     });
   }
@@ -57,7 +57,7 @@ export class MemoryDeliveries {
   fail(lease: Lease, failure: { error: string; retryInMs: number | null }): boolean {
     return this.#held(lease, (row) => {
       row.lastError = boundedError(failure.error);
-      this.#note(row, 'failed', this.toDate(this.#now()));
+      this.#note(row, 'failed', this.runtime.now());
       if (failure.retryInMs === null) this.finish(row, 'dead');
       else this.reopen(row, failure.retryInMs);
     });
@@ -82,7 +82,7 @@ export class MemoryDeliveries {
 
   finish(row: DeliveryRow, state: 'done' | 'dead' | 'skipped'): void {
     row.state = state;
-    row.finishedAt = new Date(this.runtime.now());
+    row.finishedAt = this.runtime.now();
     this.#queue.remove(row);
     this.shelf.update(row.event, this.#now());
   }
@@ -94,18 +94,21 @@ export class MemoryDeliveries {
   }
 
   /** The wall clock's time of one of the monotonic clock. */
-  readonly toDate = (monotonicMs: number): Date =>
-    new Date(this.runtime.now() + monotonicMs - this.#now());
+  readonly toDate = (monotonicMs: number): Date => new Date(this.#wall(monotonicMs));
+
+  #wall(monotonicMs: number): number {
+    return this.runtime.now() + monotonicMs - this.#now();
+  }
 
   #now(): number {
     return this.runtime.monotonic();
   }
 
-  #note(row: DeliveryRow, outcome: DeliveryAttempt['outcome'], endedAt: Date): void {
+  #note(row: DeliveryRow, outcome: AttemptRow['outcome'], endedAt: number): void {
     const { attempts: attempt, startedAt } = row;
     const error = outcome === 'failed' ? row.lastError : null;
     const ended = { attempt, startedAt, endedAt, outcome, error };
-    row.history = [...row.history, ended].slice(-HISTORY_LENGTH);
+    row.history = row.history.concat(ended).slice(-HISTORY_LENGTH);
   }
 
   #held(lease: Lease, act: (row: DeliveryRow) => void): boolean {
@@ -118,10 +121,10 @@ export class MemoryDeliveries {
   }
 
   #claimed(row: DeliveryRow, takenOver: boolean): ClaimedDelivery {
-    const { company, id, receivedAt, since, raw, occurredAt } = row.event;
-    const newerHandled = this.shelf
-      .related(row.event)
-      .some(
+    const { company, id, receivedAt, since, raw, occurredAt, related } = row.event;
+    const newerHandled =
+      related !== null &&
+      related.some(
         (other) =>
           other.occurredAt > occurredAt &&
           other.deliveries.some(
@@ -134,7 +137,7 @@ export class MemoryDeliveries {
       handler: row.handler,
       token: row.token,
       attempt: row.attempts,
-      receivedAt,
+      receivedAt: new Date(receivedAt),
       ageMs: this.#now() - since,
       // Bodies of unfinished events are never let go. Whoever runs one gives the handler a copy.
       raw: raw!,

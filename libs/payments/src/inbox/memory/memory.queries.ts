@@ -63,8 +63,8 @@ function matchesFilter(row: EventRow, filter: EventFilter): boolean {
     (company === undefined || row.company === company) &&
     (ids === undefined || ids.includes(row.id)) &&
     (eventType === undefined || row.eventType === eventType) &&
-    (from === undefined || row.receivedAt >= from) &&
-    (to === undefined || row.receivedAt < to) &&
+    (from === undefined || row.receivedAt >= from.getTime()) &&
+    (to === undefined || row.receivedAt < to.getTime()) &&
     (search === undefined || texts.some((text) => text.includes(search))) &&
     matchesDelivery(row, handler, state)
   );

@@ -73,6 +73,23 @@ describe('MemoryQueue', () => {
     expect(queue.nextDueAt(['h'])).toBeUndefined();
   });
 
+  it('lets the next go on where the one that was let go ahead is taken out', () => {
+    const [a, b] = [added('a', 'k'), added('b', 'k'), added('c', 'k')];
+    expect(leaseAll()).toEqual(['a']);
+    queue.remove(a);
+    queue.remove(b);
+    expect(leaseAll()).toEqual(['c']);
+  });
+
+  it('keeps a lease that was prolonged, and its key', () => {
+    const [a] = [added('a', 'k'), added('b', 'k')];
+    expect(leaseAll()).toEqual(['a']);
+    queue.extend(a, 5000);
+    expect(leaseAll(4999)).toEqual([]);
+    expect(queue.nextDueAt(['h'])).toBe(5000);
+    expect(leaseAll(5000)).toHaveLength(1);
+  });
+
   it('forgets one that was taken out, wherever it stood', () => {
     const [running, held, pending] = [added('a', 'k'), added('b', 'k'), added('c', null, 9)];
     expect(leaseAll()).toEqual(['a']);

@@ -1,6 +1,14 @@
 import { DueHeap } from './due.heap.js';
 import type { DeliveryRow } from './memory.rows.js';
 
+/** An ordering key in use. */
+interface KeyInUse {
+  /** The one that runs, or that was let go ahead of those that wait. */
+  front: DeliveryRow;
+  /** What was due meanwhile. */
+  waiting: DueHeap | null;
+}
+
 /**
  * The memory inbox's deliveries that are not finished: which is next, and which must wait for another. Every
  * operation costs the logarithm of their number, times the deliveries it moves.
@@ -8,30 +16,41 @@ import type { DeliveryRow } from './memory.rows.js';
 export class MemoryQueue {
   /** By handler: those that are due, or will be. */
   readonly #pending = new Map<string, DueHeap>();
-  /** Those that were due while another of their ordering key ran, by that key. */
-  readonly #parked = new Map<string, DueHeap>();
-  readonly #running = new Set<DeliveryRow>();
-  /** The ordering keys of those. */
-  readonly #busy = new Set<string>();
+  /** By the end of their leases. */
+  readonly #running = new DueHeap();
+  readonly #keys = new Map<string, KeyInUse>();
 
   /** Takes in a delivery that is due at its `dueAt`. */
   add(row: DeliveryRow): void {
-    heapOf(this.#pending, row.handler).push(row);
+    let heap = this.#pending.get(row.handler);
+    if (heap === undefined) this.#pending.set(row.handler, (heap = new DueHeap()));
+    heap.push(row);
   }
 
-  /** Takes out a delivery, wherever it stands. */
+  /** Takes out a delivery, wherever it stands. What waits for its ordering key goes on. */
   remove(row: DeliveryRow): void {
-    if (this.#running.delete(row)) this.#release(row.exclusion);
-    this.#pending.get(row.handler)?.remove(row);
-    if (row.exclusion !== null) this.#parked.get(row.exclusion)?.remove(row);
+    if (row.heap === null) return;
+    row.heap.remove(row);
+    const key = row.exclusion === null ? undefined : this.#keys.get(row.exclusion);
+    if (key?.front === row) this.#letGoOn(row.exclusion!, key);
   }
 
   /** Makes the delivery running until `leaseEndsAt`. */
   lease(row: DeliveryRow, leaseEndsAt: number): void {
-    this.remove(row);
+    row.heap?.remove(row);
     row.dueAt = leaseEndsAt;
-    this.#running.add(row);
-    if (row.exclusion !== null) this.#busy.add(row.exclusion);
+    this.#running.push(row);
+    if (row.exclusion === null) return;
+    const key = this.#keys.get(row.exclusion);
+    if (key === undefined) this.#keys.set(row.exclusion, { front: row, waiting: null });
+    else key.front = row;
+  }
+
+  /** Has the lease of a running delivery end at another time. */
+  extend(row: DeliveryRow, leaseEndsAt: number): void {
+    this.#running.remove(row);
+    row.dueAt = leaseEndsAt;
+    this.#running.push(row);
   }
 
   /** The delivery of these handlers that has been due for longest and may run, if any is due. */
@@ -40,9 +59,10 @@ export class MemoryQueue {
     for (;;) {
       const row = this.#first(handlers);
       if (row === undefined || row.dueAt > now) return undefined;
-      if (row.exclusion === null || !this.#busy.has(row.exclusion)) return row;
-      this.#pending.get(row.handler)!.remove(row);
-      heapOf(this.#parked, row.exclusion).push(row);
+      const key = row.exclusion === null ? undefined : this.#keys.get(row.exclusion);
+      if (key === undefined || key.front === row) return row;
+      row.heap!.remove(row);
+      (key.waiting ??= new DueHeap()).push(row);
     }
   }
 
@@ -50,7 +70,7 @@ export class MemoryQueue {
   nextDueAt(handlers: readonly string[]): number | undefined {
     let next = this.#first(handlers)?.dueAt ?? Infinity;
     for (const row of this.#running) {
-      if (handlers.includes(row.handler)) next = Math.min(next, row.dueAt);
+      if (row.dueAt < next && handlers.includes(row.handler)) next = row.dueAt;
     }
     return next === Infinity ? undefined : next;
   }
@@ -69,30 +89,21 @@ export class MemoryQueue {
   }
 
   #endLeases(now: number): void {
-    for (const row of this.#running) {
-      if (row.dueAt > now) continue;
+    for (let row = this.#running.first; row && row.dueAt <= now; row = this.#running.first) {
       this.remove(row);
       this.add(row);
     }
   }
 
-  /** Frees an ordering key. One that waited for it goes on; the others wait for that one. */
-  #release(exclusion: string | null): void {
-    if (exclusion === null) return;
-    this.#busy.delete(exclusion);
-    const parked = this.#parked.get(exclusion);
-    const row = parked?.first;
-    if (row === undefined) {
-      this.#parked.delete(exclusion);
+  /** Of those that wait for a key one goes on, and the others wait for that one. */
+  #letGoOn(exclusion: string, key: KeyInUse): void {
+    const next = key.waiting?.first;
+    if (next === undefined) {
+      this.#keys.delete(exclusion);
       return;
     }
-    parked!.remove(row);
-    this.add(row);
+    key.waiting!.remove(next);
+    key.front = next;
+    this.add(next);
   }
-}
-
-function heapOf(heaps: Map<string, DueHeap>, key: string): DueHeap {
-  let heap = heaps.get(key);
-  if (heap === undefined) heaps.set(key, (heap = new DueHeap()));
-  return heap;
 }

@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import type { DueHeap } from './due.heap.js';
+import type { Place } from './waiting.line.js';
 import type {
   DeliveryAttempt,
   DeliveryState,
@@ -7,7 +9,10 @@ import type {
   StoredEvent,
 } from '../inbox.records.js';
 
-/** An event as the memory store keeps it. Plain numbers are times of the monotonic clock, in milliseconds. */
+/**
+ * An event as the memory store keeps it. There are as many as the inbox keeps, each until it is forgotten, and
+ * what they are made of is what the garbage collector has to do: hence numbers for times, and no copy of a key.
+ */
 export interface EventRow {
   /** Counts events in the order of receipt. */
   readonly seq: number;
@@ -15,11 +20,13 @@ export interface EventRow {
   readonly id: string;
   readonly dedupeKey: string;
   readonly eventType: string;
-  readonly occurredAt: Date;
+  /** The event's own time, in milliseconds since the epoch. */
+  readonly occurredAt: number;
   readonly orderingKey: string | null;
-  /** What it is found by: made once, since a shelf that is full asks for them with every event that comes. */
-  readonly keys: EventKeys;
-  readonly receivedAt: Date;
+  /** {@link keyOf} its company and id. */
+  readonly key: string;
+  /** In milliseconds since the epoch. */
+  readonly receivedAt: number;
   /** The same on the monotonic clock. */
   readonly since: number;
   raw: Buffer | null;
@@ -28,15 +35,13 @@ export interface EventRow {
   /** Empty once the body was let go. */
   headers: Readonly<Record<string, string>>;
   deliveries: DeliveryRow[];
-  /** When its last delivery finished. */
+  /** All events of its company and ordering key, where it has one. */
+  related: EventRow[] | null;
+  /** When its last delivery finished, on the monotonic clock. */
   finishedAt: number;
-}
-
-/** An event's id, dedupe key and ordering key, each together with its company. */
-export interface EventKeys {
-  readonly id: string;
-  readonly dedupe: string;
-  readonly ordering: string | null;
+  /** Its place among the finished, and among those of them that have their body. */
+  finished: Place<EventRow> | null;
+  body: Place<EventRow> | null;
 }
 
 /** A delivery as the memory store keeps it. */
@@ -50,14 +55,24 @@ export interface DeliveryRow {
   state: DeliveryState;
   attempts: number;
   lastError: string | null;
-  /** When it is due or, running, when its lease ends. */
+  /** When it is due or, running, when its lease ends, on the monotonic clock. */
   dueAt: number;
-  finishedAt: Date | null;
+  /** In milliseconds since the epoch. */
+  finishedAt: number | null;
   token: number;
-  /** When it was last claimed, by the wall clock. */
-  startedAt: Date;
-  history: readonly DeliveryAttempt[];
+  /** When it was last claimed, in milliseconds since the epoch. */
+  startedAt: number;
+  history: readonly AttemptRow[];
+  /** The heap it stands in, and where. */
+  heap: DueHeap | null;
+  place: number;
 }
+
+/** An attempt as the memory store keeps it: times in milliseconds since the epoch. */
+export type AttemptRow = Omit<DeliveryAttempt, 'startedAt' | 'endedAt'> & {
+  readonly startedAt: number;
+  readonly endedAt: number;
+};
 
 /** Whether nothing is left to do: an operator may still redrive it. */
 export function isFinished({ state }: DeliveryRow): boolean {
@@ -72,20 +87,6 @@ export function keyOf(company: string, key: string): string {
 /** Whether the body is not the one the event came with. */
 export function conflicts({ raw, digest }: EventRow, body: Buffer): boolean {
   return raw === null ? digest !== digestOf(body) : !raw.equals(body);
-}
-
-export function keysOf({
-  company,
-  id,
-  dedupeKey,
-  orderingKey,
-}: Pick<IncomingEvent, 'company' | 'id' | 'dedupeKey' | 'orderingKey'>): EventKeys {
-  const idKey = keyOf(company, id);
-  return {
-    id: idKey,
-    dedupe: dedupeKey === id ? idKey : keyOf(company, dedupeKey),
-    ordering: orderingKey === null ? null : keyOf(company, orderingKey),
-  };
 }
 
 /** What tells two bodies apart. */
@@ -106,19 +107,25 @@ export function eventRow(
     id,
     dedupeKey,
     eventType,
-    occurredAt,
+    occurredAt: occurredAt.getTime(),
     orderingKey,
-    keys: keysOf(event),
-    receivedAt: new Date(now.wall),
+    key: keyOf(company, id),
+    receivedAt: now.wall,
     since: now.monotonic,
     // A copy: the caller's buffer is the caller's.
     raw: Buffer.from(raw),
     digest: null,
     headers: { ...headers },
     deliveries: [],
+    related: null,
     finishedAt: 0,
+    finished: null,
+    body: null,
   };
 }
+
+/** What all deliveries have in common that were never attempted. */
+const NONE: readonly AttemptRow[] = Object.freeze([]);
 
 /** A new delivery to one handler of the event, to be put into the queue. */
 export function deliveryRow(event: EventRow, handler: string, order: number): DeliveryRow {
@@ -137,7 +144,9 @@ export function deliveryRow(event: EventRow, handler: string, order: number): De
     finishedAt: null,
     token: 0,
     startedAt: event.receivedAt,
-    history: [],
+    history: NONE,
+    heap: null,
+    place: 0,
   };
 }
 
@@ -151,20 +160,33 @@ export function listedEvent(row: EventRow, toDate: (monotonicMs: number) => Date
 /** The row as the contract shows it, whole. */
 export function describeEvent(row: EventRow, toDate: (monotonicMs: number) => Date): StoredEvent {
   const { company, id, eventType, occurredAt, orderingKey, receivedAt, raw, headers } = row;
-  const deliveries = row.deliveries.map((delivery): StoredDelivery => {
-    const { handler, state, attempts, lastError, dueAt: due, finishedAt, history } = delivery;
-    const dueAt = isFinished(delivery) ? null : toDate(due);
-    return { handler, state, attempts, lastError, dueAt, finishedAt, history: [...history] };
-  });
+  const deliveries = row.deliveries.map((delivery) => describeDelivery(delivery, toDate));
   return {
     company,
     id,
     eventType,
-    occurredAt,
+    occurredAt: new Date(occurredAt),
     orderingKey,
-    receivedAt,
+    receivedAt: new Date(receivedAt),
     raw: raw && Buffer.from(raw),
     headers: { ...headers },
     deliveries: deliveries.toSorted((a, b) => (a.handler < b.handler ? -1 : 1)),
+  };
+}
+
+function describeDelivery(row: DeliveryRow, toDate: (monotonicMs: number) => Date): StoredDelivery {
+  const { handler, state, attempts, lastError, finishedAt } = row;
+  return {
+    handler,
+    state,
+    attempts,
+    lastError,
+    dueAt: isFinished(row) ? null : toDate(row.dueAt),
+    finishedAt: finishedAt === null ? null : new Date(finishedAt),
+    history: row.history.map((attempt) => ({
+      ...attempt,
+      startedAt: new Date(attempt.startedAt),
+      endedAt: new Date(attempt.endedAt),
+    })),
   };
 }

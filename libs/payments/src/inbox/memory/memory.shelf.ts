@@ -14,6 +14,7 @@ export interface MemoryLimits {
 /** The events a memory store keeps, by every key they are found by, within its limits. */
 export class MemoryShelf {
   readonly #byId = new Map<string, EventRow>();
+  /** Those whose dedupe key is not their id. */
   readonly #byDedupeKey = new Map<string, EventRow>();
   readonly #byOrderingKey = new Map<string, EventRow[]>();
   /** Events with nothing left to do, the longest finished first. */
@@ -36,36 +37,39 @@ export class MemoryShelf {
 
   /** The event that this one is a copy of. */
   known({ company, id, dedupeKey }: IncomingEvent): EventRow | undefined {
-    return this.find(company, id) ?? this.#byDedupeKey.get(keyOf(company, dedupeKey));
-  }
-
-  /** The events of one company and ordering key. */
-  related({ keys: { ordering } }: EventRow): readonly EventRow[] {
-    return (ordering === null ? undefined : this.#byOrderingKey.get(ordering)) ?? [];
+    const same = this.find(company, id);
+    if (same !== undefined) return same;
+    if (dedupeKey === id) return this.#byDedupeKey.get(keyOf(company, id));
+    const key = keyOf(company, dedupeKey);
+    const named = this.#byId.get(key);
+    return this.#byDedupeKey.get(key) ?? (named?.dedupeKey === dedupeKey ? named : undefined);
   }
 
   add(row: EventRow): void {
-    const { id, dedupe, ordering } = row.keys;
-    this.#byId.set(id, row);
-    this.#byDedupeKey.set(dedupe, row);
-    if (ordering !== null) {
-      const related = this.#byOrderingKey.get(ordering);
-      if (related === undefined) this.#byOrderingKey.set(ordering, [row]);
-      else related.push(row);
+    const { company, dedupeKey, orderingKey } = row;
+    this.#byId.set(row.key, row);
+    if (dedupeKey !== row.id) this.#byDedupeKey.set(keyOf(company, dedupeKey), row);
+    if (orderingKey !== null) {
+      const key = keyOf(company, orderingKey);
+      row.related = this.#byOrderingKey.get(key) ?? null;
+      if (row.related === null) this.#byOrderingKey.set(key, (row.related = []));
+      row.related.push(row);
     }
     this.#bytes += sizeOf(row);
   }
 
   /** To be called whenever a delivery of the event came to an end, or back from it. */
   update(row: EventRow, nowMs: number): void {
-    if (row.deliveries.every(isFinished)) {
-      if (this.#finished.has(row)) return;
+    const finished = row.deliveries.every(isFinished);
+    if (finished === (row.finished !== null)) return;
+    if (finished) {
       row.finishedAt = nowMs;
-      this.#finished.join(row);
-      if (row.raw !== null) this.#bodies.join(row);
+      row.finished = this.#finished.join(row);
+      if (row.raw !== null) row.body = this.#bodies.join(row);
       this.#finishedBytes += sizeOf(row);
-    } else if (this.#finished.leave(row)) {
-      this.#bodies.leave(row);
+    } else {
+      this.#leaveFinished(row);
+      this.#leaveBodies(row);
       this.#finishedBytes -= sizeOf(row);
     }
   }
@@ -111,24 +115,33 @@ export class MemoryShelf {
   }
 
   forget(row: EventRow): void {
-    const { id, dedupe, ordering } = row.keys;
+    const { company, id, dedupeKey, orderingKey, related } = row;
     this.#strip(row);
-    this.#finished.leave(row);
-    this.#byId.delete(id);
-    this.#byDedupeKey.delete(dedupe);
-    if (ordering === null) return;
-    const related = this.#byOrderingKey.get(ordering)!;
-    if (related.length === 1) this.#byOrderingKey.delete(ordering);
+    this.#leaveFinished(row);
+    this.#byId.delete(row.key);
+    if (dedupeKey !== id) this.#byDedupeKey.delete(keyOf(company, dedupeKey));
+    if (related === null) return;
+    if (related.length === 1) this.#byOrderingKey.delete(keyOf(company, orderingKey!));
     else related.splice(related.indexOf(row), 1);
   }
 
   #strip(row: EventRow): void {
     this.#bytes -= sizeOf(row);
     this.#finishedBytes -= sizeOf(row);
-    this.#bodies.leave(row);
+    this.#leaveBodies(row);
     row.raw = null;
     row.headers = {};
     row.deliveries = [];
+  }
+
+  #leaveFinished(row: EventRow): void {
+    if (row.finished !== null) this.#finished.leave(row.finished);
+    row.finished = null;
+  }
+
+  #leaveBodies(row: EventRow): void {
+    if (row.body !== null) this.#bodies.leave(row.body);
+    row.body = null;
   }
 }
 

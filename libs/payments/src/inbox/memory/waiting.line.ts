@@ -1,4 +1,5 @@
-interface Place<T> {
+/** Where an item stands in a {@link WaitingLine}; whoever joins keeps it, to leave with. */
+export interface Place<T> {
   readonly item: T;
   before: Place<T> | null;
   after: Place<T> | null;
@@ -9,12 +10,12 @@ interface Place<T> {
  * passes the gaps of all that left before it, and of a line that moves on there are always many.
  */
 export class WaitingLine<T> {
-  readonly #places = new Map<T, Place<T>>();
   #first: Place<T> | null = null;
   #last: Place<T> | null = null;
+  #size = 0;
 
   get size(): number {
-    return this.#places.size;
+    return this.#size;
   }
 
   /** The one that joined before all others. */
@@ -22,29 +23,22 @@ export class WaitingLine<T> {
     return this.#first?.item;
   }
 
-  has(item: T): boolean {
-    return this.#places.has(item);
-  }
-
-  /** Puts the item at the end; nothing happens where it is in the line. */
-  join(item: T): void {
-    if (this.has(item)) return;
+  /** Puts the item at the end. */
+  join(item: T): Place<T> {
     const place: Place<T> = { item, before: this.#last, after: null };
     if (this.#last === null) this.#first = place;
     else this.#last.after = place;
     this.#last = place;
-    this.#places.set(item, place);
+    this.#size += 1;
+    return place;
   }
 
-  /** Takes the item out; `false` where it was not in. */
-  leave(item: T): boolean {
-    const place = this.#places.get(item);
-    if (place === undefined) return false;
-    const { before, after } = place;
+  /** Takes out who stands at the place: once. */
+  leave({ before, after }: Place<T>): void {
     if (before === null) this.#first = after;
     else before.after = after;
     if (after === null) this.#last = before;
     else after.before = before;
-    return this.#places.delete(item);
+    this.#size -= 1;
   }
 }

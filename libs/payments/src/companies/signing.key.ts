@@ -1,0 +1,39 @@
+import { createHmac, hash } from 'node:crypto';
+
+const BLOCK_BYTES = 128;
+const DIGEST_BYTES = 64;
+/** Up to here a copy of the body is cheaper than what `createHmac()` sets up, which is most of its work. */
+const SMALL_BYTES = 4096;
+
+/**
+ * A secret that bodies are signed with: HMAC-SHA512 (RFC 2104). Neither `JSON.stringify` nor `util.inspect` shows
+ * anything of it. It is worked out here for small bodies, which nearly all are: two plain hashes take half the
+ * time, and leave nothing behind that the garbage collector must tell OpenSSL of.
+ */
+export class SigningKey {
+  readonly #secret: string;
+  /** What goes before a body, and before the hash of both: the key, masked. */
+  readonly #inner = Buffer.alloc(BLOCK_BYTES, 0x36);
+  readonly #outer = Buffer.alloc(BLOCK_BYTES + DIGEST_BYTES, 0x5c);
+
+  constructor(secret: string) {
+    this.#secret = secret;
+    const bytes = Buffer.from(secret);
+    const key = bytes.length > BLOCK_BYTES ? hash('sha512', bytes, 'buffer') : bytes;
+    for (const [place, byte] of key.entries()) {
+      this.#inner[place]! ^= byte;
+      this.#outer[place]! ^= byte;
+    }
+  }
+
+  /** The 64 bytes of the body's HMAC-SHA512. */
+  sign(body: Uint8Array): Buffer {
+    if (body.length > SMALL_BYTES) return createHmac('sha512', this.#secret).update(body).digest();
+    const message = Buffer.allocUnsafe(BLOCK_BYTES + body.length);
+    message.set(this.#inner);
+    message.set(body, BLOCK_BYTES);
+    // As text of one character a byte: Node makes that faster than a buffer of memory of its own.
+    this.#outer.write(hash('sha512', message, 'binary'), BLOCK_BYTES, 'latin1');
+    return Buffer.from(hash('sha512', this.#outer, 'binary'), 'latin1');
+  }
+}
