@@ -7,6 +7,8 @@ const MAX_FLIGHTS = 2;
 /** What one statement takes at the most, but for a single receive that is larger. */
 const MAX_EVENTS = 500;
 const MAX_BYTES = 4 * 1024 ** 2;
+/** What is at least twice this is divided: the server works on both halves at once. */
+const MIN_SHARE = 16;
 /** What waits at the most: the database is slower than the service, and memory is finite. */
 const MAX_WAITING_EVENTS = 20_000;
 const MAX_WAITING_BYTES = 256 * 1024 ** 2;
@@ -99,13 +101,17 @@ export class ReceiptQueue {
     }
   }
 
+  /** An even share of what waits, for each statement that may begin now. */
   #take(): Waiting[] {
+    const free = MAX_FLIGHTS - this.#flights;
+    const shares = Math.max(1, Math.min(free, Math.floor(this.#waitingEvents / MIN_SHARE)));
+    const most = Math.min(MAX_EVENTS, Math.ceil(this.#waitingEvents / shares));
     let events = 0;
     let bytes = 0;
     const end = this.#waiting.findIndex((next) => {
       events += next.events.length;
       bytes += next.bytes;
-      return events > MAX_EVENTS || bytes > MAX_BYTES;
+      return events > most || bytes > MAX_BYTES;
     });
     const group = this.#waiting.splice(0, end === -1 ? Infinity : Math.max(1, end));
     for (const one of group) this.#count(-one.events.length, -one.bytes);
