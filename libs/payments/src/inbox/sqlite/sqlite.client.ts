@@ -4,23 +4,21 @@ import { toError, unavailable } from './sqlite.failure.js';
 import type { Answer, Call, FromThread, ToThread } from './sqlite.messages.js';
 import type { AnswerOf, OperationName, RequestOf } from './sqlite.operations.js';
 import type { SqliteSettings } from './sqlite.options.js';
+import { PendingCalls } from './sqlite.pending.js';
 
 /** Calls under way at the most: where the disk hangs, what comes is refused, and memory does not fill. */
 const MAX_PENDING = 20_000;
 
+/** Receives in one message, after which no more are waited for. */
+const MAX_GATHERED = 16;
+
 /** How long after a thread died another one is started for those who listen, in milliseconds. */
 const RESTART_MS = 1000;
 
-interface Pending {
-  readonly resolve: (value: never) => void;
-  readonly reject: (error: Error) => void;
-  readonly timer: NodeJS.Timeout;
-}
-
 /** The store's end of the thread: starts it, and again where it died, and has every call answered in time. */
 export class SqliteClient {
-  readonly #pending = new Map<number, Pending>();
-  /** Calls of this turn of the event loop: one message for all. */
+  readonly #pending: PendingCalls;
+  /** Calls that go to the thread in one message. */
   #outbox: Call[] = [];
   /** How often a thread ended that was not asked to. */
   deaths = 0;
@@ -33,7 +31,13 @@ export class SqliteClient {
   constructor(
     private readonly settings: SqliteSettings,
     private readonly onChanged: () => void,
-  ) {}
+  ) {
+    this.#pending = new PendingCalls(
+      this.#patienceMs(),
+      ({ reject }) => reject(this.#late()),
+      () => this.#worker?.unref(),
+    );
+  }
 
   /** Starts the thread; resolves with the version of its SQLite. */
   async open(): Promise<string> {
@@ -103,14 +107,21 @@ export class SqliteClient {
     this.#start();
     const number = (this.#number += 1);
     return new Promise<T>((resolve, reject) => {
-      // Real time, whatever clock the store is given: what is watched is a disk.
-      const timer = setTimeout(() => this.#giveUp(number), this.#patienceMs());
-      timer.unref();
       if (this.#pending.size === 0) this.#worker?.ref();
-      this.#pending.set(number, { resolve, reject, timer });
+      this.#pending.add(number, { resolve, reject });
       this.#outbox.push({ number, name, request, now });
-      if (this.#outbox.length === 1) queueMicrotask(() => this.#send());
+      this.#planSend(name);
     });
+  }
+
+  /**
+   * Receives come one by one, each from a connection of its own: those of a turn of the event loop go together, but
+   * for so many that the thread had better begin with them meanwhile. Everything else goes at once.
+   */
+  #planSend(name: Call['name']): void {
+    const { length } = this.#outbox;
+    if (name !== 'receive' || length === MAX_GATHERED) queueMicrotask(() => this.#send());
+    else if (length === 1) setImmediate(() => this.#send());
   }
 
   /** One's own wait for a lock, another's before it, and the work. */
@@ -133,7 +144,7 @@ export class SqliteClient {
     try {
       this.#post({ kind: 'calls', calls: [call] });
     } catch (error) {
-      this.#forget(call.number)?.reject(
+      this.#pending.take(call.number)?.reject(
         new TypeError('The SQLite inbox was handed something else than plain data.', {
           cause: error,
         }),
@@ -189,28 +200,17 @@ export class SqliteClient {
   }
 
   #settle(answer: Answer): void {
-    const pending = this.#forget(answer.number);
+    const pending = this.#pending.take(answer.number);
     if (pending === undefined) return;
     if ('failure' in answer) pending.reject(toError(answer.failure));
     else pending.resolve(answer.value as never);
   }
 
-  #giveUp(number: number): void {
-    this.#forget(number)?.reject(
-      unavailable(
-        `did not answer within ${this.#patienceMs()} ms: its disk is slow or the file is locked. ` +
-          'What was asked may be done later.',
-      ),
+  #late(): PaymentsError {
+    return unavailable(
+      `did not answer within ${this.#patienceMs()} ms: its disk is slow or the file is locked. ` +
+        'What was asked may be done later.',
     );
-  }
-
-  #forget(number: number): Pending | undefined {
-    const pending = this.#pending.get(number);
-    if (pending === undefined) return undefined;
-    clearTimeout(pending.timer);
-    this.#pending.delete(number);
-    if (this.#pending.size === 0) this.#worker?.unref();
-    return pending;
   }
 
   /** The next call starts another thread. */
@@ -220,7 +220,7 @@ export class SqliteClient {
     this.deaths += 1;
     this.#opening?.reject(reason);
     this.#outbox = [];
-    for (const number of this.#pending.keys()) this.#forget(number)?.reject(reason);
+    this.#pending.rejectAll(reason);
     if (this.#listening) setTimeout(() => this.#start(), RESTART_MS).unref();
   }
 }
