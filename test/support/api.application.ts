@@ -6,10 +6,6 @@ import {
   type PaymentsApiOptions,
 } from '../../libs/payments/src/api/api.options.js';
 import { COMPANY_SOURCE } from '../../libs/payments/src/api/company.source.js';
-import {
-  HTTP_SERVICE_SOURCE,
-  httpServiceSource,
-} from '../../libs/payments/src/api/http.service.js';
 import { PaymentsApiService } from '../../libs/payments/src/api/payments-api.service.js';
 import { ResolvedCompany } from '../../libs/payments/src/companies/company.js';
 import { PAYMENTS_RUNTIME } from '../../libs/payments/src/payments.runtime.js';
@@ -54,7 +50,6 @@ export async function apiApplication(
       { provide: COMPANY_SOURCE, useValue: { find: async (id: string) => known.get(id) } },
       { provide: PAYMENTS_API_OPTIONS, useValue: resolveApiOptions(options) },
       { provide: PAYMENTS_RUNTIME, useValue: runtime },
-      { provide: HTTP_SERVICE_SOURCE, useFactory: httpServiceSource },
     ],
   })
     .setLogger(logger)

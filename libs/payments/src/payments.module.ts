@@ -3,7 +3,6 @@ import type { DynamicModule, Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { PAYMENTS_API_OPTIONS } from './api/api.options.js';
 import { COMPANY_SOURCE } from './api/company.source.js';
-import { HTTP_SERVICE_SOURCE, httpServiceSource } from './api/http.service.js';
 import { PaymentsApiService } from './api/payments-api.service.js';
 import { COMPANIES } from './companies/companies.js';
 import { EventDispatcher } from './events/event.dispatcher.js';
@@ -142,7 +141,6 @@ const EVENTS: Provider[] = [
     ...WEBHOOK,
     ...INBOX,
     ...EVENTS,
-    { provide: HTTP_SERVICE_SOURCE, useFactory: httpServiceSource },
     PaymentsApiService,
     ShutdownCheck,
     PaymentsLifecycle,

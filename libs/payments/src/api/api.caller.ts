@@ -1,3 +1,4 @@
+import type { HttpService } from '@nestjs/axios';
 import type { ResolvedCompany } from '../companies/company.js';
 import { PaymentsError } from '../payments.errors.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
@@ -9,9 +10,9 @@ import { ApiCall } from './api.call.js';
 import { endedError } from './call.errors.js';
 import { prepareCall, type CallRequest, type CallSpec } from './call.request.js';
 import { CallScope } from './call.scope.js';
+import type { Caller } from './caller.js';
 import type { CompanySource } from './company.source.js';
 import { HttpSender } from './http.sender.js';
-import type { HttpServiceSource } from './http.service.js';
 import type { ApiResponse } from './payments.api.js';
 import { guardedObserver, type RequestObserver } from './request.observer.js';
 import { TokenDirectory } from './token.directory.js';
@@ -19,7 +20,7 @@ import { requestToken } from './token.request.js';
 
 /** What an {@link ApiCaller} is made of. */
 export interface ApiCallerParts {
-  http: HttpServiceSource;
+  http: HttpService;
   companies: CompanySource;
   options: ResolvedApiOptions;
   runtime: PaymentsRuntime;
@@ -27,7 +28,7 @@ export interface ApiCallerParts {
 }
 
 /** Makes the calls of every company: holds their tokens, the connections, and what is under way. */
-export class ApiCaller {
+export class ApiCaller implements Caller {
   readonly #parts: ApiCallerParts;
   readonly #calls: HttpSender;
   readonly #tokenRequests: HttpSender;
@@ -45,7 +46,6 @@ export class ApiCaller {
     this.#tokens = new TokenDirectory(options.maxCompanies, (company) => this.#token(company));
   }
 
-  /** Makes one call. Rejects as {@link PaymentsApi} says. */
   async call<T>(companyId: string, spec: CallSpec): Promise<ApiResponse<T>> {
     const { runtime, options } = this.#parts;
     const request = prepareCall(spec, options);
@@ -66,12 +66,6 @@ export class ApiCaller {
       scope.release();
       this.#underWay.delete(scope);
     }
-  }
-
-  /** Loads what the first call would wait for. */
-  prepare(): void {
-    void this.#calls.prepare();
-    void this.#tokenRequests.prepare();
   }
 
   /** Ends what is under way, refuses further calls, closes connections: resolves when they are closed. */

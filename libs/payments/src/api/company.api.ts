@@ -1,5 +1,5 @@
-import type { ApiCaller } from './api.caller.js';
 import { pathSegment } from './api.path.js';
+import type { Caller } from './caller.js';
 import type {
   ApiMethod,
   ApiResponse,
@@ -15,10 +15,10 @@ const TEST_WEBHOOK = '/v1/webhooks/test';
 
 /** {@link PaymentsApi} for one company: turns each method into one call. */
 export class CompanyApi implements PaymentsApi {
-  readonly #caller: ApiCaller;
+  readonly #caller: Caller;
 
   constructor(
-    caller: ApiCaller,
+    caller: Caller,
     readonly company: string,
   ) {
     if (typeof company !== 'string' || company === '') {

@@ -8,7 +8,6 @@ import { resolveApiOptions, type PaymentsApiOptions } from './api.options.js';
 import type { Lane } from './connection.pools.js';
 import type { HttpRequest } from './http.answer.js';
 import { HttpSender } from './http.sender.js';
-import { httpServiceSource, type HttpServiceSource } from './http.service.js';
 
 const immediate = promisify(setImmediate);
 
@@ -53,12 +52,8 @@ describe('the connections of a sender', () => {
     return { url: await listen(server), seen, answer: () => held.shift()!.end('answer') };
   }
 
-  function sender(
-    options: PaymentsApiOptions = {},
-    lane: Lane = 'calls',
-    source: HttpServiceSource = httpServiceSource(),
-  ): HttpSender {
-    const made = new HttpSender(source, resolveApiOptions(options), lane);
+  function sender(options: PaymentsApiOptions = {}, lane: Lane = 'calls'): HttpSender {
+    const made = new HttpSender(new HttpService(), resolveApiOptions(options), lane);
     cleanUp.push(() => made.close());
     return made;
   }
@@ -167,31 +162,6 @@ describe('the connections of a sender', () => {
     expect(headers.map(({ connection }) => connection)).toEqual(['close', 'close', 'close']);
     expect(connections).toBe(3);
     await until(() => sockets.size === 0);
-  });
-
-  it('are tried for again where loading what they need failed once', async () => {
-    const url = await listen(http.createServer((_, response) => response.end('here')));
-    let broken = true;
-    const source: HttpServiceSource = async () => {
-      if (broken) throw Object.assign(new Error('gone'), { code: 'ERR_MODULE_NOT_FOUND' });
-      return new HttpService(new HttpService().axiosRef.create());
-    };
-    const it = sender({}, 'calls', source);
-    await it.prepare();
-    const failed = await it.send(request(url));
-    expect(failed).toMatchObject({ unsent: true, errno: 'ERR_MODULE_NOT_FOUND' });
-    broken = false;
-    expect(await it.send(request(url))).toMatchObject({ status: 200 });
-  });
-
-  it('are not asked for by a request that ended while they were loaded, whoever would open them', async () => {
-    const url = await listen(http.createServer((_, response) => response.end('here')));
-    const agents = { http: new http.Agent() };
-    const end = new AbortController();
-    const result = sender({ agents }).send(request(url, { signal: end.signal }));
-    end.abort();
-    expect(await result).toMatchObject({ kind: 'failure', unsent: true });
-    expect(connections).toBe(0);
   });
 
   it("leave the application's own fetch alone", async () => {

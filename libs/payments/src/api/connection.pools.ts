@@ -1,5 +1,9 @@
 import type { Socket } from 'node:net';
-import type { Agent, buildConnector, Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
+// Not from undici's entry: that loads `fetch`, a cache and mocks too, which takes three times as long, and puts an
+// agent of its own under the `fetch` of the application.
+import connectorOf from 'undici/lib/core/connect.js';
+import Agent from 'undici/lib/dispatcher/agent.js';
 import type { ResolvedApiOptions } from './api.options.js';
 
 /** `token`: connections of its own, one for each request, so that it never waits behind calls. */
@@ -16,44 +20,28 @@ const CONNECT_GRACE_MS = 1_000;
 
 /** The connections of one lane, to every host: undici's. */
 export class ConnectionPools {
-  readonly dispatcher: Dispatcher;
-  readonly #agent: Agent;
+  readonly #agent: Dispatcher;
   readonly #sockets = new Set<Socket>();
 
-  private constructor(
-    Pools: typeof Agent,
-    connectorOf: typeof buildConnector,
-    options: ResolvedApiOptions,
-    lane: Lane,
-  ) {
+  constructor(options: ResolvedApiOptions, lane: Lane) {
     const limitMs = lane === 'calls' ? options.attemptTimeoutMs : options.tokenTimeoutMs;
     const connector = connectorOf({ timeout: limitMs + CONNECT_GRACE_MS });
-    this.#agent = new Pools({
-      ...(lane === 'calls'
-        ? {
-            connections: options.maxSockets,
-            keepAliveTimeout: IDLE_MS,
-            keepAliveMaxTimeout: IDLE_MS,
-          }
-        : { pipelining: 0 }),
+    const kept = {
+      connections: options.maxSockets,
+      keepAliveTimeout: IDLE_MS,
+      keepAliveMaxTimeout: IDLE_MS,
+    };
+    this.#agent = new Agent({
+      ...(lane === 'calls' ? kept : { pipelining: 0 }),
       // A request has a time limit of its own, over all of it.
       headersTimeout: 0,
       bodyTimeout: 0,
       connect: (to, callback) => this.#keep(connector(to, callback) as unknown as Socket),
     });
-    this.dispatcher = this.#agent;
   }
 
-  /**
-   * Loads undici, and makes the connections of a lane. Not from undici's entry: that loads `fetch`, a cache and
-   * mocks too, which takes three times as long, and puts an agent of its own under the `fetch` of the application.
-   */
-  static async open(options: ResolvedApiOptions, lane: Lane): Promise<ConnectionPools> {
-    const [{ default: Pools }, { default: connectorOf }] = await Promise.all([
-      import('undici/lib/dispatcher/agent.js'),
-      import('undici/lib/core/connect.js'),
-    ]);
-    return new ConnectionPools(Pools, connectorOf, options, lane);
+  get dispatcher(): Dispatcher {
+    return this.#agent;
   }
 
   /** Closes every connection, with what goes on over it. */

@@ -3,10 +3,10 @@ import { createServer, type OutgoingHttpHeaders, type ServerResponse } from 'nod
 import type { AddressInfo, Socket } from 'node:net';
 import { brotliCompressSync, createGzip, deflateSync, gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { HttpService } from '@nestjs/axios';
 import { resolveApiOptions } from './api.options.js';
 import type { HttpAnswer, HttpFailure, HttpRequest } from './http.answer.js';
 import { HttpSender } from './http.sender.js';
-import { httpServiceSource } from './http.service.js';
 
 describe('an answer', () => {
   const cleanUp: (() => unknown)[] = [];
@@ -28,7 +28,7 @@ describe('an answer', () => {
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
-    const sender = new HttpSender(httpServiceSource(), resolveApiOptions(), 'calls');
+    const sender = new HttpSender(new HttpService(), resolveApiOptions(), 'calls');
     cleanUp.push(
       () => sender.close(),
       () => server.close(),

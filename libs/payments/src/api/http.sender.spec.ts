@@ -6,10 +6,9 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { HttpService } from '@nestjs/axios';
 import { AxiosError, create } from 'axios';
 import { of, throwError } from 'rxjs';
-import { resolveApiOptions, type PaymentsApiOptions } from './api.options.js';
+import { resolveApiOptions } from './api.options.js';
 import type { HttpRequest } from './http.answer.js';
 import { HttpSender } from './http.sender.js';
-import { httpServiceSource } from './http.service.js';
 
 const servers: Server[] = [];
 const senders: HttpSender[] = [];
@@ -21,13 +20,8 @@ async function listen(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-function sender(
-  service?: HttpService,
-  options: PaymentsApiOptions = {},
-  lane: 'calls' | 'token' = 'calls',
-): HttpSender {
-  const source = service ? async () => service : httpServiceSource();
-  const made = new HttpSender(source, resolveApiOptions(options), lane);
+function sender(service = new HttpService(create())): HttpSender {
+  const made = new HttpSender(service, resolveApiOptions(), 'calls');
   senders.push(made);
   return made;
 }

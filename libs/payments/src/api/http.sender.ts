@@ -1,7 +1,7 @@
+import type { Readable } from 'node:stream';
 import type { HttpService } from '@nestjs/axios';
 import type { AxiosResponse, RawAxiosRequestHeaders } from 'axios';
 import { firstValueFrom } from 'rxjs';
-import type { Readable } from 'node:stream';
 import type { ResolvedApiOptions } from './api.options.js';
 import { ConnectionPools, type Lane } from './connection.pools.js';
 import { ConnectionWatch } from './connection.watch.js';
@@ -13,79 +13,46 @@ import {
   type HttpRequest,
 } from './http.answer.js';
 import type { ReadBody } from './http.body.js';
-import type { HttpServiceSource } from './http.service.js';
 import type { HttpWire } from './http.wire.js';
 import { UndiciExchange } from './undici.exchange.js';
-
-/** What is loaded with the first request, and not with the application. */
-interface HttpClient {
-  readonly http: HttpService;
-  readonly pools: ConnectionPools;
-}
 
 /**
  * Sends requests through Nest's `HttpService`, and gives what came of them as a value. No error of axios leaves
  * this file: it holds the request, and with it the credentials.
  */
 export class HttpSender {
-  readonly #source: HttpServiceSource;
-  readonly #options: ResolvedApiOptions;
-  readonly #lane: Lane;
-  #client: Promise<HttpClient> | undefined;
+  readonly #http: HttpService;
+  readonly #agents: ResolvedApiOptions['agents'];
+  readonly #pools: ConnectionPools;
 
-  constructor(source: HttpServiceSource, options: ResolvedApiOptions, lane: Lane) {
-    this.#source = source;
-    this.#options = options;
-    this.#lane = lane;
+  constructor(http: HttpService, options: ResolvedApiOptions, lane: Lane) {
+    this.#http = http;
+    this.#agents = options.agents;
+    this.#pools = new ConnectionPools(options, lane);
   }
 
   /** Never rejects. */
   async send(request: HttpRequest): Promise<HttpAnswer | HttpFailure> {
-    let wire: HttpWire | undefined;
+    const wire = this.#wire(request);
     let response: AxiosResponse<Readable | ReadBody>;
     try {
-      const { http, pools } = await this.#ready();
-      if (request.signal.aborted) return failure('connection_failed', undefined, true);
-      wire = this.#wire(request, pools);
-      response = await firstValueFrom(http.request(configOf(request, wire)));
+      response = await firstValueFrom(this.#http.request(configOf(request, wire)));
     } catch (error) {
-      const unsent = !wire || wire.unsent || neverConnected(error);
-      return failure('connection_failed', error, unsent);
+      return failure('connection_failed', error, wire.unsent || neverConnected(error));
     }
     return readAnswer(response, request);
   }
 
-  /** Loads what the first request would wait for. Never rejects. */
-  async prepare(): Promise<void> {
-    await this.#ready().catch(() => {});
-  }
-
   /** Closes its connections, with what goes on over them. Agents that were handed in stay. */
-  async close(): Promise<void> {
-    const client = await this.#client?.catch(() => undefined);
-    await client?.pools.close();
+  close(): Promise<void> {
+    return this.#pools.close();
   }
 
-  #ready(): Promise<HttpClient> {
-    return (this.#client ??= this.#load().catch((error: unknown) => {
-      this.#client = undefined;
-      throw error;
-    }));
-  }
-
-  async #load(): Promise<HttpClient> {
-    const [http, pools] = await Promise.all([
-      this.#source(),
-      ConnectionPools.open(this.#options, this.#lane),
-    ]);
-    return { http, pools };
-  }
-
-  #wire(request: HttpRequest, { dispatcher }: ConnectionPools): HttpWire {
-    const { agents } = this.#options;
-    return (request.url.startsWith('https:') ? agents.https : agents.http)
-      ? new ConnectionWatch(agents, request.signal)
-      : new UndiciExchange(dispatcher, request);
+  #wire(request: HttpRequest): HttpWire {
+    const { http, https } = this.#agents;
+    return (request.url.startsWith('https:') ? https : http)
+      ? new ConnectionWatch(this.#agents, request.signal)
+      : new UndiciExchange(this.#pools.dispatcher, request);
   }
 }
 

@@ -3,11 +3,16 @@ import { HttpAdapterHost } from '@nestjs/core';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import { PAYMENTS_RUNTIME, type PaymentsRuntime } from '../payments.runtime.js';
 import { PAYMENTS_API_OPTIONS, type ResolvedApiOptions } from './api.options.js';
-import { ApiCaller } from './api.caller.js';
 import { CompanyApi } from './company.api.js';
 import { COMPANY_SOURCE, type CompanySource } from './company.source.js';
-import { HTTP_SERVICE_SOURCE, type HttpServiceSource } from './http.service.js';
+import { lazyApiCaller, type LazyCaller } from './lazy.caller.js';
 import type { PaymentsApi } from './payments.api.js';
+
+/**
+ * How long after the application began to listen what calls are made with is loaded, in milliseconds: neither its
+ * start nor its first call need wait for it.
+ */
+const PREPARE_AFTER_MS = 100;
 
 /**
  * The payments service, as the application's company calls it: the company `default`, or the only one there
@@ -23,21 +28,22 @@ import type { PaymentsApi } from './payments.api.js';
  */
 @Injectable()
 export class PaymentsApiService extends CompanyApi implements OnApplicationShutdown {
-  readonly #caller: ApiCaller;
+  readonly #caller: LazyCaller;
+  #stopPreparing = (): void => {};
 
   constructor(
-    @Inject(HTTP_SERVICE_SOURCE) http: HttpServiceSource,
     @Inject(COMPANY_SOURCE) companies: CompanySource,
     @Inject(PAYMENTS_API_OPTIONS) options: ResolvedApiOptions,
     @Inject(PAYMENTS_RUNTIME) runtime: PaymentsRuntime,
     @Inject(HttpAdapterHost) host: HttpAdapterHost,
   ) {
     const logger = options.logger ?? new Logger('PaymentsApi');
-    const caller = new ApiCaller({ http, companies, options, runtime, logger });
+    const caller = lazyApiCaller({ companies, options, runtime, logger });
     super(caller, DEFAULT_COMPANY);
     this.#caller = caller;
-    // An application is up sooner if it need not load an HTTP client first, and its first call if it has.
-    host.listen$.subscribe(() => caller.prepare());
+    host.listen$.subscribe(() => {
+      this.#stopPreparing = runtime.schedule(PREPARE_AFTER_MS, () => caller.prepare());
+    });
   }
 
   /**
@@ -55,6 +61,7 @@ export class PaymentsApiService extends CompanyApi implements OnApplicationShutd
    * that are being drained can still call the service.
    */
   async onApplicationShutdown(): Promise<void> {
+    this.#stopPreparing();
     await this.#caller.close();
   }
 }

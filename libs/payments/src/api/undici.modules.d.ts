@@ -1,4 +1,4 @@
-// What is loaded of undici by its files: see ConnectionPools for why. Its version is pinned.
+// What is loaded of undici by its files. Its version is exact, as nothing promises them to stay where they are.
 declare module 'undici/lib/core/connect.js' {
   import { buildConnector } from 'undici';
   export default buildConnector;
