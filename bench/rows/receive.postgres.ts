@@ -34,7 +34,7 @@ export const receivePostgres: Row = {
     ]);
     for (const app of [ours, paused, limit]) ending.defer(() => app.end());
     const load = await startLoad(ending);
-    const count = sized(scale, 2000);
+    const count = sized(scale, 10_000);
     const order = { scheme: 'payments', count, connections: WIDTH } as const;
     /** The database's part beside the server's. */
     const withDatabase = (contender: Contender): Contender => ({
