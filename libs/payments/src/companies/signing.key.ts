@@ -11,6 +11,8 @@ const SMALL_BYTES = 4096;
  * time, and leave nothing behind that the garbage collector must tell OpenSSL of.
  */
 export class SigningKey {
+  /** Where a small body is put together with a key. Nothing else runs until it is hashed. */
+  static readonly #message = Buffer.alloc(BLOCK_BYTES + SMALL_BYTES);
   readonly #secret: string;
   /** What goes before a body, and before the hash of both: the key, masked. */
   readonly #inner = Buffer.alloc(BLOCK_BYTES, 0x36);
@@ -29,7 +31,7 @@ export class SigningKey {
   /** The 64 bytes of the body's HMAC-SHA512. */
   sign(body: Uint8Array): Buffer {
     if (body.length > SMALL_BYTES) return createHmac('sha512', this.#secret).update(body).digest();
-    const message = Buffer.allocUnsafe(BLOCK_BYTES + body.length);
+    const message = SigningKey.#message.subarray(0, BLOCK_BYTES + body.length);
     message.set(this.#inner);
     message.set(body, BLOCK_BYTES);
     // As text of one character a byte: Node makes that faster than a buffer of memory of its own.

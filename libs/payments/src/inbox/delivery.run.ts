@@ -6,6 +6,7 @@ import { PaymentsError } from '../payments.errors.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import type { ClaimedDelivery, InboxStore, Lease } from './store.contract.js';
 import { RunCommit } from './run.commit.js';
+import { RunContext } from './run.context.js';
 import type { Settlements } from './settlements.js';
 import { backoffMs } from './worker.options.js';
 import type { ResolvedWorkerOptions } from './worker.options.js';
@@ -63,19 +64,8 @@ export class DeliveryRun {
     this.#startHeartbeat();
     try {
       if (delivery.attempt > maxAttempts) throw outOfAttempts(delivery, maxAttempts);
-      const { company, handler, attempt, receivedAt, newerHandled } = delivery;
-      const raw = Buffer.from(delivery.raw);
-      const facts = { company, handler, attempt, receivedAt, raw, newerHandled };
-      const abort = this.#abort;
-      const context = {
-        ...facts,
-        // Made when it is asked for: most handlers never do.
-        get signal() {
-          return abort.signal;
-        },
-        commit: commit.commit,
-      };
-      await stations.dispatcher.dispatch(parseEnvelope(raw), Object.freeze(context));
+      const context = new RunContext(delivery, this.#abort, commit.commit);
+      await stations.dispatcher.dispatch(parseEnvelope(delivery.raw), context);
     } catch (thrown) {
       failure = { thrown };
     }

@@ -19,7 +19,8 @@ export class MemoryDeliveries {
   /** Gives the event one more delivery, which {@link reopen} makes due. */
   add(event: EventRow, handler: string): DeliveryRow {
     const row = deliveryRow(event, handler, (this.#order += 1));
-    event.deliveries.push(row);
+    // An array made for its one element is a ninth of one that was pushed to.
+    event.deliveries = event.deliveries.length === 0 ? [row] : event.deliveries.concat(row);
     return row;
   }
 

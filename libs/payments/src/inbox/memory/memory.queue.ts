@@ -9,30 +9,47 @@ interface KeyInUse {
   waiting: DueHeap | null;
 }
 
+/** The deliveries of one handler. */
+interface HandlerLine {
+  /** Those that are due, or will be. */
+  readonly pending: DueHeap;
+  /** The ordering keys in use, each together with its company. */
+  readonly keys: Map<string, KeyInUse>;
+}
+
 /**
  * The memory inbox's deliveries that are not finished: which is next, and which must wait for another. Every
  * operation costs the logarithm of their number, times the deliveries it moves.
  */
 export class MemoryQueue {
-  /** By handler: those that are due, or will be. */
-  readonly #pending = new Map<string, DueHeap>();
+  /** By handler. */
+  readonly #lines = new Map<string, HandlerLine>();
   /** By the end of their leases. */
   readonly #running = new DueHeap();
-  readonly #keys = new Map<string, KeyInUse>();
 
   /** Takes in a delivery that is due at its `dueAt`. */
   add(row: DeliveryRow): void {
-    let heap = this.#pending.get(row.handler);
-    if (heap === undefined) this.#pending.set(row.handler, (heap = new DueHeap()));
-    heap.push(row);
+    this.#lineOf(row).pending.push(row);
   }
 
   /** Takes out a delivery, wherever it stands. What waits for its ordering key goes on. */
   remove(row: DeliveryRow): void {
     if (row.heap === null) return;
     row.heap.remove(row);
-    const key = row.exclusion === null ? undefined : this.#keys.get(row.exclusion);
-    if (key?.front === row) this.#letGoOn(row.exclusion!, key);
+    const { ordering } = row.event;
+    if (ordering === null) return;
+    const { keys } = this.#lineOf(row);
+    const key = keys.get(ordering);
+    if (key?.front !== row) return;
+    const next = key.waiting?.first;
+    if (next === undefined) {
+      keys.delete(ordering);
+      return;
+    }
+    // The others wait for this one.
+    key.waiting!.remove(next);
+    key.front = next;
+    this.add(next);
   }
 
   /** Makes the delivery running until `leaseEndsAt`. */
@@ -40,9 +57,11 @@ export class MemoryQueue {
     row.heap?.remove(row);
     row.dueAt = leaseEndsAt;
     this.#running.push(row);
-    if (row.exclusion === null) return;
-    const key = this.#keys.get(row.exclusion);
-    if (key === undefined) this.#keys.set(row.exclusion, { front: row, waiting: null });
+    const { ordering } = row.event;
+    if (ordering === null) return;
+    const { keys } = this.#lineOf(row);
+    const key = keys.get(ordering);
+    if (key === undefined) keys.set(ordering, { front: row, waiting: null });
     else key.front = row;
   }
 
@@ -59,7 +78,8 @@ export class MemoryQueue {
     for (;;) {
       const row = this.#first(handlers);
       if (row === undefined || row.dueAt > now) return undefined;
-      const key = row.exclusion === null ? undefined : this.#keys.get(row.exclusion);
+      const { ordering } = row.event;
+      const key = ordering === null ? undefined : this.#lineOf(row).keys.get(ordering);
       if (key === undefined || key.front === row) return row;
       row.heap!.remove(row);
       (key.waiting ??= new DueHeap()).push(row);
@@ -69,7 +89,10 @@ export class MemoryQueue {
   /** When the next delivery of these handlers is due, or the lease of one ends; `undefined`: none waits. */
   nextDueAt(handlers: readonly string[]): number | undefined {
     let next = this.#first(handlers)?.dueAt ?? Infinity;
-    for (const row of this.#running) {
+    const { first } = this.#running;
+    // Nearly always the lease that ends first is of one of these handlers.
+    const leases = first && handlers.includes(first.handler) ? [first] : this.#running;
+    for (const row of leases) {
       if (row.dueAt < next && handlers.includes(row.handler)) next = row.dueAt;
     }
     return next === Infinity ? undefined : next;
@@ -78,7 +101,7 @@ export class MemoryQueue {
   #first(handlers: readonly string[]): DeliveryRow | undefined {
     let first: DeliveryRow | undefined;
     for (const handler of handlers) {
-      const row = this.#pending.get(handler)?.first;
+      const row = this.#lines.get(handler)?.pending.first;
       if (row === undefined) continue;
       const { dueAt, order } = row;
       if (!first || dueAt < first.dueAt || (dueAt === first.dueAt && order < first.order)) {
@@ -95,15 +118,12 @@ export class MemoryQueue {
     }
   }
 
-  /** Of those that wait for a key one goes on, and the others wait for that one. */
-  #letGoOn(exclusion: string, key: KeyInUse): void {
-    const next = key.waiting?.first;
-    if (next === undefined) {
-      this.#keys.delete(exclusion);
-      return;
+  #lineOf({ handler }: DeliveryRow): HandlerLine {
+    let line = this.#lines.get(handler);
+    if (line === undefined) {
+      line = { pending: new DueHeap(), keys: new Map() };
+      this.#lines.set(handler, line);
     }
-    key.waiting!.remove(next);
-    key.front = next;
-    this.add(next);
+    return line;
   }
 }

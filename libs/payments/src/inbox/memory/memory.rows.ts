@@ -23,8 +23,9 @@ export interface EventRow {
   /** The event's own time, in milliseconds since the epoch. */
   readonly occurredAt: number;
   readonly orderingKey: string | null;
-  /** {@link keyOf} its company and id. */
+  /** {@link keyOf} its company and id, and its company and ordering key. */
   readonly key: string;
+  readonly ordering: string | null;
   /** In milliseconds since the epoch. */
   readonly receivedAt: number;
   /** The same on the monotonic clock. */
@@ -50,8 +51,6 @@ export interface DeliveryRow {
   readonly handler: string;
   /** Grows with every delivery made: of two that are due, the older goes first. */
   readonly order: number;
-  /** What no two running deliveries share; `null` where the event has no ordering key. */
-  readonly exclusion: string | null;
   state: DeliveryState;
   attempts: number;
   lastError: string | null;
@@ -110,6 +109,7 @@ export function eventRow(
     occurredAt: occurredAt.getTime(),
     orderingKey,
     key: keyOf(company, id),
+    ordering: orderingKey === null ? null : keyOf(company, orderingKey),
     receivedAt: now.wall,
     since: now.monotonic,
     // A copy: the caller's buffer is the caller's.
@@ -129,14 +129,10 @@ const NONE: readonly AttemptRow[] = Object.freeze([]);
 
 /** A new delivery to one handler of the event, to be put into the queue. */
 export function deliveryRow(event: EventRow, handler: string, order: number): DeliveryRow {
-  const { company, orderingKey } = event;
-  // Neither a company's id nor a handler's name holds a line break, so no two make one key.
-  const exclusion = orderingKey === null ? null : `${company}\n${handler}\n${orderingKey}`;
   return {
     event,
     handler,
     order,
-    exclusion,
     state: 'pending',
     attempts: 0,
     lastError: null,

@@ -46,14 +46,13 @@ export class MemoryShelf {
   }
 
   add(row: EventRow): void {
-    const { company, dedupeKey, orderingKey } = row;
+    const { company, dedupeKey, ordering } = row;
     this.#byId.set(row.key, row);
     if (dedupeKey !== row.id) this.#byDedupeKey.set(keyOf(company, dedupeKey), row);
-    if (orderingKey !== null) {
-      const key = keyOf(company, orderingKey);
-      row.related = this.#byOrderingKey.get(key) ?? null;
-      if (row.related === null) this.#byOrderingKey.set(key, (row.related = []));
-      row.related.push(row);
+    if (ordering !== null) {
+      row.related = this.#byOrderingKey.get(ordering) ?? null;
+      if (row.related === null) this.#byOrderingKey.set(ordering, (row.related = [row]));
+      else row.related.push(row);
     }
     this.#bytes += sizeOf(row);
   }
@@ -115,13 +114,13 @@ export class MemoryShelf {
   }
 
   forget(row: EventRow): void {
-    const { company, id, dedupeKey, orderingKey, related } = row;
+    const { company, id, dedupeKey, ordering, related } = row;
     this.#strip(row);
     this.#leaveFinished(row);
     this.#byId.delete(row.key);
     if (dedupeKey !== id) this.#byDedupeKey.delete(keyOf(company, dedupeKey));
     if (related === null) return;
-    if (related.length === 1) this.#byOrderingKey.delete(keyOf(company, orderingKey!));
+    if (related.length === 1) this.#byOrderingKey.delete(ordering!);
     else related.splice(related.indexOf(row), 1);
   }
 

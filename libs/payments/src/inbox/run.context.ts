@@ -1,0 +1,37 @@
+import type { PaymentEventContext } from '../events/payment-event.js';
+import type { ClaimedDelivery } from './store.contract.js';
+
+/** What a handler is told of its run. What most handlers never ask for is made when they do. */
+export class RunContext implements PaymentEventContext {
+  readonly company: string;
+  readonly handler: string;
+  readonly attempt: number;
+  readonly receivedAt: Date;
+  readonly newerHandled: boolean;
+  readonly #body: Buffer;
+  readonly #abort: AbortController;
+  readonly #copy: { raw?: Buffer } = {};
+
+  constructor(
+    { company, handler, attempt, receivedAt, newerHandled, raw }: ClaimedDelivery,
+    abort: AbortController,
+    readonly commit: PaymentEventContext['commit'],
+  ) {
+    this.company = company;
+    this.handler = handler;
+    this.attempt = attempt;
+    this.receivedAt = receivedAt;
+    this.newerHandled = newerHandled;
+    this.#body = raw;
+    this.#abort = abort;
+    Object.freeze(this);
+  }
+
+  get raw(): Buffer {
+    return (this.#copy.raw ??= Buffer.from(this.#body));
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+}
