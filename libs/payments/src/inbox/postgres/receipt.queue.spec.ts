@@ -76,16 +76,16 @@ describe('group commit', () => {
 
   it('divides what is much between two statements, and what is little not', async () => {
     const store = new SlowStore();
-    const many = Array.from({ length: 33 }, (_, n) => store.receive(`a${n}`));
+    const many = Array.from({ length: 101 }, (_, n) => store.receive(`a${n}`));
     await turn();
-    expect(store.statements.map(({ ids }) => ids.length)).toEqual([17, 16]);
+    expect(store.statements.map(({ ids }) => ids.length)).toEqual([51, 50]);
     for (const { succeed } of store.statements.splice(0)) succeed();
     expect((await Promise.all(many)).flat()).toEqual(many.map((_, n) => `a${n}`));
-    const few = Array.from({ length: 31 }, (_, n) => store.receive(`b${n}`));
+    const few = Array.from({ length: 99 }, (_, n) => store.receive(`b${n}`));
     await turn();
-    expect(store.statements.map(({ ids }) => ids.length)).toEqual([31]);
+    expect(store.statements.map(({ ids }) => ids.length)).toEqual([99]);
     store.statements[0]!.succeed();
-    expect(await Promise.all(few)).toHaveLength(31);
+    expect(await Promise.all(few)).toHaveLength(99);
   });
 
   it('is drained when what has not been begun is stored, too', async () => {

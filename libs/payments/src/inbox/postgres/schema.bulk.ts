@@ -22,8 +22,9 @@ END $removal$;
 CREATE TRIGGER remove_deliveries AFTER DELETE ON ${schema}.events
   REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION ${schema}.remove_deliveries();
 
+-- Whatever finishes a delivery, or has it run again, sets finished_at. A claim does not, and pays nothing.
 DROP TRIGGER tally_change ON ${schema}.deliveries;
-CREATE TRIGGER tally_change AFTER UPDATE OF state ON ${schema}.deliveries FOR EACH ROW
+CREATE TRIGGER tally_change AFTER UPDATE OF finished_at ON ${schema}.deliveries FOR EACH ROW
   WHEN (OLD.state <> NEW.state
     AND (OLD.state IN ('done', 'skipped') OR NEW.state IN ('done', 'skipped'))
     AND current_setting('${TALLIED}', true) IS DISTINCT FROM 'yes')
