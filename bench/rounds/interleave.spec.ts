@@ -15,8 +15,16 @@ function contenders(...names: string[]): { turns: string[]; all: Contender[] } {
 describe('interleaving', () => {
   it('measures every contender once a round, in turn', async () => {
     const { turns, all } = contenders('A', 'B', 'C');
-    await interleave(all, { rounds: 2, warmUp: false });
+    await interleave(all, { rounds: 2, warmUp: 0 });
     expect(turns.join(' ')).toBe('A B C A B C');
+  });
+
+  it('warms up for as many rounds as it is told', async () => {
+    const { all } = contenders('A', 'B');
+    expect(await interleave(all, { rounds: 1, warmUp: 3 })).toEqual([
+      [{ value: 7 }],
+      [{ value: 8 }],
+    ]);
   });
 
   it('does not count the round that warms up', async () => {

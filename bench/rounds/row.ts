@@ -48,8 +48,8 @@ export interface Table {
   readonly notes?: readonly string[];
   /** Where rounds would only repeat themselves. */
   readonly rounds?: number;
-  /** Whether a round that is not counted goes first. Default true. */
-  readonly warmUp?: boolean;
+  /** How many rounds that are not counted go first. Default 1. */
+  readonly warmUp?: number;
 }
 
 /** How large a run is. */

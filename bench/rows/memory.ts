@@ -23,7 +23,7 @@ export const memory: Row = {
           'another one, and each has been handled.',
       ],
       rounds: 1,
-      warmUp: false,
+      warmUp: 0,
     },
   ],
 };

@@ -48,7 +48,7 @@ export const token: Row = {
         contenders: [coldCallers(service, sized(scale, 10_000))],
         targets: [{ text: 'exactly 1', of: 'value', subject: COLD, at: 'most', bound: 1 }],
         rounds: 1,
-        warmUp: false,
+        warmUp: 0,
       },
     ];
   },

@@ -151,6 +151,21 @@ describe('InboxWorker', () => {
     expect(claims).toBe(1);
   });
 
+  it('claims nothing where it drains before the turn ends in which it was woken', async () => {
+    const bench = new WorkerBench();
+    bench.worker.start();
+    await turns();
+    let claims = 0;
+    bench.store.claim = async () => {
+      claims += 1;
+      return [];
+    };
+    bench.worker.wake();
+    await bench.worker.drain();
+    await turns();
+    expect(claims).toBe(0);
+  });
+
   it('claims while deliveries are settled, but never holds more than twice its leases', async () => {
     const bench = new WorkerBench({ concurrency: 5 });
     const limits: number[] = [];

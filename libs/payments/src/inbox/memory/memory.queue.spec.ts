@@ -118,6 +118,9 @@ describe('MemoryQueue', () => {
     expect(leaseAll()).toEqual(['a']);
     expect(queue.nextDueAt(['h'])).toBe(1000);
     expect(queue.nextDueAt(['i'])).toBeUndefined();
+    queue.lease(added('other', null, 0, 'i'), 500);
+    expect(queue.nextDueAt(['h'])).toBe(1000);
+    expect(queue.nextDueAt(['i', 'h'])).toBe(500);
   });
 
   it('takes 10,000 of one key, and of as many keys, without looking at all of them each time', () => {

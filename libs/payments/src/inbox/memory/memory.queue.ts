@@ -60,9 +60,8 @@ export class MemoryQueue {
     const { ordering } = row.event;
     if (ordering === null) return;
     const { keys } = this.#lineOf(row);
-    const key = keys.get(ordering);
-    if (key === undefined) keys.set(ordering, { front: row, waiting: null });
-    else key.front = row;
+    // Where its key is in use, it is by this one, that was let go ahead.
+    if (!keys.has(ordering)) keys.set(ordering, { front: row, waiting: null });
   }
 
   /** Has the lease of a running delivery end at another time. */

@@ -6,8 +6,8 @@ import { MemoryShelf } from './memory.shelf.js';
 
 const LIMITS = { maxEvents: 4, maxBytes: 100, retentionMs: 50 };
 
-function row(id: string, bytes = 10): EventRow {
-  const event = {
+function incoming(id: string, bytes = 10): IncomingEvent {
+  return {
     company: 'c',
     id,
     dedupeKey: `key of ${id}`,
@@ -18,7 +18,10 @@ function row(id: string, bytes = 10): EventRow {
     headers: {},
     handlers: [],
   };
-  return eventRow(event, 1, { wall: 0, monotonic: 0 });
+}
+
+function row(id: string, bytes = 10): EventRow {
+  return eventRow(incoming(id, bytes), 1, { wall: 0, monotonic: 0 });
 }
 
 /** A shelf with these events on it, finished in their order. */
@@ -128,5 +131,27 @@ describe('MemoryShelf', () => {
     expect(() => made.makeRoom(1, 71)).toThrow(/full/);
     made.forgetExpired(50);
     expect(made.find('c', 'a')).toBeUndefined();
+  });
+
+  it('knows an event by its dedupe key, whether that is its id or not', () => {
+    const named = eventRow({ ...incoming('a'), dedupeKey: 'a' }, 1, { wall: 0, monotonic: 0 });
+    const made = shelf(named, row('b'));
+    expect(known(made, 'c', 'a', 'x')).toBe(named);
+    expect(known(made, 'c', 'key of b', 'key of b')?.id).toBe('b');
+    // The id of `b` is no dedupe key of anything.
+    expect(known(made, 'c', 'b', 'x')).toBeUndefined();
+  });
+
+  it('relates the events of one ordering key, for as long as they are there', () => {
+    const [a, b, c] = ['a', 'b', 'c'].map((id) =>
+      eventRow({ ...incoming(id), orderingKey: 'k' }, 1, { wall: 0, monotonic: 0 }),
+    ) as [EventRow, EventRow, EventRow];
+    const made = shelf(a, b);
+    expect(a.related).toEqual([a, b]);
+    made.forget(a);
+    expect(b.related).toEqual([b]);
+    made.forget(b);
+    made.add(c);
+    expect(c.related).toEqual([c]);
   });
 });

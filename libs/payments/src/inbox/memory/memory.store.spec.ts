@@ -179,4 +179,13 @@ describe('nextDueInMs', () => {
     now = 100;
     expect(await store.nextDueInMs(['h'])).toBe(900);
   });
+
+  it('takes over what ran out beside a lease that was prolonged', async () => {
+    await store.receive([event('a'), event('b')]);
+    const [a] = await claim();
+    expect(await store.extend(a!, 5000)).toBe(true);
+    now = 1000;
+    expect(ids(await claim())).toEqual(['b']);
+    expect(await store.nextDueInMs(['h'])).toBe(1000);
+  });
 });
