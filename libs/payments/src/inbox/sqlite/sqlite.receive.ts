@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { IncomingEvent, StoreReceipt } from '../store.contract.js';
 import type { SqliteConnection } from './sqlite.connection.js';
 import { laneOf, toStored, fromStored } from './sqlite.text.js';
@@ -21,7 +21,7 @@ export function receive(
   now: number,
 ): StoreReceipt[] {
   return events.map((event) => {
-    const digest = createHash('sha256').update(event.raw).digest();
+    const digest = hash('sha256', event.raw, 'buffer');
     const known = findKnown(connection, event);
     if (known === undefined) {
       insert(connection, event, digest, now);

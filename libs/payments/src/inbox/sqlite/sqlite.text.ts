@@ -1,17 +1,20 @@
 import { createHash } from 'node:crypto';
 
+/** What JSON escapes nothing of: nearly every id. */
+const PLAIN = /^[ !#-[\]-~]*$/;
+
 /**
  * Text as it is stored. SQLite's text is UTF-8 and ends, for some readers, at a NUL; a JavaScript string may
  * hold NULs and lone surrogates. What JSON escapes is stored escaped, so that two strings never become one;
  * an ordinary id is stored as it is.
  */
 export function toStored(text: string): string {
-  return JSON.stringify(text).slice(1, -1);
+  return PLAIN.test(text) ? text : JSON.stringify(text).slice(1, -1);
 }
 
 /** The text that {@link toStored} stored. */
 export function fromStored(stored: string): string {
-  return JSON.parse(`"${stored}"`) as string;
+  return stored.includes('\\') ? (JSON.parse(`"${stored}"`) as string) : stored;
 }
 
 /** Text meant for people, whatever it holds. */
