@@ -115,9 +115,16 @@ describe('claiming from PostgreSQL', () => {
     const schema = freshSchema();
     const stores = await Promise.all([1, 2, 3, 4].map(() => inboxes.open({ schema })));
     await stores[0]!.receive(Array.from({ length: 40 }, (_, n) => incoming(`e${n}`)));
-    const claimed = await Promise.all(stores.map((store) => claim(store, 10)));
-    expect(new Set(claimed.flatMap(ids)).size).toBe(claimed.flat().length);
-    expect(claimed.flat()).toHaveLength(40);
+    // Each falls due at a time of its own.
+    const due = `UPDATE ${schema}.deliveries SET due_at = due_at - (99 - event) * interval '1 second'`;
+    await inboxes.query(due);
+    const other = new Client({ connectionString: inboxes.connectionString });
+    await other.connect();
+    await other.query(`BEGIN; SELECT FROM ${schema}.deliveries ORDER BY event LIMIT 20 FOR UPDATE`);
+    expect(ids(await claim(stores[0]!, 4))).toEqual(['e20', 'e21', 'e22', 'e23']);
+    await other.end();
+    const claimed = await Promise.all(stores.map((store) => claim(store, 9)));
+    expect(new Set(claimed.flatMap(ids)).size).toBe(36);
   });
 
   it('refuses a lease that ran out though nobody took it, and one that was taken', async () => {
