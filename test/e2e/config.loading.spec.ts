@@ -16,8 +16,23 @@ const BEFORE = `
   import { createRequire } from 'node:module';
   import 'reflect-metadata';
   import { PaymentsEnvironment } from 'nestjs-payments';
-  const loaded = () => Object.keys(createRequire(import.meta.url).cache)
-    .some((file) => /node_modules.class-validator./.test(file));`;
+  const loaded = (name = 'class-validator') => Object.keys(createRequire(import.meta.url).cache)
+    .some((file) => new RegExp('node_modules.' + name + '\\\\W').test(file));`;
+
+describe('@nestjs/config', () => {
+  // dotenv is what it stands on.
+  it('is not loaded where the options come from elsewhere', async () => {
+    expect(await printed("console.log(loaded('dotenv'))")).toBe('false');
+  });
+
+  it('is loaded where the options come through it', async () => {
+    const script = `
+      import { paymentsConfig } from 'nestjs-payments';
+      await Promise.all(paymentsConfig.asProvider().imports);
+      console.log(loaded('dotenv'));`;
+    expect(await printed(script)).toBe('true');
+  });
+});
 
 describe('class-validator', () => {
   it('is not loaded where neither an environment nor a class for data needs it', async () => {
