@@ -1,10 +1,11 @@
 import { Child } from '../processes/child.ts';
 import { startLoad, underLoad } from '../load/load.ts';
-import type { Row } from '../rounds/row.ts';
+import type { Contender, Row } from '../rounds/row.ts';
 import { atLeast, sized } from '../rounds/row.ts';
 
 const OURS = 'nestjs-payments';
 const ROUTE = 'Nest route, nothing verified';
+const GUARD = 'nestjs-payments, WebhookGuard alone';
 const GOLEVELUP = '@golevelup/nestjs-stripe';
 
 // Ours gets faster until some 48,000 deliveries have been compiled for, the others sooner.
@@ -19,11 +20,13 @@ export const receiveExpress: Row = {
       Child.start('apps/payments.app.ts', { adapter: 'express', inbox: { kind: 'memory' } }),
       Child.start('apps/nest.app.ts', { adapter: 'express' }),
       Child.start('apps/golevelup.app.ts', { adapter: 'express' }),
+      Child.start('apps/guarded.app.ts', { adapter: 'express' }),
+      Child.start('apps/memory.app.ts'),
     ]);
     for (const server of servers) ending.defer(() => server.end());
     const load = await startLoad(ending);
     const order = { count: sized(scale, 6000), connections: 64 };
-    const [ours, route, golevelup] = servers;
+    const [ours, route, golevelup, guard, inbox] = servers;
     return [
       {
         id: 'receive-express',
@@ -35,6 +38,7 @@ export const receiveExpress: Row = {
           underLoad(OURS, ours, load, { ...order, scheme: 'payments' }),
           underLoad(ROUTE, route, load, { ...order, scheme: 'payments' }),
           underLoad(GOLEVELUP, golevelup, load, { ...order, scheme: 'stripe' }),
+          underLoad(GUARD, guard, load, { ...order, scheme: 'payments' }),
         ],
         targets: [
           atLeast(
@@ -48,9 +52,34 @@ export const receiveExpress: Row = {
         notes: [
           'Ours answers when the handler has succeeded and the event is known, so that a copy of it would be told. ' +
             'The bare route verifies and keeps nothing. @golevelup/nestjs-stripe verifies HMAC-SHA256, which ' +
-            'this processor may compute several times faster than the HMAC-SHA512 the service signs with.',
+            'this processor may compute several times faster than the HMAC-SHA512 the service signs with. The last ' +
+            'line is a controller of the application under WebhookGuard: verified and parsed, and kept nowhere.',
         ],
+      },
+      {
+        id: 'receive-inbox',
+        title: 'The inbox alone, without HTTP, 64 deliveries at a time',
+        unit: 'events/s',
+        better: 'higher',
+        warmUp: WARM_UP,
+        contenders: [inProcess('PaymentInbox.receive()', inbox, order.count)],
+        targets: [],
+        notes: ['Verified deliveries, each stored, leased, handled, settled and remembered.'],
       },
     ];
   },
 };
+
+function inProcess(name: string, app: Child, count: number): Contender {
+  return {
+    name,
+    async measure() {
+      const before = await app.usage();
+      const ms = await app.ask<number>('timed', count);
+      const after = await app.usage();
+      // With what it took to make the deliveries.
+      const cpuMsPerEvent = (after.cpuMs - before.cpuMs) / count;
+      return { value: (count / ms) * 1000, more: { cpuMsPerEvent } };
+    },
+  };
+}
