@@ -32,8 +32,9 @@ export const start: Row = {
         },
       ],
       notes: [
-        'With everything that is loaded for it: the third line loads what nestjs-payments stands on, which most ' +
-          'applications load anyway.',
+        'With everything that is loaded for it to listen. What calls are made with, axios among it, nestjs-payments loads ' +
+          'a tenth of a second later, or with the first call; the third line loads what it stands on at once, as most ' +
+          'applications do anyway.',
       ],
     },
   ],
