@@ -13,8 +13,9 @@ import type { PostgresTransaction } from './transaction.runner.js';
  * slow work first and commit last.
  *
  * Behind a pooler that gives every transaction another connection (PgBouncer), hand in a `pool`: it refuses the
- * time-outs that the inbox's own connections ask the server for. Notifications don't arrive there and instances
- * find each other's work by polling; everything else holds.
+ * time-outs that the inbox's own connections ask the server for. Nothing is prepared on it unless `preparedStatements`
+ * says so. Notifications don't arrive there and instances find each other's work by polling; everything else
+ * holds.
  *
  * @example
  * ```ts
