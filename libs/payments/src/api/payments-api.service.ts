@@ -9,12 +9,6 @@ import { lazyApiCaller, type LazyCaller } from './lazy.caller.js';
 import type { PaymentsApi } from './payments.api.js';
 
 /**
- * How long after the application began to listen what calls are made with is loaded, in milliseconds: neither its
- * start nor its first call need wait for it.
- */
-const PREPARE_AFTER_MS = 100;
-
-/**
  * The payments service, as the application's company calls it: the company `default`, or the only one there
  * is. `forCompany` gives the same API for another. See {@link PaymentsApi} for what every method promises.
  *
@@ -29,7 +23,6 @@ const PREPARE_AFTER_MS = 100;
 @Injectable()
 export class PaymentsApiService extends CompanyApi implements OnApplicationShutdown {
   readonly #caller: LazyCaller;
-  #stopPreparing = (): void => {};
 
   constructor(
     @Inject(COMPANY_SOURCE) companies: CompanySource,
@@ -41,9 +34,9 @@ export class PaymentsApiService extends CompanyApi implements OnApplicationShutd
     const caller = lazyApiCaller({ companies, options, runtime, logger });
     super(caller, DEFAULT_COMPANY);
     this.#caller = caller;
-    host.listen$.subscribe(() => {
-      this.#stopPreparing = runtime.schedule(PREPARE_AFTER_MS, () => caller.prepare());
-    });
+    // What calls are made with is loaded when the application listens: neither its start nor its first call need
+    // wait for it.
+    host.listen$.subscribe(() => setImmediate(() => caller.prepare()));
   }
 
   /**
@@ -61,7 +54,6 @@ export class PaymentsApiService extends CompanyApi implements OnApplicationShutd
    * that are being drained can still call the service.
    */
   async onApplicationShutdown(): Promise<void> {
-    this.#stopPreparing();
     await this.#caller.close();
   }
 }
