@@ -26,7 +26,7 @@ export const api: Row = {
       ending.defer(() => child.end());
       callers.push({ name, child });
     }
-    return [tableOf(callers, 16, 3000, scale), tableOf(callers, 1, 1000, scale)];
+    return [tableOf(callers, 16, 8000, scale), tableOf(callers, 1, 3000, scale)];
   },
 };
 
