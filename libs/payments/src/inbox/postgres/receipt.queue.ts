@@ -11,7 +11,7 @@ const MAX_BYTES = 4 * 1024 ** 2;
  * What is at least twice this is divided: the server works on both halves at once. With less, what each
  * statement costs by itself is more than that saves.
  */
-const MIN_SHARE = 50;
+const MIN_SHARE = 32;
 /** What waits at the most: the database is slower than the service, and memory is finite. */
 const MAX_WAITING_EVENTS = 20_000;
 const MAX_WAITING_BYTES = 256 * 1024 ** 2;
