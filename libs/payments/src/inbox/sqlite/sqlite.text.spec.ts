@@ -11,6 +11,12 @@ describe('text in SQLite', () => {
     expect(toStored('an-ordinary_id.7')).toBe('an-ordinary_id.7');
   });
 
+  it('is stored as every version has stored it, so that what is known stays known', () => {
+    for (const text of ['a"b', 'a\\b', 'a/b', 'a\tb', '\x7f', 'é', '\u2028', ' !#[]~']) {
+      expect(toStored(text)).toBe(JSON.stringify(text).slice(1, -1));
+    }
+  });
+
   it('keeps lanes apart, and short', () => {
     const lanes = [
       laneOf('a', 'b'),

@@ -1,0 +1,62 @@
+import { Worker } from 'node:worker_threads';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import type { ToThread } from '../../libs/payments/dist/inbox/sqlite/sqlite.messages.js';
+import { incoming, SqliteHarness } from './sqlite.harness.ts';
+
+let harness: SqliteHarness;
+/** The operations that went to a thread, by message. */
+let sent: () => string[][];
+beforeEach(() => {
+  harness = new SqliteHarness();
+  const post = jest.spyOn(Worker.prototype, 'postMessage');
+  sent = () =>
+    post.mock.calls.flatMap(([message]) => {
+      const told = message as ToThread;
+      return told.kind === 'calls' ? [told.calls.map(({ name }) => name)] : [];
+    });
+});
+afterEach(async () => {
+  await harness.dispose();
+  jest.restoreAllMocks();
+});
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+describe('what a SQLite inbox tells its thread', () => {
+  it('is one message for the receives of a turn, though they come one by one', async () => {
+    const store = await harness.open();
+    const receives: Promise<unknown>[] = [];
+    for (let count = 0; count < 3; count += 1) {
+      receives.push(store.receive([incoming()]));
+      await Promise.resolve();
+      expect(sent()).toEqual([]);
+    }
+    await turn();
+    expect(sent()).toEqual([['receive', 'receive', 'receive']]);
+    await Promise.all(receives);
+  });
+
+  it('is sent before the turn ends where there are many, so that the thread begins', async () => {
+    const store = await harness.open();
+    const receives = Array.from({ length: 20 }, () => store.receive([incoming()]));
+    await Promise.all(receives);
+    expect(sent().map(({ length }) => length)).toEqual([20]);
+    const later: Promise<unknown>[] = [];
+    for (let count = 0; count < 20; count += 1) {
+      later.push(store.receive([incoming()]));
+      await Promise.resolve();
+    }
+    expect(sent().map(({ length }) => length)).toEqual([20, 16]);
+    await Promise.all(later);
+    expect(sent().map(({ length }) => length)).toEqual([20, 16, 4]);
+  });
+
+  it('is sent at once where it is something else, with the receives before it', async () => {
+    const store = await harness.open();
+    const received = store.receive([incoming({ id: 'a' })]);
+    const claimed = store.claim({ handlers: ['book'], limit: 1, leaseMs: 60_000 });
+    await Promise.resolve();
+    expect(sent()).toEqual([['receive', 'claim']]);
+    await Promise.all([received, claimed]);
+  });
+});
