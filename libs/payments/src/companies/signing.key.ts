@@ -6,9 +6,11 @@ const DIGEST_BYTES = 64;
 const SMALL_BYTES = 4096;
 
 /**
- * A secret that bodies are signed with: HMAC-SHA512 (RFC 2104). Neither `JSON.stringify` nor `util.inspect` shows
- * anything of it. It is worked out here for small bodies, which nearly all are: two plain hashes take half the
- * time, and leave nothing behind that the garbage collector must tell OpenSSL of.
+ * A secret that bodies are signed with (section 6 of the service's page), ready to be used many times. Neither
+ * `JSON.stringify` nor `util.inspect` shows anything of it.
+ *
+ * It is HMAC-SHA512 (RFC 2104). For small bodies, which nearly all are, it is worked out here: two plain hashes take
+ * half the time of `createHmac()`, and leave no native object behind for the garbage collector.
  */
 export class SigningKey {
   /** Where a small body is put together with a key. Nothing else runs until it is hashed. */
@@ -18,13 +20,14 @@ export class SigningKey {
   readonly #inner = Buffer.alloc(BLOCK_BYTES, 0x36);
   readonly #outer = Buffer.alloc(BLOCK_BYTES + DIGEST_BYTES, 0x5c);
 
+  /** @param secret as it was set at the service; its UTF-8 is the key. Not empty. */
   constructor(secret: string) {
     this.#secret = secret;
     const bytes = Buffer.from(secret);
     const key = bytes.length > BLOCK_BYTES ? hash('sha512', bytes, 'buffer') : bytes;
-    for (const [place, byte] of key.entries()) {
-      this.#inner[place]! ^= byte;
-      this.#outer[place]! ^= byte;
+    for (let place = 0; place < key.length; place += 1) {
+      this.#inner[place]! ^= key[place]!;
+      this.#outer[place]! ^= key[place]!;
     }
   }
 

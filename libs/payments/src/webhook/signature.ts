@@ -28,16 +28,24 @@ export function signBody(body: Uint8Array, secret: string): string {
  * secret. Returns where one matches.
  *
  * @param header value of `X-Webhook-Signature`; several values joined by commas (at most 10) are each tried.
- * @param secrets the accepted secrets, current first.
+ * @param secrets the accepted secrets, current first. Whoever verifies much with the same ones makes a
+ *   {@link SigningKey} of each, once.
  * @throws {@link PaymentsError} `signature_missing`, `signature_malformed` or `signature_mismatch`.
+ * @example
+ * ```ts
+ * const keys = [new SigningKey(process.env.PAYMENTS_WEBHOOK_SECRET!)];
+ * verifySignature(body, request.headers['x-webhook-signature'], keys);
+ * ```
  */
 export function verifySignature(
   body: Uint8Array,
   header: string | undefined,
-  secrets: readonly string[],
+  secrets: readonly (string | SigningKey)[],
 ): void {
   const candidates = parseSignatures(header);
-  const keys = secrets.map((secret) => new SigningKey(secret));
+  const keys = secrets.map((secret) =>
+    typeof secret === 'string' ? new SigningKey(secret) : secret,
+  );
   requireMatch(body, candidates, keys);
 }
 
