@@ -7,7 +7,7 @@ import { NestFactory } from '@nestjs/core';
 import type { DynamicModule, INestApplication, NestApplicationOptions } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import { sqliteInbox } from 'nestjs-payments';
+import { PaymentInbox, sqliteInbox } from 'nestjs-payments';
 import { signedDelivery } from 'nestjs-payments/testing';
 import { checkConsole } from './console.check.js';
 import { PaymentsServer } from './payments.server.js';
@@ -136,6 +136,16 @@ async function runFromEnvironment(): Promise<void> {
   );
 }
 
+/** Resolves once every delivery of the event is done. */
+async function handled(inbox: PaymentInbox, id: string): Promise<void> {
+  for (const end = Date.now() + 10_000; ;) {
+    const states = (await inbox.get(id))?.deliveries.map(({ state }) => state) ?? [];
+    if (states.length > 0 && states.every((state) => state === 'done')) return;
+    ok(Date.now() < end, `The deliveries of ${id} are ${states.join(', ')} after ten seconds.`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
 /** An inbox on disk, and the console in front of it. */
 async function runConsole(): Promise<void> {
   const server = new PaymentsServer();
@@ -149,7 +159,7 @@ async function runConsole(): Promise<void> {
     inbox: sqliteInbox({ file: join(folder, 'inbox.db'), allowOldSqlite: true }),
   };
   await report(
-    'sqliteInbox, console: shows an event to an operator, and to nobody else',
+    'sqliteInbox, console: handles an event, shows it to an operator and to nobody else',
     async () => {
       const app = await boot(
         ShopModule.withConsole(payments, { ops: 'correct horse battery' }),
@@ -157,6 +167,7 @@ async function runConsole(): Promise<void> {
       );
       const delivery = signedDelivery({ webhookSecret: SECRET }, { id: 'event-7' });
       strictEqual((await post(app, delivery.path, delivery)).status, 200);
+      await handled(app.get(PaymentInbox), 'event-7');
       await checkConsole(`${await app.getUrl()}/ops/payments`, 'ops:correct horse battery');
       await app.close();
     },

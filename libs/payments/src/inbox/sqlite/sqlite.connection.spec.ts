@@ -36,6 +36,15 @@ describe('the connections', () => {
     expect([pragma(writer, 'foreign_keys'), pragma(committer, 'foreign_keys')]).toEqual([1, 1]);
   });
 
+  it('bind numbered parameters by their numbers, as often as they stand there', () => {
+    expect(writer.get('SELECT ?2 AS b, ?1 AS a, ?2 AS again', 1, 2)).toEqual({
+      b: 2,
+      a: 1,
+      again: 2,
+    });
+    expect(writer.get('SELECT ? AS a, ? AS b', 1, 2)).toEqual({ a: 1, b: 2 });
+  });
+
   it('wait for a lock no longer than they are told', () => {
     writer.run('BEGIN IMMEDIATE');
     let tries = 0;

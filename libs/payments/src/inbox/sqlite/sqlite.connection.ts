@@ -5,7 +5,7 @@ import type { Driver, DriverDatabase, DriverStatement, SqliteRow } from './sqlit
 export class SqliteConnection {
   /** Whether it is in the application's hands, for the work of a commit. */
   lent = false;
-  readonly #statements = new Map<string, DriverStatement>();
+  readonly #statements = new Map<string, Prepared>();
 
   constructor(readonly database: DriverDatabase) {}
 
@@ -16,27 +16,32 @@ export class SqliteConnection {
 
   /** Runs a statement; returns how many rows it changed. */
   run(sql: string, ...parameters: unknown[]): number {
-    return Number(this.#prepared(sql).run(...parameters).changes);
+    const { statement, values } = this.#bound(sql, parameters);
+    return Number(statement.run(...values).changes);
   }
 
   /** Runs an `INSERT`; returns the number of its row. For `RETURNING`, SQLite would make a table of its own. */
   insert(sql: string, ...parameters: unknown[]): number {
-    return Number(this.#prepared(sql).run(...parameters).lastInsertRowid);
+    const { statement, values } = this.#bound(sql, parameters);
+    return Number(statement.run(...values).lastInsertRowid);
   }
 
   /** The first row. */
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- what a row holds, its SQL says
   get<Row = SqliteRow>(sql: string, ...parameters: unknown[]): Row | undefined {
-    return this.#prepared(sql).get(...parameters) as Row | undefined;
+    const { statement, values } = this.#bound(sql, parameters);
+    return statement.get(...values) as Row | undefined;
   }
 
   all<Row = SqliteRow>(sql: string, ...parameters: unknown[]): Row[] {
-    return this.#prepared(sql).all(...parameters) as Row[];
+    const { statement, values } = this.#bound(sql, parameters);
+    return statement.all(...values) as Row[];
   }
 
   /** Rows as they are asked for. The same statement is not to be run again before the end. */
   iterate<Row = SqliteRow>(sql: string, ...parameters: unknown[]): Iterable<Row> {
-    return this.#prepared(sql).iterate(...parameters) as Iterable<Row>;
+    const { statement, values } = this.#bound(sql, parameters);
+    return statement.iterate(...values) as Iterable<Row>;
   }
 
   /** Rolls back, where there is something to roll back: SQLite itself does so after some errors. */
@@ -53,14 +58,35 @@ export class SqliteConnection {
     this.database.close();
   }
 
-  #prepared(sql: string): DriverStatement {
-    let statement = this.#statements.get(sql);
-    if (statement === undefined) {
-      statement = this.database.prepare(sql);
-      this.#statements.set(sql, statement);
+  #bound(
+    sql: string,
+    parameters: readonly unknown[],
+  ): { statement: DriverStatement; values: readonly unknown[] } {
+    let prepared = this.#statements.get(sql);
+    if (prepared === undefined) {
+      prepared = prepare(this.database, sql);
+      this.#statements.set(sql, prepared);
     }
-    return statement;
+    const { statement, places } = prepared;
+    return { statement, values: places?.map((place) => parameters[place]) ?? parameters };
   }
+}
+
+/** A statement, and which of its parameters goes to each of its places; `null` where they go one by one. */
+interface Prepared {
+  readonly statement: DriverStatement;
+  readonly places: readonly number[] | null;
+}
+
+const NUMBERED = /\?(\d+)/g;
+
+/** Older releases of Node 22 take a numbered parameter (`?1`) for a named one, and bind no value to it. */
+function prepare(database: DriverDatabase, sql: string): Prepared {
+  const places = [...sql.matchAll(NUMBERED)].map(([, number]) => Number(number) - 1);
+  return {
+    statement: database.prepare(sql.replace(NUMBERED, '?')),
+    places: places.length > 0 ? places : null,
+  };
 }
 
 /** How long SQLite itself waits for a lock, in milliseconds, before {@link retryWhileBusy} takes over. */
