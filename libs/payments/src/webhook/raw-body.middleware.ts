@@ -38,6 +38,21 @@ interface ExpressRequestLike extends IncomingMessage {
   readonly path: string;
 }
 
+/** The JSON of an empty object, in place of a body that was read. */
+class EmptyObject extends Readable {
+  constructor(
+    /** What Fastify takes for the length that came. */
+    readonly receivedEncodedLength: number,
+  ) {
+    super({ autoDestroy: false, emitClose: false });
+  }
+
+  override _read(): void {
+    this.push('{}');
+    this.push(null);
+  }
+}
+
 /** For how long a sender that was refused may go on sending before its connection is closed. */
 const LINGER_MS = 5000;
 
@@ -110,14 +125,7 @@ export class RawBodyMiddleware {
     // length of 0 for one that was not told.
     const { headers } = request.raw;
     if (headers['content-length'] === '0') delete headers['content-length'];
-    const told = Number(headers['content-length'] ?? 0);
-    const stand = new Readable({
-      read() {
-        this.push('{}');
-        this.push(null);
-      },
-    });
-    return Object.assign(stand, { receivedEncodedLength: told });
+    return new EmptyObject(Number(headers['content-length'] ?? 0));
   };
 
   /** Reads and keeps the body. Resolves with what to answer at once where it is refused; never rejects. */
