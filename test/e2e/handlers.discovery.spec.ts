@@ -101,6 +101,13 @@ class Plain extends Recorder {
   }
 }
 
+/** A class whose handler stands on it by way of another: the function is decorated, the class is not. */
+@Injectable()
+class Mixed extends Recorder {}
+Object.defineProperty(Mixed.prototype, 'exact', {
+  ...Object.getOwnPropertyDescriptor(Patterns.prototype, 'exact'),
+});
+
 const COVERED: [string, string[]][] = [
   ['transaction.completed', ['all', 'exact', 'family', 'list', 'stacked']],
   ['payout.settled', ['all', 'list', 'stacked']],
@@ -134,6 +141,12 @@ onEachAdapter((start) => {
     ]);
     await app.send(delivery({ eventType: 'b' }));
     expect(app.app.get(First).ran).toEqual(['inherited by First', 'the override']);
+  });
+
+  it('18: runs a handler that a class got from another by a mixin', async () => {
+    await using app = await start({ providers: [Mixed] });
+    expect(await app.send(delivery())).toMatchObject({ status: 200 });
+    expect(app.app.get(Mixed).ran).toEqual(['exact']);
   });
 
   it('18: runs a handler on a controller, beside its routes', async () => {

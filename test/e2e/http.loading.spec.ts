@@ -81,7 +81,7 @@ describe('axios and undici', () => {
           resolve: (specifier, context, next) => next(specifier === '${name}' ? 'gone' : specifier, context),
         });
         await start().then((app) => app.close(), (error) => console.log(error.code, error.message));`;
-      expect(await printed(script)).toMatch(/^ERR_MODULE_NOT_FOUND Cannot find package 'gone'/);
+      expect(await printed(script)).toMatch(/^MODULE_NOT_FOUND Cannot find module 'gone'/);
     },
   );
 });

@@ -55,6 +55,13 @@ describe('an answer', () => {
     expect(headers).toHaveProperty('x-other', '1');
   });
 
+  it('that cannot be decompressed is no failure of the connection', async () => {
+    const result = await answered((response) =>
+      response.writeHead(200, { 'content-encoding': 'br' }).end(Buffer.alloc(40, 0xff)),
+    );
+    expect(result).toMatchObject({ kind: 'failure', reason: 'response_invalid', status: 200 });
+  });
+
   it('in a coding nobody asked for stays as it came', async () => {
     const headers = { 'content-encoding': 'aes128gcm' };
     const result = await answered((response) => response.writeHead(200, headers).end('bytes'));

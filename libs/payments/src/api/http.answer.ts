@@ -90,7 +90,7 @@ export function failure(
 }
 
 function isDecompression(error: unknown): boolean {
-  return /^(?:Z_|ERR_ZLIB|ERR__?BROTLI|ERR_BROTLI|ZSTD)/.test(errorCode(error) ?? '');
+  return /^(?:Z_|ERR_ZLIB|ERR__?BROTLI|ERR__ERROR_|ZSTD)/.test(errorCode(error) ?? '');
 }
 
 function errorCode(error: unknown): string | undefined {

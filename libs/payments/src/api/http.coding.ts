@@ -1,8 +1,8 @@
 import type { Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 
-/** The `Accept-Encoding` of a request: what {@link decoderOf} knows. */
-export const ACCEPTED_CODINGS = 'gzip, deflate, br';
+/** The `Accept-Encoding` of a request: what {@link decoderOf} knows, but for `deflate`, of which there are two. */
+export const ACCEPTED_CODINGS = 'gzip, br';
 
 const DECODERS: ReadonlyMap<unknown, () => Transform> = new Map<string, () => Transform>([
   ['gzip', createGunzip],

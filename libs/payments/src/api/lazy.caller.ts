@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module';
 import { PaymentsError } from '../payments.errors.js';
 import type { ApiCallerParts } from './api.caller.js';
 import type { CallSpec } from './call.request.js';
@@ -44,10 +45,10 @@ export class LazyCaller implements Caller {
 /**
  * The caller of an application: with axios and undici it takes as long to load as all else of this package.
  *
- * @throws Error `ERR_MODULE_NOT_FOUND`, naming a package that it will need and that is not installed
+ * @throws Error `MODULE_NOT_FOUND`, naming a package that it will need and that is not installed
  */
 export function lazyApiCaller(parts: Omit<ApiCallerParts, 'http'>): LazyCaller {
-  for (const name of ['@nestjs/axios', 'axios']) import.meta.resolve(name);
+  for (const name of ['@nestjs/axios', 'axios']) requireInstalled(name);
   return new LazyCaller(async () => {
     const [{ ApiCaller }, { HttpService }] = await Promise.all([
       import('./api.caller.js'),
@@ -56,4 +57,14 @@ export function lazyApiCaller(parts: Omit<ApiCallerParts, 'http'>): LazyCaller {
     // On an axios of its own: what an application adds to the global one is not for requests that carry tokens.
     return new ApiCaller({ ...parts, http: new HttpService(new HttpService().axiosRef.create()) });
   });
+}
+
+/** By `require`, since not every test runner has `import.meta.resolve`. */
+function requireInstalled(name: string): void {
+  try {
+    createRequire(import.meta.url).resolve(name);
+  } catch (error) {
+    // One that is for `import` alone is there, too.
+    if ((error as { code?: unknown }).code === 'MODULE_NOT_FOUND') throw error;
+  }
 }

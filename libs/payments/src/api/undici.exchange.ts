@@ -52,7 +52,7 @@ export class UndiciExchange implements HttpWire, Dispatcher.DispatchHandler {
         this.#begun = true;
         if (signal.aborted) return stop();
         const { origin, pathname, search } = new URL(url);
-        const headers = { ...config.headers.toJSON(), 'accept-encoding': ACCEPTED_CODINGS };
+        const headers = wireHeaders(this.#request);
         const path = pathname + search;
         this.#dispatcher.dispatch({ origin, path, method, headers, body: body ?? null }, this);
       });
@@ -119,4 +119,11 @@ export class UndiciExchange implements HttpWire, Dispatcher.DispatchHandler {
     void readCapped(plain, bodyLimit(this.#request, this.#status)).then(this.#resolve);
     return compressed;
   }
+}
+
+/** Not axios's: what an application has set for all its requests is not for this one. */
+function wireHeaders({ headers }: HttpRequest): Record<string, string> {
+  const sent: Record<string, string> = { 'accept-encoding': ACCEPTED_CODINGS };
+  for (const [name, value] of Object.entries(headers)) if (value !== false) sent[name] = value;
+  return sent;
 }

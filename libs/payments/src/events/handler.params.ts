@@ -48,8 +48,10 @@ export function defineHandlerParams(target: object, method: string): void {
  */
 export function hasParamsToResolve(type: object, callback: object, method: string): boolean {
   if (Reflect.hasMetadata(PIPES, type) || Reflect.hasMetadata(PIPES, callback)) return true;
-  const params = Reflect.getMetadata(HANDLER_PARAMS, type, method) as Record<string, ParamMetadata>;
-  return Object.entries(params).some(
+  // A method that was copied from another class has brought none with it.
+  const params = Reflect.getMetadata(HANDLER_PARAMS, type, method) as
+    Record<string, ParamMetadata> | undefined;
+  return Object.entries(params ?? {}).some(
     ([key, { data, pipes }]) =>
       (key !== EVENT && key !== CONTEXT) || data !== undefined || pipes.length > 0,
   );

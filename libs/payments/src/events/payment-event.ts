@@ -55,7 +55,8 @@ export interface PaymentEvent<T extends PaymentEventType = string, D = PaymentEv
 }
 
 /**
- * What a handler is told about the run it is in, beside the event. `Tx` is the transaction of the inbox in use,
+ * What a handler is told about the run it is in, beside the event. Hand it on as it is: a copy (`{ ...context }`) is
+ * without `raw` and `signal`, which are made when they are asked for. `Tx` is the transaction of the inbox in use,
  * such as `PostgresTransaction`.
  */
 export interface PaymentEventContext<Tx = unknown> {

@@ -44,10 +44,16 @@ function receiver(options: Parameters<typeof resolveReceiveOptions>[0] = {}) {
     const raw = Buffer.from(JSON.stringify(event));
     return made.receive(new VerifiedDelivery('c', event, raw, runtime.monotonic() - agoMs));
   };
-  return { bench, settlements, receive };
+  return { bench, settlements, receive, made };
 }
 
 describe('DeliveryReceiver', () => {
+  it('rejects, and does not throw, where it is given no delivery', async () => {
+    const { made } = receiver();
+    const nothing = undefined as unknown as VerifiedDelivery;
+    await expect(made.receive(nothing)).rejects.toThrow(TypeError);
+  });
+
   it('begins a handler that fails at once only once for one delivery', async () => {
     const { bench, receive, settlements } = receiver();
     bench.handle = () => {

@@ -57,8 +57,8 @@ export class DeliveryReceiver {
    */
   receive(delivery: VerifiedDelivery): Promise<InboxReceipt> {
     const { deadlineMs } = this.options;
-    const leftMs = Math.max(0, delivery.arrivedAt + deadlineMs - this.runtime.monotonic());
     return new Promise((resolve, reject) => {
+      const leftMs = Math.max(0, delivery.arrivedAt + deadlineMs - this.runtime.monotonic());
       const deadline: Deadline = { passed: false, onPass: () => {} };
       const cancel = this.runtime.schedule(leftMs, () => {
         deadline.passed = true;

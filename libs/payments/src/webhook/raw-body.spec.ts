@@ -38,11 +38,23 @@ describe('readRawBody', () => {
 
   it('ends with what it is ended with, and leaves no listener behind', async () => {
     const stream = new PassThrough();
-    const before = stream.eventNames().map((name) => [name, stream.listenerCount(name)]);
+    const listening = (): number =>
+      ['data', 'end', 'close'].reduce((sum, name) => sum + stream.listenerCount(name), 0);
+    const before = listening();
     const { bytes, end } = readRawBody(stream, {}, 100);
+    expect(listening()).toBe(before + 3);
     end(new Error('too late'));
     await expect(bytes).rejects.toThrow('too late');
-    expect(stream.eventNames().map((name) => [name, stream.listenerCount(name)])).toEqual(before);
+    expect(listening()).toBe(before);
+  });
+
+  it('has no failure of the stream be anybody else’s, once it has ended early', async () => {
+    const stream = new PassThrough();
+    const { bytes } = readRawBody(stream, {}, 3);
+    stream.write('four');
+    await expect(bytes).rejects.toMatchObject({ code: 'payload_too_large' });
+    stream.destroy(new Error('late'));
+    await new Promise((resolve) => stream.once('close', resolve));
   });
 
   it('reads nothing of a body that says that it is too large', async () => {

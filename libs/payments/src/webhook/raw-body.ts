@@ -61,6 +61,8 @@ export function readRawBody(
   const onClose = (): void => end(new Error('the sender closed the connection'));
   const end = (error: Error): void => {
     stop();
+    // A stream that an application put in its place may fail yet, with nobody else listening.
+    stream.on('error', () => {});
     reject(error);
   };
   const stop = (): void => {
