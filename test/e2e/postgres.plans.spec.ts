@@ -5,6 +5,7 @@ import {
   leaseValues,
   whereHeld,
 } from '../../libs/payments/src/inbox/postgres/lease.statements.js';
+import { KEY_TYPES } from '../../libs/payments/src/inbox/postgres/schema.receipts.js';
 import type { InboxStore } from '../../libs/payments/src/inbox/store.contract.js';
 import { claim, incoming, PostgresInboxes } from '../support/postgres.inboxes.js';
 
@@ -83,5 +84,23 @@ describe('a backlog in PostgreSQL that its statistics know nothing of', () => {
     const text = `SELECT payments.next_due_in_ms(ARRAY['book'])`;
     await pagesOf(text);
     expect(await pagesOf(text)).toBeLessThan(100);
+  });
+
+  it('is received into without being read, though the plan was made when there was nearly nothing', async () => {
+    const small = await inboxes.open({ schema: 'small' });
+    for (let n = 0; n < 10; n += 1) await small.receive([incoming(`first ${n}`)]);
+    await inboxes.query('VACUUM ANALYZE small.events');
+    await inboxes.query('ALTER TABLE small.events SET (autovacuum_enabled = off)');
+    const none = (types: readonly string[]): string =>
+      types.map((type) => `ARRAY['x']::text[]::${type}`).join(', ');
+    const known = `SELECT * FROM small.known(${none(KEY_TYPES)})`;
+    const receive = `SELECT * FROM small.receive(ARRAY['c'], ARRAY['an id'], ARRAY[NULL]::bytea[], ARRAY['t'],
+      ARRAY[0]::float8[], ARRAY[NULL], ARRAY[NULL]::uuid[], ARRAY['d']::bytea[], ARRAY['{}']::bytea[],
+      ARRAY[false], ARRAY[NULL], ARRAY['k']::bytea[], ARRAY[NULL], ARRAY[1], ARRAY['book'])`;
+    for (const text of [known, receive]) await pagesOf(text);
+    for (let n = 0; n < 5000; n += 500) {
+      await small.receive(Array.from({ length: 500 }, (_, m) => incoming(`later ${n + m}`)));
+    }
+    for (const text of [known, receive]) expect(await pagesOf(text)).toBeLessThan(100);
   });
 });

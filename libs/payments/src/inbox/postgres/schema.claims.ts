@@ -4,15 +4,18 @@ import { hidden } from './planner.hints.js';
 /** The history of a delivery whose lease ran out when it fell due. */
 const LOST = appended('d.due_at', 'l');
 
-/** How claims and settlements look: by index alone and by one plan, whatever the statistics of the moment make of it. */
-export const BY_INDEX = `
+/** How receives look: by index, and by one plan, whatever the statistics of the moment make of it. */
+export const BY_INDEX_OR_HASH = `
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
   SET enable_bitmapscan = off
-  SET enable_hashjoin = off
-  SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan
   SET jit = off`;
+
+/** How claims and settlements look: by index alone. */
+export const BY_INDEX = `${BY_INDEX_OR_HASH}
+  SET enable_hashjoin = off
+  SET enable_mergejoin = off`;
 
 /**
  * The functions that claims are made of. In the database, because a claim is several statements and should be
