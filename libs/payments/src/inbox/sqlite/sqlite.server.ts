@@ -99,23 +99,40 @@ export class SqliteServer {
     const claims = calls.filter(({ name }) => name === 'claim');
     const others = claims.length > 0 ? calls.filter(({ name }) => name !== 'claim') : calls;
     if (claims.length > 0) {
-      const answers = runClaims(this.connection, claims, this.settings);
+      const answers = runClaims(this.connection, inTime(claims, others), this.settings);
       this.#answer(answers);
-      if (answers.some(hasClaimed))
-        this.#unsynced ??= setTimeout(() => this.#sync(), CLAIM_SYNC_MS);
+      if (answers.some(hasClaimed)) {
+        this.#unsynced ??= setTimeout(() => {
+          this.#syncNext();
+          this.#plan(0);
+        }, CLAIM_SYNC_MS);
+      }
     }
-    if (others.length > 0) this.#answer(this.#synced(others));
+    if (others.length > 0) this.#answer(this.#runSynced(others));
   }
 
-  /** Runs writes that are on the disk when it returns, with every commit before theirs. */
-  #synced(calls: readonly Call[]): Answer[] {
+  /** Runs writes; where they wrote anything, it is on the disk when it returns, with every commit before. */
+  #runSynced(calls: readonly Call[]): Answer[] {
+    const before = this.#changes();
+    const answers = runBatch(this.connection, calls, this.settings);
+    // A commit of nothing waits for nothing.
+    if (answers.some((answer) => 'value' in answer) && this.#changes() > before) this.#synced();
+    return answers.filter(({ number }) => number !== BARRIER.number);
+  }
+
+  #changes(): number {
+    return this.connection.get<{ changes: number }>('SELECT total_changes() AS changes')!.changes;
+  }
+
+  #synced(): void {
     clearTimeout(this.#unsynced);
     this.#unsynced = undefined;
-    return runBatch(this.connection, calls, this.settings);
   }
 
-  #sync(): void {
-    if (this.#unsynced !== undefined) this.#synced([BARRIER]);
+  /** Has the next batch sync, whatever it does. */
+  #syncNext(): void {
+    this.#synced();
+    this.#queue.push(BARRIER);
   }
 
   #grant(): void {
@@ -158,8 +175,10 @@ export class SqliteServer {
     this.#flush?.[Symbol.dispose]();
     clearInterval(this.#poll);
     this.#closeWindow();
-    while (this.#queue.length > 0) this.#write();
-    this.#sync();
+    while (this.#queue.length > 0 || this.#unsynced !== undefined) {
+      if (this.#queue.length === 0) this.#syncNext();
+      this.#write();
+    }
     this.log.empty();
     this.connection.close();
     this.#send({ kind: 'closed' });
@@ -167,13 +186,23 @@ export class SqliteServer {
   }
 
   #answer(answers: readonly Answer[]): void {
-    this.#send({ kind: 'answers', answers });
+    if (answers.length > 0) this.#send({ kind: 'answers', answers });
   }
 
   #send(message: FromThread): void {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port has no origin
     this.port.postMessage(message);
   }
+}
+
+/** What the holder of a lease asks for. */
+const OF_LEASES: ReadonlySet<Call['name']> = new Set(['complete', 'fail', 'release', 'extend']);
+
+/** Claims that take over no lease whose holder asked for something beside them while it was held. */
+function inTime(claims: readonly Call[], others: readonly Call[]): Call[] {
+  const asked = others.filter(({ name }) => OF_LEASES.has(name)).map(({ now }) => now);
+  const first = Math.min(...asked);
+  return claims.map((claim) => ({ ...claim, now: Math.min(claim.now, first) }));
 }
 
 function hasClaimed(answer: Answer): boolean {
