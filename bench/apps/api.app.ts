@@ -4,7 +4,7 @@ import { Agent } from 'node:http';
 import { PaymentsApiService, PaymentsModule } from 'nestjs-payments';
 import { firstValueFrom } from 'rxjs';
 import { Pool } from 'undici';
-import { SECRET } from '../load/deliveries.ts';
+import { COMPANY } from './company.ts';
 import { answer, configuration } from '../processes/parent.ts';
 import { listen } from './nest.ts';
 import { undiciAdapter } from './undici.adapter.ts';
@@ -34,10 +34,9 @@ async function callerOf(kind: ApiCaller): Promise<() => Promise<Transaction>> {
     };
   }
   if (kind === 'ours') {
-    const credentials = { clientId: 'bench', clientSecret: 'bench', webhookSecret: SECRET };
     // Patient: ten thousand at once on a busy machine.
     const api = { attemptTimeoutMs: 120_000, deadlineMs: 120_000 };
-    const imports = [PaymentsModule.forRoot({ baseUrl, ...credentials, api })];
+    const imports = [PaymentsModule.forRoot({ ...COMPANY, baseUrl, api })];
     const service = (await listen('express', { imports })).get(PaymentsApiService);
     return () => service.getTransaction(PATH.slice('/v1/transactions/'.length));
   }

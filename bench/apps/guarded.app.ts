@@ -2,10 +2,10 @@
 import { Controller, HttpCode, Post, Req, UseGuards } from '@nestjs/common';
 import { PaymentsModule, WebhookGuard } from 'nestjs-payments';
 import type { VerifiedRequest } from 'nestjs-payments';
-import { SECRET } from '../load/deliveries.ts';
 import { answer, configuration } from '../processes/parent.ts';
 import { listen } from './nest.ts';
 import type { Adapter } from './nest.ts';
+import { COMPANY } from './company.ts';
 
 class Webhooks {
   receive({ paymentDelivery }: VerifiedRequest): void {
@@ -23,10 +23,7 @@ const { adapter } = configuration() as { adapter: Adapter };
 const app = await listen(adapter, {
   imports: [
     PaymentsModule.forRoot({
-      baseUrl: 'http://127.0.0.1:9',
-      clientId: 'bench',
-      clientSecret: 'bench',
-      webhookSecret: SECRET,
+      ...COMPANY,
     }),
   ],
   controllers: [Webhooks],

@@ -14,6 +14,7 @@ import type { PaymentEvent } from 'nestjs-payments';
 import { payment } from '../load/deliveries.ts';
 import { answer } from '../processes/parent.ts';
 import { provider } from './nest.ts';
+import { COMPANY } from './company.ts';
 
 export interface Footprint {
   readonly heapMb: number;
@@ -25,10 +26,7 @@ class App {}
 Module({
   imports: [
     PaymentsModule.forRoot({
-      baseUrl: 'http://127.0.0.1:9',
-      clientId: 'bench',
-      clientSecret: 'bench',
-      webhookSecret: 'whsec_bench',
+      ...COMPANY,
       inbox: memoryInbox(),
     }),
   ],

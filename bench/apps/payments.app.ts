@@ -1,11 +1,11 @@
 // A merchant with nestjs-payments and one handler that does nothing.
 import { OnPaymentEvent, PaymentInbox, PaymentsModule } from 'nestjs-payments';
-import { SECRET } from '../load/deliveries.ts';
 import { answer, configuration } from '../processes/parent.ts';
 import { inboxOf } from './inboxes.ts';
 import type { InboxChoice } from './inboxes.ts';
 import { listen, provider } from './nest.ts';
 import type { Adapter } from './nest.ts';
+import { COMPANY } from './company.ts';
 
 export interface PaymentsAppSetup {
   readonly adapter: Adapter;
@@ -18,10 +18,7 @@ const { adapter, inbox, works = true } = configuration() as PaymentsAppSetup;
 const app = await listen(adapter, {
   imports: [
     PaymentsModule.forRoot({
-      baseUrl: 'http://127.0.0.1:9',
-      clientId: 'bench',
-      clientSecret: 'bench',
-      webhookSecret: SECRET,
+      ...COMPANY,
       inbox: inboxOf(inbox),
     }),
   ],

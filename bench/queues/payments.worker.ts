@@ -9,6 +9,7 @@ import type { InboxChoice } from '../apps/inboxes.ts';
 import { provider } from '../apps/nest.ts';
 import { answer, configuration } from '../processes/parent.ts';
 import { Tally } from './tally.ts';
+import { COMPANY } from '../apps/company.ts';
 
 const { inbox, concurrency } = configuration() as { inbox: InboxChoice; concurrency: number };
 const tally = new Tally();
@@ -22,10 +23,7 @@ answer(null, {
     Module({
       imports: [
         PaymentsModule.forRoot({
-          baseUrl: 'http://127.0.0.1:9',
-          clientId: 'bench',
-          clientSecret: 'bench',
-          webhookSecret: 'whsec_bench',
+          ...COMPANY,
           inbox: inboxOf(inbox),
           worker: { concurrency },
         }),

@@ -1,16 +1,5 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-
-/** What a process of its own prints, that imports the package as an application does. */
-async function printed(script: string): Promise<string> {
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    ['--input-type=module', '--eval', `${BEFORE}\n${script}`],
-    { cwd: import.meta.dirname },
-  );
-  return stdout.trim();
-}
+import { printedBy } from '../support/own.process.js';
 
 const BEFORE = `
   import { createRequire } from 'node:module';
@@ -18,6 +7,8 @@ const BEFORE = `
   import { PaymentsEnvironment } from 'nestjs-payments';
   const loaded = (name = 'class-validator') => Object.keys(createRequire(import.meta.url).cache)
     .some((file) => new RegExp('node_modules.' + name + '\\\\W').test(file));`;
+
+const printed = (script: string) => printedBy(`${BEFORE}\n${script}`);
 
 describe('@nestjs/config', () => {
   // dotenv is what it stands on.

@@ -1,16 +1,5 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-
-/** What a process of its own prints, in which `start()` starts an application with the module, that listens. */
-async function printed(script: string): Promise<string> {
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    ['--input-type=module', '--eval', `${BEFORE}\n${script}`],
-    { cwd: import.meta.dirname },
-  );
-  return stdout.trim();
-}
+import { printedBy } from '../support/own.process.js';
 
 const BEFORE = `
   import 'reflect-metadata';
@@ -33,6 +22,8 @@ const BEFORE = `
   const loaded = () => ['undici', 'form-data'].filter((name) =>
     Object.keys(createRequire(import.meta.url).cache)
       .some((file) => new RegExp('node_modules.' + name + '\\\\b(?!-)').test(file)));`;
+
+const printed = (script: string) => printedBy(`${BEFORE}\n${script}`);
 
 describe('axios and undici', () => {
   it('are not loaded for an application to listen, but soon after it does', async () => {

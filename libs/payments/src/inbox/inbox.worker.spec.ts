@@ -2,6 +2,17 @@ import { describe, expect, it } from '@jest/globals';
 import { until } from '../../../../test/support/fake.runtime.js';
 import { turns, WorkerBench } from '../../../../test/support/worker.bench.js';
 
+/** Has the store complete nothing until it is told to, as one that settles in groups, and slowly. */
+function settlesLate({ store }: WorkerBench): () => void {
+  const { promise: settled, resolve } = Promise.withResolvers<void>();
+  const complete = store.complete.bind(store);
+  store.complete = async (lease) => {
+    await settled;
+    return complete(lease);
+  };
+  return resolve;
+}
+
 describe('InboxWorker', () => {
   it('runs what was received before it started, and nothing before that', async () => {
     const bench = new WorkerBench();
@@ -174,14 +185,7 @@ describe('InboxWorker', () => {
       limits.push(request.limit);
       return claim(request);
     };
-    // As a store does that settles in groups, and slowly.
-    let settle: () => void = () => {};
-    const settled = new Promise<void>((resolve) => (settle = resolve));
-    const complete = bench.store.complete.bind(bench.store);
-    bench.store.complete = async (lease) => {
-      await settled;
-      return complete(lease);
-    };
+    const settle = settlesLate(bench);
     for (let i = 0; i < 20; i += 1) await bench.receive(`e-${i}`);
     bench.worker.start();
     await turns();
@@ -214,13 +218,7 @@ describe('InboxWorker', () => {
 
   it('takes a delivery that waited for its ordering key as soon as the key is free', async () => {
     const bench = new WorkerBench();
-    let settle: () => void = () => {};
-    const settled = new Promise<void>((resolve) => (settle = resolve));
-    const complete = bench.store.complete.bind(bench.store);
-    bench.store.complete = async (lease) => {
-      await settled;
-      return complete(lease);
-    };
+    const settle = settlesLate(bench);
     await bench.receive('first', 'one key');
     await bench.receive('second', 'one key');
     bench.worker.start();

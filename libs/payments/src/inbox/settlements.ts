@@ -31,8 +31,7 @@ export class Settlements {
 
   /** Reports how an attempt ended. */
   report({ company, id, handler }: Lease, outcome: AttemptOutcome): void {
-    const watches = this.#watches.get(`${company}\n${id}`);
-    if (watches !== undefined) for (const watch of watches) watch.note(handler, outcome);
+    for (const watch of this.#watches.get(`${company}\n${id}`) ?? []) watch.note(handler, outcome);
   }
 
   #end(key: string, watch: SettlementWatch): void {

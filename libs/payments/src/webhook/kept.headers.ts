@@ -14,8 +14,6 @@ const KEPT = [
   'traceparent',
 ] as const;
 
-/** Nearly no value has any. */
-const CONTROL = /\p{Cc}/u;
 /** Characters of one value. */
 const MAX_LENGTH = 256;
 
@@ -25,9 +23,10 @@ export function keptHeaders(headers: IncomingHttpHeaders): Readonly<Record<strin
   for (const name of KEPT) {
     const value = headers[name];
     if (value === undefined) continue;
-    const text = typeof value === 'string' ? value : value.join(', ');
-    const clean = CONTROL.test(text) ? text.replace(/\p{Cc}+/gu, '') : text;
-    if (clean !== '') kept[name] = clean.slice(0, MAX_LENGTH);
+    const text = (Array.isArray(value) ? value.join(', ') : value)
+      .replace(/\p{Cc}+/gu, '')
+      .slice(0, MAX_LENGTH);
+    if (text !== '') kept[name] = text;
   }
   return kept;
 }

@@ -97,7 +97,7 @@ export class SqliteServer {
   #write(): void {
     const calls = takeBatch(this.#queue, this.settings.maxBatch);
     const claims = calls.filter(({ name }) => name === 'claim');
-    const others = claims.length > 0 ? calls.filter(({ name }) => name !== 'claim') : calls;
+    const others = calls.filter(({ name }) => name !== 'claim');
     if (claims.length > 0) {
       const answers = runClaims(this.connection, inTime(claims, others), this.settings);
       this.#answer(answers);
