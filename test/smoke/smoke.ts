@@ -1,118 +1,91 @@
 /**
- * The packages as somebody gets them: packed, looked at, installed into fresh applications, compiled and run.
- * One line for each check; the last line counts them.
+ * Installs the packed packages into applications as their users have them, and checks that they compile and run.
+ *
+ * npm run smoke                      what CI runs: a representative selection of every part
+ * npm run smoke -- nest11 bundlers   some parts
+ * npm run smoke -- --all             the whole matrix, before a release
+ * npm run smoke -- --list            the parts
  */
 import { rmSync } from 'node:fs';
-import { mkdtemp, realpath } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, realpath } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
 import { Checks } from './checks.ts';
-import { ADAPTERS, MERCHANTS } from './merchants.ts';
-import { MerchantApplication } from './merchant.application.ts';
-import { InstalledCommand } from './installed.command.ts';
-import { installOldestNode } from './oldest.node.ts';
-import { PackedPackage } from './packed.package.ts';
+import { installOldestNode } from './oldest-node.ts';
+import { PackedPackage } from './packed-package.ts';
+import type { NodeProgram, SmokePart } from './smoke-part.ts';
 
+/** The promises about applications. `--all` fails if no check names one of them. */
+const PROMISES = Array.from(
+  { length: 16 },
+  (_, index) => `AP-${String(index + 1).padStart(2, '0')}`,
+);
+
+const { values: flags, positionals: names } = parseArgs({
+  allowPositionals: true,
+  options: {
+    all: { type: 'boolean', default: false },
+    list: { type: 'boolean', default: false },
+  },
+});
 const root = resolve(import.meta.dirname, '../..');
-const checks = new Checks();
-
-/** Packs a package and looks at what is in the tarball. Returns none where it can't be packed. */
-async function pack(folder: string, temporary: string): Promise<PackedPackage | undefined> {
-  const packed: PackedPackage[] = [];
-  await checks.that(`${folder}: npm packs it`, async () => {
-    packed.push(await PackedPackage.pack(root, folder, temporary));
-  });
-  for (const it of packed) {
-    const { name } = it.manifest;
-    await checks.that(`${name}: the tarball holds its build and nothing else`, () =>
-      it.holdsNothingButItsBuild(),
-    );
-    await checks.that(`${name}: imports what it declares, and declares what it imports`, () =>
-      it.importsOnlyWhatItDeclares(),
-    );
-    await checks.that(`${name}: publint has nothing to say`, () => it.pleasesPublint());
-    await checks.that(`${name}: attw resolves every type`, () => it.pleasesAttw());
-  }
-  return packed[0];
+const parts = await loadParts();
+if (flags.list) {
+  for (const [name, { description }] of parts) console.log(`${name.padEnd(18)} ${description}`);
+  process.exit(0);
 }
-
-/** The Nodes to run on, by what they are called. */
-async function nodes(temporary: string): Promise<Map<string, string>> {
-  const found = new Map([[`Node ${process.versions.node}`, process.execPath]]);
-  await checks.that('the oldest supported Node is there', async () => {
-    const [node, version] = await installOldestNode(root, join(temporary, 'oldest-node'));
-    found.set(`Node ${version}`, node);
-  });
-  return found;
-}
-
-/** The emulator's command, installed into a folder of its own. */
-async function smokeCommand(
-  emulator: PackedPackage,
-  temporary: string,
-  runners: ReadonlyMap<string, string>,
-): Promise<void> {
-  const { name } = emulator.manifest;
-  const installed: InstalledCommand[] = [];
-  await checks.that(`${name}: npm installs the command`, async () => {
-    installed.push(await InstalledCommand.install(join(temporary, 'command'), emulator));
-  });
-  for (const command of installed) {
-    for (const [version, node] of runners) {
-      await checks.that(`${name}, ${version}: prints its help`, () => command.helps(node));
-      await checks.that(`${name}, ${version}: starts, serves its pages, and ends`, () =>
-        command.serves(node),
-      );
-    }
-  }
-}
-
-async function smoke(temporary: string): Promise<void> {
-  const payments = await pack('libs/payments', temporary);
-  const emulator = await pack('libs/emulator', temporary);
-  const runners = await nodes(temporary);
-  if (emulator !== undefined) await smokeCommand(emulator, temporary, runners);
-  if (payments === undefined) return;
-  for (const [index, merchant] of MERCHANTS.entries()) {
-    const { name } = merchant;
-    const installed: MerchantApplication[] = [];
-    await checks.that(`${name}: npm installs it without overriding a peer`, async () => {
-      const folder = join(temporary, `merchant-${index}`);
-      installed.push(await MerchantApplication.install(merchant, folder, payments));
-    });
-    for (const application of installed) {
-      await checks.that(`${name}: every peer is there, in one copy`, () =>
-        application.hasAllPeers(),
-      );
-      for (const [version, node] of runners) {
-        await checks.that(
-          `${name}, ${version}: imports, and without an adapter or a database`,
-          () => application.imports(node),
-        );
-      }
-      const compiled = await checks.that(
-        `${name}: compiles, the package's own declarations included`,
-        async () => {
-          const foreign = await application.compiles();
-          if (foreign.length > 0) {
-            console.log(`     ${foreign.length} errors are not ours, the first: ${foreign[0]}`);
-          }
-        },
-      );
-      if (!compiled) continue;
-      for (const [version, node] of runners) {
-        for (const adapter of ADAPTERS) {
-          await application.runs(adapter, node, `${name}, ${version}, ${adapter}`, checks);
-        }
-      }
-    }
-  }
+const unknown = names.filter((name) => !parts.has(name));
+if (unknown.length > 0) {
+  console.error(
+    `There is no part ${unknown.join(', ')}. The parts are ${[...parts.keys()].join(', ')}.`,
+  );
+  process.exit(2);
 }
 
 const temporary = await mkdtemp(join(await realpath(tmpdir()), 'nestjs-payments-smoke-'));
-// However it ends: done, interrupted, or with nobody left to read what it prints.
 process.once('exit', () => rmSync(temporary, { recursive: true, force: true, maxRetries: 3 }));
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
-await smoke(temporary);
+
+const checks = new Checks();
+await runParts();
+for (const line of checks.promises) console.log(line);
+if (flags.all && names.length === 0) {
+  const missing = PROMISES.filter((id) => !checks.covers(id));
+  if (missing.length > 0)
+    checks.record('every promise has a check', `none names ${missing.join(', ')}`);
+}
 console.log(checks.summary);
 process.exitCode = checks.failed ? 1 : 0;
+
+async function loadParts(): Promise<Map<string, SmokePart>> {
+  const folder = join(import.meta.dirname, 'parts');
+  const files = (await readdir(folder)).filter((file) => file.endsWith('.ts')).toSorted();
+  const found = new Map<string, SmokePart>();
+  for (const file of files) {
+    const { part } = (await import(join(folder, file))) as { part: SmokePart };
+    found.set(file.replace(/\.ts$/, ''), part);
+  }
+  return found;
+}
+
+async function runParts(): Promise<void> {
+  const payments = await PackedPackage.pack(root, 'libs/payments', temporary);
+  const emulator = await PackedPackage.pack(root, 'libs/emulator', temporary);
+  let oldest: Promise<NodeProgram> | undefined;
+  const oldestNode = (): Promise<NodeProgram> =>
+    (oldest ??= installOldestNode(root, join(temporary, 'oldest-node')));
+  const node = { path: process.execPath, name: `Node ${process.versions.node}` };
+  for (const [name, part] of parts) {
+    if (names.length > 0 && !names.includes(name)) continue;
+    const began = performance.now();
+    console.log(`\n${name}: ${part.description}`);
+    const folder = join(temporary, name);
+    await mkdir(folder);
+    const context = { root, folder, payments, emulator, all: flags.all, node, oldestNode };
+    await checks.that(`${name}: runs to its end`, () => part.run(context, checks));
+    console.log(`     ${((performance.now() - began) / 1000).toFixed(0)} s`);
+    // A part's applications are up to a gigabyte; the next part does not need them.
+    rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  }
+}

@@ -1,28 +1,27 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { npm, succeed } from './command.ts';
+import type { NodeProgram } from './smoke-part.ts';
 
 /**
- * The oldest Node that `engines` allows, installed into a folder of its own: a second dependency of the
- * workspace with a command named `node` would hide the one that is pinned.
+ * Installs the oldest Node that `engines` allows into a folder of its own: a second dependency of the workspace with a
+ * command named `node` would hide the pinned one.
  */
-export async function installOldestNode(
-  root: string,
-  folder: string,
-): Promise<[path: string, version: string]> {
+export async function installOldestNode(root: string, folder: string): Promise<NodeProgram> {
   const { engines } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {
     engines: { node: string };
   };
   const [, oldest] = /^>=(\d+\.\d+)$/.exec(engines.node) ?? [];
-  if (oldest === undefined)
+  if (oldest === undefined) {
     throw new Error(`"engines" is not of the form >=22.13: ${engines.node}`);
+  }
   const version = `${oldest}.0`;
   await mkdir(folder);
   const manifest = { private: true, dependencies: { node: version }, allowScripts: { node: true } };
   await writeFile(join(folder, 'package.json'), JSON.stringify(manifest));
   await npm(['install', '--no-audit', '--no-fund', '--prefer-offline'], folder);
-  const node = join(folder, 'node_modules/node/bin/node');
-  const { stdout } = await succeed(node, ['--version'], { cwd: folder });
+  const path = join(folder, 'node_modules/node/bin/node');
+  const { stdout } = await succeed(path, ['--version'], { cwd: folder });
   if (stdout.trim() !== `v${version}`) throw new Error(`it is ${stdout.trim()}, not v${version}`);
-  return [node, version];
+  return { path, name: `Node ${version}` };
 }

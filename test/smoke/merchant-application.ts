@@ -5,16 +5,16 @@ import type { Checks } from './checks.ts';
 import { npm, run, succeed } from './command.ts';
 import { OPTIONAL_PEERS } from './merchants.ts';
 import type { Merchant } from './merchants.ts';
-import type { PackedPackage } from './packed.package.ts';
-import { Trap } from './trap.package.ts';
+import type { PackedPackage } from './packed-package.ts';
+import { Trap } from './trap-package.ts';
 
-/** What the application prints for each of its own checks; see application/report.ts. */
+/** What the application prints for each of its own checks; see fixtures/merchant/report.ts. */
 interface Reported {
   title: string;
   failure?: string;
 }
 
-const SOURCES = join(import.meta.dirname, 'application');
+const SOURCES = join(import.meta.dirname, 'fixtures/merchant');
 /** What a package of ours must not need: the adapters are the application's choice, the database too. */
 const NOT_NEEDED = ['@nestjs/platform-express', '@nestjs/platform-fastify', 'pg'];
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { npm, succeed } from './command.ts';
-import type { PackedPackage } from './packed.package.ts';
+import type { PackedPackage } from './packed-package.ts';
 
 /** The `payments-emulator` command, as somebody gets it who installs the tarball. */
 export class InstalledCommand {

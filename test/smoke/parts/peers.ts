@@ -1,0 +1,51 @@
+import { join } from 'node:path';
+import { MerchantApplication } from '../merchant-application.ts';
+import { ADAPTERS, MERCHANTS } from '../merchants.ts';
+import type { SmokePart } from '../smoke-part.ts';
+
+/** One application for each range of peer versions: the newest of each major of Nest, and the oldest of everything. */
+export const part: SmokePart = {
+  description: 'newest and oldest peers: installs, imports, compiles, runs on both adapters',
+  async run({ payments, folder, node, oldestNode }, checks) {
+    const runners = [node, await oldestNode()];
+    for (const [index, merchant] of MERCHANTS.entries()) {
+      const { name } = merchant;
+      const application = await MerchantApplication.install(
+        merchant,
+        join(folder, `merchant-${index}`),
+        payments,
+      );
+      await checks.that(`${name}: every peer is there, in one copy`, () =>
+        application.hasAllPeers(),
+      );
+      for (const runner of runners) {
+        await checks.that(
+          `${name}, ${runner.name}: imports, and without an adapter or a database`,
+          () => application.imports(runner.path),
+        );
+      }
+      const compiled = await checks.that(
+        `${name}: compiles, the package's own declarations included`,
+        async () => {
+          const foreign = await application.compiles();
+          if (foreign.length > 0) {
+            console.log(
+              `     ${foreign.length} errors are in other packages, the first: ${foreign[0]}`,
+            );
+          }
+        },
+      );
+      if (!compiled) continue;
+      for (const runner of runners) {
+        for (const adapter of ADAPTERS) {
+          await application.runs(
+            adapter,
+            runner.path,
+            `${name}, ${runner.name}, ${adapter}`,
+            checks,
+          );
+        }
+      }
+    }
+  },
+};
