@@ -3,6 +3,12 @@ export class Checks {
   #passed = 0;
   #failed = 0;
   readonly #promises = new Map<string, { passed: number; failed: number }>();
+  readonly #print: (line: string) => void;
+
+  /** @param print where the lines go; default: standard output */
+  constructor(print: (line: string) => void = console.log) {
+    this.#print = print;
+  }
 
   /**
    * Runs a check: it passes if nothing is thrown. Returns whether it passed.
@@ -23,18 +29,32 @@ export class Checks {
   /** Records a check that ran elsewhere; it failed if there is a `failure`. */
   record(title: string, failure?: string): void {
     const id = /^[A-Z]{2}-\d{2}\b/.exec(title)?.[0];
-    const counts =
-      id === undefined ? undefined : (this.#promises.get(id) ?? { passed: 0, failed: 0 });
-    if (id !== undefined && counts !== undefined) this.#promises.set(id, counts);
-    if (failure === undefined) {
-      this.#passed += 1;
-      if (counts) counts.passed += 1;
-      console.log(`ok   ${title}`);
-      return;
+    this.#count(id, failure === undefined ? 1 : 0, failure === undefined ? 0 : 1);
+    if (failure === undefined) this.#print(`ok   ${title}`);
+    else this.#print(`FAIL ${title}\n     ${failure.trim().replaceAll('\n', '\n     ')}`);
+  }
+
+  /** Prints a line that is no check, indented under the checks. */
+  note(text: string): void {
+    this.#print(`     ${text}`);
+  }
+
+  /** Adds the counts of another instance to these. */
+  add(other: Checks): void {
+    this.#passed += other.#passed;
+    this.#failed += other.#failed;
+    for (const [id, { passed, failed }] of other.#promises) {
+      const own = this.#promises.get(id) ?? { passed: 0, failed: 0 };
+      this.#promises.set(id, { passed: own.passed + passed, failed: own.failed + failed });
     }
-    this.#failed += 1;
-    if (counts) counts.failed += 1;
-    console.log(`FAIL ${title}\n     ${failure.trim().replaceAll('\n', '\n     ')}`);
+  }
+
+  #count(id: string | undefined, passed: number, failed: number): void {
+    this.#passed += passed;
+    this.#failed += failed;
+    if (id === undefined) return;
+    const own = this.#promises.get(id) ?? { passed: 0, failed: 0 };
+    this.#promises.set(id, { passed: own.passed + passed, failed: own.failed + failed });
   }
 
   /** The promises that at least one check has proven, with the number of checks, in the order of their ids. */

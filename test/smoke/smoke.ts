@@ -4,6 +4,7 @@
  * npm run smoke                      what CI runs: a representative selection of every part
  * npm run smoke -- nest11 bundlers   some parts
  * npm run smoke -- --all             the whole matrix, before a release
+ * npm run smoke -- --jobs 1          one part at a time, each line as it comes (default: two parts at a time)
  * npm run smoke -- --list            the parts
  */
 import { rmSync } from 'node:fs';
@@ -14,7 +15,7 @@ import { parseArgs } from 'node:util';
 import { Checks } from './checks.ts';
 import { installOldestNode } from './oldest-node.ts';
 import { PackedPackage } from './packed-package.ts';
-import type { NodeProgram, SmokePart } from './smoke-part.ts';
+import type { NodeProgram, SmokeContext, SmokePart } from './smoke-part.ts';
 
 /** The promises about applications. `--all` fails if no check names one of them. */
 const PROMISES = Array.from(
@@ -27,6 +28,7 @@ const { values: flags, positionals: names } = parseArgs({
   options: {
     all: { type: 'boolean', default: false },
     list: { type: 'boolean', default: false },
+    jobs: { type: 'string', default: '2' },
   },
 });
 const root = resolve(import.meta.dirname, '../..');
@@ -40,6 +42,12 @@ if (unknown.length > 0) {
   console.error(
     `There is no part ${unknown.join(', ')}. The parts are ${[...parts.keys()].join(', ')}.`,
   );
+  process.exit(2);
+}
+
+const jobs = Number(flags.jobs);
+if (!Number.isInteger(jobs) || jobs < 1) {
+  console.error(`--jobs must be a whole number of parts from 1; it is "${flags.jobs}".`);
   process.exit(2);
 }
 
@@ -76,16 +84,36 @@ async function runParts(): Promise<void> {
   const oldestNode = (): Promise<NodeProgram> =>
     (oldest ??= installOldestNode(root, join(temporary, 'oldest-node')));
   const node = { path: process.execPath, name: `Node ${process.versions.node}` };
-  for (const [name, part] of parts) {
-    if (names.length > 0 && !names.includes(name)) continue;
-    const began = performance.now();
-    console.log(`\n${name}: ${part.description}`);
-    const folder = join(temporary, name);
-    await mkdir(folder);
-    const context = { root, folder, payments, emulator, all: flags.all, node, oldestNode };
-    await checks.that(`${name}: runs to its end`, () => part.run(context, checks));
-    console.log(`     ${((performance.now() - began) / 1000).toFixed(0)} s`);
-    // A part's applications are up to a gigabyte; the next part does not need them.
-    rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
-  }
+  const shared = { root, payments, emulator, all: flags.all, node, oldestNode };
+  const waiting = [...parts].filter(([name]) => names.length === 0 || names.includes(name));
+  const atOnce = Math.min(jobs, waiting.length);
+  await Promise.all(
+    Array.from({ length: atOnce }, async () => {
+      for (let next = waiting.shift(); next; next = waiting.shift()) {
+        await runPart(next[0], next[1], shared, atOnce === 1);
+      }
+    }),
+  );
+}
+
+/** Runs one part. Unless it runs alone, its lines are printed together at its end. */
+async function runPart(
+  name: string,
+  part: SmokePart,
+  shared: Omit<SmokeContext, 'folder'>,
+  alone: boolean,
+): Promise<void> {
+  const lines: string[] = [];
+  const print = (line: string): void => void (alone ? console.log(line) : lines.push(line));
+  const own = new Checks(print);
+  print(`\n${name}: ${part.description}`);
+  const began = performance.now();
+  const folder = join(temporary, name);
+  await mkdir(folder);
+  await own.that(`${name}: runs to its end`, () => part.run({ ...shared, folder }, own));
+  own.note(`${((performance.now() - began) / 1000).toFixed(0)} s`);
+  if (!alone) console.log(lines.join('\n'));
+  checks.add(own);
+  // A part's applications take up to a gigabyte, and the next part does not need them.
+  rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
 }

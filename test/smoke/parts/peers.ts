@@ -29,9 +29,7 @@ export const part: SmokePart = {
         async () => {
           const foreign = await application.compiles();
           if (foreign.length > 0) {
-            console.log(
-              `     ${foreign.length} errors are in other packages, the first: ${foreign[0]}`,
-            );
+            checks.note(`${foreign.length} errors are in other packages, the first: ${foreign[0]}`);
           }
         },
       );
