@@ -1,4 +1,4 @@
-import { SigningKey } from './signing.key.js';
+import { SigningKey } from './signing-key.js';
 
 /**
  * One company's credentials at the payments service. The service gives each company its own (sections 1 and

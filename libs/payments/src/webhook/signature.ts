@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto';
-import { SigningKey } from '../companies/signing.key.js';
+import { SigningKey } from '../companies/signing-key.js';
 import { PaymentsError } from '../payments.errors.js';
 
 /** Name of the header that carries the signature (section 6 of the service's page). */
