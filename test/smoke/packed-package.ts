@@ -10,11 +10,15 @@ interface Manifest {
   exports: Record<string, string | { types: string; default: string }>;
   dependencies?: Record<string, string>;
   peerDependencies?: Record<string, string>;
+  homepage?: string;
+  bugs?: { url?: string };
+  repository?: { directory?: string };
 }
 
 /** What may be in a tarball: compiled files, what a browser is served, and a few documents at its top. */
 const ALLOWED = [
   /^dist\/(?:[\w.-]+\/)*[\w.-]+\.(?:js|js\.map|d\.ts)$/,
+  /^pages\.js$/,
   /^pages\/[\w.-]+\.(?:js|css|html|svg)$/,
   /^(?:package\.json|README\.md|CHANGELOG\.md|LICENSE)$/,
 ];
@@ -85,7 +89,7 @@ export class PackedPackage {
     const stale = this.files.filter(
       (file) =>
         file.endsWith('.js') &&
-        !file.startsWith('pages/') &&
+        file.startsWith('dist/') &&
         !sources.includes(file.replace(/^dist\//, '').replace(/\.js$/, '.ts')),
     );
     if (stale.length > 0) throw new Error(`has no source any more: ${stale.join(', ')}`);
@@ -129,6 +133,19 @@ export class PackedPackage {
     if (unused.length > 0) throw new Error(`declares in vain: ${unused.join(', ')}`);
   }
 
+  /** @throws if a shipped file refers to a document of the repository by its path, or package.json does not link to it. */
+  async refersToNothingItLacks(): Promise<void> {
+    const { homepage, bugs, repository, name } = this.manifest;
+    if (!homepage || !bugs?.url || !repository?.directory) {
+      throw new Error(`package.json of ${name} lacks "homepage", "bugs" or "repository".`);
+    }
+    for (const file of this.files.filter((path) => /\.(js|d\.ts|html|md)$/.test(path))) {
+      const text = await readFile(join(this.#source, file), 'utf8');
+      const [document] = /(?<!https:\S*)\bdocs\/[\w/.-]+/.exec(text) ?? [];
+      if (document !== undefined) throw new Error(`${file} refers to ${document}`);
+    }
+  }
+
   /** @throws with publint's report where it has anything to say, a suggestion included. */
   async pleasesPublint(): Promise<void> {
     const cli = join(this.#root, 'node_modules/publint/src/cli.js');
@@ -138,14 +155,15 @@ export class PackedPackage {
   }
 
   /**
-   * @throws with attw's report where a type does not resolve or does not say what the code is. Two of its
-   * rules do not apply: `node10` resolution knows no `exports`, and nothing that runs on the Nodes
-   * of `engines` needs it; and that `require()` meets an ES module is meant, as these Nodes load it so
-   * (`cjs-resolves-to-esm`). The CommonJS application of this smoke test is the proof of the second.
+   * Every way to resolve modules counts, `moduleResolution: node` of older CommonJS applications included. One rule of
+   * attw does not apply: `cjs-resolves-to-esm` reports that `require()` loads an ES module, which every Node that
+   * `engines` allows can do. The CommonJS applications of the other parts prove that it works.
+   *
+   * @throws with attw's report if a type does not resolve, or does not describe the code.
    */
   async pleasesAttw(): Promise<void> {
     const cli = join(this.#root, 'node_modules/@arethetypeswrong/cli/dist/index.js');
-    const rules = ['--profile', 'node16', '--ignore-rules', 'cjs-resolves-to-esm'];
+    const rules = ['--profile', 'strict', '--ignore-rules', 'cjs-resolves-to-esm'];
     const args = [cli, this.tarball, ...rules, '--no-definitely-typed', '--format', 'ascii'];
     await succeed(process.execPath, args, { cwd: this.#root });
   }

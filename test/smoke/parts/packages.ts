@@ -14,6 +14,9 @@ export const part: SmokePart = {
         `AP-08 ${name}: imports what it declares, and declares what it imports`,
         () => packed.importsOnlyWhatItDeclares(),
       );
+      await checks.that(`AP-08 ${name}: refers to no document that it lacks`, () =>
+        packed.refersToNothingItLacks(),
+      );
       await checks.that(`AP-08 ${name}: publint reports nothing`, () => packed.pleasesPublint());
       await checks.that(`AP-08 ${name}: attw resolves every type`, () => packed.pleasesAttw());
     }

@@ -1,9 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { dirname, extname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { Injectable } from '@nestjs/common';
 import { consoleInvalid } from './console.options.js';
 import { pagePolicy } from './console.headers.js';
 
@@ -38,29 +35,32 @@ const LIBRARIES = [
   { bare: null, asset: 'uPlot.min.css', found: 'uplot', file: 'uPlot.min.css' },
 ] as const;
 
-const PAGES = fileURLToPath(new URL('../../pages/', import.meta.url));
 const TEMPLATE = 'console.html';
 
 /**
  * Every file the console sends, read once at boot: what a request names is looked up here, and never on the disk.
  */
-@Injectable()
 export class ConsoleAssets {
   readonly #assets: ReadonlyMap<string, ConsoleAsset>;
   readonly #template: string;
 
-  /** @throws PaymentsError `options_invalid` where one is missing. */
-  constructor() {
-    const require = createRequire(import.meta.url);
-    const own = read('its pages', () => readdirSync(PAGES))
+  /** @throws PaymentsError `options_invalid` if a file is missing. */
+  static async load(): Promise<ConsoleAssets> {
+    // A bundler that merges this module leaves its folder behind.
+    const files = await import('../../pages.js').catch(() => missing('its pages'));
+    return new ConsoleAssets(files.PAGES, files.locate);
+  }
+
+  private constructor(pages: string, locate: (specifier: string) => string) {
+    const own = read('its pages', () => readdirSync(pages))
       .filter((name) => /^[\w.-]+\.(?:js|css|svg)$/.test(name))
-      .map((name) => [name, asset(name, () => join(PAGES, name))] as const);
+      .map((name) => [name, asset(name, () => join(pages, name))] as const);
     const foreign = LIBRARIES.map(
       ({ asset: name, found, file }) =>
-        [name, asset(name, () => join(dirname(require.resolve(found)), file))] as const,
+        [name, asset(name, () => join(dirname(locate(found)), file))] as const,
     );
     this.#assets = new Map([...own, ...foreign]);
-    const template = read(TEMPLATE, () => readFileSync(join(PAGES, TEMPLATE), 'utf8'));
+    const template = read(TEMPLATE, () => readFileSync(join(pages, TEMPLATE), 'utf8'));
     // Its comments are for who works on it.
     this.#template = template.replaceAll(/<!--.*?-->\s*/gs, '');
   }
@@ -95,9 +95,13 @@ function read<T>(name: string, from: () => T): T {
   try {
     return from();
   } catch {
-    throw consoleInvalid(
-      `${name} cannot be read. The installation is not complete, or a bundler left it out: install ` +
-        'nestjs-payments again, and keep it and its dependencies as files in node_modules.',
-    );
+    return missing(name);
   }
+}
+
+function missing(name: string): never {
+  throw consoleInvalid(
+    `${name} cannot be read. Either the installation is not complete: install nestjs-payments again. Or a bundler ` +
+      'left the files out: exclude nestjs-payments from the bundle and deploy it in node_modules, with its dependencies.',
+  );
 }

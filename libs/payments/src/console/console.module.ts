@@ -64,7 +64,7 @@ export class PaymentsConsoleModule {
         GuardCheck,
         TrailingSlash,
         ConsoleAnswers,
-        ConsoleAssets,
+        { provide: ConsoleAssets, useFactory: () => ConsoleAssets.load() },
         ConsoleInbox,
         ConsoleOverview,
         ConsoleActions,

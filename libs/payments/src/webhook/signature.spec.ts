@@ -13,12 +13,9 @@ interface Vector {
   payload?: 'ok' | 'payload_invalid';
 }
 
-const { cases } = JSON.parse(
-  readFileSync(
-    new URL('../../../../test/vectors/webhook-signatures.json', import.meta.url),
-    'utf8',
-  ),
-) as { cases: Vector[] };
+const { cases } = JSON.parse(readFileSync('test/vectors/webhook-signatures.json', 'utf8')) as {
+  cases: Vector[];
+};
 
 describe('signature vectors made with another language', () => {
   it('holds all the vectors', () => {

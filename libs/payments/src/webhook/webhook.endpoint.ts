@@ -14,7 +14,7 @@ import type { WebhookRequest } from './webhook.verifier.js';
  * The route the service posts its deliveries to. It stands on the HTTP adapter itself and not in a Nest
  * controller: a signature is all that admits a delivery, so the application's global guards, pipes,
  * interceptors and filters, which are made for its own clients, have no say in it. Its middlewares (logging,
- * tracing, security headers) run as for any route. See docs/decisions/0001.
+ * tracing, security headers) run as for any route.
  */
 @Injectable()
 export class WebhookEndpoint implements OnModuleInit {

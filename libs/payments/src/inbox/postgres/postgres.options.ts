@@ -82,7 +82,7 @@ export function resolvePostgresOptions<T>(
   }
   if (runTransaction !== undefined && typeof runTransaction !== 'function') {
     throw optionsInvalid(
-      '"postgresInbox runTransaction" must be a function; docs/orm.md has some.',
+      '"postgresInbox runTransaction" must be a function (work) => … that runs work in a transaction of your ORM.',
     );
   }
   const { preparedStatements = pool === undefined } = options;

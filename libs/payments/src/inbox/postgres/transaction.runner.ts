@@ -37,6 +37,6 @@ export interface LentTransaction<T> {
  *   );
  * ```
  *
- * docs/orm.md has those for TypeORM, Prisma, Knex and Drizzle.
+ * The ORM guide has more: https://github.com/nestjs-payments/nestjs-payments/blob/main/docs/orm.md
  */
 export type RunTransaction<T> = <R>(work: (lent: LentTransaction<T>) => Promise<R>) => Promise<R>;

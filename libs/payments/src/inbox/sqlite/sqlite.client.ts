@@ -1,10 +1,11 @@
 import { Worker } from 'node:worker_threads';
 import type { PaymentsError } from '../../payments.errors.js';
 import { toError, unavailable } from './sqlite.failure.js';
-import type { Answer, Call, FromThread, ToThread } from './sqlite.messages.js';
+import type { Answer, Call, FromThread, ThreadData, ToThread } from './sqlite.messages.js';
 import type { AnswerOf, OperationName, RequestOf } from './sqlite.operations.js';
 import type { SqliteSettings } from './sqlite.options.js';
 import { PendingCalls } from './sqlite.pending.js';
+import { findThreadFile } from './thread-file.js';
 
 /** Calls under way at the most: where the disk hangs, what comes is refused, and memory does not fill. */
 const MAX_PENDING = 20_000;
@@ -23,6 +24,8 @@ export class SqliteClient {
   /** How often a thread ended that was not asked to. */
   deaths = 0;
   #worker: Worker | undefined;
+  /** The file that the thread runs; known once {@link open} was called. */
+  #file: string | undefined;
   #opening: PromiseWithResolvers<string> | undefined;
   #number = 0;
   #listening = false;
@@ -39,8 +42,15 @@ export class SqliteClient {
     );
   }
 
-  /** Starts the thread; resolves with the version of its SQLite. */
+  /**
+   * Starts the thread; resolves with the version of its SQLite.
+   *
+   * @throws PaymentsError `options_invalid` if the thread's file is missing; `inbox_unavailable` if the thread cannot
+   *   use the database.
+   */
   async open(): Promise<string> {
+    this.#file = await findThreadFile(this.settings.threadPath);
+    if (this.#closed !== undefined) throw unavailable('is closed.');
     this.#start();
     const worker = this.#worker;
     const late = setTimeout(() => void worker?.terminate(), this.#patienceMs());
@@ -158,9 +168,10 @@ export class SqliteClient {
 
   #start(): void {
     if (this.#worker !== undefined || this.#closed !== undefined) return;
-    const worker = new Worker(new URL('./sqlite.thread.js', import.meta.url), {
+    const workerData: ThreadData = { sqliteInboxThread: this.settings };
+    const worker = new Worker(this.#file!, {
       name: 'payments-inbox',
-      workerData: this.settings,
+      workerData,
       // Not the application's own loaders; and its ExperimentalWarning is told once, by the event loop.
       execArgv: ['--disable-warning=ExperimentalWarning'],
     });

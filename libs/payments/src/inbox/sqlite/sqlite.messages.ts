@@ -1,5 +1,11 @@
 import type { Failure } from './sqlite.failure.js';
 import type { OperationName } from './sqlite.operations.js';
+import type { SqliteSettings } from './sqlite.options.js';
+
+/** What a worker gets as its `workerData` if it is to serve the database. */
+export interface ThreadData {
+  readonly sqliteInboxThread: SqliteSettings;
+}
 
 /** An operation on its way to the thread. */
 export interface Call {

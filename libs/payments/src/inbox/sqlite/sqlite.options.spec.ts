@@ -12,6 +12,7 @@ describe('the options of sqliteInbox', () => {
       groupCommitMs: 0,
       busyTimeoutMs: 5000,
       wakePollMs: 250,
+      threadPath: null,
       maxBatch: 256,
       slowCommitMs: 0,
     });
@@ -26,6 +27,7 @@ describe('the options of sqliteInbox', () => {
     [{ file: 'a', groupCommitMs: 101 }, 'milliseconds from 0 to 100; it is 101'],
     [{ file: 'a', busyTimeoutMs: 1 }, '"sqliteInbox busyTimeoutMs"'],
     [{ file: 'a', wakePollMs: '5' }, '"sqliteInbox wakePollMs"'],
+    [{ file: 'a', threadPath: '' }, '"sqliteInbox threadPath" must be the path or file: URL'],
     [{ file: 'a', allowOldSqlite: 'yes' }, 'must be true or false'],
   ])('are refused where wrong, with the mend: %j', (options, message) => {
     expect(() => sqliteInbox(options as SqliteInboxOptions)).toThrow(message);

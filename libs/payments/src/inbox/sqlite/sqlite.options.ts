@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { integerOption, optionsInvalid } from '../../payments.validation.js';
 
 /** Options of `sqliteInbox()`. */
@@ -30,6 +31,17 @@ export interface SqliteInboxOptions {
    * Default 250.
    */
   wakePollMs?: number;
+  /**
+   * The file that the inbox's worker thread runs, as a path or a `file:` URL. Only a bundled application needs it:
+   * bundle `nestjs-payments/sqlite/thread` as a second entry and give the path of its output. Default: the file in
+   * this package.
+   *
+   * @example
+   * ```ts
+   * sqliteInbox({ file: 'payments-inbox.db', threadPath: join(__dirname, 'payments-thread.js') });
+   * ```
+   */
+  threadPath?: string | URL;
 }
 
 /** Complete, validated options of a SQLite store. */
@@ -40,6 +52,8 @@ export interface SqliteSettings {
   readonly groupCommitMs: number;
   readonly busyTimeoutMs: number;
   readonly wakePollMs: number;
+  /** Absolute; `null` for the file in this package. */
+  readonly threadPath: string | null;
   /** How many operations share a transaction at the most. */
   readonly maxBatch: number;
   /** For tests alone: how long the thread is blocked after each COMMIT, as by a slow disk. */
@@ -78,6 +92,7 @@ export function resolveSqliteOptions(options: SqliteInboxOptions): SqliteSetting
       max: 60_000,
       unit: 'milliseconds',
     }),
+    threadPath: threadPathOption(options.threadPath),
     maxBatch: MAX_BATCH,
     slowCommitMs: 0,
   });
@@ -98,4 +113,16 @@ function fileOption(file: unknown): string {
     throw optionsInvalid(`"sqliteInbox file" is a URI; it must be a path. ${mend}`);
   }
   return resolve(file);
+}
+
+function threadPathOption(path: unknown): string | null {
+  if (path === undefined) return null;
+  const text = path instanceof URL ? path.href : path;
+  if (typeof text !== 'string' || text.trim() === '' || text.includes('\0')) {
+    throw optionsInvalid(
+      '"sqliteInbox threadPath" must be the path or file: URL of the bundled thread, for example ' +
+        'join(__dirname, "payments-thread.js"). Leave it out if the application is not bundled.',
+    );
+  }
+  return text.startsWith('file:') ? fileURLToPath(text) : resolve(text);
 }

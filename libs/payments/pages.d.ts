@@ -1,0 +1,2 @@
+export declare const PAGES: string;
+export declare function locate(specifier: string): string;

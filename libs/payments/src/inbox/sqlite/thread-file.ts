@@ -1,0 +1,40 @@
+import { existsSync } from 'node:fs';
+import { basename } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { optionsInvalid } from '../../payments.validation.js';
+
+/** Name of the compiled entry of the thread. */
+const ENTRY = 'sqlite.thread.js';
+
+const MEND =
+  'Bundle "nestjs-payments/sqlite/thread" as a second entry and pass the path of its output as ' +
+  '"sqliteInbox threadPath", or exclude nestjs-payments from the bundle.';
+
+/**
+ * Finds the file that the worker thread runs: the `threadPath` option, or the entry in this package.
+ *
+ * @throws PaymentsError `options_invalid` if the file does not exist, or a bundler merged the entry into another file.
+ */
+export async function findThreadFile(threadPath: string | null): Promise<string> {
+  const path = threadPath ?? (await ownEntry());
+  if (existsSync(path)) return path;
+  throw optionsInvalid(`the worker thread of the SQLite inbox does not exist: ${path}. ${MEND}`);
+}
+
+async function ownEntry(): Promise<string> {
+  const { threadUrl } = await import('./sqlite.thread.js');
+  return entryPath(threadUrl);
+}
+
+/**
+ * Path of the entry, if its URL is still that of a file of its own.
+ *
+ * @throws PaymentsError `options_invalid` if it is not.
+ */
+export function entryPath(url: string | undefined): string {
+  const path = url === undefined ? undefined : fileURLToPath(url);
+  if (path !== undefined && basename(path) === ENTRY) return path;
+  throw optionsInvalid(
+    `a bundler merged the worker thread of the SQLite inbox into ${path === undefined ? 'another file' : basename(path)}. ${MEND}`,
+  );
+}
