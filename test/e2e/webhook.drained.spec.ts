@@ -48,12 +48,12 @@ const keepBytes = (request: object, _: unknown, bytes: Buffer) =>
 
 const DRAINED: Record<string, () => AbstractHttpAdapter> = {
   'express.json() before Nest': () => onExpress(express.json()),
-  'express.raw() before Nest': () => onExpress(express.raw({ type: '*/*' })),
   'a middleware before Nest that reads by hand': () => onExpress(readByHand),
   'an onRequest hook of Fastify': () => onFastify('onRequest', drain),
   'a preParsing hook of Fastify': () => onFastify('preParsing', drain),
 };
 const KEPT: Record<string, () => AbstractHttpAdapter> = {
+  'express.raw() before Nest': () => onExpress(express.raw({ type: '*/*' })),
   'express.json() with a verify that keeps the bytes': () =>
     onExpress(express.json({ verify: keepBytes })),
   'a preParsing hook of Fastify that keeps the bytes': () => onFastify('preParsing', keep),

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import { Injectable } from '@nestjs/common';
 
 /** A body as it came, and when its request did. Its bytes are out of sight of `util.inspect`. */
@@ -25,12 +24,31 @@ export class RawBodies {
   readonly #key = Symbol('nestjs-payments: raw body');
 
   /** Keeps a body; `null` says that it is gone, whatever a parser makes of the request later. */
-  set(request: IncomingMessage, body: RawBody | null): void {
-    (request as unknown as Record<symbol, RawBody | null>)[this.#key] = body;
+  set(request: object, body: RawBody | null): void {
+    (request as Record<symbol, RawBody | null>)[this.#key] = body;
   }
 
-  /** The body, `null` where it is gone, or `undefined` where the middleware has left the request alone. */
-  get(request: IncomingMessage): RawBody | null | undefined {
-    return (request as unknown as Record<symbol, RawBody | null | undefined>)[this.#key];
+  /** The body, `null` if it is gone, or `undefined` if the middleware has left the request alone. */
+  get(request: unknown): RawBody | null | undefined {
+    return (request as Record<symbol, RawBody | null | undefined> | null | undefined)?.[this.#key];
   }
+}
+
+/**
+ * The bytes that something else has left on a request: as `rawBody`, like Nest's option of that name and several
+ * serverless platforms, or as an unparsed `body`. Of a text, its UTF-8: if that is not what was sent, the signature
+ * does not match.
+ */
+export function givenBytes({
+  rawBody,
+  body,
+}: {
+  rawBody?: unknown;
+  body?: unknown;
+}): Buffer | undefined {
+  for (const given of [rawBody, body]) {
+    if (Buffer.isBuffer(given)) return given;
+    if (given instanceof Uint8Array || typeof given === 'string') return Buffer.from(given);
+  }
+  return undefined;
 }

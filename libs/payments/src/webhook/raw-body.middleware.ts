@@ -7,8 +7,9 @@ import type { ResolvedReceiveOptions } from '../inbox/receive.options.js';
 import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
+import { headerText } from './header-text.js';
 import { readRawBody, requirePlainJson } from './raw-body.js';
-import { RawBodies, RawBody } from './raw-bodies.js';
+import { givenBytes, RawBodies, RawBody } from './raw-bodies.js';
 import { RefusalLog } from './refusal.log.js';
 import { answerError, sendAnswer } from './webhook.answer.js';
 import type { WebhookAnswer } from './webhook.answer.js';
@@ -26,7 +27,7 @@ interface FastifyRoute {
   preParsing?: unknown;
 }
 interface FastifyRequestLike {
-  readonly raw: IncomingMessage;
+  readonly raw: IncomingMessage & { readonly rawBody?: unknown; readonly body?: unknown };
   readonly rawBody?: unknown;
 }
 interface FastifyReplyLike {
@@ -115,17 +116,21 @@ export class RawBodyMiddleware {
     const refusal = await this.#keep(request.raw, payload);
     if (refusal !== null) return reply.code(refusal.status).send(refusal.body);
     if (this.rawBodies.get(request.raw) === undefined) {
-      const { rawBody } = request;
-      const arrivedAt = this.runtime.monotonic();
-      const kept = Buffer.isBuffer(rawBody) ? new RawBody(rawBody, arrivedAt) : null;
+      // An adapter of a serverless platform gives them on Node's request.
+      const bytes = givenBytes({ rawBody: request.rawBody }) ?? givenBytes(request.raw);
+      const kept = bytes ? new RawBody(bytes, this.runtime.monotonic()) : null;
       this.rawBodies.set(request.raw, kept);
     }
     // Fastify's parser must not judge bytes that are not verified yet, nor wait for a stream that has ended, so
     // it is given an empty object. It compares the length it is told of here with Content-Length, and takes a
     // length of 0 for one that was not told.
     const { headers } = request.raw;
-    if (headers['content-length'] === '0') delete headers['content-length'];
-    return new EmptyObject(Number(headers['content-length'] ?? 0));
+    const length = Number(headerText(headers['content-length'])) || 0;
+    if (length === 0) delete headers['content-length'];
+    else headers['content-length'] = String(length);
+    // It reads the type as one string.
+    headers['content-type'] = [headers['content-type']].flat()[0];
+    return new EmptyObject(length);
   };
 
   /** Reads and keeps the body. Resolves with what to answer at once where it is refused; never rejects. */
@@ -134,8 +139,8 @@ export class RawBodyMiddleware {
     let cancel = (): void => {};
     try {
       requirePlainJson(request.headers);
-      // Somebody read it before; the verifier says so in its own words.
-      if (body.readableDidRead) return null;
+      // Something else has read it, or there is no stream: the verifier looks for the bytes elsewhere.
+      if (body.readableDidRead || typeof body.on !== 'function') return null;
       const reading = readRawBody(body, request.headers, this.bodyLimit);
       cancel = this.runtime.schedule(this.receive.deadlineMs, () => reading.end(tooLate()));
       this.rawBodies.set(request, new RawBody(await reading.bytes, arrivedAt));
@@ -155,7 +160,9 @@ export class RawBodyMiddleware {
    * at once would lose it). This closes the connection of one that does not stop.
    */
   #letLinger(request: IncomingMessage): void {
-    if (request.destroyed) return;
+    // A request that a serverless adapter made may have no connection.
+    const socket = request.socket as Partial<IncomingMessage['socket']> | null | undefined;
+    if (request.destroyed || typeof socket?.destroy !== 'function') return;
     const cancel = this.runtime.schedule(LINGER_MS, () => request.destroy());
     request.once('close', cancel);
   }

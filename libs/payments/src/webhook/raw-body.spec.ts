@@ -1,6 +1,7 @@
 import { PassThrough, Readable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
-import { readRawBody } from './raw-body.js';
+import { codeOf } from '../../../../test/support/thrown.error.js';
+import { readRawBody, requirePlainJson } from './raw-body.js';
 
 const read = async (stream: Readable, limit = 100) => readRawBody(stream, {}, limit).bytes;
 
@@ -62,5 +63,36 @@ describe('readRawBody', () => {
     const { bytes } = readRawBody(stream, { 'content-length': '101' }, 100);
     await expect(bytes).rejects.toMatchObject({ code: 'payload_too_large' });
     expect(stream.readableDidRead).toBe(false);
+  });
+});
+
+describe('requirePlainJson', () => {
+  const json = 'application/json';
+
+  it.each([
+    { 'content-type': json },
+    { 'content-type': 'Application/JSON; charset=utf-8' },
+    { 'content-type': [json, json] },
+    { 'content-type': json, 'content-encoding': 'Identity' },
+    { 'content-type': json, 'content-encoding': ['identity', 'identity'] },
+    { 'content-type': json, 'content-encoding': '' },
+    { 'content-type': json, 'content-encoding': null },
+    { 'content-type': json, 'content-encoding': {} },
+  ])('WH-30 accepts %j', (headers) => {
+    expect(() => requirePlainJson(headers as never)).not.toThrow();
+  });
+
+  it.each([
+    [{}, 'content_type_unsupported'],
+    [{ 'content-type': 7 }, 'content_type_unsupported'],
+    [{ 'content-type': ['text/plain', json] }, 'content_type_unsupported'],
+    [{ 'content-type': json, 'content-encoding': 'gzip' }, 'content_encoding_unsupported'],
+    [
+      { 'content-type': json, 'content-encoding': ['identity', 'gzip'] },
+      'content_encoding_unsupported',
+    ],
+    [{ 'content-type': json, 'content-encoding': 1 }, 'content_encoding_unsupported'],
+  ])('WH-05 rejects %j as %s', (headers, code) => {
+    expect(codeOf(() => requirePlainJson(headers as never))).toBe(code);
   });
 });

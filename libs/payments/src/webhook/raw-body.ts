@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { PaymentsError } from '../payments.errors.js';
+import { headerText } from './header-text.js';
 
 /**
  * Refuses what no delivery is: another content type than JSON, or an encoded body. The signature is over the
@@ -9,15 +10,17 @@ import { PaymentsError } from '../payments.errors.js';
  * @throws PaymentsError `content_type_unsupported` or `content_encoding_unsupported`.
  */
 export function requirePlainJson(headers: IncomingHttpHeaders): void {
-  const [type = ''] = (headers['content-type'] ?? '').split(';');
+  // Node keeps the first of several values; an adapter may have kept them all.
+  const [first] = [headers['content-type']].flat();
+  const [type = ''] = (headerText(first) ?? '').split(';');
   if (type.trim().toLowerCase() !== 'application/json') {
     throw new PaymentsError(
       'content_type_unsupported',
       'A delivery has Content-Type application/json.',
     );
   }
-  const encoding = headers['content-encoding'] ?? 'identity';
-  if (encoding.trim().toLowerCase() !== 'identity') {
+  const encodings = (headerText(headers['content-encoding']) ?? '').split(',');
+  if (!encodings.every((encoding) => /^(identity)?$/i.test(encoding.trim()))) {
     throw new PaymentsError(
       'content_encoding_unsupported',
       'A delivery has no Content-Encoding: its signature is over the bytes as sent.',
@@ -68,7 +71,7 @@ export function readRawBody(
   const stop = (): void => {
     stream.off('data', onData).off('end', onEnd).off('error', end).off('close', onClose);
   };
-  if (Number(headers['content-length'] ?? 0) > limitBytes) end(tooLarge(limitBytes));
+  if (Number(headerText(headers['content-length']) ?? 0) > limitBytes) end(tooLarge(limitBytes));
   else if (stream.destroyed) onClose();
   else stream.on('data', onData).on('end', onEnd).on('error', end).on('close', onClose);
   return { bytes, end };

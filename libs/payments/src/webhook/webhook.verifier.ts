@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { COMPANIES } from '../companies/companies.js';
 import type { Companies } from '../companies/companies.js';
@@ -10,10 +10,11 @@ import { VerifiedDelivery } from '../inbox/verified.delivery.js';
 import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
-import { keptHeaders } from './kept.headers.js';
+import { headerText } from './header-text.js';
+import { keptHeaders } from './kept-headers.js';
 import { RefusalLog } from './refusal.log.js';
 import { answerError } from './webhook.answer.js';
-import { RawBodies, RawBody } from './raw-bodies.js';
+import { givenBytes, RawBodies, RawBody } from './raw-bodies.js';
 import { parseSignatures, requireMatch, SIGNATURE_HEADER } from './signature.js';
 
 /** What an HTTP request of either adapter has in common. Fastify keeps Node's request under `raw`. */
@@ -21,7 +22,7 @@ export interface WebhookRequest {
   readonly method?: string | undefined;
   readonly headers: IncomingHttpHeaders;
   readonly params?: unknown;
-  readonly raw?: IncomingMessage;
+  readonly raw?: unknown;
   rawBody?: unknown;
   body?: unknown;
 }
@@ -48,7 +49,7 @@ export class WebhookVerifier {
     let known: string | undefined;
     try {
       // Before the company is looked up: a stranger who does not even pretend costs the application no query.
-      const signatures = parseSignatures(signatureOf(request));
+      const signatures = parseSignatures(headerText(request.headers[SIGNATURE_HEADER]));
       const id = companyId(request.params);
       const company = this.companies.known(id) ?? (await this.#company(id));
       known = company.id;
@@ -77,7 +78,7 @@ export class WebhookVerifier {
     arrivedAt: number,
   ): VerifiedDelivery {
     const event = parseEnvelope(bytes);
-    const claimed = request.headers['x-webhook-event'];
+    const claimed = headerText(request.headers['x-webhook-event']);
     if (claimed !== undefined && claimed !== event.eventType) {
       this.#logger.warn(
         `Event ${event.id} (company ${company.id}) is signed as ${event.eventType}, but its unsigned X-Webhook-Event ` +
@@ -88,13 +89,11 @@ export class WebhookVerifier {
   }
 
   #rawBody(request: WebhookRequest): RawBody {
-    const node = request.raw ?? (request as unknown as IncomingMessage);
-    const read = this.rawBodies.get(node);
+    const read = this.rawBodies.get(request) ?? this.rawBodies.get(request.raw);
     if (read) return read;
-    // Where something else read the body first, it may have kept the bytes as Nest's `rawBody: true` does.
-    if (read === undefined && Buffer.isBuffer(request.rawBody)) {
-      return new RawBody(request.rawBody, this.runtime.monotonic());
-    }
+    // Something else read the body first.
+    const given = read === undefined ? givenBytes(request) : undefined;
+    if (given !== undefined) return new RawBody(given, this.runtime.monotonic());
     this.#logger.error(
       'The raw bytes of a delivery are gone, so its signature cannot be checked: something read the body before ' +
         'this module could. Mount it later (a body parser given to the HTTP adapter before Nest had it?), or have it ' +
@@ -105,11 +104,6 @@ export class WebhookVerifier {
       'The raw bytes of the delivery were not available to check its signature; the log says why.',
     );
   }
-}
-
-function signatureOf({ headers }: WebhookRequest): string | undefined {
-  const header = headers[SIGNATURE_HEADER];
-  return Array.isArray(header) ? header.join() : header;
 }
 
 function companyId(params: unknown): string {

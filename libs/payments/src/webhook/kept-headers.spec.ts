@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { keptHeaders } from './kept.headers.js';
+import { keptHeaders } from './kept-headers.js';
 
 describe('keptHeaders', () => {
   it('keeps what the list names, and nothing else', () => {
@@ -38,6 +38,25 @@ describe('keptHeaders', () => {
       'user-agent': 'a'.repeat(256),
       'x-request-id': 'abcd',
       'x-webhook-event': 'one, two',
+    });
+  });
+
+  it.each([
+    [512, '512'],
+    [0, '0'],
+    [12n, '12'],
+    [true, 'true'],
+    [['a', 2, null, {}], 'a, 2'],
+    [`${'a'.repeat(255)}😀`, `${'a'.repeat(255)}\ufffd`],
+    ['a\ud800b', 'a\ufffdb'],
+    ...[undefined, null, '', [], [undefined], {}, { toString: 1 }, Symbol('s'), () => 1].map(
+      (value) => [value, undefined],
+    ),
+  ] as [unknown, string | undefined][])('WH-30 keeps the value %p as %j', (value, text) => {
+    const headers = { 'content-length': value, 'user-agent': 'service' } as never;
+    expect(keptHeaders(headers)).toEqual({
+      ...(text !== undefined && { 'content-length': text }),
+      'user-agent': 'service',
     });
   });
 });
