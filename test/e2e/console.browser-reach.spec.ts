@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { signedDelivery } from 'nestjs-payments/testing';
+import { signedDelivery } from '../support/signed-delivery.js';
 import type { Locator, Page } from 'playwright-core';
 import { describeInBrowser } from '../support/browser.js';
 import { ConsoleApplication, FrontDoor, OPERATOR, asked } from '../support/console.browser.js';

@@ -206,7 +206,7 @@ consoleOnEachAdapter((start) => {
       ],
     };
     await using app = await start({ payments });
-    const { signedDelivery } = await import('nestjs-payments/testing');
+    const { signedDelivery } = await import('../support/signed-delivery.js');
     for (const { id, webhookSecret } of payments.companies) {
       await app.merchant.send(
         signedDelivery({ id, webhookSecret }, { id: 'e-1', data: { of: id } }),

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { PaymentInbox } from 'nestjs-payments';
 import type { StoredEvent } from 'nestjs-payments';
-import { signedDelivery } from 'nestjs-payments/testing';
+import { signedDelivery } from '../support/signed-delivery.js';
 import { ADAPTERS, OPTIONS, WebhookApplication } from '../support/webhook.application.js';
 import { OnMethods } from '../support/webhook.controllers.js';
 

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { signedDelivery } from 'nestjs-payments/testing';
+import { signedDelivery } from '../support/signed-delivery.js';
 import { AT_ONCE, inboxOf, post, startOn, states } from '../support/inbox.application.js';
 import type { Handle } from '../support/inbox.application.js';
 import { Gate } from '../support/gate.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { signedDelivery } from 'nestjs-payments/testing';
-import type { SignedDelivery } from 'nestjs-payments/testing';
+import { signedDelivery } from '../support/signed-delivery.js';
+import type { SignedDelivery } from '../support/signed-delivery.js';
 import { sendSynthetic } from '../support/synthetic.request.js';
 import type { SyntheticRequest } from '../support/synthetic.request.js';
 import { ADAPTERS, SECRET, STAGES, WebhookApplication } from '../support/webhook.application.js';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { signedDelivery } from 'nestjs-payments/testing';
-import type { SignedDelivery } from 'nestjs-payments/testing';
+import { signedDelivery } from '../support/signed-delivery.js';
+import type { SignedDelivery } from '../support/signed-delivery.js';
 import { FakeRuntime, until, timersAtRest } from '../support/fake.runtime.js';
 import { RawConnection } from '../support/http.exchange.js';
 import { Orders } from '../support/webhook.orders.js';

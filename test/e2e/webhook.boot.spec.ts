@@ -9,7 +9,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
 import { PaymentInbox, PaymentsApiService, PaymentsModule } from 'nestjs-payments';
 import type { PaymentsModuleOptions } from 'nestjs-payments';
-import { signedDelivery } from 'nestjs-payments/testing';
+import { signedDelivery } from '../support/signed-delivery.js';
 import { CapturedLog } from '../support/captured.log.js';
 import { exchange } from '../support/http.exchange.js';
 import { Orders } from '../support/webhook.orders.js';

@@ -4,7 +4,7 @@ import { All, Controller, Post, Req } from '@nestjs/common';
 import type { INestApplication } from '@nestjs/common';
 import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
-import { signedDelivery } from 'nestjs-payments/testing';
+import { signedDelivery } from '../support/signed-delivery.js';
 import { express } from '../support/express.js';
 import type { Exchange } from '../support/http.exchange.js';
 import {

@@ -15,7 +15,7 @@ import type { INestApplication, ModuleMetadata } from '@nestjs/common';
 import { RouterModule } from '@nestjs/core';
 import { WebhookGuard } from 'nestjs-payments';
 import type { InboxReceipt } from 'nestjs-payments';
-import { signedDelivery } from 'nestjs-payments/testing';
+import { signedDelivery } from '../support/signed-delivery.js';
 import { OnAll, OnMethods, Receiving } from '../support/webhook.controllers.js';
 import type { Request } from '../support/webhook.controllers.js';
 import {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Injectable, ValidationPipe } from '@nestjs/common';
 import { OnPaymentEvent } from 'nestjs-payments';
-import { signedDelivery } from 'nestjs-payments/testing';
+import { signedDelivery } from '../support/signed-delivery.js';
 import {
   OnAll,
   OnClass,

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Company, CompanyDirectory } from 'nestjs-payments';
 import { PaymentsApiService } from 'nestjs-payments';
-import { signedDelivery } from 'nestjs-payments/testing';
+import { signedDelivery } from '../support/signed-delivery.js';
 import { FakeRuntime, until } from '../support/fake.runtime.js';
 import type { Answer } from '../support/http.exchange.js';
 import { ADAPTERS, WebhookApplication, company } from '../support/webhook.application.js';

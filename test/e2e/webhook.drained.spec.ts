@@ -7,7 +7,7 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { PaymentInbox, WebhookGuard } from 'nestjs-payments';
 import type { InboxReceipt, VerifiedRequest } from 'nestjs-payments';
-import { signedDelivery } from 'nestjs-payments/testing';
+import { signedDelivery } from '../support/signed-delivery.js';
 import { express } from '../support/express.js';
 import type { Middleware } from '../support/express.js';
 import { BODY_OPTIONS, SECRET, WebhookApplication } from '../support/webhook.application.js';

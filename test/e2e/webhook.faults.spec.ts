@@ -5,7 +5,7 @@ import { BaseExceptionFilter } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { OnPaymentEvent, PaymentInboxError, memoryInbox } from 'nestjs-payments';
 import type { InboxDefinition, InboxStore } from 'nestjs-payments';
-import { signedDelivery } from 'nestjs-payments/testing';
+import { signedDelivery } from '../support/signed-delivery.js';
 import { express } from '../support/express.js';
 import { FakeRuntime, until, timersAtRest } from '../support/fake.runtime.js';
 import { RawConnection } from '../support/http.exchange.js';

@@ -19,7 +19,7 @@ import type {
   Provider,
 } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE, HttpAdapterHost } from '@nestjs/core';
-import { signedDelivery } from 'nestjs-payments/testing';
+import { signedDelivery } from '../support/signed-delivery.js';
 import { map } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { Orders } from '../support/webhook.orders.js';

@@ -10,7 +10,7 @@ import {
   readPaymentsEnvironment,
 } from 'nestjs-payments';
 import type { WebhookPath } from 'nestjs-payments';
-import { signedDelivery } from 'nestjs-payments/testing';
+import { signedDelivery } from '../support/signed-delivery.js';
 import { CapturedLog } from '../support/captured.log.js';
 import { OPTIONS, WebhookApplication, company } from '../support/webhook.application.js';
 

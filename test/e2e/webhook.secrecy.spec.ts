@@ -13,7 +13,7 @@ import {
   verifySignature,
 } from 'nestjs-payments';
 import type { CompanyDirectory, InboxReceipt } from 'nestjs-payments';
-import { signedDelivery } from 'nestjs-payments/testing';
+import { signedDelivery } from '../support/signed-delivery.js';
 import { resolveCompany } from '../../libs/payments/src/companies/company.options.js';
 import { resolveOptions } from '../../libs/payments/src/payments.options.js';
 import type { Answer } from '../support/http.exchange.js';

@@ -7,7 +7,7 @@ import { OnPaymentEvent, UnrecoverableError } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
 import { PaymentsConsoleModule } from 'nestjs-payments/console';
 import type { PaymentsConsoleOptions } from 'nestjs-payments/console';
-import type { DeliveryPayload } from 'nestjs-payments/testing';
+import type { DeliveryPayload } from './signed-delivery.js';
 import { FakeRuntime } from './fake.runtime.js';
 import { delivery } from './handler.application.js';
 import type { Answer, Exchange } from './http.exchange.js';

@@ -8,7 +8,7 @@ import type { CanActivate } from '@nestjs/common';
 import { OnPaymentEvent, PaymentInbox, sqliteInbox } from 'nestjs-payments';
 import type { PaymentEvent, PaymentsModuleOptions } from 'nestjs-payments';
 import { BasicAuthGuard, PaymentsConsoleModule } from 'nestjs-payments/console';
-import type { DeliveryPayload, SignedDelivery } from 'nestjs-payments/testing';
+import type { DeliveryPayload, SignedDelivery } from './signed-delivery.js';
 import type { BrowserContextOptions, Locator, Page } from 'playwright-core';
 import type { TestBrowser } from './browser.js';
 import { eventually } from './eventually.js';

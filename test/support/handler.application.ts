@@ -1,8 +1,8 @@
 import { describe } from '@jest/globals';
 import type { StoredDelivery, StoredEvent } from 'nestjs-payments';
 import { PaymentInbox } from 'nestjs-payments';
-import { signedDelivery } from 'nestjs-payments/testing';
-import type { DeliveryPayload, SignedDelivery } from 'nestjs-payments/testing';
+import { signedDelivery } from './signed-delivery.js';
+import type { DeliveryPayload, SignedDelivery } from './signed-delivery.js';
 import { FakeRuntime } from './fake.runtime.js';
 import { ADAPTERS, SECRET, WebhookApplication } from './webhook.application.js';
 import type { Setup } from './webhook.application.js';

@@ -7,7 +7,7 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { PaymentsModule } from 'nestjs-payments';
 import type { Company, PaymentsModuleExtras, PaymentsModuleOptions } from 'nestjs-payments';
-import type { SignedDelivery } from 'nestjs-payments/testing';
+import type { SignedDelivery } from './signed-delivery.js';
 import { CapturedLog } from './captured.log.js';
 import { exchange } from './http.exchange.js';
 import type { Answer, Exchange } from './http.exchange.js';

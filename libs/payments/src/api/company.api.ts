@@ -27,6 +27,11 @@ export class CompanyApi implements PaymentsApi {
     this.#caller = caller;
   }
 
+  /** What makes the calls: a getter, which `JSON.stringify` and `util.inspect` do not follow. */
+  protected get caller(): Caller {
+    return this.#caller;
+  }
+
   async getTransaction<T extends object = PaymentTransaction>(
     id: string,
     options: CallOptions = {},

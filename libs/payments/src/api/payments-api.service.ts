@@ -5,7 +5,7 @@ import { PAYMENTS_RUNTIME, type PaymentsRuntime } from '../payments.runtime.js';
 import { PAYMENTS_API_OPTIONS, type ResolvedApiOptions } from './api.options.js';
 import { CompanyApi } from './company.api.js';
 import { COMPANY_SOURCE, type CompanySource } from './company.source.js';
-import { lazyApiCaller, type LazyCaller } from './lazy.caller.js';
+import { lazyApiCaller } from './lazy.caller.js';
 import type { PaymentsApi } from './payments.api.js';
 
 /**
@@ -22,8 +22,6 @@ import type { PaymentsApi } from './payments.api.js';
  */
 @Injectable()
 export class PaymentsApiService extends CompanyApi implements OnApplicationShutdown {
-  readonly #caller: LazyCaller;
-
   constructor(
     @Inject(COMPANY_SOURCE) companies: CompanySource,
     @Inject(PAYMENTS_API_OPTIONS) options: ResolvedApiOptions,
@@ -33,7 +31,6 @@ export class PaymentsApiService extends CompanyApi implements OnApplicationShutd
     const logger = options.logger ?? new Logger('PaymentsApi');
     const caller = lazyApiCaller({ companies, options, runtime, logger });
     super(caller, DEFAULT_COMPANY);
-    this.#caller = caller;
     // What calls are made with is loaded when the application listens: neither its start nor its first call need
     // wait for it.
     host.listen$.subscribe(() => setImmediate(() => caller.prepare()));
@@ -46,7 +43,7 @@ export class PaymentsApiService extends CompanyApi implements OnApplicationShutd
    * @throws TypeError where `id` is empty or no string
    */
   forCompany(id: string): PaymentsApi {
-    return new CompanyApi(this.#caller, id);
+    return new CompanyApi(this.caller, id);
   }
 
   /**
@@ -54,6 +51,6 @@ export class PaymentsApiService extends CompanyApi implements OnApplicationShutd
    * that are being drained can still call the service.
    */
   async onApplicationShutdown(): Promise<void> {
-    await this.#caller.close();
+    await this.caller.close();
   }
 }

@@ -1,4 +1,16 @@
+export { apiError } from './api-error.js';
+export { deliver } from './deliver.js';
+export type { DeliverOptions, DeliveryResponse } from './deliver.js';
+export { FakePaymentsApi } from './fake-payments-api.js';
+export type { FakeAnswer, FakeCall } from './fake-payments-api.js';
+export { handlerContext } from './handler-context.js';
 export { inboxContract } from './contract/inbox.contract.js';
 export type { InboxContractOptions, InboxUnderTest, ReadyCase } from './contract/inbox.contract.js';
-export { signedDelivery } from './signed.delivery.js';
-export type { DeliveryPayload, SignedDelivery, SigningCompany } from './signed.delivery.js';
+export { paymentEvent } from './payment-event.js';
+export type { EnvelopeFields, EventData, PaymentEventArguments } from './payment-event.js';
+export { settled } from './settled.js';
+export type { SettledOptions } from './settled.js';
+export { signedRequest } from './signed-request.js';
+export type { DeliveryBody, SignedRequest, SignedRequestOptions } from './signed-request.js';
+export { TestRuntime } from './test-runtime.js';
+export type { TestRuntimeOptions } from './test-runtime.js';

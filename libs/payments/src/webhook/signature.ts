@@ -19,8 +19,9 @@ const MAX_CANDIDATES = 10;
  * signBody(Buffer.from('{}'), 'whsec_1'); // 'sha512=…', 135 characters
  * ```
  */
-export function signBody(body: Uint8Array, secret: string): string {
-  return SCHEME + new SigningKey(secret).sign(body).toString('hex');
+export function signBody(body: Uint8Array, secret: string | SigningKey): string {
+  const key = typeof secret === 'string' ? new SigningKey(secret) : secret;
+  return SCHEME + key.sign(body).toString('hex');
 }
 
 /**

@@ -89,11 +89,7 @@ export class MemoryStore implements InboxStore<never> {
   }
 
   async commit(): Promise<never> {
-    throw new PaymentsError(
-      'commit_unsupported',
-      'The memory inbox has no transaction to commit in. Keep the inbox in the database your effects are in, ' +
-        'or leave the settlement to the return of the handler.',
-    );
+    throw commitUnsupported();
   }
 
   async nextDueInMs(handlers: readonly string[]): Promise<number | null> {
@@ -232,4 +228,13 @@ function firstOfEach(events: readonly IncomingEvent[]): readonly IncomingEvent[]
     for (const key of keys) seen.add(key);
     return true;
   });
+}
+
+/** The error of `context.commit()` with an inbox that has no transactions. */
+export function commitUnsupported(): PaymentsError {
+  return new PaymentsError(
+    'commit_unsupported',
+    'The memory inbox has no transaction to commit in. Keep the inbox in the database your effects are in, ' +
+      'or leave the settlement to the return of the handler.',
+  );
 }

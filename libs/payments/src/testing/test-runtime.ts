@@ -1,0 +1,91 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import type { PaymentsRuntime } from '../payments.runtime.js';
+
+interface Timer {
+  readonly at: number;
+  readonly callback: () => void;
+}
+
+/** How a {@link TestRuntime} starts. */
+export interface TestRuntimeOptions {
+  /** Time of both clocks at the start. Default 2026-01-01T00:00:00Z. */
+  now?: Date;
+  /** What `random()` returns, from 0 (included) to 1 (excluded). Default 0.5, the middle of every jitter. */
+  random?: number;
+}
+
+/** Turns of the event loop that {@link TestRuntime.advance} leaves to the application after each timer. */
+const TURNS = 10;
+
+/**
+ * A runtime whose time moves only when the test calls {@link advance}: retries, backoff, leases, deadlines and
+ * token lifetimes of the application follow it. Give it to `PaymentsModule` as the option `runtime`. An inbox in
+ * PostgreSQL has the clock of the database, which a test cannot move.
+ *
+ * @example
+ * ```ts
+ * const runtime = new TestRuntime();
+ * PaymentsModule.forRoot({ ...options, runtime });
+ *
+ * await deliver(app, event); // the handler fails, and its retry is scheduled
+ * await runtime.advance(60_000);
+ * await settled(app); // the retry has run
+ * ```
+ */
+export class TestRuntime implements PaymentsRuntime {
+  readonly #timers = new Set<Timer>();
+  readonly #start: number;
+  readonly #random: number;
+  #elapsed = 0;
+
+  constructor({ now = new Date(Date.UTC(2026, 0, 1)), random = 0.5 }: TestRuntimeOptions = {}) {
+    this.#start = now.getTime();
+    this.#random = random;
+  }
+
+  now(): number {
+    return this.#start + this.#elapsed;
+  }
+
+  monotonic(): number {
+    return this.#elapsed;
+  }
+
+  random(): number {
+    return this.#random;
+  }
+
+  schedule(ms: number, callback: () => void): () => void {
+    const timer = { at: this.#elapsed + ms, callback };
+    this.#timers.add(timer);
+    return () => this.#timers.delete(timer);
+  }
+
+  /**
+   * Moves both clocks forward and runs each timer at its time, in order. Between two timers the application gets
+   * some turns of the event loop, so that promises settle and can start further timers.
+   *
+   * @param ms how far, in milliseconds.
+   */
+  async advance(ms: number): Promise<void> {
+    const end = this.#elapsed + ms;
+    await turns();
+    for (let timer = this.#next(end); timer !== undefined; timer = this.#next(end)) {
+      this.#timers.delete(timer);
+      this.#elapsed = Math.max(this.#elapsed, timer.at);
+      timer.callback();
+      await turns();
+    }
+    this.#elapsed = end;
+  }
+
+  /** The earliest timer that is due at `end`; of several at the same time, the one that was scheduled first. */
+  #next(end: number): Timer | undefined {
+    const due = [...this.#timers].filter(({ at }) => at <= end);
+    return due.toSorted((a, b) => a.at - b.at)[0];
+  }
+}
+
+async function turns(): Promise<void> {
+  for (let index = 0; index < TURNS; index += 1) await turn();
+}
