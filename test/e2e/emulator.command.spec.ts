@@ -1,51 +1,21 @@
-import type { ChildProcessByStdio } from 'node:child_process';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import type { Readable } from 'node:stream';
-import { fileURLToPath } from 'node:url';
-import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
+import { PaymentsEmulator } from 'payments-emulator';
 import { post, requestToken } from './emulator.client.js';
+import { emulatorCommand, FREE_PORTS, runEmulator } from './emulator.process.js';
 import { Receiver } from './emulator.receiver.js';
-
-// A process takes its time to start on a busy machine.
-jest.setTimeout(60_000);
-
-const main = fileURLToPath(new URL('../../libs/emulator/dist/main.js', import.meta.url));
-const started = new Set<ChildProcessByStdio<null, Readable, Readable>>();
-
-afterEach(() => {
-  for (const child of started) child.kill('SIGKILL');
-  started.clear();
-});
-
-/** Runs the command and collects what it prints. */
-function run(...args: string[]) {
-  const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-  started.add(child);
-  const printed = { out: '', err: '' };
-  child.stdout.on('data', (data: Buffer) => (printed.out += data.toString()));
-  child.stderr.on('data', (data: Buffer) => (printed.err += data.toString()));
-  const ended = once(child, 'close').then(([code]) => code as number);
-  /** What a pattern finds in the output, as soon as it is there. */
-  const found = async (pattern: RegExp): Promise<RegExpExecArray> => {
-    for (;;) {
-      const match = pattern.exec(printed.out);
-      if (match) return match;
-      await once(child.stdout, 'data');
-    }
-  };
-  return { child, printed, ended, found };
-}
 
 describe('the payments-emulator command', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)(
     'prints settings that work, a line per delivery, and ends cleanly on %s',
     async (signal) => {
       await using receiver = await Receiver.start();
-      const ports = ['--port', '0', '--production-port', '0'];
-      const { child, printed, ended, found } = run(...ports, '--webhook-url', receiver.url);
+      const { child, printed, ended, found } = runEmulator(
+        ...FREE_PORTS,
+        '--webhook-url',
+        receiver.url,
+      );
       const [, baseUrl = '', clientId = '', clientSecret = ''] = await found(
-        /^PAYMENTS_BASE_URL=(.+)\nPAYMENTS_CLIENT_ID=(.+)\nPAYMENTS_CLIENT_SECRET=(.+)\nPAYMENTS_WEBHOOK_SECRET=.+\n/m,
+        /^export PAYMENTS_BASE_URL=(.+)\nexport PAYMENTS_CLIENT_ID=(.+)\nexport PAYMENTS_CLIENT_SECRET=(.+)\nexport PAYMENTS_WEBHOOK_SECRET=.+\n/m,
       );
       expect((await requestToken({ baseUrl, clientId, clientSecret })).status).toBe(200);
       await post(`${baseUrl}/emulator/events`, { eventType: 'x.y' });
@@ -58,27 +28,41 @@ describe('the payments-emulator command', () => {
     },
   );
 
-  it('ends with 2 and one clear message where a flag is wrong', async () => {
-    const { printed, ended } = run('--port', '70000');
-    expect(await ended).toBe(2);
-    expect(printed.out).toBe('');
-    expect(printed.err).toBe(
-      'payments-emulator: --port must be a whole number from 0 to 65535\n' +
+  it('ends with 2 and one clear message if a flag is wrong', async () => {
+    expect(await emulatorCommand('--port', '70000')).toEqual({
+      code: 2,
+      out: '',
+      err:
+        'payments-emulator: --port must be a whole number from 0 to 65535\n' +
         'payments-emulator --help lists the flags.\n',
-    );
+    });
+  });
+
+  it.each([
+    ['--port', '--production-port'],
+    ['--production-port', '--port'],
+  ])('names the port that is in use and the flag %s, without a stack', async (flag, other) => {
+    await using running = await PaymentsEmulator.start();
+    const { port } = new URL(running.baseUrl);
+    expect(await emulatorCommand(flag, port, other, '0')).toEqual({
+      code: 1,
+      out: '',
+      err:
+        `payments-emulator: port ${port} on 127.0.0.1 is in use, perhaps by another payments-emulator. ` +
+        `Stop that process, or choose another port with ${flag} (0 takes a free one)\n`,
+    });
   });
 
   it('ends quietly where nobody reads on: payments-emulator --help | head', async () => {
-    const { child, printed, ended } = run('--help');
+    const { child, printed, ended } = runEmulator('--help');
     child.stdout.destroy();
     expect(await ended).toBe(0);
     expect(printed.err).toBe('');
   });
 
   it('closes where nobody reads what it prints any more', async () => {
-    const ports = ['--port', '0', '--production-port', '0'];
-    const { child, printed, ended, found } = run(...ports);
-    const [, baseUrl = ''] = await found(/^PAYMENTS_BASE_URL=(.+)\n/m);
+    const { child, printed, ended, found } = runEmulator(...FREE_PORTS);
+    const [, baseUrl = ''] = await found(/^export PAYMENTS_BASE_URL=(.+)\n/m);
     child.stdout.destroy();
     await post(`${baseUrl}/emulator/events`, { eventType: 'x.y' });
     expect(await ended).toBe(0);

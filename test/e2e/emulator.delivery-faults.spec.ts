@@ -178,8 +178,12 @@ describe('a seed', () => {
   };
 
   /** What was sent, whatever arrived first. */
-  async function run(seed: string): Promise<string[]> {
-    await using seeded = await PaymentsEmulator.start({ webhookUrl: receiver.url, seed });
+  async function run(seed: string, freshIds = false): Promise<string[]> {
+    await using seeded = await PaymentsEmulator.start({
+      webhookUrl: receiver.url,
+      seed,
+      freshIds,
+    });
     receiver.answer = (received, response) => {
       response.statusCode = received.event.eventType === '' ? 400 : 200;
       response.end();
@@ -189,7 +193,9 @@ describe('a seed', () => {
     await seeded.flush();
     return seeded
       .deliveries()
-      .map((each) => [each.eventId, each.copy, each.attempt, each.state, ...each.faults].join(' '))
+      .map((each) =>
+        [each.eventType, each.copy, each.attempt, each.state, ...each.faults].join(' '),
+      )
       .toSorted((one, other) => one.localeCompare(other));
   }
 
@@ -198,6 +204,10 @@ describe('a seed', () => {
     expect(first.length).toBeGreaterThan(30);
     expect(await run('one')).toEqual(first);
     expect(await run('two')).not.toEqual(first);
+  });
+
+  it('makes the faults of a run repeat if ids are fresh', async () => {
+    expect(await run('one', true)).toEqual(await run('one'));
   });
 
   it('makes reordered deliveries arrive in the same order again', async () => {

@@ -169,6 +169,19 @@ describe('reset', () => {
     expect(emulator.createStkPush(payment).transactionId).toBe(transactionId);
   });
 
+  it('gives new ids, but the same credentials, if freshIds is set', async () => {
+    await using emulator = await PaymentsEmulator.start({ seed: 'a', freshIds: true });
+    const ids = () => {
+      const { transactionId } = emulator.createStkPush(payment);
+      return [transactionId, emulator.complete(transactionId).event.id];
+    };
+    const [before, { company }] = [ids(), emulator];
+    await emulator.reset();
+    const after = ids();
+    expect(new Set([...before, ...after]).size).toBe(4);
+    expect(emulator.company).toEqual(company);
+  });
+
   it('cancels a delivery under way, and its redeliveries', async () => {
     await using receiver = await Receiver.start();
     await using emulator = await PaymentsEmulator.start({

@@ -31,29 +31,77 @@ export class InstalledCommand {
     if (!stdout.includes('Usage: payments-emulator')) throw new Error(`it printed:\n${stdout}`);
   }
 
-  /** @throws where it does not start, serve a page with its files, and end when it is told to. */
+  /** @throws if it does not start, serve a page with its files, and end on a signal. */
   async serves(node: string): Promise<void> {
-    const args = [this.#program, '--port', '0', '--production-port', '0'];
+    await this.#started(node, [], async (output) => {
+      const [, address] = /(http:\S+\/emulator\/stk)\b/.exec(output) ?? [];
+      if (address === undefined) throw new Error(`it named no page:\n${output}`);
+      await servesPage(address);
+    });
+  }
+
+  /**
+   * Runs `trigger` against an emulator that delivers to `webhookUrl`.
+   *
+   * @throws if the command fails or prints no transaction.
+   */
+  async triggers(node: string, webhookUrl: string): Promise<void> {
+    await this.#started(node, ['--webhook-url', webhookUrl], async (output) => {
+      const [, url = ''] = /^export PAYMENTS_BASE_URL=(.+)$/m.exec(output) ?? [];
+      const flags = ['--amount', '350', '--reference', 'order-1', '--url', url];
+      const args = [this.#program, 'trigger', 'transaction.completed', ...flags];
+      const { stdout } = await succeed(node, args, { cwd: process.cwd(), timeoutMs: 30_000 });
+      if (!/^transaction  [0-9a-f-]{36} \(350, order-1\)$/m.test(stdout)) throw new Error(stdout);
+    });
+  }
+
+  /**
+   * Saves the settings of an emulator twice with one seed.
+   *
+   * @throws if Node reads another secret from the file after the second start.
+   */
+  async savesSettings(node: string, folder: string): Promise<void> {
+    const file = join(folder, '.env');
+    const secrets: string[] = [];
+    for (const _ of [1, 2]) {
+      await this.#started(node, ['--seed', 'shop', '--save-env', file], async (output) => {
+        const print = 'console.log(process.env.PAYMENTS_WEBHOOK_SECRET)';
+        const args = [`--env-file=${file}`, '-e', print];
+        const { stdout } = await succeed(node, args, { cwd: folder });
+        const line = `export PAYMENTS_WEBHOOK_SECRET=${stdout}`;
+        if (!output.includes(line)) throw new Error(`${line} is not what it printed:\n${output}`);
+        secrets.push(stdout);
+      });
+    }
+    if (secrets[0] !== secrets[1]) throw new Error('the second start has another webhook secret');
+  }
+
+  /** Starts an emulator on free ports, and ends it after `use` was given what it printed. */
+  async #started(
+    node: string,
+    flags: string[],
+    use: (output: string) => Promise<void>,
+  ): Promise<void> {
+    const args = [this.#program, '--port', '0', '--production-port', '0', ...flags];
     const child = spawn(node, args, { stdio: ['ignore', 'pipe', 'pipe'] });
-    // Whatever it waits for, it does not wait for ever.
-    const impatience = setTimeout(() => child.kill('SIGKILL'), 30_000);
+    const timeout = setTimeout(() => child.kill('SIGKILL'), 60_000);
     let output = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text));
     const closed = once(child, 'close') as Promise<[number | null]>;
     try {
-      let address: string | undefined;
-      for await (const text of child.stdout.setEncoding('utf8') as AsyncIterable<string>) {
-        output += text;
-        address = /(http:\S+\/emulator\/stk)\b/.exec(output)?.[1];
-        if (address !== undefined) break;
-      }
-      if (address === undefined) throw new Error(`it named no page:\n${output}`);
-      await servesPage(address);
+      await new Promise<void>((resolve) => {
+        child.stdout.setEncoding('utf8').on('data', (text: string) => {
+          output += text;
+          if (output.includes('--reference')) resolve();
+        });
+        child.stdout.once('close', resolve);
+      });
+      await use(output);
       child.kill('SIGTERM');
       const [code] = await closed;
       if (code !== 0) throw new Error(`it ended with ${code}:\n${output}`);
     } finally {
-      clearTimeout(impatience);
+      clearTimeout(timeout);
       child.kill('SIGKILL');
     }
   }

@@ -51,7 +51,7 @@ export class EmulatorCore {
       sandbox: new EmulatorHost('sandbox', options.host),
       production: new EmulatorHost('production', options.host),
     };
-    this.random = new RandomSource(options.seed);
+    this.random = new RandomSource(options.seed, options.freshIds);
     this.companies = new CompanyDirectory(this.random, options.maxCompanies);
     this.faults = new FaultDirectory(this.random, options.redeliver);
     this.issuer = new TokenIssuer(this.companies, clock, this.random);
@@ -112,16 +112,22 @@ export class EmulatorCore {
 
   /** Completes a transaction and sends `transaction.completed` (section 6 of the service's page). */
   complete(transactionId: string): CompletedTransaction {
+    const { transaction, event } = this.completeAndSend(transactionId);
+    return { transaction, event };
+  }
+
+  /** Like {@link complete}, with the first attempt to deliver the event. */
+  completeAndSend(transactionId: string): CompletedTransaction & SentEvent {
     const transaction = this.transactions.complete(transactionId);
     const { companyId, environment, metadata } = transaction;
-    const { event } = this.send(
+    const sent = this.send(
       this.companies.get(companyId),
       environment,
       'transaction.completed',
       { ...toTransactionFields(transaction) },
       metadata,
     );
-    return { transaction, event };
+    return { transaction, ...sent };
   }
 
   /** Declines a transaction. No event tells of it: the service's page shows none. */
@@ -150,7 +156,7 @@ export class EmulatorCore {
     metadata: Readonly<Record<string, unknown>> = {},
   ): SentEvent {
     const event: WebhookEvent = {
-      id: this.random.uuid('event'),
+      id: this.random.id('event'),
       eventType,
       timestamp: new Date(this.options.clock.now()).toISOString(),
       data,

@@ -35,6 +35,13 @@ export interface PaymentsEmulatorOptions extends NewCompany {
    * emulator's `seed` tells it.
    */
   readonly seed?: string | number | undefined;
+  /**
+   * Whether ids of transactions, events, deliveries and tokens differ between starts and resets of
+   * one seed, as those of a real service do. Credentials and fault dice repeat either way. Default:
+   * false; the command sets it, so that an application with a durable inbox does not take the events
+   * of a restarted emulator for duplicates.
+   */
+  readonly freshIds?: boolean | undefined;
   /** Seconds a token lives, 1 to 86,400. Default: 3599 (section 8 of the service's page). */
   readonly tokenLifetime?: number | undefined;
   /** A transaction's status before it is complete, which the page does not show. Default: `pending`. */
@@ -151,6 +158,7 @@ export function resolveOptions(options: PaymentsEmulatorOptions = {}): ResolvedE
       'PaymentsEmulator',
     ),
     seed: options.seed,
+    freshIds: options.freshIds ?? false,
     tokenLifetime: whole('tokenLifetime', 'seconds', { min: 1, max: 86_400, default: 3599 }),
     pendingStatus: text(
       'pendingStatus',

@@ -39,6 +39,8 @@ export type {
   DeliveryState,
 } from './deliveries/delivery.record.js';
 export type { DeliveryFilter } from './deliveries/delivery.inputs.js';
+export type { TriggerInput } from './trigger/trigger-input.js';
+export type { TriggeredEvent } from './trigger/trigger.js';
 export type { WebhookEvent } from './deliveries/webhook.event.js';
 export { signDelivery } from './deliveries/delivery.signature.js';
 export type {

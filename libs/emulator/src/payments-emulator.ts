@@ -22,6 +22,9 @@ import type {
   NewTransaction,
 } from './transactions/transaction.inputs.js';
 import type { Transaction } from './transactions/transaction.record.js';
+import type { TriggeredEvent } from './trigger/trigger.js';
+import { triggerEvent } from './trigger/trigger.js';
+import type { TriggerInput } from './trigger/trigger-input.js';
 
 /** A checkout invoice with the address a customer pays it at. */
 export interface CheckoutInvoice extends Transaction {
@@ -172,6 +175,14 @@ export class PaymentsEmulator implements AsyncDisposable {
   /** Sends an event of any type, types the service's page does not show included. */
   sendEvent(event: NewEvent): WebhookEvent {
     return this.#core.sendEvent(event).event;
+  }
+
+  /**
+   * Sends an event and resolves once its first delivery has ended, whatever the outcome.
+   * `transaction.completed` completes a new transaction, or the one named by `transactionId`.
+   */
+  trigger(trigger: TriggerInput): Promise<TriggeredEvent> {
+    return triggerEvent(this.#core, trigger);
   }
 
   /** The delivery log: every attempt that matches, in the order they came to be. */

@@ -41,7 +41,7 @@ export class TokenIssuer {
       .setIssuedAt(issuedAt)
       .setExpirationTime(issuedAt + lifetime)
       // Two tokens of one second differ, so that a client can tell a new one from a rejected one.
-      .setJti(this.random.uuid('token'))
+      .setJti(this.random.id('token'))
       .sign(this.#key);
     return { token, expiresAt: (issuedAt + lifetime) * 1000, generation };
   }

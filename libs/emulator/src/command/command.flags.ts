@@ -3,9 +3,16 @@ import { messageOf } from '../emulator.errors.js';
 import type { PaymentsEmulatorOptions } from '../emulator.options.js';
 
 /** What a command line asks for. */
-export type Command =
-  | { readonly do: 'help' | 'version' }
-  | { readonly do: 'start'; readonly options: PaymentsEmulatorOptions; readonly quiet: boolean };
+export type Command = { readonly do: 'help' | 'version' } | StartCommand;
+
+/** Starts an emulator. */
+export interface StartCommand {
+  readonly do: 'start';
+  readonly options: PaymentsEmulatorOptions;
+  readonly quiet: boolean;
+  /** The `.env` file to save the application's settings in. */
+  readonly envFile: string | undefined;
+}
 
 /** A command line that can't be carried out; the message is all the user needs. */
 export class CommandLineError extends Error {
@@ -25,6 +32,7 @@ const FLAGS = {
   'production-client-id': { type: 'string' },
   'production-client-secret': { type: 'string' },
   seed: { type: 'string' },
+  'save-env': { type: 'string' },
   redeliver: { type: 'string' },
   faults: { type: 'string' },
   'service-name': { type: 'string' },
@@ -59,15 +67,16 @@ export function parseCommandLine(args: string[]): Command {
     productionClientId: flags['production-client-id'],
     productionClientSecret: flags['production-client-secret'],
     seed: flags.seed,
+    freshIds: true,
     redeliver: schedule(flags.redeliver),
-    faults: json('--faults', flags.faults),
+    faults: json('--faults', flags.faults, '{"delivery":{"duplicate":{}}}'),
     serviceName: flags['service-name'],
     tokenLifetime: whole('--token-lifetime', flags['token-lifetime']),
     pendingStatus: flags['pending-status'],
     failedStatus: flags['failed-status'],
     logSize: whole('--log-size', flags['log-size']),
   };
-  return { do: 'start', options, quiet: flags.quiet ?? false };
+  return { do: 'start', options, quiet: flags.quiet ?? false, envFile: flags['save-env'] };
 }
 
 function readFlags(args: string[]) {
@@ -101,11 +110,12 @@ function schedule(text: string | undefined): number[] | undefined {
   });
 }
 
-function json(flag: string, text: string | undefined): object | undefined {
+/** @throws CommandLineError */
+export function json(flag: string, text: string | undefined, example: string): object | undefined {
   if (text === undefined) return undefined;
   try {
     return JSON.parse(text) as object;
   } catch {
-    throw new CommandLineError(`${flag} takes JSON, such as '{"delivery":{"duplicate":{}}}'`);
+    throw new CommandLineError(`${flag} takes JSON, such as '${example}'`);
   }
 }

@@ -4,15 +4,17 @@ import { DEFAULT_PORT, DEFAULT_PRODUCTION_PORT } from './command.flags.js';
 export const HELP = `payments-emulator: an emulator of the payments service
 
 Usage: payments-emulator [flags]
+       payments-emulator trigger EVENT-TYPE [flags]    sends an event from a running emulator;
+                                                       trigger --help lists its flags
 
 Where it listens
   --port N                        sandbox host; 0 takes a free one (default ${DEFAULT_PORT})
   --production-port N             production host; 0 takes a free one (default ${DEFAULT_PRODUCTION_PORT})
-  --host ADDRESS                  default 127.0.0.1, this machine alone
+  --host ADDRESS                  default 127.0.0.1, this machine only
   --public-url URL                the sandbox's address as others see it, e.g. http://emulator:4010
   --production-public-url URL     the same for the production host
 
-The company it starts with; what is left out is made up and printed
+The company it starts with; whatever is not given is generated and printed
   --webhook-url URL               https://, or http:// on a loopback host
   --webhook-secret SECRET
   --client-id ID                  sandbox credentials
@@ -21,7 +23,9 @@ The company it starts with; what is left out is made up and printed
   --production-client-secret SECRET
 
 How it behaves
-  --seed TEXT                     same ids, secrets and faults on every run
+  --seed TEXT                     same credentials, secrets and faults at every start
+  --save-env FILE                 also saves the settings of the application in a .env file; keeps its
+                                  other variables, and refuses if they set these to other values
   --redeliver WAITS               waits before further attempts of a failed delivery, e.g. 1s,30s,5m
                                   (default none; the service does not show its schedule)
   --faults JSON                   a fault plan, e.g. '{"delivery":{"duplicate":{}}}'
@@ -32,8 +36,8 @@ How it behaves
   --log-size N                    attempts the delivery log holds (default 1000)
 
   -q, --quiet                     no line per delivery
-  -h, --help                      this
-  -v, --version                   the version
+  -h, --help                      prints this
+  -v, --version                   prints the version
 
-Exit codes: 0 closed by a signal, 1 could not start, 2 wrong flags.
+Exit codes: 0 closed by a signal, 1 did not start, 2 wrong flags.
 `;

@@ -1,27 +1,36 @@
 import type { DeliveryRecord } from '../deliveries/delivery.record.js';
 import type { PaymentsEmulator } from '../payments-emulator.js';
+import { DEFAULT_PORT } from './command.flags.js';
+import { assign, settingsOf } from './settings.js';
 
-/** What is printed once the emulator listens. The credentials are there to be copied. */
-export function describeStart(emulator: PaymentsEmulator): string {
-  const { company, baseUrl, productionBaseUrl } = emulator;
+/**
+ * What is printed once the emulator listens. The settings are plain `export` lines without comments:
+ * they work in a shell, and saved as `.env` with dotenv and Node's `--env-file`.
+ */
+export function describeStart(emulator: PaymentsEmulator, envFile?: string): string {
+  const { company, baseUrl, productionBaseUrl, seed } = emulator;
+  const settings = settingsOf(emulator);
+  const unquotable = settings.filter((setting) => assign(setting) === undefined);
+  const url = baseUrl === `http://127.0.0.1:${DEFAULT_PORT}` ? '' : ` --url ${baseUrl}`;
   return `payments-emulator
   sandbox     ${baseUrl}
-  production  ${productionBaseUrl}
+  production  ${productionBaseUrl} (its credentials are on the page of deliveries)
   pages       ${baseUrl}/emulator (deliveries, faults), ${baseUrl}/emulator/stk (STK push prompts)
-  webhook     ${company.webhook.url ?? `none yet: PUT ${baseUrl}/emulator/companies/${company.companyId}/webhook`}
-  seed        ${emulator.seed}
+  webhook     ${company.webhook.url ?? `none yet: start with --webhook-url, or PUT ${baseUrl}/emulator/companies/${company.companyId}/webhook`}
+  seed        ${seed} (start with --seed to keep the settings)
 
-# sandbox
-PAYMENTS_BASE_URL=${quote(baseUrl)}
-PAYMENTS_CLIENT_ID=${quote(company.clientId)}
-PAYMENTS_CLIENT_SECRET=${quote(company.clientSecret)}
-PAYMENTS_WEBHOOK_SECRET=${quote(company.webhookSecret)}
+Settings of the application, to paste into its shell or to save as .env${envFile === undefined ? '' : ` (saved in ${envFile})`}:
 
-# production: a token of one does not work on the other
-# PAYMENTS_BASE_URL=${quote(productionBaseUrl)}
-# PAYMENTS_CLIENT_ID=${quote(company.production.clientId)}
-# PAYMENTS_CLIENT_SECRET=${quote(company.production.clientSecret)}
-# PAYMENTS_WEBHOOK_SECRET=${quote(company.webhookSecret)}
+${settings
+  .flatMap((setting) => assign(setting) ?? [])
+  .map((line) => `export ${line}\n`)
+  .join(
+    '',
+  )}${unquotable.map(([name]) => `\n${name} is as given: no quoting of it works in both.\n`).join('')}
+To send the event of a payment:
+
+  payments-emulator trigger transaction.completed --amount 350 --reference order-1${url}
+
 `;
 }
 
@@ -39,10 +48,4 @@ export function describeDelivery(delivery: DeliveryRecord): string {
   ]
     .filter((part) => part !== '')
     .join('  ');
-}
-
-/** In a form that a shell and a `.env` file both read. */
-function quote(value: string): string {
-  if (/^[\w./:@%+-]+$/.test(value)) return value;
-  return value.includes("'") ? JSON.stringify(value) : `'${value}'`;
 }

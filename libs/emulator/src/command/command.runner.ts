@@ -1,9 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { EmulatorInputError, messageOf } from '../emulator.errors.js';
+import type { PaymentsEmulatorOptions } from '../emulator.options.js';
 import { PaymentsEmulator } from '../payments-emulator.js';
+import type { StartCommand } from './command.flags.js';
 import { CommandLineError, parseCommandLine } from './command.flags.js';
 import { HELP } from './command.help.js';
 import { describeDelivery, describeStart } from './command.output.js';
+import { saveEnvFile } from './env-file.js';
+import { describeListenFailure } from './listen-failure.js';
+import { settingsOf } from './settings.js';
+import { runTrigger } from './trigger-command.js';
 
 /** Where a command writes. */
 export interface CommandOutput {
@@ -17,28 +23,50 @@ export type CommandResult = PaymentsEmulator | 0 | 1 | 2;
 /** Runs a command line up to the point where the emulator listens. Never rejects. */
 export async function runCommand(args: string[], output: CommandOutput): Promise<CommandResult> {
   try {
+    if (args[0] === 'trigger') return await runTrigger(args.slice(1), output);
     const command = parseCommandLine(args);
     if (command.do === 'help') output.out(HELP);
     if (command.do === 'version') output.out(`${readVersion()}\n`);
-    if (command.do !== 'start') return 0;
-    const emulator = await PaymentsEmulator.start({
-      ...command.options,
-      onDelivery: (delivery) => {
-        if (!command.quiet) output.out(`${describeDelivery(delivery)}\n`);
-      },
-    });
-    output.out(describeStart(emulator));
-    return emulator;
+    return command.do === 'start' ? await start(command, output) : 0;
   } catch (error) {
     const wrong = error instanceof CommandLineError || error instanceof EmulatorInputError;
     const message =
       error instanceof EmulatorInputError
         ? error.problems.map((problem) => problem.replace(/^\w+/, nameFlag)).join('; ')
         : messageOf(error);
-    output.err(
-      `payments-emulator: ${message}\n${wrong ? 'payments-emulator --help lists the flags.\n' : ''}`,
-    );
+    const command = args[0] === 'trigger' ? 'payments-emulator trigger' : 'payments-emulator';
+    const hint = wrong ? `${command} --help lists the flags.\n` : '';
+    output.err(`payments-emulator: ${message}\n${hint}`);
     return wrong ? 2 : 1;
+  }
+}
+
+async function start(
+  { options, quiet, envFile }: StartCommand,
+  output: CommandOutput,
+): Promise<PaymentsEmulator> {
+  const emulator = await listen({
+    ...options,
+    onDelivery: (delivery) => {
+      if (!quiet) output.out(`${describeDelivery(delivery)}\n`);
+    },
+  });
+  try {
+    if (envFile !== undefined) await saveEnvFile(envFile, settingsOf(emulator));
+    output.out(describeStart(emulator, envFile));
+    return emulator;
+  } catch (error) {
+    await emulator.close();
+    throw error;
+  }
+}
+
+async function listen(options: PaymentsEmulatorOptions): Promise<PaymentsEmulator> {
+  try {
+    return await PaymentsEmulator.start(options);
+  } catch (error) {
+    const message = describeListenFailure(error, options);
+    throw message === undefined ? error : new Error(message, { cause: error });
   }
 }
 

@@ -5,6 +5,8 @@ import { EmulatorCore } from '../emulator.core.js';
 import { EmulatorHost } from '../emulator.host.js';
 import { sendPage } from '../pages/page.reply.js';
 import { scriptedPage } from '../pages/page.shell.js';
+import type { TriggeredEvent } from '../trigger/trigger.js';
+import { triggerEvent } from '../trigger/trigger.js';
 import { SameOriginGuard } from './same-origin.guard.js';
 
 /** The emulator's own: what it is, events of any type, and starting over. */
@@ -33,6 +35,13 @@ export class EmulatorController {
   @Post('events')
   sendEvent(@Body() body: object): WebhookEvent {
     return this.core.sendEvent({ environment: this.host.environment, ...body }).event;
+  }
+
+  /** Answers once the first delivery of the event has ended. */
+  @Post('trigger')
+  @HttpCode(200)
+  trigger(@Body() body: object): Promise<TriggeredEvent> {
+    return triggerEvent(this.core, { environment: this.host.environment, ...body });
   }
 
   @Post('reset')

@@ -27,6 +27,8 @@ export interface Delivery {
     DeliveryRecord,
     'companyId' | 'environment' | 'eventId' | 'eventType' | 'transactionId' | 'copy'
   >;
+  /** The event's number among those of the company, which its faults depend on. */
+  readonly eventNumber: number;
   readonly company: Company;
   /** The event's bytes. */
   readonly original: Uint8Array;
@@ -57,7 +59,7 @@ export class DeliveryAttempts {
   ): DeliveryRecord {
     const { companyId, environment, eventId, eventType, transactionId, copy } = delivery.identity;
     const record: DeliveryRecord = {
-      id: this.random.uuid('delivery'),
+      id: this.random.id('delivery'),
       companyId,
       environment,
       eventId,
@@ -88,8 +90,9 @@ export class DeliveryAttempts {
         record.state = held.code === 'cancelled' || held.code === 'dropped' ? held.code : 'skipped';
         return;
       }
-      const { companyId, eventId, copy } = delivery.identity;
-      const faults = drawn ?? this.faults.onAttempt(companyId, eventId, copy, record.attempt);
+      const { companyId, copy } = delivery.identity;
+      const faults =
+        drawn ?? this.faults.onAttempt(companyId, delivery.eventNumber, copy, record.attempt);
       await this.#send(delivery, record, faults);
     });
     this.options.onDelivery(structuredClone(record));

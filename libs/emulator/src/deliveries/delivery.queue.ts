@@ -53,7 +53,13 @@ export class DeliveryQueue {
     const original = Buffer.from(JSON.stringify(event));
     const { signal } = this.#run;
     const firstAttempts = plan.delays.map((delayMs, copy) => {
-      const delivery = { identity: { ...identity, copy }, company, original, signal };
+      const delivery: Delivery = {
+        identity: { ...identity, copy },
+        eventNumber: plan.number,
+        company,
+        original,
+        signal,
+      };
       return new Promise<DeliveryRecord>((ended) => {
         void this.#track(() => this.#deliver(delivery, plan, delayMs, ended));
       });
@@ -70,7 +76,8 @@ export class DeliveryQueue {
   async redeliver(id: string): Promise<DeliveryRecord> {
     const { record, original } = this.log.get(id);
     const company = this.companies.get(record.companyId);
-    const delivery = { identity: record, company, original, signal: this.#run.signal };
+    const { signal } = this.#run;
+    const delivery: Delivery = { identity: record, eventNumber: 0, company, original, signal };
     const again = this.attempts.open(delivery, 'redelivery', record.attempt + 1);
     await this.#track(() => this.attempts.make(delivery, again, NO_FAULTS));
     return structuredClone(again);

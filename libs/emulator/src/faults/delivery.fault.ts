@@ -5,6 +5,8 @@ import type { DeliveryFaults } from './fault.plan.js';
 
 /** What goes wrong with an event as a whole. */
 export interface EventFaults {
+  /** Counts the company's events from 0. */
+  readonly number: number;
   readonly drop: boolean;
   /** For each delivery of the event, the first and its copies: milliseconds to wait. */
   readonly delays: readonly number[];
@@ -22,7 +24,7 @@ export interface AttemptFaults {
 
 export function drawEventFaults(
   company: FaultDice,
-  dice: RandomStream,
+  { number, dice }: { readonly number: number; readonly dice: RandomStream },
   redeliver: readonly number[],
 ): EventFaults {
   const faults: DeliveryFaults = company.plan.delivery ?? {};
@@ -31,6 +33,7 @@ export function drawEventFaults(
     !drop && company.strikes(faults.duplicate, dice) ? (faults.duplicate?.copies ?? 1) : 0;
   const held = !drop && company.strikes(faults.reorder, dice);
   return {
+    number,
     drop,
     delays: Array.from({ length: 1 + copies }, () =>
       !drop && faults.delay && company.strikes(faults.delay, dice)

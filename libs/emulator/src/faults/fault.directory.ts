@@ -54,12 +54,12 @@ export class FaultDirectory {
   }
 
   onEvent(companyId: string): EventFaults {
-    return drawEventFaults(this.#of(companyId), this.#next(companyId, 'event'), this.redeliver);
+    return drawEventFaults(this.#of(companyId), this.#numbered(companyId, 'event'), this.redeliver);
   }
 
   /** `copy` is 0 for the first delivery of the event; `attempt` counts from 1. */
-  onAttempt(companyId: string, eventId: string, copy: number, attempt: number): AttemptFaults {
-    const dice = this.random.stream('attempt', companyId, eventId, copy, attempt);
+  onAttempt(companyId: string, event: number, copy: number, attempt: number): AttemptFaults {
+    const dice = this.random.stream('attempt', companyId, event, copy, attempt);
     return drawAttemptFaults(this.#of(companyId), dice);
   }
 
@@ -87,10 +87,14 @@ export class FaultDirectory {
   }
 
   #next(companyId: string, what: string): RandomStream {
+    return this.#numbered(companyId, what).dice;
+  }
+
+  #numbered(companyId: string, what: string): { number: number; dice: RandomStream } {
     const key = `${what}/${companyId}`;
     const number = this.#numbers.get(key) ?? 0;
     this.#numbers.set(key, number + 1);
-    return this.random.stream('fault', what, companyId, number);
+    return { number, dice: this.random.stream('fault', what, companyId, number) };
   }
 }
 

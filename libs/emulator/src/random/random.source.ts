@@ -22,9 +22,16 @@ export class RandomSource {
   /** The seed in use: the one handed in, or 32 random bytes as hex. */
   readonly seed: string;
   readonly #drawn = new Map<string, number>();
+  /** Part of every id of this run, if ids are fresh. */
+  #run: string[] = [];
 
-  constructor(seed?: string | number) {
+  /** @param freshIds whether {@link id} differs between runs of one seed */
+  constructor(
+    seed?: string | number,
+    private readonly freshIds = false,
+  ) {
     this.seed = seed === undefined ? randomBytes(32).toString('hex') : String(seed);
+    this.reset();
   }
 
   /** 32 bytes that belong to `name`. */
@@ -41,12 +48,14 @@ export class RandomSource {
     };
   }
 
-  /** The next UUID (version 4 in form) of this purpose. */
+  /** The next UUID (version 4 in form) of this purpose, the same in each run of the seed. */
   uuid(purpose: string): string {
-    const bytes = this.bytes('uuid', purpose, this.#next(purpose)).subarray(0, 16);
-    bytes[6] = (bytes.readUInt8(6) & 0x0f) | 0x40;
-    bytes[8] = (bytes.readUInt8(8) & 0x3f) | 0x80;
-    return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+    return this.#uuid(purpose, []);
+  }
+
+  /** The next UUID of this purpose. Each run has its own if ids are fresh. */
+  id(purpose: string): string {
+    return this.#uuid(purpose, this.#run);
   }
 
   /** The next secret of this purpose: `prefix` and 48 hex digits. */
@@ -64,6 +73,14 @@ export class RandomSource {
   /** Counts from the start again, so that the same calls draw the same ids. */
   reset(): void {
     this.#drawn.clear();
+    if (this.freshIds) this.#run = [randomBytes(16).toString('hex')];
+  }
+
+  #uuid(purpose: string, run: string[]): string {
+    const bytes = this.bytes('uuid', purpose, this.#next(purpose), ...run).subarray(0, 16);
+    bytes[6] = (bytes.readUInt8(6) & 0x0f) | 0x40;
+    bytes[8] = (bytes.readUInt8(8) & 0x3f) | 0x80;
+    return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
   }
 
   #next(purpose: string): number {

@@ -35,7 +35,7 @@ export class TransactionBook {
     environment: Environment,
     payment: NewPayment,
   ): Transaction {
-    const transactionId = this.random.uuid('transaction');
+    const transactionId = this.random.id('transaction');
     const transaction: Transaction = {
       transactionId,
       companyId: company.companyId,

@@ -8,13 +8,12 @@ import {
   IsObject,
   IsOptional,
   Length,
-  Matches,
   Max,
   Min,
 } from 'class-validator';
 import type { Environment } from '../companies/company.record.js';
 import { IsCompanyId, IsEnvironment } from '../companies/company.rules.js';
-import { IsPhoneNumber, IsReturnUrl } from './transaction.rules.js';
+import { IsEventType, IsPhoneNumber, IsReturnUrl } from './transaction.rules.js';
 import type { TransactionKind } from './transaction.record.js';
 import { TRANSACTION_KINDS } from './transaction.record.js';
 
@@ -88,9 +87,7 @@ export class NewEvent {
   environment?: Environment | undefined;
 
   /** Any type, the ones the service's page does not show included: 1 to 128 visible ASCII characters. */
-  @Matches(/^[\x21-\x7e]{1,128}$/, {
-    message: 'eventType must be 1 to 128 visible ASCII characters: it is sent in a header',
-  })
+  @IsEventType()
   eventType!: string;
 
   /** Default: an empty object. */

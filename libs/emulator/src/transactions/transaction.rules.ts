@@ -1,5 +1,12 @@
-import { ValidateBy } from 'class-validator';
+import { Matches, ValidateBy } from 'class-validator';
 import { normalisePhoneNumber } from './phone.number.js';
+
+/** The type of an event: any type, not only those that the service documents. */
+export function IsEventType(): PropertyDecorator {
+  return Matches(/^[\x21-\x7e]{1,128}$/, {
+    message: 'eventType must be 1 to 128 visible ASCII characters: it is sent in a header',
+  });
+}
 
 /** A phone number as people type it. */
 export function IsPhoneNumber(): PropertyDecorator {

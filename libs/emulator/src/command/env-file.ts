@@ -1,0 +1,64 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { parseEnv } from 'node:util';
+import { isLoopback } from '../companies/webhook.url.js';
+import type { Setting } from './settings.js';
+import { assign } from './settings.js';
+
+/** The comment above the lines that the emulator wrote, and that its next start replaces. */
+const COMMENT =
+  '# Written by payments-emulator --save-env, which replaces these lines at each start:';
+
+/**
+ * Saves settings in a `.env` file, readable by its owner only if it is new. The lines of an earlier
+ * start are replaced; every other line stays as it is.
+ *
+ * @throws Error if another line sets one of the settings to another value; the file is then unchanged
+ */
+export async function saveEnvFile(file: string, settings: readonly Setting[]): Promise<void> {
+  const before = await read(file);
+  const lines = settings.map((setting) => {
+    const line = assign(setting);
+    if (line !== undefined) return line;
+    throw new Error(
+      `${file} is unchanged: no quoting of ${setting[0]} works in a .env file. Choose a value without line breaks, quotes and backslashes`,
+    );
+  });
+  const { head, tail } = withoutOwnLines(before, settings);
+  const other = parseEnv(`${head}${tail}`);
+  const conflicts = settings.filter(([name, value]) => (other[name] ?? value) !== value);
+  if (conflicts.length > 0) {
+    throw new Error(
+      `${file} is unchanged: it already sets ${conflicts.map(([name]) => name).join(', ')} to something else. Remove these lines from it, or save to another file`,
+    );
+  }
+  const after = `${head}${[COMMENT, ...lines].join('\n')}\n${tail}`;
+  if (after !== before) await writeFile(file, after, { mode: 0o600 });
+}
+
+async function read(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '';
+    throw error;
+  }
+}
+
+/** The text before and after the lines of an earlier start, or before and after where they belong. */
+function withoutOwnLines(
+  text: string,
+  settings: readonly Setting[],
+): { head: string; tail: string } {
+  const names = settings.map(([name]) => name).join('|');
+  const own = new RegExp(`^${COMMENT}\\r?\\n(?:(?:${names})=.*(?:\\r?\\n|$))*`, 'm').exec(text);
+  // Somebody who points these lines at another service has made them their own.
+  if (own && isEmulators(parseEnv(own[0])['PAYMENTS_BASE_URL'])) {
+    return { head: text.slice(0, own.index), tail: text.slice(own.index + own[0].length) };
+  }
+  const gap = text === '' ? '' : text.endsWith('\n') ? '\n' : '\n\n';
+  return { head: `${text}${gap}`, tail: '' };
+}
+
+function isEmulators(baseUrl: string | undefined): boolean {
+  return baseUrl === undefined || isLoopback(URL.parse(baseUrl)?.hostname ?? '');
+}
