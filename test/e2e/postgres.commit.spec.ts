@@ -2,7 +2,6 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { CompiledQuery, Kysely, PostgresDialect } from 'kysely';
 import type { Transaction } from 'kysely';
 import { Pool } from 'pg';
-import type { PoolClient } from 'pg';
 import type { RunTransaction } from '../../libs/payments/src/inbox/postgres/index.js';
 import type { ClaimedDelivery, InboxStore } from '../../libs/payments/src/inbox/store.contract.js';
 import { CutProxy } from '../support/cut.proxy.js';
@@ -173,18 +172,18 @@ describe('context.commit on PostgreSQL', () => {
     });
     afterAll(() => db.destroy());
 
-    const runTransaction: RunTransaction<Transaction<Tables>> = (work) =>
+    const runTransaction: RunTransaction = (work) =>
       db.transaction().execute((trx) =>
         work({
-          native: trx,
-          query: (text, values) => trx.executeQuery(CompiledQuery.raw(text, [...values])),
+          tx: trx,
+          query: (text, values) => trx.executeQuery(CompiledQuery.raw(text, values)),
         }),
       );
     const book = (trx: Transaction<Tables>, amount = 5): Promise<unknown> =>
       trx.insertInto('ledger').values({ id: 't1', amount }).execute();
 
     it('books and settles', async () => {
-      const store = await inboxes.open({ runTransaction });
+      const store = await inboxes.open<Transaction<Tables>>({ runTransaction });
       const lease = await leased(store);
       expect(await store.commit(lease, (trx) => book(trx).then(() => 'receipt'))).toBe('receipt');
       expect(await booked()).toEqual([{ id: 't1', amount: 5 }]);
@@ -192,7 +191,7 @@ describe('context.commit on PostgreSQL', () => {
     });
 
     it('leaves nothing where the work throws', async () => {
-      const store = await inboxes.open({ runTransaction });
+      const store = await inboxes.open<Transaction<Tables>>({ runTransaction });
       const lease = await leased(store);
       const failure = new Error('no such account');
       const committing = store.commit(lease, async (trx) => {
@@ -205,7 +204,7 @@ describe('context.commit on PostgreSQL', () => {
     });
 
     it('runs no work for a lease that was lost', async () => {
-      const store = await inboxes.open({ runTransaction });
+      const store = await inboxes.open<Transaction<Tables>>({ runTransaction });
       const lease = await leased(store);
       await store.release(lease);
       const committing = store.commit(lease, (trx) => book(trx));
@@ -215,12 +214,12 @@ describe('context.commit on PostgreSQL', () => {
 
     it('says so where the transaction was rolled back in silence', async () => {
       const pool = new Pool({ connectionString: inboxes.connectionString, max: 1 });
-      const careless: RunTransaction<PoolClient> = async (work) => {
+      const careless: RunTransaction = async (work) => {
         const client = await pool.connect();
         await client.query('BEGIN');
         const result = await work({
-          native: client,
-          query: (text, values) => client.query(text, [...values]),
+          tx: client,
+          query: (text, values) => client.query(text, values),
         });
         await client.query('COMMIT');
         client.release();
@@ -251,7 +250,7 @@ describe('context.commit on PostgreSQL', () => {
       const idle = await inboxes.open<null>({ runTransaction: async () => undefined as never });
       await expect(idle.commit(await leased(idle), () => {})).rejects.toThrow(/has not called/);
       const blind = await inboxes.open<null>({
-        runTransaction: (work) => work({ native: null, query: async () => [] }),
+        runTransaction: (work) => work({ tx: null, query: async () => [] }),
       });
       await expect(blind.commit(await leased(blind), () => {})).rejects.toThrow(/with the rows/);
     });

@@ -28,12 +28,10 @@ export class PostgresInboxes {
   }
 
   /** Opens one more instance: on a schema of its own, where none is named. */
-  async open<T = PostgresTransaction>(
-    options: PostgresInboxOptions<T> = {},
-  ): Promise<InboxStore<T>> {
+  async open<T = PostgresTransaction>(options: PostgresInboxOptions = {}): Promise<InboxStore<T>> {
     const { connectionString } = this;
     const where = options.pool === undefined ? { connectionString } : {};
-    const definition = postgresInbox<T>({ schema: freshSchema(), ...where, ...options });
+    const definition = postgresInbox({ schema: freshSchema(), ...where, ...options });
     const store = definition.create(systemRuntime);
     await store.open();
     this.#open.add(store);

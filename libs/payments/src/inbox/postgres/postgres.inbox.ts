@@ -2,7 +2,6 @@ import type { InboxDefinition } from '../store.contract.js';
 import { resolvePostgresOptions } from './postgres.options.js';
 import type { PostgresInboxOptions } from './postgres.options.js';
 import { PostgresStore } from './postgres.store.js';
-import type { PostgresTransaction } from './transaction.runner.js';
 
 /**
  * Keeps events in PostgreSQL 13 or later, in a schema of their own: durable, for any number of instances, with
@@ -27,9 +26,7 @@ import type { PostgresTransaction } from './transaction.runner.js';
  *
  * @throws PaymentsError `options_invalid`.
  */
-export function postgresInbox<T = PostgresTransaction>(
-  options: PostgresInboxOptions<T>,
-): InboxDefinition {
+export function postgresInbox(options: PostgresInboxOptions): InboxDefinition {
   const resolved = resolvePostgresOptions(options);
-  return { name: 'postgres', create: (runtime) => new PostgresStore<T>(resolved, runtime) };
+  return { name: 'postgres', create: (runtime) => new PostgresStore(resolved, runtime) };
 }

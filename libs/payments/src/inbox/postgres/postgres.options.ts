@@ -1,9 +1,9 @@
 import type { Pool } from 'pg';
 import { integerOption, optionsInvalid } from '../../payments.validation.js';
-import type { PostgresTransaction, RunTransaction } from './transaction.runner.js';
+import type { RunTransaction } from './transaction.runner.js';
 
 /** Options of {@link postgresInbox}: one of `connectionString` and `pool`, and what has a default. */
-export interface PostgresInboxOptions<T = PostgresTransaction> {
+export interface PostgresInboxOptions {
   /**
    * How to connect, e.g. `postgres://shop:secret@db.internal/shop`. Without it and without `pool`, the
    * environment says (`PGHOST`, `PGUSER` and their like, as for every PostgreSQL program).
@@ -41,11 +41,11 @@ export interface PostgresInboxOptions<T = PostgresTransaction> {
    */
   preparedStatements?: boolean;
   /** Runs `context.commit` in a transaction of the application's ORM or query builder. */
-  runTransaction?: RunTransaction<T>;
+  runTransaction?: RunTransaction;
 }
 
 /** {@link PostgresInboxOptions}, complete. */
-export interface ResolvedPostgresOptions<T = unknown> {
+export interface ResolvedPostgresOptions {
   readonly connectionString: string | undefined;
   readonly pool: Pool | undefined;
   readonly schema: string;
@@ -54,13 +54,11 @@ export interface ResolvedPostgresOptions<T = unknown> {
   readonly connectTimeoutMs: number;
   readonly pollMs: number;
   readonly preparedStatements: boolean;
-  readonly runTransaction: RunTransaction<T> | undefined;
+  readonly runTransaction: RunTransaction | undefined;
 }
 
 /** @throws PaymentsError `options_invalid`. */
-export function resolvePostgresOptions<T>(
-  options: PostgresInboxOptions<T>,
-): ResolvedPostgresOptions<T> {
+export function resolvePostgresOptions(options: PostgresInboxOptions): ResolvedPostgresOptions {
   const { connectionString, pool, schema = 'payments_inbox', runTransaction } = options;
   if (connectionString !== undefined && pool !== undefined) {
     throw optionsInvalid('postgresInbox takes "connectionString" or "pool", not both.');

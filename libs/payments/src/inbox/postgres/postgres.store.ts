@@ -20,7 +20,7 @@ import type { PostgresTransaction } from './transaction.runner.js';
 type Request<Name extends 'claim' | 'list' | 'prune'> = Parameters<InboxStore[Name]>[0];
 
 /** The store behind `postgresInbox()`: says who does what, and tells the other instances. */
-export class PostgresStore<T = PostgresTransaction> implements InboxStore<T> {
+export class PostgresStore implements InboxStore<PostgresTransaction> {
   readonly capabilities = Object.freeze({
     durable: true,
     shared: true,
@@ -30,7 +30,7 @@ export class PostgresStore<T = PostgresTransaction> implements InboxStore<T> {
   #parts: StoreParts | null = null;
 
   constructor(
-    private readonly options: ResolvedPostgresOptions<T>,
+    private readonly options: ResolvedPostgresOptions,
     private readonly runtime: PaymentsRuntime,
   ) {}
 
@@ -78,14 +78,12 @@ export class PostgresStore<T = PostgresTransaction> implements InboxStore<T> {
     return released;
   }
 
-  async commit<R>(lease: Lease, work: (tx: T) => R | Promise<R>): Promise<R> {
+  async commit<R>(lease: Lease, work: (tx: PostgresTransaction) => R | Promise<R>): Promise<R> {
     const { transactions } = this.#open();
     const { runTransaction } = this.options;
-    if (runTransaction !== undefined) {
-      return transactions.commitWith(lease, runTransaction, work);
-    }
-    // Without a runner, T is the driver's client; see the types of postgresInbox().
-    return transactions.commit(lease, work as (tx: PostgresTransaction) => R | Promise<R>);
+    if (runTransaction === undefined) return transactions.commit(lease, work);
+    // With a runner, the handler names the type of the runner's transaction.
+    return transactions.commitWith(lease, runTransaction, work as (tx: unknown) => R | Promise<R>);
   }
 
   async nextDueInMs(handlers: readonly string[]): Promise<number | null> {

@@ -40,20 +40,20 @@ export class SettlementTransaction {
   }
 
   /** In a transaction of the application's. */
-  async commitWith<T, R>(
+  async commitWith<R>(
     lease: Lease,
-    runTransaction: RunTransaction<T>,
-    work: (tx: T) => R | Promise<R>,
+    runTransaction: RunTransaction,
+    work: (tx: unknown) => R | Promise<R>,
   ): Promise<R> {
     let outcome: { result: R } | { thrown: unknown } | null = null;
     let runnerFailure: { thrown: unknown } | null = null;
     try {
-      await runTransaction<R>(async (lent) => {
+      await runTransaction<R>(async (open) => {
         outcome = null;
         try {
           const text = whereHeld(this.schema, DONE);
-          if (!isHeld(await lent.query(text, leaseValues(lease)))) throw leaseLost(lease);
-          const result = await work(lent.native);
+          if (!isHeld(await open.query(text, leaseValues(lease)))) throw leaseLost(lease);
+          const result = await work(open.tx);
           outcome = { result };
           return result;
         } catch (thrown) {

@@ -1,42 +1,37 @@
-import type { ClientBase } from 'pg';
+import type { PoolClient } from 'pg';
 
 /**
- * What `context.commit` hands to its work: the `pg` client, in the middle of a transaction. Run statements on
- * it; `BEGIN`, `COMMIT` and `ROLLBACK` are the inbox's.
+ * What `context.commit` passes to its work: the `pg` client with an open transaction. Do not run `BEGIN`, `COMMIT` or
+ * `ROLLBACK` on it and do not release it: the inbox does.
  */
-export type PostgresTransaction = ClientBase;
+export type PostgresTransaction = PoolClient;
 
-/** What a {@link RunTransaction} lends the inbox while its transaction is open. */
-export interface LentTransaction<T> {
-  /** What `context.commit` hands to its work: the query builder's or the ORM's own transaction. */
-  readonly native: T;
+/** An open transaction of the application, as a {@link RunTransaction} passes it to the inbox. */
+export interface OpenTransaction {
+  /** The transaction of the ORM or query builder. `context.commit` passes it to its work. */
+  readonly tx: unknown;
   /**
-   * Runs one statement in the transaction: a `SELECT`, with `$1`, `$2`, … each used once and in order, and
-   * texts for values. Resolves with its rows, or with an object that has them under `rows`.
+   * Runs one statement in the transaction. It is a `SELECT` with the placeholders `$1`, `$2`, …, once each and in this
+   * order. Resolves with its rows, or with an object that has them under `rows`.
    */
   query(
     text: string,
-    values: readonly string[],
+    values: string[],
   ): Promise<readonly unknown[] | { readonly rows: readonly unknown[] }>;
 }
 
 /**
- * Runs work in a transaction of the application's own: opens one, calls `work` once with it, commits when it
- * resolves and rolls back when it rejects. It must be on the database that the inbox is in. What `work`
- * rejects with is rethrown to the handler, whatever the runner makes of it.
+ * Opens a transaction of the application's ORM or query builder, calls `work` once with it, commits if `work` resolves
+ * and rolls back if it rejects. It must be on the database of the inbox. An error that `work` throws reaches the handler
+ * unchanged.
  *
  * @example
  * ```ts
- * // Kysely
- * const runTransaction: RunTransaction<Transaction<Tables>> = (work) =>
- *   db.transaction().execute((trx) =>
- *     work({
- *       native: trx,
- *       query: (text, values) => trx.executeQuery(CompiledQuery.raw(text, [...values])),
- *     }),
- *   );
+ * // TypeORM
+ * const runTransaction: RunTransaction = (work) =>
+ *   dataSource.transaction((tx) => work({ tx, query: (text, values) => tx.query(text, values) }));
  * ```
  *
  * The ORM guide has more: https://github.com/nestjs-payments/nestjs-payments/blob/main/docs/orm.md
  */
-export type RunTransaction<T> = <R>(work: (lent: LentTransaction<T>) => Promise<R>) => Promise<R>;
+export type RunTransaction = <R>(work: (open: OpenTransaction) => Promise<R>) => Promise<R>;

@@ -1,0 +1,76 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { npm, succeed } from './command.ts';
+import type { Ended } from './command.ts';
+import type { PackedPackage } from './packed-package.ts';
+
+const COMPILER_OPTIONS = {
+  target: 'ES2023',
+  module: 'nodenext',
+  strict: true,
+  noUncheckedIndexedAccess: true,
+  noImplicitOverride: true,
+  // The declarations of other packages are theirs to check.
+  skipLibCheck: true,
+  experimentalDecorators: true,
+  emitDecoratorMetadata: true,
+  rootDir: 'src',
+  outDir: 'dist',
+  types: ['node'],
+};
+
+/** What every application here has, in exact versions. */
+const TOOLS = { '@types/node': '24.19.2', typescript: '6.0.3' };
+
+/** An ES module application in a folder of its own, compiled by tsc with `strict`. Its sources are below `src/`. */
+export class StrictApplication {
+  readonly folder: string;
+
+  private constructor(folder: string) {
+    this.folder = folder;
+  }
+
+  /**
+   * Installs the packed package and the dependencies. No install script runs, so nothing is downloaded from
+   * elsewhere.
+   *
+   * @throws with npm's output if the install fails.
+   */
+  static async install(
+    folder: string,
+    packed: PackedPackage,
+    dependencies: Readonly<Record<string, string>>,
+  ): Promise<StrictApplication> {
+    await mkdir(join(folder, 'src'), { recursive: true });
+    const ours = { [packed.manifest.name]: `file:${packed.tarball}` };
+    const manifest = {
+      private: true,
+      type: 'module',
+      dependencies: { ...TOOLS, ...dependencies, ...ours },
+    };
+    await writeFile(join(folder, 'package.json'), JSON.stringify(manifest, null, 2));
+    const config = { compilerOptions: COMPILER_OPTIONS, include: ['src'] };
+    await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config, null, 2));
+    const quiet = ['--no-audit', '--no-fund', '--no-update-notifier', '--prefer-offline'];
+    await npm(['install', '--ignore-scripts', ...quiet], folder);
+    return new StrictApplication(folder);
+  }
+
+  /** @throws with the compiler's errors. */
+  async compile(): Promise<void> {
+    await this.run(['node_modules/typescript/bin/tsc', '--pretty', 'false']);
+  }
+
+  /**
+   * Runs a script with the Node that runs this one, for at most a minute.
+   *
+   * @throws with its output if it does not end with exit code 0.
+   */
+  async run(args: string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+    return succeed(process.execPath, args, {
+      cwd: this.folder,
+      timeoutMs: 60_000,
+      env: { PATH: process.env['PATH'], NO_COLOR: '1', ...env },
+    });
+  }
+}
