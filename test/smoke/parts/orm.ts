@@ -52,11 +52,10 @@ export const part: SmokePart = {
     const application = await StrictApplication.install(folder, payments, dependencies);
     const sources = join(folder, 'src');
     await cp(join(root, 'test/smoke/fixtures/orm'), sources, { recursive: true });
-    // The module of `pg` is that of Drizzle, and the entities of TypeORM are with nestjs-cls.
-    const needed = new Set(['pg/app.module.ts', 'nestjs-cls/entities.ts']);
+    // Drizzle has the module of plain pg, and TypeORM the entities of nestjs-cls.
     await writeDocumentedCode(join(root, 'docs/orm.md'), sources, (file) => {
-      const [example] = file.split('/');
-      return !file.includes('/') || names.includes(example!) || needed.has(file);
+      const example = file.includes('/') ? file.split('/')[0]! : 'pg';
+      return [...names, 'pg'].includes(example) || file === 'nestjs-cls/entities.ts';
     });
     await cp(join(sources, 'pg'), join(sources, 'drizzle'), { recursive: true, force: false });
     if (names.includes('prisma')) await generatePrismaClient(application);
