@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { Controller, Injectable, Module, UseFilters, UseGuards } from '@nestjs/common';
 import type { CanActivate } from '@nestjs/common';
-import { OnPaymentEvent } from 'nestjs-payments';
+import { OnPaymentEvent, PaymentInbox } from 'nestjs-payments';
 import { onEachAdapter } from '../support/handler.application.js';
 
 @Injectable()
@@ -19,25 +19,60 @@ class AllowAll implements CanActivate {
 const CODE = { code: 'handlers_invalid' };
 
 onEachAdapter((start) => {
-  it('18: refuses to boot where two handlers have one name, and names it and the mend', async () => {
+  it('IN-37 refuses to boot two handlers with one default name, names both and asks for a name', async () => {
     @Injectable()
     class Others {
-      @OnPaymentEvent('b', { name: 'Orders.handle' })
+      @OnPaymentEvent('a')
+      handle(): void {}
+    }
+    @Module({ providers: [Others] })
+    class OthersModule {}
+    const refused = expect(start({ providers: [Orders], imports: [OthersModule] })).rejects;
+    await refused.toMatchObject(CODE);
+    await refused.toThrow(
+      /named "a#handle": Orders\.handle \(App\) and Others\.handle \(OthersModule\).*\{ name: '…' \}/,
+    );
+  });
+
+  it('IN-37 boots two handlers of one type and method if one has a name of its own', async () => {
+    @Injectable()
+    class Others {
+      @OnPaymentEvent('a', { name: 'others' })
+      handle(): void {}
+    }
+    await using app = await start({ providers: [Orders, Others] });
+    expect(app.app.get(PaymentInbox).handlers()).toEqual(['a#handle', 'others']);
+  });
+
+  it('IN-37 refuses to boot a handler whose name is the default name of another', async () => {
+    @Injectable()
+    class Others {
+      @OnPaymentEvent('b', { name: 'a#handle' })
       other(): void {}
     }
     const refused = expect(start({ providers: [Orders, Others] })).rejects;
     await refused.toMatchObject(CODE);
-    await refused.toThrow(/two payment handlers are named "Orders\.handle".*\{ name: '…' \}/i);
+    await refused.toThrow(/Orders\.handle \(App\) and Others\.other \(App\)/);
   });
 
-  it('18: refuses to boot where two modules provide one class, and says to export it', async () => {
+  it('IN-37 refuses to boot a handler of so many types that its default name is too long', async () => {
+    class Many {
+      @OnPaymentEvent(Array.from({ length: 30 }, (_, index) => `family.kind-${index}`))
+      handle(): void {}
+    }
+    const refused = expect(start({ providers: [Many] })).rejects;
+    await refused.toMatchObject(CODE);
+    await refused.toThrow(/Many\.handle \(App\) is invalid.*default name.*\{ name: '…' \}/);
+  });
+
+  it('18: refuses to boot if two modules provide one class, and names both modules', async () => {
     @Module({ providers: [Orders] })
     class A {}
     @Module({ providers: [Orders] })
     class B {}
     const refused = expect(start({ imports: [A, B] })).rejects;
     await refused.toMatchObject(CODE);
-    await refused.toThrow(/provided by two modules, provide it in one and export it/);
+    await refused.toThrow(/\(A\) and Orders\.handle \(B\).*two modules provide one class/);
   });
 
   it('18: runs a class once that one module provides and another imports', async () => {

@@ -66,7 +66,7 @@ onEachAdapter((start) => {
     broken = false;
     expect(await app.send(sent)).toMatchObject({ status: 200 });
     expect(ran.filter((name) => name === 'quick e-1')).toHaveLength(1);
-    expect(await storedDelivery(app, 'e-1', 'Orders.gated')).toMatchObject({ state: 'done' });
+    expect(await storedDelivery(app, 'e-1', '*#gated')).toMatchObject({ state: 'done' });
   });
 
   it('22: answers a duplicate after success 200 and runs nothing', async () => {
@@ -82,7 +82,7 @@ onEachAdapter((start) => {
       });
     }
     expect(ran).toHaveLength(2);
-    expect((await storedDelivery(app, 'e-1', 'Orders.gated')).attempts).toBe(1);
+    expect((await storedDelivery(app, 'e-1', '*#gated')).attempts).toBe(1);
   });
 
   it('22: runs the failed handler again for a duplicate after a failure', async () => {
@@ -95,7 +95,7 @@ onEachAdapter((start) => {
     broken = false;
     expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'duplicate' } });
     expect(ran.toSorted()).toEqual(['gated e-1', 'gated e-1', 'quick e-1']);
-    expect(await storedDelivery(app, 'e-1', 'Orders.gated')).toMatchObject({
+    expect(await storedDelivery(app, 'e-1', '*#gated')).toMatchObject({
       state: 'done',
       attempts: 2,
       lastError: 'Error: broken',

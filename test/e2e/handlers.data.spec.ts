@@ -99,7 +99,9 @@ onEachAdapter((start) => {
       );
       expect(lastError).toContain(`does not satisfy Paid: ${rules}.`);
       expect((await stored(app, 'e-1')).raw?.equals(sent.body)).toBe(true);
-      expect(app.log.matching(/error .*e-1.*Single\.book.*is dead.*data_invalid/)).toHaveLength(1);
+      expect(
+        app.log.matching(/error .*e-1.*transaction\.completed#book.*is dead.*data_invalid/),
+      ).toHaveLength(1);
       const told = [lastError, answer.text, ...app.log.lines].join('\n');
       expect(told).not.toContain('4242');
     },

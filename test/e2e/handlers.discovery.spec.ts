@@ -72,7 +72,12 @@ class First extends Base {
 }
 
 @Injectable()
-class Second extends Base {}
+class Second extends Base {
+  @OnPaymentEvent('a', { name: 'second' })
+  override inherited(): void {
+    super.inherited();
+  }
+}
 
 @Controller('orders')
 class OrdersController extends Recorder {
@@ -99,6 +104,17 @@ class Plain extends Recorder {
   handle(): void {
     this.note(this.label);
   }
+}
+
+/** {@link Plain} with a handler of another name. */
+function named(name: string): typeof Plain {
+  class Named extends Plain {
+    @OnPaymentEvent('transaction.completed', { name })
+    override handle(): void {
+      super.handle();
+    }
+  }
+  return Named;
 }
 
 /** A class whose handler stands on it by way of another: the function is decorated, the class is not. */
@@ -160,14 +176,16 @@ onEachAdapter((start) => {
     const value = Plain.labelled(new Plain(), 'value');
     await using app = await start({
       providers: [
-        { provide: 'CLASS', useClass: class ByClass extends Plain {} },
+        { provide: 'CLASS', useClass: class ByClass extends named('ByClass') {} },
         {
           provide: 'FACTORY',
-          useFactory: () => Plain.labelled(new (class ByFactory extends Plain {})(), 'factory'),
+          useFactory: () =>
+            Plain.labelled(new (class ByFactory extends named('ByFactory') {})(), 'factory'),
         },
         {
           provide: 'ASYNC',
-          useFactory: async () => Plain.labelled(new (class ByPromise extends Plain {})(), 'later'),
+          useFactory: async () =>
+            Plain.labelled(new (class ByPromise extends named('ByPromise') {})(), 'later'),
         },
         { provide: 'VALUE', useValue: value },
         { provide: 'ALIAS', useExisting: 'VALUE' },
@@ -178,10 +196,10 @@ onEachAdapter((start) => {
     expect(await app.send(sent)).toMatchObject({ status: 200 });
     const { deliveries } = await stored(app, JSON.parse(sent.body.toString()).id);
     expect(deliveries.map(({ handler }) => handler).toSorted()).toEqual([
-      'ByClass.handle',
-      'ByFactory.handle',
-      'ByPromise.handle',
-      'Plain.handle',
+      'ByClass',
+      'ByFactory',
+      'ByPromise',
+      'transaction.completed#handle',
     ]);
     expect(value.ran).toEqual(['value']);
     expect(app.app.get<Plain>('FACTORY').ran).toEqual(['factory']);
@@ -204,7 +222,7 @@ onEachAdapter((start) => {
     @Injectable()
     class Wide {
       @OnPaymentEvent('*')
-      handle(): void {
+      wide(): void {
         ran.push('wide');
       }
     }

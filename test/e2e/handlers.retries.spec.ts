@@ -111,7 +111,7 @@ onEachAdapter((start) => {
     let others = 0;
     @Injectable()
     class Other {
-      @OnPaymentEvent('*')
+      @OnPaymentEvent('*', { name: 'other' })
       handle(): void {
         others += 1;
       }

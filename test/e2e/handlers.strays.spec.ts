@@ -78,7 +78,7 @@ describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
     await merchant.obey('ping');
     await merchant.obey('close');
     await merchant.wrote('left a promise behind that failed: Error: left behind', 3);
-    expect(merchant.output).toMatch(/Handler Orders\.handle \(company default\) left a promise/);
+    expect(merchant.output).toMatch(/Handler \*#handle \(company default\) left a promise/);
     await eventually(() => expect(merchant.output.match(/at failLater/g)).toHaveLength(3));
   });
 

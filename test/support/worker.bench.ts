@@ -33,6 +33,7 @@ export class WorkerBench {
     this.settlements = settlements;
     registry.add({
       name: 'h',
+      source: 'App.h',
       patterns: ['*'],
       invoke: async (event, context) => {
         this.ran.push({ id: event.id, context });

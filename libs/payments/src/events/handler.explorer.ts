@@ -4,7 +4,7 @@ import { PaymentsError } from '../payments.errors.js';
 import { assertEnhancers } from './handler.enhancers.js';
 import { HandlerInvoker } from './handler.invoker.js';
 import type { HandlerHost } from './handler.invoker.js';
-import { HandlerRegistry } from './handler.registry.js';
+import { defaultName, HandlerRegistry } from './handler.registry.js';
 import { ON_PAYMENT_EVENT } from './on-payment-event.decorator.js';
 import type { OnPaymentEventMetadata } from './on-payment-event.decorator.js';
 
@@ -53,7 +53,8 @@ export class HandlerExplorer {
       }
       assertEnhancers(host, prototype, method, owner);
       this.registry.add({
-        name: metadata.name ?? `${owner}.${method}`,
+        name: metadata.name ?? defaultName(metadata.patterns, method),
+        source: `${owner}.${method} (${host.host?.name ?? 'no module'})`,
         patterns: metadata.patterns,
         ...(metadata.data && { data: metadata.data }),
         invoke: this.invoker.bind(host, method, scoped),

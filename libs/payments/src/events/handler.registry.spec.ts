@@ -1,10 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
 import { PaymentsError } from '../payments.errors.js';
-import { HandlerRegistry } from './handler.registry.js';
+import { defaultName, HandlerRegistry } from './handler.registry.js';
 
 function registry(...handlers: [name: string, ...patterns: string[]][]): HandlerRegistry {
   const made = new HandlerRegistry();
-  for (const [name, ...patterns] of handlers) made.add({ name, patterns, invoke: async () => {} });
+  for (const [name, ...patterns] of handlers) {
+    made.add({ name, source: `Class.${name} (App)`, patterns, invoke: async () => {} });
+  }
   return made;
 }
 
@@ -25,9 +27,12 @@ describe('HandlerRegistry', () => {
     expect(registry(['__proto__', 'x']).get('__proto__')?.patterns).toEqual(['x']);
   });
 
-  it('refuses a name twice, and says how to mend it', () => {
-    expect(() => registry(['a', 'x'], ['a', 'y'])).toThrow(PaymentsError);
-    expect(() => registry(['a', 'x'], ['a', 'y'])).toThrow(/@OnPaymentEvent\(…, \{ name: '…' \}\)/);
+  it('IN-37 refuses a second handler of one name, and names both and the fix', () => {
+    const both = (): HandlerRegistry => registry(['a', 'x'], ['a', 'y']);
+    expect(both).toThrow(PaymentsError);
+    expect(both).toThrow(
+      /Class\.a \(App\) and Class\.a \(App\).*@OnPaymentEvent\(…, \{ name: '…' \}\)/,
+    );
   });
 
   it.each(['', 'n'.repeat(201), 'a\nb', 'a\0'])('refuses the name %j', (name) => {
@@ -36,5 +41,19 @@ describe('HandlerRegistry', () => {
 
   it('takes a name of 200 characters of any script', () => {
     expect(registry(['ü'.repeat(200), 'x']).names()).toHaveLength(1);
+  });
+
+  it('IN-37 makes a default name of the sorted event types and the method', () => {
+    expect(defaultName(['transaction.completed'], 'markPaid')).toBe(
+      'transaction.completed#markPaid',
+    );
+    expect(defaultName(['b.*', 'a', '*'], 'handle')).toBe('*|a|b.*#handle');
+  });
+
+  it('IN-37 refuses a default name over 200 characters, and asks for a name', () => {
+    const types = Array.from({ length: 20 }, (_, index) => `transaction.kind-${index}`);
+    expect(() => registry([defaultName(types, 'handle'), ...types])).toThrow(
+      /Class\..*1 to 200 characters.*default name is made of the event types.*\{ name: '…' \}/,
+    );
   });
 });

@@ -6,6 +6,8 @@ import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
 export interface PaymentHandler {
   /** Unique name, under which its deliveries are stored. */
   readonly name: string;
+  /** Its class, method and module, for messages. */
+  readonly source: string;
   /** The event types it handles. */
   readonly patterns: readonly string[];
   /** Class-validator class of `event.data`, where the decorator names one. */
@@ -14,32 +16,42 @@ export interface PaymentHandler {
   invoke(event: PaymentEvent, context: PaymentEventContext): Promise<unknown>;
 }
 
-// Names become keys in a database, as an envelope's do.
+// Names are keys in a database, like an envelope's id.
 const NAME = /^[^\p{Cc}]{1,200}$/u;
+
+/**
+ * The name of a handler without a `name`, such as `transaction.completed#markPaid`: its event types in alphabetical
+ * order, and its method. Not its class, which bundlers rename, so that a new bundle still finds what is stored.
+ */
+export function defaultName(patterns: readonly string[], method: string): string {
+  return `${patterns.toSorted().join('|')}#${method}`;
+}
 
 /** The application's handlers, by name and by event type. */
 export class HandlerRegistry {
   readonly #handlers = new Map<string, PaymentHandler>();
 
-  /** @throws PaymentsError `handlers_invalid` where the name is taken or no name. */
+  /** @throws PaymentsError `handlers_invalid` if the name is invalid or belongs to another handler. */
   add(handler: PaymentHandler): void {
-    if (this.#handlers.has(handler.name)) {
+    const { name, source } = handler;
+    const other = this.#handlers.get(name);
+    if (other !== undefined) {
       throw new PaymentsError(
         'handlers_invalid',
-        `Two payment handlers are named "${handler.name}". Deliveries are stored under the name, so give one ` +
-          "of them another: @OnPaymentEvent(…, { name: '…' }). Where one class is provided by two modules, " +
-          'provide it in one and export it.',
+        `Two payment handlers are named "${name}": ${other.source} and ${source}. Deliveries are stored under the ` +
+          "name, so set another for one of them: @OnPaymentEvent(…, { name: '…' }). If two modules provide one " +
+          'class, provide it in one of them and export it there.',
       );
     }
-    if (!NAME.test(handler.name)) {
+    if (!NAME.test(name)) {
       throw new PaymentsError(
         'handlers_invalid',
-        `A payment handler's name has 1 to 200 characters, none of them a control character, and ` +
-          `${JSON.stringify(handler.name.slice(0, 40))} (${handler.name.length} long) does not. Give it ` +
-          "another: @OnPaymentEvent(…, { name: '…' }).",
+        `The name of the payment handler ${source} is invalid: a name has 1 to 200 characters, none of them a ` +
+          `control character, and ${JSON.stringify(name.slice(0, 40))} has ${name.length}. The default name is made ` +
+          "of the event types and the method's name. Set another: @OnPaymentEvent(…, { name: '…' }).",
       );
     }
-    this.#handlers.set(handler.name, handler);
+    this.#handlers.set(name, handler);
   }
 
   get(name: string): PaymentHandler | undefined {

@@ -10,8 +10,9 @@ import type {
 /** Options of {@link OnPaymentEvent}. */
 export interface OnPaymentEventOptions<D extends object = object> {
   /**
-   * The handler's name: what its deliveries are stored under, so it must stay the same when code is renamed
-   * or moved. 1 to 200 characters. Default: `Class.method`.
+   * The handler's name: what its deliveries are stored under. 1 to 200 characters. Default: the event types in
+   * alphabetical order and the method's name, such as `transaction.completed#markPaid` or `payout.*|refund.*#book`.
+   * The default changes with the types and the method, so with a durable inbox, set a name before you change them.
    */
   name?: string;
   /**
@@ -48,7 +49,7 @@ export type MatchedType<T extends PaymentEventType> = T extends '*' | `${string}
 /**
  * Runs the method for every event of the given types, once per event. It may stand on a method of any
  * provider or controller, several times on one method, and on one a class inherits; a method that overrides
- * it needs its own. Handlers are found when the application starts: those of a module loaded lazily are not.
+ * it needs its own. A method that several classes inherit needs an override with a `name` in all but one. Handlers are found when the application starts: those of a module loaded lazily are not.
  *
  * Types are exact (`transaction.completed`), of a family (`transaction.*`, at any depth) or all (`*`).
  *

@@ -11,9 +11,14 @@ function bench() {
   const runtime = new FakeRuntime();
   const store = new MemoryStore({ maxEvents: 1e5, maxBytes: 1e9, retentionMs: 1e12 }, runtime);
   const registry = new HandlerRegistry();
-  registry.add({ name: 'book', patterns: ['*'], invoke: async () => {} });
-  registry.add({ name: 'mail', patterns: ['*'], invoke: async () => {} });
-  registry.add({ name: 'settle', patterns: ['payout.*'], invoke: async () => {} });
+  registry.add({ name: 'book', source: 'App.book', patterns: ['*'], invoke: async () => {} });
+  registry.add({ name: 'mail', source: 'App.mail', patterns: ['*'], invoke: async () => {} });
+  registry.add({
+    name: 'settle',
+    source: 'App.settle',
+    patterns: ['payout.*'],
+    invoke: async () => {},
+  });
   const receive = (count: number, handlers: string[] = ['book', 'mail'], prefix = 'e') =>
     store.receive(
       Array.from({ length: count }, (_, index) => ({

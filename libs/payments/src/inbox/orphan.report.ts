@@ -28,8 +28,8 @@ export class OrphanReport {
       for (const [handler, count] of counts) {
         this.#logger.warn(
           `Deliveries wait for the handler "${handler}" (${count} of them), which this application does not have. ` +
-            "Where it was renamed, give its successor that name: @OnPaymentEvent(…, { name: '…' }). Where it is " +
-            `gone for good, take them out: PaymentInbox.skip({ handler: '${handler}', state: 'pending' }).`,
+            "If its event types or its method's name changed, give it that name: @OnPaymentEvent(…, { name: '…' }). " +
+            `If it is gone for good, take them out: PaymentInbox.skip({ handler: '${handler}', state: 'pending' }).`,
         );
       }
     } catch (error) {

@@ -37,7 +37,11 @@ export interface ListQuery extends EventFilter {
  * @example
  * ```ts
  * // What failed last night runs again, ten events a second.
- * await inbox.redrive({ from: new Date('2026-11-19T20:00Z'), handler: 'Orders.markPaid', ratePerSecond: 10 });
+ * await inbox.redrive({
+ *   from: new Date('2026-11-19T20:00Z'),
+ *   handler: 'transaction.completed#markPaid',
+ *   ratePerSecond: 10,
+ * });
  * ```
  */
 @Injectable()
