@@ -14,7 +14,8 @@ export class ReadmeProgram {
   /** What the compiler says. */
   readonly complaints: string[];
 
-  constructor(page: string) {
+  /** @param globals declarations of what the page's code finds in the global scope */
+  constructor(page: string, globals = '') {
     const text = readFileSync(join(ROOT, page), 'utf8');
     const blocks = [...text.matchAll(/^```ts file=(\S+)\n(.*?)^```/gms)];
     mkdirSync(this.folder, { recursive: true });
@@ -23,8 +24,9 @@ export class ReadmeProgram {
       writeFileSync(join(this.folder, name!), code!);
       return name!;
     });
+    writeFileSync(join(this.folder, 'globals.d.ts'), globals);
     const program = ts.createProgram(
-      this.files.map((name) => join(this.folder, name)),
+      [...this.files, 'globals.d.ts'].map((name) => join(this.folder, name)),
       {
         target: ts.ScriptTarget.ES2023,
         module: ts.ModuleKind.NodeNext,

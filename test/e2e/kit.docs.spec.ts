@@ -1,0 +1,46 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { ReadmeProgram } from '../support/readme.program.js';
+
+/** What Jest and Vitest provide. */
+const GLOBALS = ['afterAll', 'beforeAll', 'describe', 'expect', 'it']
+  .map((name) => `declare const ${name}: typeof import('@jest/globals').${name};`)
+  .join('\n');
+const JEST = fileURLToPath(new URL('../../node_modules/jest/bin/jest.js', import.meta.url));
+
+describe('the testing guide', () => {
+  let program: ReadmeProgram;
+
+  beforeAll(() => {
+    program = new ReadmeProgram('docs/testing.md', GLOBALS);
+  }, 60_000);
+  afterAll(() => program.remove());
+
+  it('AP-14 shows code that compiles under strict', () => {
+    expect(program.complaints).toEqual([]);
+    expect(program.files).toHaveLength(10);
+  });
+
+  it('AP-14 shows tests that pass', async () => {
+    const config = {
+      rootDir: program.folder,
+      testMatch: ['**/*.spec.js'],
+      setupFiles: ['<rootDir>/test-settings.js'],
+      transform: {},
+      // The folder is below node_modules.
+      haste: { retainAllFiles: true },
+      testPathIgnorePatterns: [],
+    };
+    const child = spawn(
+      process.execPath,
+      ['--experimental-vm-modules', JEST, '--config', JSON.stringify(config), '--runInBand'],
+      { stdio: ['ignore', 'ignore', 'pipe'] },
+    );
+    const [output, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
+    expect(output).toContain('9 passed, 9 total');
+    expect(code).toBe(0);
+  }, 60_000);
+});
