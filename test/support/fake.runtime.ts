@@ -12,6 +12,8 @@ interface Timer {
 export class FakeRuntime implements PaymentsRuntime {
   /** What `random()` answers, from 0 (included) to 1 (excluded). */
   chance = 0.5;
+  /** The value of `NODE_ENV`. */
+  environment?: string;
   readonly #timers = new Set<Timer>();
   #monotonic = 0;
   #wall = Date.UTC(2026, 0, 1);

@@ -51,7 +51,7 @@ export type PaymentsErrorCode =
  * The one family of errors this package throws, but for a caller's own mistake (an absolute URL, an empty
  * id), which is a `TypeError`.
  *
- * `code` is stable and meant for programs; `message` names the cause and the mend and is meant for people.
+ * `code` is stable and meant for programs; `message` names the cause and the fix and is meant for people.
  * Neither holds a secret, a token, a signature or a payload, and nor does what `JSON.stringify` and
  * `util.inspect` make of the error.
  *
@@ -72,8 +72,10 @@ export class PaymentsError extends Error {
     /** What went wrong, for programs. */
     readonly code: PaymentsErrorCode,
     message: string,
+    /** `cause`: the error that led to this one. */
+    options?: ErrorOptions,
   ) {
-    super(message);
+    super(message, options);
   }
 
   /** Name, code, message and facts: what is safe to log. */

@@ -1,6 +1,6 @@
 /**
- * Time and chance, handed in: everything in this package that waits, measures or jitters asks this object,
- * so that a test can hold both in its hand.
+ * Clocks, timers, randomness and the name of the environment. Everything in this package takes them from this
+ * object, so that tests can control them.
  */
 export interface PaymentsRuntime {
   /** The wall clock, in milliseconds since the epoch. It may jump either way. */
@@ -14,9 +14,11 @@ export interface PaymentsRuntime {
    * The timer keeps no process alive.
    */
   schedule(ms: number, callback: () => void): () => void;
+  /** The value of `NODE_ENV`. In `production`, options that lose data at a restart log a warning. */
+  readonly environment?: string | undefined;
 }
 
-/** The machine's own clocks, timers and `Math.random`. */
+/** The machine's own clocks, timers, `Math.random` and environment. */
 export const systemRuntime: PaymentsRuntime = Object.freeze({
   now: () => Date.now(),
   monotonic: () => performance.now(),
@@ -25,6 +27,9 @@ export const systemRuntime: PaymentsRuntime = Object.freeze({
     const timer = setTimeout(callback, ms);
     timer.unref();
     return () => clearTimeout(timer);
+  },
+  get environment() {
+    return process.env['NODE_ENV'];
   },
 });
 

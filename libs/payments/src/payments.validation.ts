@@ -9,9 +9,9 @@ export interface IntegerBounds {
   readonly unit: string;
 }
 
-/** The error of an option that is missing or wrong. The message names option, unit and mend. */
-export function optionsInvalid(message: string): PaymentsError {
-  return new PaymentsError('options_invalid', `PaymentsModule: ${message}`);
+/** The error for an option that is missing or wrong. The message names the option and the fix. */
+export function optionsInvalid(message: string, details?: ErrorOptions): PaymentsError {
+  return new PaymentsError('options_invalid', `PaymentsModule: ${message}`, details);
 }
 
 /**
@@ -42,6 +42,27 @@ export function refuseUnknownNames(prefix: string, input: object, known: readonl
   throw optionsInvalid(
     `there is no option "${prefix}${unknown}". The options are ${known.join(', ')}.`,
   );
+}
+
+/** Whether an option or a variable has no content: not a string, empty, or white space only. */
+export function isBlank(value: unknown): boolean {
+  return typeof value !== 'string' || value.trim() === '';
+}
+
+/**
+ * What surrounds a secret by mistake, as the rest of a sentence that starts with the name of the secret;
+ * `undefined` if nothing does. The text never contains the secret.
+ */
+export function surroundingFault(value: string): string | undefined {
+  const trimmed = value.trim();
+  const faults = [
+    value !== value.trimStart() && 'begins with white space',
+    value !== value.trimEnd() &&
+      (/[\n\r]\s*$/.test(value) ? 'ends with a line break' : 'ends with white space'),
+    /^(["'`]).*\1$/s.test(trimmed) && 'is surrounded by quotes',
+  ].filter((fault) => fault !== false);
+  if (faults.length === 0) return undefined;
+  return `${faults.join(' and ')}. White space and quotes around the value are never part of it: remove them.`;
 }
 
 /** A value as an option's error may show it: short, and never the content of a text or an object. */

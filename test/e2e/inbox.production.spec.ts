@@ -1,0 +1,68 @@
+import { expect, it } from '@jest/globals';
+import { memoryInbox, sqliteInbox } from 'nestjs-payments';
+import type { InboxDefinition } from 'nestjs-payments';
+import { signedDelivery } from 'nestjs-payments/testing';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { FakeRuntime } from '../support/fake.runtime.js';
+import { onEachAdapter } from '../support/handler.application.js';
+import type { Start } from '../support/handler.application.js';
+import { OPTIONS } from '../support/webhook.application.js';
+import { Orders } from '../support/webhook.orders.js';
+
+/** The warnings of an application that boots in this environment and handles two deliveries. */
+async function warnings(
+  start: Start,
+  environment: string | undefined,
+  inbox?: InboxDefinition,
+): Promise<string[]> {
+  const runtime = new FakeRuntime();
+  if (environment !== undefined) runtime.environment = environment;
+  const payments = { runtime, ...(inbox && { inbox }) };
+  await using app = await start({ payments, providers: [Orders] });
+  for (let i = 0; i < 2; i += 1) {
+    expect((await app.send(signedDelivery(OPTIONS))).status).toBe(200);
+  }
+  return app.log.matching(/^warn/);
+}
+
+onEachAdapter((start) => {
+  it.each([
+    ['by default', undefined],
+    ['by name', memoryInbox()],
+  ])('WH-31 logs one warning if the memory inbox is used in production %s', async (_, inbox) => {
+    const logged = await warnings(start, 'production', inbox);
+    expect(logged).toHaveLength(1);
+    expect(logged[0]).toMatch(/memory inbox.*NODE_ENV=production.*restart forgets/);
+    expect(logged[0]).toMatch(/sqliteInbox\(\).*postgresInbox\(\).*acceptInProduction: true/);
+  });
+
+  it('WH-31 logs no warning with acceptInProduction', async () => {
+    const inbox = memoryInbox({ acceptInProduction: true });
+    expect(await warnings(start, 'production', inbox)).toEqual([]);
+  });
+
+  it.each([undefined, 'development', 'test'])(
+    'WH-31 logs no warning if NODE_ENV is %s',
+    async (environment) => {
+      expect(await warnings(start, environment, memoryInbox())).toEqual([]);
+    },
+  );
+
+  it('WH-31 logs no warning for a durable inbox in production', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'payments-production-'));
+    try {
+      const inbox = sqliteInbox({ file: join(folder, 'inbox.db') });
+      expect(await warnings(start, 'production', inbox)).toEqual([]);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+});
+
+it('WH-31 rejects an acceptInProduction that is not a boolean', () => {
+  expect(() => memoryInbox({ acceptInProduction: 'false' as never })).toThrow(
+    '"memoryInbox acceptInProduction" must be true or false; it is a string.',
+  );
+});
