@@ -1,49 +1,76 @@
 import { describe, expect, it } from '@jest/globals';
 import { printedBy } from '../support/own.process.js';
 
-const BEFORE = `
-  import { createRequire } from 'node:module';
+/** A program that knows which packages are loaded, and for which the packages in `missing` do not exist. */
+const program = (script: string, missing: readonly string[] = []) => `
   import 'reflect-metadata';
-  import { PaymentsEnvironment } from 'nestjs-payments';
-  const loaded = (name = 'class-validator') => Object.keys(createRequire(import.meta.url).cache)
-    .some((file) => new RegExp('node_modules.' + name + '\\\\W').test(file));`;
+  import { createRequire, registerHooks } from 'node:module';
+  registerHooks({
+    resolve(name, context, next) {
+      if (!${JSON.stringify(missing)}.includes(name)) return next(name, context);
+      throw Object.assign(new Error('Cannot find package ' + name), { code: 'ERR_MODULE_NOT_FOUND' });
+    },
+  });
+  const { Module } = await import('@nestjs/common');
+  const { NestFactory } = await import('@nestjs/core');
+  const { OnPaymentEvent, PaymentsModule, paymentsConfig } = await import('nestjs-payments');
+  const loaded = () => ['class-validator', 'class-transformer', 'dotenv'].filter((name) =>
+    Object.keys(createRequire(import.meta.url).cache)
+      .some((file) => file.includes('node_modules/' + name + '/')));
+  Object.assign(process.env, {
+    PAYMENTS_BASE_URL: 'http://127.0.0.1:9', PAYMENTS_CLIENT_ID: 'i', PAYMENTS_CLIENT_SECRET: 's',
+    PAYMENTS_WEBHOOK_SECRET: 'w',
+  });
+  class Payment {}
+  async function boot(options) {
+    class Orders { markPaid() {} }
+    OnPaymentEvent('transaction.completed', options)(
+      Orders.prototype, 'markPaid', Object.getOwnPropertyDescriptor(Orders.prototype, 'markPaid'));
+    class App {}
+    Module({
+      imports: [PaymentsModule.forRootAsync(paymentsConfig.asProvider())], providers: [Orders],
+    })(App);
+    const app = await NestFactory.create(App, { logger: false, abortOnError: false });
+    await app.init();
+    await app.close();
+  }
+  ${script}`;
 
-const printed = (script: string) => printedBy(`${BEFORE}\n${script}`);
+const printed = async (...args: Parameters<typeof program>) =>
+  JSON.parse(await printedBy(program(...args))) as unknown;
 
-describe('@nestjs/config', () => {
-  // dotenv is what it stands on.
-  it('is not loaded where the options come from elsewhere', async () => {
-    expect(await printed("console.log(loaded('dotenv'))")).toBe('false');
+describe('optional packages', () => {
+  // @nestjs/config loads dotenv.
+  it('AP-10 are not loaded with the package', async () => {
+    expect(await printed('console.log(JSON.stringify(loaded()));')).toEqual([]);
   });
 
-  it('is loaded where the options come through it', async () => {
-    const script = `
-      import { paymentsConfig } from 'nestjs-payments';
-      await Promise.all(paymentsConfig.asProvider().imports);
-      console.log(loaded('dotenv'));`;
-    expect(await printed(script)).toBe('true');
-  });
-});
-
-describe('class-validator', () => {
-  it('is not loaded where neither an environment nor a class for data needs it', async () => {
-    expect(await printed('console.log(loaded())')).toBe('false');
+  it('AP-10 are not loaded by an application that uses paymentsConfig and no data class', async () => {
+    expect(await printed('await boot(); console.log(JSON.stringify(loaded()));')).toEqual([]);
   });
 
-  it('is loaded with the first environment', async () => {
-    expect(await printed('new PaymentsEnvironment(); console.log(loaded())')).toBe('true');
+  it('AP-10 are not needed by an application that uses paymentsConfig and no data class', async () => {
+    const missing = ['@nestjs/config', 'class-validator', 'class-transformer'];
+    expect(await printed("await boot(); console.log('true');", missing)).toBe(true);
   });
 
-  it('knows the rules of a class that extends the environment', async () => {
-    const script = `
-      import { validateSync } from 'class-validator';
-      class Environment extends PaymentsEnvironment {}
-      const failures = validateSync(new Environment());
-      console.log(failures.map(({ property, constraints }) =>
-        property + ' ' + Object.keys(constraints)).join());`;
-    expect(await printed(script)).toBe(
-      'PAYMENTS_BASE_URL isUrl,PAYMENTS_CLIENT_ID matches,PAYMENTS_CLIENT_SECRET matches,' +
-        'PAYMENTS_WEBHOOK_SECRET matches',
-    );
+  it('AP-10 are loaded at boot if a handler has a data class', async () => {
+    const script = 'await boot({ data: Payment }); console.log(JSON.stringify(loaded()));';
+    expect(await printed(script)).toEqual(['class-validator', 'class-transformer']);
   });
+
+  it.each(['class-validator', 'class-transformer'])(
+    'AP-10 rejects a handler with a data class at boot if %s is missing, with the command that installs it',
+    async (name) => {
+      const script = `
+        const error = await boot({ data: Payment }).catch((error) => error);
+        console.log(JSON.stringify([error.code, error.message, error.cause.message]));`;
+      expect(await printed(script, [name])).toEqual([
+        'handlers_invalid',
+        '@OnPaymentEvent(…, { data }) on Orders.markPaid (App) needs the packages class-validator and ' +
+          'class-transformer, and they cannot be loaded. Run: npm install class-validator class-transformer',
+        `Cannot find package ${name}`,
+      ]);
+    },
+  );
 });

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { memoryInbox, sqliteInbox } from 'nestjs-payments';
 import type { InboxDefinition } from 'nestjs-payments';
-import { signedDelivery } from 'nestjs-payments/testing';
+import { signedDelivery } from '../support/signed-delivery.js';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -78,14 +78,6 @@ describe('readShopEnvironment', () => {
   });
 
   it.each([
-    ['PAYMENTS_BASE_URL', undefined],
-    ['PAYMENTS_BASE_URL', ''],
-    ['PAYMENTS_BASE_URL', 'payments.example.com'],
-    ['PAYMENTS_BASE_URL', 'ftp://payments.example.com'],
-    ['PAYMENTS_CLIENT_ID', undefined],
-    ['PAYMENTS_CLIENT_SECRET', undefined],
-    ['PAYMENTS_CLIENT_SECRET', '   '],
-    ['PAYMENTS_WEBHOOK_SECRET', undefined],
     ['PORT', 'abc'],
     ['PORT', '65536'],
     ['PORT', '-1'],
@@ -117,6 +109,13 @@ describe('readShopEnvironment', () => {
   ])('refuses %s=%j with one message that names it', (name, value) => {
     expect(problemsOf({ [name]: value })).toEqual([
       expect.stringMatching(new RegExp(`^${name} must be `)),
+    ]);
+  });
+
+  it('lists the problems of the payments module and its own together', () => {
+    expect(problemsOf({ PAYMENTS_CLIENT_SECRET: undefined, PORT: 'abc' })).toEqual([
+      expect.stringMatching(/^PAYMENTS_CLIENT_SECRET is not set/),
+      expect.stringMatching(/^PORT must be /),
     ]);
   });
 

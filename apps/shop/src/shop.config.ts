@@ -1,7 +1,7 @@
 import { registerAs } from '@nestjs/config';
 import { plainToInstance, Type } from 'class-transformer';
 import { IsIn, IsInt, IsOptional, IsPort, Matches, Max, Min, validateSync } from 'class-validator';
-import { PaymentsEnvironment } from 'nestjs-payments';
+import { checkPaymentsEnvironment } from 'nestjs-payments';
 
 const LEASE = {
   message: 'SHOP_LEASE_MS must be a whole number of milliseconds from 1000 to 3600000',
@@ -11,11 +11,8 @@ const PASSWORD = {
   message: 'SHOP_CONSOLE_PASSWORD must be 12 to 200 characters, none of them a control character',
 };
 
-/**
- * The environment variables of the shop: those of the payments module, which reads them itself, and its own.
- * They are checked together, so that everything that is wrong is said at once.
- */
-export class ShopEnvironment extends PaymentsEnvironment {
+/** The shop's own environment variables. The payments module has more, which it reads itself. */
+export class ShopEnvironment {
   /** Port to listen on; 0 takes a free one. Default 3000. */
   @IsPort({ message: 'PORT must be a whole number from 0 to 65535; 0 takes a free port' })
   PORT: string = '3000';
@@ -118,9 +115,12 @@ export function readShopEnvironment(
   const given = Object.entries(variables).filter(([, value]) => value?.trim());
   const environment = plainToInstance(ShopEnvironment, Object.fromEntries(given));
   const failures = validateSync(environment, { stopAtFirstError: true });
-  if (failures.length > 0) {
-    throw new SettingsError(failures.flatMap(({ constraints = {} }) => Object.values(constraints)));
-  }
+  // Both are checked before either is reported, so that one start lists everything that is wrong.
+  const problems = [
+    ...checkPaymentsEnvironment(variables),
+    ...failures.flatMap(({ constraints = {} }) => Object.values(constraints)),
+  ];
+  if (problems.length > 0) throw new SettingsError(problems);
   return Object.freeze({
     port: Number(environment.PORT),
     host: environment.SHOP_HOST,

@@ -2,7 +2,7 @@ import { Module, ValidationPipe } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
 import { ConfigModule } from '@nestjs/config';
 import { APP_PIPE } from '@nestjs/core';
-import { paymentsConfig, PaymentsModule } from 'nestjs-payments';
+import { PaymentsModule, readPaymentsEnvironment } from 'nestjs-payments';
 import type { PaymentsModuleOptions } from 'nestjs-payments';
 import { BasicAuthGuard, PaymentsConsoleModule } from 'nestjs-payments/console';
 import { Books } from './books/books.js';
@@ -32,17 +32,13 @@ import type { ShopSettings } from './shop.config.js';
     ConfigModule.forFeature(shopConfig),
     BooksModule,
     PaymentsModule.forRootAsync({
-      imports: [
-        BooksModule,
-        ConfigModule.forFeature(paymentsConfig),
-        ConfigModule.forFeature(shopConfig),
-      ],
-      inject: [paymentsConfig.KEY, Books, shopConfig.KEY],
-      useFactory: (
-        payments: PaymentsModuleOptions,
-        { inbox }: Books,
-        { leaseMs }: ShopSettings,
-      ): PaymentsModuleOptions => ({ ...payments, inbox, worker: { leaseMs } }),
+      imports: [BooksModule, ConfigModule.forFeature(shopConfig)],
+      inject: [Books, shopConfig.KEY],
+      useFactory: ({ inbox }: Books, { leaseMs }: ShopSettings): PaymentsModuleOptions => ({
+        ...readPaymentsEnvironment(),
+        inbox,
+        worker: { leaseMs },
+      }),
     }),
   ],
   controllers: [

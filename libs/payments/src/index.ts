@@ -1,6 +1,11 @@
 export { PaymentsModule } from './payments.module.js';
 export type { PaymentsModuleExtras } from './payments.module.js';
-export { paymentsConfig, PaymentsEnvironment, readPaymentsEnvironment } from './payments.config.js';
+export {
+  checkPaymentsEnvironment,
+  paymentsConfig,
+  readPaymentsEnvironment,
+} from './payments.config.js';
+export type { PaymentsEnvironment } from './payments.config.js';
 export type { PaymentsModuleOptions, PaymentsOptionsFactory } from './payments.options.js';
 export { PaymentsError, UnrecoverableError } from './payments.errors.js';
 export type { PaymentsErrorCode } from './payments.errors.js';

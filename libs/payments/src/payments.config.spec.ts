@@ -1,65 +1,98 @@
 import { describe, expect, it } from '@jest/globals';
-import type { DynamicModule } from '@nestjs/common';
-import { ConfigModule, ConfigService, registerAs } from '@nestjs/config';
-import { Test } from '@nestjs/testing';
-import { paymentsConfig } from './payments.config.js';
+import { checkPaymentsEnvironment, readPaymentsEnvironment } from './payments.config.js';
+import { surroundingFault } from './payments.validation.js';
 
-describe('paymentsConfig', () => {
-  const theirs = registerAs('payments', () => ({}));
+const VARIABLES = {
+  PAYMENTS_BASE_URL: 'https://payments.example.com',
+  PAYMENTS_CLIENT_ID: 'client',
+  PAYMENTS_CLIENT_SECRET: 'a-private-value',
+  PAYMENTS_WEBHOOK_SECRET: 'another-private-value',
+};
 
-  it('has of its own what registerAs gives a factory, and nothing else', () => {
-    const given = (factory: object) => {
-      const properties = Object.entries(Object.getOwnPropertyDescriptors(factory));
-      return Object.fromEntries(
-        properties
-          .filter(([name]) => name !== 'length' && name !== 'name')
-          .map(([name, { value, ...flags }]) => [
-            name,
-            { ...flags, value: typeof value === 'function' || value },
-          ]),
-      );
-    };
-    expect(given(paymentsConfig)).toEqual(given(theirs));
+describe('readPaymentsEnvironment', () => {
+  it('returns the options of one company', () => {
+    expect(readPaymentsEnvironment(VARIABLES)).toEqual({
+      baseUrl: 'https://payments.example.com',
+      clientId: 'client',
+      clientSecret: 'a-private-value',
+      webhookSecret: 'another-private-value',
+      allowInsecureHttp: false,
+    });
   });
 
-  it('provides itself as what registerAs makes would', async () => {
-    const [ours, other] = [paymentsConfig.asProvider(), theirs.asProvider()];
-    expect(ours.inject).toEqual(other.inject);
-    expect(ours.useFactory).toEqual(expect.any(Function));
-    const options = { baseUrl: 'https://payments.example.com' };
-    expect(ours.useFactory(options)).toBe(options);
-    const imported = async (given: DynamicModule | Promise<DynamicModule>) => {
-      const { module, providers, exports } = await given;
-      return {
-        module,
-        exports,
-        providers: providers?.map((one) => ('provide' in one ? one.provide : one)),
-      };
-    };
-    expect(await imported(ours.imports[0])).toEqual(await imported(other.imports[0]));
+  it.each([
+    ['former', ['another-private-value', 'former']],
+    ['', 'another-private-value'],
+    ['  ', 'another-private-value'],
+  ])('returns the webhook secrets if the previous one is %j', (previous, expected) => {
+    const variables = { ...VARIABLES, PAYMENTS_WEBHOOK_SECRET_PREVIOUS: previous };
+    expect(readPaymentsEnvironment(variables).webhookSecret).toEqual(expected);
   });
 
-  it('is found under its name where ConfigModule loads it', async () => {
-    const environment = {
-      PAYMENTS_BASE_URL: 'https://payments.example.com',
-      PAYMENTS_CLIENT_ID: 'the-client-id',
-      PAYMENTS_CLIENT_SECRET: 'the-client-secret',
-      PAYMENTS_WEBHOOK_SECRET: 'the-webhook-secret',
-    };
-    const before = { ...process.env };
-    Object.assign(process.env, environment);
-    try {
-      const imports = [ConfigModule.forRoot({ ignoreEnvFile: true, load: [paymentsConfig] })];
-      const module = await Test.createTestingModule({ imports }).compile();
-      const config = module.get(ConfigService);
-      expect(config.get('payments.clientId')).toBe('the-client-id');
-      expect(module.get(paymentsConfig.KEY)).toMatchObject({ clientId: 'the-client-id' });
-      await module.close();
-    } finally {
-      for (const name of Object.keys(environment)) {
-        if (before[name] === undefined) delete process.env[name];
-        else process.env[name] = before[name];
-      }
-    }
+  it.each([
+    ['true', true],
+    ['false', false],
+    ['', false],
+  ])('reads PAYMENTS_ALLOW_INSECURE_HTTP=%s as %p', (value, expected) => {
+    const variables = { ...VARIABLES, PAYMENTS_ALLOW_INSECURE_HTTP: value };
+    expect(readPaymentsEnvironment(variables).allowInsecureHttp).toBe(expected);
+  });
+
+  it('lists every fault in one error', () => {
+    const read = () => readPaymentsEnvironment({ PAYMENTS_CLIENT_ID: 'client\n' });
+    expect(read).toThrow(
+      expect.objectContaining({
+        code: 'options_invalid',
+        message:
+          'PaymentsModule: environment variables are missing or wrong. ' +
+          'PAYMENTS_BASE_URL is not set. Set it to the address of the payments service, for example https://payments.example.com. ' +
+          'PAYMENTS_CLIENT_ID ends with a line break. White space and quotes around the value are never part of it: remove them. ' +
+          'PAYMENTS_CLIENT_SECRET is not set. Set it to the client secret that the payments service gave you. ' +
+          'PAYMENTS_WEBHOOK_SECRET is not set. Set it to the secret that signs your webhooks.',
+      }),
+    );
+  });
+});
+
+describe('checkPaymentsEnvironment', () => {
+  it('returns nothing for usable variables', () => {
+    expect(checkPaymentsEnvironment(VARIABLES)).toEqual([]);
+  });
+
+  it.each([
+    ['PAYMENTS_BASE_URL', '', /is not set. Set it to the address/],
+    ['PAYMENTS_BASE_URL', 'payments.example.com', /is not an http or https address/],
+    ['PAYMENTS_BASE_URL', 'ftp://payments.example.com', /is not an http or https address/],
+    ['PAYMENTS_BASE_URL', '"https://payments.example.com"', /is surrounded by quotes/],
+    ['PAYMENTS_CLIENT_ID', undefined, /is not set. Set it to the client id/],
+    ['PAYMENTS_CLIENT_ID', ' \n', /is not set/],
+    ['PAYMENTS_CLIENT_SECRET', "'private'", /is surrounded by quotes/],
+    ['PAYMENTS_WEBHOOK_SECRET', 'private\r\n', /ends with a line break/],
+    ['PAYMENTS_WEBHOOK_SECRET_PREVIOUS', 'private ', /ends with white space/],
+    ['PAYMENTS_ALLOW_INSECURE_HTTP', 'yes', /must be true or false/],
+  ])('reports %s=%j with one text that names it and not its value', (name, value, words) => {
+    const faults = checkPaymentsEnvironment({ ...VARIABLES, [name]: value });
+    expect(faults).toEqual([expect.stringMatching(words)]);
+    expect(faults[0]).toMatch(new RegExp(`^${name} `));
+    expect(faults[0]).not.toContain('private');
+  });
+});
+
+describe('surroundingFault', () => {
+  it.each([
+    ['\ts', /^begins with white space\. /],
+    ['s ', /^ends with white space\. /],
+    ['s \n', /^ends with a line break\. /],
+    ['\u00a0s\n', /^begins with white space and ends with a line break\. /],
+    ['"s"', /^is surrounded by quotes\. /],
+    ["'s'\n", /^ends with a line break and is surrounded by quotes\. /],
+    ['`s`', /^is surrounded by quotes\. /],
+    ['""', /^is surrounded by quotes\. /],
+  ])('says what surrounds %j', (value, words) => {
+    expect(surroundingFault(value)).toMatch(words);
+  });
+
+  it.each(['s', 'a b', '"', '"s', 's"', `"s'`, 's"s', 'line\nbreak'])('accepts %j', (value) => {
+    expect(surroundingFault(value)).toBeUndefined();
   });
 });

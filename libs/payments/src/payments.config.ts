@@ -1,152 +1,107 @@
-import { createRequire } from 'node:module';
-import type { DynamicModule } from '@nestjs/common';
-import type { ConfigFactoryKeyHost } from '@nestjs/config';
-import type * as validator from 'class-validator';
 import type { PaymentsModuleOptions } from './payments.options.js';
-import { optionsInvalid } from './payments.validation.js';
+import { isBlank, optionsInvalid, surroundingFault } from './payments.validation.js';
 
-/** Text that is there and has no white space around it, such as a line break read from a file. */
-const GIVEN = /^\S(.*\S)?$/s;
-const TRIMMED = 'without white space around it';
+/** A set of environment variables, such as `process.env`. */
+export type PaymentsEnvironment = Readonly<Record<string, string | undefined>>;
 
-type Validator = typeof validator;
+/** The variables that must be set, and what each of them holds. */
+const REQUIRED = {
+  PAYMENTS_BASE_URL:
+    'the address of the payments service, for example https://payments.example.com',
+  PAYMENTS_CLIENT_ID: 'the client id that the payments service gave you',
+  PAYMENTS_CLIENT_SECRET: 'the client secret that the payments service gave you',
+  PAYMENTS_WEBHOOK_SECRET: 'the secret that signs your webhooks',
+};
 
 /**
- * class-validator takes longer to load than this package: it is loaded with the first environment that is made,
- * and never where the options come from elsewhere. Not with `import()`, as an environment is read at once.
+ * The options of one company from environment variables:
+ *
+ * | variable | option |
+ * |---|---|
+ * | `PAYMENTS_BASE_URL` | `baseUrl`; required |
+ * | `PAYMENTS_CLIENT_ID` | `clientId`; required |
+ * | `PAYMENTS_CLIENT_SECRET` | `clientSecret`; required |
+ * | `PAYMENTS_WEBHOOK_SECRET` | `webhookSecret`; required |
+ * | `PAYMENTS_WEBHOOK_SECRET_PREVIOUS` | the second `webhookSecret`, during a rotation; empty: none |
+ * | `PAYMENTS_ALLOW_INSECURE_HTTP` | `allowInsecureHttp`: `true` or `false`; empty: `false` |
+ *
+ * To combine them with other options, spread the result.
+ *
+ * @throws PaymentsError `options_invalid`. The message lists every variable that is missing or wrong, and
+ *   contains no value.
+ * @example
+ * ```ts
+ * PaymentsModule.forRootAsync({
+ *   useFactory: () => ({ ...readPaymentsEnvironment(), inbox: sqliteInbox({ file: 'inbox.db' }) }),
+ * })
+ * ```
  */
-function loadValidator(): Validator {
-  return createRequire(import.meta.url)('class-validator') as Validator;
-}
-
-/** Rules that are declared when class-validator is there. */
-const waiting: ((loaded: Validator) => void)[] = [];
-
-function rule(of: (loaded: Validator) => PropertyDecorator): PropertyDecorator {
-  return (target, property) => {
-    waiting.push((loaded) => of(loaded)(target, property));
+export function readPaymentsEnvironment(
+  variables: PaymentsEnvironment = process.env,
+): PaymentsModuleOptions {
+  const faults = checkPaymentsEnvironment(variables);
+  if (faults.length > 0) {
+    throw optionsInvalid(`environment variables are missing or wrong. ${faults.join(' ')}`);
+  }
+  const required = variables as Readonly<Record<keyof typeof REQUIRED, string>>;
+  const secret = required.PAYMENTS_WEBHOOK_SECRET;
+  const previous = variables['PAYMENTS_WEBHOOK_SECRET_PREVIOUS'];
+  return {
+    baseUrl: required.PAYMENTS_BASE_URL,
+    clientId: required.PAYMENTS_CLIENT_ID,
+    clientSecret: required.PAYMENTS_CLIENT_SECRET,
+    webhookSecret: previous === undefined || isBlank(previous) ? secret : [secret, previous],
+    allowInsecureHttp: variables['PAYMENTS_ALLOW_INSECURE_HTTP'] === 'true',
   };
 }
 
 /**
- * The environment variables that {@link paymentsConfig} reads. A class that extends it has its rules, for the
- * `validate` of class-validator, and adds its own.
+ * Everything that {@link readPaymentsEnvironment} would reject, for an application that checks its own
+ * variables at the same time: a sentence or two for each variable, starting with its name and without its
+ * value. Empty if all variables are usable.
  */
-export class PaymentsEnvironment {
-  /** Address of the payments service, e.g. `https://payments.example.com`. Required. */
-  @rule(({ IsUrl }) =>
-    IsUrl(
-      { protocols: ['http', 'https'], require_protocol: true, require_tld: false },
-      { message: 'PAYMENTS_BASE_URL must be an address such as https://payments.example.com' },
-    ),
-  )
-  PAYMENTS_BASE_URL!: string;
-
-  /** Client id of the company. Required. */
-  @rule(({ Matches }) =>
-    Matches(GIVEN, {
-      message: `PAYMENTS_CLIENT_ID must be set to the client id the service gave you, ${TRIMMED}`,
-    }),
-  )
-  PAYMENTS_CLIENT_ID!: string;
-
-  /** Client secret of the company. Required. */
-  @rule(({ Matches }) =>
-    Matches(GIVEN, {
-      message: `PAYMENTS_CLIENT_SECRET must be set to the client secret the service gave you, ${TRIMMED}`,
-    }),
-  )
-  PAYMENTS_CLIENT_SECRET!: string;
-
-  /** Webhook secret of the company. Required. */
-  @rule(({ Matches }) =>
-    Matches(GIVEN, {
-      message: `PAYMENTS_WEBHOOK_SECRET must be set to the secret that signs your webhooks, ${TRIMMED}`,
-    }),
-  )
-  PAYMENTS_WEBHOOK_SECRET!: string;
-
-  /** The webhook secret before that one, while it is being rotated. Empty: none. */
-  @rule(({ ValidateIf }) =>
-    ValidateIf(({ PAYMENTS_WEBHOOK_SECRET_PREVIOUS: previous }: PaymentsEnvironment) => !!previous),
-  )
-  @rule(({ Matches }) =>
-    Matches(GIVEN, {
-      message: `PAYMENTS_WEBHOOK_SECRET_PREVIOUS must be the former webhook secret, ${TRIMMED}`,
-    }),
-  )
-  PAYMENTS_WEBHOOK_SECRET_PREVIOUS?: string;
-
-  /** `true` allows an `http:` address beyond loopback. Empty: `false`. */
-  @rule(({ ValidateIf }) =>
-    ValidateIf(({ PAYMENTS_ALLOW_INSECURE_HTTP: allow }: PaymentsEnvironment) => !!allow),
-  )
-  @rule(({ IsIn }) =>
-    IsIn(['true', 'false'], { message: 'PAYMENTS_ALLOW_INSECURE_HTTP must be true or false' }),
-  )
-  PAYMENTS_ALLOW_INSECURE_HTTP?: string;
-
-  constructor() {
-    if (waiting.length === 0) return;
-    const loaded = loadValidator();
-    for (const declare of waiting.splice(0)) declare(loaded);
+export function checkPaymentsEnvironment(variables: PaymentsEnvironment): string[] {
+  const faults: string[] = [];
+  const report = (name: string, fault: string | undefined) => {
+    if (fault !== undefined) faults.push(`${name} ${fault}`);
+  };
+  for (const [name, content] of Object.entries(REQUIRED)) {
+    const value = variables[name];
+    if (value === undefined || isBlank(value)) {
+      report(name, `is not set. Set it to ${content}.`);
+    } else {
+      report(name, surroundingFault(value) ?? addressFault(name, value, content));
+    }
   }
+  const previous = variables['PAYMENTS_WEBHOOK_SECRET_PREVIOUS'] ?? '';
+  if (!isBlank(previous)) report('PAYMENTS_WEBHOOK_SECRET_PREVIOUS', surroundingFault(previous));
+  if (!['', 'true', 'false'].includes(variables['PAYMENTS_ALLOW_INSECURE_HTTP'] ?? '')) {
+    report('PAYMENTS_ALLOW_INSECURE_HTTP', 'must be true or false.');
+  }
+  return faults;
+}
+
+function addressFault(name: string, value: string, content: string): string | undefined {
+  if (name !== 'PAYMENTS_BASE_URL') return undefined;
+  const isAddress = URL.canParse(value) && /^https?:$/.test(new URL(value).protocol);
+  return isAddress ? undefined : `is not an http or https address. Set it to ${content}.`;
 }
 
 /**
- * The options of one company from the environment, for `@nestjs/config`. All a twelve-factor application
- * writes is:
+ * Configures the module from the environment variables that {@link readPaymentsEnvironment} lists. They are
+ * read when the application boots, after the `.env` file that `ConfigModule.forRoot()` of `@nestjs/config`
+ * may load. That package is not required.
  *
+ * `ConfigModule.forRoot({ load: [paymentsConfig] })` also makes the options available as
+ * `config.get('payments')`. The secrets are then visible to everything that can read the `ConfigService`.
+ *
+ * @throws PaymentsError `options_invalid`, at boot.
  * @example
  * ```ts
  * PaymentsModule.forRootAsync(paymentsConfig.asProvider())
  * ```
- *
- * @throws PaymentsError `options_invalid`, listing every variable that is missing or wrong, never a value.
  */
-export const paymentsConfig = configuration('payments', () => readPaymentsEnvironment(process.env));
-
-/**
- * Makes what `registerAs` of `@nestjs/config` makes, without loading that package: a quarter of what this one takes to
- * load, for nothing where the options come from elsewhere.
- */
-function configuration<T extends object>(
-  name: string,
-  factory: () => T,
-): (() => T) & ConfigFactoryKeyHost<T> {
-  const key = `CONFIGURATION(${name})`;
-  const feature = async (): Promise<DynamicModule> => {
-    const { ConfigModule } = await import('@nestjs/config');
-    return ConfigModule.forFeature(factory);
-  };
-  return Object.defineProperties(factory, {
-    KEY: { value: key },
-    PARTIAL_CONFIGURATION_KEY: { value: name },
-    asProvider: {
-      value: () => ({ imports: [feature()], useFactory: (config: T) => config, inject: [key] }),
-    },
-  }) as (() => T) & ConfigFactoryKeyHost<T>;
-}
-
-/** What {@link paymentsConfig} does, for any set of variables. */
-export function readPaymentsEnvironment(
-  variables: Readonly<Record<string, string | undefined>>,
-): PaymentsModuleOptions {
-  const environment = Object.assign(new PaymentsEnvironment(), variables);
-  const failures = loadValidator()
-    .validateSync(environment)
-    .flatMap(({ constraints }) => Object.values(constraints ?? {}));
-  if (failures.length > 0) {
-    throw optionsInvalid(`the environment is not complete: ${failures.join('; ')}.`);
-  }
-  const previous = environment.PAYMENTS_WEBHOOK_SECRET_PREVIOUS;
-  return {
-    baseUrl: environment.PAYMENTS_BASE_URL,
-    clientId: environment.PAYMENTS_CLIENT_ID,
-    clientSecret: environment.PAYMENTS_CLIENT_SECRET,
-    webhookSecret: previous
-      ? [environment.PAYMENTS_WEBHOOK_SECRET, previous]
-      : environment.PAYMENTS_WEBHOOK_SECRET,
-    allowInsecureHttp: environment.PAYMENTS_ALLOW_INSECURE_HTTP === 'true',
-  };
-}
+export const paymentsConfig = Object.assign(() => ({ payments: readPaymentsEnvironment() }), {
+  /** What `PaymentsModule.forRootAsync()` takes. */
+  asProvider: () => ({ useFactory: () => readPaymentsEnvironment() }),
+});

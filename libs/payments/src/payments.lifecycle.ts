@@ -5,7 +5,9 @@ import type {
   OnModuleDestroy,
 } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
+import { prepareDataClasses } from './events/event-data.js';
 import { HandlerExplorer } from './events/handler.explorer.js';
+import { HandlerRegistry } from './events/handler.registry.js';
 import { StrayRejections } from './events/stray-rejections.js';
 import type { InboxStore } from './inbox/store.contract.js';
 import { INBOX_STORE } from './inbox/inbox.tokens.js';
@@ -15,8 +17,8 @@ import { OrphanReport } from './inbox/orphan.report.js';
 import { ShutdownCheck } from './shutdown.check.js';
 
 /**
- * Starts the stations in the order deliveries need them, and stops them in the other: after everything else of
- * the application has started, and before anything else of it stops.
+ * Starts the parts of the module after everything else in the application has started, in the order in which
+ * deliveries need them. Stops them before anything else in the application stops.
  */
 @Injectable()
 export class PaymentsLifecycle
@@ -24,6 +26,7 @@ export class PaymentsLifecycle
 {
   constructor(
     @Inject(HandlerExplorer) private readonly explorer: HandlerExplorer,
+    @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
     @Inject(StrayRejections) private readonly strays: StrayRejections,
     @Inject(INBOX_STORE) private readonly store: InboxStore,
     @Inject(InboxWorker) private readonly worker: InboxWorker,
@@ -32,9 +35,9 @@ export class PaymentsLifecycle
     @Inject(ShutdownCheck) private readonly shutdown: ShutdownCheck,
     @Inject(ModulesContainer) modules: ModulesContainer,
   ) {
-    // Nest starts modules by their distance from the root, the farthest first, and stops them the other way
-    // round; a global module counts as the farthest. So the database a running handler uses could be closed
-    // before this module was asked to drain. Nearer than the root itself, it is first to stop.
+    // Nest starts modules by their distance from the root, the farthest first, and stops them in reverse; a
+    // global module counts as the farthest. So Nest could close the database that a running handler uses
+    // before this module drains. A distance below that of the root makes this module the first to stop.
     for (const module of modules.values()) {
       if (module.hasProvider(PaymentsLifecycle)) module.distance = -1;
     }
@@ -42,22 +45,23 @@ export class PaymentsLifecycle
 
   async onApplicationBootstrap(): Promise<void> {
     this.explorer.explore();
+    await prepareDataClasses(this.registry.all());
     await this.store.open();
     this.strays.open();
     this.worker.start();
     this.pruner.start();
     this.shutdown.start();
-    // A memory inbox is empty now. A boot waits for nothing that is a hint.
+    // A memory inbox is empty now. The report is only a hint, so boot does not wait for it.
     if (this.store.capabilities.durable) void this.orphans.report();
   }
 
-  /** The first hook of a closing application. Deliveries that come now are refused, or stored. */
+  /** The first hook of a closing application. From here on, deliveries are rejected, or only stored. */
   async onModuleDestroy(): Promise<void> {
     this.shutdown.stop();
     await Promise.all([this.worker.drain(), this.pruner.stop()]);
   }
 
-  /** After the server has closed: deliveries were still received until then. */
+  /** Runs after the server has closed. Until then, deliveries are still received. */
   async onApplicationShutdown(): Promise<void> {
     await this.store.close();
     this.strays.close();

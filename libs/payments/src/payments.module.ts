@@ -22,6 +22,7 @@ import { PaymentsLifecycle } from './payments.lifecycle.js';
 import { resolveOptions } from './payments.options.js';
 import type { PaymentsModuleOptions, ResolvedPaymentsOptions } from './payments.options.js';
 import { PAYMENTS_RUNTIME } from './payments.runtime.js';
+import { optionsInvalid } from './payments.validation.js';
 import { sealing } from './sealed.options.js';
 import type { SealedOptions } from './sealed.options.js';
 import { ShutdownCheck } from './shutdown.check.js';
@@ -38,7 +39,7 @@ import { WebhookVerifier } from './webhook/webhook.verifier.js';
 
 const RESOLVED = Symbol('PAYMENTS_RESOLVED_OPTIONS');
 
-/** What `forRoot` and `forRootAsync` take beside the options, since it must be known before them. */
+/** What `forRoot` and `forRootAsync` take next to the options: Nest must know it before it creates them. */
 export interface PaymentsModuleExtras {
   /** Whether every module can inject what this one exports, without importing it. Default `false`. */
   isGlobal?: boolean;
@@ -51,7 +52,7 @@ export interface PaymentsModuleExtras {
 }
 
 const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
-  // Transient, as sealed options of two modules look the same to an application that tells modules by their content.
+  // Transient: with `moduleIdGeneratorAlgorithm: 'deep-hash'`, two imports with sealed options would look the same.
   new ConfigurableModuleBuilder<PaymentsModuleOptions>({
     moduleName: 'Payments',
     alwaysTransient: true,
@@ -83,6 +84,19 @@ function option(provide: symbol, pick: (options: ResolvedPaymentsOptions) => unk
   return { provide, inject: [RESOLVED], useFactory: pick };
 }
 
+/** What `forRoot` and `forRootAsync` replace: an import of the class alone has neither options nor a path. */
+const WITHOUT_OPTIONS: Provider[] = [
+  sealing({
+    provide: MODULE_OPTIONS_TOKEN,
+    useFactory: () => {
+      throw optionsInvalid(
+        'it is imported without options. Import it once by PaymentsModule.forRoot() or forRootAsync(). In other ' +
+          'modules, import the module that does so and exports PaymentsModule, or use "isGlobal: true".',
+      );
+    },
+  }),
+  { provide: WEBHOOK_PATH, useValue: null },
+];
 const OPTIONS: Provider[] = [
   {
     provide: RESOLVED,
@@ -124,9 +138,12 @@ const EVENTS: Provider[] = [
 ];
 
 /**
- * Be paid: calls the payments service, receives its signed webhooks and runs the methods under
- * `@OnPaymentEvent`. To be imported once, with `forRoot` or `forRootAsync` (`useFactory`, or `useClass` and
- * `useExisting` of a {@link PaymentsOptionsFactory}).
+ * Calls the payments service, receives its signed webhooks and runs the methods under `@OnPaymentEvent`.
+ *
+ * Import it once per application, with `forRoot` or `forRootAsync` (`useFactory`, or `useClass` and
+ * `useExisting` with a {@link PaymentsOptionsFactory}); a second import is rejected at boot. Other modules
+ * can inject its providers if the importing module exports `PaymentsModule`, or with `isGlobal: true`. The
+ * same dynamic module, kept in a constant, counts as one import wherever it is imported.
  *
  * @example
  * ```ts
@@ -137,6 +154,7 @@ const EVENTS: Provider[] = [
 @Module({
   imports: [DiscoveryModule],
   providers: [
+    ...WITHOUT_OPTIONS,
     ...OPTIONS,
     ...WEBHOOK,
     ...INBOX,

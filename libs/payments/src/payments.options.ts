@@ -102,7 +102,7 @@ const NAMES: ReadonlySet<string> = new Set<keyof PaymentsModuleOptions>([
  */
 export function resolveOptions(options: PaymentsModuleOptions): ResolvedPaymentsOptions {
   if (typeof options !== 'object' || options === null) {
-    throw optionsInvalid('no options were given. Does the factory of forRootAsync() return them?');
+    throw optionsInvalid('the options must be an object with the fields of PaymentsModuleOptions.');
   }
   const unknown = Object.keys(options).find((name) => !NAMES.has(name));
   if (unknown === 'webhookPath' || unknown === 'isGlobal') {

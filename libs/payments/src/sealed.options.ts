@@ -1,7 +1,11 @@
 import type { FactoryProvider, Provider, ValueProvider } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
+import { PaymentsError } from './payments.errors.js';
 import type { PaymentsModuleOptions } from './payments.options.js';
+import { optionsInvalid } from './payments.validation.js';
+import { assertSingleImport } from './single-import.js';
 
-/** The module's options as the container holds them: they carry secrets, and whoever prints it sees none. */
+/** The module's options as Nest's container holds them. `JSON.stringify` and `util.inspect` show no secret. */
 export class SealedOptions {
   readonly #options: PaymentsModuleOptions;
 
@@ -14,18 +18,42 @@ export class SealedOptions {
   }
 }
 
-/** Has a provider of the raw options, as Nest's builder makes them, provide them sealed. */
+/**
+ * Replaces a provider of the raw options, as Nest's module builder creates it, by one that provides them
+ * sealed. It first checks that the application imports the module only once.
+ */
 export function sealing(provider: Provider): Provider {
-  const { provide, inject, useFactory } = provider as FactoryProvider<PaymentsModuleOptions>;
-  if (useFactory !== undefined) {
-    return {
-      provide,
-      ...(inject && { inject }),
-      useFactory: async (...dependencies: unknown[]) =>
-        new SealedOptions(await useFactory(...dependencies)),
-    };
-  }
+  const { provide, inject = [], useFactory } = provider as FactoryProvider<PaymentsModuleOptions>;
+  // A factory for options given as a value too: Nest shows values together with the module's definition.
   const { useValue } = provider as ValueProvider<PaymentsModuleOptions>;
-  // A factory, as a value would be shown with the module's definition.
-  return { provide, useFactory: () => new SealedOptions(useValue) };
+  return {
+    provide,
+    inject: [ModulesContainer, ...inject],
+    useFactory: async (modules: ModulesContainer, ...dependencies: unknown[]) => {
+      assertSingleImport(modules);
+      return new SealedOptions(useFactory ? await made(useFactory, dependencies) : useValue);
+    },
+  };
+}
+
+/** @throws PaymentsError `options_invalid` with the error of the application's factory as its `cause`. */
+async function made(
+  useFactory: FactoryProvider<PaymentsModuleOptions>['useFactory'],
+  dependencies: unknown[],
+): Promise<PaymentsModuleOptions> {
+  let options: PaymentsModuleOptions | null | undefined;
+  try {
+    options = await useFactory(...dependencies);
+  } catch (error) {
+    if (error instanceof PaymentsError && error.code === 'options_invalid') throw error;
+    // The text of a foreign error may contain a secret: it is in `cause` only.
+    throw optionsInvalid(
+      'the options factory of PaymentsModule.forRootAsync() failed. The cause of this error is what it threw.',
+      { cause: error },
+    );
+  }
+  if (options !== undefined && options !== null) return options;
+  throw optionsInvalid(
+    'the options factory of PaymentsModule.forRootAsync() returned nothing. Return the options from it.',
+  );
 }

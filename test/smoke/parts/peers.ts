@@ -20,7 +20,7 @@ export const part: SmokePart = {
       );
       for (const runner of runners) {
         await checks.that(
-          `${name}, ${runner.name}: imports, and without an adapter or a database`,
+          `AP-10 ${name}, ${runner.name}: imports, and without an adapter, a database or an optional peer`,
           () => application.imports(runner.path),
         );
       }

@@ -1,4 +1,4 @@
-import { optionsInvalid } from '../payments.validation.js';
+import { isBlank, optionsInvalid, surroundingFault } from '../payments.validation.js';
 import { ResolvedCompany } from './company.js';
 import type { Company } from './company.js';
 
@@ -11,16 +11,16 @@ export function isCompanyId(id: unknown): id is string {
   return typeof id === 'string' && ID.test(id) && id !== '.' && id !== '..';
 }
 
-/** What holds for every company unless it says otherwise. */
+/** Defaults for companies that do not set these themselves. */
 export interface CompanyDefaults {
   readonly baseUrl?: string | undefined;
   readonly allowInsecureHttp?: boolean | undefined;
 }
 
 /**
- * Makes a company complete and checks it.
+ * Completes and checks a company.
  *
- * @throws PaymentsError `options_invalid`, naming the field and the mend, never a secret.
+ * @throws PaymentsError `options_invalid`. The message names the field and the fix, and contains no secret.
  */
 export function resolveCompany(company: Company, defaults: CompanyDefaults = {}): ResolvedCompany {
   const { id } = company;
@@ -40,24 +40,22 @@ export function resolveCompany(company: Company, defaults: CompanyDefaults = {})
     id,
     resolveBaseUrl(company.baseUrl ?? defaults.baseUrl, id, defaults.allowInsecureHttp),
     {
-      clientId: requireText(company.clientId, 'clientId', id),
-      clientSecret: requireText(company.clientSecret, 'clientSecret', id),
-      webhookSecrets: webhookSecrets.map((secret) => requireText(secret, 'webhookSecret', id)),
+      clientId: requireSecret(company.clientId, 'clientId', id),
+      clientSecret: requireSecret(company.clientSecret, 'clientSecret', id),
+      webhookSecrets: webhookSecrets.map((secret) => requireSecret(secret, 'webhookSecret', id)),
     },
   );
 }
 
-function requireText(value: unknown, name: string, id: string): string {
-  if (typeof value !== 'string' || value.trim() === '') {
+function requireSecret(value: unknown, name: string, id: string): string {
+  if (typeof value !== 'string' || isBlank(value)) {
     throw optionsInvalid(
-      `"${name}" of company ${id} is missing or empty. Set it to what the service gave you; is the environment variable set?`,
+      `"${name}" of company ${id} is missing or empty. Set it to the value that the payments service gave you. ` +
+        'If it comes from an environment variable, check that the variable is set.',
     );
   }
-  if (value !== value.trim()) {
-    throw optionsInvalid(
-      `"${name}" of company ${id} begins or ends with white space, which is never part of it. Remove it, for instance a newline read from a file.`,
-    );
-  }
+  const fault = surroundingFault(value);
+  if (fault !== undefined) throw optionsInvalid(`"${name}" of company ${id} ${fault}`);
   return value;
 }
 

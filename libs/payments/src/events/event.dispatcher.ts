@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { PaymentsError } from '../payments.errors.js';
+import { parseData } from './event-data.js';
 import { HandlerRegistry } from './handler.registry.js';
 import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
 import { StrayRejections } from './stray-rejections.js';
@@ -31,42 +32,4 @@ export class EventDispatcher {
     const own = Object.freeze({ ...event, data });
     await this.strays.watch(context, () => handler.invoke(own, context));
   }
-}
-
-async function parseData(type: new () => object, event: PaymentEvent): Promise<never> {
-  const data = await transform(type, event);
-  // Loaded by the module of `type` long since, and slow to load for those who have no such class.
-  const { validate } = await import('class-validator');
-  const failures = await validate(data, { forbidUnknownValues: false });
-  if (failures.length > 0) {
-    const rules = failures.flatMap(({ property, constraints, children }) =>
-      Object.keys(constraints ?? {})
-        .concat(children?.length ? ['nested'] : [])
-        .map((rule) => `${property} (${rule})`),
-    );
-    throw dataInvalid(type, event, rules.join(', '));
-  }
-  return data as never;
-}
-
-async function transform(type: new () => object, event: PaymentEvent): Promise<object> {
-  const { plainToInstance } = await import('class-transformer');
-  try {
-    return plainToInstance(type, event.data);
-  } catch {
-    // A @Transform or a setter that throws, whose message may well quote the value.
-    throw dataInvalid(type, event, 'it could not be transformed');
-  }
-}
-
-function dataInvalid(
-  { name }: new () => object,
-  { eventType }: PaymentEvent,
-  why: string,
-): PaymentsError {
-  return new PaymentsError(
-    'data_invalid',
-    `"data" of the ${eventType} event does not satisfy ${name}: ${why}. The event is kept: mend the class or ` +
-      'the rule, then redrive it.',
-  );
 }

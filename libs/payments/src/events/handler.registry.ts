@@ -58,6 +58,10 @@ export class HandlerRegistry {
     return this.#handlers.get(name);
   }
 
+  all(): PaymentHandler[] {
+    return [...this.#handlers.values()];
+  }
+
   names(): string[] {
     return [...this.#handlers.keys()];
   }

@@ -1,0 +1,71 @@
+import { describe, expect, it } from '@jest/globals';
+import { Injectable } from '@nestjs/common';
+import { PaymentsError, PaymentsModule, readPaymentsEnvironment } from 'nestjs-payments';
+import type { PaymentsModuleOptions, PaymentsOptionsFactory } from 'nestjs-payments';
+import { bootFailure } from '../support/boot.failure.js';
+
+const PRIVATE = 'a-private-value';
+const FAILED = 'the options factory of PaymentsModule.forRootAsync() failed.';
+
+@Injectable()
+class Failing implements PaymentsOptionsFactory {
+  createPaymentsOptions(): PaymentsModuleOptions {
+    throw new TypeError('the vault is sealed');
+  }
+}
+
+describe('the options factory of forRootAsync', () => {
+  it.each([
+    [
+      'throws',
+      () => {
+        throw new TypeError('the vault is sealed');
+      },
+    ],
+    ['rejects', async () => Promise.reject(new TypeError('the vault is sealed'))],
+  ])('is named in the error if it %s, with the original as the cause', async (_, useFactory) => {
+    const { error, shown } = await bootFailure(PaymentsModule.forRootAsync({ useFactory }));
+    expect(error).toBeInstanceOf(PaymentsError);
+    expect(error.code).toBe('options_invalid');
+    expect(error.message).toContain(FAILED);
+    expect(error.cause).toEqual(new TypeError('the vault is sealed'));
+    expect(shown).toContain('the vault is sealed');
+  });
+
+  it('is named in the error if it is a class that throws', async () => {
+    const { error } = await bootFailure(PaymentsModule.forRootAsync({ useClass: Failing }));
+    expect(error.message).toContain(FAILED);
+    expect(error.cause).toEqual(new TypeError('the vault is sealed'));
+  });
+
+  it.each([undefined, null])('is named in the error if it returns %p', async (nothing) => {
+    const module = PaymentsModule.forRootAsync({ useFactory: () => nothing as never });
+    const { error } = await bootFailure(module);
+    expect(error.code).toBe('options_invalid');
+    expect(error.message).toMatch(/options factory.*returned nothing\. Return the options/);
+  });
+
+  it('is rejected if it returns no object, without showing what it returned', async () => {
+    const module = PaymentsModule.forRootAsync({ useFactory: () => PRIVATE as never });
+    const { error, shown } = await bootFailure(module);
+    expect(error.message).toContain('the options must be an object');
+    expect(shown).not.toContain(PRIVATE);
+  });
+
+  it('keeps the text of what it threw out of the message and the JSON of the error', async () => {
+    const module = PaymentsModule.forRootAsync({
+      useFactory: () => {
+        throw new Error(`cannot parse ${PRIVATE}`);
+      },
+    });
+    const { error } = await bootFailure(module);
+    expect(error.message + JSON.stringify(error)).not.toContain(PRIVATE);
+  });
+
+  it('passes an error about options through as it is', async () => {
+    const useFactory = () => readPaymentsEnvironment({});
+    const { error } = await bootFailure(PaymentsModule.forRootAsync({ useFactory }));
+    expect(error.message).toMatch(/^PaymentsModule: environment variables are missing or wrong/);
+    expect(error.cause).toBeUndefined();
+  });
+});

@@ -1,0 +1,155 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { Global, Injectable, Module } from '@nestjs/common';
+import type { DynamicModule, INestApplication, NestApplicationOptions } from '@nestjs/common';
+import { LazyModuleLoader, NestFactory } from '@nestjs/core';
+import { PaymentInbox, PaymentsApiService, PaymentsModule } from 'nestjs-payments';
+import { signedDelivery } from '../support/signed-delivery.js';
+import { bootFailure } from '../support/boot.failure.js';
+import { CapturedLog } from '../support/captured.log.js';
+import { ADAPTERS, OPTIONS, WebhookApplication } from '../support/webhook.application.js';
+import { Orders } from '../support/webhook.orders.js';
+
+const open: INestApplication[] = [];
+afterEach(async () => {
+  for (const app of open.splice(0)) await app.close();
+});
+
+/** A module of the application that imports another. */
+function importing(name: string, ...imports: NonNullable<DynamicModule['imports']>): DynamicModule {
+  const module = { [name]: class {} }[name]!;
+  Module({ imports })(module);
+  return { module };
+}
+
+async function boot(
+  imports: NonNullable<DynamicModule['imports']>,
+  options: NestApplicationOptions = {},
+): Promise<INestApplication> {
+  @Module({ imports, providers: [Orders] })
+  class AppModule {}
+  const app = await NestFactory.create(AppModule, {
+    logger: new CapturedLog(),
+    abortOnError: false,
+    ...options,
+  });
+  open.push(app);
+  return app.init();
+}
+
+const forRoot = (isGlobal = false) => PaymentsModule.forRoot({ ...OPTIONS, isGlobal });
+const forRootAsync = (isGlobal = false) =>
+  PaymentsModule.forRootAsync({ useFactory: () => OPTIONS, isGlobal });
+const twice = (...names: string[]) =>
+  `it is imported more than once in this application: by ${names.join(' and by ')}. Import it once.`;
+
+@Global()
+@Module({})
+class SettingsModule {}
+
+describe('AP-09 PaymentsModule imported in two modules', () => {
+  it.each([
+    ['forRoot twice', () => [forRoot(), forRoot()]],
+    ['forRootAsync twice', () => [forRootAsync(), forRootAsync()]],
+    ['forRoot and forRootAsync', () => [forRoot(), forRootAsync()]],
+    ['one of them global', () => [forRoot(true), forRootAsync()]],
+    ['both global', () => [forRootAsync(true), forRoot(true)]],
+  ])('AP-09 rejects %s, naming both modules and the fix', async (_, create) => {
+    const [first, second] = create();
+    const { error } = await bootFailure(
+      SettingsModule,
+      importing('BillingModule', first!),
+      importing('OrdersModule', second!),
+      importing('UnrelatedModule'),
+    );
+    expect(error).toMatchObject({ code: 'options_invalid' });
+    expect(error.message).toContain(twice('BillingModule', 'OrdersModule'));
+    expect(error.message).toMatch(/exports PaymentsModule.*"isGlobal: true"/);
+  });
+
+  it('AP-09 rejects it before a factory of the options runs', async () => {
+    let runs = 0;
+    const create = () => PaymentsModule.forRootAsync({ useFactory: () => ((runs += 1), OPTIONS) });
+    const { error } = await bootFailure(importing('A', create()), importing('B', create()));
+    expect(error.message).toContain(twice('A', 'B'));
+    expect(runs).toBe(0);
+  });
+
+  it('AP-09 rejects two imports in one module', async () => {
+    const { error } = await bootFailure(forRoot(), forRoot());
+    expect(error.message).toContain(twice('AppModule', 'AppModule'));
+  });
+
+  it('AP-09 rejects an import without options, and names the fix', async () => {
+    const { error } = await bootFailure(PaymentsModule);
+    expect(error.message).toMatch(/without options.*forRoot\(\) or forRootAsync\(\)/);
+  });
+
+  it('AP-09 rejects an import without options next to one with options, naming both modules', async () => {
+    const { error } = await bootFailure(forRoot(), importing('BillingModule', PaymentsModule));
+    expect(error.message).toMatch(
+      /more than once.*by (AppModule and by Billing|BillingModule and by App)/,
+    );
+  });
+
+  it('AP-09 rejects a second import by a module that is loaded later', async () => {
+    const app = await boot([forRoot()]);
+    const late = importing('LateModule', forRoot());
+    await expect(app.get(LazyModuleLoader).load(() => late)).rejects.toThrow(
+      twice('AppModule', 'LateModule'),
+    );
+  });
+
+  it.each(['reference', 'deep-hash'] as const)(
+    'AP-09 rejects two imports if modules are identified by %s',
+    async (moduleIdGeneratorAlgorithm) => {
+      const imports = [importing('A', forRoot()), importing('B', forRoot())];
+      await expect(boot(imports, { moduleIdGeneratorAlgorithm })).rejects.toThrow(twice('A', 'B'));
+    },
+  );
+});
+
+@Injectable()
+class Billing {
+  constructor(
+    readonly payments: PaymentsApiService,
+    readonly inbox: PaymentInbox,
+  ) {}
+}
+Reflect.defineMetadata('design:paramtypes', [PaymentsApiService, PaymentInbox], Billing);
+
+/** A module that injects what PaymentsModule exports, and how it gets it. */
+function billing(...imports: NonNullable<DynamicModule['imports']>): DynamicModule {
+  return { module: class BillingModule {}, imports, providers: [Billing] };
+}
+
+describe('PaymentsModule imported once', () => {
+  it.each(['reference', 'deep-hash'] as const)(
+    'AP-09 accepts one dynamic module in a constant that two modules import, identified by %s',
+    async (moduleIdGeneratorAlgorithm) => {
+      const payments = forRoot();
+      const app = await boot([payments, billing(payments)], { moduleIdGeneratorAlgorithm });
+      expect(app.get(Billing, { strict: false }).inbox).toBe(app.get(PaymentInbox));
+    },
+  );
+
+  it('AP-09 accepts a module that exports it to others', async () => {
+    const shared = { module: class Shared {}, imports: [forRoot()], exports: [PaymentsModule] };
+    const app = await boot([shared, billing(shared)]);
+    expect(app.get(Billing, { strict: false }).inbox).toBe(
+      app.get(PaymentInbox, { strict: false }),
+    );
+  });
+
+  it.each(Object.keys(ADAPTERS))(
+    'WH-14 AP-09 accepts one import in each of two applications in one process, on %s',
+    async (adapter) => {
+      const start = async () =>
+        WebhookApplication.start({ adapter: ADAPTERS[adapter]!(), providers: [Orders] });
+      await using first = await start();
+      await using second = await start();
+      expect((await first.send(signedDelivery(OPTIONS))).status).toBe(200);
+      expect((await second.send(signedDelivery(OPTIONS))).status).toBe(200);
+      expect([first, second].map(({ app }) => app.get(Orders).seen.length)).toEqual([1, 1]);
+    },
+  );
+});
