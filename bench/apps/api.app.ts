@@ -1,4 +1,4 @@
-// Somebody who calls the payments service: with nestjs-payments, or with what it could be replaced by.
+// A client of the payments service: nestjs-payments, or an alternative to it.
 import { HttpModule, HttpService } from '@nestjs/axios';
 import { Agent } from 'node:http';
 import { PaymentsApiService, PaymentsModule } from 'nestjs-payments';
@@ -7,9 +7,8 @@ import { Pool } from 'undici';
 import { COMPANY } from './company.ts';
 import { answer, configuration } from '../processes/parent.ts';
 import { listen } from './nest.ts';
-import { undiciAdapter } from './undici.adapter.ts';
 
-export type ApiCaller = 'ours' | 'http-service' | 'http-service-undici' | 'undici';
+export type ApiCaller = 'ours' | 'ours-http' | 'http-service' | 'undici';
 
 export interface CallOrder {
   readonly count: number;
@@ -33,16 +32,16 @@ async function callerOf(kind: ApiCaller): Promise<() => Promise<Transaction>> {
       return (await body.json()) as Transaction;
     };
   }
-  if (kind === 'ours') {
-    // Patient: ten thousand at once on a busy machine.
-    const api = { attemptTimeoutMs: 120_000, deadlineMs: 120_000 };
+  if (kind === 'ours' || kind === 'ours-http') {
+    const adapter = kind === 'ours' ? 'undici' : 'http';
+    // Long enough for ten thousand calls at once on a busy machine.
+    const api = { adapter, attemptTimeoutMs: 120_000, deadlineMs: 120_000 } as const;
     const imports = [PaymentsModule.forRoot({ ...COMPANY, baseUrl, api })];
     const service = (await listen('express', { imports })).get(PaymentsApiService);
     return () => service.getTransaction(PATH.slice('/v1/transactions/'.length));
   }
   const httpAgent = new Agent({ keepAlive: true, maxSockets: 64 });
-  const adapter = kind === 'http-service-undici' ? { adapter: undiciAdapter(baseUrl) } : {};
-  const imports = [HttpModule.register({ httpAgent, headers: HEADERS, ...adapter })];
+  const imports = [HttpModule.register({ httpAgent, headers: HEADERS })];
   const http = (await listen('express', { imports })).get(HttpService);
   return async () => (await firstValueFrom(http.get<Transaction>(baseUrl + PATH))).data;
 }

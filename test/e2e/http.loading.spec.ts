@@ -6,73 +6,85 @@ const BEFORE = `
   import { createRequire, registerHooks } from 'node:module';
   import { Module } from '@nestjs/common';
   import { NestFactory } from '@nestjs/core';
-  import { PaymentsApiService, PaymentsModule } from 'nestjs-payments';
-  async function start(runtime) {
+  const required = createRequire(import.meta.url).cache;
+  const loaded = new Set();
+  const NAMES = ['axios', '@nestjs/axios', 'undici'];
+  const note = (url) => NAMES.filter((name) => url.includes('/node_modules/' + name + '/')).forEach((name) => loaded.add(name));
+  registerHooks({ load: (url, context, next) => { note(url); return next(url, context); } });
+  const loadedNow = () => { Object.keys(required).forEach(note); return [...loaded].sort(); };
+  async function start(api) {
+    const { PaymentsModule } = await import('nestjs-payments');
     class App {}
     Module({
       imports: [PaymentsModule.forRoot({
-        baseUrl: 'http://127.0.0.1:9', clientId: 'i', clientSecret: 's', webhookSecret: 's', runtime,
+        baseUrl: 'http://127.0.0.1:9', clientId: 'i', clientSecret: 's', webhookSecret: 's', api,
       })],
     })(App);
     const app = await NestFactory.create(App, { logger: false, abortOnError: false });
     await app.listen(0, '127.0.0.1');
     return app;
   }
-  // form-data is axios's.
-  const loaded = () => ['undici', 'form-data'].filter((name) =>
-    Object.keys(createRequire(import.meta.url).cache)
-      .some((file) => new RegExp('node_modules.' + name + '\\\\b(?!-)').test(file)));`;
+  async function call(app) {
+    const { PaymentsApiService } = await import('nestjs-payments');
+    return app.get(PaymentsApiService).get('/v1/things').catch(({ code, message }) => ({ code, message }));
+  }`;
 
 const printed = (script: string) => printedBy(`${BEFORE}\n${script}`);
 
-describe('axios and undici', () => {
-  it('are not loaded for an application to listen, but soon after it does', async () => {
+describe('loading axios and undici', () => {
+  it.each([
+    ['undici', ['@nestjs/axios', 'axios', 'undici']],
+    ['http', ['@nestjs/axios', 'axios']],
+    ['fetch', ['@nestjs/axios', 'axios']],
+  ])('AP-10 adapter %s: nothing is loaded before the first call', async (adapter, names) => {
     const script = `
-      const app = await start();
-      const atFirst = loaded();
-      while (loaded().length < 2) await new Promise(setImmediate);
-      await app.close();
-      console.log(JSON.stringify({ atFirst, later: loaded() }));`;
-    expect(JSON.parse(await printed(script))).toEqual({
-      atFirst: [],
-      later: ['undici', 'form-data'],
-    });
-  });
-
-  it('are loaded by a call that comes before', async () => {
-    const script = `
-      const app = await start();
-      const error = await app.get(PaymentsApiService).get('/v1/things').catch((error) => error);
-      console.log(JSON.stringify({ code: error.code, loaded: loaded() }));
+      const app = await start({ adapter: '${adapter}' });
+      const before = loadedNow();
+      const { code } = await call(app);
+      console.log(JSON.stringify({ before, code, after: loadedNow() }));
       await app.close();`;
     expect(JSON.parse(await printed(script))).toEqual({
+      before: [],
       code: 'token_unavailable',
-      loaded: ['undici', 'form-data'],
+      after: names,
     });
   });
 
-  it('are not loaded for an application that was closed before', async () => {
+  it('TK-20 an application that is closed before its first call loads nothing', async () => {
     const script = `
-      const timers = new Set();
-      const app = await start({
-        now: Date.now, monotonic: () => 0, random: () => 0.5,
-        schedule: (ms, callback) => { timers.add(callback); return () => timers.delete(callback); },
-      });
-      const before = timers.size;
+      const app = await start();
       await app.close();
-      console.log(JSON.stringify({ before: before > 0, after: timers.size, loaded: loaded() }));`;
-    expect(JSON.parse(await printed(script))).toEqual({ before: true, after: 0, loaded: [] });
+      const { code } = await call(app);
+      console.log(JSON.stringify({ code, loaded: loadedNow() }));`;
+    expect(JSON.parse(await printed(script))).toEqual({ code: 'aborted', loaded: [] });
   });
 
-  it.each(['@nestjs/axios', 'axios'])(
-    'that %s is not installed is told at boot, by its name',
+  it.each(['@nestjs/axios', 'axios', 'undici'])(
+    'a call names %s if it is not installed, with the command that installs it',
     async (name) => {
       const script = `
+        let gone = true;
         registerHooks({
-          resolve: (specifier, context, next) => next(specifier === '${name}' ? 'gone' : specifier, context),
+          resolve: (specifier, context, next) => {
+            if (gone && specifier === '${name}') {
+              throw Object.assign(new Error("Cannot find package '${name}' imported from here"), { code: 'ERR_MODULE_NOT_FOUND' });
+            }
+            return next(specifier, context);
+          },
         });
-        await start().then((app) => app.close(), (error) => console.log(error.code, error.message));`;
-      expect(await printed(script)).toMatch(/^MODULE_NOT_FOUND Cannot find module 'gone'/);
+        const app = await start();
+        const { code, message } = await call(app);
+        gone = false;
+        const { code: again } = await call(app);
+        console.log(JSON.stringify({ code, message, again }));
+        await app.close();`;
+      const { code, message, again } = JSON.parse(await printed(script)) as Record<string, string>;
+      expect(code).toBe('options_invalid');
+      expect(message).toBe(
+        `Calling the payments service needs the package '${name}', which is not installed: npm install ${name}`,
+      );
+      // It is looked for again by the next call.
+      expect(again).toBe('token_unavailable');
     },
   );
 });

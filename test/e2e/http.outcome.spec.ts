@@ -2,7 +2,7 @@ import http from 'node:http';
 import type { LookupFunction } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
 import { testCompany } from '../support/api.application.js';
-import { apiHarness } from '../support/api.harness.js';
+import { apiHarness, describeWithEachAdapter } from '../support/api.harness.js';
 import { until } from '../support/fake.runtime.js';
 import {
   hangUp,
@@ -14,9 +14,7 @@ import {
 
 const ADVICE = /GET \/v1\/transactions\/\{id\}/;
 
-describe('a POST that fails', () => {
-  const harness = apiHarness();
-
+describeWithEachAdapter('a POST that fails', (harness) => {
   const breaksOff: Script = (_, response) => {
     response.writeHead(201, { 'content-length': '100' });
     response.write('{"id":', () => response.socket?.destroy());
@@ -29,7 +27,7 @@ describe('a POST that fails', () => {
     ['delete', 'a connection that breaks without an answer', hangUp],
     ['post', 'an answer that breaks off', breaksOff],
   ] as const)(
-    'http 24: a %s is not repeated after %s: outcome_unknown, with the advice to read the transaction',
+    'HT-24 a %s is not repeated after %s: outcome_unknown, with the advice to read the transaction',
     async (verb, _, script) => {
       harness.service.onCall = script;
       const { payments } = await harness.boot();
@@ -44,7 +42,7 @@ describe('a POST that fails', () => {
     },
   );
 
-  it('http 24: a POST on a kept-alive connection that was just closed is outcome_unknown; a GET is tried again', async () => {
+  it('HT-24 a POST on a kept-alive connection that closes is outcome_unknown; a GET is retried', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
     await payments.post('/v1/things');
@@ -62,7 +60,7 @@ describe('a POST that fails', () => {
   it.each([
     ['its own timeout', { attemptTimeoutMs: 1_000 }],
     ['the deadline', { deadlineMs: 1_000 }],
-  ])('http 24: a POST ended by %s is outcome_unknown', async (_, options) => {
+  ])('HT-24 a POST ended by %s is outcome_unknown', async (_, options) => {
     harness.service.onCall = silence;
     const { payments, runtime } = await harness.boot(options);
     const call = payments.post('/v1/things');
@@ -80,7 +78,7 @@ describe('a POST that fails', () => {
     [429, 'rate_limited'],
     [500, 'server_error'],
     [503, 'server_error'],
-  ])('http 24: a %i to a POST is an answer: it is not repeated', async (status, code) => {
+  ])('HT-24 a %i to a POST is an answer: it is not repeated', async (status, code) => {
     harness.service.onCall = json(status, {}, { 'retry-after': '1' });
     const { payments } = await harness.boot();
     const call = payments.post('/v1/things');
@@ -89,11 +87,13 @@ describe('a POST that fails', () => {
     expect(harness.service.calls).toHaveLength(1);
   });
 
-  it('http 24: a POST is repeated where the connection was refused, and succeeds once there is a server', async () => {
+  it('HT-24 a POST is retried if the connection was refused, and succeeds when there is a server', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
-    // The token is had by now, and no connection is left open.
-    service.queue.push(json(200, {}, { connection: 'close' }));
+    // There is a token, and no connection that is kept alive.
+    const close = { connection: 'close' };
+    service.onToken = json(200, service.tokenAnswer({ token: 'one' }), close);
+    service.queue.push(json(200, {}, close));
     await payments.get('/v1/warm');
     const { port } = service;
     await service.stop();
@@ -105,8 +105,12 @@ describe('a POST that fails', () => {
     expect(again.calls).toHaveLength(1);
     await again.stop();
   });
+});
 
-  it('http 24: a POST is repeated where its connection never opened, then fails as connection_failed or timeout', async () => {
+describe('a POST that fails, api.agents', () => {
+  const harness = apiHarness();
+
+  it('HT-24 a POST is retried if its connection never opened, then fails with connection_failed or timeout', async () => {
     const { service } = harness;
     let mode: 'works' | 'fails' | 'hangs' = 'works';
     const lookup: LookupFunction = (name, options, callback) => {
@@ -143,5 +147,20 @@ describe('a POST that fails', () => {
     runtime.advance(10_000);
     await late;
     expect(service.calls).toHaveLength(1);
+  });
+
+  it('HT-24 a POST on a kept-alive connection of api.agents that closes is outcome_unknown, and sent once', async () => {
+    const { service } = harness;
+    const agent = new http.Agent({ keepAlive: true });
+    const { payments } = await harness.boot({ agents: { http: agent } });
+    await payments.get('/v1/warm');
+    service.queue.push(hangUp);
+    await expect(payments.post('/v1/things')).rejects.toMatchObject({
+      code: 'outcome_unknown',
+      attempts: 1,
+    });
+    expect(service.calls).toHaveLength(2);
+    expect(service.connections).toBe(1);
+    agent.destroy();
   });
 });

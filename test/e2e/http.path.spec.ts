@@ -1,10 +1,8 @@
-import { describe, expect, it } from '@jest/globals';
-import { apiHarness } from '../support/api.harness.js';
+import { expect, it } from '@jest/globals';
+import { describeWithEachAdapter } from '../support/api.harness.js';
 import { ScriptedService } from '../support/scripted.service.js';
 
-describe('paths and redirects', () => {
-  const harness = apiHarness();
-
+describeWithEachAdapter('paths and redirects', (harness) => {
   it.each([
     ['an absolute URL', 'https://evil.example/v1/x'],
     ['an absolute URL behind a slash', '/https://evil.example\\x'],
@@ -29,7 +27,7 @@ describe('paths and redirects', () => {
     ['a stray percent sign', '/v1/100%'],
     ['userinfo', '@evil.example/'],
     ['no string', 42 as never],
-  ])('http 21: a path with %s is a TypeError before any token leaves', async (_, path) => {
+  ])('HT-21 a path with %s is a TypeError before any token leaves', async (_, path) => {
     const { payments } = await harness.boot();
     for (const method of ['GET', 'POST'] as const) {
       await expect(payments.request(method, path)).rejects.toThrow(TypeError);
@@ -38,7 +36,7 @@ describe('paths and redirects', () => {
     expect(harness.service.calls).toHaveLength(0);
   });
 
-  it('http 21: ids are encoded, and stay one segment', async () => {
+  it('HT-21 ids are encoded, and stay one segment', async () => {
     const { payments } = await harness.boot();
     for (const id of ['a/b', 'a..b', 'a?b#c', 'é %2F\r\n', '5f0c7b52-8a0e']) {
       await payments.getTransaction(id);
@@ -47,7 +45,7 @@ describe('paths and redirects', () => {
   });
 
   it.each(['', '.', '..', '../auth/token', 'a/../b', 'a\\..\\b', undefined, null, 7, '\ud800'])(
-    'http 21: an id %p is a TypeError',
+    'HT-21 an id %p is a TypeError',
     async (id) => {
       const { payments } = await harness.boot();
       await expect(payments.getTransaction(id as string)).rejects.toThrow(TypeError);
@@ -55,7 +53,7 @@ describe('paths and redirects', () => {
     },
   );
 
-  it('http 21: a query is encoded, from its own option', async () => {
+  it('HT-21 a query is encoded, from its own option', async () => {
     const { payments } = await harness.boot();
     const query = { q: 'a&b=c', page: 2, open: true, skip: undefined, id: ['x', 'y z'] };
     await payments.get('/v1/things', { query });
@@ -68,7 +66,7 @@ describe('paths and redirects', () => {
   });
 
   it.each([301, 302, 303, 307, 308])(
-    'http 22: a %i is not followed: the error names the status and the host of the location',
+    'HT-22 a %i is not followed: the error names the status and the host of the location',
     async (status) => {
       const elsewhere = await ScriptedService.start();
       const { service } = harness;
@@ -88,7 +86,7 @@ describe('paths and redirects', () => {
     },
   );
 
-  it('http 22: a redirect without a location, or within the host, is refused too', async () => {
+  it('HT-22 a redirect without a location, or within the host, is refused too', async () => {
     const { payments } = await harness.boot();
     harness.service.onCall = (_, response) => response.writeHead(302).end();
     await expect(payments.get('/v1/things')).rejects.toThrow(/302.*without a location/);

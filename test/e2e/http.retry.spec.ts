@@ -1,15 +1,13 @@
 import type { ServerResponse } from 'node:http';
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import type { ApiApplication } from '../support/api.application.js';
-import { apiHarness } from '../support/api.harness.js';
+import { describeWithEachAdapter } from '../support/api.harness.js';
 import { until } from '../support/fake.runtime.js';
 import { hangUp, json, silence } from '../support/scripted.service.js';
 
 const SECOND = 1000;
 
-describe('a GET that fails', () => {
-  const harness = apiHarness();
-
+describeWithEachAdapter('a GET that fails', (harness) => {
   /** Waits until the call sleeps before its next try, and gives for how long, in milliseconds. */
   const asleep = async ({ runtime }: ApiApplication, afterCalls: number): Promise<number> => {
     // While a try is under way, the next timer is its own, of 10 s; while the call sleeps there is a shorter one.
@@ -34,7 +32,7 @@ describe('a GET that fails', () => {
         response.write('{"a":', () => response.socket?.destroy());
       },
     ],
-  ])('http 23: a GET is tried again after %s', async (_, script) => {
+  ])('HT-23 a GET is tried again after %s', async (_, script) => {
     const application = await harness.boot();
     harness.service.queue.push(script, script);
     const call = application.payments.getTransaction('1');
@@ -46,7 +44,7 @@ describe('a GET that fails', () => {
     expect(harness.service.calls).toHaveLength(3);
   });
 
-  it('http 23: a GET is tried again after a try that took too long', async () => {
+  it('HT-23 a GET is tried again after a try that took too long', async () => {
     const application = await harness.boot({ attemptTimeoutMs: 1_000, deadlineMs: 60_000 });
     harness.service.queue.push(silence);
     const call = application.payments.getTransaction('1');
@@ -57,7 +55,7 @@ describe('a GET that fails', () => {
     await expect(call).resolves.toEqual({ status: 'complete' });
   });
 
-  it('http 23: waits between tries grow, are jittered, and end with the policy', async () => {
+  it('HT-23 waits between tries grow, are jittered, and end with the policy', async () => {
     for (const [chance, waits] of [
       [0, [100, 200, 250]],
       [0.5, [150, 300, 375]],
@@ -78,7 +76,7 @@ describe('a GET that fails', () => {
     }
   });
 
-  it('http 23: no retry is a policy too', async () => {
+  it('HT-23 no retry is a policy too', async () => {
     const { payments } = await harness.boot({ retry: false });
     harness.service.onCall = json(503, {});
     await expect(payments.getTransaction('1')).rejects.toMatchObject({ attempts: 1 });
@@ -90,7 +88,7 @@ describe('a GET that fails', () => {
     ['a date that has passed', (now: number) => new Date(now - 9e6).toUTCString(), 150],
     ['seconds beyond the cap', () => '3600', 9 * SECOND],
     ['nonsense', () => '-5', 150],
-  ])('http 23: Retry-After in %s', async (_, header, wait) => {
+  ])('HT-23 Retry-After in %s', async (_, header, wait) => {
     const application = await harness.boot({ retry: { maxRetryAfterMs: 9 * SECOND } });
     const retryAfter = header(application.runtime.now());
     harness.service.queue.push(json(429, {}, { 'retry-after': retryAfter }));
@@ -100,7 +98,7 @@ describe('a GET that fails', () => {
     await expect(call).resolves.toBeDefined();
   });
 
-  it('http 23: is abortable while it sleeps', async () => {
+  it('HT-23 is abortable while it sleeps', async () => {
     const application = await harness.boot();
     harness.service.onCall = json(503, {});
     const controller = new AbortController();
@@ -113,7 +111,7 @@ describe('a GET that fails', () => {
     expect(harness.service.calls).toHaveLength(1);
   });
 
-  it('http 23: a total deadline covers the wait for the token, all tries and the sleeps between', async () => {
+  it('HT-23 a total deadline covers the wait for the token, all tries and the sleeps between', async () => {
     const { service } = harness;
     const held: (() => void)[] = [];
     const answer = service.onToken;
@@ -139,7 +137,7 @@ describe('a GET that fails', () => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('http 23: a company that is not found in time ends the call, one that does not exist is company_unknown', async () => {
+  it('HT-23 a company that is not found in time ends the call, one that does not exist is company_unknown', async () => {
     const companies = new Map();
     const { payments, runtime } = await harness.boot({}, companies);
     await expect(payments.getTransaction('1')).rejects.toMatchObject({ code: 'company_unknown' });
@@ -152,7 +150,7 @@ describe('a GET that fails', () => {
     expect(harness.service.tokenRequests).toHaveLength(0);
   });
 
-  it('http 23: a sleep that would outlast the deadline is not begun: the last error is thrown at once', async () => {
+  it('HT-23 a sleep that would outlast the deadline is not begun: the last error is thrown at once', async () => {
     const { payments } = await harness.boot({ deadlineMs: 5_000 });
     harness.service.onCall = json(503, {}, { 'retry-after': '6' });
     await expect(payments.getTransaction('1')).rejects.toMatchObject({
@@ -162,7 +160,7 @@ describe('a GET that fails', () => {
     });
   });
 
-  it('http 23: a token that takes longer than the deadline ends the call, and nothing was sent', async () => {
+  it('HT-23 a token that takes longer than the deadline ends the call, and nothing was sent', async () => {
     harness.service.onToken = silence;
     const { payments, runtime } = await harness.boot({ deadlineMs: 2_000 });
     const call = payments.post('/v1/things');

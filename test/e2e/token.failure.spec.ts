@@ -1,14 +1,12 @@
-import { describe, expect, it } from '@jest/globals';
-import { apiHarness } from '../support/api.harness.js';
+import { expect, it } from '@jest/globals';
+import { describeWithEachAdapter } from '../support/api.harness.js';
 import { until } from '../support/fake.runtime.js';
 import { hangUp, json, silence } from '../support/scripted.service.js';
 
 const SECOND = 1000;
 
-describe('a token endpoint that fails', () => {
-  const harness = apiHarness();
-
-  it('token 8: fails, then recovers: the next call after the gate gets a token, and no rejected promise is kept', async () => {
+describeWithEachAdapter('a token endpoint that fails', (harness) => {
+  it('TK-08 fails, then recovers: the next call after the gate gets a token, and no rejected promise is kept', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
     const works = service.onToken;
@@ -22,7 +20,7 @@ describe('a token endpoint that fails', () => {
     expect(service.tokenRequests).toHaveLength(2);
   });
 
-  it('token 9: down: callers fail fast with token_unavailable behind a gate of 0.5 s to 30 s', async () => {
+  it('TK-09 down: callers fail fast with token_unavailable behind a gate of 0.5 s to 30 s', async () => {
     const { service } = harness;
     service.onToken = json(503, {});
     const { payments, runtime } = await harness.boot();
@@ -45,10 +43,30 @@ describe('a token endpoint that fails', () => {
     expect(service.calls).toHaveLength(0);
   });
 
+  it('TK-09 the backoff starts over after a success', async () => {
+    const { service } = harness;
+    const works = service.onToken;
+    const { payments, runtime } = await harness.boot();
+    const failure = async (): Promise<number> => {
+      service.onToken = json(503, {});
+      const error = await payments.getTransaction('1').catch((error: unknown) => error);
+      return (error as { retryAfterMs: number }).retryAfterMs;
+    };
+    for (const wait of [500, 1000, 2000, 4000]) {
+      expect(await failure()).toBe(wait);
+      runtime.advance(wait);
+    }
+    service.onToken = works;
+    await payments.getTransaction('1');
+    // The token expires.
+    runtime.advance(3600 * SECOND);
+    expect(await failure()).toBe(500);
+  });
+
   it.each([
     ['seconds', () => '60'],
     ['a date', (now: number) => new Date(now + 60 * SECOND).toUTCString()],
-  ])('token 9: Retry-After in %s is honoured', async (_, retryAfter) => {
+  ])('TK-09 Retry-After in %s is honoured', async (_, retryAfter) => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
     service.onToken = json(429, {}, { 'retry-after': retryAfter(runtime.now()) });
@@ -61,7 +79,7 @@ describe('a token endpoint that fails', () => {
     expect(service.tokenRequests).toHaveLength(2);
   });
 
-  it('token 9: wrong credentials are invalid_credentials, held back 30 s and never retried in a loop', async () => {
+  it('TK-09 wrong credentials are invalid_credentials, held back 30 s and never retried in a loop', async () => {
     const { service } = harness;
     service.onToken = json(401, { error: 'no' });
     const { payments, runtime } = await harness.boot();
@@ -83,14 +101,25 @@ describe('a token endpoint that fails', () => {
     ['is null', () => null],
     ['has no access_token', () => ({ expires_in: '3599' })],
     ['has one that would end the header', () => ({ access_token: 'a\r\nx: y', expires_in: '1' })],
-  ])('token 9: an answer that %s is token_unavailable', async (_, answer) => {
+  ])('TK-09 an answer that %s is token_unavailable', async (_, answer) => {
     harness.service.onToken = json(200, answer());
     const { payments } = await harness.boot();
     await expect(payments.getTransaction('1')).rejects.toMatchObject({ code: 'token_unavailable' });
     expect(harness.service.calls).toHaveLength(0);
   });
 
-  it('token 9: a redirect is token_unavailable, and the credentials do not follow it', async () => {
+  it.each([404, 405])(
+    'TK-09 a %i is token_unavailable, with a message that says to check the base URL',
+    async (status) => {
+      harness.service.onToken = json(status, {});
+      const { payments } = await harness.boot();
+      const call = payments.getTransaction('1');
+      await expect(call).rejects.toMatchObject({ code: 'token_unavailable', status });
+      await expect(call).rejects.toThrow(/answered 40\d to POST \/v1\/auth\/token: .*base URL/);
+    },
+  );
+
+  it('TK-09 a redirect is token_unavailable, and the credentials do not follow it', async () => {
     harness.service.onToken = (_, response) =>
       response.writeHead(307, { location: `${harness.service.baseUrl}/elsewhere` }).end();
     const { payments } = await harness.boot();
@@ -98,7 +127,7 @@ describe('a token endpoint that fails', () => {
     expect(harness.service.calls).toHaveLength(0);
   });
 
-  it('token 12: a refresh that was superseded while under way is discarded', async () => {
+  it('TK-12 a refresh that was superseded while under way is discarded', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
     await payments.getTransaction('1');
@@ -120,7 +149,7 @@ describe('a token endpoint that fails', () => {
     expect(service.tokenRequests).toHaveLength(3);
   });
 
-  it("token 13: a caller's abort ends that caller's wait only", async () => {
+  it("TK-13 a caller's abort ends that caller's wait only", async () => {
     const { service } = harness;
     const held: (() => void)[] = [];
     const answer = service.onToken;
@@ -137,7 +166,7 @@ describe('a token endpoint that fails', () => {
     expect(service.tokenRequests).toHaveLength(1);
   });
 
-  it('token 14: the token request has its own timeout', async () => {
+  it('TK-14 the token request has its own timeout', async () => {
     const { service } = harness;
     const works = service.onToken;
     service.onToken = silence;
@@ -152,7 +181,7 @@ describe('a token endpoint that fails', () => {
     await expect(payments.getTransaction('1')).resolves.toBeDefined();
   });
 
-  it("token 14: the token request never waits behind the API's own queue or retries", async () => {
+  it("TK-14 the token request never waits behind the API's own queue or retries", async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot({ maxSockets: 1, attemptTimeoutMs: 300_000 });
     await payments.getTransaction('1');

@@ -1,14 +1,12 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import type { ApiApplication } from '../support/api.application.js';
-import { apiHarness } from '../support/api.harness.js';
+import { describeWithEachAdapter } from '../support/api.harness.js';
 import { until } from '../support/fake.runtime.js';
 import { json, type Script } from '../support/scripted.service.js';
 
 const SECOND = 1000;
 
-describe('the life of a token', () => {
-  const harness = apiHarness();
-
+describeWithEachAdapter('the life of a token', (harness) => {
   /** Makes a call, and gives the token it was made with. */
   const use = async ({ payments }: ApiApplication): Promise<string> => {
     await payments.getTransaction('1');
@@ -26,7 +24,7 @@ describe('the life of a token', () => {
   it.each([
     ['"3599"', '3599'],
     ['3599', 3599],
-  ])('token 3: expires_in %s is an hour less a second', async (_, expiresIn) => {
+  ])('TK-03 expires_in %s is an hour less a second', async (_, expiresIn) => {
     giveFor(expiresIn);
     const application = await harness.boot();
     expect(await use(application)).toBe('token-1');
@@ -49,7 +47,7 @@ describe('the life of a token', () => {
     ['0', '0'],
     ['1.5', 1.5],
   ])(
-    'token 3: expires_in %s is a short safe lifetime of 300 s and a warning',
+    'TK-03 expires_in %s is a short safe lifetime of 300 s and a warning',
     async (_, expiresIn) => {
       giveFor(expiresIn);
       const application = await harness.boot();
@@ -62,7 +60,7 @@ describe('the life of a token', () => {
     },
   );
 
-  it('token 4: the lifetime counts from when the request was sent', async () => {
+  it('TK-04 the lifetime counts from when the request was sent', async () => {
     const application = await harness.boot();
     const held: (() => void)[] = [];
     const { service } = harness;
@@ -80,7 +78,7 @@ describe('the life of a token', () => {
     expect(await use(application)).toBe('token-2');
   });
 
-  it('token 4: a token is expired when either the wall clock or the monotonic clock says so', async () => {
+  it('TK-04 a token is expired when either the wall clock or the monotonic clock says so', async () => {
     const application = await harness.boot();
     const { runtime } = application;
     expect(await use(application)).toBe('token-1');
@@ -92,7 +90,7 @@ describe('the life of a token', () => {
     expect(await use(application)).toBe('token-3');
   });
 
-  it('token 5: in the soft window the current token is returned at once and one refresh runs in the background', async () => {
+  it('TK-05 in the soft window the current token is returned at once and one refresh runs in the background', async () => {
     const application = await harness.boot();
     const { service } = harness;
     await use(application);
@@ -110,7 +108,7 @@ describe('the life of a token', () => {
     expect(await use(application)).toBe('token-2');
   });
 
-  it('token 5: the soft window is jittered', async () => {
+  it('TK-05 the soft window is jittered', async () => {
     for (const [chance, leftSeconds] of [
       [0, 89],
       [0.999, 119],
@@ -131,7 +129,7 @@ describe('the life of a token', () => {
     }
   });
 
-  it('token 5: in the hard window, or without a token, callers wait for the shared refresh', async () => {
+  it('TK-05 in the hard window, or without a token, callers wait for the shared refresh', async () => {
     const application = await harness.boot();
     expect(await Promise.all([use(application), use(application)])).toContain('token-1');
     application.runtime.advance(3570 * SECOND);
@@ -140,7 +138,7 @@ describe('the life of a token', () => {
     expect(harness.service.tokenRequests).toHaveLength(2);
   });
 
-  it('token 6: a background refresh that fails leaves the old token serving, and the next try backs off', async () => {
+  it('TK-06 a background refresh that fails leaves the old token serving, and the next try backs off', async () => {
     const application = await harness.boot();
     const { service } = harness;
     const strays: unknown[] = [];
@@ -175,7 +173,7 @@ describe('the life of a token', () => {
     ['always says an hour', () => '3599'],
     ['says what is left', (left: number) => String(Math.floor(left / SECOND))],
   ])(
-    'token 7: a token endpoint that returns the same token until it expires, and %s, is not asked at every call',
+    'TK-07 a token endpoint that returns the same token until it expires, and %s, is not asked at every call',
     async (_, expiresIn) => {
       const application = await harness.boot();
       const { service } = harness;
@@ -202,7 +200,7 @@ describe('the life of a token', () => {
     },
   );
 
-  it("token 17: a 20-second lifetime works, and doesn't fetch on every call", async () => {
+  it("TK-17 a 20-second lifetime works, and doesn't fetch on every call", async () => {
     giveFor('20');
     const application = await harness.boot();
     for (let call = 0; call < 120; call += 1) {

@@ -1,15 +1,14 @@
-import { describe, expect, it } from '@jest/globals';
-import { apiHarness } from '../support/api.harness.js';
+import { expect, it } from '@jest/globals';
+import { describeWithEachAdapter } from '../support/api.harness.js';
 import { until } from '../support/fake.runtime.js';
 import { json, type Script } from '../support/scripted.service.js';
 
-describe('a token the service rejects', () => {
-  const harness = apiHarness();
+describeWithEachAdapter('a token the service rejects', (harness) => {
   const bearers = (): (string | undefined)[] =>
     harness.service.calls.map(({ headers }) => headers.authorization?.replace('Bearer ', ''));
 
   it.each(['get', 'post'] as const)(
-    'token 10: a 401 on a %s: that token is dropped, one is fetched, the call is made once more',
+    'TK-10 a 401 on a %s: that token is dropped, one is fetched, the call is made once more',
     async (verb) => {
       const { service } = harness;
       service.acceptOnly('token-2');
@@ -20,7 +19,7 @@ describe('a token the service rejects', () => {
     },
   );
 
-  it('token 10: a second 401 is thrown', async () => {
+  it('TK-10 a second 401 is thrown', async () => {
     harness.service.onCall = json(401, { message: 'no' });
     const { payments } = await harness.boot();
     const error = await payments.getTransaction('1').catch((error: unknown) => error);
@@ -28,7 +27,7 @@ describe('a token the service rejects', () => {
     expect(bearers()).toEqual(['token-1', 'token-2']);
   });
 
-  it('token 10: a second 401 is thrown, however late it comes', async () => {
+  it('TK-10 a second 401 is thrown, however late it comes', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
     service.onCall = (request, response) => {
@@ -38,7 +37,7 @@ describe('a token the service rejects', () => {
     await expect(payments.getTransaction('1')).rejects.toMatchObject({ attempts: 2 });
   });
 
-  it('token 10: a token that was taken and is then revoked is replaced each time, with no time between', async () => {
+  it('TK-10 a token that was taken and is then revoked is replaced each time, with no time between', async () => {
     const { service } = harness;
     const { payments } = await harness.boot();
     for (let n = 1; n <= 5; n += 1) {
@@ -48,7 +47,7 @@ describe('a token the service rejects', () => {
     expect(service.tokenRequests).toHaveLength(5);
   });
 
-  it('token 10: where the new token equals the rejected one, there is no second try', async () => {
+  it('TK-10 where the new token equals the rejected one, there is no second try', async () => {
     const { service } = harness;
     service.onToken = json(200, service.tokenAnswer({ token: 'the-same' }));
     service.onCall = json(401, {});
@@ -67,7 +66,20 @@ describe('a token the service rejects', () => {
     expect(service.tokenRequests).toHaveLength(2);
   });
 
-  it('token 11: 10 calls rejected at different times with one revoked token make 1 token request', async () => {
+  it('TK-10 a 5xx does not show that the service accepts a token: a 401 after it fetches no other', async () => {
+    const { service } = harness;
+    const { payments } = await harness.boot({ retry: false });
+    const answers = [401, 503, 401].map((status) => json(status, {}));
+    service.queue.push(...answers);
+    await expect(payments.getTransaction('1')).rejects.toMatchObject({ code: 'server_error' });
+    expect(bearers()).toEqual(['token-1', 'token-2']);
+    await expect(payments.getTransaction('1')).rejects.toMatchObject({
+      code: 'authentication_failed',
+    });
+    expect(service.tokenRequests).toHaveLength(2);
+  });
+
+  it('TK-11 10 calls rejected at different times with one revoked token make 1 token request', async () => {
     const { service } = harness;
     const { payments } = await harness.boot();
     await payments.getTransaction('warm');
@@ -87,7 +99,7 @@ describe('a token the service rejects', () => {
     expect(bearers().slice(11)).toEqual(Array.from({ length: 10 }, () => 'token-2'));
   });
 
-  it('token 11: a 401 for an old token makes no token request', async () => {
+  it('TK-11 a 401 for an old token makes no token request', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
     const held: (() => void)[] = [];
@@ -103,7 +115,7 @@ describe('a token the service rejects', () => {
     expect(bearers().at(-1)).toBe('token-2');
   });
 
-  it('token 19: a sandbox token against the production host is a 401 whose message says that base URL and credentials must belong together', async () => {
+  it('TK-19 a sandbox token against the production host is a 401 whose message says that base URL and credentials must belong together', async () => {
     harness.service.onCall = json(401, {});
     const { payments } = await harness.boot();
     const call = payments.getTransaction('1');

@@ -1,13 +1,11 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { testCompany } from '../support/api.application.js';
-import { apiHarness } from '../support/api.harness.js';
+import { describeWithEachAdapter } from '../support/api.harness.js';
 import { until } from '../support/fake.runtime.js';
 import { json, ScriptedService } from '../support/scripted.service.js';
 
-describe('the token request', () => {
-  const harness = apiHarness();
-
-  it('token 1: is POST /v1/auth/token with Basic credentials in UTF-8 and a JSON grant', async () => {
+describeWithEachAdapter('the token request', (harness) => {
+  it('TK-01 is POST /v1/auth/token with Basic credentials in UTF-8 and a JSON grant', async () => {
     const { service } = harness;
     const clientId = 'id%3A:ü';
     const clientSecret = 'p%:ß→😀 secret';
@@ -29,7 +27,7 @@ describe('the token request', () => {
     expect(request?.headers).not.toHaveProperty('x-auth-token');
   });
 
-  it('token 2: 10,000 callers at once on a cold cache make 1 token request', async () => {
+  it('TK-02 10,000 callers at once on a cold cache make 1 token request', async () => {
     const { service } = harness;
     // All 10,000 wait before the token is answered; then most of them leave, since 10,000 calls are not what is
     // looked at here.
@@ -49,7 +47,7 @@ describe('the token request', () => {
     expect(service.tokenRequests).toHaveLength(1);
   });
 
-  it('token 15: two companies, two base URLs or two secrets never share a token', async () => {
+  it('TK-15 two companies, two base URLs or two secrets never share a token', async () => {
     const { service } = harness;
     const other = await ScriptedService.start();
     other.onToken = json(200, other.tokenAnswer({ token: 'other-1' }));
@@ -80,7 +78,7 @@ describe('the token request', () => {
     await other.stop();
   });
 
-  it('token 16: the token is sent as Authorization: Bearer by default, as x-auth-token: Bearer when chosen, never as both', async () => {
+  it('TK-16 the token is sent as Authorization: Bearer by default, as x-auth-token: Bearer when chosen, never as both', async () => {
     const { service } = harness;
     const first = await harness.boot();
     await first.payments.getTransaction('1');

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { testCompany } from '../support/api.application.js';
-import { apiHarness } from '../support/api.harness.js';
+import { describeWithEachAdapter } from '../support/api.harness.js';
 import { until } from '../support/fake.runtime.js';
 import { hangUp, json, silence, type Script } from '../support/scripted.service.js';
 
@@ -20,10 +20,8 @@ const echo =
     json(status, { ...request }, headers)(request, response);
   };
 
-describe('secrets', () => {
-  const harness = apiHarness();
-
-  it('token 18: no secret, token or Basic value is in any error, log line, JSON or inspection of what the module throws, logs or exposes', async () => {
+describeWithEachAdapter('secrets', (harness) => {
+  it('TK-18 no secret, token or Basic value is in any error, log line, JSON or inspection of what the module throws, logs or exposes', async () => {
     const { service } = harness;
     const company = testCompany(service.baseUrl, {
       clientId: CLIENT_ID,

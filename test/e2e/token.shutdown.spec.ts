@@ -1,14 +1,16 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { Agent } from 'node:http';
 import { describe, expect, it } from '@jest/globals';
-import { apiHarness } from '../support/api.harness.js';
+import { apiHarness, describeWithEachAdapter } from '../support/api.harness.js';
 import { until } from '../support/fake.runtime.js';
 import { json, silence } from '../support/scripted.service.js';
 
 const HERE = new URL('.', import.meta.url).pathname;
 
 /** A whole application, in a process of its own, that closes in the middle of everything. */
-const script = (baseUrl: string): string => `
+const script = (baseUrl: string, adapter: string): string => `
+  import { once } from 'node:events';
   import { NestFactory } from '@nestjs/core';
   import { PaymentsApiService, PaymentsModule } from 'nestjs-payments';
   import { Module } from '@nestjs/common';
@@ -16,7 +18,7 @@ const script = (baseUrl: string): string => `
   class App {}
   Module({ imports: [PaymentsModule.forRoot({
     baseUrl: '${baseUrl}', clientId: 'a', clientSecret: 'b', webhookSecret: 'c',
-    api: { deadlineMs: 600_000, attemptTimeoutMs: 300_000 },
+    api: { adapter: '${adapter}', deadlineMs: 600_000, attemptTimeoutMs: 300_000 },
   })] })(App);
   const app = await NestFactory.create(App, { logger: false });
   await app.init();
@@ -25,17 +27,16 @@ const script = (baseUrl: string): string => `
   await payments.getTransaction('first');
   const calls = ['retried', 'silent'].map((id) =>
     payments.getTransaction(id).catch((error) => codes.push(error.code)));
-  await new Promise((resolve) => setTimeout(resolve, 150));
+  await once(process.stdin, 'data');
+  process.stdin.destroy();
   await app.close();
   await Promise.all(calls);
   await payments.getTransaction('late').catch((error) => codes.push(error.code));
   console.log(codes.join());
 `;
 
-describe('shutdown', () => {
-  const harness = apiHarness();
-
-  it('token 20: closing the application stops timers: the process exits', async () => {
+describeWithEachAdapter('shutdown', (harness, adapter) => {
+  it('TK-20 closing the application stops timers: the process exits', async () => {
     const { service } = harness;
     service.onCall = (request, response) => {
       if (request.path.endsWith('retried')) {
@@ -46,12 +47,14 @@ describe('shutdown', () => {
     };
     const child = spawn(
       process.execPath,
-      ['--input-type=module', '--eval', script(service.baseUrl)],
-      { cwd: HERE, stdio: ['ignore', 'pipe', 'pipe'] },
+      ['--input-type=module', '--eval', script(service.baseUrl, adapter)],
+      { cwd: HERE, stdio: ['pipe', 'pipe', 'pipe'] },
     );
     let output = '';
     child.stdout.on('data', (data: Buffer) => (output += data.toString()));
     child.stderr.on('data', (data: Buffer) => (output += data.toString()));
+    await until(() => service.calls.length === 3);
+    child.stdin.write('close\n');
     const slow = setTimeout(() => child.kill('SIGKILL'), 25_000);
     // Not its exit, which may come before the end of what it wrote.
     const [code] = (await once(child, 'close')) as [number | null];
@@ -59,7 +62,7 @@ describe('shutdown', () => {
     expect({ code, output: output.trim() }).toEqual({ code: 0, output: 'aborted,aborted,aborted' });
   }, 40_000);
 
-  it('token 20: closing the application leaves no timer of a token request, a call or a wait', async () => {
+  it('TK-20 closing the application leaves no timer of a token request, a call or a wait', async () => {
     const { service } = harness;
     service.onToken = silence;
     const { payments, runtime, close } = await harness.boot();
@@ -72,7 +75,7 @@ describe('shutdown', () => {
     await expect(payments.getTransaction('1')).rejects.toMatchObject({ code: 'aborted' });
   });
 
-  it('token 20: closing the application ends calls under way, and says of a POST that its outcome is unknown', async () => {
+  it('TK-20 closing the application ends calls under way, and says of a POST that its outcome is unknown', async () => {
     const { service } = harness;
     const { payments, runtime, close } = await harness.boot();
     service.onCall = (request, response) => {
@@ -89,6 +92,26 @@ describe('shutdown', () => {
     await close();
     await Promise.all(ends);
     expect(runtime.pending).toBe(0);
+    // Idle connections of the global fetch are not the module's to close.
+    if (adapter === 'fetch') return;
     await until(() => service.sockets.size === 0, 'the end of the connections');
+  });
+});
+
+describe('shutdown, api.agents', () => {
+  const harness = apiHarness();
+
+  it('TK-20 closing the application ends a token request, with its timer, that uses api.agents', async () => {
+    const { service } = harness;
+    service.onToken = silence;
+    const agent = new Agent();
+    const { payments, runtime, close } = await harness.boot({ agents: { http: agent } });
+    const call = expect(payments.getTransaction('1')).rejects.toMatchObject({ code: 'aborted' });
+    await until(() => service.tokenRequests.length === 1);
+    await close();
+    await call;
+    expect(runtime.pending).toBe(0);
+    await until(() => service.sockets.size === 0, 'the end of the token request');
+    agent.destroy();
   });
 });

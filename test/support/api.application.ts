@@ -11,7 +11,7 @@ import { ResolvedCompany } from '../../libs/payments/src/companies/company.js';
 import { PAYMENTS_RUNTIME } from '../../libs/payments/src/payments.runtime.js';
 import { FakeRuntime } from './fake.runtime.js';
 
-/** A Nest application with nothing but the outgoing station in it. */
+/** A Nest application that contains only the API client. */
 export interface ApiApplication {
   payments: PaymentsApiService;
   runtime: FakeRuntime;
@@ -34,7 +34,7 @@ export function testCompany(
   });
 }
 
-/** Boots the outgoing station for these companies. The map may be changed while it runs. */
+/** Boots the API client for these companies. The map may be changed while it runs. */
 export async function apiApplication(
   companies: ResolvedCompany | Map<string, ResolvedCompany>,
   options: PaymentsApiOptions = {},

@@ -101,3 +101,8 @@ export async function timersAtRest(runtime: FakeRuntime): Promise<number> {
   }
   return count;
 }
+
+/** Lets the machine's event loop turn so many times: a client reads what a server in this process has written. */
+export async function turns(count: number): Promise<void> {
+  for (let n = 0; n < count; n += 1) await new Promise((resolve) => setImmediate(resolve));
+}

@@ -15,8 +15,8 @@ import {
 } from './call.errors.js';
 import type { CallRequest } from './call.request.js';
 import { CallScope } from './call.scope.js';
-import type { HttpAnswer, HttpFailure, HttpRequest } from './http.answer.js';
-import { parseBody } from './http.body.js';
+import type { HttpAnswer, HttpFailure, HttpRequest } from './http/exchange.js';
+import { parseBody } from './http/body.js';
 import { pause } from './pause.js';
 import type { ApiResponse } from './payments.api.js';
 import type { RequestObserver } from './request.observer.js';

@@ -1,4 +1,3 @@
-import type { HttpService } from '@nestjs/axios';
 import type { ResolvedCompany } from '../companies/company.js';
 import { PaymentsError } from '../payments.errors.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
@@ -12,7 +11,7 @@ import { prepareCall, type CallRequest, type CallSpec } from './call.request.js'
 import { CallScope } from './call.scope.js';
 import type { Caller } from './caller.js';
 import type { CompanySource } from './company.source.js';
-import { HttpSender } from './http.sender.js';
+import { Transport } from './http/transport.js';
 import type { ApiResponse } from './payments.api.js';
 import { guardedObserver, type RequestObserver } from './request.observer.js';
 import { TokenDirectory } from './token.directory.js';
@@ -20,7 +19,6 @@ import { requestToken } from './token.request.js';
 
 /** What an {@link ApiCaller} is made of. */
 export interface ApiCallerParts {
-  http: HttpService;
   companies: CompanySource;
   options: ResolvedApiOptions;
   runtime: PaymentsRuntime;
@@ -30,19 +28,19 @@ export interface ApiCallerParts {
 /** Makes the calls of every company: holds their tokens, the connections, and what is under way. */
 export class ApiCaller implements Caller {
   readonly #parts: ApiCallerParts;
-  readonly #calls: HttpSender;
-  readonly #tokenRequests: HttpSender;
+  readonly #calls: Transport;
+  readonly #tokenRequests: Transport;
   readonly #tokens: TokenDirectory;
   readonly #observe: RequestObserver;
   readonly #underWay = new Set<CallScope>();
   #closed = false;
 
   constructor(parts: ApiCallerParts) {
-    const { http, options, logger } = parts;
+    const { options, logger } = parts;
     this.#parts = parts;
     this.#observe = guardedObserver(options.onRequest, logger);
-    this.#calls = new HttpSender(http, options, 'calls');
-    this.#tokenRequests = new HttpSender(http, options, 'token');
+    this.#calls = new Transport(options, 'calls');
+    this.#tokenRequests = new Transport(options, 'token');
     this.#tokens = new TokenDirectory(options.maxCompanies, (company) => this.#token(company));
   }
 
@@ -54,6 +52,7 @@ export class ApiCaller implements Caller {
     this.#underWay.add(scope);
     try {
       const company = await this.#company(companyId, request, scope);
+      await this.#calls.open();
       const call = new ApiCall(request, company, scope, {
         token: this.#tokens.of(company),
         send: (sent) => this.#calls.send(sent),

@@ -1,12 +1,19 @@
 import { Agent } from 'node:http';
 import { inspect } from 'node:util';
-import { describe, expect, it } from '@jest/globals';
+import { afterAll, describe, expect, it } from '@jest/globals';
+import { HttpService } from '@nestjs/axios';
+import axios from 'axios';
+import { Agent as UndiciAgent } from 'undici';
 import { resolveApiOptions } from './api.options.js';
 
 describe('resolveApiOptions', () => {
+  const dispatcher = new UndiciAgent();
+  afterAll(() => dispatcher.close());
+
   it('completes nothing at all into frozen defaults', () => {
     const options = resolveApiOptions();
     expect(options).toEqual({
+      adapter: 'undici',
       tokenHeader: 'authorization',
       attemptTimeoutMs: 10_000,
       deadlineMs: 20_000,
@@ -61,6 +68,14 @@ describe('resolveApiOptions', () => {
     ['agents', 'proxy', /agents/],
     ['agents', { http: 'proxy' }, /agents\.http/],
     ['agents', { proxy: new Agent() }, /no option "api\.agents\.proxy"/],
+    [
+      'adapter',
+      'axios',
+      /"api\.adapter" is another text; give 'undici' \(default\), 'http' or 'fetch'/,
+    ],
+    ['adapter', 5, /"api\.adapter" is 5/],
+    ['dispatcher', {}, /"api\.dispatcher" is no dispatcher of undici/],
+    ['http', axios, /"api\.http" is no HttpService/],
     ['timeout', 5, /no option "api\.timeout". The options are .*deadlineMs/],
   ])('refuses %s %p, and says how to mend it', (name, value, message) => {
     const resolve = (): unknown => resolveApiOptions({ [name]: value });
@@ -68,14 +83,53 @@ describe('resolveApiOptions', () => {
     expect(resolve).toThrow(expect.objectContaining({ code: 'options_invalid' }));
   });
 
+  it.each([
+    [{}, 'undici'],
+    [{ adapter: 'fetch' as const }, 'fetch'],
+    [{ agents: { http: new Agent() } }, 'http'],
+    [{ adapter: 'http' as const, agents: { http: new Agent() } }, 'http'],
+    [{ dispatcher }, 'undici'],
+    [{ http: new HttpService() }, undefined],
+    [{ http: new HttpService(), adapter: 'undici' as const }, 'undici'],
+    [{ http: new HttpService(), agents: { http: new Agent() } }, 'http'],
+    [{ http: new HttpService(), dispatcher }, 'undici'],
+  ])('HT-31 selects the adapter: %#', (given, adapter) => {
+    expect(resolveApiOptions(given).adapter).toBe(adapter);
+  });
+
+  it.each([
+    [
+      { agents: {}, adapter: 'undici' as const },
+      /"api\.agents" are for node:http, and .* is 'undici'; set it to 'http' or leave it out/,
+    ],
+    [
+      { agents: {}, adapter: 'fetch' as const },
+      /"api\.agents" are for node:http, and .* is 'fetch'/,
+    ],
+    [
+      { dispatcher, adapter: 'http' as const },
+      /"api\.dispatcher" is for undici, and .* is 'http'; set it to 'undici'/,
+    ],
+    [
+      { dispatcher, adapter: 'fetch' as const },
+      /"api\.dispatcher" is for undici, and .* is 'fetch'/,
+    ],
+    [{ dispatcher, agents: {} }, /give one of the two/],
+  ])('HT-31 refuses options that another adapter would need: %#', (given, message) => {
+    expect(() => resolveApiOptions(given)).toThrow(message);
+  });
+
   it.each([null, 'fast', 5])('refuses %p for the options as a whole', (input) => {
     expect(() => resolveApiOptions(input as never)).toThrow(/"api" is/);
   });
 
-  it('does not show agents, whose sockets hold headers', () => {
-    const options = resolveApiOptions({ agents: { http: new Agent() } });
-    expect(options.agents.http).toBeInstanceOf(Agent);
-    expect(inspect(options, { depth: Infinity })).not.toMatch(/agents|_events/);
-    expect(JSON.stringify(options)).not.toContain('agents');
+  it('TK-18 does not show agents, dispatchers and services, whose sockets hold headers', () => {
+    const http = new HttpService();
+    for (const given of [{ agents: { http: new Agent() } }, { dispatcher, http }]) {
+      const options = resolveApiOptions(given);
+      expect(options).toMatchObject(given);
+      expect(inspect(options, { depth: Infinity })).not.toMatch(/agents|dispatcher|http:|_events/);
+      expect(JSON.stringify(options)).not.toMatch(/agents|dispatcher|"http":/);
+    }
   });
 });

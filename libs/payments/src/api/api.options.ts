@@ -1,5 +1,3 @@
-import type { Agent as HttpAgent } from 'node:http';
-import type { Agent as HttpsAgent } from 'node:https';
 import {
   integerOption,
   refuseUnknownNames,
@@ -7,15 +5,16 @@ import {
   type IntegerBounds,
 } from '../payments.validation.js';
 import type { ApiLogger } from './api.logger.js';
+import { addHttpOptions, type HttpOptions, type ResolvedHttpOptions } from './http/http-options.js';
 import { functionOption, headerNameOption, optionInvalid } from './option.checks.js';
 import type { RequestObserver } from './request.observer.js';
 import { resolveRetryPolicy, type RetryPolicy } from './retry.policy.js';
 
-/** How the payments service is called. Every option may be left out. */
-export interface PaymentsApiOptions {
+/** How the module calls the payments service. Every option is optional. */
+export interface PaymentsApiOptions extends HttpOptions {
   /**
-   * The header the token travels in: the service takes either (section 5.6), and never gets both.
-   * Default `authorization`, which it recommends.
+   * The header that carries the token. The service accepts either and never gets both. Default
+   * `authorization`, which it recommends.
    */
   tokenHeader?: 'authorization' | 'x-auth-token';
   /**
@@ -34,16 +33,8 @@ export interface PaymentsApiOptions {
   maxResponseBytes?: number;
   /** When a GET is tried again; `false` for never. See {@link RetryPolicy} for the defaults. */
   retry?: Partial<RetryPolicy> | false;
-  /** Connections to one host at once; further calls wait for one. 1 to 10,000. Default 64. */
-  maxSockets?: number;
   /** Companies whose tokens are held at once; the least recently used goes first. 1 to 1,000,000. Default 10,000. */
   maxCompanies?: number;
-  /**
-   * Agents of the application's own, in place of the module's: for an outgoing proxy, a client certificate or
-   * a private authority. The application closes them. Without them no proxy is used: `HTTP_PROXY` and its
-   * like are not read, since a proxy nobody chose would see where the money goes.
-   */
-  agents?: { http?: HttpAgent; https?: HttpsAgent };
   /**
    * The answer's header that names the request in the service's own log. The service's page shows none.
    * Default `x-request-id`.
@@ -71,16 +62,14 @@ export interface PaymentsApiOptions {
 }
 
 /** {@link PaymentsApiOptions}, complete, checked and frozen. */
-export interface ResolvedApiOptions {
+export interface ResolvedApiOptions extends ResolvedHttpOptions {
   readonly tokenHeader: 'authorization' | 'x-auth-token';
   readonly attemptTimeoutMs: number;
   readonly deadlineMs: number;
   readonly tokenTimeoutMs: number;
   readonly maxResponseBytes: number;
   readonly retry: Readonly<RetryPolicy>;
-  readonly maxSockets: number;
   readonly maxCompanies: number;
-  readonly agents: { readonly http?: HttpAgent; readonly https?: HttpsAgent };
   readonly requestIdHeader: string;
   readonly idempotencyHeader: string | undefined;
   readonly userAgent: string;
@@ -104,7 +93,10 @@ const NUMBERS = {
 const NAMES = [
   'tokenHeader',
   'retry',
+  'adapter',
   'agents',
+  'dispatcher',
+  'http',
   'requestIdHeader',
   'idempotencyHeader',
   'userAgent',
@@ -141,10 +133,7 @@ export function resolveApiOptions(input: PaymentsApiOptions = {}): ResolvedApiOp
     onRequest: functionOption('api.onRequest', input.onRequest),
     logger: logger(input.logger),
   };
-  // Not enumerable: an agent holds sockets, and a socket the headers it has just sent.
-  return Object.freeze(
-    Object.defineProperty(resolved, 'agents', { value: agents(input.agents) }),
-  ) as never;
+  return Object.freeze(addHttpOptions(resolved, input));
 }
 
 function tokenHeader(value: unknown): 'authorization' | 'x-auth-token' {
@@ -155,23 +144,6 @@ function tokenHeader(value: unknown): 'authorization' | 'x-auth-token' {
     `is ${shown(value)}`,
     "give 'authorization' (default) or 'x-auth-token'",
   );
-}
-
-function agents(value: PaymentsApiOptions['agents']): ResolvedApiOptions['agents'] {
-  if (value === undefined) return Object.freeze({});
-  if (typeof value !== 'object' || value === null) {
-    throw optionInvalid(
-      'api.agents',
-      `is ${shown(value)}`,
-      'give { http, https }, or leave it out',
-    );
-  }
-  refuseUnknownNames('api.agents.', value, ['http', 'https']);
-  for (const [name, agent] of Object.entries(value)) {
-    if (agent === undefined || (typeof agent === 'object' && 'addRequest' in agent)) continue;
-    throw optionInvalid(`api.agents.${name}`, 'is no agent', `give a node:${name} Agent`);
-  }
-  return Object.freeze({ ...value });
 }
 
 function userAgent(value: unknown): string {

@@ -1,6 +1,6 @@
 import type { PaymentsErrorCode } from '../payments.errors.js';
 import { PaymentsApiError, type ApiErrorFacts } from './api.errors.js';
-import type { HttpFailure } from './http.answer.js';
+import type { HttpFailure } from './http/exchange.js';
 import type { ScopeEnd } from './call.scope.js';
 
 /** What is known of a call whatever becomes of it. */

@@ -1,11 +1,10 @@
 import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
-import { HttpAdapterHost } from '@nestjs/core';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import { PAYMENTS_RUNTIME, type PaymentsRuntime } from '../payments.runtime.js';
+import { ApiCaller } from './api.caller.js';
 import { PAYMENTS_API_OPTIONS, type ResolvedApiOptions } from './api.options.js';
 import { CompanyApi } from './company.api.js';
 import { COMPANY_SOURCE, type CompanySource } from './company.source.js';
-import { lazyApiCaller } from './lazy.caller.js';
 import type { PaymentsApi } from './payments.api.js';
 
 /**
@@ -26,14 +25,10 @@ export class PaymentsApiService extends CompanyApi implements OnApplicationShutd
     @Inject(COMPANY_SOURCE) companies: CompanySource,
     @Inject(PAYMENTS_API_OPTIONS) options: ResolvedApiOptions,
     @Inject(PAYMENTS_RUNTIME) runtime: PaymentsRuntime,
-    @Inject(HttpAdapterHost) host: HttpAdapterHost,
   ) {
     const logger = options.logger ?? new Logger('PaymentsApi');
-    const caller = lazyApiCaller({ companies, options, runtime, logger });
+    const caller = new ApiCaller({ companies, options, runtime, logger });
     super(caller, DEFAULT_COMPANY);
-    // What calls are made with is loaded when the application listens: neither its start nor its first call need
-    // wait for it.
-    host.listen$.subscribe(() => setImmediate(() => caller.prepare()));
   }
 
   /**

@@ -3,8 +3,8 @@ import type { PaymentsRuntime } from '../payments.runtime.js';
 import type { TokenOutcome } from './access-token.js';
 import type { ApiLogger } from './api.logger.js';
 import { callUrl } from './api.path.js';
-import { parseBody } from './http.body.js';
-import type { HttpAnswer, HttpFailure, HttpRequest } from './http.answer.js';
+import { parseBody } from './http/body.js';
+import type { HttpAnswer, HttpFailure, HttpRequest } from './http/exchange.js';
 import type { RequestObserver } from './request.observer.js';
 import { parseRetryAfterMs } from './retry-after.header.js';
 import { FALLBACK_LIFETIME_MS, parseLifetimeMs } from './token.lifetime.js';
@@ -93,8 +93,14 @@ function refused({ status, headers }: HttpAnswer, endpoint: string, now: number)
       'and belong to this base URL; sandbox and production each have their own';
     return { ok: false, code: 'invalid_credentials', message, status, retryAfterMs };
   }
-  const redirect = status >= 300 && status <= 399 ? ', a redirect, which is not followed' : '';
-  return unavailable(`${endpoint} answered ${status}${redirect}`, status, retryAfterMs);
+  return unavailable(`${endpoint} answered ${status}${hint(status)}`, status, retryAfterMs);
+}
+
+function hint(status: number): string {
+  if (status >= 300 && status <= 399)
+    return ', a redirect, which is not followed: check the base URL';
+  if (status !== 404 && status !== 405) return '';
+  return ` to POST ${PATH}: check the base URL, to which this path is added; it must not contain the /v1`;
 }
 
 function unavailable(message: string, status?: number, retryAfterMs?: number): TokenOutcome {

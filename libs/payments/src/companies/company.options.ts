@@ -76,5 +76,11 @@ function resolveBaseUrl(value: unknown, id: string, allowInsecureHttp = false): 
       `"baseUrl" of company ${id} is http:, which would send credentials readable for all on the way. Use https:, or, where the network itself is trusted, set "allowInsecureHttp: true" (PAYMENTS_ALLOW_INSECURE_HTTP=true in the environment).`,
     );
   }
-  return url.href.replace(/\/+$/, '');
+  const baseUrl = url.href.replace(/\/+$/, '');
+  if (/\/v1$/i.test(baseUrl)) {
+    throw optionsInvalid(
+      `"baseUrl" (PAYMENTS_BASE_URL) of company ${id} ends in /v1. Drop the /v1: every path adds it.`,
+    );
+  }
+  return baseUrl;
 }

@@ -3,15 +3,14 @@ import http from 'node:http';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { HttpService } from '@nestjs/axios';
-import { resolveApiOptions, type PaymentsApiOptions } from './api.options.js';
-import type { Lane } from './connection.pools.js';
-import type { HttpRequest } from './http.answer.js';
-import { HttpSender } from './http.sender.js';
+import { resolveApiOptions, type PaymentsApiOptions } from '../api.options.js';
+import type { Lane } from './connections.js';
+import type { HttpRequest } from './exchange.js';
+import { Transport } from './transport.js';
 
 const immediate = promisify(setImmediate);
 
-describe('the connections of a sender', () => {
+describe.each(['undici', 'http'] as const)('connections, adapter %s', (adapter) => {
   const cleanUp: (() => unknown)[] = [];
   const sockets = new Set<Socket>();
   let connections = 0;
@@ -40,7 +39,7 @@ describe('the connections of a sender', () => {
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
   }
 
-  /** A service that answers when it is told to, and the paths it was asked for. */
+  /** A service that answers when the test says so, and the paths of its requests. */
   async function holding(): Promise<{ url: string; seen: string[]; answer: () => void }> {
     const seen: string[] = [];
     const held: http.ServerResponse[] = [];
@@ -52,8 +51,8 @@ describe('the connections of a sender', () => {
     return { url: await listen(server), seen, answer: () => held.shift()!.end('answer') };
   }
 
-  function sender(options: PaymentsApiOptions = {}, lane: Lane = 'calls'): HttpSender {
-    const made = new HttpSender(new HttpService(), resolveApiOptions(options), lane);
+  function transport(options: PaymentsApiOptions = {}, lane: Lane = 'calls'): Transport {
+    const made = new Transport(resolveApiOptions({ adapter, ...options }), lane);
     cleanUp.push(() => made.close());
     return made;
   }
@@ -71,10 +70,10 @@ describe('the connections of a sender', () => {
     while (!condition()) await immediate();
   }
 
-  it('are no more to one host than maxSockets, and a request that waits for one is sent when one is free', async () => {
+  it('HT-28 are at most maxSockets to one host, and a waiting request is sent when one is free', async () => {
     const { url, seen, answer } = await holding();
-    const it = sender({ maxSockets: 2 });
-    const results = Promise.all(['1', '2', '3'].map((one) => it.send(request(url + one))));
+    const lane = transport({ maxSockets: 2 });
+    const results = Promise.all(['1', '2', '3'].map((one) => lane.send(request(url + one))));
     await until(() => seen.length === 2);
     answer();
     await until(() => seen.length === 3);
@@ -84,14 +83,14 @@ describe('the connections of a sender', () => {
     expect(connections).toBe(2);
   });
 
-  it('never carry a request that ended while it waited for one, nor are lost to it', async () => {
+  it('HT-29 carry no request that was aborted while it waited for one, and stay in use', async () => {
     const { url, seen, answer } = await holding();
-    const it = sender({ maxSockets: 1 });
+    const lane = transport({ maxSockets: 1 });
     const end = new AbortController();
-    const first = it.send(request(`${url}first`));
+    const first = lane.send(request(`${url}first`));
     await until(() => seen.length === 1);
-    const ended = it.send(request(`${url}ended`, { signal: end.signal }));
-    const last = it.send(request(`${url}last`));
+    const ended = lane.send(request(`${url}ended`, { signal: end.signal }));
+    const last = lane.send(request(`${url}last`));
     await immediate();
     end.abort();
     expect(await ended).toMatchObject({ kind: 'failure', unsent: true });
@@ -103,52 +102,52 @@ describe('the connections of a sender', () => {
     expect(connections).toBe(1);
   });
 
-  it('are opened anew after all were refused, whoever waited for one', async () => {
+  it('are opened again after all were refused', async () => {
     const gone = createServer();
     const url = await listen(gone);
     await new Promise((resolve) => gone.close(resolve));
-    const it = sender({ maxSockets: 4 });
-    const refused = await Promise.all(Array.from({ length: 50 }, () => it.send(request(url))));
+    const lane = transport({ maxSockets: 4 });
+    const refused = await Promise.all(Array.from({ length: 50 }, () => lane.send(request(url))));
     for (const one of refused) expect(one).toMatchObject({ unsent: true, errno: 'ECONNREFUSED' });
     await listen(
       http.createServer((_, response) => response.end('here')),
       Number(new URL(url).port),
     );
-    const answers = await Promise.all(Array.from({ length: 50 }, () => it.send(request(url))));
+    const answers = await Promise.all(Array.from({ length: 50 }, () => lane.send(request(url))));
     for (const one of answers) expect(one).toMatchObject({ status: 200 });
     expect(connections).toBeLessThanOrEqual(4);
   });
 
-  it('are told apart from a handshake that never ends: nothing was sent', async () => {
+  it('HT-24 a request is unsent if its TLS handshake did not end', async () => {
     const url = await listen(createServer((socket) => socket.resume()));
     const end = new AbortController();
     const secure = url.replace('http:', 'https:');
-    const result = sender().send(request(secure, { signal: end.signal }));
+    const result = transport().send(request(secure, { signal: end.signal }));
     await until(() => connections === 1);
     end.abort();
     expect(await result).toMatchObject({ kind: 'failure', unsent: true });
   });
 
-  it('are closed with their sender: those in use, those that are idle, and those that never opened', async () => {
+  it('TK-20 are closed with their transport: used, idle and opening ones', async () => {
     const { url, seen, answer } = await holding();
     const hanging = await listen(createServer((socket) => socket.resume()));
-    // Longer than a test may take: nothing here ends by itself.
-    const it = sender({ attemptTimeoutMs: 300_000 });
-    const idle = it.send(request(url));
+    // Longer than a test may take: nothing here times out.
+    const lane = transport({ attemptTimeoutMs: 300_000 });
+    const idle = lane.send(request(url));
     await until(() => seen.length === 1);
-    const used = it.send(request(url));
+    const used = lane.send(request(url));
     await until(() => seen.length === 2);
     answer();
     await idle;
-    const opening = it.send(request(hanging.replace('http:', 'https:')));
+    const opening = lane.send(request(hanging.replace('http:', 'https:')));
     await until(() => connections === 3);
-    await it.close();
+    await lane.close();
     expect(await used).toMatchObject({ kind: 'failure', unsent: false });
     expect(await opening).toMatchObject({ kind: 'failure', unsent: true });
     await until(() => sockets.size === 0);
   });
 
-  it('of token requests are their own, one for each', async () => {
+  it('TK-14 every token request has a connection of its own', async () => {
     const headers: http.IncomingHttpHeaders[] = [];
     const url = await listen(
       http.createServer((incoming, response) => {
@@ -156,21 +155,11 @@ describe('the connections of a sender', () => {
         response.end('{}');
       }),
     );
-    const it = sender({}, 'token');
+    const lane = transport({}, 'token');
     for (let n = 0; n < 3; n += 1)
-      expect(await it.send(request(url))).toMatchObject({ status: 200 });
+      expect(await lane.send(request(url))).toMatchObject({ status: 200 });
     expect(headers.map(({ connection }) => connection)).toEqual(['close', 'close', 'close']);
     expect(connections).toBe(3);
     await until(() => sockets.size === 0);
-  });
-
-  it("leave the application's own fetch alone", async () => {
-    const url = await listen(http.createServer((_, response) => response.end('here')));
-    await sender().send(request(url));
-    for (const version of [1, 2]) {
-      expect(Reflect.get(globalThis, Symbol.for(`undici.globalDispatcher.${version}`))).toBe(
-        undefined,
-      );
-    }
   });
 });

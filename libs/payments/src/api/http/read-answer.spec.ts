@@ -3,12 +3,11 @@ import { createServer, type OutgoingHttpHeaders, type ServerResponse } from 'nod
 import type { AddressInfo, Socket } from 'node:net';
 import { brotliCompressSync, createGzip, deflateSync, gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { HttpService } from '@nestjs/axios';
-import { resolveApiOptions } from './api.options.js';
-import type { HttpAnswer, HttpFailure, HttpRequest } from './http.answer.js';
-import { HttpSender } from './http.sender.js';
+import { resolveApiOptions } from '../api.options.js';
+import type { HttpAnswer, HttpFailure, HttpRequest } from './exchange.js';
+import { Transport } from './transport.js';
 
-describe('an answer', () => {
+describe.each(['undici', 'http', 'fetch'] as const)('an answer, adapter %s', (adapter) => {
   const cleanUp: (() => unknown)[] = [];
   const sockets = new Set<Socket>();
 
@@ -16,7 +15,7 @@ describe('an answer', () => {
     for (const one of cleanUp.splice(0)) await one();
   });
 
-  /** What a sender makes of an answer. */
+  /** The result of a request that is answered like this. */
   async function answered(
     respond: (response: ServerResponse) => void,
     more: Partial<HttpRequest> = {},
@@ -28,15 +27,15 @@ describe('an answer', () => {
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
-    const sender = new HttpSender(new HttpService(), resolveApiOptions(), 'calls');
+    const transport = new Transport(resolveApiOptions({ adapter }), 'calls');
     cleanUp.push(
-      () => sender.close(),
+      () => transport.close(),
       () => server.close(),
     );
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
     const { signal } = new AbortController();
     const request = { method: 'POST', url, headers: {}, signal, maxBytes: 1_000_000 };
-    return sender.send({ ...request, ...more });
+    return transport.send({ ...request, ...more });
   }
 
   it.each([
@@ -44,7 +43,7 @@ describe('an answer', () => {
     ['x-gzip', gzipSync],
     ['deflate', deflateSync],
     ['br', brotliCompressSync],
-  ])('in %s is decompressed, and no longer said to be compressed', async (coding, compress) => {
+  ])('in %s is decompressed, and its content-encoding header removed', async (coding, compress) => {
     const result = await answered((response) => {
       response.writeHead(200, { 'content-encoding': coding, 'x-other': '1' });
       response.end(compress('{"a":"ü"}'));
@@ -55,20 +54,20 @@ describe('an answer', () => {
     expect(headers).toHaveProperty('x-other', '1');
   });
 
-  it('that cannot be decompressed is no failure of the connection', async () => {
+  it('HT-26 that cannot be decompressed is response_invalid', async () => {
     const result = await answered((response) =>
       response.writeHead(200, { 'content-encoding': 'br' }).end(Buffer.alloc(40, 0xff)),
     );
     expect(result).toMatchObject({ kind: 'failure', reason: 'response_invalid', status: 200 });
   });
 
-  it('in a coding nobody asked for stays as it came', async () => {
+  it('in an unknown encoding stays as it is', async () => {
     const headers = { 'content-encoding': 'aes128gcm' };
     const result = await answered((response) => response.writeHead(200, headers).end('bytes'));
     expect((result as HttpAnswer).body.toString()).toBe('bytes');
   });
 
-  it('without a body is empty, whatever coding the body would have had', async () => {
+  it('to HEAD is empty, whatever its content-encoding', async () => {
     const headers = { 'content-encoding': 'gzip' };
     const result = await answered((response) => response.writeHead(200, headers).end(), {
       method: 'HEAD',
@@ -76,7 +75,7 @@ describe('an answer', () => {
     expect(result).toMatchObject({ status: 200, body: Buffer.alloc(0) });
   });
 
-  it('is what comes after hints', async () => {
+  it('is the one that follows early hints', async () => {
     const result = await answered((response) => {
       response.writeEarlyHints({ link: '</x>; rel=preload' }, () => {
         response.writeHead(200, { 'x-final': '1' }).end('answer');
@@ -86,7 +85,7 @@ describe('an answer', () => {
     expect((result as HttpAnswer).headers).not.toHaveProperty('link');
   });
 
-  it('is none where hints are all that came', async () => {
+  it('is missing if only early hints came', async () => {
     const result = await answered((response) => {
       response.writeEarlyHints({ link: '</x>; rel=preload' }, () => response.socket!.destroy());
     });
@@ -97,7 +96,7 @@ describe('an answer', () => {
   it.each([
     [200, { ...broken, errno: expect.any(String), status: 200 }],
     [500, { kind: 'answer', status: 500, headers: expect.anything(), body: Buffer.alloc(0) }],
-  ])('of %i that breaks off is told, compressed or not', async (status, expected) => {
+  ])('of %i whose body breaks off, compressed or not', async (status, expected) => {
     const halves: [OutgoingHttpHeaders, Buffer][] = [
       [{ 'content-length': '999' }, Buffer.from('{')],
       [{ 'content-encoding': 'gzip' }, gzipSync('x'.repeat(100)).subarray(0, 20)],
@@ -111,7 +110,7 @@ describe('an answer', () => {
     }
   });
 
-  it('that is compressed and endless is taken as far as it is wanted', async () => {
+  it('HT-27 that is compressed and endless is read up to the cap', async () => {
     let written = 0;
     const result = await answered(
       (response) => {
@@ -133,7 +132,7 @@ describe('an answer', () => {
     expect(written).toBeLessThan(64 * 1024 ** 2);
   });
 
-  it('ends with its signal while it is decompressed', async () => {
+  it('HT-29 ends with its signal while it is decompressed', async () => {
     const end = new AbortController();
     const result = await answered(
       (response) => {

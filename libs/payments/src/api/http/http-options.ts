@@ -1,0 +1,154 @@
+import type { Agent as HttpAgent } from 'node:http';
+import type { Agent as HttpsAgent } from 'node:https';
+import type { HttpService } from '@nestjs/axios';
+import type { Dispatcher } from 'undici';
+import { refuseUnknownNames, shown } from '../../payments.validation.js';
+import { optionInvalid } from '../option.checks.js';
+
+/** What sends the requests: undici, or axios's adapter on `node:http` or on the global `fetch`. */
+export type HttpAdapter = 'undici' | 'http' | 'fetch';
+
+/** Agents of `node:http` and `node:https`. */
+export interface HttpAgents {
+  http?: HttpAgent;
+  https?: HttpsAgent;
+}
+
+/** What carries the requests of the API client. */
+export interface HttpOptions {
+  /**
+   * What sends the requests.
+   *
+   * - `'undici'` (default): the fastest, more than twice as many calls per second as the others.
+   * - `'http'`: axios on `node:http`. Select it for msw, nock and monitoring that patches `node:http`. It is
+   *   the default if `agents` are given.
+   * - `'fetch'`: axios on the global `fetch`, with its connections: `maxSockets` has no effect, and idle
+   *   connections stay open after the application has closed (they do not keep the process alive). `fetch`
+   *   does not say if it has sent anything, so a POST is retried only if connecting failed (DNS, connection
+   *   refused); after any other failure, a failed TLS handshake or a timeout while connecting included, the
+   *   error is `outcome_unknown`.
+   */
+  adapter?: HttpAdapter;
+  /**
+   * Agents that replace the module's own, with the adapter `'http'`: for a proxy (`https-proxy-agent`), a
+   * client certificate or a private certificate authority. Their limits replace `maxSockets` and hold for
+   * token requests too. The application closes them.
+   *
+   * No adapter reads `HTTP_PROXY` and `HTTPS_PROXY` by itself, because a proxy that is set for something else
+   * would see tokens. (The global `fetch` does if Node.js was started with `NODE_USE_ENV_PROXY=1`.)
+   */
+  agents?: HttpAgents;
+  /**
+   * A dispatcher of undici 7 or later that replaces the module's own, with the adapter `'undici'`: for a proxy
+   * (`EnvHttpProxyAgent`), a client certificate or a mock. Its limits replace `maxSockets` and hold for token
+   * requests too. The application closes it.
+   *
+   * @example
+   * ```ts
+   * PaymentsModule.forRoot({ ..., api: { dispatcher: new EnvHttpProxyAgent() } })
+   * ```
+   */
+  dispatcher?: Dispatcher;
+  /**
+   * The `HttpService` that calls and token requests go through, for a mock, or for interceptors that should
+   * see them: **they see client credentials and tokens**. Its adapter and agents are used, unless `adapter`
+   * or `agents` are given too; its settings for redirects, proxies, status codes and limits are not. Default:
+   * an `HttpService` of the module's own, which shares nothing with the global axios.
+   */
+  http?: HttpService;
+  /** The most connections to one host; further calls wait for one. 1 to 10,000. Default 64. */
+  maxSockets?: number;
+}
+
+/** {@link HttpOptions}, checked. */
+export interface ResolvedHttpOptions {
+  /** Undefined: what `http` uses. */
+  readonly adapter: HttpAdapter | undefined;
+  readonly agents: HttpAgents;
+  readonly dispatcher: Dispatcher | undefined;
+  readonly http: HttpService | undefined;
+  readonly maxSockets: number;
+}
+
+const ADAPTERS: readonly unknown[] = ['undici', 'http', 'fetch'] satisfies HttpAdapter[];
+
+/** Adds the checked options to `target`. Throws `options_invalid`. */
+export function addHttpOptions<T extends object>(
+  target: T,
+  input: HttpOptions,
+): T & Omit<ResolvedHttpOptions, 'maxSockets'> {
+  const { dispatcher, http } = input;
+  const agents = resolveAgents(input.agents);
+  if (http !== undefined && (typeof http !== 'object' || typeof http?.request !== 'function')) {
+    throw optionInvalid(
+      'api.http',
+      'is no HttpService',
+      'give one: new HttpService(axios.create())',
+    );
+  }
+  if (dispatcher !== undefined && typeof dispatcher?.dispatch !== 'function') {
+    throw optionInvalid(
+      'api.dispatcher',
+      'is no dispatcher of undici',
+      'give an Agent, a Pool or an EnvHttpProxyAgent',
+    );
+  }
+  const adapter = resolveAdapter(input);
+  Object.assign(target, { adapter });
+  // Not enumerable: they hold sockets, and a socket holds the headers it has just sent.
+  const hidden = { agents: { value: agents }, dispatcher: { value: dispatcher } };
+  return Object.defineProperties(target, { ...hidden, http: { value: http } }) as never;
+}
+
+function resolveAdapter({
+  adapter,
+  agents,
+  dispatcher,
+  http,
+}: HttpOptions): HttpAdapter | undefined {
+  if (adapter !== undefined && !ADAPTERS.includes(adapter)) {
+    const text = typeof adapter === 'string' ? 'is another text' : `is ${shown(adapter)}`;
+    throw optionInvalid('api.adapter', text, "give 'undici' (default), 'http' or 'fetch'");
+  }
+  if (agents && dispatcher) {
+    throw optionInvalid(
+      'api.agents',
+      'are for node:http, and "api.dispatcher" is for undici',
+      'give one of the two',
+    );
+  }
+  if (agents && (adapter ?? 'http') !== 'http') {
+    throw optionInvalid(
+      'api.agents',
+      `are for node:http, and "api.adapter" is '${adapter}'`,
+      'set it to \'http\' or leave it out; undici takes a proxy as "api.dispatcher"',
+    );
+  }
+  if (dispatcher && (adapter ?? 'undici') !== 'undici') {
+    throw optionInvalid(
+      'api.dispatcher',
+      `is for undici, and "api.adapter" is '${adapter}'`,
+      "set it to 'undici' or leave it out; 'http' takes a proxy as \"api.agents\"",
+    );
+  }
+  if (adapter !== undefined) return adapter;
+  if (agents) return 'http';
+  return http && !dispatcher ? undefined : 'undici';
+}
+
+function resolveAgents(value: HttpOptions['agents']): HttpAgents {
+  if (value === undefined) return Object.freeze({});
+  if (typeof value !== 'object' || value === null) {
+    throw optionInvalid(
+      'api.agents',
+      `is ${shown(value)}`,
+      'give { http, https }, or leave it out',
+    );
+  }
+  refuseUnknownNames('api.agents.', value, ['http', 'https']);
+  for (const [name, agent] of Object.entries(value)) {
+    if (agent === undefined || (typeof agent === 'object' && 'addRequest' in agent)) continue;
+    throw optionInvalid(`api.agents.${name}`, 'is no agent', `give a node:${name} Agent`);
+  }
+  return Object.freeze({ ...value });
+}

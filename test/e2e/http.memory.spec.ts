@@ -1,0 +1,84 @@
+import { Readable } from 'node:stream';
+import { gzipSync } from 'node:zlib';
+import { expect, it } from '@jest/globals';
+import { describeWithEachAdapter } from '../support/api.harness.js';
+import { printedBy } from '../support/own.process.js';
+import { json, type Script } from '../support/scripted.service.js';
+
+const CAP = 1024 ** 2;
+
+/** One call in a process of its own, whose garbage collector is called before each measurement. */
+const script = (baseUrl: string, adapter: string): string => `
+  import { setFlagsFromString } from 'node:v8';
+  import { runInNewContext } from 'node:vm';
+  import { Module } from '@nestjs/common';
+  import { NestFactory } from '@nestjs/core';
+  import { PaymentsApiService, PaymentsModule } from 'nestjs-payments';
+
+  class App {}
+  Module({ imports: [PaymentsModule.forRoot({
+    baseUrl: '${baseUrl}', clientId: 'a', clientSecret: 'b', webhookSecret: 'c',
+    api: { adapter: '${adapter}', maxResponseBytes: ${CAP}, attemptTimeoutMs: 60_000, deadlineMs: 60_000 },
+  })] })(App);
+  const app = await NestFactory.create(App, { logger: false });
+  const payments = app.get(PaymentsApiService);
+  setFlagsFromString('--expose-gc');
+  const collectGarbage = runInNewContext('gc');
+  const liveBytes = () => {
+    collectGarbage();
+    const { heapUsed, arrayBuffers } = process.memoryUsage();
+    return heapUsed + arrayBuffers;
+  };
+  await payments.get('/v1/warm');
+  const before = liveBytes();
+  let peak = 0;
+  const watch = setInterval(() => (peak = Math.max(peak, liveBytes() - before)), 25);
+  const result = await payments.get('/v1/things').then((body) => body.length, (error) => error.code);
+  clearInterval(watch);
+  console.log(JSON.stringify({ result, peak }));
+  await app.close();
+`;
+
+/** A body of this length in HTTP chunks of one byte. */
+function inSingleBytes(count: number): Script {
+  const head = 'HTTP/1.1 200 OK\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n';
+  const chunks = Buffer.alloc(count * 6, '1\r\nx\r\n');
+  return (_, { socket }) => {
+    socket?.write(head);
+    socket?.write(chunks);
+    socket?.end('0\r\n\r\n');
+  };
+}
+
+/** A body of 512 MiB. */
+const flood: Script = (_, response) => {
+  const chunks = function* (): Generator<Buffer> {
+    const chunk = Buffer.alloc(1024 ** 2);
+    for (let n = 0; n < 512; n += 1) yield chunk;
+  };
+  Readable.from(chunks()).pipe(response);
+};
+
+const BOMB = gzipSync(Buffer.alloc(16 * 1024 ** 2));
+const bomb: Script = (_, response) =>
+  response.writeHead(200, { 'content-encoding': 'gzip' }).end(BOMB);
+
+describeWithEachAdapter('memory for an answer', (harness, adapter) => {
+  it.each([
+    ['a body over the cap', flood, 'response_too_large'],
+    ['a gzip bomb', bomb, 'response_too_large'],
+    ['a body of the cap in 1-byte chunks', inSingleBytes(CAP), CAP],
+    ['a body over the cap in 1-byte chunks', inSingleBytes(2 * CAP), 'response_too_large'],
+  ])(
+    'HT-27 %s: grows by no more than twice the cap',
+    async (_, answer, expected) => {
+      harness.service.queue.push(json(200, {}), answer);
+      const printed = await printedBy(script(harness.service.baseUrl, adapter));
+      const { result, peak } = JSON.parse(printed) as { result: unknown; peak: number };
+      expect(result).toBe(expected);
+      expect(peak).toBeLessThan(2 * CAP);
+      expect(harness.service.calls).toHaveLength(2);
+    },
+    60_000,
+  );
+});
