@@ -38,7 +38,9 @@ const script = (baseUrl: string, adapter: string): string => `
 describeWithEachAdapter('shutdown', (harness, adapter) => {
   it('TK-20 closing the application stops timers: the process exits', async () => {
     const { service } = harness;
+    const called = Promise.withResolvers<void>();
     service.onCall = (request, response) => {
+      if (service.calls.length === 3) called.resolve();
       if (request.path.endsWith('retried')) {
         response.writeHead(503, { 'retry-after': '15' }).end();
       } else if (!request.path.endsWith('silent')) {
@@ -53,14 +55,15 @@ describeWithEachAdapter('shutdown', (harness, adapter) => {
     let output = '';
     child.stdout.on('data', (data: Buffer) => (output += data.toString()));
     child.stderr.on('data', (data: Buffer) => (output += data.toString()));
-    await until(() => service.calls.length === 3);
-    child.stdin.write('close\n');
-    const slow = setTimeout(() => child.kill('SIGKILL'), 25_000);
-    // Not its exit, which may come before the end of what it wrote.
-    const [code] = (await once(child, 'close')) as [number | null];
+    const slow = setTimeout(() => child.kill('SIGKILL'), 50_000);
+    const closed = once(child, 'close');
+    await Promise.race([called.promise, closed]);
+    child.stdin.end('close\n');
+    // Not its exit, which may come before the end of its output.
+    const [code] = (await closed) as [number | null];
     clearTimeout(slow);
     expect({ code, output: output.trim() }).toEqual({ code: 0, output: 'aborted,aborted,aborted' });
-  }, 40_000);
+  }, 60_000);
 
   it('TK-20 closing the application leaves no timer of a token request, a call or a wait', async () => {
     const { service } = harness;
