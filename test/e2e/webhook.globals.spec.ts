@@ -213,7 +213,7 @@ describe.each(PATH_SETUPS)(
         controllers: [Cats],
         main: async (app) => void (await main(app)),
       });
-      const logged = app.log.matching(/Payment deliveries are received at POST/);
+      const logged = app.log.matching(/Webhook route: POST/);
       expect(logged[0]).toContain(good[0]);
       for (const path of good) {
         const versions = { 'X-V': '2', Accept: 'application/json;v=3' };

@@ -37,6 +37,7 @@ export { PaymentInbox } from './inbox/payment.inbox.js';
 export { PaymentInboxError } from './inbox/payment-inbox.error.js';
 export type { ListQuery } from './inbox/payment.inbox.js';
 export type { InboxReceipt } from './inbox/delivery.receiver.js';
+export type { DueRun } from './inbox/due-runs.js';
 export type { DeliveryQuery, RedriveQuery, SelectionResult } from './inbox/inbox.redrive.js';
 export type { ReceiveOptions } from './inbox/receive.options.js';
 export { VerifiedDelivery } from './inbox/verified.delivery.js';

@@ -10,10 +10,11 @@ import { HandlerExplorer } from './events/handler.explorer.js';
 import { HandlerRegistry } from './events/handler.registry.js';
 import { StrayRejections } from './events/stray-rejections.js';
 import type { InboxStore } from './inbox/store.contract.js';
-import { INBOX_STORE } from './inbox/inbox.tokens.js';
+import { INBOX_STORE, WORKER_OPTIONS } from './inbox/inbox.tokens.js';
 import { InboxPruner } from './inbox/inbox.pruner.js';
 import { InboxWorker } from './inbox/inbox.worker.js';
 import { OrphanReport } from './inbox/orphan.report.js';
+import type { ResolvedWorkerOptions } from './inbox/worker.options.js';
 import { ShutdownCheck } from './shutdown.check.js';
 
 /**
@@ -29,6 +30,7 @@ export class PaymentsLifecycle
     @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
     @Inject(StrayRejections) private readonly strays: StrayRejections,
     @Inject(INBOX_STORE) private readonly store: InboxStore,
+    @Inject(WORKER_OPTIONS) private readonly options: ResolvedWorkerOptions,
     @Inject(InboxWorker) private readonly worker: InboxWorker,
     @Inject(InboxPruner) private readonly pruner: InboxPruner,
     @Inject(OrphanReport) private readonly orphans: OrphanReport,
@@ -48,8 +50,10 @@ export class PaymentsLifecycle
     await prepareDataClasses(this.registry.all());
     await this.store.open();
     this.strays.open();
-    this.worker.start();
-    this.pruner.start();
+    // What is in memory is handled before it is answered, in any process.
+    const background = this.options.background || !this.store.capabilities.durable;
+    this.worker.start(background);
+    if (background) this.pruner.start();
     this.shutdown.start();
     // A memory inbox is empty now. The report is only a hint, so boot does not wait for it.
     if (this.store.capabilities.durable) void this.orphans.report();

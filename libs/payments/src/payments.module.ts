@@ -27,7 +27,7 @@ import { sealing } from './sealed.options.js';
 import type { SealedOptions } from './sealed.options.js';
 import { ShutdownCheck } from './shutdown.check.js';
 import { RawBodies } from './webhook/raw-bodies.js';
-import { RefusalLog } from './webhook/refusal.log.js';
+import { RefusalLog } from './webhook/refusal-log.js';
 import { RawBodyMiddleware } from './webhook/raw-body.middleware.js';
 import { WebhookEndpoint } from './webhook/webhook.endpoint.js';
 import { WebhookGuard } from './webhook/webhook.guard.js';

@@ -10,7 +10,7 @@ import { networkOf } from './client.network.js';
 import { ConsoleRefusal } from './console.refusal.js';
 import type { ConsoleRequest } from './console.request.js';
 import { OPERATOR, seenOnly } from './operator.name.js';
-import { QuietLog } from './quiet.log.js';
+import { ThrottledLog } from '../errors/throttled-log.js';
 
 /** What {@link BasicAuthGuard} takes: `users` or `verify`. */
 export interface BasicAuthOptions {
@@ -53,7 +53,7 @@ export class BasicAuthGuard implements CanActivate {
   readonly #verify: BasicAuthOptions['verify'];
   readonly #challenge: string;
   readonly #limiter: AttemptLimiter;
-  readonly #log: QuietLog;
+  readonly #log: ThrottledLog;
 
   /** @throws PaymentsError `options_invalid`. */
   constructor(options: BasicAuthOptions) {
@@ -71,7 +71,7 @@ export class BasicAuthGuard implements CanActivate {
     this.#verify = verify;
     this.#challenge = `Basic realm="${checkedRealm(realm)}", charset="UTF-8"`;
     this.#limiter = new AttemptLimiter(runtime);
-    this.#log = new QuietLog(new Logger('BasicAuthGuard'), runtime);
+    this.#log = new ThrottledLog(new Logger('BasicAuthGuard'), runtime);
   }
 
   /** @throws HttpException 401, or 429 after too many wrong passwords. */

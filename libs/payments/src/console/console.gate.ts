@@ -6,14 +6,14 @@ import { CONSOLE_OPTIONS } from './console.options.js';
 import type { ResolvedConsoleOptions } from './console.options.js';
 import type { ConsoleRefusal } from './console.refusal.js';
 import type { ConsoleRequest } from './console.request.js';
-import { QuietLog } from './quiet.log.js';
+import { ThrottledLog } from '../errors/throttled-log.js';
 import { refuseFarClient, refuseForeignPage, refuseForgedPost } from './request.origin.js';
 
 /** The first guard of every route of the console, before the application's: what needs no name to be refused. */
 @Injectable()
 export class ConsoleGate implements CanActivate {
   readonly #logger = new Logger('PaymentsConsole');
-  #log: QuietLog | undefined;
+  #log: ThrottledLog | undefined;
 
   constructor(
     @Inject(CONSOLE_OPTIONS) private readonly options: ResolvedConsoleOptions,
@@ -41,7 +41,7 @@ export class ConsoleGate implements CanActivate {
     try {
       check();
     } catch (error) {
-      this.#log ??= new QuietLog(this.#logger, this.inbox.runtime);
+      this.#log ??= new ThrottledLog(this.#logger, this.inbox.runtime);
       this.#log.warn(thing, `The console refused ${thing}. ${(error as ConsoleRefusal).message}`);
       throw error;
     }

@@ -7,7 +7,7 @@ import type { PaymentsRuntime } from '../payments.runtime.js';
 import { consoleInvalid } from './console.options.js';
 import { ConsoleRefusal } from './console.refusal.js';
 import { seenOnly } from './operator.name.js';
-import { QuietLog } from './quiet.log.js';
+import { ThrottledLog } from '../errors/throttled-log.js';
 
 /**
  * The application's inbox, wherever in the application `PaymentsModule` is imported: the console's own imports
@@ -20,7 +20,7 @@ export class ConsoleInbox implements OnModuleInit {
     | {
         readonly inbox: PaymentInbox;
         readonly runtime: PaymentsRuntime;
-        readonly log: QuietLog;
+        readonly log: ThrottledLog;
       }
     | undefined;
 
@@ -32,7 +32,7 @@ export class ConsoleInbox implements OnModuleInit {
     this.#found = {
       inbox: this.#get(PaymentInbox),
       runtime,
-      log: new QuietLog(this.#logger, runtime),
+      log: new ThrottledLog(this.#logger, runtime),
     };
   }
 

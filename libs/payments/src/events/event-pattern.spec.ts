@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { assertPattern, matchesPattern } from './event-pattern.js';
+import { assertPattern, matchesPattern, similarType } from './event-pattern.js';
 
 describe('matchesPattern', () => {
   it.each([
@@ -38,4 +38,32 @@ describe('assertPattern', () => {
       expect(() => assertPattern(pattern)).toThrow(/a \w+ is none of them/);
     },
   );
+});
+
+describe('similarType', () => {
+  const types = ['transaction.completed', 'transaction.reversed', 'payout.*', '*', 'ab'];
+
+  it.each([
+    ['transaction.complete', 'transaction.completed'],
+    ['transaction.completd', 'transaction.completed'],
+    ['transactoin.completed', 'transaction.completed'],
+    ['transaction.reversde', 'transaction.reversed'],
+    ['Transaction.Completed', 'transaction.completed'],
+    ['transaction_compelted', 'transaction.completed'],
+    ['abc', 'ab'],
+    ['transaction.compl', undefined],
+    ['Transaction.Complete', undefined],
+    ['payout.', undefined],
+    ['refund.settled', undefined],
+    ['x'.repeat(255), undefined],
+  ])('WH-29 takes %s for a misspelling of %s', (eventType, expected) => {
+    expect(similarType(eventType, types)).toBe(expected);
+  });
+
+  it('WH-29 prefers the type with the fewest edits', () => {
+    expect(similarType('transaction.b', ['transaction.abc', 'transaction.ab'])).toBe(
+      'transaction.ab',
+    );
+    expect(similarType('constructor', [])).toBeUndefined();
+  });
 });

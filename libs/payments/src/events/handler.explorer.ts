@@ -1,4 +1,4 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { PaymentsError } from '../payments.errors.js';
 import { assertEnhancers } from './handler.enhancers.js';
@@ -11,6 +11,8 @@ import type { OnPaymentEventMetadata } from './on-payment-event.decorator.js';
 /** Finds every method under `@OnPaymentEvent` on the application's providers and controllers. */
 @Injectable()
 export class HandlerExplorer {
+  readonly #logger = new Logger('PaymentHandlers');
+
   constructor(
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
     @Inject(MetadataScanner) private readonly scanner: MetadataScanner,
@@ -19,7 +21,7 @@ export class HandlerExplorer {
   ) {}
 
   /**
-   * Fills the registry. To be called once, when every module is initialised.
+   * Fills the registry and logs each handler. To be called once, when every module is initialised.
    *
    * @throws PaymentsError `handlers_invalid` where two handlers share a name, or one could not be run as it
    *   was written.
@@ -37,6 +39,18 @@ export class HandlerExplorer {
       seen.add(identity);
       this.#exploreHost(host, prototype, scoped);
     }
+    this.#log();
+  }
+
+  #log(): void {
+    for (const { name, patterns } of this.registry.all()) {
+      this.#logger.log(`Payment handler ${name}: ${patterns.join(', ')}`);
+    }
+    if (this.registry.all().length > 0) return;
+    this.#logger.warn(
+      'This application has no payment handler, so events are stored and nothing runs. Put @OnPaymentEvent(…) on a ' +
+        'method of a provider or controller, and list its class in a module that the application imports.',
+    );
   }
 
   #exploreHost(host: HandlerHost, prototype: object, scoped: boolean): void {

@@ -1,5 +1,5 @@
 import { PaymentsError } from '../payments.errors.js';
-import { matchesPattern } from './event-pattern.js';
+import { matchesPattern, similarType } from './event-pattern.js';
 import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
 
 /** A method found under `@OnPaymentEvent`, ready to run. */
@@ -71,5 +71,13 @@ export class HandlerRegistry {
     return [...this.#handlers.values()]
       .filter(({ patterns }) => patterns.some((pattern) => matchesPattern(pattern, eventType)))
       .map(({ name }) => name);
+  }
+
+  /** A handled type that `eventType` is probably a misspelling of. */
+  similar(eventType: string): string | undefined {
+    return similarType(
+      eventType,
+      this.all().flatMap(({ patterns }) => patterns),
+    );
   }
 }

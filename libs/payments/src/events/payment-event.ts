@@ -32,6 +32,9 @@ export type TransactionCompletedData = {
   externalReference: string;
 };
 
+/** Type of the event that the service sends to test a webhook. It needs no handler. */
+export const TEST_EVENT_TYPE = 'webhook.test';
+
 /** A known event type, or any other string. */
 export type PaymentEventType = keyof PaymentEventMap | (string & {});
 

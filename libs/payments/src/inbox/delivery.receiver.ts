@@ -1,5 +1,7 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
+import { ThrottledLog } from '../errors/throttled-log.js';
 import { HandlerRegistry } from '../events/handler.registry.js';
+import { TEST_EVENT_TYPE } from '../events/payment-event.js';
 import type { PaymentEvent } from '../events/payment-event.js';
 import { describeThrown } from '../events/thrown.js';
 import { PaymentsError } from '../payments.errors.js';
@@ -38,6 +40,7 @@ interface Deadline {
 @Injectable()
 export class DeliveryReceiver {
   readonly #logger = new Logger('PaymentInbox');
+  readonly #unhandled: ThrottledLog;
 
   constructor(
     @Inject(INBOX_STORE) private readonly store: InboxStore,
@@ -46,7 +49,9 @@ export class DeliveryReceiver {
     @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
     @Inject(InboxWorker) private readonly worker: InboxWorker,
     @Inject(Settlements) private readonly settlements: Settlements,
-  ) {}
+  ) {
+    this.#unhandled = new ThrottledLog(this.#logger, runtime);
+  }
 
   /**
    * Resolves once the delivery is safe: stored durably or, in an inbox that is not durable, handled. Only
@@ -92,17 +97,13 @@ export class DeliveryReceiver {
   /** Makes the delivery safe, however long that takes; after the deadline, nobody waits for its handlers. */
   async #takeIn(delivery: VerifiedDelivery, deadline: Deadline): Promise<InboxReceipt> {
     const event = this.#toIncoming(delivery);
-    if (!this.store.capabilities.durable) return this.#handle(event, delivery, deadline);
-    const { outcome, id } = await this.#store(event, delivery);
+    if (!this.store.capabilities.durable) return this.#handle(event, deadline);
+    const { outcome, id } = await this.#store(event);
     this.worker.wake();
     return { id, status: statusOf(outcome, event, 'stored') };
   }
 
-  async #handle(
-    event: IncomingEvent,
-    delivery: VerifiedDelivery,
-    deadline: Deadline,
-  ): Promise<InboxReceipt> {
+  async #handle(event: IncomingEvent, deadline: Deadline): Promise<InboxReceipt> {
     if (!this.worker.working) {
       throw new PaymentsError(
         'inbox_unavailable',
@@ -113,7 +114,7 @@ export class DeliveryReceiver {
     // From before the event is stored, so that no attempt ends unseen.
     let watch = this.settlements.watch(company, event.id);
     try {
-      const { outcome, id } = await this.#store(event, delivery);
+      const { outcome, id } = await this.#store(event);
       if (id !== event.id) {
         watch.end();
         watch = this.settlements.watch(company, id);
@@ -131,9 +132,9 @@ export class DeliveryReceiver {
     }
   }
 
-  async #store(event: IncomingEvent, delivery: VerifiedDelivery): Promise<StoreReceipt> {
+  async #store(event: IncomingEvent): Promise<StoreReceipt> {
     const [receipt] = (await this.store.receive([event])) as [StoreReceipt];
-    this.#log(receipt, delivery);
+    this.#log(receipt, event);
     return receipt;
   }
 
@@ -171,17 +172,28 @@ export class DeliveryReceiver {
     return handlers;
   }
 
-  #log({ outcome, id }: StoreReceipt, { company, event }: VerifiedDelivery): void {
+  #log({ outcome, id }: StoreReceipt, { company, eventType, handlers }: IncomingEvent): void {
     if (outcome === 'conflict') {
       this.#logger.error(
         `Event ${id} (company ${company}) came again with another body. The first is kept and the second is not ` +
           'handled: ask the service which is right.',
       );
-    } else if (event.eventType === 'webhook.test' && outcome === 'stored') {
+    } else if (outcome === 'stored' && eventType === TEST_EVENT_TYPE) {
       this.#logger.log(
         `Test delivery ${id} of company ${company} arrived and its signature is good.`,
       );
+    } else if (outcome === 'stored' && handlers.length === 0) {
+      this.#unhandled.warn(eventType, () => this.#nobodyTakes(eventType, id, company));
     }
+  }
+
+  #nobodyTakes(eventType: string, id: string, company: string): string {
+    const similar = this.registry.similar(eventType);
+    const hint = similar === undefined ? '' : ` Did you mean "${similar}", which a handler takes?`;
+    return (
+      `No handler takes the event type "${eventType}", so event ${id} (company ${company}) is stored as ` +
+      `unhandled.${hint} Once a handler takes the type, redrive it.`
+    );
   }
 }
 

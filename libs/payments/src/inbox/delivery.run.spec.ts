@@ -1,4 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
+import { Logger } from '@nestjs/common';
+import { CapturedLog } from '../../../../test/support/captured.log.js';
 import { turns, WorkerBench } from '../../../../test/support/worker.bench.js';
 
 describe('DeliveryRun', () => {
@@ -194,5 +196,26 @@ describe('DeliveryRun', () => {
       await turns();
       expect(bench.ran[0]!.context.signal.aborted).toBe(aborted);
     }
+  });
+
+  it('logs the stack of a failing handler at the first attempt and at the last, in between one line', async () => {
+    const log = new CapturedLog();
+    Logger.overrideLogger(log);
+    const bench = new WorkerBench({ maxAttempts: 4, firstRetryMs: 1000, maxRetryMs: 1000 });
+    bench.handle = () => Promise.reject(new RangeError('no such order'));
+    bench.worker.start();
+    await bench.receive('a');
+    await turns();
+    for (let attempt = 2; attempt <= 4; attempt += 1) {
+      bench.runtime.advance(1000);
+      await turns();
+    }
+    Logger.overrideLogger(['error']);
+    const frames = log.lines.map((line) => /\n {4}at /.test(line));
+    expect(frames).toEqual([true, false, false, true]);
+    expect(log.lines[1]).toMatch(
+      /^warn Delivery of event a \(company c\) to h failed \(attempt 2 of 4\); next attempt in \d+ ms\. RangeError: no such order PaymentInbox$/,
+    );
+    expect(log.lines[3]).toMatch(/^error .*\(attempt 4 of 4\) and is dead/);
   });
 });

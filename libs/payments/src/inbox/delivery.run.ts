@@ -7,7 +7,7 @@ import type { PaymentsRuntime } from '../payments.runtime.js';
 import type { ClaimedDelivery, InboxStore, Lease } from './store.contract.js';
 import { RunCommit } from './run.commit.js';
 import { RunContext } from './run.context.js';
-import type { Settlements } from './settlements.js';
+import type { AttemptOutcome, Settlements } from './settlements.js';
 import { backoffMs } from './worker.options.js';
 import type { ResolvedWorkerOptions } from './worker.options.js';
 
@@ -31,8 +31,8 @@ export class DeliveryRun {
   #abandoned = false;
   /** By this process's own count: a hint for how long to try. The store has the last word on the lease. */
   #leaseEndsAt: number;
-  /** Resolves when the delivery is settled, or could not be. Never rejects. */
-  readonly ended: Promise<void>;
+  /** Resolves when the delivery is settled, or could not be, with how the attempt ended. Never rejects. */
+  readonly ended: Promise<AttemptOutcome>;
 
   constructor(
     private readonly delivery: ClaimedDelivery,
@@ -56,7 +56,7 @@ export class DeliveryRun {
     await this.stations.store.release(this.delivery);
   }
 
-  async #run(): Promise<void> {
+  async #run(): Promise<AttemptOutcome> {
     const { delivery, stations } = this;
     const { maxAttempts } = stations.options;
     const commit = new RunCommit(stations.store, delivery);
@@ -78,7 +78,9 @@ export class DeliveryRun {
     this.onHandled();
     if (commit.done) this.#logAfterCommit(failure);
     else await this.#settle(failure ? this.#failure(failure.thrown) : null);
-    stations.settlements.report(delivery, failure && !commit.done ? 'failed' : 'succeeded');
+    const outcome = failure && !commit.done ? 'failed' : 'succeeded';
+    stations.settlements.report(delivery, outcome);
+    return outcome;
   }
 
   #logAfterCommit(failure: { thrown: unknown } | null): void {
@@ -124,13 +126,15 @@ export class DeliveryRun {
       this.#logger.warn(`Delivery ${what} as the application closes; it does not count. ${error}`);
       return 'release';
     }
-    const why = `${error}${framesOf(thrown)}`;
+    const traced = `${error}${framesOf(thrown)}`;
     if (attempt >= options.maxAttempts || isUnrecoverable(thrown)) {
-      this.#logger.error(`Delivery ${what} and is dead; it is kept and can be redriven. ${why}`);
+      this.#logger.error(`Delivery ${what} and is dead; it is kept and can be redriven. ${traced}`);
       return { error, retryInMs: null };
     }
     const retryInMs = backoffMs(attempt, options, runtime.random());
-    this.#logger.warn(`Delivery ${what}; next attempt in ${retryInMs} ms at the latest. ${why}`);
+    // The stack is the same each time: the first line and the last have it.
+    const why = attempt === 1 ? traced : error;
+    this.#logger.warn(`Delivery ${what}; next attempt in ${retryInMs} ms. ${why}`);
     return { error, retryInMs };
   }
 

@@ -163,7 +163,7 @@ export interface EventFilter {
   readonly to?: Date;
   /** With a delivery to this handler. */
   readonly handler?: string;
-  /** With a delivery in this state (to that handler, where one is given), or with none (`unhandled`). */
+  /** With a delivery in this state (to that handler, where one is given), or with none although it is no `webhook.test` (`unhandled`). */
   readonly state?: DeliveryState | 'unhandled';
   /** Where the id, ordering key or event type contains this text. */
   readonly search?: string;
@@ -185,7 +185,7 @@ export interface InboxStats {
     readonly state: DeliveryState;
     readonly count: number;
   }[];
-  /** Events kept that nobody handled. */
+  /** Stored events without a delivery, because no handler takes their type; `webhook.test` needs none. */
   readonly unhandled: number;
   /** Milliseconds since the oldest delivery still pending or running was received; `null` without any. */
   readonly oldestPendingMs: number | null;

@@ -3,10 +3,13 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { EventDispatcher } from '../events/event.dispatcher.js';
 import { HandlerRegistry } from '../events/handler.registry.js';
 import { describeThrown } from '../events/thrown.js';
+import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { apart } from './crash.suspects.js';
 import { DeliveryRun } from './delivery.run.js';
+import { DueRuns } from './due-runs.js';
+import type { DueRun } from './due-runs.js';
 import type { ClaimedDelivery, InboxStore } from './store.contract.js';
 import { INBOX_STORE, WORKER_OPTIONS } from './inbox.tokens.js';
 import { Settlements } from './settlements.js';
@@ -33,6 +36,8 @@ export class InboxWorker {
   /** How many handlers run. */
   #handling = 0;
   #state: 'idle' | 'working' | 'draining' = 'idle';
+  #background = true;
+  readonly #dueRuns: DueRuns;
   #pumping: Promise<void> | null = null;
   #again = false;
   /** Whether the store could not be read when it was last tried. */
@@ -52,24 +57,41 @@ export class InboxWorker {
     @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
     @Inject(EventDispatcher) private readonly dispatcher: EventDispatcher,
     @Inject(Settlements) private readonly settlements: Settlements,
-  ) {}
+  ) {
+    this.#dueRuns = new DueRuns(runtime);
+  }
 
   /** Whether deliveries are being run: between {@link start} and {@link drain}. */
   get working(): boolean {
     return this.#state === 'working';
   }
 
-  start(): void {
+  /** Begins to run deliveries; without `background`, only while {@link runDue} is under way. */
+  start(background = true): void {
     this.#state = 'working';
+    this.#background = background;
     this.#outsideRequests = AsyncLocalStorage.snapshot();
-    this.#stopListening = this.store.onWake(() => this.wake());
+    if (background) this.#stopListening = this.store.onWake(() => this.wake());
     this.wake();
+  }
+
+  /** See `PaymentInbox.runDue()`. */
+  runDue(forMs: number): Promise<DueRun> {
+    if (!this.working) {
+      throw new PaymentsError(
+        'inbox_unavailable',
+        'Deliveries run between the start of the application and its close: call app.init() or app.listen() first.',
+      );
+    }
+    const run = this.#dueRuns.add(forMs);
+    this.wake();
+    return run;
   }
 
   /** Looks for due deliveries at the end of this turn of the event loop: once, for all that asked in it. */
   wake(): void {
     this.#again = true;
-    if (this.working) this.#pumping ??= this.#outsideRequests(() => this.#pump());
+    if (this.#active) this.#pumping ??= this.#outsideRequests(() => this.#pump());
   }
 
   /** Claims nothing more, waits up to `drainMs` for what runs, then aborts what is left. */
@@ -77,6 +99,7 @@ export class InboxWorker {
     this.#state = 'draining';
     this.#stopListening();
     this.#cancelSleep();
+    this.#dueRuns.end(true);
     if (!(await this.#endsWithin(this.options.drainMs))) {
       if (this.#running.size > 0) {
         this.#logger.warn(
@@ -88,6 +111,11 @@ export class InboxWorker {
       if (!(await this.#endsWithin(ABORTED_MS))) await this.#giveBack();
     }
     this.settlements.abandon();
+  }
+
+  /** Whether deliveries may be claimed now. */
+  get #active(): boolean {
+    return this.working && (this.#background || this.#dueRuns.any);
   }
 
   async #giveBack(): Promise<void> {
@@ -117,13 +145,15 @@ export class InboxWorker {
 
   async #pump(): Promise<void> {
     let sleepMs: number = STORE_DOWN_MS;
+    let workedOff = false;
     try {
-      while (this.#again && this.working) {
+      while (this.#again && this.#active) {
         await endOfTurn();
         this.#again = false;
         await this.#claim();
       }
       sleepMs = await this.#untilNextDue();
+      workedOff = sleepMs > 0 && this.#running.size === 0;
       if (this.#storeDown) this.#logger.log('The payment inbox can be read again.');
       this.#storeDown = false;
     } catch (error) {
@@ -137,9 +167,14 @@ export class InboxWorker {
     }
     this.#pumping = null;
     this.#cancelSleep();
-    if (!this.working) return;
-    if (this.#again) this.wake();
-    else this.#cancelSleep = this.runtime.schedule(sleepMs, () => this.wake());
+    if (this.#again) {
+      this.wake();
+      return;
+    }
+    if (workedOff) this.#dueRuns.end(false);
+    // What is due and was not claimed is held back by its ordering key, here or elsewhere.
+    const ms = sleepMs > 0 ? sleepMs : HELD_BACK_MS;
+    if (this.#active) this.#cancelSleep = this.runtime.schedule(ms, () => this.wake());
   }
 
   /** How many deliveries may be claimed: a handler that has ended makes room while its delivery is settled. */
@@ -151,27 +186,28 @@ export class InboxWorker {
 
   async #claim(): Promise<void> {
     const free = this.#free();
-    if (free <= 0 || !this.working) return;
+    if (free <= 0 || !this.#active) return;
     const deliveries = await this.store.claim({
       handlers: this.registry.names(),
       limit: free,
       leaseMs: this.options.leaseMs,
     });
-    // The application may have begun to close meanwhile.
-    const { now, later } = this.working
+    // The application may have begun to close meanwhile, or the time may be up.
+    const { now, later } = this.#active
       ? apart(deliveries, this.options)
       : { now: [], later: deliveries.map((delivery) => ({ delivery, inMs: 0 })) };
     for (const delivery of now) this.#start(delivery);
     await Promise.all(later.map(({ delivery, inMs }) => this.store.release(delivery, inMs)));
   }
 
-  /** A worker that is full is woken by the end of a handler, so it need not ask. */
+  /**
+   * Milliseconds to sleep, 0 if something is due. A worker that is full is woken by the end of a handler, so it need
+   * not ask.
+   */
   async #untilNextDue(): Promise<number> {
-    if (!this.working || this.#free() <= 0) return MAX_SLEEP_MS;
+    if (!this.#active || this.#free() <= 0) return MAX_SLEEP_MS;
     const next = await this.store.nextDueInMs(this.registry.names());
-    if (next === null) return MAX_SLEEP_MS;
-    // What is due and was not claimed is held back by its ordering key, here or elsewhere.
-    return next <= 0 ? HELD_BACK_MS : Math.min(MAX_SLEEP_MS, Math.ceil(next));
+    return next === null ? MAX_SLEEP_MS : Math.min(MAX_SLEEP_MS, Math.max(0, Math.ceil(next)));
   }
 
   #start(delivery: ClaimedDelivery): void {
@@ -187,8 +223,9 @@ export class InboxWorker {
       onHandled,
     );
     this.#running.add(run);
-    void run.ended.then(() => {
+    void run.ended.then((outcome) => {
       this.#running.delete(run);
+      this.#dueRuns.note(outcome);
       // Its ordering key is free now.
       this.wake();
     });

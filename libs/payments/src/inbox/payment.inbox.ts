@@ -5,6 +5,7 @@ import { KEPT_MINUTES } from './activity.minutes.js';
 import type { ActivityMinute } from './activity.minutes.js';
 import { DeliveryReceiver } from './delivery.receiver.js';
 import type { InboxReceipt } from './delivery.receiver.js';
+import type { DueRun } from './due-runs.js';
 import { InboxPruner } from './inbox.pruner.js';
 import { InboxRedrive } from './inbox.redrive.js';
 import type { DeliveryQuery, RedriveQuery, SelectionResult } from './inbox.redrive.js';
@@ -125,6 +126,27 @@ export class PaymentInbox {
     const result = await this.#redrive.redrive(query);
     this.worker.wake();
     return result;
+  }
+
+  /**
+   * Runs the deliveries that are due, those that become due meanwhile included, and resolves once none is due or running,
+   * or after `forMs` milliseconds (1 to 900,000, default 10,000). For platforms that freeze a process between requests,
+   * with `worker.background: false`: call it before you return the answer to a delivery, and on a schedule, for retries.
+   * `worker.concurrency` and paused handlers are respected. After `forMs` nothing new starts; a handler that still runs
+   * goes on, and if the process is frozen for longer than its lease, another process runs the delivery again.
+   *
+   * @throws TypeError for a time out of bounds.
+   * @throws PaymentsError `inbox_unavailable` if the application is not initialised, or is closing.
+   * @example
+   * ```ts
+   * const { done, failed, more } = await inbox.runDue({ forMs: 5000 });
+   * ```
+   */
+  async runDue({ forMs = 10_000 }: { readonly forMs?: number } = {}): Promise<DueRun> {
+    if (!Number.isInteger(forMs) || forMs < 1 || forMs > 900_000) {
+      throw new TypeError('"forMs" must be a whole number of milliseconds from 1 to 900,000.');
+    }
+    return this.worker.runDue(forMs);
   }
 
   /** Takes deliveries out: by default the dead ones that match. They stay in the inbox as `skipped`. */

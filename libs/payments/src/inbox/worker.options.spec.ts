@@ -31,9 +31,16 @@ describe('backoffMs', () => {
 });
 
 describe('resolveWorkerOptions', () => {
+  it.each(['no', 0, null])('refuses %p for "background"', (background) => {
+    expect(() => resolveWorkerOptions({ background: background as never })).toThrow(
+      /"worker\.background" must be true or false/,
+    );
+  });
+
   it('completes and freezes', () => {
     const resolved = resolveWorkerOptions();
     expect(resolved).toEqual({
+      background: true,
       concurrency: 20,
       leaseMs: 60_000,
       maxAttempts: 15,

@@ -10,6 +10,12 @@ const DAY = 86_400_000;
 
 /** How deliveries are run. Every field has a default. */
 export interface WorkerOptions {
+  /**
+   * Whether this process runs due deliveries and forgets old events by itself. `false` for platforms that freeze a
+   * process between requests, such as AWS Lambda: call `PaymentInbox.runDue()` and `PaymentInbox.prune()` there. The
+   * memory inbox ignores it, since it runs the handlers before it answers. Default `true`.
+   */
+  background?: boolean;
   /** How many handlers run at the same time in this process. 1 to 1,000. Default 20. */
   concurrency?: number;
   /**
@@ -56,18 +62,23 @@ const BOUNDS = {
   drainMs: { default: 20_000, min: 0, max: 600_000, unit: MS },
   keepMs: { default: 7 * DAY, min: 1000, max: 365 * DAY, unit: MS },
   knowMs: { default: 30 * DAY, min: 1000, max: 3650 * DAY, unit: MS },
-} satisfies Record<keyof WorkerOptions, IntegerBounds>;
+} satisfies Record<Exclude<keyof WorkerOptions, 'background'>, IntegerBounds>;
 
 /** @throws PaymentsError `options_invalid`. */
 export function resolveWorkerOptions(options: WorkerOptions = {}): ResolvedWorkerOptions {
   if (typeof options !== 'object' || options === null) {
     throw optionsInvalid(`"worker" must be an object of options; it is ${shown(options)}.`);
   }
-  refuseUnknownNames('worker.', options, Object.keys(BOUNDS));
-  const option = (name: keyof WorkerOptions, bounds: IntegerBounds = BOUNDS[name]) =>
+  refuseUnknownNames('worker.', options, ['background', ...Object.keys(BOUNDS)]);
+  const option = (name: keyof typeof BOUNDS, bounds: IntegerBounds = BOUNDS[name]) =>
     integerOption(`worker.${name}`, options[name], bounds);
+  const { background = true } = options;
+  if (typeof background !== 'boolean') {
+    throw optionsInvalid(`"worker.background" must be true or false; it is ${shown(background)}.`);
+  }
   const keepMs = option('keepMs');
   return Object.freeze({
+    background,
     concurrency: option('concurrency'),
     leaseMs: option('leaseMs'),
     maxAttempts: option('maxAttempts'),

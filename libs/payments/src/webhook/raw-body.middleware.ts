@@ -10,7 +10,7 @@ import type { PaymentsRuntime } from '../payments.runtime.js';
 import { headerText } from './header-text.js';
 import { readRawBody, requirePlainJson } from './raw-body.js';
 import { givenBytes, RawBodies, RawBody } from './raw-bodies.js';
-import { RefusalLog } from './refusal.log.js';
+import { RefusalLog } from './refusal-log.js';
 import { answerError, sendAnswer } from './webhook.answer.js';
 import type { WebhookAnswer } from './webhook.answer.js';
 import { WebhookRoutes } from './webhook.routes.js';

@@ -30,14 +30,15 @@ export class WebhookEndpoint implements OnModuleInit {
   onModuleInit(): void {
     // Absent in an application without HTTP.
     const adapter: HttpAdapterHost['httpAdapter'] | null = this.host.httpAdapter;
-    for (const path of adapter ? this.routes.endpointPaths() : []) {
+    const paths = adapter ? this.routes.endpointPaths() : [];
+    for (const path of paths) {
       adapter.post(path, async (request: WebhookRequest, response: unknown) => {
         const answer = await this.answer(request);
         if (adapter.getType() === 'express') sendAnswer(response as ServerResponse, answer);
         else await (adapter.reply(response, answer.body, answer.status) as unknown);
       });
-      this.#logger.log(`Payment deliveries are received at POST ${path}`);
     }
+    if (paths.length > 0) this.#logger.log(`Webhook route: POST ${paths.join(' and POST ')}`);
   }
 
   /** Verifies, takes in, and says what to answer. Never rejects. */

@@ -12,7 +12,7 @@ import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { headerText } from './header-text.js';
 import { keptHeaders } from './kept-headers.js';
-import { RefusalLog } from './refusal.log.js';
+import { RefusalLog } from './refusal-log.js';
 import { answerError } from './webhook.answer.js';
 import { givenBytes, RawBodies, RawBody } from './raw-bodies.js';
 import { parseSignatures, requireMatch, SIGNATURE_HEADER } from './signature.js';

@@ -1,3 +1,4 @@
+import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import { byteaArray, textArray } from './binary.arrays.js';
 import { prepared } from './database.connection.js';
 import type { Prepared, Value } from './database.connection.js';
@@ -26,13 +27,18 @@ export function insertValues(rows: readonly EventRow[]): Value[] {
     rows.map(({ ordering }) => ordering),
     byteaArray(rows.map(({ digest }) => digest)),
     byteaArray(rows.map(({ event }) => event.raw)),
-    rows.map(({ event }) => String(event.handlers.length === 0)),
+    rows.map(({ event }) => String(isUnhandled(event))),
     otherIds,
     otherDedupes,
     textArray(rows.map(({ event }) => headersOf(event))),
     handlers.map(({ ord }) => ord),
     textArray(handlers.map(({ handler }) => handler)),
   ];
+}
+
+/** A test needs no handler. */
+function isUnhandled({ eventType, handlers }: EventRow['event']): boolean {
+  return handlers.length === 0 && eventType !== TEST_EVENT_TYPE;
 }
 
 /** As JSON; `null` where there are none. */

@@ -1,3 +1,4 @@
+import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import type { EventFilter } from '../store.contract.js';
 import type { SqliteConnection } from './sqlite.connection.js';
 import { describe, EVENT_COLUMNS } from './sqlite.rows.js';
@@ -6,6 +7,10 @@ import { toStored } from './sqlite.text.js';
 
 /** How many events one slice looks at: a few milliseconds, so that a search over all never stalls a receive. */
 export const SLICE = 2000;
+
+/** Events without a delivery, but for tests, which need none. */
+const unhandled = (table: '' | 'e.'): string =>
+  `${table}pruned = 0 AND ${table}deliveries = 0 AND ${table}event_type <> '${TEST_EVENT_TYPE}'`;
 
 export interface ListRequest {
   readonly filter: EventFilter;
@@ -79,8 +84,7 @@ function sourceOf({ ids, state }: EventFilter): { table: string; seq: string } {
   if (state === 'dead' || state === 'skipped') {
     return delivery('parked', "state IN ('dead', 'skipped')");
   }
-  const [index, where] =
-    state === 'unhandled' ? ['unhandled', 'pruned = 0 AND deliveries = 0'] : ['received', '1'];
+  const [index, where] = state === 'unhandled' ? ['unhandled', unhandled('')] : ['received', '1'];
   return {
     table: `payments_inbox_event INDEXED BY payments_inbox_event_${index} WHERE ${where}`,
     seq: 'seq',
@@ -125,7 +129,7 @@ function matchOf({ company, eventType, handler, state, search }: EventFilter): C
     const columns = ['e.id', 'e.ordering_key', 'e.event_type'];
     add(`(${columns.map((column) => `instr(${column}, ?) > 0`).join(' OR ')})`, text, text, text);
   }
-  if (state === 'unhandled') add('e.pruned = 0 AND e.deliveries = 0');
+  if (state === 'unhandled') add(unhandled('e.'));
   const delivered: string[] = ['event_seq = e.seq'];
   const bound: unknown[] = [];
   if (handler !== undefined) {

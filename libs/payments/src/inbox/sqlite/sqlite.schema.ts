@@ -32,7 +32,7 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX payments_inbox_event_finished ON payments_inbox_event (received_at)
     WHERE pruned = 0 AND open = 0;
   CREATE INDEX payments_inbox_event_unhandled ON payments_inbox_event (received_at)
-    WHERE pruned = 0 AND deliveries = 0;
+    WHERE pruned = 0 AND deliveries = 0 AND event_type <> 'webhook.test'; -- a test needs no handler
   CREATE INDEX payments_inbox_event_tombstone ON payments_inbox_event (received_at) WHERE pruned = 1;
 
   CREATE TABLE payments_inbox_body (
@@ -96,16 +96,17 @@ const MIGRATIONS: readonly string[] = [
     UPDATE payments_inbox_count SET count = count - 1 WHERE handler = OLD.handler AND state = OLD.state;
   END;
   CREATE TRIGGER payments_inbox_event_added AFTER INSERT ON payments_inbox_event
-  WHEN NEW.deliveries = 0 BEGIN
+  WHEN NEW.deliveries = 0 AND NEW.event_type <> 'webhook.test' BEGIN
     INSERT INTO payments_inbox_count VALUES ('', 'unhandled', 1)
       ON CONFLICT DO UPDATE SET count = count + 1;
   END;
   CREATE TRIGGER payments_inbox_event_moved AFTER UPDATE OF deliveries, pruned ON payments_inbox_event
-  WHEN (OLD.deliveries = 0 AND OLD.pruned = 0) AND NOT (NEW.deliveries = 0 AND NEW.pruned = 0) BEGIN
+  WHEN (OLD.deliveries = 0 AND OLD.pruned = 0 AND OLD.event_type <> 'webhook.test')
+    AND NOT (NEW.deliveries = 0 AND NEW.pruned = 0) BEGIN
     UPDATE payments_inbox_count SET count = count - 1 WHERE handler = '' AND state = 'unhandled';
   END;
   CREATE TRIGGER payments_inbox_event_removed AFTER DELETE ON payments_inbox_event
-  WHEN OLD.deliveries = 0 AND OLD.pruned = 0 BEGIN
+  WHEN OLD.deliveries = 0 AND OLD.pruned = 0 AND OLD.event_type <> 'webhook.test' BEGIN
     UPDATE payments_inbox_count SET count = count - 1 WHERE handler = '' AND state = 'unhandled';
   END;
   `,

@@ -78,6 +78,32 @@ export const operationCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title:
+      'WH-29 counts and lists unhandled events until they are handled or pruned, tests excluded',
+    async run({ store, advance }) {
+      await store.receive([
+        incoming({ id: 'a', handlers: [] }),
+        incoming({ id: 'b', handlers: [] }),
+        incoming({ id: 'test', handlers: [], eventType: 'webhook.test' }),
+        incoming({ id: 'handled' }),
+      ]);
+      const unhandled = async () => [
+        (await store.stats()).unhandled,
+        (await ids(store, { state: 'unhandled' })).toSorted().join(),
+      ];
+      deepEqual(await unhandled(), [2, 'a,b']);
+      const redriven = { company: 'acme', id: 'a', handlers: ['book'] };
+      await store.redrive([redriven], { force: false, dueInMs: [0] });
+      deepEqual(await unhandled(), [1, 'b']);
+      await advance(1000);
+      await store.prune({ bodiesMs: 500, tombstonesMs: 1e9, limit: 10 });
+      deepEqual(await unhandled(), [0, '']);
+      await advance(1000);
+      await store.prune({ bodiesMs: 500, tombstonesMs: 500, limit: 10 });
+      deepEqual(await unhandled(), [0, '']);
+    },
+  },
+  {
     title: 'lists events in either order, page by page',
     async run({ store, advance }) {
       const expected: string[] = [];

@@ -1,0 +1,47 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { ThrottledLog } from './throttled-log.js';
+
+describe('ThrottledLog', () => {
+  let now = 0;
+  let lines: string[] = [];
+  let log: ThrottledLog;
+  beforeEach(() => {
+    now = 0;
+    lines = [];
+    const logger = { warn: (line: unknown) => void lines.push(String(line)) };
+    log = new ThrottledLog(logger, { monotonic: () => now });
+  });
+
+  it('logs one line per subject and minute, and then how many there were in between', () => {
+    for (let count = 0; count < 1001; count += 1) log.warn('a', 'A failed.');
+    log.warn('b', 'B failed.');
+    expect(lines).toEqual(['A failed.', 'B failed.']);
+    now = 59_999;
+    log.warn('a', 'A failed.');
+    expect(lines).toHaveLength(2);
+    now = 60_000;
+    log.warn('a', 'A failed.');
+    expect(lines[2]).toBe('A failed. (1001 more since the previous line)');
+    now = 120_000;
+    log.warn('a', 'A failed.');
+    expect(lines[3]).toBe('A failed.');
+  });
+
+  it('makes a message only if it is logged', () => {
+    let made = 0;
+    const message = (): string => `made ${(made += 1)}`;
+    log.warn('a', message);
+    log.warn('a', message);
+    expect([made, lines]).toEqual([1, ['made 1']]);
+  });
+
+  it('logs at most 101 lines a minute of any number of subjects, and forgets old subjects', () => {
+    for (let minute = 0; minute < 3; minute += 1) {
+      now = minute * 60_000;
+      lines = [];
+      for (let index = 0; index < 1000; index += 1) log.warn(`${minute} ${index}`, 'Failed.');
+      expect(lines.length).toBeGreaterThanOrEqual(100);
+      expect(lines.length).toBeLessThanOrEqual(101);
+    }
+  });
+});

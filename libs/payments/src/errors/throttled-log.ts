@@ -1,0 +1,46 @@
+import type { Logger } from '@nestjs/common';
+import type { PaymentsRuntime } from '../payments.runtime.js';
+
+/** Between two lines about one subject, in milliseconds. */
+const QUIET_MS = 60_000;
+/** How many subjects have lines of their own at the same time; further ones share one. */
+const MAX_SUBJECTS = 100;
+const OTHERS = Symbol('other subjects');
+
+/**
+ * Logs what happens again and again: one line per subject and minute, with the number of those in between. Its memory
+ * and the number of its lines are bounded, however many subjects there are.
+ */
+export class ThrottledLog {
+  readonly #subjects = new Map<string | symbol, { readonly since: number; suppressed: number }>();
+
+  constructor(
+    private readonly logger: Pick<Logger, 'warn'>,
+    private readonly runtime: Pick<PaymentsRuntime, 'monotonic'>,
+  ) {}
+
+  /** Logs a warning, unless one about the same subject was logged within the last minute. */
+  warn(subject: string, message: string | (() => string)): void {
+    const now = this.runtime.monotonic();
+    const key = this.#keyOf(subject, now);
+    const last = this.#subjects.get(key);
+    if (last !== undefined && now - last.since < QUIET_MS) {
+      last.suppressed += 1;
+      return;
+    }
+    this.#subjects.delete(key);
+    this.#subjects.set(key, { since: now, suppressed: 0 });
+    const more = last?.suppressed ? ` (${last.suppressed} more since the previous line)` : '';
+    this.logger.warn(`${typeof message === 'string' ? message : message()}${more}`);
+  }
+
+  #keyOf(subject: string, now: number): string | symbol {
+    if (this.#subjects.has(subject) || this.#subjects.size < MAX_SUBJECTS) return subject;
+    // Oldest first.
+    for (const [key, { since }] of this.#subjects) {
+      if (now - since < QUIET_MS) break;
+      this.#subjects.delete(key);
+    }
+    return this.#subjects.size < MAX_SUBJECTS ? subject : OTHERS;
+  }
+}

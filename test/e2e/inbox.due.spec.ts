@@ -1,0 +1,130 @@
+import { expect, it } from '@jest/globals';
+import { NestFactory } from '@nestjs/core';
+import { memoryInbox, PaymentInbox, PaymentsModule } from 'nestjs-payments';
+import { eventually } from '../support/eventually.js';
+import { Gate } from '../support/gate.js';
+import { inboxOf, post, startOn, states } from '../support/inbox.application.js';
+import { onEachDurableInbox } from '../support/inbox.stages.js';
+import { OPTIONS } from '../support/webhook.application.js';
+
+const FROZEN = { background: false, firstRetryMs: 1, maxRetryMs: 1 };
+
+onEachDurableInbox((stage) => {
+  it('AP-05 runs nothing by itself without a background worker, and what is due with runDue', async () => {
+    const data = await stage.data();
+    const ran: string[] = [];
+    const book = ({ id }: { id: string }): void => void ran.push(id);
+    await using app = await startOn(data, { book }, { worker: FROZEN });
+    for (const id of ['a', 'b', 'c']) expect(await post(app, id)).toBe(200);
+    // Another event of the store, and time for a claim that must not happen.
+    await inboxOf(app).list();
+    expect(ran).toEqual([]);
+    expect(await states(app, 'a')).toEqual({ book: 'pending 0' });
+    expect(await inboxOf(app).runDue({ forMs: 20_000 })).toEqual({
+      done: 3,
+      failed: 0,
+      more: false,
+    });
+    expect(ran.toSorted()).toEqual(['a', 'b', 'c']);
+    expect(await states(app, 'a')).toEqual({ book: 'done 1' });
+    expect(await inboxOf(app).runDue()).toEqual({ done: 0, failed: 0, more: false });
+    expect(await post(app, 'd')).toBe(200);
+    expect(ran).not.toContain('d');
+    expect((await inboxOf(app).runDue()).done).toBe(1);
+  });
+
+  it('AP-05 runDue leaves what failed for later, and runs retries that become due meanwhile', async () => {
+    const data = await stage.data();
+    let failures = 2;
+    const flaky = (): void => {
+      if (failures-- > 0) throw new Error('not yet');
+    };
+    const gate = new Gate();
+    const slow = (): Promise<void> => gate.pass();
+    await using app = await startOn(data, { flaky, slow }, { worker: FROZEN });
+    await post(app, 'a');
+    const run = inboxOf(app).runDue({ forMs: 20_000 });
+    await eventually(async () => expect(await states(app, 'a')).toMatchObject({ flaky: 'done 3' }));
+    gate.open();
+    expect(await run).toEqual({ done: 2, failed: 2, more: false });
+  });
+
+  it('AP-05 runDue returns when its time is up, and starts nothing after it', async () => {
+    const data = await stage.data();
+    const gate = new Gate();
+    const begun: string[] = [];
+    const book = async ({ id }: { id: string }): Promise<void> => {
+      begun.push(id);
+      await gate.pass();
+    };
+    await using app = await startOn(data, { book }, { worker: { ...FROZEN, concurrency: 1 } });
+    await post(app, 'a');
+    await post(app, 'b');
+    expect(await inboxOf(app).runDue({ forMs: 300 })).toEqual({ done: 0, failed: 0, more: true });
+    expect(begun).toHaveLength(1);
+    gate.open();
+    await eventually(async () =>
+      expect(await inboxOf(app).stats()).toMatchObject({
+        deliveries: [
+          { handler: 'book', state: 'done', count: 1 },
+          { handler: 'book', state: 'pending', count: 1 },
+        ],
+      }),
+    );
+    expect(begun).toHaveLength(1);
+    expect((await inboxOf(app).runDue()).done).toBe(1);
+  });
+
+  it('AP-05 runDue respects pause and concurrency, and ends when the application closes', async () => {
+    const data = await stage.data();
+    const gate = new Gate();
+    let running = 0;
+    let most = 0;
+    const book = async (): Promise<void> => {
+      most = Math.max(most, (running += 1));
+      await gate.pass();
+      running -= 1;
+    };
+    const app = await startOn(data, { book }, { worker: { ...FROZEN, concurrency: 2 } });
+    const inbox = inboxOf(app);
+    for (const id of ['a', 'b', 'c', 'd']) await post(app, id);
+    await inbox.pause('book');
+    expect(await inbox.runDue()).toEqual({ done: 0, failed: 0, more: false });
+    await inbox.resume('book');
+    expect(running).toBe(0);
+    const run = inbox.runDue({ forMs: 60_000 });
+    await gate.arrival;
+    const closing = app.app.close();
+    expect(await run).toMatchObject({ more: true });
+    gate.open();
+    await closing;
+    expect(most).toBeLessThanOrEqual(2);
+    await expect(inbox.runDue()).rejects.toMatchObject({ code: 'inbox_unavailable' });
+    await using next = await startOn(data, { book }, { worker: FROZEN });
+    await inboxOf(next).runDue();
+    expect(await inboxOf(next).stats()).toMatchObject({
+      deliveries: [{ handler: 'book', state: 'done', count: 4 }],
+    });
+  });
+});
+
+it('AP-05 the memory inbox handles before it answers, whatever the background says', async () => {
+  const data = { inbox: () => memoryInbox() } as Parameters<typeof startOn>[0];
+  const ran: string[] = [];
+  const book = ({ id }: { id: string }): void => void ran.push(id);
+  await using app = await startOn(data, { book }, { worker: FROZEN });
+  expect(await post(app, 'a')).toBe(200);
+  expect(ran).toEqual(['a']);
+  expect(await inboxOf(app).runDue()).toEqual({ done: 0, failed: 0, more: false });
+});
+
+it.each([0, -1, 1.5, 900_001, NaN, '5' as never])(
+  'AP-05 runDue rejects the time %p, and an application that is not initialised',
+  async (forMs) => {
+    const app = await NestFactory.create(PaymentsModule.forRoot(OPTIONS), { logger: false });
+    const inbox = app.get(PaymentInbox);
+    await expect(inbox.runDue({ forMs })).rejects.toThrow(TypeError);
+    await expect(inbox.runDue()).rejects.toThrow(/app\.init\(\)/);
+    await app.close();
+  },
+);
