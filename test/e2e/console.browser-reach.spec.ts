@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { signedDelivery } from '../support/signed-delivery.js';
 import type { Locator, Page } from 'playwright-core';
-import { describeInBrowser } from '../support/browser.js';
+import { describeInBrowser, tabTo as pressTabTo } from '../support/browser.js';
 import { ConsoleApplication, FrontDoor, OPERATOR, asked } from '../support/console.browser.js';
 import {
   brightness,
@@ -18,15 +18,14 @@ import { SECRET } from '../support/webhook.application.js';
 
 const EVENT = 'events/default/evt_1';
 
+/** A page that was navigated to sets the focus to its heading, a frame later. */
+const headingFocused = (page: Page) =>
+  eventually(async () => expect(await isFocused(page.locator('h1'))).toBe(true));
+
 /** Presses Tab until the element has the focus, which must be seen. */
 async function tabTo(page: Page, target: Locator): Promise<void> {
-  for (let presses = 0; presses < 60; presses += 1) {
-    await page.keyboard.press('Tab');
-    if (!(await isFocused(target))) continue;
-    expect(await outlineOf(target)).not.toBe('none');
-    return;
-  }
-  throw new Error('Tab does not lead there');
+  await pressTabTo(page, target);
+  expect(await outlineOf(target)).not.toBe('none');
 }
 
 /** Opens each view of an inbox that has a bit of everything. */
@@ -64,6 +63,7 @@ describeInBrowser('the inbox console for everybody', (browser) => {
     const { keyboard } = page;
     await tabTo(page, page.getByRole('link', { name: 'Events', exact: true }));
     await keyboard.press('Enter');
+    await headingFocused(page);
     await tabTo(page, page.getByLabel(/^Search/));
     await keyboard.type('evt_2');
     await keyboard.press('Enter');
@@ -72,6 +72,7 @@ describeInBrowser('the inbox console for everybody', (browser) => {
     await keyboard.press('Enter');
     const redrive = page.getByRole('button', { name: 'Redrive … Orders.markPaid' });
     await redrive.waitFor();
+    await headingFocused(page);
     await tabTo(page, redrive);
     await keyboard.press('Enter');
     await tabTo(page, (await asked(page)).locator('button[type=submit]'));
@@ -163,7 +164,7 @@ describeInBrowser('the inbox console for everybody', (browser) => {
     await app.receive({ id: 'evt_1' });
     await door.open();
     await page.locator('[data-state=done]').first().getByText('1').waitFor();
-    expect(await page.getByText('Not reachable').count()).toBe(0);
+    await page.getByText('Not reachable').waitFor({ state: 'detached' });
     expect(await page.evaluate(() => 'loadedOnce' in globalThis)).toBe(true);
   });
 
@@ -199,7 +200,7 @@ describeInBrowser('the inbox console for everybody', (browser) => {
     await page.getByRole('link', { name: 'Next page' }).click();
     await page.getByRole('link', { name: 'evt_50' }).waitFor();
     expect(await page.locator('.events tbody tr').count()).toBe(1);
-    await eventually(async () => expect(await isFocused(page.locator('h1'))).toBe(true));
+    await headingFocused(page);
     await page.reload();
     await page.getByRole('link', { name: 'evt_50' }).waitFor();
     await page.goBack();

@@ -92,6 +92,8 @@ describeInBrowser('the inbox console in a browser', (browser) => {
     expect(await (await asked(page)).textContent()).toContain('2 deliveries of 2 events');
     await confirm(page);
     await eventually(async () => expect(await page.locator('.events tbody tr').count()).toBe(1));
+    // They leave the list of dead deliveries before they run.
+    for (const id of ['evt_1', 'evt_3']) await app.settled(id);
     expect((await app.states('evt_1'))['Orders.markPaid']).toBe('done');
     expect((await app.states('evt_2'))['Orders.markPaid']).toBe('dead');
     expect((await app.states('evt_3'))['Orders.markPaid']).toBe('done');

@@ -1,5 +1,5 @@
 import { expect, it, jest } from '@jest/globals';
-import { describeInBrowser } from '../support/browser.js';
+import { arrived, describeInBrowser } from '../support/browser.js';
 import { payAtCheckout } from '../support/shop.checkout.js';
 import { ShopProcess } from '../support/shop.process.js';
 
@@ -24,7 +24,7 @@ describeInBrowser('npm run demo in a browser', (browser) => {
       const page = await browser().page();
       await page.goto(shop!);
       await page.getByRole('button', { name: 'Buy Mandazi' }).click();
-      await page.waitForURL(/\/o\/mandazi-/);
+      await arrived(page, /\/o\/mandazi-/);
       const reference = new URL(page.url()).pathname.slice(3);
       const [checkout] = await Promise.all([
         page.context().waitForEvent('page'),

@@ -73,6 +73,22 @@ describeInBrowser('an answer that comes late', (browser) => {
     );
   });
 
+  it('does not lose what is chosen while a fault is being switched on', async () => {
+    const page = await browser().page();
+    const { held, letGo } = await holdFirst(page, /\/faults\/delivery\/tamperSignature$/, 'PUT');
+    await page.goto(`${emulator.baseUrl}/emulator`);
+    const control = page.locator('[role=switch][aria-describedby=delivery-tamperSignature-what]');
+    const fault = page.getByRole('listitem').filter({ has: control });
+    await control.click();
+    await held;
+    await fault.locator('summary').click();
+    await fault.getByLabel('how').selectOption('missing');
+    await letGo();
+    await eventually(() =>
+      expect(emulator.faults()).toEqual({ delivery: { tamperSignature: { how: 'missing' } } }),
+    );
+  });
+
   it('of an attempt under way, does not hide how it ended', async () => {
     emulator.setFaults({ delivery: { delay: { ms: 600_000 } } });
     const page = await browser().page();

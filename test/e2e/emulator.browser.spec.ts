@@ -1,8 +1,9 @@
 import { expect, it, jest } from '@jest/globals';
 import type { PaymentsEmulator } from 'payments-emulator';
-import type { Page } from 'playwright-core';
-import { describeInBrowser } from '../support/browser.js';
+import type { Locator, Page } from 'playwright-core';
+import { arrived, clickTwice, describeInBrowser, tabTo } from '../support/browser.js';
 import { eventually } from '../support/eventually.js';
+import { isFocused } from '../support/page.looks.js';
 import type { Receiver } from './emulator.receiver.js';
 import { stageEmulator } from './emulator.stage.js';
 
@@ -39,6 +40,10 @@ async function confirm(page: Page): Promise<void> {
   await enterCode(page, await readCode(page));
 }
 
+/** The browser sets `autofocus` in a frame after the page has loaded. */
+const focused = (field: Locator) =>
+  eventually(async () => expect(await isFocused(field)).toBe(true));
+
 async function fitsTheWidth(page: Page): Promise<void> {
   const [content, width] = await page.evaluate(() => [
     document.documentElement.scrollWidth,
@@ -63,7 +68,7 @@ describeInBrowser('the hosted checkout, in a browser,', (browser) => {
     ]);
     const { host } = new URL(returnUrl);
     await page.getByRole('link', { name: `Back to the merchant (${host})` }).click();
-    await page.waitForURL(returnUrl);
+    await arrived(page, /\/orders\/77$/);
   });
 
   it('refuses a phone number that is none and a code that is wrong, then takes the right ones', async () => {
@@ -94,14 +99,14 @@ describeInBrowser('the hosted checkout, in a browser,', (browser) => {
     expect(receiver.received).toEqual([]);
   });
 
-  it('pays once: pressed twice, reloaded, gone back to and sent again', async () => {
+  it('pays once: clicked twice, reloaded, gone back to and sent again', async () => {
     const invoice = emulator.createCheckoutInvoice(payment);
     const page = await browser().page();
     await page.goto(invoice.checkoutUrl);
     await confirm(page);
     const second = await page.context().newPage();
     await second.goto(invoice.checkoutUrl);
-    await page.getByRole('button', { name: 'Pay 1,250' }).dblclick({ noWaitAfter: true });
+    await clickTwice(page.getByRole('button', { name: 'Pay 1,250' }));
     await page.getByText('Paid', { exact: true }).waitFor();
     await press(second, 'Pay 1,250');
     await second.getByText('Paid', { exact: true }).waitFor();
@@ -122,13 +127,13 @@ describeInBrowser('the hosted checkout, in a browser,', (browser) => {
       viewport: { width: 390, height: 800 },
     });
     await page.goto(invoice.checkoutUrl);
+    await focused(page.getByLabel('Phone number'));
     await page.keyboard.type('+15550100123');
     await page.keyboard.press('Enter');
-    await page.getByLabel('One-time code').waitFor();
+    await focused(page.getByLabel('One-time code'));
     await page.keyboard.type(await readCode(page));
     await page.keyboard.press('Enter');
-    await page.getByRole('button', { name: 'Pay 1,250' }).waitFor();
-    await page.keyboard.press('Tab');
+    await tabTo(page, page.getByRole('button', { name: 'Pay 1,250' }), 1);
     await page.keyboard.press('Enter');
     await page.getByText('Paid', { exact: true }).waitFor();
     expect(status(invoice.transactionId)).toBe('complete');
@@ -220,7 +225,7 @@ describeInBrowser('the STK push prompt', (browser) => {
     expect(await page.evaluate('window.ran')).toBeUndefined();
     await fitsTheWidth(page);
     // Two links, company, phone number, and then the PIN.
-    for (let stop = 0; stop < 5; stop++) await page.keyboard.press('Tab');
+    await tabTo(page, page.getByLabel('Enter PIN'), 5);
     await page.keyboard.type('1234');
     await page.keyboard.press('Enter');
     await eventually(() => expect(status(push.transactionId)).toBe('complete'));

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import type { Page } from 'playwright-core';
-import { describeInBrowser } from '../support/browser.js';
+import { arrived, clickTwice, describeInBrowser, tabTo } from '../support/browser.js';
 import { eventually } from '../support/eventually.js';
 import { weakTexts, widthOf } from '../support/page.looks.js';
 import { payAtCheckout } from '../support/shop.checkout.js';
@@ -54,7 +54,7 @@ describeInBrowser('the shop in a browser', (browser) => {
       });
       await page.goto(shop.url);
       await page.getByRole('button', { name: 'Buy Kericho tea' }).click();
-      await page.waitForURL(/\/o\/tea-/);
+      await arrived(page, /\/o\/tea-/);
       await standing(page, 'Waiting for your payment');
       await mark(page);
       const reference = new URL(page.url()).pathname.slice(3);
@@ -66,7 +66,8 @@ describeInBrowser('the shop in a browser', (browser) => {
       await payAtCheckout(checkout);
       await standing(page, 'Paid');
       expect(await isUntouched(page)).toBe(true);
-      expect(await page.title()).toBe(`Paid: order ${reference}`);
+      // The title follows the content after the next frame.
+      await eventually(async () => expect(await page.title()).toBe(`Paid: order ${reference}`));
       expect(await page.getByRole('link', { name: /^Pay/ }).count()).toBe(0);
 
       await page.goto(`${shop.url}/books`);
@@ -85,20 +86,20 @@ describeInBrowser('the shop in a browser', (browser) => {
       await page.getByRole('article', { name: 'bookkeeper' }).getByText('done').first().waitFor();
     });
 
-    it('orders once where the button is clicked twice, and anew from the shelf gone back to', async () => {
+    it('orders once if the button is clicked twice, and again after going back to the shelf', async () => {
       const page = await browser().page();
       const orders = new Set<string>();
       page.on('response', (answer) => {
         if (answer.url().endsWith('/buy')) orders.add(answer.headers()['location']!);
       });
       await page.goto(shop.url);
-      await page.getByRole('button', { name: 'Buy Bread' }).dblclick({ noWaitAfter: true });
-      await page.waitForURL(/\/o\/bread-/);
+      await clickTwice(page.getByRole('button', { name: 'Buy Bread' }));
+      await arrived(page, /\/o\/bread-/);
       await standing(page, 'Waiting for your payment');
       expect(orders.size).toBe(1);
       await page.goBack();
       await page.getByRole('button', { name: 'Buy Bread' }).click();
-      await page.waitForURL(/\/o\/bread-/);
+      await arrived(page, /\/o\/bread-/);
       await eventually(() => expect(orders.size).toBe(2));
     });
 
@@ -161,19 +162,16 @@ describeInBrowser('the shop in a browser', (browser) => {
         };
         await page.goto(shop.url);
         await fits();
-        const focused = () => page.evaluate('document.activeElement.ariaLabel');
-        await eventually(async () => {
-          await page.keyboard.press('Tab');
-          expect(await focused()).toBe('Buy Fresh milk');
-        });
+        await tabTo(page, page.getByRole('button', { name: 'Buy Fresh milk' }));
         await page.keyboard.press('Enter');
-        await page.waitForURL(/\/o\/milk-/);
+        await arrived(page, /\/o\/milk-/);
         await standing(page, 'Waiting for your payment');
         await fits();
         const reference = new URL(page.url()).pathname.slice(3);
         pay(reference, 65.1);
         await standing(page, 'Paid');
-        await fits();
+        // A sign that has just appeared is still moving.
+        await eventually(fits);
         await page.goto(`${shop.url}/books`);
         await page.getByRole('link', { name: reference }).waitFor();
         await eventually(fits);

@@ -1,7 +1,15 @@
 import { existsSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { chromium } from 'playwright-core';
-import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import type {
+  Browser,
+  BrowserContext,
+  BrowserContextOptions,
+  Locator,
+  Page,
+} from 'playwright-core';
+import { eventually } from './eventually.js';
+import { isFocused } from './page.looks.js';
 
 const PLACES = [
   '/usr/bin/chromium',
@@ -83,6 +91,36 @@ export class TestBrowser implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#browser.close();
   }
+}
+
+/** Waits until the page is at an address that matches. */
+export function arrived(page: Page, address: RegExp): Promise<void> {
+  // `waitForURL` rejects with ERR_ABORTED if a second click cancels the navigation of the first.
+  return eventually(() => expect(page.url()).toMatch(address));
+}
+
+/** Clicks twice on what sends a form, and waits until neither click has a request under way. */
+export async function clickTwice(button: Locator): Promise<void> {
+  const page = button.page();
+  let [sent, ended] = [0, 0];
+  page.on('request', (request) => {
+    if (!request.isNavigationRequest()) return;
+    sent += 1;
+    const end = (): void => void (ended += 1);
+    void request.response().then(end, end);
+  });
+  await button.dblclick({ noWaitAfter: true });
+  await eventually(() => expect([sent > 0, ended]).toEqual([true, sent]));
+}
+
+/** Presses Tab until an element has the focus; throws after so many presses. */
+export async function tabTo(page: Page, target: Locator, atMost = 60): Promise<void> {
+  await target.waitFor();
+  for (let presses = 0; presses < atMost; presses += 1) {
+    await page.keyboard.press('Tab');
+    if (await isFocused(target)) return;
+  }
+  throw new Error(`${atMost} presses of Tab do not lead to ${String(target)}`);
 }
 
 /**

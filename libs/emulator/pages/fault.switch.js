@@ -1,5 +1,5 @@
 import { html } from 'htm/preact';
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { Problem } from './connection.js';
 import { TRIGGER, readField, showField } from './fault.catalogue.js';
 import { call, useAction } from './server.js';
@@ -14,6 +14,8 @@ import { call, useAction } from './server.js';
 export function FaultSwitch({ companyId, station, fault, value, onChanged }) {
   const [typed, setTyped] = useState(/** @type {Record<string, string>} */ ({}));
   const { busy, problem, run } = useAction();
+  // What the switch was set to, until the emulator has answered.
+  const wanted = useRef(/** @type {boolean | undefined} */ (undefined));
   const isList = Array.isArray(value) || fault.fields[0]?.kind === 'list';
   const fields = isList ? fault.fields : [...fault.fields, ...TRIGGER];
   const on = value !== undefined;
@@ -37,13 +39,18 @@ export function FaultSwitch({ companyId, station, fault, value, onChanged }) {
       );
       onChanged();
     });
-  const flip = (event) => {
-    if (event.currentTarget.checked) return put();
-    return run(async () => {
-      await call('DELETE', path);
-      onChanged();
-    });
+  const flip = async (event) => {
+    wanted.current = event.currentTarget.checked;
+    await (wanted.current
+      ? put()
+      : run(async () => {
+          await call('DELETE', path);
+          onChanged();
+        }));
+    wanted.current = undefined;
   };
+  /** Sends what was chosen or typed if the fault is on, or is being switched on. */
+  const send = () => (wanted.current ?? on) && put();
 
   return html`<li class=${on ? 'fault on' : 'fault'}>
     <label class="switch">
@@ -80,7 +87,7 @@ export function FaultSwitch({ companyId, station, fault, value, onChanged }) {
                       value=${textOf(field)}
                       autocomplete="off"
                       onInput=${(event) => type(field, event.currentTarget.value)}
-                      onChange=${() => on && put()}
+                      onChange=${send}
                     />`
               }
             </label>`,
@@ -97,7 +104,7 @@ export function FaultSwitch({ companyId, station, fault, value, onChanged }) {
 
   function choose(field, text) {
     type(field, text);
-    if (on) void put();
+    void send();
   }
 }
 
