@@ -128,7 +128,9 @@ describe('settings that are missing or wrong stop the shop at boot', () => {
     const { code, err } = await boot({ ...SETTINGS, PORT, SHOP_ADAPTER: adapter });
     other.close();
     expect(code).toBe(1);
-    expect(err).toEqual([expect.stringContaining(`address already in use 127.0.0.1:${PORT}`)]);
+    expect(err).toEqual([
+      `shop: port ${PORT} is in use. Stop the process that listens on it, or set PORT (0 takes a free one)`,
+    ]);
   });
 });
 

@@ -22,6 +22,12 @@ function problems(error: unknown): readonly string[] {
   if (error instanceof SettingsError) return error.problems;
   if (error instanceof PaymentsError) return [error.message];
   if (!(error instanceof Error)) return [String(error)];
-  // An error of the operating system, such as a port that is taken, says all there is to say.
+  if ('code' in error && error.code === 'EADDRINUSE') {
+    const { port } = error as { port?: number };
+    return [
+      `port ${port} is in use. Stop the process that listens on it, or set PORT (0 takes a free one)`,
+    ];
+  }
+  // The message of an operating system's error is enough.
   return ['syscall' in error ? error.message : (error.stack ?? error.message)];
 }

@@ -14,6 +14,9 @@ import { call, useAction } from './server.js';
 export function FaultSwitch({ companyId, station, fault, value, onChanged }) {
   const [typed, setTyped] = useState(/** @type {Record<string, string>} */ ({}));
   const { busy, problem, run } = useAction();
+  // One request after the other: of two at once, the second might arrive first.
+  const last = useRef(Promise.resolve(true));
+  const inTurn = (work) => (last.current = last.current.then(() => run(work)));
   // What the switch was set to, until the emulator has answered.
   const wanted = useRef(/** @type {boolean | undefined} */ (undefined));
   const isList = Array.isArray(value) || fault.fields[0]?.kind === 'list';
@@ -28,7 +31,7 @@ export function FaultSwitch({ companyId, station, fault, value, onChanged }) {
     return showField(field, isList ? value : value[field.name]);
   };
   const put = () =>
-    run(async () => {
+    inTurn(async () => {
       const read = fields.map((field) => [field.name, readField(field, textOf(field))]);
       const body = isList ? read[0]?.[1] : Object.fromEntries(read);
       const sent = { ...typed };
@@ -43,7 +46,7 @@ export function FaultSwitch({ companyId, station, fault, value, onChanged }) {
     wanted.current = event.currentTarget.checked;
     await (wanted.current
       ? put()
-      : run(async () => {
+      : inTurn(async () => {
           await call('DELETE', path);
           onChanged();
         }));

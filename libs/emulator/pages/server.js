@@ -107,17 +107,11 @@ export function useLive(path) {
 export function useAction() {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState(/** @type {string | undefined} */ (undefined));
-  const last = useRef(Promise.resolve());
   return {
     busy,
     problem,
     async run(work) {
       setBusy(true);
-      // One after the other: of two requests at once, the second might arrive first.
-      const { promise: ended, resolve: end } = Promise.withResolvers();
-      const before = last.current;
-      last.current = ended;
-      await before;
       try {
         await work();
         setProblem(undefined);
@@ -130,8 +124,7 @@ export function useAction() {
         );
         return false;
       } finally {
-        end(undefined);
-        if (last.current === ended) setBusy(false);
+        setBusy(false);
       }
     },
   };
