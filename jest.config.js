@@ -6,7 +6,8 @@ export default {
     '<rootDir>/test/e2e/**/*.spec.ts',
     '<rootDir>/bench/**/*.spec.ts',
   ],
-  testEnvironment: 'node',
+  // Prints results only; the log of a test is printed if the test fails.
+  testEnvironment: '<rootDir>/test/support/quiet-environment.js',
   // Jest leaves one core of two to itself; most tests wait for processes, so two workers take half the time.
   maxWorkers: '100%',
   workerIdleMemoryLimit: '1GB',
