@@ -15,7 +15,7 @@ describe('the testing guide', () => {
   let program: ReadmeProgram;
 
   beforeAll(() => {
-    program = new ReadmeProgram('docs/testing.md', GLOBALS);
+    program = new ReadmeProgram('docs/testing.md', { 'globals.d.ts': GLOBALS });
   }, 60_000);
   afterAll(() => program.remove());
 

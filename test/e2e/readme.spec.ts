@@ -8,16 +8,38 @@ import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/free.port.js';
 import { ReadmeProgram } from '../support/readme.program.js';
 
+/** What `nest new` generates, and the quick start leaves as it is. */
+const GENERATED = {
+  'src/app.service.ts': `
+    import { Injectable } from '@nestjs/common';
+    @Injectable()
+    export class AppService {}`,
+  'src/app.controller.ts': `
+    import { Controller } from '@nestjs/common';
+    @Controller()
+    export class AppController {}`,
+  'src/main.ts': `
+    import { NestFactory } from '@nestjs/core';
+    import { AppModule } from './app.module.js';
+    const app = await NestFactory.create(AppModule);
+    await app.listen(process.env['PORT'] ?? 3000);`,
+};
+
 describe('README', () => {
   let program: ReadmeProgram;
 
   beforeAll(() => {
-    program = new ReadmeProgram('README.md');
+    program = new ReadmeProgram('README.md', GENERATED);
   }, 60_000);
   afterAll(() => program.remove());
 
   it('shows code that compiles under strict', () => {
-    expect(program.files).toEqual(['orders.ts', 'app.module.ts', 'main.ts', 'options.ts']);
+    expect(program.files).toEqual([
+      'src/orders.ts',
+      'src/app.module.ts',
+      'src/main.fastify.ts',
+      'options.ts',
+    ]);
     expect(program.complaints).toEqual([]);
   });
 
@@ -28,13 +50,13 @@ describe('README', () => {
     expect(page.complaints).toEqual([]);
   }, 60_000);
 
-  it('shows a quick start that is paid', async () => {
+  it.each(['main.js', 'main.fastify.js'])('shows a quick start that is paid, %s', async (main) => {
     const port = await freePort();
     await using emulator = await PaymentsEmulator.start({
       webhookUrl: `http://127.0.0.1:${port}/webhooks/payments`,
     });
     const { clientId, clientSecret, webhookSecret } = emulator.company;
-    const shop = spawn(process.execPath, [join(program.folder, 'main.js')], {
+    const shop = spawn(process.execPath, [join(program.folder, 'src', main)], {
       env: {
         ...process.env,
         PORT: String(port),

@@ -21,7 +21,7 @@ export interface Surroundings {
 
 /** Runs a program to its end. Rejects only where it can't be started. */
 export async function run(program: string, args: string[], around: Surroundings): Promise<Ended> {
-  const { cwd, timeoutMs = 300_000, env = surroundings() } = around;
+  const { cwd, timeoutMs = 300_000, env = environment() } = around;
   const child = spawn(program, args, {
     cwd,
     env,
@@ -53,19 +53,27 @@ export async function succeed(
   return ended;
 }
 
-/** npm, as the one that started this script, on the Node that runs it. */
-export function npm(args: string[], cwd: string): Promise<Ended> {
+/** npm, as the one that started this script. `env` decides which Node it and its scripts run on. */
+export function npm(
+  args: string[],
+  cwd: string,
+  env: NodeJS.ProcessEnv = environment(),
+): Promise<Ended> {
   const cli = process.env['npm_execpath'];
   return cli !== undefined && /\.c?js$/.test(cli)
-    ? succeed(process.execPath, [cli, ...args], { cwd })
-    : succeed('npm', args, { cwd });
+    ? succeed('node', [cli, ...args], { cwd, env })
+    : succeed('npm', args, { cwd, env });
 }
 
-/** This process's environment without what npm tells its scripts about the workspace they belong to. */
-function surroundings(): NodeJS.ProcessEnv {
+/**
+ * This process's environment without what npm adds about the workspace.
+ *
+ * @param node the Node that is first in `PATH`. Default: the one that runs this process.
+ */
+export function environment(node: string = process.execPath): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(
     ([name]) => !/^npm_(package|lifecycle|config_local_prefix|config_workspace)/.test(name),
   );
-  const path = `${dirname(process.execPath)}${delimiter}${process.env['PATH'] ?? ''}`;
+  const path = `${dirname(node)}${delimiter}${process.env['PATH'] ?? ''}`;
   return { ...Object.fromEntries(own), PATH: path, INIT_CWD: undefined, NODE_OPTIONS: undefined };
 }

@@ -1,5 +1,6 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { readCodeBlocks } from './code-blocks.ts';
 
 /**
  * Writes the code blocks of a page that name a file (```` ```ts file=orders.ts ````) into a folder.
@@ -12,14 +13,14 @@ export async function writeDocumentedCode(
   folder: string,
   wanted: (name: string) => boolean = () => true,
 ): Promise<string[]> {
-  const text = await readFile(page, 'utf8');
-  const blocks = [...text.matchAll(/^```\w+ file=(\S+)\n(.*?)^```/gms)]
-    .map(([, name, code]) => ({ name: name!, code: code! }))
-    .filter(({ name }) => wanted(name));
-  for (const { name, code } of blocks) {
+  const names: string[] = [];
+  for (const { attributes, code } of await readCodeBlocks(page)) {
+    const name = attributes.get('file');
+    if (name === undefined || !wanted(name)) continue;
     const file = join(folder, name);
     await mkdir(dirname(file), { recursive: true });
     await writeFile(file, code);
+    names.push(name);
   }
-  return blocks.map(({ name }) => name);
+  return names;
 }

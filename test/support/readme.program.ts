@@ -1,5 +1,5 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
@@ -14,19 +14,21 @@ export class ReadmeProgram {
   /** What the compiler says. */
   readonly complaints: string[];
 
-  /** @param globals declarations of what the page's code finds in the global scope */
-  constructor(page: string, globals = '') {
+  /** @param others files next to the blocks, by name: what they import, or declarations of globals */
+  constructor(page: string, others: Readonly<Record<string, string>> = {}) {
     const text = readFileSync(join(ROOT, page), 'utf8');
     const blocks = [...text.matchAll(/^```ts file=(\S+)\n(.*?)^```/gms)];
     mkdirSync(this.folder, { recursive: true });
     writeFileSync(join(this.folder, 'package.json'), '{"type":"module"}');
-    this.files = blocks.map(([, name, code]) => {
-      writeFileSync(join(this.folder, name!), code!);
-      return name!;
-    });
-    writeFileSync(join(this.folder, 'globals.d.ts'), globals);
+    const written: Record<string, string> = { ...others };
+    for (const [, name, code] of blocks) written[name!] = code!;
+    for (const [name, code] of Object.entries(written)) {
+      mkdirSync(dirname(join(this.folder, name)), { recursive: true });
+      writeFileSync(join(this.folder, name), code);
+    }
+    this.files = blocks.map(([, name]) => name!);
     const program = ts.createProgram(
-      [...this.files, 'globals.d.ts'].map((name) => join(this.folder, name)),
+      Object.keys(written).map((name) => join(this.folder, name)),
       {
         target: ts.ScriptTarget.ES2023,
         module: ts.ModuleKind.NodeNext,

@@ -1,0 +1,188 @@
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { readCodeBlocks } from './code-blocks.ts';
+import { npm, succeed } from './command.ts';
+import { generate, generatedEnvironment, readJson } from './nest-generator.ts';
+import type { NestGenerator } from './nest-generator.ts';
+import { RunningProcess } from './running-process.ts';
+import type { NodeProgram, SmokeContext } from './smoke-part.ts';
+
+const FIXTURES = join(import.meta.dirname, 'fixtures/generated');
+const TESTS = ['src/orders.spec.ts', 'test/payments.e2e-spec.ts'];
+/** Tools of the generated application that neither build nor test it. */
+const NOT_NEEDED = /eslint|prettier|oxlint|globals|coverage|@nestjs\/mau/;
+
+export type Adapter = 'express' | 'fastify';
+
+type Json = Record<string, unknown>;
+type Manifest = Json & Record<'dependencies' | 'devDependencies', Record<string, string>>;
+
+/** What `nest new` generates, with the quick start of the README and a few tests. */
+export class GeneratedApplication {
+  readonly folder: string;
+  readonly #generator: NestGenerator;
+  readonly #generatedMain: string;
+  readonly #fastifyMain: string;
+  #generatedJest: { unit: Json; e2e: Json } | undefined;
+
+  private constructor(
+    folder: string,
+    generator: NestGenerator,
+    mains: { generated: string; fastify: string },
+  ) {
+    this.folder = folder;
+    this.#generator = generator;
+    this.#generatedMain = mains.generated;
+    this.#fastifyMain = mains.fastify;
+  }
+
+  /**
+   * Generates the application, installs what the quick start installs, and adds its code.
+   *
+   * @param tools further packages, as npm's command line names them
+   * @throws with npm's output if the install fails
+   */
+  static async create(
+    generator: NestGenerator,
+    folder: string,
+    { root, payments, emulator }: Pick<SmokeContext, 'root' | 'payments' | 'emulator'>,
+    tools: readonly string[],
+  ): Promise<GeneratedApplication> {
+    const app = await generate(generator, folder);
+    const blocks = await readCodeBlocks(join(root, 'README.md'), 'Quick start');
+    const files = new Map(
+      blocks.map(({ attributes, code }) => [attributes.get('file') ?? '', code]),
+    );
+    const application = new GeneratedApplication(app, generator, {
+      generated: await readFile(join(app, 'src/main.ts'), 'utf8'),
+      fastify: files.get('src/main.fastify.ts') ?? '',
+    });
+    for (const file of ['src/orders.ts', 'src/app.module.ts']) {
+      await application.#write(file, files.get(file) ?? '');
+    }
+    for (const file of TESTS) {
+      await application.#write(file, await readFile(join(FIXTURES, file), 'utf8'));
+    }
+    const documented = blocks
+      .filter(({ language }) => language === 'sh')
+      .flatMap(({ code }) => [...code.matchAll(/^npm install (?!-)(.*)$/gm)])
+      .flatMap(([, names]) => names!.split(' '))
+      .filter((name) => name !== payments.manifest.name);
+    const names = documented.map((name) =>
+      name in generator.majors ? `${name}@${generator.majors[name]}` : name,
+    );
+    await application.#install([...names, ...tools, payments.tarball, emulator.tarball]);
+    return application;
+  }
+
+  async #install(packages: readonly string[]): Promise<void> {
+    const path = join(this.folder, 'package.json');
+    const manifest = await readJson<Manifest>(path);
+    for (const kind of ['dependencies', 'devDependencies'] as const) {
+      const needed = Object.entries(manifest[kind]).filter(([name]) => !NOT_NEEDED.test(name));
+      manifest[kind] = Object.fromEntries(needed);
+    }
+    await writeJson(path, manifest);
+    const quiet = ['--no-audit', '--no-fund', '--no-update-notifier', '--prefer-offline'];
+    await npm(
+      ['install', '--ignore-scripts', ...quiet, ...packages],
+      this.folder,
+      generatedEnvironment(),
+    );
+  }
+
+  /**
+   * Starts the emulator with the command of the quick start, on free ports. It saves the settings in `.env`, where the
+   * application and its tests find them.
+   */
+  async startEmulator(port: number): Promise<RunningEmulator> {
+    const command = join(this.folder, 'node_modules/.bin/payments-emulator');
+    const url = `http://127.0.0.1:${port}/webhooks/payments`;
+    const ports = ['--port', '0', '--production-port', '0'];
+    const process = new RunningProcess(
+      command,
+      ['--webhook-url', url, '--save-env', '.env', ...ports],
+      { cwd: this.folder },
+    );
+    const [, baseUrl] = await process.prints(/sandbox +(http\S+)[^]*order-1/);
+    return { process, baseUrl: baseUrl! };
+  }
+
+  /** @throws with the compiler's output, or if there is no `dist/main.js`. */
+  async build(builder: string, adapter: Adapter): Promise<void> {
+    await this.#write(
+      'src/main.ts',
+      adapter === 'fastify' ? this.#fastifyMain : this.#generatedMain,
+    );
+    await rm(join(this.folder, 'dist'), { recursive: true, force: true });
+    const args = ['node_modules/@nestjs/cli/bin/nest.js', 'build'];
+    const flags = builder === 'tsc' ? [] : ['--builder', builder];
+    await succeed('node', [...args, ...flags], {
+      cwd: this.folder,
+      env: generatedEnvironment(),
+    });
+    await readFile(join(this.folder, 'dist/main.js'));
+  }
+
+  /** @throws unless the application starts, and logs a payment that the emulator completes. */
+  async handlesPayment(port: number, emulatorUrl: string, node: NodeProgram): Promise<void> {
+    const env = { ...generatedEnvironment(node.path), PORT: String(port) };
+    await using app = new RunningProcess('node', ['dist/main'], { cwd: this.folder, env });
+    await app.prints(/Nest application successfully started/);
+    const command = join(this.folder, 'node_modules/.bin/payments-emulator');
+    const payment = ['--amount', '350', '--reference', 'order-1'];
+    await succeed(command, ['trigger', 'transaction.completed', ...payment, '--url', emulatorUrl], {
+      cwd: this.folder,
+      timeoutMs: 30_000,
+    });
+    await app.prints(/\[Orders\] Payment order-1: 350 paid/);
+  }
+
+  /** Adds to the generated configuration of Jest, in place of what was added before. */
+  async configureJest(added: Json): Promise<void> {
+    const manifestPath = join(this.folder, 'package.json');
+    const e2ePath = join(this.folder, 'test/jest-e2e.json');
+    const manifest = await readJson<Manifest>(manifestPath);
+    this.#generatedJest ??= {
+      unit: manifest['jest'] as Json,
+      e2e: await readJson<Json>(e2ePath),
+    };
+    const { unit, e2e } = this.#generatedJest;
+    await writeJson(manifestPath, { ...manifest, jest: { ...unit, ...added } });
+    await writeJson(e2ePath, { ...e2e, ...added });
+  }
+
+  /**
+   * Runs `npm test` or `npm run test:e2e` as generated.
+   *
+   * @throws with the output if a test fails, or fewer tests run than the application has
+   */
+  async test(
+    script: 'test' | 'test:e2e',
+    node: NodeProgram,
+    added: NodeJS.ProcessEnv = {},
+  ): Promise<void> {
+    const env = { ...generatedEnvironment(node.path), CI: 'true', NO_COLOR: '1', ...added };
+    const { output } = await npm(['run', script], this.folder, env);
+    // One is the generator's own, two are the fixture's.
+    if (!/Tests:? +3 passed/.test(output)) throw new Error(output);
+  }
+
+  /** Jest resolves `./orders.js` to no TypeScript file, so CommonJS applications leave out the suffix. */
+  async #write(file: string, code: string): Promise<void> {
+    if (code === '') throw new Error(`the quick start has no file ${file}`);
+    const suited =
+      this.#generator.type === 'module' ? code : code.replaceAll(/(from '\.[^']*)\.js'/g, "$1'");
+    await writeFile(join(this.folder, file), suited);
+  }
+}
+
+async function writeJson(path: string, content: Json): Promise<void> {
+  await writeFile(path, JSON.stringify(content, null, 2));
+}
+
+/** The emulator, and the address of its sandbox. */
+export interface RunningEmulator {
+  readonly process: RunningProcess;
+  readonly baseUrl: string;
+}
