@@ -47,7 +47,7 @@ const MAX_RETRY_AFTER_MS = 300_000;
 const SAME_TOKEN_WAIT_MS = { min: 1_000, max: 30_000 };
 
 /**
- * One company's access token (section 5): fetched once for everybody who asks at the same time, renewed in the
+ * One company's access token: fetched once for everybody who asks at the same time, renewed in the
  * background shortly before it ends, fetched anew when the service rejected it.
  */
 export class AccessToken {

@@ -111,7 +111,7 @@ export class ApiCall {
     return { result, timedOut };
   }
 
-  /** Either header, never both (section 5.6): `false` also keeps away one of axios's global defaults. */
+  /** One of the two headers, never both: `false` also removes one that axios would add. */
   #tokenHeaders(token: string): Record<string, string | false> {
     const value = `Bearer ${token}`;
     return this.#parts.options.tokenHeader === 'authorization'

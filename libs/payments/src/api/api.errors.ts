@@ -33,7 +33,7 @@ export interface ApiErrorFacts {
  *   why). Ask `GET /v1/transactions/{id}` before it is repeated;
  * - `response_too_large`, `response_invalid`: the service answered `status`, but its body can't be used.
  *
- * The service's page shows no status but 401 (section 7) and no error body, so the other codes are the general
+ * The service documents no status but 401 and no error body, so the other codes are the general
  * meaning of HTTP's own.
  */
 export class PaymentsApiError extends PaymentsError implements Omit<ApiErrorFacts, 'body'> {
@@ -83,7 +83,7 @@ export interface TokenErrorFacts {
 
 /**
  * No access token could be had, so the call was not made. `invalid_credentials`: the service refused client id
- * and secret (section 7). `token_unavailable`: the token endpoint is down, slow or not making sense.
+ * and secret. `token_unavailable`: the token endpoint is down, slow or not making sense.
  */
 export class PaymentsTokenError extends PaymentsError implements TokenErrorFacts {
   override readonly name = 'PaymentsTokenError';

@@ -36,12 +36,12 @@ export interface PaymentsApiOptions extends HttpOptions {
   /** Companies whose tokens are held at once; the least recently used goes first. 1 to 1,000,000. Default 10,000. */
   maxCompanies?: number;
   /**
-   * The answer's header that names the request in the service's own log. The service's page shows none.
+   * The header of an answer that names the request in the service's log. The service documents none.
    * Default `x-request-id`.
    */
   requestIdHeader?: string;
   /**
-   * The header in which `idempotencyKey` is sent. The service's page shows none, so there is no default, and
+   * The header that carries `idempotencyKey`. The service documents none, so there is no default, and
    * a key is refused until this is set. A key does not make a POST be tried again.
    */
   idempotencyHeader?: string;

@@ -65,7 +65,7 @@ export function failureError(
   return unanswered({ ...facts, status }, timedOut ? 'timeout' : reason, text, !unsent);
 }
 
-/** The error of a second 401 (section 7). */
+/** The error of a second 401. */
 export function authenticationError(facts: CallFacts & { status: number }, host: string) {
   const message =
     `${called(facts)} was answered ${facts.status} once more: check that the base URL ` +

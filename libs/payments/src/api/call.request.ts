@@ -102,7 +102,7 @@ function headerValue(what: string, value: unknown): string {
 function idempotencyHeader({ idempotencyHeader: name }: ResolvedApiOptions): string {
   if (name !== undefined) return name;
   throw new TypeError(
-    "An idempotencyKey needs the option 'idempotencyHeader': the service's page names no header for it",
+    "An idempotencyKey needs the option 'idempotencyHeader': the payments service documents no header for it",
   );
 }
 

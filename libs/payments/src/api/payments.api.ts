@@ -54,8 +54,8 @@ export interface ApiResponse<T = unknown> {
 }
 
 /**
- * A transaction, as `GET /v1/transactions/{id}` answers it (section 4). The service's page does not show the
- * answer's fields, so none is promised here: give the method a type of your own.
+ * The body of `GET /v1/transactions/{id}`. The service does not document its fields, so none is promised here: give
+ * the method a type of your own.
  */
 export type PaymentTransaction = Readonly<Record<string, unknown>>;
 
@@ -79,7 +79,7 @@ export interface PaymentsApi {
   readonly company: string;
 
   /**
-   * A transaction by its id: the authoritative current state (`GET /v1/transactions/{id}`, section 4). An
+   * A transaction by its id: the authoritative current state (`GET /v1/transactions/{id}`). An
    * answer that is no JSON object is `response_invalid`.
    *
    * @example
@@ -93,8 +93,7 @@ export interface PaymentsApi {
   ): Promise<T>;
 
   /**
-   * Asks the service for a `webhook.test` delivery to the configured URL (`POST /v1/webhooks/test`, section
-   * 4). The answer tells whether it succeeded; its shape is not shown.
+   * Asks the service for a `webhook.test` delivery to the configured URL (`POST /v1/webhooks/test`). The answer tells whether it succeeded; its shape is not shown.
    */
   sendTestWebhook<T = unknown>(options?: CallOptions): Promise<T>;
 

@@ -10,7 +10,7 @@ export interface RetryPolicy {
   attempts: number;
   /**
    * Statuses that are worth another try: numbers from 400 to 599, or `'5xx'` for 500 to 599. Default 408, 429
-   * and `'5xx'`. The service's page shows no status but 401, so this is the general meaning of HTTP's own.
+   * and `'5xx'`. The service documents no status but 401, so this is the general meaning of HTTP's own.
    */
   statuses: readonly (number | '5xx')[];
   /** Wait before the second try, in milliseconds, doubled for each further one. 1 to 60,000. Default 200. */

@@ -2,8 +2,8 @@
 export const FALLBACK_LIFETIME_MS = 300_000;
 
 /**
- * The longest a token is used, whatever the service says, in milliseconds. A token lives about an hour
- * (section 8); a day is past any sense of "about", and keeps a slip of the unit from freezing a token for ever.
+ * The longest a token is used, whatever the service says, in milliseconds. A token lives about an hour;
+ * the limit of a day prevents that a wrong unit keeps a token for ever.
  */
 const MAX_LIFETIME_MS = 86_400_000;
 
@@ -27,7 +27,7 @@ export interface TokenLife {
 }
 
 /**
- * Reads `expires_in`: a whole number of seconds, as a number or, as the service sends it (section 2), as a
+ * Reads `expires_in`: a whole number of seconds, as a number or, as the service sends it, as a
  * string of digits. Anything else, and nought, which would mean a request per call, is `undefined`.
  */
 export function parseLifetimeMs(expiresIn: unknown): number | undefined {

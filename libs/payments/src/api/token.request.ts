@@ -22,7 +22,7 @@ export interface TokenRequestParts {
   userAgent: string;
 }
 
-/** `POST /v1/auth/token` for a company (sections 4 and 5). Never rejects. */
+/** `POST /v1/auth/token` for a company. Never rejects. */
 export async function requestToken(
   company: ResolvedCompany,
   parts: TokenRequestParts,
@@ -63,7 +63,7 @@ export async function requestToken(
     : refused(result, endpoint, runtime.now());
 }
 
-/** Section 5.2. UTF-8, so that no character of a secret is lost. */
+/** The `Authorization` of a token request. UTF-8, so that no character of a secret is lost. */
 function basic({ clientId, clientSecret }: ResolvedCompany): string {
   return `Basic ${Buffer.from(`${clientId}:${clientSecret}`, 'utf8').toString('base64')}`;
 }
