@@ -208,7 +208,7 @@ describe('forRoot and forRootAsync', () => {
         useFactory: () => ({ ...OPTIONS, [extra]: true }),
       });
       await expect(start(module)).rejects.toThrow(
-        `"${extra}" must be known before the options are: give it to`,
+        `"${extra}" must be known before the factory runs: pass it to`,
       );
     },
   );

@@ -24,8 +24,8 @@ import type { WebhookOptions } from './webhook/webhook.options.js';
 export interface PaymentsModuleOptions extends ReceiveOptions, WebhookOptions {
   /**
    * Address of the payments service, without the `/v1` of its paths: `https:`, or `http:` on loopback. Sandbox
-   * and production have one each, with credentials of their own (section 5.5 of the service's page).
-   * Required, unless every company names its own.
+   * and production have different addresses and different credentials. Required, unless every company sets its
+   * own.
    */
   baseUrl?: string;
   /** The one company's client id; see {@link Company.clientId}. */
@@ -34,17 +34,17 @@ export interface PaymentsModuleOptions extends ReceiveOptions, WebhookOptions {
   clientSecret?: string;
   /** The one company's webhook secret, or several, current first; see {@link Company.webhookSecret}. */
   webhookSecret?: string | readonly string[];
-  /** Several companies, or where to find them. */
+  /** Several companies, or a directory that finds them. */
   companies?: readonly Company[] | CompanyDirectory;
-  /** Allows `http:` beyond loopback, for networks that are trusted as they are. Default `false`. */
+  /** Allows `http:` addresses beyond loopback, for a trusted network. Default `false`. */
   allowInsecureHttp?: boolean;
-  /** Where events are kept until they are handled. Default {@link memoryInbox}. */
+  /** Stores events until they are handled. Default {@link memoryInbox}. */
   inbox?: InboxDefinition;
-  /** How handlers are run. */
+  /** How handlers run. */
   worker?: WorkerOptions;
-  /** How the service is called. */
+  /** How the payments service is called. */
   api?: PaymentsApiOptions;
-  /** Clocks, timers and chance, for tests. Default: the machine's. */
+  /** Clocks, timers, randomness and environment, for tests. Default: those of the machine. */
   runtime?: PaymentsRuntime;
 }
 
@@ -64,11 +64,11 @@ export interface PaymentsModuleOptions extends ReceiveOptions, WebhookOptions {
  * ```
  */
 export interface PaymentsOptionsFactory {
-  /** The options, asked for once at boot. */
+  /** Returns the options. Called once, at boot. */
   createPaymentsOptions(): PaymentsModuleOptions | Promise<PaymentsModuleOptions>;
 }
 
-/** {@link PaymentsModuleOptions}, complete, validated and frozen: what the rest of the module sees. */
+/** {@link PaymentsModuleOptions}, complete, validated and frozen, as the rest of the module uses them. */
 export interface ResolvedPaymentsOptions {
   readonly companies: Companies;
   readonly inbox: InboxDefinition;
@@ -98,7 +98,7 @@ const NAMES: ReadonlySet<string> = new Set<keyof PaymentsModuleOptions>([
 /**
  * Completes and checks the options, once, at boot.
  *
- * @throws PaymentsError `options_invalid`, with a message that names option, unit and mend.
+ * @throws PaymentsError `options_invalid`. The message names the option, its unit and the fix.
  */
 export function resolveOptions(options: PaymentsModuleOptions): ResolvedPaymentsOptions {
   if (typeof options !== 'object' || options === null) {
@@ -107,7 +107,7 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
   const unknown = Object.keys(options).find((name) => !NAMES.has(name));
   if (unknown === 'webhookPath' || unknown === 'isGlobal') {
     throw optionsInvalid(
-      `"${unknown}" must be known before the options are: give it to forRootAsync() itself, beside its factory.`,
+      `"${unknown}" must be known before the factory runs: pass it to forRootAsync() itself, next to the factory.`,
     );
   }
   if (unknown !== undefined) {
@@ -124,9 +124,9 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
       '"runtime" must be a PaymentsRuntime; leave it out for the machine\'s own.',
     );
   }
-  // From the environment comes 'false', which is true.
+  // A variable of the environment would be the string 'false', which is truthy.
   if (allowInsecureHttp !== undefined && typeof allowInsecureHttp !== 'boolean') {
-    throw optionsInvalid('"allowInsecureHttp" must be true or false, and no text of them.');
+    throw optionsInvalid('"allowInsecureHttp" must be true or false, not a string.');
   }
   return Object.freeze({
     companies: resolveCompanies(options, runtime),
@@ -143,7 +143,7 @@ function resolveCompanies(options: PaymentsModuleOptions, runtime: PaymentsRunti
   const { companies, clientId, clientSecret, webhookSecret, baseUrl, allowInsecureHttp } = options;
   const defaults = { baseUrl, allowInsecureHttp };
   if (companies === undefined) {
-    // What is missing is reported by name.
+    // resolveCompany() reports what is missing.
     const company = { id: DEFAULT_COMPANY, clientId, clientSecret, webhookSecret } as Company;
     return new ListedCompanies([resolveCompany(company, defaults)]);
   }

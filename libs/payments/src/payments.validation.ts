@@ -1,11 +1,11 @@
 import { PaymentsError } from './payments.errors.js';
 
-/** Bounds of a number option, and what it is when nothing is given. */
+/** Bounds and default of a number option. */
 export interface IntegerBounds {
   readonly default: number;
   readonly min: number;
   readonly max: number;
-  /** What is counted, for the message: `milliseconds`, `bytes`. */
+  /** The unit, for the message: `milliseconds`, `bytes`. */
   readonly unit: string;
 }
 
@@ -15,9 +15,9 @@ export function optionsInvalid(message: string, details?: ErrorOptions): Payment
 }
 
 /**
- * A whole number within its bounds, or the default where `value` is undefined.
+ * A whole number within its bounds, or the default if `value` is undefined.
  *
- * @throws PaymentsError `options_invalid`, naming option, unit, bounds and what was given.
+ * @throws PaymentsError `options_invalid`. The message names the option, unit, bounds and the given value.
  */
 export function integerOption(name: string, value: unknown, bounds: IntegerBounds): number {
   if (value === undefined) return bounds.default;
@@ -32,7 +32,7 @@ export function integerOption(name: string, value: unknown, bounds: IntegerBound
 }
 
 /**
- * Refuses names nobody reads, so that a misspelt option doesn't silently keep its default.
+ * Rejects unknown names, so that a misspelt option does not silently keep its default.
  *
  * @throws PaymentsError `options_invalid`.
  */
@@ -65,7 +65,7 @@ export function surroundingFault(value: string): string | undefined {
   return `${faults.join(' and ')}. White space and quotes around the value are never part of it: remove them.`;
 }
 
-/** A value as an option's error may show it: short, and never the content of a text or an object. */
+/** A value as an error may show it: short, and never the content of a string or an object. */
 export function shown(value: unknown): string {
   if (value === null || typeof value === 'number' || typeof value === 'boolean') {
     return String(value);

@@ -4,12 +4,12 @@ import type { InboxStore } from './inbox/store.contract.js';
 import { PAYMENTS_RUNTIME } from './payments.runtime.js';
 import type { PaymentsRuntime } from './payments.runtime.js';
 
-/** What an application gets to call `enableShutdownHooks()` in, which it may do after it listens. */
+/** Time that an application has to call `enableShutdownHooks()`, which it may do after it listens. */
 const AFTER_MS = 5000;
 
 /**
- * Warns where SIGTERM would end the process at once. Nothing is lost by it in a durable inbox, but what runs is
- * cut off: its deliveries wait until their leases end, and each is charged an attempt.
+ * Logs a warning if SIGTERM would end the process at once. A durable inbox loses nothing by that, but running
+ * handlers are cut off: their deliveries wait until their leases end, and each is charged an attempt.
  */
 @Injectable()
 export class ShutdownCheck {
@@ -24,10 +24,10 @@ export class ShutdownCheck {
   start(): void {
     if (!this.store.capabilities.durable) return;
     this.#cancel = this.runtime.schedule(AFTER_MS, () => {
-      // Nest tells nobody whether its hooks are on; what they are is a listener.
+      // Nest has no API that says whether its shutdown hooks are enabled. They are a listener.
       if (process.listenerCount('SIGTERM') > 0) return;
       this.#logger.warn(
-        'Nothing listens to SIGTERM, so a deployment cuts payment handlers off in the middle: each is charged ' +
+        'Nothing listens to SIGTERM, so a deployment cuts off payment handlers that are running: each is charged ' +
           'an attempt and waits for its lease to end. Call app.enableShutdownHooks() in main.ts.',
       );
     });

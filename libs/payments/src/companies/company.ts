@@ -1,22 +1,22 @@
 import { SigningKey } from './signing-key.js';
 
 /**
- * One company's credentials at the payments service. The service gives each company its own (sections 1 and
- * 5 of the service's page), and sandbox and production each their own again.
+ * One company's credentials at the payments service. The service gives each company credentials of its own, and
+ * different ones for sandbox and production.
  */
 export interface Company {
   /**
-   * The name the application knows the company by: 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`. It is the
-   * last segment of the company's webhook path and part of every stored row, so it must not change.
+   * The company's name in the application: 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`. It is the last segment
+   * of the company's webhook path and part of every stored row, so it must not change.
    */
   id: string;
-  /** Client id of the token endpoint (section 5.1). Not empty. */
+  /** User name of the token request. Not empty, without white space or quotes around it. */
   clientId: string;
-  /** Client secret of the token endpoint (section 5.1). Not empty. */
+  /** Password of the token request. Not empty, without white space or quotes around it. */
   clientSecret: string;
   /**
-   * Secret that signs this company's deliveries (section 6), or several, current first: all are accepted, so
-   * that a secret is rotated without losing a delivery. 1 to 10 secrets, none empty.
+   * Secret that signs this company's deliveries, or several, current first: all of them are accepted, so that a
+   * rotation loses no delivery. 1 to 10 secrets, none empty, without white space or quotes around them.
    */
   webhookSecret: string | readonly string[];
   /** Address of the service for this company. Default: the module's `baseUrl`. */
@@ -25,7 +25,7 @@ export interface Company {
 
 /**
  * Finds a company in the application's own database. Answers are cached (60 s; `undefined` 5 s), so that
- * strangers' requests can't reach the database at will.
+ * requests of strangers do not each cause a query.
  *
  * @example
  * ```ts
@@ -36,19 +36,18 @@ export interface Company {
  */
 export interface CompanyDirectory {
   /**
-   * The company of that id, or `undefined` (or `null`, as some ORMs say) where there is none. Any other failure
-   * should throw: the delivery is then answered 503 and sent again, not refused. The error's name and message
-   * are logged.
+   * Returns the company with that id, or `undefined` or `null` if there is none. If it throws, the delivery is
+   * answered 503, so that it is sent again, and the error's name and message are logged.
    */
   find(id: string): Promise<Company | null | undefined> | Company | null | undefined;
 }
 
-/** The id of the one company of an application that names none. */
+/** The id of the company in an application that configures one company without an id. */
 export const DEFAULT_COMPANY = 'default';
 
 /**
- * A company, complete and validated. Its secrets are private fields behind getters, so that neither
- * `JSON.stringify` nor `util.inspect` shows them.
+ * A company, complete and validated. Its secrets are private fields behind getters: `JSON.stringify` and
+ * `util.inspect` do not show them.
  */
 export class ResolvedCompany {
   readonly #clientId: string;
