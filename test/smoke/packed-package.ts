@@ -10,6 +10,7 @@ interface Manifest {
   exports: Record<string, string | { types: string; default: string }>;
   dependencies?: Record<string, string>;
   peerDependencies?: Record<string, string>;
+  peerDependenciesMeta?: Record<string, { optional?: boolean }>;
   homepage?: string;
   bugs?: { url?: string };
   repository?: { directory?: string };

@@ -1,0 +1,76 @@
+import { join } from 'node:path';
+import { loadedBy } from '../loaded-modules.ts';
+import type { PackedPackage } from '../packed-package.ts';
+import { PinnedNpm } from '../pinned-npm.ts';
+import type { SmokePart } from '../smoke-part.ts';
+
+const NPMS = ['10.9.9', '11.21.2'];
+/** Versions of the peers that an application must have. */
+const PEERS: Readonly<Record<string, string>> = {
+  '@nestjs/axios': '12.0.1',
+  '@nestjs/common': '12.5.1',
+  '@nestjs/config': '12.0.1',
+  '@nestjs/core': '12.5.1',
+  '@nestjs/platform-express': '12.5.1',
+  axios: '1.21.1',
+  'class-transformer': '0.5.1',
+  'class-validator': '0.15.1',
+  'reflect-metadata': '0.2.2',
+  rxjs: '7.8.2',
+};
+/** What the root of the package must not load before the application uses it. */
+const LATER = [
+  '@nestjs/axios',
+  '@nestjs/config',
+  'axios',
+  'class-transformer',
+  'class-validator',
+  'htm',
+  'node:sqlite',
+  'pg',
+  'preact',
+  'undici',
+  'uplot',
+];
+
+/** The packages as npm installs them, and what their roots load. */
+export const part: SmokePart = {
+  description: 'npm 10 and 11 install without a warning, and the root loads little',
+  async run({ payments, emulator, folder, node, oldestNode }, checks) {
+    for (const version of NPMS) {
+      const npm = await PinnedNpm.install(version, join(folder, `npm-${version}`));
+      for (const packed of [payments, emulator]) {
+        const { name } = packed.manifest;
+        await checks.that(`AP-10 ${name}: npm ${version} installs it without a warning`, () =>
+          npm.installs(join(folder, `${name}-${version}`), {
+            ...requiredPeers(packed),
+            [name]: `file:${packed.tarball}`,
+          }),
+        );
+      }
+    }
+    const application = join(folder, `${payments.manifest.name}-${NPMS[0]}`);
+    for (const runner of [node, await oldestNode()]) {
+      for (const how of ['import', 'require'] as const) {
+        await checks.that(
+          `AP-10 nestjs-payments, ${runner.name}: ${how} loads the root and no package that is needed later`,
+          async () => {
+            const loaded = await loadedBy('nestjs-payments', how, runner.path, application);
+            if (!loaded.has('@nestjs/common')) throw new Error(`It loaded ${[...loaded].join()}.`);
+            const early = LATER.filter((name) => loaded.has(name));
+            if (early.length > 0) throw new Error(`It loaded ${early.join(', ')}.`);
+          },
+        );
+      }
+    }
+  },
+};
+
+function requiredPeers({ manifest }: PackedPackage): Record<string, string> {
+  const { peerDependencies = {}, peerDependenciesMeta = {} } = manifest;
+  return Object.fromEntries(
+    Object.keys(peerDependencies)
+      .filter((name) => !peerDependenciesMeta[name]?.optional)
+      .map((name) => [name, PEERS[name]!]),
+  );
+}
