@@ -1,0 +1,102 @@
+import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { npm, succeed } from './command.ts';
+import { handlesDelivery } from './handling-application.ts';
+import type { PackedPackage } from './packed-package.ts';
+
+const FIXTURES = join(import.meta.dirname, 'fixtures');
+const COMPILER_OPTIONS = {
+  target: 'ES2023',
+  module: 'nodenext',
+  strict: true,
+  experimentalDecorators: true,
+  emitDecoratorMetadata: true,
+  rootDir: 'src',
+  outDir: 'compiled',
+  types: ['node'],
+};
+const PACKAGE_TYPES = { esm: 'module', commonjs: 'commonjs' };
+
+/** One way to bundle an application. */
+export interface Bundling {
+  /** For titles, for example `esbuild, ESM, self-contained`. */
+  readonly name: string;
+  /** Module format of the compiled application and of its bundle. */
+  readonly format: keyof typeof PACKAGE_TYPES;
+  /** Whether the bundle holds every package. If not, it runs next to `node_modules`, and the thread is not bundled. */
+  readonly selfContained: boolean;
+  /** Arguments of Node, in a folder with the files of `fixtures/bundlers`. */
+  readonly args: readonly string[];
+}
+
+/** Installs what the application of `fixtures/handling` and its bundlers need. */
+export async function installBundlers(
+  folder: string,
+  payments: PackedPackage,
+  dependencies: Record<string, string>,
+): Promise<void> {
+  await mkdir(folder);
+  const all = { ...dependencies, [payments.manifest.name]: `file:${payments.tarball}` };
+  await writeJson(join(folder, 'package.json'), { private: true, dependencies: all });
+  await npm(['install', '--no-audit', '--no-fund', '--prefer-offline'], folder);
+}
+
+/** The application of `fixtures/handling`, compiled with tsc and then bundled. */
+export class BundledApplication {
+  readonly #folder: string;
+
+  private constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /**
+   * @param installed the folder of {@link installBundlers}
+   * @throws with the output of the compiler or the bundler if either fails, or the bundler warns about the package.
+   */
+  static async bundle(installed: string, bundling: Bundling): Promise<BundledApplication> {
+    const { name, format, selfContained, args } = bundling;
+    const folder = join(installed, name.replaceAll(/\W+/g, '-'));
+    await cp(join(FIXTURES, 'handling'), join(folder, 'src'), { recursive: true });
+    await cp(join(FIXTURES, 'bundlers'), folder, { recursive: true });
+    if (selfContained) {
+      await cp(join(folder, `thread-path.${format}.ts`), join(folder, 'src/thread-path.ts'));
+    }
+    await symlink(join(installed, 'node_modules'), join(folder, 'node_modules'));
+    const type = PACKAGE_TYPES[format];
+    await writeJson(join(folder, 'package.json'), { private: true, type });
+    const tsconfig = { compilerOptions: COMPILER_OPTIONS, include: ['src'] };
+    await writeJson(join(folder, 'tsconfig.json'), tsconfig);
+    const tsc = 'node_modules/typescript/bin/tsc';
+    // The part `peers` checks the types; this part needs the compiled files only.
+    await succeed(process.execPath, [tsc, '--noCheck'], { cwd: folder });
+    const { output } = await succeed(process.execPath, [...args], { cwd: folder });
+    if (/node_modules\/nestjs-payments\//.test(output)) throw new Error(output);
+    if (!selfContained) return new BundledApplication(folder);
+
+    const alone = `${installed}-${name.replaceAll(/\W+/g, '-')}`;
+    await cp(join(folder, 'dist'), join(alone, 'dist'), { recursive: true });
+    await writeJson(join(alone, 'package.json'), { private: true, type });
+    return new BundledApplication(alone);
+  }
+
+  /** @throws with the application's output if it does not receive and handle a signed delivery. */
+  async handles(node: string, inbox: 'memory' | 'sqlite'): Promise<void> {
+    await handlesDelivery({ program: node, args: ['dist/main.js'], cwd: this.#folder, inbox });
+  }
+}
+
+/**
+ * Compares a guide with the configurations that ran.
+ *
+ * @throws with the names of those that the guide does not show word for word.
+ */
+export function showsConfigurations(guide: string, files: Readonly<Record<string, string>>): void {
+  const missing = Object.entries(files)
+    .filter(([, text]) => !guide.includes(text.trim()))
+    .map(([name]) => name);
+  if (missing.length > 0) throw new Error(`it does not show ${missing.join(', ')}`);
+}
+
+async function writeJson(path: string, value: unknown): Promise<void> {
+  await writeFile(path, JSON.stringify(value, null, 2));
+}

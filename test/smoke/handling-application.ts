@@ -1,0 +1,114 @@
+import { createHmac, randomUUID } from 'node:crypto';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { surroundings } from './command.ts';
+import { PaymentsServer } from './fixtures/merchant/payments.server.ts';
+
+const SECRET = 'whsec_R8s0xkq2vT5uY7wZ';
+
+/** How the application of `fixtures/handling` is started. */
+export interface HandlingCommand {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly inbox: 'memory' | 'sqlite';
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+/**
+ * Starts the application of `fixtures/handling`, posts a signed delivery to it, waits until its handler has asked the
+ * API for the transaction, and stops it.
+ *
+ * @throws with the application's output if one of these fails or takes more than 30 seconds.
+ */
+export async function handlesDelivery(command: HandlingCommand): Promise<void> {
+  const { program, args, cwd, inbox, env } = command;
+  await rm(join(cwd, 'payments-inbox.db'), { force: true });
+  const service = new PaymentsServer();
+  const child = spawn(program, args, {
+    cwd,
+    env: {
+      ...surroundings(),
+      NO_COLOR: '1',
+      ...env,
+      INBOX: inbox,
+      PAYMENTS_BASE_URL: await service.start(),
+      PAYMENTS_WEBHOOK_SECRET: SECRET,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const closed = once(child, 'close');
+  const deadline = setTimeout(() => child.kill('SIGKILL'), 30_000);
+  try {
+    const output = new Output(child.stdout, child.stderr);
+    const [, url] = await output.find(/listening on (http:\S+)/);
+    const id = randomUUID();
+    const status = await deliver(url!, id);
+    if (status !== 200) throw new Error(`The delivery was answered ${status}:\n${output.text}`);
+    await output.find(new RegExp(`handled ${id}, complete`));
+    child.kill('SIGTERM');
+    const [code, signal] = (await closed) as [number | null, string | null];
+    if (code !== 0 && signal !== 'SIGTERM') {
+      throw new Error(`It ended with ${code ?? signal}:\n${output.text}`);
+    }
+  } finally {
+    clearTimeout(deadline);
+    child.kill('SIGKILL');
+    await service.stop();
+  }
+}
+
+async function deliver(url: string, id: string): Promise<number> {
+  const body = JSON.stringify({
+    id,
+    eventType: 'transaction.completed',
+    data: { transactionId: 't-1', amount: 350 },
+    timestamp: new Date().toISOString(),
+  });
+  const signature = createHmac('sha512', SECRET).update(body).digest('hex');
+  const headers = {
+    'content-type': 'application/json',
+    'x-webhook-signature': `sha512=${signature}`,
+    connection: 'close',
+  };
+  const response = await fetch(`${url}/webhooks/payments`, { method: 'POST', body, headers });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+/** What a process prints, to wait for a line of it. */
+class Output {
+  text = '';
+  #more = Promise.withResolvers<boolean>();
+
+  constructor(...streams: NodeJS.ReadableStream[]) {
+    let open = streams.length;
+    for (const stream of streams) {
+      stream.setEncoding('utf8');
+      stream.on('data', (text: string) => {
+        this.text += text;
+        this.#next(true);
+      });
+      stream.on('end', () => {
+        open -= 1;
+        if (open === 0) this.#next(false);
+      });
+    }
+  }
+
+  /** @throws with all that was printed if the process ends first. */
+  async find(pattern: RegExp): Promise<RegExpExecArray> {
+    for (let more = true; ; more = await this.#more.promise) {
+      const found = pattern.exec(this.text);
+      if (found) return found;
+      if (!more) throw new Error(`It ended without printing ${pattern}:\n${this.text}`);
+    }
+  }
+
+  #next(more: boolean): void {
+    this.#more.resolve(more);
+    if (more) this.#more = Promise.withResolvers();
+  }
+}
