@@ -1,20 +1,12 @@
 import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { npm, succeed } from './command.ts';
-import { handlesDelivery } from './handling-application.ts';
+import { compileHandling, handlesDelivery } from './handling-application.ts';
 import type { PackedPackage } from './packed-package.ts';
 
-const FIXTURES = join(import.meta.dirname, 'fixtures');
-const COMPILER_OPTIONS = {
-  target: 'ES2023',
-  module: 'nodenext',
-  strict: true,
-  experimentalDecorators: true,
-  emitDecoratorMetadata: true,
-  rootDir: 'src',
-  outDir: 'compiled',
-  types: ['node'],
-};
+const CONFIGURATIONS = join(import.meta.dirname, 'fixtures/bundlers');
+/** A file of the package, as webpack and esbuild name the place of a warning. */
+const WARNING = /^(?:WARNING in |\s+)\S*node_modules\/nestjs-payments\/\S+:?\s?\d+:\d+/m;
 const PACKAGE_TYPES = { esm: 'module', commonjs: 'commonjs' };
 
 /** One way to bundle an application. */
@@ -56,21 +48,14 @@ export class BundledApplication {
   static async bundle(installed: string, bundling: Bundling): Promise<BundledApplication> {
     const { name, format, selfContained, args } = bundling;
     const folder = join(installed, name.replaceAll(/\W+/g, '-'));
-    await cp(join(FIXTURES, 'handling'), join(folder, 'src'), { recursive: true });
-    await cp(join(FIXTURES, 'bundlers'), folder, { recursive: true });
-    if (selfContained) {
-      await cp(join(folder, `thread-path.${format}.ts`), join(folder, 'src/thread-path.ts'));
-    }
+    await cp(CONFIGURATIONS, folder, { recursive: true });
     await symlink(join(installed, 'node_modules'), join(folder, 'node_modules'));
     const type = PACKAGE_TYPES[format];
     await writeJson(join(folder, 'package.json'), { private: true, type });
-    const tsconfig = { compilerOptions: COMPILER_OPTIONS, include: ['src'] };
-    await writeJson(join(folder, 'tsconfig.json'), tsconfig);
-    const tsc = 'node_modules/typescript/bin/tsc';
-    // The part `peers` checks the types; this part needs the compiled files only.
-    await succeed(process.execPath, [tsc, '--noCheck'], { cwd: folder });
+    const threadPath = join(folder, `thread-path.${format}.ts`);
+    await compileHandling(folder, selfContained ? threadPath : undefined);
     const { output } = await succeed(process.execPath, [...args], { cwd: folder });
-    if (/node_modules\/nestjs-payments\//.test(output)) throw new Error(output);
+    if (WARNING.test(output)) throw new Error(output);
     if (!selfContained) return new BundledApplication(folder);
 
     const alone = `${installed}-${name.replaceAll(/\W+/g, '-')}`;

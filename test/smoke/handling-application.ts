@@ -1,12 +1,39 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { rm } from 'node:fs/promises';
+import { cp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { surroundings } from './command.ts';
+import { succeed, surroundings } from './command.ts';
 import { PaymentsServer } from './fixtures/merchant/payments.server.ts';
 
+const SOURCES = join(import.meta.dirname, 'fixtures/handling');
+const COMPILER = join(import.meta.dirname, '../../node_modules/typescript/bin/tsc');
+const COMPILER_OPTIONS = {
+  target: 'ES2023',
+  module: 'nodenext',
+  experimentalDecorators: true,
+  emitDecoratorMetadata: true,
+  // The part `peers` checks the types. Here only the compiled files count.
+  noCheck: true,
+  types: [],
+  rootDir: 'src',
+  outDir: 'compiled',
+};
 const SECRET = 'whsec_R8s0xkq2vT5uY7wZ';
+
+/**
+ * Compiles the application of `fixtures/handling` to `<folder>/compiled`, in the module format of the folder's
+ * package.json.
+ *
+ * @param threadPath a file that replaces `thread-path.ts`
+ */
+export async function compileHandling(folder: string, threadPath?: string): Promise<void> {
+  await cp(SOURCES, join(folder, 'src'), { recursive: true });
+  if (threadPath !== undefined) await cp(threadPath, join(folder, 'src/thread-path.ts'));
+  const tsconfig = { compilerOptions: COMPILER_OPTIONS, include: ['src'] };
+  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(tsconfig));
+  await succeed(process.execPath, [COMPILER], { cwd: folder });
+}
 
 /** How the application of `fixtures/handling` is started. */
 export interface HandlingCommand {

@@ -9,7 +9,6 @@ const NPMS = ['10.9.9', '11.21.2'];
 const PEERS: Readonly<Record<string, string>> = {
   '@nestjs/axios': '12.0.1',
   '@nestjs/common': '12.5.1',
-  '@nestjs/config': '12.0.1',
   '@nestjs/core': '12.5.1',
   '@nestjs/platform-express': '12.5.1',
   axios: '1.21.1',

@@ -1,0 +1,66 @@
+/** A package manager that is installed from the npm registry. */
+export interface PackageManager {
+  /** For titles, for example `pnpm 10.34.9`. */
+  readonly name: string;
+  /** Short, for the names of folders. */
+  readonly command: string;
+  /** What to install from the registry. */
+  readonly dependency: Readonly<Record<string, string>>;
+  /** Path of its program below `node_modules`. */
+  readonly program: string;
+  /** Files that an application needs, by name. */
+  readonly files: (registry: string) => Readonly<Record<string, string>>;
+  /** A line about a dependency that is missing, superfluous or of a wrong version. */
+  readonly warning: RegExp;
+  /** `NODE_OPTIONS` to run the application with. */
+  readonly nodeOptions: (folder: string) => string;
+}
+
+const PNPM_VERSION = '10.34.9';
+const YARN_VERSION = '4.18.1';
+
+/** Without hoisting, so that no package finds what it does not declare. */
+export const PNPM: PackageManager = {
+  name: `pnpm ${PNPM_VERSION}`,
+  command: 'pnpm',
+  dependency: { pnpm: PNPM_VERSION },
+  program: 'pnpm/bin/pnpm.cjs',
+  files: (registry) => ({
+    'pnpm-workspace.yaml': [
+      'autoInstallPeers: false',
+      'hoist: false',
+      'nodeLinker: isolated',
+      `registry: ${registry}`,
+      'storeDir: ./.store',
+      'strictPeerDependencies: true',
+    ].join('\n'),
+  }),
+  warning: /\bWARN\b|\bunmet\b|\bmissing peer\b/,
+  nodeOptions: () => '',
+};
+
+/**
+ * Without `node_modules`: packages are loaded from zip archives. `yarn node` sets the same `NODE_OPTIONS`. The loader is
+ * needed by CommonJS applications too, since this package and Nest 12 are ES modules. It reaches the SQLite thread
+ * because worker threads inherit `NODE_OPTIONS`.
+ */
+export const YARN_PNP: PackageManager = {
+  name: `Yarn ${YARN_VERSION} PnP`,
+  command: 'yarn',
+  dependency: { '@yarnpkg/cli-dist': YARN_VERSION },
+  program: '@yarnpkg/cli-dist/bin/yarn.js',
+  files: (registry) => ({
+    '.yarnrc.yml': [
+      'enableGlobalCache: false',
+      'enableImmutableInstalls: false',
+      'enableTelemetry: false',
+      'nodeLinker: pnp',
+      `npmRegistryServer: ${registry}`,
+    ].join('\n'),
+    'yarn.lock': '',
+  }),
+  // Missing peer, peer of a wrong version, and the summary of both.
+  warning: /YN00(?:02|60|86)/,
+  nodeOptions: (folder) =>
+    `--require ${folder}/.pnp.cjs --experimental-loader ${folder}/.pnp.loader.mjs`,
+};
