@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { basename } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { optionsInvalid } from '../../payments.validation.js';
 
@@ -21,7 +21,13 @@ export async function findThreadFile(threadPath: string | null): Promise<string>
   throw optionsInvalid(`the worker thread of the SQLite inbox does not exist: ${path}. ${MEND}`);
 }
 
+/** Defined only if this file was compiled to CommonJS, as test runners and bundlers do. */
+declare const __filename: string | undefined;
+
 async function ownEntry(): Promise<string> {
+  // Jest in CommonJS cannot import the entry, which has `import.meta`, but the entry is next to this file.
+  const neighbor = typeof __filename === 'string' ? join(dirname(__filename), ENTRY) : undefined;
+  if (neighbor !== undefined && existsSync(neighbor)) return neighbor;
   const { threadUrl } = await import('./sqlite.thread.js');
   return entryPath(threadUrl);
 }
