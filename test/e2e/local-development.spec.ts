@@ -1,0 +1,84 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { EMULATOR, FREE_PORTS, runEmulator } from './emulator.process.js';
+import { Receiver } from './emulator.receiver.js';
+
+const page = await readFile(new URL('../../docs/local-development.md', import.meta.url), 'utf8');
+
+/** The commands of the guide, in their order. */
+const commands = [...page.matchAll(/^```sh\n(.*?)^```/gms)].flatMap(([, block = '']) =>
+  block.trim().split('\n'),
+);
+
+/** Runs a command of the guide against the emulator and the receiver of the test. */
+async function runIn(folder: string, command: string, url: string, receiver: Receiver) {
+  const line = command
+    .replaceAll('http://127.0.0.1:4010', url)
+    .replaceAll('http://127.0.0.1:3000/webhooks/payments', receiver.url)
+    .replace(/^npx payments-emulator trigger .*/, (trigger) => `${trigger} --url ${url}`)
+    .replace(/^npx payments-emulator/, '"$NODE" "$EMULATOR"')
+    .replace(/^curl /, 'curl --fail-with-body ');
+  const env = { ...process.env, NODE: process.execPath, EMULATOR };
+  const { stdout } = await promisify(execFile)('sh', ['-c', line], { cwd: folder, env });
+  return stdout;
+}
+
+describe('docs/local-development.md', () => {
+  let folder: string;
+  let receiver: Receiver;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'local-development-'));
+    receiver = await Receiver.start();
+  });
+  afterAll(async () => {
+    await receiver[Symbol.asyncDispose]();
+    await rm(folder, { recursive: true });
+  });
+
+  it('AP-16 each command of the guide works', async () => {
+    const [start = '', ...others] = commands;
+    const flags = start
+      .replace('http://127.0.0.1:3000/webhooks/payments', receiver.url)
+      .replace('--save-env .env', `--save-env ${join(folder, '.env')}`)
+      .replace('npx payments-emulator ', '')
+      .split(' ');
+    const emulator = runEmulator(...flags, ...FREE_PORTS);
+    const [, url = ''] = await emulator.found(/^export PAYMENTS_BASE_URL=(.+)$/m);
+    expect(existsSync(join(folder, '.env'))).toBe(true);
+
+    const answers = new Map<string, string>();
+    for (const command of others) {
+      // The guide redelivers what failed before.
+      const known = answers.get(others.find((one) => one.includes('state=failed')) ?? '');
+      const [failed] = JSON.parse(known ?? '[]') as { id: string }[];
+      const line = command.replace('$DELIVERY_ID', failed?.id ?? '');
+      if (command.includes('state=failed')) {
+        receiver.answerWith(500, 200);
+        await fetch(`${url}/emulator/trigger`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: '{"eventType":"shop.closed"}',
+        });
+      }
+      answers.set(command, await runIn(folder, line, url, receiver));
+    }
+
+    expect(receiver.received.map(({ path, event }) => [path, event.eventType])).toEqual([
+      ['/webhooks/payments', 'transaction.completed'],
+      ['/webhooks/payments', 'webhook.test'],
+      ['/webhooks/payments', 'payout.settled'],
+      ['/webhooks/payments', 'shop.closed'],
+      ['/webhooks/payments', 'shop.closed'],
+      ['/webhooks/payments/umbrella', 'transaction.completed'],
+    ]);
+    expect(receiver.first.event.data).toMatchObject({ amount: 350, externalReference: 'order-1' });
+    const [on, off] = others.filter((command) => command.includes('/faults/delivery/duplicate'));
+    expect(answers.get(on!)).toBe('{"delivery":{"duplicate":{"copies":2}}}');
+    expect(answers.get(off!)).toBe('{}');
+  });
+});
