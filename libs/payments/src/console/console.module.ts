@@ -1,5 +1,6 @@
 import { Inject, Injectable, Logger, Module } from '@nestjs/common';
 import type { DynamicModule, OnModuleInit } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
 import { ConsoleActions } from './console.actions.js';
 import { ConsoleAnswers } from './console.answers.js';
 import { ConsoleAssets } from './console.assets.js';
@@ -8,6 +9,7 @@ import { ConsoleInbox } from './console.inbox.js';
 import { CONSOLE_OPTIONS, requireGuard, resolveConsoleOptions } from './console.options.js';
 import type { PaymentsConsoleOptions, ResolvedConsoleOptions } from './console.options.js';
 import { ConsoleOverview } from './console.overview.js';
+import { ThrottlerSkip } from './throttler-skip.js';
 import { TrailingSlash } from './trailing.slash.js';
 
 /** Looks at the guards once the application boots: by then the environment is complete, `.env` files included. */
@@ -55,13 +57,19 @@ export class PaymentsConsoleModule {
    */
   static register(options: PaymentsConsoleOptions): DynamicModule {
     const resolved = resolveConsoleOptions(options);
+    const controllers = consoleControllers(resolved);
     return {
       module: PaymentsConsoleModule,
       imports: [...(options.imports ?? [])],
-      controllers: consoleControllers(resolved),
+      controllers,
       providers: [
         { provide: CONSOLE_OPTIONS, useValue: resolved },
         GuardCheck,
+        {
+          provide: ThrottlerSkip,
+          useFactory: (modules: ModuleRef) => new ThrottlerSkip(modules, controllers),
+          inject: [ModuleRef],
+        },
         TrailingSlash,
         ConsoleAnswers,
         { provide: ConsoleAssets, useFactory: () => ConsoleAssets.load() },
