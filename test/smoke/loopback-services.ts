@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 
@@ -12,20 +12,7 @@ export class LoopbackServices implements AsyncDisposable {
   /** The envelopes that were sent to Sentry, as text. */
   readonly envelopes: string[] = [];
   readonly #token: string;
-  readonly #server = createServer(async (request, response) => {
-    const body = await bodyOf(request);
-    const { url = '' } = request;
-    response.setHeader('content-type', 'application/json');
-    if (url.startsWith('/api/')) {
-      this.envelopes.push(body);
-      response.end('{}');
-    } else if (url === '/v1/auth/token') {
-      const token = { access_token: this.#token, expires_in: '3599', token_type: 'Bearer' };
-      response.end(JSON.stringify(token));
-    } else {
-      response.end('{"status":"complete"}');
-    }
-  });
+  readonly #server = createServer((request, response) => void this.#answer(request, response));
 
   private constructor(token: string) {
     this.#token = token;
@@ -48,6 +35,21 @@ export class LoopbackServices implements AsyncDisposable {
 
   get #port(): number {
     return (this.#server.address() as AddressInfo).port;
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await bodyOf(request);
+    const { url = '' } = request;
+    response.setHeader('content-type', 'application/json');
+    if (url.startsWith('/api/')) {
+      this.envelopes.push(body);
+      response.end('{}');
+    } else if (url === '/v1/auth/token') {
+      const token = { access_token: this.#token, expires_in: '3599', token_type: 'Bearer' };
+      response.end(JSON.stringify(token));
+    } else {
+      response.end('{"status":"complete"}');
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
