@@ -83,7 +83,10 @@ export function EventPage({ company, id, back, clockMs, acted, ask }) {
  * @param {import('./api.js').StoredEvent} props.event
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
-function NoDelivery({ event: { company, id, payload }, ask }) {
+function NoDelivery({ event: { company, id, eventType, payload }, ask }) {
+  if (eventType === 'webhook.test') {
+    return html`<p class="empty">A test of the webhook. No handler runs for it.</p>`;
+  }
   if (payload === null) {
     return html`<p class="empty">Forgotten with the body: all were done or skipped.</p>`;
   }

@@ -92,5 +92,6 @@ export { PaymentsApiError, PaymentsTokenError } from './api/api.errors.js';
 export type { ApiErrorFacts, TokenErrorFacts } from './api/api.errors.js';
 export type { ApiLogger } from './api/api.logger.js';
 export type { PaymentsApiOptions } from './api/api.options.js';
+export type { HttpAdapter, HttpAgents, HttpOptions } from './api/http/http-options.js';
 export type { RequestFacts, RequestObserver } from './api/request.observer.js';
 export type { RetryPolicy } from './api/retry.policy.js';

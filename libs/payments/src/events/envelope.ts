@@ -7,8 +7,7 @@ const ISO_8601 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\
 const NAME = /^[^\p{Cc}]{1,255}$/u;
 
 /**
- * Parses the bytes of a delivery into its envelope (section 2 of the service's page). Call it on verified
- * bytes only. Unknown fields are ignored, a missing `metadata` is an empty object, and a `__proto__` key is
+ * Parses the bytes of a delivery into its envelope. Call it on verified bytes only. Unknown fields are ignored, a missing `metadata` is an empty object, and a `__proto__` key is
  * dropped at every depth.
  *
  * @throws {@link PaymentsError} `payload_invalid`, naming the field and what it must be, never its value.

@@ -16,15 +16,15 @@ export interface PaymentEventMap {
 }
 
 /**
- * `data` of a `transaction.completed` event, as shown in section 2 of the service's page. What a signed body
- * really holds is checked only where the handler names a DTO class (`data` of `@OnPaymentEvent`).
+ * `data` of a `transaction.completed` event, as the service documents it. The module checks a signed body against it
+ * only if the handler names a DTO class (`data` of `@OnPaymentEvent`).
  */
 export type TransactionCompletedData = {
   /** Id of the transaction (UUID). */
   transactionId: string;
-  /** Status of the transaction; `complete` is the one value the service's page shows. */
+  /** Status of the transaction; `complete` is the only value that the service documents. */
   status: string;
-  /** Amount of the transaction. Its unit is not shown by the service's page. */
+  /** Amount of the transaction. The service does not document its unit. */
   amount: number;
   /** Account reference of the transaction. */
   accountReference: string;
@@ -43,7 +43,7 @@ export type PaymentEventData<T extends string> = T extends keyof PaymentEventMap
   ? PaymentEventMap[T]
   : Record<string, unknown>;
 
-/** An event as the service sends it: the envelope of section 2 of the service's page, verified and parsed. */
+/** An event as the service sends it: its envelope, verified and parsed. */
 export interface PaymentEvent<T extends PaymentEventType = string, D = PaymentEventData<T>> {
   /** Unique event id, 1 to 255 characters (a UUID at the service). */
   readonly id: string;

@@ -4,8 +4,8 @@ import { integerOption, optionsInvalid } from '../payments.validation.js';
 export interface ReceiveOptions {
   /**
    * What makes two events one: the event's id (`event`, the default), or its `eventType` together with
-   * `data.transactionId` (`transaction`). The service's page names both (section 6). An event without a
-   * transaction id goes by its own.
+   * `data.transactionId` (`transaction`). The service allows both. An event without a transaction id is known
+   * by its own id.
    */
   dedupeBy?: 'event' | 'transaction';
   /**

@@ -4,8 +4,8 @@ import { PaymentsError } from '../payments.errors.js';
 import { headerText } from './header-text.js';
 
 /**
- * Refuses what no delivery is: another content type than JSON, or an encoded body. The signature is over the
- * bytes as sent (section 6 of the service's page), so nothing here would decode them.
+ * Rejects another content type than JSON, and an encoded body: the signature is over the bytes as sent, so nothing
+ * here decodes them.
  *
  * @throws PaymentsError `content_type_unsupported` or `content_encoding_unsupported`.
  */

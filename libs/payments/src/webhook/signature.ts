@@ -2,7 +2,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { SigningKey } from '../companies/signing-key.js';
 import { PaymentsError } from '../payments.errors.js';
 
-/** Name of the header that carries the signature (section 6 of the service's page). */
+/** Name of the header that carries the signature. */
 export const SIGNATURE_HEADER = 'x-webhook-signature';
 
 const SCHEME = 'sha512=';

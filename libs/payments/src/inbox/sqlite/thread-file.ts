@@ -6,7 +6,7 @@ import { optionsInvalid } from '../../payments.validation.js';
 /** Name of the compiled entry of the thread. */
 const ENTRY = 'sqlite.thread.js';
 
-const MEND =
+const FIX =
   'Bundle "nestjs-payments/sqlite/thread" as a second entry and pass the path of its output as ' +
   '"sqliteInbox threadPath", or exclude nestjs-payments from the bundle.';
 
@@ -18,14 +18,14 @@ const MEND =
 export async function findThreadFile(threadPath: string | null): Promise<string> {
   const path = threadPath ?? (await ownEntry());
   if (existsSync(path)) return path;
-  throw optionsInvalid(`the worker thread of the SQLite inbox does not exist: ${path}. ${MEND}`);
+  throw optionsInvalid(`the worker thread of the SQLite inbox does not exist: ${path}. ${FIX}`);
 }
 
 /** Defined only if this file was compiled to CommonJS, as test runners and bundlers do. */
 declare const __filename: string | undefined;
 
 async function ownEntry(): Promise<string> {
-  // Jest in CommonJS cannot import the entry, which has `import.meta`, but the entry is next to this file.
+  // Jest in CommonJS cannot import the entry, which is an ES module only, but the entry is next to this file.
   const neighbor = typeof __filename === 'string' ? join(dirname(__filename), ENTRY) : undefined;
   if (neighbor !== undefined && existsSync(neighbor)) return neighbor;
   const { threadUrl } = await import('./sqlite.thread.js');
@@ -41,6 +41,6 @@ export function entryPath(url: string | undefined): string {
   const path = url === undefined ? undefined : fileURLToPath(url);
   if (path !== undefined && basename(path) === ENTRY) return path;
   throw optionsInvalid(
-    `a bundler merged the worker thread of the SQLite inbox into ${path === undefined ? 'another file' : basename(path)}. ${MEND}`,
+    `a bundler merged the worker thread of the SQLite inbox into ${path === undefined ? 'another file' : basename(path)}. ${FIX}`,
   );
 }
