@@ -170,8 +170,9 @@ describe.each(STAGES)('the endpoint on $adapter with $option', ({ adapter, optio
       body: { status: 'unhandled' },
     });
     expect(orders.seen).toEqual([]);
-    expect(app.log.lines).toHaveLength(1);
-    expect(app.log.lines[0]).toMatch(/^warn .*signed as payout\.settled.*X-Webhook-Event/);
+    const lines = app.log.matching(/X-Webhook-Event/);
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatch(/^warn .*signed as payout\.settled/);
   });
 
   it('9: does without the header, and logs nothing', async () => {
