@@ -57,10 +57,10 @@ onEachDurableInbox((stage) => {
     const waiting = settled(app!, { timeoutMs: 100 });
     await expect(waiting).rejects.toThrow(/not settled within 100 ms/);
     await expect(waiting).rejects.toThrow(
-      `Orders.take is running for event ${events[0]!.id} of company default, attempts: 1`,
+      `*#take is running for event ${events[0]!.id} of company default, attempts: 1`,
     );
     await expect(waiting).rejects.toThrow(
-      `Orders.take is pending for event ${events[1]!.id} of company default, attempts: 0`,
+      `*#take is pending for event ${events[1]!.id} of company default, attempts: 0`,
     );
     gate.resolve();
     await settled(app!);
@@ -79,12 +79,12 @@ onEachDurableInbox((stage) => {
     const inbox = app!.get(PaymentInbox);
     const delivery = async () => (await inbox.get(event.id))?.deliveries[0];
     expect(await delivery()).toMatchObject({ state: 'pending', attempts: 1 });
-    await inbox.pause('Orders.take');
+    await inbox.pause('*#take');
     await deliver(app!, paymentEvent('a.b'));
     await settled(app!);
     expect(orders.runs).toBe(1);
     await inbox.skip({ ids: [event.id] });
-    await inbox.resume('Orders.take');
+    await inbox.resume('*#take');
     await settled(app!);
     expect(orders.runs).toBe(2);
   });

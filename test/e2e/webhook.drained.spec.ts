@@ -126,7 +126,7 @@ describe.each(staged(KEPT))('13: kept by $title with $option', ({ adapter, optio
       const other = signedDelivery({ webhookSecret: 'whsec_other' });
       expect(await app.send(other, { path })).toMatchObject({ status: 401 });
     }
-    expect(app.log.lines).toEqual([
+    expect(app.log.matching(/^(?!warn No handler takes)/)).toEqual([
       expect.stringMatching(/^warn A delivery of company default was refused/),
     ]);
   });
