@@ -9,7 +9,8 @@ describe('the contract, on SQLite', () => {
     breakable: true,
     start: async () => {
       const harness = new SqliteHarness();
-      const store = await harness.open({ busyTimeoutMs: 500 });
+      // Long enough for the other connections of a case on a slow disk, short enough for the case whose database is down.
+      const store = await harness.open({ busyTimeoutMs: 4000 });
       const application = harness.connect();
       application.exec('CREATE TABLE effect (name TEXT NOT NULL)');
       return {
