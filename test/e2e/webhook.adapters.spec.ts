@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { FakeRuntime, timersAtRest } from '../support/fake.runtime.js';
 import { signedDelivery } from '../support/signed-delivery.js';
 import type { SignedDelivery } from '../support/signed-delivery.js';
 import { sendSynthetic } from '../support/synthetic.request.js';
@@ -13,6 +14,9 @@ function synthetic({ path, headers, body }: SignedDelivery): SyntheticRequest {
   const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
   return { path, headers: Object.fromEntries(lower) as Record<string, string>, body };
 }
+
+/** The fields of a request whose stream something else has read. */
+const READ = { readableDidRead: true };
 
 const LENGTH = signedDelivery({ webhookSecret: SECRET }, { id: randomUUID() }).body.byteLength;
 
@@ -41,12 +45,14 @@ const ODD_VALUES: readonly (readonly [string, unknown])[] = [
 const OPTIONAL = ['content-length', 'user-agent', 'x-webhook-event', 'x-request-id', 'traceparent'];
 
 describe.each(STAGES)('requests of serverless adapters on $adapter with $option', (stage) => {
+  const runtime = new FakeRuntime();
   let app: WebhookApplication;
   let orders: Orders;
   beforeAll(async () => {
     app = await WebhookApplication.start({
       adapter: ADAPTERS[stage.adapter]!(),
       nest: BODY_OPTIONS[stage.option]!,
+      payments: { runtime },
       providers: [Orders],
     });
     orders = app.app.get(Orders);
@@ -112,7 +118,7 @@ describe.each(STAGES)('requests of serverless adapters on $adapter with $option'
     async (_what, left) => {
       await expectHandled((request, delivery) => ({
         ...request,
-        fields: { ...left(delivery.body), readableDidRead: true },
+        fields: { ...left(delivery.body), ...READ },
       }));
     },
   );
@@ -134,12 +140,29 @@ describe.each(STAGES)('requests of serverless adapters on $adapter with $option'
     }
   });
 
-  it('WH-04 a body over the limit gets 413 without a socket to close', async () => {
-    const body = Buffer.alloc(1024 ** 2 + 1, ' ');
-    const { path, headers } = synthetic(signedDelivery({ webhookSecret: SECRET }));
-    for (const socket of [undefined, {}]) {
-      const answer = await sendSynthetic(app.app, { path, headers, body, socket });
-      expect(answer).toMatchObject({ status: 413, body: { code: 'payload_too_large' } });
-    }
-  });
+  it.each([
+    ['stream', (body: Buffer) => ({ body, fields: {} })],
+    ['rawBody', (body: Buffer) => ({ body: Buffer.of(), fields: { rawBody: body, ...READ } })],
+    ['body', (body: Buffer) => ({ body: Buffer.of(), fields: { body: body.toString(), ...READ } })],
+  ])(
+    'WH-04 WH-30 a %s over the limit gets 413, without a socket to close',
+    async (_from, carried) => {
+      const idle = await timersAtRest(runtime);
+      const pad = 'x'.repeat(1024 ** 2);
+      const { path, headers, body } = synthetic(
+        signedDelivery({ webhookSecret: SECRET }, { metadata: { pad } }),
+      );
+      for (const length of [undefined, body.byteLength]) {
+        for (const socket of [undefined, {}]) {
+          const sized = { ...headers, 'content-length': length };
+          const request = { path, headers: sized, socket, ...carried(Buffer.from(body)) };
+          expect(await sendSynthetic(app.app, request)).toMatchObject({
+            status: 413,
+            body: { code: 'payload_too_large' },
+          });
+        }
+      }
+      expect(await timersAtRest(runtime)).toBe(idle);
+    },
+  );
 });

@@ -8,9 +8,15 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { PaymentInbox, WebhookGuard } from 'nestjs-payments';
 import type { InboxReceipt, VerifiedRequest } from 'nestjs-payments';
 import { signedDelivery } from '../support/signed-delivery.js';
+import { Orders } from '../support/webhook.orders.js';
 import { express } from '../support/express.js';
 import type { Middleware } from '../support/express.js';
-import { BODY_OPTIONS, SECRET, WebhookApplication } from '../support/webhook.application.js';
+import {
+  ADAPTERS,
+  BODY_OPTIONS,
+  SECRET,
+  WebhookApplication,
+} from '../support/webhook.application.js';
 
 const COMPANY = { webhookSecret: SECRET };
 
@@ -119,6 +125,7 @@ describe.each(staged(KEPT))('13: kept by $title with $option', ({ adapter, optio
       adapter: adapter(),
       nest: BODY_OPTIONS[option]!,
       controllers: [Hooks],
+      providers: [Orders],
     });
     app.log.lines.length = 0;
     for (const path of ['/webhooks/payments', '/hooks']) {
@@ -131,3 +138,29 @@ describe.each(staged(KEPT))('13: kept by $title with $option', ({ adapter, optio
     ]);
   });
 });
+
+@Controller('hooks')
+class Unguarded {
+  @Post()
+  receive(): void {}
+}
+
+it.each(Object.keys(ADAPTERS))(
+  'WH-04 WebhookGuard as a global guard rejects bytes over the limit that a parser kept, on %s',
+  async (adapter) => {
+    await using app = await WebhookApplication.start({
+      adapter: ADAPTERS[adapter]!(),
+      nest: { rawBody: true },
+      controllers: [Unguarded],
+      payments: { webhookPath: false, bodyLimitBytes: 1024 },
+      main: (nest) => void nest.useGlobalGuards(nest.get(WebhookGuard, { strict: false })),
+    });
+    const path = '/hooks';
+    expect(await app.send(signedDelivery(COMPANY), { path })).toMatchObject({ status: 201 });
+    const large = signedDelivery(COMPANY, { metadata: { pad: 'x'.repeat(1024) } });
+    expect(await app.send(large, { path })).toMatchObject({
+      status: 413,
+      body: { code: 'payload_too_large' },
+    });
+  },
+);

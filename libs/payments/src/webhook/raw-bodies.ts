@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { tooLarge } from './raw-body.js';
 
 /** A body as it came, and when its request did. Its bytes are out of sight of `util.inspect`. */
 export class RawBody {
@@ -38,17 +39,20 @@ export class RawBodies {
  * The bytes that something else has left on a request: as `rawBody`, like Nest's option of that name and several
  * serverless platforms, or as an unparsed `body`. Of a text, its UTF-8: if that is not what was sent, the signature
  * does not match.
+ *
+ * @throws PaymentsError `payload_too_large` if there are more than `limitBytes`.
  */
-export function givenBytes({
-  rawBody,
-  body,
-}: {
-  rawBody?: unknown;
-  body?: unknown;
-}): Buffer | undefined {
-  for (const given of [rawBody, body]) {
-    if (Buffer.isBuffer(given)) return given;
-    if (given instanceof Uint8Array || typeof given === 'string') return Buffer.from(given);
-  }
+export function givenBytes(
+  { rawBody, body }: { rawBody?: unknown; body?: unknown },
+  limitBytes: number,
+): Buffer | undefined {
+  const bytes = bytesOf(rawBody) ?? bytesOf(body);
+  if (bytes !== undefined && bytes.byteLength > limitBytes) throw tooLarge(limitBytes);
+  return bytes;
+}
+
+function bytesOf(given: unknown): Buffer | undefined {
+  if (Buffer.isBuffer(given)) return given;
+  if (given instanceof Uint8Array || typeof given === 'string') return Buffer.from(given);
   return undefined;
 }

@@ -34,9 +34,11 @@ interface FastifyReplyLike {
   code(status: number): FastifyReplyLike;
   send(body: unknown): FastifyReplyLike;
 }
-/** What Express adds to Node's request: the path, without the query, however the request line was written. */
+/** What Express and body parsers add to Node's request: the path is without the query, whatever the request line. */
 interface ExpressRequestLike extends IncomingMessage {
   readonly path: string;
+  readonly rawBody?: unknown;
+  readonly body?: unknown;
 }
 
 /** The JSON of an empty object, in place of a body that was read. */
@@ -92,7 +94,7 @@ export class RawBodyMiddleware {
       next();
       return;
     }
-    void this.#keep(request, request).then((refusal) => {
+    void this.#keep(request, request, request).then((refusal) => {
       if (refusal === null) next();
       else sendAnswer(response, refusal);
     });
@@ -113,18 +115,15 @@ export class RawBodyMiddleware {
     payload: Readable,
   ): Promise<unknown> => {
     if (request.raw.method !== 'POST') return payload;
-    const refusal = await this.#keep(request.raw, payload);
+    // A hook may have left the bytes on Fastify's request, and an adapter of a serverless platform on Node's.
+    const { raw, rawBody = raw.rawBody } = request;
+    const refusal = await this.#keep(raw, payload, { rawBody, body: raw.body });
     if (refusal !== null) return reply.code(refusal.status).send(refusal.body);
-    if (this.rawBodies.get(request.raw) === undefined) {
-      // An adapter of a serverless platform gives them on Node's request.
-      const bytes = givenBytes({ rawBody: request.rawBody }) ?? givenBytes(request.raw);
-      const kept = bytes ? new RawBody(bytes, this.runtime.monotonic()) : null;
-      this.rawBodies.set(request.raw, kept);
-    }
+    if (this.rawBodies.get(raw) === undefined) this.rawBodies.set(raw, null);
     // Fastify's parser must not judge bytes that are not verified yet, nor wait for a stream that has ended, so
     // it is given an empty object. It compares the length it is told of here with Content-Length, and takes a
     // length of 0 for one that was not told.
-    const { headers } = request.raw;
+    const { headers } = raw;
     const length = Number(headerText(headers['content-length'])) || 0;
     if (length === 0) delete headers['content-length'];
     else headers['content-length'] = String(length);
@@ -134,13 +133,21 @@ export class RawBodyMiddleware {
   };
 
   /** Reads and keeps the body. Resolves with what to answer at once where it is refused; never rejects. */
-  async #keep(request: IncomingMessage, body: Readable): Promise<WebhookAnswer | null> {
+  async #keep(
+    request: IncomingMessage,
+    body: Readable,
+    given: Parameters<typeof givenBytes>[0],
+  ): Promise<WebhookAnswer | null> {
     const arrivedAt = this.runtime.monotonic();
     let cancel = (): void => {};
     try {
       requirePlainJson(request.headers);
-      // Something else has read it, or there is no stream: the verifier looks for the bytes elsewhere.
-      if (body.readableDidRead || typeof body.on !== 'function') return null;
+      // Something else has read it, or there is no stream.
+      if (body.readableDidRead || typeof body.on !== 'function') {
+        const bytes = givenBytes(given, this.bodyLimit);
+        if (bytes !== undefined) this.rawBodies.set(request, new RawBody(bytes, arrivedAt));
+        return null;
+      }
       const reading = readRawBody(body, request.headers, this.bodyLimit);
       cancel = this.runtime.schedule(this.receive.deadlineMs, () => reading.end(tooLate()));
       this.rawBodies.set(request, new RawBody(await reading.bytes, arrivedAt));

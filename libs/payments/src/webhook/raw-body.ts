@@ -77,7 +77,8 @@ export function readRawBody(
   return { bytes, end };
 }
 
-function tooLarge(limitBytes: number): PaymentsError {
+/** The error for a body over the limit. */
+export function tooLarge(limitBytes: number): PaymentsError {
   return new PaymentsError(
     'payload_too_large',
     `The body is larger than ${limitBytes} bytes. Where the service really sends more, raise "bodyLimitBytes".`,

@@ -16,6 +16,7 @@ import { RefusalLog } from './refusal-log.js';
 import { answerError } from './webhook.answer.js';
 import { givenBytes, RawBodies, RawBody } from './raw-bodies.js';
 import { parseSignatures, requireMatch, SIGNATURE_HEADER } from './signature.js';
+import { BODY_LIMIT } from './webhook.tokens.js';
 
 /** What an HTTP request of either adapter has in common. Fastify keeps Node's request under `raw`. */
 export interface WebhookRequest {
@@ -37,6 +38,7 @@ export class WebhookVerifier {
     @Inject(RawBodies) private readonly rawBodies: RawBodies,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
     @Inject(RefusalLog) private readonly refusals: RefusalLog,
+    @Inject(BODY_LIMIT) private readonly bodyLimit: number,
   ) {}
 
   /**
@@ -45,9 +47,9 @@ export class WebhookVerifier {
    * @throws PaymentsError: each code of `answerError()`.
    */
   async verify(request: WebhookRequest): Promise<VerifiedDelivery> {
-    const { bytes, arrivedAt } = this.#rawBody(request);
     let known: string | undefined;
     try {
+      const { bytes, arrivedAt } = this.#rawBody(request);
       // Before the company is looked up: a stranger who does not even pretend costs the application no query.
       const signatures = parseSignatures(headerText(request.headers[SIGNATURE_HEADER]));
       const id = companyId(request.params);
@@ -56,7 +58,7 @@ export class WebhookVerifier {
       requireMatch(bytes, signatures, company.signingKeys);
       return this.#read(request, company, bytes, arrivedAt);
     } catch (error) {
-      // Of a 5xx somebody else has told already.
+      // 5xx errors are already logged elsewhere.
       if (answerError(error).status < 500) this.refusals.note(error, known);
       throw error;
     }
@@ -92,7 +94,7 @@ export class WebhookVerifier {
     const read = this.rawBodies.get(request) ?? this.rawBodies.get(request.raw);
     if (read) return read;
     // Something else read the body first.
-    const given = read === undefined ? givenBytes(request) : undefined;
+    const given = read === undefined ? givenBytes(request, this.bodyLimit) : undefined;
     if (given !== undefined) return new RawBody(given, this.runtime.monotonic());
     this.#logger.error(
       'The raw bytes of a delivery are gone, so its signature cannot be checked: something read the body before ' +
