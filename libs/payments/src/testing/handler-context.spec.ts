@@ -13,7 +13,7 @@ describe('handlerContext()', () => {
     expect(commit).toEqual(expect.any(Function));
     expect(context).toEqual({
       company: 'default',
-      handler: 'Handler.handle',
+      handler: 'transaction.completed#handle',
       attempt: 1,
       raw: Buffer.from('{}'),
       newerHandled: false,

@@ -8,8 +8,8 @@ import { commitUnsupported } from '../inbox/memory/memory.store.js';
  * Without `commit`, `context.commit()` rejects with `commit_unsupported`, as it does with the memory inbox.
  *
  * @typeParam Tx the transaction of your inbox, for example `PostgresTransaction`.
- * @param fields what differs from the first attempt of company `default`: handler `Handler.handle`, received now,
- *   an empty JSON object as `raw`, `newerHandled: false`, and a signal that is not aborted.
+ * @param fields what differs from the first attempt of company `default`: handler `transaction.completed#handle`,
+ *   received now, an empty JSON object as `raw`, `newerHandled: false`, and a signal that is not aborted.
  * @example
  * ```ts
  * await orders.markPaid(paymentEvent('transaction.completed'), handlerContext({ attempt: 2 }));
@@ -23,7 +23,7 @@ export function handlerContext<Tx = unknown>(
 ): PaymentEventContext<Tx> {
   return {
     company: DEFAULT_COMPANY,
-    handler: 'Handler.handle',
+    handler: 'transaction.completed#handle',
     attempt: 1,
     receivedAt: new Date(),
     raw: Buffer.from('{}'),
