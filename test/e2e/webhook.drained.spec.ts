@@ -8,7 +8,6 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { PaymentInbox, WebhookGuard } from 'nestjs-payments';
 import type { InboxReceipt, VerifiedRequest } from 'nestjs-payments';
 import { signedDelivery } from '../support/signed-delivery.js';
-import { Orders } from '../support/webhook.orders.js';
 import { express } from '../support/express.js';
 import type { Middleware } from '../support/express.js';
 import {
@@ -125,7 +124,6 @@ describe.each(staged(KEPT))('13: kept by $title with $option', ({ adapter, optio
       adapter: adapter(),
       nest: BODY_OPTIONS[option]!,
       controllers: [Hooks],
-      providers: [Orders],
     });
     app.log.lines.length = 0;
     for (const path of ['/webhooks/payments', '/hooks']) {

@@ -39,6 +39,10 @@ describe('FakePaymentsApi', () => {
       .answer('GET', '/v1/transactions/{id}', 'first')
       .answer('GET', '/v1/transactions/{id}', ({ path }: { path: string }) => path);
     expect(await payments.getTransaction('t-1')).toBe('exact');
+    payments.answer('POST', PATH, 'posted').answer('GET', '/v1/transactions/{any}', 'latest');
+    expect([await payments.get(PATH), await payments.post(PATH)]).toEqual(['exact', 'posted']);
+    expect(await payments.getTransaction('t-3')).toBe('latest');
+    payments.answer('GET', '/v1/transactions/{id}', ({ path }: { path: string }) => path);
     expect(await payments.getTransaction('t.2')).toBe('/v1/transactions/t.2');
     await expect(payments.get('/v1/transactions/a/b')).rejects.toThrow('no answer for GET');
   });
