@@ -69,8 +69,13 @@ describe('a proxy', () => {
 
   it('HT-31 adapter http: HTTPS_PROXY through an agent of Node.js with proxyEnv', async () => {
     const agent = new Agent({ ca, proxyEnv: process.env });
+    let destroyed = 0;
+    agent.destroy = () => void (destroyed += 1);
     await call({ agents: { https: agent } });
-    agent.destroy();
+    await application?.close();
+    // Only the application closes it.
+    expect(destroyed).toBe(0);
+    Agent.prototype.destroy.call(agent);
   });
 
   it('HT-31 adapter undici: HTTPS_PROXY through an EnvHttpProxyAgent', async () => {

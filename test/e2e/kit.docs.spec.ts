@@ -42,5 +42,5 @@ describe('the testing guide', () => {
     const [output, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
     expect(output).toContain('10 passed, 10 total');
     expect(code).toBe(0);
-  }, 60_000);
+  }, 180_000);
 });
