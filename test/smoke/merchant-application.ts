@@ -105,7 +105,7 @@ export class MerchantApplication {
       .map((name) => (type === 'module' ? `import '${name}';` : `require('${name}');`))
       .join(' ');
     const args = [`--input-type=${type}`, '--eval', script];
-    const { output } = await succeed(node, args, { cwd: this.#folder, timeoutMs: 30_000 });
+    const { output } = await succeed(node, args, { cwd: this.#folder, timeoutMs: 120_000 });
     if (output !== '') throw new Error(`it printed:\n${output}`);
   }
 
@@ -142,7 +142,7 @@ export class MerchantApplication {
   /** Runs the application: its own checks, and that it goes by itself after them. */
   async runs(adapter: string, node: string, title: string, checks: Checks): Promise<void> {
     const args = ['dist/main.js', adapter];
-    const { code, output } = await run(node, args, { cwd: this.#folder, timeoutMs: 30_000 });
+    const { code, output } = await run(node, args, { cwd: this.#folder, timeoutMs: 120_000 });
     const [done, ...reported] = output
       .split('\n')
       .filter((line) => line.startsWith('{"title"'))
