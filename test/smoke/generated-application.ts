@@ -133,7 +133,7 @@ export class GeneratedApplication {
     const payment = ['--amount', '350', '--reference', 'order-1'];
     await succeed(command, ['trigger', 'transaction.completed', ...payment, '--url', emulatorUrl], {
       cwd: this.folder,
-      timeoutMs: 30_000,
+      timeoutMs: 120_000,
     });
     await app.prints(/\[Orders\] Payment order-1: 350 paid/);
   }

@@ -67,7 +67,7 @@ export async function handlesDelivery(command: HandlingCommand): Promise<void> {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const closed = once(child, 'close');
-  const deadline = setTimeout(() => child.kill('SIGKILL'), 30_000);
+  const deadline = setTimeout(() => child.kill('SIGKILL'), 120_000);
   try {
     const output = new Output(child.stdout, child.stderr);
     const [, url] = await output.find(/listening on (http:\S+)/);

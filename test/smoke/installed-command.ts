@@ -50,7 +50,7 @@ export class InstalledCommand {
       const [, url = ''] = /^export PAYMENTS_BASE_URL=(.+)$/m.exec(output) ?? [];
       const flags = ['--amount', '350', '--reference', 'order-1', '--url', url];
       const args = [this.#program, 'trigger', 'transaction.completed', ...flags];
-      const { stdout } = await succeed(node, args, { cwd: process.cwd(), timeoutMs: 30_000 });
+      const { stdout } = await succeed(node, args, { cwd: process.cwd(), timeoutMs: 120_000 });
       if (!/^transaction  [0-9a-f-]{36} \(350, order-1\)$/m.test(stdout)) throw new Error(stdout);
     });
   }

@@ -26,7 +26,7 @@ export async function loadedBy(
     '--eval',
     load + REPORT,
   ];
-  const { stdout } = await succeed(node, args, { cwd, timeoutMs: 30_000 });
+  const { stdout } = await succeed(node, args, { cwd, timeoutMs: 120_000 });
   const names = stdout
     .split('\n')
     .map((url) => /^node:(?!internal\/).*|(?<=.*\/node_modules\/)(?:@[^/]+\/)?[^/]+/.exec(url)?.[0])
