@@ -149,7 +149,8 @@ export class MerchantApplication {
       .map((line) => JSON.parse(line) as Reported)
       .toReversed();
     for (const { title: promise, failure } of reported.toReversed()) {
-      checks.record(`${title}, ${promise}`, failure);
+      const id = /^AP-\d{2} /.exec(promise)?.[0] ?? '';
+      checks.record(`${id}${title}, ${promise.slice(id.length)}`, failure);
     }
     await checks.that(`${title}: ends by itself`, () => {
       if (code !== 0 || done?.title !== 'end') throw new Error(`exit code ${code}:\n${output}`);
