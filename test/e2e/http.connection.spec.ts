@@ -72,7 +72,7 @@ describeWithEachAdapter('connections, signals and hooks', (harness, adapter) => 
     for (const [, listener] of adds.mock.calls) expect(removed).toContain(listener);
   });
 
-  it('HT-30 a hook is told method, path template, status, attempt and elapsed time, and no header or body', async () => {
+  it('HT-30 passes method, path template, status, attempt and elapsed time to the hook, and no header or body', async () => {
     const { service } = harness;
     const facts: RequestFacts[] = [];
     const { payments, runtime } = await harness.boot({ onRequest: (one) => facts.push(one) });

@@ -7,7 +7,7 @@ import { FakePaymentsApi } from './fake-payments-api.js';
 const PATH = '/v1/transactions/t-1';
 
 describe('FakePaymentsApi', () => {
-  it('AP-13 gives the answers it is told, and records the calls', async () => {
+  it('AP-13 gives the answers that the test sets, and records the calls', async () => {
     const payments = new FakePaymentsApi();
     payments.answer('GET', PATH, { amount: 350 });
     payments.answer('POST', '/v1/payouts', ({ body }) => ({ accepted: body }));
