@@ -170,7 +170,7 @@ describe.each(STAGES)('12: limits on $adapter with $option', ({ adapter, option 
       adapter: adapter === 'fastify' ? new FastifyAdapter({ bodyLimit: 64 }) : new ExpressAdapter(),
       nest: BODY_OPTIONS[option]!,
       controllers: [Mirror],
-      payments: { bodyLimitBytes: 2048 },
+      payments: { webhook: { bodyLimitBytes: 2048 } },
       main: (app) => {
         if (adapter === 'express' && option !== 'bodyParser: false') {
           (app as NestExpressApplication).useBodyParser('json', { limit: 64 });
@@ -184,7 +184,7 @@ describe.each(STAGES)('12: limits on $adapter with $option', ({ adapter, option 
     expect(await app.send(ofSize(2048))).toMatchObject({ status: 200 });
     const over = await app.send(ofSize(2049));
     expect(over).toMatchObject({ status: 413, body: { code: 'payload_too_large' } });
-    expect(over.body['message']).toMatch(/2048 bytes.*"bodyLimitBytes"/);
+    expect(over.body['message']).toMatch(/2048 bytes.*"webhook\.bodyLimitBytes"/);
     const mirrored = await app.exchange('/mirror', { headers: json, body: many(100) });
     const parsed = adapter === 'fastify' || option !== 'bodyParser: false';
     expect(mirrored.status).toBe(parsed ? 413 : 200);

@@ -150,7 +150,7 @@ it.each(Object.keys(ADAPTERS))(
       adapter: ADAPTERS[adapter]!(),
       nest: { rawBody: true },
       controllers: [Unguarded],
-      payments: { webhookPath: false, bodyLimitBytes: 1024 },
+      payments: { webhookPath: false, webhook: { bodyLimitBytes: 1024 } },
       main: (nest) => void nest.useGlobalGuards(nest.get(WebhookGuard, { strict: false })),
     });
     const path = '/hooks';

@@ -56,11 +56,17 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
   ],
   [
     'a limit as text',
-    { bodyLimitBytes: '1mb' },
-    /"bodyLimitBytes".*whole number of bytes.*a string/,
+    { webhook: { bodyLimitBytes: '1mb' } },
+    /"webhook\.bodyLimitBytes".*whole number of bytes.*a string/,
   ],
-  ['a limit too small', { bodyLimitBytes: 1023 }, /from 1024 to 67108864; it is 1023.*1048576/],
-  ['a limit too large', { bodyLimitBytes: 67_108_865 }, /from 1024 to 67108864/],
+  [
+    'a limit too small',
+    { webhook: { bodyLimitBytes: 1023 } },
+    /from 1024 to 67108864; it is 1023.*1048576/,
+  ],
+  ['a limit too large', { webhook: { bodyLimitBytes: 67_108_865 } }, /from 1024 to 67108864/],
+  ['webhook options that are no object', { webhook: true }, /"webhook" must be an object/],
+  ['an unknown webhook option', { webhook: { limit: 1 } }, /no option "webhook\.limit".*bodyLimit/],
   [
     'a deadline beyond the sender',
     { deadlineMs: 29_001 },
@@ -131,8 +137,8 @@ describe('options that are wrong', () => {
     { baseUrl: 'http://127.0.0.1' },
     { baseUrl: 'http://[::1]:80' },
     { baseUrl: 'http://x.example', allowInsecureHttp: true },
-    { baseUrl: 'https://x.example/', bodyLimitBytes: 1024, deadlineMs: 100 },
-    { bodyLimitBytes: 64 * 1024 ** 2, deadlineMs: 29_000 },
+    { baseUrl: 'https://x.example/', webhook: { bodyLimitBytes: 1024 }, deadlineMs: 100 },
+    { webhook: { bodyLimitBytes: 64 * 1024 ** 2 }, deadlineMs: 29_000 },
     { webhookSecret: Array<string>(10).fill('whsec') },
   ])('boots with %j', async (payments) => {
     await using app = await WebhookApplication.start({ payments });

@@ -88,7 +88,7 @@ describe.each(STAGES)('secrecy on $adapter with $option', ({ adapter, option }) 
     app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),
       nest: BODY_OPTIONS[option]!,
-      payments: { companies: [COMPANY], bodyLimitBytes: 4096 },
+      payments: { companies: [COMPANY], webhook: { bodyLimitBytes: 4096 } },
       controllers: [Own],
       providers: [Failing],
     });

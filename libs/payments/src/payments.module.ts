@@ -34,7 +34,7 @@ import { WebhookGuard } from './webhook/webhook.guard.js';
 import { DEFAULT_WEBHOOK_PATH, resolveWebhookPath } from './webhook/webhook.options.js';
 import type { WebhookPath } from './webhook/webhook.options.js';
 import { WebhookRoutes } from './webhook/webhook.routes.js';
-import { BODY_LIMIT, WEBHOOK_PATH } from './webhook/webhook.tokens.js';
+import { WEBHOOK_OPTIONS, WEBHOOK_PATH } from './webhook/webhook.tokens.js';
 import { WebhookVerifier } from './webhook/webhook.verifier.js';
 
 const RESOLVED = Symbol('PAYMENTS_RESOLVED_OPTIONS');
@@ -109,7 +109,7 @@ const OPTIONS: Provider[] = [
   option(PAYMENTS_API_OPTIONS, ({ api }) => api),
   option(WORKER_OPTIONS, ({ worker }) => worker),
   option(RECEIVE_OPTIONS, ({ receive }) => receive),
-  option(BODY_LIMIT, ({ bodyLimitBytes }) => bodyLimitBytes),
+  option(WEBHOOK_OPTIONS, ({ webhook }) => webhook),
   option(INBOX_STORE, ({ inbox, runtime }) => new CountedStore(inbox.create(runtime), runtime)),
 ];
 const WEBHOOK: Provider[] = [

@@ -14,14 +14,14 @@ import type { ResolvedWorkerOptions, WorkerOptions } from './inbox/worker.option
 import { systemRuntime } from './payments.runtime.js';
 import type { PaymentsRuntime } from './payments.runtime.js';
 import { optionsInvalid } from './payments.validation.js';
-import { resolveBodyLimit } from './webhook/webhook.options.js';
-import type { WebhookOptions } from './webhook/webhook.options.js';
+import { resolveWebhookOptions } from './webhook/webhook.options.js';
+import type { ResolvedWebhookOptions, WebhookOptions } from './webhook/webhook.options.js';
 
 /**
  * Options of `PaymentsModule`. They name either one company, by `clientId`, `clientSecret` and
  * `webhookSecret`, or any number, by `companies`.
  */
-export interface PaymentsModuleOptions extends ReceiveOptions, WebhookOptions {
+export interface PaymentsModuleOptions extends ReceiveOptions {
   /**
    * Address of the payments service, without the `/v1` of its paths: `https:`, or `http:` on loopback. Sandbox
    * and production have different addresses and different credentials. Required, unless every company sets its
@@ -40,6 +40,8 @@ export interface PaymentsModuleOptions extends ReceiveOptions, WebhookOptions {
   allowInsecureHttp?: boolean;
   /** Stores events until they are handled. Default {@link memoryInbox}. */
   inbox?: InboxDefinition;
+  /** How the requests of deliveries are admitted and read. */
+  webhook?: WebhookOptions;
   /** How handlers run. */
   worker?: WorkerOptions;
   /** How the payments service is called. */
@@ -73,7 +75,7 @@ export interface ResolvedPaymentsOptions {
   readonly companies: Companies;
   readonly inbox: InboxDefinition;
   readonly receive: ResolvedReceiveOptions;
-  readonly bodyLimitBytes: number;
+  readonly webhook: ResolvedWebhookOptions;
   readonly worker: ResolvedWorkerOptions;
   readonly api: ResolvedApiOptions;
   readonly runtime: PaymentsRuntime;
@@ -87,12 +89,12 @@ const NAMES: ReadonlySet<string> = new Set<keyof PaymentsModuleOptions>([
   'companies',
   'allowInsecureHttp',
   'inbox',
+  'webhook',
   'worker',
   'api',
   'runtime',
   'dedupeBy',
   'deadlineMs',
-  'bodyLimitBytes',
 ]);
 
 /**
@@ -132,7 +134,7 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
     companies: resolveCompanies(options, runtime),
     inbox,
     receive: resolveReceiveOptions(options),
-    bodyLimitBytes: resolveBodyLimit(options),
+    webhook: resolveWebhookOptions(options.webhook),
     worker: resolveWorkerOptions(options.worker),
     api: resolveApiOptions(options.api),
     runtime,

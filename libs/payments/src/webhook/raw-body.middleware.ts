@@ -14,7 +14,8 @@ import { RefusalLog } from './refusal-log.js';
 import { answerError, sendAnswer } from './webhook.answer.js';
 import type { WebhookAnswer } from './webhook.answer.js';
 import { WebhookRoutes } from './webhook.routes.js';
-import { BODY_LIMIT } from './webhook.tokens.js';
+import type { ResolvedWebhookOptions } from './webhook.options.js';
+import { WEBHOOK_OPTIONS } from './webhook.tokens.js';
 
 /** What this file needs of a Fastify instance, request and reply; the package does not depend on Fastify. */
 interface FastifyLike {
@@ -72,7 +73,7 @@ export class RawBodyMiddleware {
     @Inject(RawBodies) private readonly rawBodies: RawBodies,
     @Inject(RefusalLog) private readonly refusals: RefusalLog,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
-    @Inject(BODY_LIMIT) private readonly bodyLimit: number,
+    @Inject(WEBHOOK_OPTIONS) private readonly options: ResolvedWebhookOptions,
     @Inject(RECEIVE_OPTIONS) private readonly receive: ResolvedReceiveOptions,
   ) {
     host.init$.subscribe(() => {
@@ -104,7 +105,7 @@ export class RawBodyMiddleware {
     instance.addHook('onRoute', (route) => {
       if (![route.method].flat().includes('POST') || !this.routes.paths().includes(route.url))
         return;
-      route.bodyLimit = this.bodyLimit;
+      route.bodyLimit = this.options.bodyLimitBytes;
       route.preParsing = [route.preParsing ?? []].flat().concat(this.#onFastify);
     });
   }
@@ -144,11 +145,11 @@ export class RawBodyMiddleware {
       requirePlainJson(request.headers);
       // Something else has read it, or there is no stream.
       if (body.readableDidRead || typeof body.on !== 'function') {
-        const bytes = givenBytes(given, this.bodyLimit);
+        const bytes = givenBytes(given, this.options.bodyLimitBytes);
         if (bytes !== undefined) this.rawBodies.set(request, new RawBody(bytes, arrivedAt));
         return null;
       }
-      const reading = readRawBody(body, request.headers, this.bodyLimit);
+      const reading = readRawBody(body, request.headers, this.options.bodyLimitBytes);
       cancel = this.runtime.schedule(this.receive.deadlineMs, () => reading.end(tooLate()));
       this.rawBodies.set(request, new RawBody(await reading.bytes, arrivedAt));
       return null;

@@ -81,6 +81,6 @@ export function readRawBody(
 export function tooLarge(limitBytes: number): PaymentsError {
   return new PaymentsError(
     'payload_too_large',
-    `The body is larger than ${limitBytes} bytes. Where the service really sends more, raise "bodyLimitBytes".`,
+    `The body is larger than ${limitBytes} bytes. If the service really sends more, raise "webhook.bodyLimitBytes".`,
   );
 }

@@ -1,4 +1,10 @@
-import { integerOption, optionsInvalid } from '../payments.validation.js';
+import {
+  integerOption,
+  optionsInvalid,
+  refuseUnknownNames,
+  shown,
+} from '../payments.validation.js';
+import type { IntegerBounds } from '../payments.validation.js';
 
 /** Where deliveries are received. An extra of `forRoot`, since routes are mapped before async options exist. */
 export type WebhookPath = string | false;
@@ -6,19 +12,29 @@ export type WebhookPath = string | false;
 /** Default of `webhookPath`. */
 export const DEFAULT_WEBHOOK_PATH = 'webhooks/payments';
 
-/** How a delivery's request is read. */
+/** How the requests of deliveries are admitted and read. Every field has a default. */
 export interface WebhookOptions {
-  /** Bytes a body may have at the most; more is answered 413. 1,024 to 67,108,864. Default 1,048,576 (1 MiB). */
+  /** Maximum size of a body in bytes; a larger one is answered 413. 1,024 to 67,108,864. Default 1,048,576 (1 MiB). */
   bodyLimitBytes?: number;
 }
 
+/** {@link WebhookOptions}, complete. */
+export type ResolvedWebhookOptions = Readonly<Required<WebhookOptions>>;
+
+const BOUNDS = {
+  bodyLimitBytes: { default: 1024 ** 2, min: 1024, max: 64 * 1024 ** 2, unit: 'bytes' },
+} satisfies Record<keyof WebhookOptions, IntegerBounds>;
+
 /** @throws PaymentsError `options_invalid`. */
-export function resolveBodyLimit({ bodyLimitBytes }: WebhookOptions): number {
-  return integerOption('bodyLimitBytes', bodyLimitBytes, {
-    default: 1024 ** 2,
-    min: 1024,
-    max: 64 * 1024 ** 2,
-    unit: 'bytes',
+export function resolveWebhookOptions(options: WebhookOptions = {}): ResolvedWebhookOptions {
+  if (typeof options !== 'object' || options === null) {
+    throw optionsInvalid(`"webhook" must be an object of options; it is ${shown(options)}.`);
+  }
+  refuseUnknownNames('webhook.', options, Object.keys(BOUNDS));
+  const option = (name: keyof typeof BOUNDS): number =>
+    integerOption(`webhook.${name}`, options[name], BOUNDS[name]);
+  return Object.freeze({
+    bodyLimitBytes: option('bodyLimitBytes'),
   });
 }
 

@@ -16,7 +16,8 @@ import { RefusalLog } from './refusal-log.js';
 import { answerError } from './webhook.answer.js';
 import { givenBytes, RawBodies, RawBody } from './raw-bodies.js';
 import { parseSignatures, requireMatch, SIGNATURE_HEADER } from './signature.js';
-import { BODY_LIMIT } from './webhook.tokens.js';
+import type { ResolvedWebhookOptions } from './webhook.options.js';
+import { WEBHOOK_OPTIONS } from './webhook.tokens.js';
 
 /** What an HTTP request of either adapter has in common. Fastify keeps Node's request under `raw`. */
 export interface WebhookRequest {
@@ -38,7 +39,7 @@ export class WebhookVerifier {
     @Inject(RawBodies) private readonly rawBodies: RawBodies,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
     @Inject(RefusalLog) private readonly refusals: RefusalLog,
-    @Inject(BODY_LIMIT) private readonly bodyLimit: number,
+    @Inject(WEBHOOK_OPTIONS) private readonly options: ResolvedWebhookOptions,
   ) {}
 
   /**
@@ -94,7 +95,7 @@ export class WebhookVerifier {
     const read = this.rawBodies.get(request) ?? this.rawBodies.get(request.raw);
     if (read) return read;
     // Something else read the body first.
-    const given = read === undefined ? givenBytes(request, this.bodyLimit) : undefined;
+    const given = read === undefined ? givenBytes(request, this.options.bodyLimitBytes) : undefined;
     if (given !== undefined) return new RawBody(given, this.runtime.monotonic());
     this.#logger.error(
       'The raw bytes of a delivery are gone, so its signature cannot be checked: something read the body before ' +
