@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import type { PaymentsModuleOptions } from './payments.options.js';
 import { isBlank, optionsInvalid, surroundingFault } from './payments.validation.js';
 
@@ -25,7 +26,8 @@ const REQUIRED = {
  * | `PAYMENTS_WEBHOOK_SECRET_PREVIOUS` | the second `webhookSecret`, during a rotation; empty: none |
  * | `PAYMENTS_ALLOW_INSECURE_HTTP` | `allowInsecureHttp`: `true` or `false`; empty: `false` |
  *
- * To combine them with other options, spread the result.
+ * To combine them with other options, spread the result. `JSON.stringify` and `util.inspect` of the result leave
+ * out both secrets; those of a copy made by a spread do not.
  *
  * @throws PaymentsError `options_invalid`. The message lists every variable that is missing or wrong, and
  *   contains no value.
@@ -38,7 +40,7 @@ const REQUIRED = {
  */
 export function readPaymentsEnvironment(
   variables: PaymentsEnvironment = process.env,
-): PaymentsModuleOptions {
+): Readonly<PaymentsModuleOptions> {
   const faults = checkPaymentsEnvironment(variables);
   if (faults.length > 0) {
     throw optionsInvalid(`environment variables are missing or wrong. ${faults.join(' ')}`);
@@ -46,13 +48,36 @@ export function readPaymentsEnvironment(
   const required = variables as Readonly<Record<keyof typeof REQUIRED, string>>;
   const secret = required.PAYMENTS_WEBHOOK_SECRET;
   const previous = variables['PAYMENTS_WEBHOOK_SECRET_PREVIOUS'];
-  return {
-    baseUrl: required.PAYMENTS_BASE_URL,
-    clientId: required.PAYMENTS_CLIENT_ID,
-    clientSecret: required.PAYMENTS_CLIENT_SECRET,
-    webhookSecret: previous === undefined || isBlank(previous) ? secret : [secret, previous],
-    allowInsecureHttp: variables['PAYMENTS_ALLOW_INSECURE_HTTP'] === 'true',
-  };
+  const webhookSecret = previous === undefined || isBlank(previous) ? secret : [secret, previous];
+  return withSecrets(
+    {
+      baseUrl: required.PAYMENTS_BASE_URL,
+      clientId: required.PAYMENTS_CLIENT_ID,
+      allowInsecureHttp: variables['PAYMENTS_ALLOW_INSECURE_HTTP'] === 'true',
+    },
+    { clientSecret: required.PAYMENTS_CLIENT_SECRET, webhookSecret },
+  );
+}
+
+/**
+ * Adds the secrets as getters, which object spread reads. `JSON.stringify` and `util.inspect` show the visible
+ * options only.
+ */
+function withSecrets(
+  visible: PaymentsModuleOptions,
+  secrets: Pick<PaymentsModuleOptions, 'clientSecret' | 'webhookSecret'>,
+): Readonly<PaymentsModuleOptions> {
+  const show = { value: () => ({ ...visible }) };
+  return Object.defineProperties(
+    { ...visible },
+    {
+      clientSecret: { get: () => secrets.clientSecret, enumerable: true },
+      webhookSecret: { get: () => secrets.webhookSecret, enumerable: true },
+      // Not enumerable: a spread copies the options only.
+      toJSON: show,
+      [inspect.custom]: show,
+    },
+  );
 }
 
 /**
@@ -93,7 +118,8 @@ function addressFault(name: string, value: string, content: string): string | un
  * may load. That package is not required.
  *
  * `ConfigModule.forRoot({ load: [paymentsConfig] })` also makes the options available as
- * `config.get('payments')`. The secrets are then visible to everything that can read the `ConfigService`.
+ * `config.get('payments')`. `JSON.stringify` and `util.inspect` show no secret of them, but everything that can
+ * inject the `ConfigService` can read `config.get('payments.clientSecret')`.
  *
  * @throws PaymentsError `options_invalid`, at boot.
  * @example

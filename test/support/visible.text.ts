@@ -1,0 +1,34 @@
+import { inspect } from 'node:util';
+
+const ONE_LEVEL = { depth: 0, maxArrayLength: null, maxStringLength: null } as const;
+
+/**
+ * Everything that `util.inspect` shows of a value at unlimited depth, but each object once: of Nest's container
+ * `inspect` itself would print gigabytes.
+ */
+export function visibleText(root: unknown): string {
+  const texts: string[] = [];
+  const seen = new Set<unknown>();
+  const waiting = [root];
+  while (waiting.length > 0) {
+    const value = waiting.pop();
+    if (seen.has(value)) continue;
+    seen.add(value);
+    texts.push(inspect(value, ONE_LEVEL));
+    waiting.push(...partsOf(value));
+  }
+  return texts.join('\n');
+}
+
+function partsOf(value: unknown): unknown[] {
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return [];
+  // Shows what it wants to, which is printed already.
+  if (inspect.custom in value) return [inspect(value, { ...ONE_LEVEL, depth: Infinity })];
+  if (ArrayBuffer.isView(value)) return [];
+  const properties = Object.entries(Object.getOwnPropertyDescriptors(value))
+    .filter(([, { enumerable }]) => enumerable)
+    .flatMap(([name, descriptor]) => [name, descriptor.value as unknown]);
+  if (value instanceof Map) return [...properties, ...value.keys(), ...value.values()];
+  if (value instanceof Set) return [...properties, ...value];
+  return properties;
+}
