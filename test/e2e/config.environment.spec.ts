@@ -70,8 +70,13 @@ describe('paymentsConfig', () => {
   it.each([
     ['PAYMENTS_CLIENT_ID', (value: string) => `${value}\n`, 'ends with a line break'],
     ['PAYMENTS_CLIENT_SECRET', (value: string) => `"${value}"`, 'is surrounded by quotes'],
+    ['PAYMENTS_CLIENT_SECRET', (value: string) => `'${value}'`, 'is surrounded by quotes'],
+    ['PAYMENTS_CLIENT_SECRET', (value: string) => `\`${value}\``, 'is surrounded by quotes'],
     ['PAYMENTS_WEBHOOK_SECRET', (value: string) => `  ${value}`, 'begins with white space'],
+    ['PAYMENTS_WEBHOOK_SECRET', (value: string) => `"${value}"`, 'is surrounded by quotes'],
+    ['PAYMENTS_WEBHOOK_SECRET', (value: string) => `\`${value}\``, 'is surrounded by quotes'],
     ['PAYMENTS_WEBHOOK_SECRET_PREVIOUS', () => `'${PRIVATE}'\n`, 'ends with a line break and is'],
+    ['PAYMENTS_WEBHOOK_SECRET_PREVIOUS', () => `\`${PRIVATE}\``, 'is surrounded by quotes'],
   ] as const)('HT-32 rejects at boot a %s that is not trimmed: %s', async (name, wrap, fault) => {
     process.env[name] = wrap(process.env[name] ?? '');
     const { error, shown } = await bootFailure(payments());
