@@ -1,3 +1,4 @@
+import { closeSync, openSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { sqliteInbox } from 'nestjs-payments';
 import type { SqliteTransaction } from 'nestjs-payments';
@@ -55,6 +56,8 @@ export class SqliteBooks extends Books<SqliteTransaction> {
   static async open(file: string): Promise<SqliteBooks> {
     // Loaded here, since on older Nodes it prints a warning that it is experimental.
     const { DatabaseSync } = await import('node:sqlite');
+    // SQLite would create it readable by every user of the machine. Nothing has it open yet.
+    closeSync(openSync(file, 'a', 0o600));
     const database = new DatabaseSync(file);
     try {
       // A connection of its own beside the inbox's, which makes the checkpoints of both in its own thread.

@@ -5,9 +5,10 @@ import { integerOption, optionsInvalid } from '../../payments.validation.js';
 /** Options of `sqliteInbox()`. */
 export interface SqliteInboxOptions {
   /**
-   * Path of the database file, from the working directory; it is made where there is none, its folder is
-   * not. The application's own tables may be in it: `context.commit` needs them there. It must be on a disk
-   * of this machine: SQLite's write-ahead log does not work over a network file system.
+   * Path of the database file, relative to the working directory. A missing file is created, with mode 0600; a
+   * missing folder is not. The file may also contain the application's own tables: `context.commit` needs them there.
+   * It must be on a disk of this machine: SQLite's write-ahead log does not work over a network file system. If
+   * other users of the machine can access an existing file, its `-wal` or its `-shm`, a warning is logged at boot.
    */
   file: string;
   /**

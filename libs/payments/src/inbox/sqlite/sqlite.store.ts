@@ -13,6 +13,7 @@ import type {
 } from '../store.contract.js';
 import { toActivity } from '../activity.minutes.js';
 import type { ActivityCounts, ActivityMinute } from '../activity.minutes.js';
+import { sharedFilesWarning } from './file-modes.js';
 import { toClaimed, toEvent, toReceipts, toStats } from './sqlite.answers.js';
 import type { ClaimRequest } from './sqlite.claim.js';
 import { SqliteClient } from './sqlite.client.js';
@@ -70,6 +71,8 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
       await this.#client.close();
       throw toError(toFailure(error));
     }
+    const warning = sharedFilesWarning(this.settings.file);
+    if (warning !== null) this.#logger.warn(warning);
     this.#stage = 'open';
   }
 

@@ -1,5 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
+import { createPrivateFile } from './file-modes.js';
 import { openWriter, SqliteConnection } from './sqlite.connection.js';
 import { loadDriver } from './sqlite.driver.js';
 import { toFailure } from './sqlite.failure.js';
@@ -32,6 +33,7 @@ async function serve(port: MessagePort, settings: SqliteSettings): Promise<void>
     const driver = await loadDriver();
     const version = askVersion(new SqliteConnection(new driver(':memory:')));
     if (!settings.allowOldSqlite) refuseOldSqlite(version);
+    createPrivateFile(settings.file);
     const connection = openWriter(driver, settings.file, settings.busyTimeoutMs);
     migrate(connection, settings.busyTimeoutMs);
     new SqliteServer(port, connection, new WriteAheadLog(connection, version), settings).start();
