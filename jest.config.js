@@ -1,3 +1,9 @@
+import { join } from 'node:path';
+
+// Tests start the same applications hundreds of times. With the code that Node.js compiled kept on disk, an
+// application boots in half the time.
+process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.cache/compiled');
+
 /** @type {import('jest').Config} */
 export default {
   testMatch: [
@@ -11,8 +17,8 @@ export default {
   // Jest leaves one core of two to itself; most tests wait for processes, so two workers take half the time.
   maxWorkers: '100%',
   workerIdleMemoryLimit: '1GB',
-  // What a machine may take that does a great deal besides. A test that hangs is told of all the same.
-  testTimeout: 30_000,
+  // Long enough for a machine that is busy with something else.
+  testTimeout: 90_000,
   extensionsToTreatAsEsm: ['.ts'],
   resolver: '<rootDir>/test/typescript.resolver.cjs',
   transform: {
