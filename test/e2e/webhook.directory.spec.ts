@@ -75,7 +75,11 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
       throw new RangeError('connection to 10.0.0.7 refused');
     };
     const answer = await sendTo('acme');
-    expect(answer).toMatchObject({ status: 503, body: { code: 'directory_unavailable' } });
+    expect(answer).toMatchObject({
+      status: 503,
+      headers: { 'retry-after': '1' },
+      body: { code: 'directory_unavailable' },
+    });
     expect(answer.text).not.toMatch(/RangeError|10\.0\.0\.7/);
     expect(app.log.lines).toHaveLength(1);
     expect(app.log.lines[0]).toMatch(

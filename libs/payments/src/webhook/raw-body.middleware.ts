@@ -33,6 +33,7 @@ interface FastifyRequestLike {
 }
 interface FastifyReplyLike {
   code(status: number): FastifyReplyLike;
+  header(name: string, value: string): FastifyReplyLike;
   send(body: unknown): FastifyReplyLike;
 }
 /** What Express and body parsers add to Node's request: the path is without the query, whatever the request line. */
@@ -119,7 +120,11 @@ export class RawBodyMiddleware {
     // A hook may have left the bytes on Fastify's request, and an adapter of a serverless platform on Node's.
     const { raw, rawBody = raw.rawBody } = request;
     const refusal = await this.#keep(raw, payload, { rawBody, body: raw.body });
-    if (refusal !== null) return reply.code(refusal.status).send(refusal.body);
+    if (refusal !== null) {
+      const { status, body: told, retryAfterSeconds } = refusal;
+      if (retryAfterSeconds !== undefined) reply.header('retry-after', `${retryAfterSeconds}`);
+      return reply.code(status).send(told);
+    }
     if (this.rawBodies.get(raw) === undefined) this.rawBodies.set(raw, null);
     // Fastify's parser must not judge bytes that are not verified yet, nor wait for a stream that has ended, so
     // it is given an empty object. It compares the length it is told of here with Content-Length, and takes a

@@ -6,6 +6,8 @@ import type { PaymentsErrorCode } from '../payments.errors.js';
 export interface WebhookAnswer {
   readonly status: number;
   readonly body: Readonly<Record<string, unknown>>;
+  /** Value of the header `Retry-After`, in seconds; no header if undefined. */
+  readonly retryAfterSeconds?: number | undefined;
 }
 
 const STATUS: Partial<Record<PaymentsErrorCode, number>> = {
@@ -25,6 +27,11 @@ const STATUS: Partial<Record<PaymentsErrorCode, number>> = {
   deadline_passed: 503,
 };
 
+/** Refusals that pass within seconds. */
+const RETRY_AFTER_SECONDS: Partial<Record<PaymentsErrorCode, number>> = {
+  directory_unavailable: 1,
+};
+
 /**
  * The answer to a delivery that was not taken in: the code and message of this package's own errors. Of
  * anything else the sender learns nothing, and tries again.
@@ -36,17 +43,20 @@ export function answerError(error: unknown): WebhookAnswer {
     return { status: 503, body: { statusCode: 503, code: 'inbox_unavailable', message } };
   }
   const { code, message } = error as PaymentsError;
-  return { status, body: { statusCode: status, code, message } };
+  const retryAfterSeconds = RETRY_AFTER_SECONDS[code];
+  return { status, body: { statusCode: status, code, message }, retryAfterSeconds };
 }
 
 /**
  * Answers on Node's own response. Express's `json()` would make an ETag, which no sender asks for, of a copy of
  * the body, which then takes a write of its own.
  */
-export function sendAnswer(response: ServerResponse, { status, body }: WebhookAnswer): void {
+export function sendAnswer(response: ServerResponse, answer: WebhookAnswer): void {
+  const { status, body, retryAfterSeconds } = answer;
   // Somebody else may have answered meanwhile, for instance what limits the time of every request.
   if (response.headersSent) return;
   response.statusCode = status;
   response.setHeader('content-type', 'application/json; charset=utf-8');
+  if (retryAfterSeconds !== undefined) response.setHeader('retry-after', retryAfterSeconds);
   response.end(JSON.stringify(body));
 }

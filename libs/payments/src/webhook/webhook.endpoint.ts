@@ -34,8 +34,15 @@ export class WebhookEndpoint implements OnModuleInit {
     for (const path of paths) {
       adapter.post(path, async (request: WebhookRequest, response: unknown) => {
         const answer = await this.answer(request);
-        if (adapter.getType() === 'express') sendAnswer(response as ServerResponse, answer);
-        else await (adapter.reply(response, answer.body, answer.status) as unknown);
+        if (adapter.getType() === 'express') {
+          sendAnswer(response as ServerResponse, answer);
+          return;
+        }
+        const { status, body, retryAfterSeconds } = answer;
+        if (retryAfterSeconds !== undefined) {
+          adapter.setHeader(response, 'retry-after', String(retryAfterSeconds));
+        }
+        await (adapter.reply(response, body, status) as unknown);
       });
     }
     if (paths.length > 0) this.#logger.log(`Webhook route: POST ${paths.join(' and POST ')}`);

@@ -12,6 +12,11 @@ export interface VerifiedRequest {
   paymentDelivery: VerifiedDelivery;
 }
 
+/** What the responses of Express and Fastify have in common. */
+interface Response {
+  header(name: string, value: string): unknown;
+}
+
 /**
  * Lets only verified deliveries pass, for an application that receives them in a controller of its own
  * (`webhookPath: false`). A path parameter `:company` tells whose delivery it is. The request then carries
@@ -53,7 +58,13 @@ export class WebhookGuard implements CanActivate {
     } catch (error) {
       // Of what is not expected, the application's exception filter makes a 500 and a line in the log.
       if (!(error instanceof PaymentsError)) throw error;
-      const { status, body } = answerError(error);
+      const { status, body, retryAfterSeconds } = answerError(error);
+      if (retryAfterSeconds !== undefined) {
+        context
+          .switchToHttp()
+          .getResponse<Response>()
+          .header('retry-after', `${retryAfterSeconds}`);
+      }
       throw new HttpException(body, status);
     }
   }
