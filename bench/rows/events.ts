@@ -26,6 +26,7 @@ export function incoming(raw: Buffer = Buffer.alloc(400, 'x')): IncomingEvent {
     orderingKey: randomUUID(),
     raw,
     headers: {},
+    stale: false,
     handlers: ['book'],
   };
 }

@@ -39,7 +39,7 @@ describe('the contract, on PostgreSQL', () => {
           const earlier = (column: string): string =>
             `${column} = ${column} - ${ms} * interval '1 millisecond'`;
           await inboxes.query(`
-            UPDATE ${schema}.events SET ${earlier('received_at')};
+            UPDATE ${schema}.events SET ${earlier('received_at')}, ${earlier('occurred_at')};
             UPDATE ${schema}.deliveries
                SET ${earlier('due_at')}, ${earlier('started_at')}, ${earlier('finished_at')};
             -- Out of the way first: no minute may come to be where another still is.

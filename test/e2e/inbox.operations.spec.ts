@@ -219,6 +219,7 @@ onEachDurableInbox((stage) => {
     expect(await inbox.stats()).toEqual({
       deliveries: [],
       unhandled: 0,
+      stale: 0,
       oldestPendingMs: null,
       paused: [],
     });
@@ -242,6 +243,7 @@ onEachDurableInbox((stage) => {
     ]);
     expect(rest).toEqual({
       unhandled: 1,
+      stale: 0,
       oldestPendingMs: expect.any(Number),
       paused: ['mail'],
     });

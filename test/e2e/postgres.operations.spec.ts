@@ -29,6 +29,7 @@ describe('operating an inbox in PostgreSQL', () => {
     expect(await store.stats()).toEqual({
       deliveries: [],
       unhandled: 0,
+      stale: 0,
       oldestPendingMs: null,
       paused: [],
     });

@@ -96,7 +96,7 @@ describe('a backlog in PostgreSQL that its statistics know nothing of', () => {
     const known = `SELECT * FROM small.known(${none(KEY_TYPES)})`;
     const receive = `SELECT * FROM small.receive(ARRAY['c'], ARRAY['an id'], ARRAY[NULL]::bytea[], ARRAY['t'],
       ARRAY[0]::float8[], ARRAY[NULL], ARRAY[NULL]::uuid[], ARRAY['d']::bytea[], ARRAY['{}']::bytea[],
-      ARRAY[false], ARRAY[NULL], ARRAY['k']::bytea[], ARRAY[NULL], ARRAY[1], ARRAY['book'])`;
+      ARRAY[false], ARRAY[false], ARRAY[NULL], ARRAY['k']::bytea[], ARRAY[NULL], ARRAY[1], ARRAY['book'])`;
     for (const text of [known, receive]) await pagesOf(text);
     for (let n = 0; n < 5000; n += 500) {
       await small.receive(Array.from({ length: 500 }, (_, m) => incoming(`later ${n + m}`)));

@@ -1,12 +1,22 @@
 import { describe, expect, it } from '@jest/globals';
-import { PaymentsError, PaymentsModule } from 'nestjs-payments';
-import type { WebhookPath } from 'nestjs-payments';
+import { memoryInbox, PaymentsError, PaymentsModule } from 'nestjs-payments';
+import type { InboxDefinition, WebhookPath } from 'nestjs-payments';
 import { bootFailure } from '../support/boot.failure.js';
 import { OPTIONS, WebhookApplication, company } from '../support/webhook.application.js';
 
 const PRIVATE = 'a-private-value';
 const ONE = { ...company('acme', `${PRIVATE}-webhook`), clientSecret: `${PRIVATE}-client` };
 const SECRETS = { clientSecret: `${PRIVATE}-client`, webhookSecret: `${PRIVATE}-webhook` };
+
+const DAY = 86_400_000;
+/** Remembers events as a database would, as far as the options know. */
+const DURABLE: InboxDefinition = {
+  name: 'durable',
+  create: (runtime) => {
+    const store = memoryInbox().create(runtime);
+    return Object.assign(store, { capabilities: { ...store.capabilities, durable: true } });
+  },
+};
 
 const companies = (...given: unknown[]) => ({ baseUrl: OPTIONS.baseUrl, companies: given });
 const WRONG: readonly [string, object, ...RegExp[]][] = [
@@ -67,6 +77,17 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
   ['a limit too large', { webhook: { bodyLimitBytes: 67_108_865 } }, /from 1024 to 67108864/],
   ['webhook options that are no object', { webhook: true }, /"webhook" must be an object/],
   ['an unknown webhook option', { webhook: { limit: 1 } }, /no option "webhook\.limit".*bodyLimit/],
+  [
+    'a maximum age that is too small',
+    { webhook: { maxAgeMs: 999 } },
+    /"webhook\.maxAgeMs" must be a whole number of milliseconds from 1000 to 315360000000, or false .*; it is 999/,
+  ],
+  ['a maximum age of null', { webhook: { maxAgeMs: null } }, /"webhook\.maxAgeMs".*it is null/],
+  [
+    'a maximum age above the default of worker.knowMs, with a durable inbox',
+    { webhook: { maxAgeMs: 31 * DAY }, inbox: DURABLE },
+    /"webhook\.maxAgeMs" must be at most "worker\.knowMs".*2678400000.*2592000000/,
+  ],
   [
     'a deadline beyond the sender',
     { deadlineMs: 29_001 },
@@ -139,6 +160,9 @@ describe('options that are wrong', () => {
     { baseUrl: 'http://x.example', allowInsecureHttp: true },
     { baseUrl: 'https://x.example/', webhook: { bodyLimitBytes: 1024 }, deadlineMs: 100 },
     { webhook: { bodyLimitBytes: 64 * 1024 ** 2 }, deadlineMs: 29_000 },
+    { webhook: { maxAgeMs: 31 * DAY } },
+    { webhook: { maxAgeMs: false as const }, inbox: DURABLE },
+    { webhook: { maxAgeMs: 31 * DAY }, worker: { knowMs: 31 * DAY }, inbox: DURABLE },
     { webhookSecret: Array<string>(10).fill('whsec') },
   ])('boots with %j', async (payments) => {
     await using app = await WebhookApplication.start({ payments });

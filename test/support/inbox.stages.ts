@@ -20,6 +20,8 @@ export interface InboxData {
   write(tx: unknown, effect: string): void | Promise<void>;
   /** The effects that stayed, in order. */
   effects(): Promise<string[]>;
+  /** Lets `ms` milliseconds pass for the store, next to what the test does to the clock of its runtime. */
+  pass(ms: number): Promise<void>;
   /** Has every lease that is held end now, as though its time had passed. */
   endLeases(): Promise<void>;
 }
@@ -78,6 +80,8 @@ function sqlite(): InboxStage {
           Array.from(own.prepare('SELECT id FROM effect ORDER BY id').all(), ({ id }) =>
             String(id),
           ),
+        // Its clock is the runtime's.
+        pass: async () => {},
         endLeases: async () => {
           own.exec("UPDATE payments_inbox_delivery SET due_at = 0 WHERE state = 'running'");
         },
@@ -122,6 +126,14 @@ function postgres(): InboxStage {
         effects: async () => {
           const rows = await query<{ id: string }>(`SELECT id FROM ${schema}.effect ORDER BY id`);
           return rows.map(({ id }) => id);
+        },
+        // Its clock is the server's: instead of that, what was received was received earlier.
+        pass: async (ms) => {
+          const earlier = (column: string) =>
+            `${column} = ${column} - ${ms} * interval '1 millisecond'`;
+          await query(
+            `UPDATE ${schema}.events SET ${earlier('received_at')}, ${earlier('occurred_at')}`,
+          );
         },
         endLeases: async () => {
           await query(

@@ -68,6 +68,7 @@ export function incoming(id: string, given: Partial<IncomingEvent> = {}): Incomi
     orderingKey: null,
     raw: Buffer.from(`{"id":${JSON.stringify(id)}}`),
     headers: {},
+    stale: false,
     handlers: ['book'],
     ...given,
   };

@@ -55,7 +55,9 @@ export class WorkerBench {
     const raw = Buffer.from(JSON.stringify({ id, eventType: 't', timestamp, data: {} }));
     const keys = { company: 'c', id, dedupeKey: id, eventType: 't', orderingKey };
     const occurredAt = new Date(timestamp);
-    await this.store.receive([{ ...keys, occurredAt, raw, headers: {}, handlers: ['h'] }]);
+    await this.store.receive([
+      { ...keys, occurredAt, raw, headers: {}, stale: false, handlers: ['h'] },
+    ]);
     this.worker.wake();
   }
 

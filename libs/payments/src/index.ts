@@ -52,6 +52,7 @@ export type {
   DeliveryState,
   EventFilter,
   EventPage,
+  EventState,
   InboxCapabilities,
   InboxStats,
   IncomingEvent,

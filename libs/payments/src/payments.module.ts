@@ -11,12 +11,14 @@ import { HandlerInvoker } from './events/handler.invoker.js';
 import { HandlerRegistry } from './events/handler.registry.js';
 import { StrayRejections } from './events/stray-rejections.js';
 import { CountedStore } from './inbox/counted.store.js';
-import { INBOX_STORE, RECEIVE_OPTIONS, WORKER_OPTIONS } from './inbox/inbox.tokens.js';
+import { resolveMaxAge } from './inbox/freshness.js';
+import { INBOX_STORE, MAX_AGE_MS, RECEIVE_OPTIONS, WORKER_OPTIONS } from './inbox/inbox.tokens.js';
 import { InboxPruner } from './inbox/inbox.pruner.js';
 import { DeliveryReceiver } from './inbox/delivery.receiver.js';
 import { InboxWorker } from './inbox/inbox.worker.js';
 import { OrphanReport } from './inbox/orphan.report.js';
 import { PaymentInbox } from './inbox/payment.inbox.js';
+import type { InboxStore } from './inbox/store.contract.js';
 import { Settlements } from './inbox/settlements.js';
 import { PaymentsLifecycle } from './payments.lifecycle.js';
 import { resolveOptions } from './payments.options.js';
@@ -111,6 +113,12 @@ const OPTIONS: Provider[] = [
   option(RECEIVE_OPTIONS, ({ receive }) => receive),
   option(WEBHOOK_OPTIONS, ({ webhook }) => webhook),
   option(INBOX_STORE, ({ inbox, runtime }) => new CountedStore(inbox.create(runtime), runtime)),
+  {
+    provide: MAX_AGE_MS,
+    inject: [RESOLVED, INBOX_STORE],
+    useFactory: ({ webhook, worker }: ResolvedPaymentsOptions, store: InboxStore) =>
+      resolveMaxAge(webhook.maxAgeMs, worker.knowMs, store.capabilities.durable),
+  },
 ];
 const WEBHOOK: Provider[] = [
   RefusalLog,

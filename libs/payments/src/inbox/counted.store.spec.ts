@@ -43,6 +43,7 @@ function event(id: string): IncomingEvent {
     orderingKey: null,
     raw: Buffer.from('{}'),
     headers: {},
+    stale: false,
     handlers: ['h'],
   };
 }

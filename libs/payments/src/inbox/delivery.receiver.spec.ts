@@ -33,6 +33,7 @@ function receiver(options: Parameters<typeof resolveReceiveOptions>[0] = {}) {
   const made = new DeliveryReceiver(
     store,
     resolveReceiveOptions(options),
+    Infinity,
     runtime,
     registry,
     worker,

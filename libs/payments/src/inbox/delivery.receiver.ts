@@ -7,8 +7,9 @@ import { describeThrown } from '../events/thrown.js';
 import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
+import { isStale, staleWarning } from './freshness.js';
 import type { IncomingEvent, InboxStore, StoreReceipt } from './store.contract.js';
-import { INBOX_STORE, RECEIVE_OPTIONS } from './inbox.tokens.js';
+import { INBOX_STORE, MAX_AGE_MS, RECEIVE_OPTIONS } from './inbox.tokens.js';
 import { InboxWorker } from './inbox.worker.js';
 import { PaymentInboxError } from './payment-inbox.error.js';
 import type { ResolvedReceiveOptions } from './receive.options.js';
@@ -23,8 +24,9 @@ export interface InboxReceipt {
    * - `handled`: new, and its handlers have succeeded (an inbox that is not durable).
    * - `duplicate`: a copy of an event that is safe already; nothing runs for it.
    * - `unhandled`: new and kept; no handler takes its type.
+   * - `stale`: new and kept, but older than `webhook.maxAgeMs`; its handlers run only after a redrive.
    */
-  readonly status: 'stored' | 'handled' | 'duplicate' | 'unhandled';
+  readonly status: 'stored' | 'handled' | 'duplicate' | 'unhandled' | 'stale';
   /** Id of the event. */
   readonly id: string;
 }
@@ -41,16 +43,19 @@ interface Deadline {
 export class DeliveryReceiver {
   readonly #logger = new Logger('PaymentInbox');
   readonly #unhandled: ThrottledLog;
+  readonly #stale: ThrottledLog;
 
   constructor(
     @Inject(INBOX_STORE) private readonly store: InboxStore,
     @Inject(RECEIVE_OPTIONS) private readonly options: ResolvedReceiveOptions,
+    @Inject(MAX_AGE_MS) private readonly maxAgeMs: number,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
     @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
     @Inject(InboxWorker) private readonly worker: InboxWorker,
     @Inject(Settlements) private readonly settlements: Settlements,
   ) {
     this.#unhandled = new ThrottledLog(this.#logger, runtime);
+    this.#stale = new ThrottledLog(this.#logger, runtime);
   }
 
   /**
@@ -140,17 +145,23 @@ export class DeliveryReceiver {
 
   #toIncoming({ company, event, raw, headers }: VerifiedDelivery): IncomingEvent {
     const transactionId = transactionIdOf(event);
-    const byTransaction = this.options.dedupeBy === 'transaction' && transactionId !== null;
+    const { eventType } = event;
+    const occurredAt = new Date(event.timestamp);
+    const stale = isStale({ eventType, occurredAt }, this.runtime.now(), this.maxAgeMs);
+    // A stale event is known by its own id only, or a fresh event of the same transaction would be its duplicate.
+    const byTransaction =
+      this.options.dedupeBy === 'transaction' && transactionId !== null && !stale;
     return {
       company,
       id: event.id,
-      dedupeKey: byTransaction ? `${event.eventType}\n${transactionId}` : event.id,
-      eventType: event.eventType,
-      occurredAt: new Date(event.timestamp),
+      dedupeKey: byTransaction ? `${eventType}\n${transactionId}` : event.id,
+      eventType,
+      occurredAt,
       orderingKey: transactionId,
       raw,
       headers,
-      handlers: this.registry.matching(event.eventType),
+      handlers: stale ? [] : this.registry.matching(eventType),
+      stale,
     };
   }
 
@@ -172,7 +183,8 @@ export class DeliveryReceiver {
     return handlers;
   }
 
-  #log({ outcome, id }: StoreReceipt, { company, eventType, handlers }: IncomingEvent): void {
+  #log({ outcome, id }: StoreReceipt, event: IncomingEvent): void {
+    const { company, eventType, handlers, stale } = event;
     if (outcome === 'conflict') {
       this.#logger.error(
         `Event ${id} (company ${company}) came again with another body. The first is kept and the second is not ` +
@@ -182,6 +194,8 @@ export class DeliveryReceiver {
       this.#logger.log(
         `Test delivery ${id} of company ${company} arrived and its signature is good.`,
       );
+    } else if (outcome === 'stored' && stale) {
+      this.#stale.warn(eventType, () => staleWarning(event, this.runtime.now(), this.maxAgeMs));
     } else if (outcome === 'stored' && handlers.length === 0) {
       this.#unhandled.warn(eventType, () => this.#nobodyTakes(eventType, id, company));
     }
@@ -214,10 +228,11 @@ function handlersFailed(failed: number, all: number): PaymentsError {
 
 function statusOf(
   outcome: StoreReceipt['outcome'],
-  { handlers }: IncomingEvent,
+  { handlers, stale }: IncomingEvent,
   safe: 'stored' | 'handled',
 ): InboxReceipt['status'] {
   if (outcome !== 'stored') return 'duplicate';
+  if (stale) return 'stale';
   return handlers.length === 0 ? 'unhandled' : safe;
 }
 

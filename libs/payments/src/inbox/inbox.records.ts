@@ -19,8 +19,10 @@ export interface IncomingEvent {
   readonly raw: Buffer;
   /** What is kept of the request's headers, by lower-case name; see {@link StoredEvent.headers}. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Names of the handlers to deliver to, each once; none: the event is kept as unhandled. */
+  /** Names of the handlers to deliver to, each once. Without any, the event is kept as unhandled, or as stale. */
   readonly handlers: readonly string[];
+  /** See {@link StoredEvent.stale}. A stale event has no handlers here. */
+  readonly stale: boolean;
 }
 
 /**
@@ -33,6 +35,17 @@ export interface IncomingEvent {
  * - `skipped`: an operator decided that it is not to run.
  */
 export type DeliveryState = 'pending' | 'running' | 'done' | 'dead' | 'skipped';
+
+/**
+ * What to filter events by: the state of a delivery, or why the event has none.
+ *
+ * - `unhandled`: no handler took its type.
+ * - `stale`: it was too old when it was received; see {@link StoredEvent.stale}.
+ *
+ * A redrive gives such an event deliveries, and it leaves the state. Tombstones and `webhook.test` events are in
+ * neither.
+ */
+export type EventState = DeliveryState | 'unhandled' | 'stale';
 
 /** One attempt of a delivery, as it ended. */
 export interface DeliveryAttempt {
@@ -90,6 +103,11 @@ export interface StoredEvent {
    * vouched for. Empty in a list, and of a tombstone.
    */
   readonly headers: Readonly<Record<string, string>>;
+  /**
+   * Whether its own time was more than `webhook.maxAgeMs` ago when it was received: it could have been a copy of an
+   * event that is no longer remembered, so no handler ran for it. It stays true after a redrive.
+   */
+  readonly stale: boolean;
   /** One per handler, by handler name; empty for an event nobody handled, and for a tombstone. */
   readonly deliveries: readonly StoredDelivery[];
 }
@@ -163,8 +181,8 @@ export interface EventFilter {
   readonly to?: Date;
   /** With a delivery to this handler. */
   readonly handler?: string;
-  /** With a delivery in this state (to that handler, where one is given), or with none although it is no `webhook.test` (`unhandled`). */
-  readonly state?: DeliveryState | 'unhandled';
+  /** With a delivery in this state (to that handler, if one is given), or without deliveries for this reason. */
+  readonly state?: EventState;
   /** Where the id, ordering key or event type contains this text. */
   readonly search?: string;
 }
@@ -187,6 +205,8 @@ export interface InboxStats {
   }[];
   /** Stored events without a delivery, because no handler takes their type; `webhook.test` needs none. */
   readonly unhandled: number;
+  /** Stored events without a delivery, because they were too old when they were received. */
+  readonly stale: number;
   /** Milliseconds since the oldest delivery still pending or running was received; `null` without any. */
   readonly oldestPendingMs: number | null;
   /** What is paused: handler names, and `*` for all. */

@@ -30,6 +30,7 @@ function bench() {
         orderingKey: null,
         raw: Buffer.from('{}'),
         headers: {},
+        stale: false,
         handlers,
       })),
     );

@@ -3,6 +3,7 @@ import type {
   DeliverySelection,
   DeliveryState,
   EventFilter,
+  EventState,
   InboxStore,
   StoredEvent,
 } from './store.contract.js';
@@ -13,8 +14,8 @@ const DEFAULT_STATE = 'dead';
 
 /** Which deliveries `PaymentInbox.skip()` is about: those of the events that match, in the state named. */
 export interface DeliveryQuery extends EventFilter {
-  /** Default `dead`. `unhandled` goes with `RedriveQuery.handlers`: those events have no delivery yet. */
-  readonly state?: DeliveryState | 'unhandled';
+  /** Default `dead`. Events that are `unhandled` or `stale` have no delivery yet, so there is nothing to skip. */
+  readonly state?: EventState;
   /** Changes nothing, only counts. Default `false`. */
   readonly dryRun?: boolean;
 }
@@ -24,7 +25,8 @@ export interface RedriveQuery extends DeliveryQuery {
   /**
    * Runs these handlers on the events that match, whatever became of them, also where the event has no delivery
    * to one of them yet: for a handler that was added since. Each must exist and take the event's type; `state`
-   * then has no default.
+   * then has no default. A stale event without deliveries is left alone, unless `state` is `stale` or `ids` names it.
+   * With the state `unhandled` or `stale`, the default is every handler of this process.
    */
   readonly handlers?: readonly string[];
   /** Runs done deliveries again too. Default `false`. */
@@ -49,7 +51,9 @@ export class InboxRedrive {
   ) {}
 
   async redrive(query: RedriveQuery): Promise<SelectionResult> {
-    const { handlers, force = false, ratePerSecond, dryRun = false } = query;
+    const { state, ids, force = false, ratePerSecond, dryRun = false } = query;
+    const all = state === 'unhandled' || state === 'stale' ? this.registry.names() : undefined;
+    const { handlers = all } = query;
     this.#checkHandlers(handlers);
     if (ratePerSecond !== undefined && !(ratePerSecond > 0)) {
       throw new TypeError('"ratePerSecond" must be a number of events a second above 0.');
@@ -57,6 +61,8 @@ export class InboxRedrive {
     const spacingMs = ratePerSecond === undefined ? 0 : 1000 / ratePerSecond;
     const filter = filterOf(query, handlers === undefined && !force ? DEFAULT_STATE : undefined);
     const toRun = (event: StoredEvent): readonly string[] => {
+      const isReplay = event.stale && event.deliveries.length === 0;
+      if (isReplay && state !== 'stale' && ids === undefined) return [];
       const wanted =
         handlers === undefined
           ? named(event, query.handler, filter.state)

@@ -4,3 +4,5 @@ export const INBOX_STORE = Symbol('PAYMENTS_INBOX_STORE');
 export const WORKER_OPTIONS = Symbol('PAYMENTS_WORKER_OPTIONS');
 /** Nest injection token of the `ResolvedReceiveOptions`. */
 export const RECEIVE_OPTIONS = Symbol('PAYMENTS_RECEIVE_OPTIONS');
+/** Nest injection token of the maximum age of an event in milliseconds; see `resolveMaxAge()`. */
+export const MAX_AGE_MS = Symbol('PAYMENTS_MAX_AGE_MS');

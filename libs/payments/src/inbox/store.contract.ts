@@ -138,8 +138,10 @@ export interface InboxStore<Tx = unknown> {
   /**
    * Forgets, at most `limit` events at a time (1 to 10,000): the bodies and deliveries of events received more
    * than `bodiesMs` ago whose deliveries are all done or skipped, leaving a tombstone; and tombstones of
-   * events received more than `tombstonesMs` ago. Returns how many it touched. Recorded minutes that
-   * {@link activity} does not reach any more are forgotten too, and not counted.
+   * events that were received more than `tombstonesMs` ago and whose own time (`occurredAt`) is as long ago: an
+   * event from the future is remembered longer, so that whatever was forgotten is older than `tombstonesMs`.
+   * Returns how many it touched. Recorded minutes that {@link activity} does not reach any more are forgotten
+   * too, and not counted.
    */
   prune(request: {
     readonly bodiesMs: number;

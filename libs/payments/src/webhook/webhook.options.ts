@@ -16,26 +16,59 @@ export const DEFAULT_WEBHOOK_PATH = 'webhooks/payments';
 export interface WebhookOptions {
   /** Maximum size of a body in bytes; a larger one is answered 413. 1,024 to 67,108,864. Default 1,048,576 (1 MiB). */
   bodyLimitBytes?: number;
+  /**
+   * Maximum age of an event in milliseconds: from its `timestamp` to its receipt, by the clock of this process. An older
+   * event may be a replay of one whose id is no longer remembered: it is answered 200 and stored as `stale`, and its
+   * handlers run only after a redrive. A copy of an event that is remembered is a duplicate at any age.
+   *
+   * 1,000 to 315,360,000,000 (10 years), with a durable inbox at most `worker.knowMs`; `false` for no limit. Default:
+   * `worker.knowMs` with a durable inbox, `false` with the memory inbox, which forgets all ids at a restart: there, a
+   * late delivery is likelier than a replay.
+   *
+   * If the clock of this process is slow, a replay counts as fresh for as long after its id was forgotten: set a limit
+   * that is below `worker.knowMs` by more than your clocks can differ. With the memory inbox, set at most its
+   * `retentionMs`.
+   */
+  maxAgeMs?: number | false;
 }
 
 /** {@link WebhookOptions}, complete. */
-export type ResolvedWebhookOptions = Readonly<Required<WebhookOptions>>;
+export type ResolvedWebhookOptions = Readonly<
+  Required<Omit<WebhookOptions, 'maxAgeMs'>> & {
+    /** `undefined`: what the inbox in use makes of it; see `resolveMaxAge()`. */
+    maxAgeMs: number | false | undefined;
+  }
+>;
 
 const BOUNDS = {
   bodyLimitBytes: { default: 1024 ** 2, min: 1024, max: 64 * 1024 ** 2, unit: 'bytes' },
-} satisfies Record<keyof WebhookOptions, IntegerBounds>;
+} satisfies Record<Exclude<keyof WebhookOptions, 'maxAgeMs'>, IntegerBounds>;
+const MAX_AGE = { min: 1000, max: 3650 * 86_400_000 };
 
 /** @throws PaymentsError `options_invalid`. */
 export function resolveWebhookOptions(options: WebhookOptions = {}): ResolvedWebhookOptions {
   if (typeof options !== 'object' || options === null) {
     throw optionsInvalid(`"webhook" must be an object of options; it is ${shown(options)}.`);
   }
-  refuseUnknownNames('webhook.', options, Object.keys(BOUNDS));
+  refuseUnknownNames('webhook.', options, [...Object.keys(BOUNDS), 'maxAgeMs']);
   const option = (name: keyof typeof BOUNDS): number =>
     integerOption(`webhook.${name}`, options[name], BOUNDS[name]);
   return Object.freeze({
     bodyLimitBytes: option('bodyLimitBytes'),
+    maxAgeMs: resolveMaxAgeOption(options.maxAgeMs),
   });
+}
+
+function resolveMaxAgeOption(value: unknown): number | false | undefined {
+  if (value === undefined || value === false) return value;
+  const { min, max } = MAX_AGE;
+  if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) {
+    return value as number;
+  }
+  throw optionsInvalid(
+    `"webhook.maxAgeMs" must be a whole number of milliseconds from ${min} to ${max}, or false for no limit; it is ` +
+      `${shown(value)}. Leave it out for "worker.knowMs" with a durable inbox, and no limit with the memory inbox.`,
+  );
 }
 
 /** `/webhooks/payments` of `webhooks/payments`; `null` where no endpoint is mounted. */

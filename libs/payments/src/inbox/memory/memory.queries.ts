@@ -28,9 +28,11 @@ export function pageOf(
 export function countsOf(rows: Iterable<EventRow>, nowMs: number): Omit<InboxStats, 'paused'> {
   const counts = new Map<string, { handler: string; state: DeliveryState; count: number }>();
   let unhandled = 0;
+  let stale = 0;
   let oldestPendingMs: number | null = null;
   for (const row of rows) {
-    if (isUnhandled(row)) unhandled += 1;
+    if (isIn('unhandled', row)) unhandled += 1;
+    if (isIn('stale', row)) stale += 1;
     if (!row.deliveries.every(isFinished)) oldestPendingMs ??= nowMs - row.since;
     for (const { handler, state } of row.deliveries) {
       const key = `${handler}\n${state}`;
@@ -39,20 +41,21 @@ export function countsOf(rows: Iterable<EventRow>, nowMs: number): Omit<InboxSta
       counts.set(key, entry);
     }
   }
-  return { deliveries: [...counts.values()], unhandled, oldestPendingMs };
+  return { deliveries: [...counts.values()], unhandled, stale, oldestPendingMs };
 }
 
 /** The events that may be pruned, oldest first. */
 export function* prunable(
   rows: Iterable<EventRow>,
   { bodiesMs, tombstonesMs }: { readonly bodiesMs: number; readonly tombstonesMs: number },
-  nowMs: number,
-): Generator<EventRow> {
+  now: { readonly wall: number; readonly monotonic: number },
+): Generator<{ readonly row: EventRow; readonly forget: boolean }> {
   for (const row of rows) {
-    const age = nowMs - row.since;
-    if (age < Math.min(bodiesMs, tombstonesMs)) return;
+    const age = now.monotonic - row.since;
+    if (age <= Math.min(bodiesMs, tombstonesMs)) return;
     const settled = row.deliveries.every(({ state }) => state === 'done' || state === 'skipped');
-    if (settled && (row.raw !== null || age >= tombstonesMs)) yield row;
+    const forget = Math.min(age, now.wall - row.occurredAt) > tombstonesMs;
+    if (settled && (row.raw !== null || forget)) yield { row, forget };
   }
 }
 
@@ -76,7 +79,7 @@ function matchesDelivery(
   handler: string | undefined,
   state: EventFilter['state'],
 ): boolean {
-  if (state === 'unhandled') return isUnhandled(row);
+  if (state === 'unhandled' || state === 'stale') return isIn(state, row);
   if (handler === undefined && state === undefined) return true;
   return row.deliveries.some(
     (delivery) =>
@@ -86,6 +89,7 @@ function matchesDelivery(
 }
 
 /** A tombstone has no deliveries either, but it was handled; and a test needs no handler. */
-function isUnhandled(row: EventRow): boolean {
-  return row.deliveries.length === 0 && row.raw !== null && row.eventType !== TEST_EVENT_TYPE;
+function isIn(state: 'unhandled' | 'stale', row: EventRow): boolean {
+  const undelivered = row.deliveries.length === 0 && row.raw !== null;
+  return undelivered && row.eventType !== TEST_EVENT_TYPE && row.stale === (state === 'stale');
 }

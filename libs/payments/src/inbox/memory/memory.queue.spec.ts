@@ -22,6 +22,7 @@ function added(id: string, orderingKey: string | null, dueAt = 0, handler = 'h')
     orderingKey,
     raw: Buffer.alloc(1),
     headers: {},
+    stale: false,
     handlers: [handler],
   };
   const event = eventRow(incoming, 1, { wall: 0, monotonic: 0 });

@@ -23,6 +23,7 @@ export interface EventRow {
   /** The event's own time, in milliseconds since the epoch. */
   readonly occurredAt: number;
   readonly orderingKey: string | null;
+  readonly stale: boolean;
   /** {@link keyOf} its company and id, and its company and ordering key. */
   readonly key: string;
   readonly ordering: string | null;
@@ -99,7 +100,7 @@ export function eventRow(
   seq: number,
   now: { wall: number; monotonic: number },
 ): EventRow {
-  const { company, id, dedupeKey, eventType, occurredAt, orderingKey, raw, headers } = event;
+  const { company, id, dedupeKey, eventType, occurredAt, orderingKey, raw, headers, stale } = event;
   return {
     seq,
     company,
@@ -108,6 +109,7 @@ export function eventRow(
     eventType,
     occurredAt: occurredAt.getTime(),
     orderingKey,
+    stale,
     key: keyOf(company, id),
     ordering: orderingKey === null ? null : keyOf(company, orderingKey),
     receivedAt: now.wall,
@@ -155,7 +157,7 @@ export function listedEvent(row: EventRow, toDate: (monotonicMs: number) => Date
 
 /** The row as the contract shows it, whole. */
 export function describeEvent(row: EventRow, toDate: (monotonicMs: number) => Date): StoredEvent {
-  const { company, id, eventType, occurredAt, orderingKey, receivedAt, raw, headers } = row;
+  const { company, id, eventType, occurredAt, orderingKey, receivedAt, raw, headers, stale } = row;
   const deliveries = row.deliveries.map((delivery) => describeDelivery(delivery, toDate));
   return {
     company,
@@ -166,6 +168,7 @@ export function describeEvent(row: EventRow, toDate: (monotonicMs: number) => Da
     receivedAt: new Date(receivedAt),
     raw: raw && Buffer.from(raw),
     headers: { ...headers },
+    stale,
     deliveries: deliveries.toSorted((a, b) => (a.handler < b.handler ? -1 : 1)),
   };
 }

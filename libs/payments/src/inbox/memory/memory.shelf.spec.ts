@@ -16,6 +16,7 @@ function incoming(id: string, bytes = 10): IncomingEvent {
     orderingKey: null,
     raw: Buffer.alloc(bytes),
     headers: {},
+    stale: false,
     handlers: [],
   };
 }

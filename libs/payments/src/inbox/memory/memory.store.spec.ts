@@ -28,6 +28,7 @@ function event(id: string, changes: Partial<IncomingEvent> = {}): IncomingEvent 
     orderingKey: null,
     raw: Buffer.from(`body of ${id}`),
     headers: {},
+    stale: false,
     handlers: ['h'],
     ...changes,
   };

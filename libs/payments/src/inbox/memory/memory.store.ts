@@ -174,9 +174,10 @@ export class MemoryStore implements InboxStore<never> {
   }): Promise<number> {
     this.#forgetMinutes();
     let touched = 0;
-    for (const row of prunable(this.#shelf.all(), request, this.#now())) {
+    const now = { wall: this.runtime.now(), monotonic: this.#now() };
+    for (const { row, forget } of prunable(this.#shelf.all(), request, now)) {
       if (touched === request.limit) break;
-      if (row.since <= this.#now() - request.tombstonesMs) this.#shelf.forget(row);
+      if (forget) this.#shelf.forget(row);
       else this.#shelf.entomb(row);
       touched += 1;
     }

@@ -39,16 +39,18 @@ function deliveryConditions(
   { handler, state }: EventFilter,
   values: Values,
 ): string[] {
-  const unhandled = state === 'unhandled' ? ['e.unhandled'] : [];
   const delivery: string[] = [];
+  const undelivered: string[] = [];
+  if (state === 'unhandled') undelivered.push('e.unhandled AND NOT e.stale');
+  else if (state === 'stale') undelivered.push('e.unhandled AND e.stale');
+  // Not as a parameter: a partial index is used only where the state is seen.
+  else if (state !== undefined) delivery.push(`d.state = ${literal(state)}`);
   if (handler !== undefined) {
     delivery.push(`d.handler = ${values.add(toStored(handler), 'text')}`);
   }
-  // Not as a parameter: a partial index is used only where the state is seen.
-  if (state !== undefined && state !== 'unhandled') delivery.push(`d.state = ${literal(state)}`);
-  if (delivery.length === 0) return unhandled;
+  if (delivery.length === 0) return undelivered;
   const where = delivery.join(' AND ');
-  return [...unhandled, `e.seq IN (SELECT d.event FROM ${schema}.deliveries d WHERE ${where})`];
+  return [...undelivered, `e.seq IN (SELECT d.event FROM ${schema}.deliveries d WHERE ${where})`];
 }
 
 function literal(state: string): string {

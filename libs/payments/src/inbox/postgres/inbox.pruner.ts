@@ -60,7 +60,7 @@ export class InboxPruner {
     const rows = await this.source.query(
       `DELETE FROM ${schema}.events WHERE seq IN (
          SELECT seq FROM ${schema}.events
-          WHERE raw IS NULL AND received_at < ${before('$1')}
+          WHERE raw IS NULL AND received_at < ${before('$1')} AND occurred_at < ${before('$1')}
           ORDER BY received_at, seq LIMIT $2 FOR UPDATE SKIP LOCKED)
        RETURNING seq`,
       [olderMs, limit],

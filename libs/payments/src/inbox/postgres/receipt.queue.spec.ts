@@ -11,6 +11,7 @@ const event = (id: string, bytes = 10): IncomingEvent => ({
   orderingKey: null,
   raw: Buffer.alloc(bytes),
   headers: {},
+  stale: false,
   handlers: [],
 });
 

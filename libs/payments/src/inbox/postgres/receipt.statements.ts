@@ -27,7 +27,8 @@ export function insertValues(rows: readonly EventRow[]): Value[] {
     rows.map(({ ordering }) => ordering),
     byteaArray(rows.map(({ digest }) => digest)),
     byteaArray(rows.map(({ event }) => event.raw)),
-    rows.map(({ event }) => String(isUnhandled(event))),
+    rows.map(({ event }) => String(needsHandler(event))),
+    rows.map(({ event }) => String(event.stale)),
     otherIds,
     otherDedupes,
     textArray(rows.map(({ event }) => headersOf(event))),
@@ -36,8 +37,8 @@ export function insertValues(rows: readonly EventRow[]): Value[] {
   ];
 }
 
-/** A test needs no handler. */
-function isUnhandled({ eventType, handlers }: EventRow['event']): boolean {
+/** Whether it has no delivery, stale or not. A test needs no handler. */
+function needsHandler({ eventType, handlers }: EventRow['event']): boolean {
   return handlers.length === 0 && eventType !== TEST_EVENT_TYPE;
 }
 

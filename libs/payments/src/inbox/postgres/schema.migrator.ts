@@ -6,6 +6,7 @@ import type { ConnectionSource } from './connection.source.js';
 import { sqlStateOf, unavailable } from './database.failure.js';
 import { bulk } from './schema.bulk.js';
 import { claims } from './schema.claims.js';
+import { freshness } from './schema.freshness.js';
 import { observations } from './schema.observations.js';
 import { receipts } from './schema.receipts.js';
 import { settlements } from './schema.settlements.js';
@@ -20,7 +21,8 @@ const MIGRATIONS: readonly ((schema: string) => string)[] = [
   (schema) => tables(schema) + tallies(schema),
   (schema) => observations(schema),
   // The functions are replaced by their latest text, so it stands with the latest step that changed them.
-  (schema) => bulk(schema) + receipts(schema) + claims(schema) + settlements(schema),
+  (schema) => bulk(schema) + claims(schema) + settlements(schema),
+  (schema) => freshness(schema) + receipts(schema),
 ];
 
 /** For all steps together, the wait for another instance that is at them included. */

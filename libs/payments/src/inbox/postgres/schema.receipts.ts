@@ -12,6 +12,7 @@ export const BATCH_TYPES = [
   'bytea[]',
   'bytea[]',
   'boolean[]',
+  'boolean[]',
   'text[]',
   'bytea[]',
   'text[]',
@@ -37,14 +38,14 @@ RETURN QUERY
 WITH incoming AS MATERIALIZED (
   SELECT i.*, nextval('${schema}.events_seq_seq') AS seq
     FROM unnest($1, $2, $3, $4, $5, $6,
-                $7, $8, $9, $10, $11, $12, $13)
+                $7, $8, $9, $10, $11, $12, $13, $14)
       WITH ORDINALITY AS i (company, id, dedupe, event_type, occurred_ms, ordering_key,
-                            ordering, digest, raw, unhandled, other_id, other_dedupe, headers, ord)
+                            ordering, digest, raw, unhandled, stale, other_id, other_dedupe, headers, ord)
 ), stored AS (
   INSERT INTO ${schema}.events (seq, company, id, dedupe, event_type, occurred_at, ordering_key,
-                                ordering, digest, raw, unhandled, headers)
+                                ordering, digest, raw, unhandled, stale, headers)
   SELECT seq, company, id, dedupe, event_type, to_timestamp(occurred_ms / 1000), ordering_key,
-         ordering, digest, raw, unhandled, headers
+         ordering, digest, raw, unhandled, stale, headers
     FROM incoming i
    WHERE 0 = (SELECT count(*) FROM ${schema}.events o
                WHERE o.company = i.company AND o.id = i.other_id AND o.dedupe IS NULL)
@@ -58,7 +59,7 @@ WITH incoming AS MATERIALIZED (
   SELECT s.seq, h.handler, 'pending', s.received_at, s.ordering
     FROM stored s
     JOIN incoming i ON i.seq = s.seq
-    JOIN unnest($14, $15) AS h (ord, handler) ON h.ord = i.ord
+    JOIN unnest($15, $16) AS h (ord, handler) ON h.ord = i.ord
 )
 SELECT i.ord,
        -- 2xx means safe, also where the role or the database waives waiting for the disk.

@@ -38,6 +38,7 @@ export class StatsReader {
         count: value,
       })),
       unhandled: valuesOf('unhandled')[0]?.value ?? 0,
+      stale: valuesOf('stale')[0]?.value ?? 0,
       oldestPendingMs: valuesOf('oldest')[0]?.value ?? null,
       paused: valuesOf('paused').map(({ name }) => name),
     };
@@ -56,9 +57,9 @@ WITH live AS (
   SELECT handler, state, sum(delta) FROM ${schema}.tallies GROUP BY handler, state
 )
 SELECT 'delivery' AS kind, handler AS name, state, count::float8 AS value FROM counts
- WHERE state <> 'unhandled' AND count > 0
+ WHERE state NOT IN ('unhandled', 'stale') AND count > 0
 UNION ALL
-SELECT 'unhandled', NULL, NULL, count FROM counts WHERE state = 'unhandled'
+SELECT state, NULL, NULL, count FROM counts WHERE state IN ('unhandled', 'stale')
 UNION ALL
 SELECT 'oldest', NULL, NULL, extract(epoch FROM clock_timestamp() - e.received_at) * 1000
   FROM ${schema}.events e WHERE e.seq = (SELECT min(first) FROM live)

@@ -26,7 +26,7 @@ export const wholeColumns = (schema: string): string =>
   `${columns(schema, `, 'history', d.history`)}, encode(e.raw, 'base64') AS raw, e.headers`;
 
 const columns = (schema: string, more: string): string => `
-  e.seq, e.company, e.id, e.event_type, e.ordering_key,
+  e.seq, e.company, e.id, e.event_type, e.ordering_key, e.stale,
   ${epochMs('e.occurred_at')} AS occurred_ms, ${epochMs('e.received_at')} AS received_ms,
   (SELECT json_agg(json_build_object(
             'handler', d.handler, 'state', d.state, 'attempts', d.attempts, 'error', d.last_error,
@@ -35,7 +35,7 @@ const columns = (schema: string, more: string): string => `
      FROM ${schema}.deliveries d WHERE d.event = e.seq) AS deliveries`;
 
 export function toEvent(row: Row): StoredEvent {
-  const { company, id, event_type, ordering_key, raw, headers, deliveries } = row;
+  const { company, id, event_type, ordering_key, raw, headers, stale, deliveries } = row;
   return {
     company: fromStored(company!),
     id: fromStored(id!),
@@ -46,6 +46,7 @@ export function toEvent(row: Row): StoredEvent {
     raw: raw == null ? null : toBody(raw),
     // A tombstone's, where an instance of the version before has pruned it, are as good as gone.
     headers: raw == null || headers == null ? {} : toHeaders(headers),
+    stale: stale === 't',
     deliveries:
       deliveries == null ? [] : (JSON.parse(deliveries) as DeliveryJson[]).map(toDelivery),
   };

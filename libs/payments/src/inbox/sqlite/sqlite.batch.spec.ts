@@ -26,6 +26,7 @@ function receiveCall(id: string, event: Partial<EventMessage> = {}): Call {
     orderingKey: null,
     raw: Buffer.from(id),
     headers: {},
+    stale: false,
     handlers: ['book'],
     ...event,
   };

@@ -8,8 +8,8 @@ import { toStored } from './sqlite.text.js';
 /** How many events one slice looks at: a few milliseconds, so that a search over all never stalls a receive. */
 export const SLICE = 2000;
 
-/** Events without a delivery, but for tests, which need none. */
-const unhandled = (table: '' | 'e.'): string =>
+/** Events without a delivery, but for tests, which need none: the unhandled and the stale. */
+const undelivered = (table: '' | 'e.'): string =>
   `${table}pruned = 0 AND ${table}deliveries = 0 AND ${table}event_type <> '${TEST_EVENT_TYPE}'`;
 
 export interface ListRequest {
@@ -84,11 +84,16 @@ function sourceOf({ ids, state }: EventFilter): { table: string; seq: string } {
   if (state === 'dead' || state === 'skipped') {
     return delivery('parked', "state IN ('dead', 'skipped')");
   }
-  const [index, where] = state === 'unhandled' ? ['unhandled', unhandled('')] : ['received', '1'];
+  const [index, where] = isReason(state) ? ['unhandled', undelivered('')] : ['received', '1'];
   return {
     table: `payments_inbox_event INDEXED BY payments_inbox_event_${index} WHERE ${where}`,
     seq: 'seq',
   };
+}
+
+/** Whether it says why an event has no delivery. */
+function isReason(state: EventFilter['state']): state is 'unhandled' | 'stale' {
+  return state === 'unhandled' || state === 'stale';
 }
 
 /** The part of the source that is left to look at. */
@@ -129,14 +134,14 @@ function matchOf({ company, eventType, handler, state, search }: EventFilter): C
     const columns = ['e.id', 'e.ordering_key', 'e.event_type'];
     add(`(${columns.map((column) => `instr(${column}, ?) > 0`).join(' OR ')})`, text, text, text);
   }
-  if (state === 'unhandled') add(unhandled('e.'));
+  if (isReason(state)) add(`${undelivered('e.')} AND e.stale = ?`, state === 'stale' ? 1 : 0);
   const delivered: string[] = ['event_seq = e.seq'];
   const bound: unknown[] = [];
   if (handler !== undefined) {
     delivered.push('handler = ?');
     bound.push(handler);
   }
-  if (state !== undefined && state !== 'unhandled') {
+  if (state !== undefined && !isReason(state)) {
     delivered.push('state = ?');
     bound.push(state);
   }

@@ -29,6 +29,7 @@ function receive(count: number, handlers: readonly string[], now: number, first 
       orderingKey: `tx-${first + index}`,
       raw: new Uint8Array([1]),
       headers: {},
+      stale: false,
       handlers,
     };
   });
@@ -169,6 +170,7 @@ describe('the operations on SQLite', () => {
       orderingKey,
       raw: new Uint8Array(),
       headers: {},
+      stale: false,
       handlers: ['book'],
     });
     const busy = Array.from({ length: 50 }, (_, index) => event(`busy-${index}`, 'busy'));

@@ -14,21 +14,23 @@ export function prune(
   now: number,
 ): number {
   pruneActivity(connection, now);
+  const forgetBefore = now - tombstonesMs;
   const forgotten = connection.run(
     `DELETE FROM payments_inbox_event WHERE seq IN (
        SELECT seq FROM payments_inbox_event INDEXED BY payments_inbox_event_tombstone
-       WHERE pruned = 1 AND received_at < ? ORDER BY received_at LIMIT ?)`,
-    now - tombstonesMs,
+       WHERE pruned = 1 AND received_at < ? AND occurred_at < ? ORDER BY received_at LIMIT ?)`,
+    forgetBefore,
+    forgetBefore,
     limit,
   );
-  const finished = connection.all<{ seq: number; received_at: number }>(
-    `SELECT seq, received_at FROM payments_inbox_event INDEXED BY payments_inbox_event_finished
+  const finished = connection.all<{ seq: number; known_since: number }>(
+    `SELECT seq, max(received_at, occurred_at) AS known_since FROM payments_inbox_event INDEXED BY payments_inbox_event_finished
      WHERE pruned = 0 AND open = 0 AND received_at < ? ORDER BY received_at LIMIT ?`,
     now - bodiesMs,
     limit - forgotten,
   );
-  for (const { seq, received_at } of finished) {
-    if (received_at < now - tombstonesMs) {
+  for (const { seq, known_since } of finished) {
+    if (known_since < forgetBefore) {
       connection.run('DELETE FROM payments_inbox_event WHERE seq = ?', seq);
     } else {
       connection.run('DELETE FROM payments_inbox_body WHERE event_seq = ?', seq);

@@ -53,11 +53,11 @@ function insert(
   digest: Uint8Array,
   now: number,
 ): void {
-  const { company, id, dedupeKey, orderingKey, occurredAt, handlers } = event;
+  const { company, id, dedupeKey, orderingKey, occurredAt, handlers, stale } = event;
   const seq = connection.insert(
     `INSERT INTO payments_inbox_event
-       (company, id, dedupe_key, event_type, occurred_at, ordering_key, received_at, digest, deliveries, open)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       (company, id, dedupe_key, event_type, occurred_at, ordering_key, received_at, digest, deliveries, open, stale)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     company,
     toStored(id),
     dedupeKey === id ? null : toStored(dedupeKey),
@@ -68,6 +68,7 @@ function insert(
     digest,
     handlers.length,
     handlers.length,
+    stale ? 1 : 0,
   );
   connection.run(
     // An empty body is bound as NULL.

@@ -4,7 +4,7 @@ import { fromStored } from './sqlite.text.js';
 
 /** The columns of {@link EventRow}, of `payments_inbox_event e`. */
 export const EVENT_COLUMNS =
-  'e.seq, e.company, e.id, e.event_type, e.occurred_at, e.ordering_key, e.received_at';
+  'e.seq, e.company, e.id, e.event_type, e.occurred_at, e.ordering_key, e.received_at, e.stale';
 
 export interface EventRow {
   readonly seq: number;
@@ -14,6 +14,7 @@ export interface EventRow {
   readonly occurred_at: number;
   readonly ordering_key: string | null;
   readonly received_at: number;
+  readonly stale: 0 | 1;
 }
 
 interface DeliveryRow {
@@ -71,6 +72,7 @@ export function describe(
     receivedAt: row.received_at,
     raw: body?.raw ?? null,
     headers: body?.headers ?? null,
+    stale: row.stale === 1,
     deliveries: deliveries.map((delivery) => ({
       handler: delivery.handler,
       state: delivery.state,

@@ -126,6 +126,30 @@ const MIGRATIONS: readonly string[] = [
     handled_within TEXT NOT NULL -- a JSON array: how many in each bucket of the histogram
   ) STRICT;
   `,
+  // Events without a delivery are counted by the reason that they have none.
+  `
+  ALTER TABLE payments_inbox_event ADD COLUMN stale INTEGER NOT NULL DEFAULT 0; -- 1: too old when it was received
+
+  DROP TRIGGER payments_inbox_event_added;
+  CREATE TRIGGER payments_inbox_event_added AFTER INSERT ON payments_inbox_event
+  WHEN NEW.deliveries = 0 AND NEW.event_type <> 'webhook.test' BEGIN
+    INSERT INTO payments_inbox_count VALUES ('', iif(NEW.stale, 'stale', 'unhandled'), 1)
+      ON CONFLICT DO UPDATE SET count = count + 1;
+  END;
+  DROP TRIGGER payments_inbox_event_moved;
+  CREATE TRIGGER payments_inbox_event_moved AFTER UPDATE OF deliveries, pruned ON payments_inbox_event
+  WHEN (OLD.deliveries = 0 AND OLD.pruned = 0 AND OLD.event_type <> 'webhook.test')
+    AND NOT (NEW.deliveries = 0 AND NEW.pruned = 0) BEGIN
+    UPDATE payments_inbox_count SET count = count - 1
+      WHERE handler = '' AND state = iif(OLD.stale, 'stale', 'unhandled');
+  END;
+  DROP TRIGGER payments_inbox_event_removed;
+  CREATE TRIGGER payments_inbox_event_removed AFTER DELETE ON payments_inbox_event
+  WHEN OLD.deliveries = 0 AND OLD.pruned = 0 AND OLD.event_type <> 'webhook.test' BEGIN
+    UPDATE payments_inbox_count SET count = count - 1
+      WHERE handler = '' AND state = iif(OLD.stale, 'stale', 'unhandled');
+  END;
+  `,
 ];
 
 /**

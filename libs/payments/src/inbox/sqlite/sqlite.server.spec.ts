@@ -90,6 +90,7 @@ function receiveFor(number: number, handlers: (string | null)[]): Call {
     orderingKey: null,
     raw: new Uint8Array([1]),
     headers: {},
+    stale: false,
     handlers,
   };
   return { number, name: 'receive', request: { events: [event] }, now: NOW };

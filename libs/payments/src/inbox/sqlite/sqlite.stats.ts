@@ -1,10 +1,10 @@
-import type { DeliveryState, InboxStats } from '../store.contract.js';
+import type { DeliveryState, EventState, InboxStats } from '../store.contract.js';
 import type { SqliteConnection } from './sqlite.connection.js';
 import { pausedHandlers } from './sqlite.pause.js';
 
 interface CountRow {
   readonly handler: string;
-  readonly state: DeliveryState | 'unhandled';
+  readonly state: EventState;
   readonly count: number;
 }
 
@@ -17,11 +17,14 @@ export function stats(connection: SqliteConnection, _request: object, now: numbe
     `SELECT received_at FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_unfinished
      WHERE due_at IS NOT NULL ORDER BY received_at LIMIT 1`,
   );
+  const countOf = (reason: EventState) => counts.find(({ state }) => state === reason)?.count ?? 0;
   return {
-    deliveries: counts.flatMap(({ handler, state, count }) =>
-      state === 'unhandled' ? [] : [{ handler, state, count }],
-    ),
-    unhandled: counts.find(({ state }) => state === 'unhandled')?.count ?? 0,
+    // Events without a delivery are counted under no handler.
+    deliveries: counts
+      .filter(({ handler }) => handler !== '')
+      .map(({ handler, state, count }) => ({ handler, state: state as DeliveryState, count })),
+    unhandled: countOf('unhandled'),
+    stale: countOf('stale'),
     oldestPendingMs: oldest === undefined ? null : Math.max(0, now - oldest.received_at),
     paused: pausedHandlers(connection),
   };

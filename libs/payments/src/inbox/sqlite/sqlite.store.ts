@@ -98,6 +98,7 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
         raw: new Uint8Array(event.raw),
         headers: event.headers,
         handlers: event.handlers,
+        stale: event.stale,
       })),
     });
     if (receipts.some(({ outcome }) => outcome === 'stored')) this.#wake();

@@ -12,10 +12,11 @@ export function incoming(event: Partial<IncomingEvent> = {}): IncomingEvent {
     id,
     dedupeKey: id,
     eventType: 'transaction.completed',
-    occurredAt: new Date('2026-11-20T10:00:00.000Z'),
+    occurredAt: new Date('2025-11-20T10:00:00.000Z'),
     orderingKey: null,
     raw: Buffer.from(`{"id":"${id}"}`),
     headers: {},
+    stale: false,
     handlers: ['book'],
     ...event,
   };

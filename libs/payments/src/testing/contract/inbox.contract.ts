@@ -8,6 +8,7 @@ import { operationCases } from './operation.cases.js';
 import { receiveCases } from './receive.cases.js';
 import { redriveCases } from './redrive.cases.js';
 import { settleCases } from './settle.cases.js';
+import { staleCases } from './stale.cases.js';
 
 /** A fresh, empty store, and what a test must be able to do to it. */
 export interface InboxUnderTest {
@@ -99,4 +100,5 @@ const CASES: readonly InboxContractCase[] = [
   ...headersCases,
   ...historyCases,
   ...activityCases,
+  ...staleCases,
 ];

@@ -56,7 +56,13 @@ export const operationCases: readonly InboxContractCase[] = [
       '28: counts deliveries by handler and state, unhandled events, and the oldest pending age',
     async run({ store, advance }) {
       const empty = await store.stats();
-      deepEqual(empty, { deliveries: [], unhandled: 0, oldestPendingMs: null, paused: [] });
+      deepEqual(empty, {
+        deliveries: [],
+        unhandled: 0,
+        stale: 0,
+        oldestPendingMs: null,
+        paused: [],
+      });
       await store.receive([incoming({ handlers: ['mail'] })]);
       await advance(60_000);
       await store.receive([incoming(), incoming(), incoming(), incoming({ handlers: [] })]);

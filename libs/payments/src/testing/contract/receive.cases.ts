@@ -17,7 +17,7 @@ export const receiveCases: readonly InboxContractCase[] = [
       ok(found.raw?.equals(raw));
       equal(found.eventType, 'odd.type');
       equal(found.orderingKey, 'key');
-      equal(found.occurredAt.toISOString(), '2026-11-20T10:00:00.000Z');
+      equal(found.occurredAt.toISOString(), '2025-11-20T10:00:00.000Z');
       deepEqual(
         found.deliveries.map(({ handler, state, attempts, lastError }) => ({
           handler,

@@ -1,0 +1,161 @@
+import { expect, it } from '@jest/globals';
+import { Controller, HttpCode, Inject, Post, Req, UseGuards } from '@nestjs/common';
+import { PaymentInbox, WebhookGuard } from 'nestjs-payments';
+import type { InboxReceipt, VerifiedRequest } from 'nestjs-payments';
+import { FakeRuntime } from '../support/fake.runtime.js';
+import { delivery, onEachAdapter, stored } from '../support/handler.application.js';
+import { Orders } from '../support/webhook.orders.js';
+
+const HOUR = 3_600_000;
+const LIMIT = { maxAgeMs: HOUR };
+
+/** A clock that stands still, and the timestamp of an event that is so old by it. */
+function clock() {
+  const runtime = new FakeRuntime();
+  return { runtime, ago: (ms: number) => new Date(runtime.now() - ms).toISOString() };
+}
+
+@Controller('own')
+class OwnController {
+  constructor(@Inject(PaymentInbox) private readonly inbox: PaymentInbox) {}
+
+  @Post()
+  @HttpCode(200)
+  @UseGuards(WebhookGuard)
+  receive(@Req() { paymentDelivery }: VerifiedRequest): Promise<InboxReceipt> {
+    return this.inbox.receive(paymentDelivery);
+  }
+}
+
+onEachAdapter((start) => {
+  it('SE-09 answers a stale delivery 200, stores it without handling it, and runs it after a redrive', async () => {
+    const { runtime, ago } = clock();
+    await using app = await start({ providers: [Orders], payments: { runtime, webhook: LIMIT } });
+    const orders = app.app.get(Orders);
+    const inbox = app.app.get(PaymentInbox);
+    const sent = delivery({ id: 'e-1', timestamp: ago(50 * HOUR) });
+    expect(await app.send(sent)).toMatchObject({
+      status: 200,
+      body: { received: true, status: 'stale', id: 'e-1' },
+    });
+    expect(await stored(app, 'e-1')).toMatchObject({ stale: true, deliveries: [] });
+    expect(await inbox.stats()).toMatchObject({ stale: 1, unhandled: 0, deliveries: [] });
+    expect((await inbox.list({ state: 'stale' })).events.map(({ id }) => id)).toEqual(['e-1']);
+    expect((await inbox.list({ state: 'unhandled' })).events).toEqual([]);
+    expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'duplicate' } });
+    expect(orders.seen).toEqual([]);
+    expect(app.log.matching(/^warn .*stale/)).toEqual([
+      'warn Event e-1 (company default) of type "transaction.completed" is from 2025-12-29T22:00:00.000Z, 2 days ago, ' +
+        'and "webhook.maxAgeMs" is 1 hour. It may be a replay of an event whose id is no longer remembered, so it is ' +
+        'stored as stale and no handler runs. If it is a late delivery, redrive it. If deliveries can be this late, ' +
+        'raise "webhook.maxAgeMs" and, with a durable inbox, "worker.knowMs". PaymentInbox',
+    ]);
+    expect(await inbox.redrive({ state: 'stale' })).toEqual({ events: 1, deliveries: 1 });
+    // The answer to a copy waits for the handlers that run.
+    await app.send(sent);
+    expect(orders.count('e-1')).toBe(1);
+    expect(await inbox.stats()).toMatchObject({ stale: 0 });
+    expect(await stored(app, 'e-1')).toMatchObject({
+      stale: true,
+      deliveries: [{ state: 'done' }],
+    });
+  });
+
+  it('SE-09 handles an event that is exactly as old as the limit, and not one that is older', async () => {
+    const { runtime, ago } = clock();
+    await using app = await start({ providers: [Orders], payments: { runtime, webhook: LIMIT } });
+    for (const [ms, status] of [
+      [HOUR, 'handled'],
+      [HOUR + 1, 'stale'],
+      [-HOUR, 'handled'],
+    ] as const) {
+      const sent = delivery({ id: String(ms), timestamp: ago(ms) });
+      expect(await app.send(sent)).toMatchObject({ status: 200, body: { status } });
+    }
+  });
+
+  it('SE-09 knows a copy of a remembered event as a duplicate at any age', async () => {
+    const { runtime, ago } = clock();
+    await using app = await start({ providers: [Orders], payments: { runtime, webhook: LIMIT } });
+    const sent = delivery({ id: 'e-1', timestamp: ago(0) });
+    expect(await app.send(sent)).toMatchObject({ body: { status: 'handled' } });
+    runtime.advance(2 * HOUR);
+    expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'duplicate' } });
+    expect(await stored(app, 'e-1')).toMatchObject({ stale: false });
+    expect(app.log.matching(/stale/)).toEqual([]);
+  });
+
+  it('SE-09 warns of stale events once per minute and type, whether or not a handler takes the type', async () => {
+    const { runtime, ago } = clock();
+    await using app = await start({ providers: [Orders], payments: { runtime, webhook: LIMIT } });
+    const send = async (eventType: string) => {
+      const sent = delivery({ eventType, timestamp: ago(2 * HOUR) });
+      expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'stale' } });
+    };
+    const warned = () => app.log.matching(/^warn .*stale/);
+    for (let copies = 0; copies < 20; copies += 1) await send('transaction.completed');
+    await send('payout.settled');
+    expect(warned()).toHaveLength(2);
+    runtime.advance(60_000);
+    await send('transaction.completed');
+    expect(warned()).toHaveLength(3);
+    expect(warned()[2]).toContain('(19 more since the previous line)');
+    expect(app.log.matching(/No handler takes/)).toEqual([]);
+    expect(await app.app.get(PaymentInbox).stats()).toMatchObject({ stale: 22, unhandled: 0 });
+  });
+
+  it('SE-09 WH-10 marks no webhook.test event as stale', async () => {
+    const { runtime, ago } = clock();
+    await using app = await start({ payments: { runtime, webhook: LIMIT } });
+    const sent = delivery({ id: 'e-1', eventType: 'webhook.test', timestamp: ago(2 * HOUR) });
+    expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'unhandled' } });
+    expect(await stored(app, 'e-1')).toMatchObject({ stale: false });
+    expect(app.log.matching(/^log Test delivery e-1/)).toHaveLength(1);
+  });
+
+  it('SE-09 stores a stale delivery that reaches the inbox through a controller of the application', async () => {
+    const { runtime, ago } = clock();
+    await using app = await start({
+      payments: { runtime, webhook: LIMIT, webhookPath: false },
+      controllers: [OwnController],
+      providers: [Orders],
+    });
+    const sent = delivery({ id: 'e-1', timestamp: ago(2 * HOUR) });
+    const answer = await app.send(sent, { path: '/own' });
+    expect(answer).toMatchObject({ status: 200, body: { status: 'stale', id: 'e-1' } });
+    expect(app.app.get(Orders).seen).toEqual([]);
+  });
+
+  it('SE-09 handles an event of any age with the memory inbox, unless webhook.maxAgeMs is set', async () => {
+    await using app = await start({ providers: [Orders] });
+    const sent = delivery({ id: 'e-1', timestamp: '2001-01-01T00:00:00.000Z' });
+    expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'handled' } });
+  });
+
+  it('SE-09 redrives stale events only if the query names their state or their ids', async () => {
+    const { runtime, ago } = clock();
+    await using app = await start({ providers: [Orders], payments: { runtime, webhook: LIMIT } });
+    for (const id of ['e-1', 'e-2']) {
+      await app.send(delivery({ id, timestamp: ago(2 * HOUR) }));
+    }
+    const inbox = app.app.get(PaymentInbox);
+    const handlers = inbox.handlers();
+    const one = { events: 1, deliveries: 1 };
+    for (const query of [{}, { handlers }, { handlers, force: true }, { state: 'unhandled' }]) {
+      expect(await inbox.redrive(query as object)).toEqual({ events: 0, deliveries: 0 });
+    }
+    expect(await inbox.redrive({ handlers, ids: ['e-1'] })).toEqual(one);
+    expect(await inbox.redrive({ handlers, state: 'stale', dryRun: true })).toEqual(one);
+    expect(await inbox.redrive({ handlers, state: 'stale' })).toEqual(one);
+  });
+
+  it('SE-09 handles a fresh event of a transaction that a stale event names, with dedupeBy: transaction', async () => {
+    const { runtime, ago } = clock();
+    const payments = { runtime, webhook: LIMIT, dedupeBy: 'transaction' } as const;
+    await using app = await start({ providers: [Orders], payments });
+    const data = { transactionId: 't-1' };
+    await app.send(delivery({ id: 'late', timestamp: ago(2 * HOUR), data }));
+    const fresh = delivery({ id: 'fresh', timestamp: ago(0), data });
+    expect(await app.send(fresh)).toMatchObject({ status: 200, body: { status: 'handled' } });
+  });
+});
