@@ -50,7 +50,8 @@ export function scopeOf({ target }, force) {
     return `${one ? `Event ${one.id}` : `${counted(target.events.length, 'event')} selected`}${to}`;
   }
   const { state = force ? '' : 'dead', handler: _, ...others } = target.filter;
-  const which = state === 'unhandled' ? 'unhandled events' : `${state} deliveries`.trim();
+  const undelivered = state === 'unhandled' || state === 'stale';
+  const which = undelivered ? `${state} events` : `${state} deliveries`.trim();
   const fields = Object.entries(others).map(([name, value]) => `${name} ${value}`);
   const filter = fields.length > 0 ? `, that match ${fields.join(', ')}` : '';
   return `All ${which}${to}${filter}`;

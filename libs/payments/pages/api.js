@@ -26,6 +26,7 @@
  * @property {string} receivedAt
  * @property {Record<string, string>} headers
  * @property {string | null} [payload] of one event; not in a list
+ * @property {boolean} stale
  * @property {Delivery[]} deliveries
  *
  * @typedef {object} Minute
@@ -40,6 +41,7 @@
  * @typedef {object} Stats
  * @property {{ handler: string, state: State, count: number }[]} deliveries
  * @property {number} unhandled
+ * @property {number} stale
  * @property {number | null} oldestPendingMs
  * @property {string[]} paused handler names, and `*` for all
  *

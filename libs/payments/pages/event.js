@@ -83,7 +83,7 @@ export function EventPage({ company, id, back, clockMs, acted, ask }) {
  * @param {import('./api.js').StoredEvent} props.event
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
-function NoDelivery({ event: { company, id, eventType, payload }, ask }) {
+function NoDelivery({ event: { company, id, eventType, payload, stale }, ask }) {
   if (eventType === 'webhook.test') {
     return html`<p class="empty">A test of the webhook. No handler runs for it.</p>`;
   }
@@ -91,8 +91,12 @@ function NoDelivery({ event: { company, id, eventType, payload }, ask }) {
     return html`<p class="empty">Forgotten with the body: all were done or skipped.</p>`;
   }
   const target = { events: [{ company, id }] };
+  const why = stale
+    ? html`<strong>Stale.</strong> It was too old when it was received: it may be a replay of an
+        event whose id was no longer remembered.`
+    : html`<strong>Unhandled.</strong> No handler took this event when it came.`;
   return html`<div class="empty">
-    <p><strong>Unhandled.</strong> No handler took this event when it came.</p>
+    <p>${why}</p>
     <button type="button" onClick=${() => ask({ kind: 'redrive', target })}>
       Run the handlers there are now …
     </button>

@@ -68,7 +68,7 @@ export function Filters({ params, handlers, types, companies, onFilter }) {
           >State
           <select name="state" onChange=${apply}>
             <option value="">any</option>
-            ${[...STATES, 'unhandled'].map((state) => html`<option value=${state}>${state}</option>`)}
+            ${[...STATES, 'unhandled', 'stale'].map((state) => html`<option value=${state}>${state}</option>`)}
           </select>
         </label>
         <label

@@ -17,7 +17,7 @@ export const RANGES = { 15: '15 min', 60: '1 h', 360: '6 h', 1440: '24 h' };
  */
 export function Overview({ overview, minutes, onRange, ask }) {
   const { stats, activity, handlers, capabilities } = overview;
-  const empty = stats.deliveries.length === 0 && stats.unhandled === 0;
+  const empty = stats.deliveries.length === 0 && stats.unhandled + stats.stale === 0;
   return html`
     <h1 tabindex="-1">Overview</h1>
     <${Figures} overview=${overview} minutes=${minutes} />
@@ -86,6 +86,15 @@ function Figures({ overview: { stats, activity }, minutes }) {
         <small>${stats.unhandled > 0 ? 'no handler took them' : 'each found a handler'}</small>
       </a>
     </li>
+    ${
+      stats.stale > 0 &&
+      html`<li class="warn">
+        <a href=${listLink({ state: 'stale' })}>
+          <strong>${number(stats.stale)}</strong> <span>stale</span>
+          <small>too old when received: replays or late</small>
+        </a>
+      </li>`
+    }
     <li>
       <a href=${listLink()}>
         <strong>${number(received)}</strong> <span>received</span>

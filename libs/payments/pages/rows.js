@@ -63,10 +63,10 @@ export function Rows({ events, companies, selected, allMatching, onSelect }) {
 }
 
 /** @param {{ event: StoredEvent }} props */
-function Deliveries({ event: { deliveries, eventType } }) {
+function Deliveries({ event: { deliveries, eventType, stale } }) {
   // It needs no handler.
   if (deliveries.length === 0 && eventType === 'webhook.test') return html`<small>test</small>`;
-  if (deliveries.length === 0) return html`<${Badge} state="unhandled" />`;
+  if (deliveries.length === 0) return html`<${Badge} state=${stale ? 'stale' : 'unhandled'} />`;
   return html`<ul>
     ${deliveries.map(
       ({ handler, state, attempts, lastError }) =>

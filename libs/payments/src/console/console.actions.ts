@@ -77,7 +77,7 @@ export class ConsoleActions {
     }
     const { filter } = target;
     const how = { force, dryRun, ...(ratePerSecond !== undefined && { ratePerSecond }) };
-    if (filter.state === 'unhandled') {
+    if (filter.state === 'unhandled' || filter.state === 'stale') {
       if (added.length === 0) return { events: 0, deliveries: 0 };
       return inbox.redrive({ ...filter, ...how, handlers: added });
     }

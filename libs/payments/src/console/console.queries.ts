@@ -1,17 +1,18 @@
-import type { DeliveryState, EventFilter } from '../inbox/store.contract.js';
+import type { EventFilter, EventState } from '../inbox/store.contract.js';
 import type { ListQuery } from '../inbox/payment.inbox.js';
 import { badRequest } from './console.refusal.js';
 import { queryOf } from './console.request.js';
 import type { ConsoleRequest } from './console.request.js';
 import { RequestFields } from './request.fields.js';
 
-const STATES: readonly (DeliveryState | 'unhandled')[] = [
+const STATES: readonly EventState[] = [
   'pending',
   'running',
   'done',
   'dead',
   'skipped',
   'unhandled',
+  'stale',
 ];
 const FILTER = ['company', 'eventType', 'handler', 'state', 'search', 'from', 'to'];
 const COMPANY = { max: 100, pattern: /^[\w.~-]+$/ };

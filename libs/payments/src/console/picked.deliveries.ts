@@ -49,15 +49,19 @@ export class PickedDeliveries {
   }
 
   /**
-   * Does something to those that have no delivery, or none to the handler named. Where nobody handled the event at
-   * all, it is asked for as `unhandled`: what is left of a pruned event is not.
+   * Does something to those that have no delivery, or none to the handler named. Events without any are requested as
+   * `unhandled` or `stale`, which excludes tombstones.
    */
   async withoutDelivery(
-    act: (query: Group & { state?: 'unhandled' }) => Promise<SelectionResult>,
+    act: (query: Group & { state?: 'unhandled' | 'stale' }) => Promise<SelectionResult>,
   ): Promise<void> {
     const { events, handler } = this;
-    const unhandled = events.filter(({ deliveries }) => deliveries.length === 0);
-    await this.#each(unhandled, (group) => act({ ...group, state: 'unhandled' }));
+    for (const state of ['unhandled', 'stale'] as const) {
+      const undelivered = events.filter(
+        ({ deliveries, stale }) => deliveries.length === 0 && stale === (state === 'stale'),
+      );
+      await this.#each(undelivered, (group) => act({ ...group, state }));
+    }
     if (handler === undefined) return;
     const others = events.filter(
       ({ deliveries }) =>
