@@ -123,6 +123,26 @@ consoleOnEachAdapter((start) => {
     ]);
   });
 
+  it('SE-09 lists stale events and runs them by the handlers there are, picked or all', async () => {
+    await using app = await start({ payments: { webhook: { maxAgeMs: 60_000 } } });
+    const timestamp = new Date(app.runtime.now() - 120_000).toISOString();
+    for (const id of ['e-1', 'e-2', 'e-3']) await app.deliver({ id, timestamp });
+    const stale = await app.get('/api/events?state=stale');
+    expect(stale.body['events']).toHaveLength(3);
+    expect((await app.get('/api/overview')).body).toMatchObject({
+      stats: { stale: 3, unhandled: 0 },
+    });
+    const handler = 'Orders.markPaid';
+    const one = { events: 1, deliveries: 1 };
+    expect((await app.post('redrive', picked('e-1'))).body).toEqual(one);
+    expect((await app.post('redrive', { ...picked('e-2'), handler })).body).toEqual(one);
+    const all = { filter: { state: 'stale' } };
+    expect((await app.post('redrive', { ...all, dryRun: true })).body).toEqual(one);
+    expect((await app.post('redrive', all)).body).toEqual(one);
+    await eventually(() => expect(app.orders.seen.toSorted()).toEqual(['e-1', 'e-2', 'e-3']));
+    expect((await app.get('/api/events?state=stale')).body['events']).toEqual([]);
+  });
+
   it('adds a delivery to a handler that is named, where a picked event has none', async () => {
     await using app = await start({ providers: [Receipts] });
     await app.deliver({ id: 'e-1', eventType: 'payout.settled' });

@@ -52,6 +52,22 @@ describeInBrowser('the inbox console in a browser', (browser) => {
     ).toBeGreaterThan(0);
   });
 
+  it('SE-09 shows stale events in the overview and the list, and runs one from its page', async () => {
+    await using app = await ConsoleApplication.start();
+    await app.receive({ id: 'evt_old', timestamp: '2026-01-01T00:00:00.000Z' });
+    expect(app.handlers.ran).toEqual([]);
+    const page = await app.open(browser());
+    await page.getByRole('link', { name: '1 stale' }).click();
+    await page.getByText('Filter: stale').waitFor();
+    await page.getByRole('row', { name: /evt_old stale/ }).waitFor();
+    await page.getByRole('link', { name: 'evt_old' }).click();
+    await page.getByText('It was too old when it was received').waitFor();
+    await page.getByRole('button', { name: 'Run the handlers there are now' }).click();
+    await confirm(page);
+    await card(page, 'Orders.markPaid').getByText(', done').waitFor();
+    expect(app.handlers.ran.toSorted()).toEqual(['markPaid evt_old', 'receipt evt_old']);
+  });
+
   it('asks before it acts, from the safe side: cancelling changes nothing', async () => {
     await using app = await ConsoleApplication.start();
     app.handlers.trouble = LEDGER;
