@@ -91,7 +91,7 @@ function Figures({ overview: { stats, activity }, minutes }) {
       html`<li class="warn">
         <a href=${listLink({ state: 'stale' })}>
           <strong>${number(stats.stale)}</strong> <span>stale</span>
-          <small>too old when received: replays or late</small>
+          <small>replays or late deliveries</small>
         </a>
       </li>`
     }

@@ -43,7 +43,8 @@ export interface WorkerOptions {
    */
   keepMs?: number;
   /**
-   * For how many milliseconds after its receipt an event is known, so that its copies are duplicates. At least
+   * How many milliseconds an event is remembered, so that its copies are duplicates: counted from its receipt or, if its
+   * own time is later, from that. A copy that comes afterwards is too old to be handled; see `webhook.maxAgeMs`. At least
    * `keepMs`, at most 315,360,000,000 (10 years). Default 2,592,000,000 (30 days).
    */
   knowMs?: number;

@@ -31,7 +31,8 @@ const WARNING =
 /**
  * Keeps events in the memory of this process. It needs no set-up, and a restart forgets everything. No payment
  * is lost by that: the sender is answered 2xx only after every handler has succeeded, and repeats the delivery
- * otherwise. But a copy of an event from before the restart is handled again.
+ * otherwise. But a copy of an event from before the restart is handled again, a replay by an attacker included: an event
+ * of any age is handled unless `webhook.maxAgeMs` is set, because a late delivery is likelier than a replay.
  *
  * Use it for tests, for development, and for applications whose handlers are quick and idempotent. Under
  * `NODE_ENV=production` it logs one warning at boot.
