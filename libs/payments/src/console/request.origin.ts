@@ -2,10 +2,7 @@ import { isIPv4 } from 'node:net';
 import { ConsoleRefusal } from './console.refusal.js';
 import { headerOf } from './console.request.js';
 import type { ConsoleRequest } from './console.request.js';
-
-/** What a proxy adds: a request with one of them came from elsewhere, though its connection did not. */
-const FORWARDED =
-  /^(?:forwarded|via|x-forwarded-.+|x-original-.+|x-real-ip|x-client-ip|true-client-ip|cf-.+)$/;
+import { isForwardingHeader } from './forwarding-headers.js';
 
 /**
  * For a console without a guard: only this machine, by address and by the name it was asked under, since a
@@ -17,7 +14,7 @@ export function refuseFarClient(request: ConsoleRequest): void {
   const near =
     isLoopbackAddress(request.socket.remoteAddress) &&
     isLoopbackName(hostOf(request, 'http:')?.hostname) &&
-    !Object.keys(request.headers).some((name) => FORWARDED.test(name));
+    !Object.keys(request.headers).some(isForwardingHeader);
   if (near) return;
   throw new ConsoleRefusal(
     403,
