@@ -12,6 +12,7 @@ import { readList, readMinutes, readNamedEvent } from './console.queries.js';
 import { badRequest, ConsoleRefusal } from './console.refusal.js';
 import type { ConsoleRequest } from './console.request.js';
 import { operatorName } from './operator.name.js';
+import { PayloadAudit } from './payload-audit.js';
 import { jsonBody } from './request.body.js';
 
 /**
@@ -25,6 +26,7 @@ export class ConsoleApi {
     @Inject(ConsoleOverview) private readonly overview: ConsoleOverview,
     @Inject(ConsoleActions) private readonly actions: ConsoleActions,
     @Inject(ConsoleAnswers) private readonly answers: ConsoleAnswers,
+    @Inject(PayloadAudit) private readonly audit: PayloadAudit,
   ) {}
 
   @Get('api/overview')
@@ -50,10 +52,12 @@ export class ConsoleApi {
   @Data()
   async showEvent(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
     const { company, id } = readNamedEvent(request);
+    const who = await this.#who(request);
     const event = await this.inbox.ask((inbox) => inbox.get(id, company));
     if (event === undefined) {
       throw new ConsoleRefusal(404, 'No such event is stored; it may be forgotten by now.');
     }
+    this.audit.viewed(who, { company, id });
     this.answers.json(response, 200, withPayload(event));
   }
 

@@ -9,6 +9,7 @@ import { ConsoleInbox } from './console.inbox.js';
 import { CONSOLE_OPTIONS, requireGuard, resolveConsoleOptions } from './console.options.js';
 import type { PaymentsConsoleOptions, ResolvedConsoleOptions } from './console.options.js';
 import { ConsoleOverview } from './console.overview.js';
+import { PayloadAudit } from './payload-audit.js';
 import { ThrottlerSkip } from './throttler-skip.js';
 import { TrailingSlash } from './trailing.slash.js';
 
@@ -76,6 +77,7 @@ export class PaymentsConsoleModule {
         ConsoleInbox,
         ConsoleOverview,
         ConsoleActions,
+        PayloadAudit,
       ],
     };
   }

@@ -21,7 +21,7 @@ export interface PaymentsConsoleOptions {
   imports?: ModuleMetadata['imports'];
   /**
    * The operator's name, for the log and the page, or a promise of it; of the name, the first 100 characters are
-   * kept, and no control character. Where it throws or rejects, nothing is done. Default: the name {@link BasicAuthGuard} let in, or
+   * kept, and no control character. If it throws or rejects, nothing is done and no payload is shown. Default: the name {@link BasicAuthGuard} let in, or
    * `username`, `email`, `sub`, `id` or `name` of `request.user`, or `unknown`.
    */
   who?: (request: ConsoleRequest) => string | undefined | Promise<string | undefined>;

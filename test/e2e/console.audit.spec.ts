@@ -1,0 +1,82 @@
+import { expect, it } from '@jest/globals';
+import { consoleOnEachAdapter } from '../support/console.application.js';
+import type { ConsoleApplication } from '../support/console.application.js';
+
+const views = (app: ConsoleApplication): string[] =>
+  app.log.filter((line) => line.includes('viewed event'));
+const who = ({ headers }: { headers: object }) =>
+  (headers as Record<string, string | undefined>)['x-sso-user'];
+const as = (name: string) => ({ 'x-sso-user': name });
+const at = (id: string): string => `/api/event?company=default&id=${id}`;
+
+consoleOnEachAdapter((start) => {
+  it('SE-13 logs who viewed which payload, and nothing of the payload', async () => {
+    await using app = await start({ console: { who } });
+    await app.deliver({ id: 'e-1', data: { card: 'a-customer' } });
+    expect((await app.get(at('e-1'), as('ann'))).text).toContain('a-customer');
+    expect(views(app)).toEqual([
+      'log "ann": viewed event "e-1" of company "default" PaymentsConsole',
+    ]);
+    await app.get(at('e-1'));
+    expect(views(app)[1]).toBe(
+      'log "unknown": viewed event "e-1" of company "default" PaymentsConsole',
+    );
+    expect(app.log.join('\n')).not.toContain('a-customer');
+  });
+
+  it('SE-13 logs one view per operator, event and minute, however often the page polls', async () => {
+    await using app = await start({ console: { who } });
+    await app.deliver({ id: 'e-1' });
+    await app.deliver({ id: 'e-2' });
+    for (let minute = 1; minute <= 2; minute += 1) {
+      for (let poll = 0; poll < 30; poll += 1) {
+        for (const name of ['ann', 'bob']) await app.get(at('e-1'), as(name));
+        await app.get(at('e-2'), as('ann'));
+        app.runtime.advance(2000);
+      }
+      expect(views(app)).toHaveLength(3 * minute);
+    }
+  });
+
+  it('SE-13 loses no view among thousands of operators', async () => {
+    await using app = await start({ console: { who } });
+    await app.deliver({ id: 'e-1' });
+    for (let n = 0; n < 1050; n += 1) await app.get(at('e-1'), as(`operator ${n}`));
+    expect(new Set(views(app)).size).toBe(1050);
+    // Those beyond the first thousand are logged again.
+    for (let n = 0; n < 1050; n += 1) await app.get(at('e-1'), as(`operator ${n}`));
+    expect(views(app)).toHaveLength(1100);
+  });
+
+  it('logs no view of an event that is not shown, and shows none to an operator it cannot name', async () => {
+    let failing = false;
+    await using app = await start({
+      console: {
+        who: (request) => {
+          if (failing) throw new Error('no session');
+          return who(request);
+        },
+      },
+    });
+    await app.deliver({ id: 'e-1', data: { card: 'a-customer' } });
+    expect(await app.get(at('e-2'))).toMatchObject({ status: 404 });
+    expect(await app.get(at('e-1'), { 'sec-fetch-site': 'cross-site' })).toMatchObject({
+      status: 403,
+    });
+    await app.get('/api/events');
+    failing = true;
+    const answer = await app.get(at('e-1'));
+    expect(answer.status).toBe(500);
+    expect(answer.text).not.toContain('a-customer');
+    expect(views(app)).toEqual([]);
+  });
+
+  it('writes a view on one line, whatever characters the names have', async () => {
+    await using app = await start({ console: { who: () => 'ann"\u2028: redrive\u202e' } });
+    await app.deliver({ id: 'e\u2028"1' });
+    await app.get(`/api/event?company=default&id=${encodeURIComponent('e\u2028"1')}`);
+    expect(views(app)).toEqual([
+      'log "ann\\" : redrive": viewed event "e \\"1" of company "default" PaymentsConsole',
+    ]);
+  });
+});
