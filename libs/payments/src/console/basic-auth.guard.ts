@@ -3,13 +3,13 @@ import { Logger } from '@nestjs/common';
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import { systemRuntime } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
-import { AttemptLimiter } from './attempt.limiter.js';
 import { basicAuthInvalid, checkedRealm, checkedUsers, parseBasic } from './basic-auth.js';
 import type { BasicCredentials } from './basic-auth.js';
-import { networkOf } from './client.network.js';
+import { clientAddress, networksOfClient } from './client-network.js';
 import { ConsoleRefusal } from './console.refusal.js';
 import type { ConsoleRequest } from './console.request.js';
 import { OPERATOR, seenOnly } from './operator.name.js';
+import { SignInLimiter } from './sign-in-limiter.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 
 /** What {@link BasicAuthGuard} takes: `users` or `verify`. */
@@ -20,15 +20,18 @@ export interface BasicAuthOptions {
   verify?: (name: string, password: string) => boolean | Promise<boolean>;
   /** What the browser says it wants a password for. Default `Payments console`. */
   realm?: string;
-  /** The clock that ten wrong passwords a minute are counted by. Default: the machine's. */
+  /** Clock and timers that limit wrong passwords. Default: the machine's. */
   runtime?: PaymentsRuntime;
 }
 
 /**
- * Asks for a name and a password with HTTP Basic authentication (RFC 7617): the least a console needs. Passwords are
- * compared in constant time, and a client that gave ten wrong ones within a minute is answered 429 until it is over;
- * which client it is, `request.ip` says (of IPv6, its /64), so tell the application which proxies to trust. Wrong
- * ones are told in the log, one line a minute. Only behind TLS.
+ * Asks for a name and a password with HTTP Basic authentication (RFC 7617). Use it only behind TLS.
+ *
+ * Passwords are compared in constant time. Guesses are limited per user name over all clients: ten wrong passwords per
+ * minute are checked at once; above it each check waits up to 3 seconds, and at most 1,200 per minute are checked.
+ * A client that signed in with the same name from the same network (IPv4 address, /48 of IPv6) within 12 hours does not
+ * wait. `request.ip` names the client, so configure which proxies the application trusts. Wrong passwords are logged at
+ * most once per minute.
  *
  * @example
  * ```ts
@@ -52,7 +55,7 @@ export class BasicAuthGuard implements CanActivate {
   readonly #digests: ReadonlyMap<string, Buffer>;
   readonly #verify: BasicAuthOptions['verify'];
   readonly #challenge: string;
-  readonly #limiter: AttemptLimiter;
+  readonly #limiter: SignInLimiter;
   readonly #log: ThrottledLog;
 
   /** @throws PaymentsError `options_invalid`. */
@@ -70,39 +73,41 @@ export class BasicAuthGuard implements CanActivate {
     this.#digests = new Map(known.map(([name, password]) => [name, this.#digest(password)]));
     this.#verify = verify;
     this.#challenge = `Basic realm="${checkedRealm(realm)}", charset="UTF-8"`;
-    this.#limiter = new AttemptLimiter(runtime);
+    this.#limiter = new SignInLimiter(runtime);
     this.#log = new ThrottledLog(new Logger('BasicAuthGuard'), runtime);
   }
 
-  /** @throws HttpException 401, or 429 after too many wrong passwords. */
+  /** @throws HttpException 401, or 429 if more attempts wait than are checked. */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const http = context.switchToHttp();
     const request = http.getRequest<ConsoleRequest & { [OPERATOR]?: string }>();
-    // Of Express or Fastify.
+    // Express response or Fastify reply.
     const response = http.getResponse<{ header(name: string, value: string): unknown }>();
     const credentials = parseBasic(request.headers.authorization);
     if (credentials === null) {
       response.header('WWW-Authenticate', this.#challenge);
       throw new ConsoleRefusal(401, 'A name and a password are needed.');
     }
-    const address = request.ip ?? request.socket.remoteAddress ?? '';
-    const client = networkOf(address);
-    const waitMs = this.#limiter.begin(client);
-    if (waitMs > 0) {
-      response.header('Retry-After', String(Math.ceil(waitMs / 1000)));
-      throw new ConsoleRefusal(429, 'Too many wrong passwords. Try again in a minute.');
+    const attempt = await this.#limiter.begin(credentials.name, networksOfClient(request));
+    if (attempt === null) {
+      this.#log.warn(
+        'crowded',
+        'Passwords are sent faster than they are checked: somebody guesses. Operators who signed in from their ' +
+          'address within 12 hours do not notice; new ones may have to try again.',
+      );
+      response.header('Retry-After', '1');
+      throw new ConsoleRefusal(429, 'Too many attempts to sign in. Try again in a second.');
     }
-    let right = true;
+    let right: boolean | undefined;
     try {
       right = await this.#isRight(credentials);
     } finally {
-      // What "verify" could not tell is no wrong password.
-      this.#limiter.end(client, right);
+      attempt.end(right);
     }
     if (!right) {
-      // Without the name: some type the password in its place.
-      const whence = seenOnly(address).slice(0, 60);
-      this.#log.warn('wrong', `A wrong name or password came from ${whence}.`);
+      // Without the name: some users type the password in its place.
+      const from = seenOnly(clientAddress(request));
+      this.#log.warn('wrong', `A wrong name or password came from ${from}.`);
       response.header('WWW-Authenticate', this.#challenge);
       throw new ConsoleRefusal(401, 'Name or password is wrong.');
     }
