@@ -1,0 +1,142 @@
+// A merchant's application: a directory of companies, the SQLite inbox, one handler, and calls to the payments service.
+import 'reflect-metadata';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { Injectable, Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import {
+  OnPaymentEvent,
+  PaymentInbox,
+  PaymentsApiService,
+  PaymentsError,
+  PaymentsModule,
+  sqliteInbox,
+} from 'nestjs-payments';
+import type { Company, PaymentEvent, PaymentEventContext } from 'nestjs-payments';
+import { serve } from './child-process.ts';
+import { COMPANIES, eventKey } from './deliveries.ts';
+
+/** What the application has seen and used since `begin`. */
+export interface ApplicationReport {
+  /** Handler runs by event. */
+  readonly handled: Readonly<Record<string, number>>;
+  readonly rssGrowthMb: number;
+  readonly loopDelayP99Ms: number;
+  readonly unhandledRejections: number;
+}
+
+/** How long one call to the payments service may take, in milliseconds. */
+export const CALL_DEADLINE_MS = 3000;
+
+const handled = new Map<string, number>();
+let unhandledRejections = 0;
+let baseRss = 0;
+let peakRss = 0;
+const loopDelay = monitorEventLoopDelay({ resolution: 10 });
+/** Address of the server that plays the payments service; set with the first call. */
+let service = 'http://127.0.0.1:9';
+
+process.on('unhandledRejection', () => (unhandledRejections += 1));
+setInterval(() => (peakRss = Math.max(peakRss, process.memoryUsage.rss())), 20).unref();
+
+class Orders {
+  handle(event: PaymentEvent, { company }: PaymentEventContext): void {
+    const key = eventKey(company, event.id);
+    handled.set(key, (handled.get(key) ?? 0) + 1);
+  }
+}
+const method = Object.getOwnPropertyDescriptor(Orders.prototype, 'handle')!;
+OnPaymentEvent('*', { name: 'orders' })(Orders.prototype, 'handle', method);
+Injectable()(Orders);
+
+/** Finds companies as a database with a case-insensitive collation does. */
+async function findCompany(id: string): Promise<Company | undefined> {
+  await new Promise((resolve) => setTimeout(resolve, 2));
+  const credentials = { clientId: 'client', clientSecret: 'client-secret-3kT9' };
+  // Companies of the hostile service: `caller`, and `rubbish-N`, whose token endpoint does not work.
+  if (/^(caller|rubbish-\d+)$/.test(id)) {
+    const baseUrl = id === 'caller' ? service : `${service}/${id}`;
+    return { id, ...credentials, webhookSecret: `whsec-${id}-unused`, baseUrl };
+  }
+  const found = COMPANIES.find((company) => company.id.toLowerCase() === id.toLowerCase());
+  return found && { id: found.id, ...credentials, webhookSecret: found.secret };
+}
+
+async function start({ adapter, file }: { adapter: string; file: string }): Promise<number> {
+  class App {}
+  Module({
+    imports: [
+      PaymentsModule.forRoot({
+        baseUrl: 'http://127.0.0.1:9',
+        companies: { find: findCompany },
+        inbox: sqliteInbox({ file, allowOldSqlite: true }),
+        api: { deadlineMs: CALL_DEADLINE_MS, attemptTimeoutMs: 1500, tokenTimeoutMs: 1500 },
+      }),
+    ],
+    providers: [Orders],
+  })(App);
+  const http = adapter === 'express' ? new ExpressAdapter() : new FastifyAdapter();
+  const app = await NestFactory.create(App, http);
+  const payments = app.get(PaymentsApiService);
+  const inbox = app.get(PaymentInbox);
+  serveCalls(app.getHttpAdapter(), payments);
+  await app.listen(0, '127.0.0.1');
+  settled = async () => {
+    while ((await inbox.stats()).oldestPendingMs !== null) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  };
+  return Number(new URL(await app.getUrl()).port);
+}
+
+/** What a call to the hostile service came to. */
+export interface CallResult {
+  readonly outcome: 'value' | 'PaymentsError' | 'other error';
+  readonly detail: string;
+  readonly elapsedMs: number;
+}
+
+/** `GET /call?company=…&scenario=…&service=…` calls the payments service and answers with a {@link CallResult}. */
+function serveCalls(http: { get: unknown; reply: unknown }, payments: PaymentsApiService): void {
+  const adapter = http as {
+    get(path: string, handler: (request: { query: never }, response: unknown) => unknown): void;
+    reply(response: unknown, body: unknown, status: number): unknown;
+  };
+  adapter.get('/call', async ({ query }, response) => {
+    const given = query as { company: string; scenario: string; service: string };
+    service = given.service;
+    const began = performance.now();
+    let result: Omit<CallResult, 'elapsedMs'>;
+    try {
+      await payments.forCompany(given.company).getTransaction(given.scenario);
+      result = { outcome: 'value', detail: '' };
+    } catch (error) {
+      const typed = error instanceof PaymentsError;
+      const detail = typed ? error.code : String(error);
+      result = { outcome: typed ? 'PaymentsError' : 'other error', detail };
+    }
+    await adapter.reply(response, { ...result, elapsedMs: performance.now() - began }, 200);
+  });
+}
+
+let settled = async (): Promise<void> => {};
+
+serve({
+  start,
+  /** Starts to measure. */
+  begin() {
+    baseRss = peakRss = process.memoryUsage.rss();
+    loopDelay.enable();
+  },
+  async report(): Promise<ApplicationReport> {
+    loopDelay.disable();
+    await settled();
+    return {
+      handled: Object.fromEntries(handled),
+      rssGrowthMb: (peakRss - baseRss) / 1e6,
+      loopDelayP99Ms: loopDelay.percentile(99) / 1e6,
+      unhandledRejections,
+    };
+  },
+});

@@ -1,0 +1,68 @@
+import type { Round } from './round.ts';
+import type { FamilyReport } from './tally.ts';
+import { handledWrongly, linesByCode } from './verdict.ts';
+
+/** The table of a round, a line each. */
+export function tableOf(round: Round): string[] {
+  const { families, sender, receiver, caller, log } = round;
+  const rows = [...families, total(families)].map((family) => [
+    family.name,
+    String(family.attempts),
+    String(family.accepted),
+    String(family.wrong.length),
+    Object.entries(family.refused)
+      .toSorted(([, a], [, b]) => b - a)
+      .map(([status, count]) => `${status}: ${count}`)
+      .join('  '),
+  ]);
+  const ms = (value: number): string => `${value.toFixed(0)} ms`;
+  const lines = [...linesByCode(log)];
+  const facts: [string, string][] = [
+    ['handled wrongly', String(handledWrongly(round).length)],
+    ['growth of peak RSS', `${receiver.rssGrowthMb.toFixed(0)} MB`],
+    ['growth of peak RSS, calling', `${caller.rssGrowthMb.toFixed(0)} MB`],
+    ['event-loop delay, p99', ms(receiver.loopDelayP99Ms)],
+    ['event-loop delay, p99, calling', ms(caller.loopDelayP99Ms)],
+    ['valid deliveries sent', String(sender.sent)],
+    ['valid deliveries answered 200', String(sender.accepted)],
+    ['of these refused as busy before', `${sender.busy} attempts`],
+    ['of these without an answer before', `${sender.disconnected} attempts`],
+    ['latency of valid deliveries', `p50 ${ms(sender.p50Ms)}, p99 ${ms(sender.p99Ms)}`],
+    ['log lines', String(lines.reduce((sum, [, count]) => sum + count, 0))],
+    ...lines.map(([code, count]): [string, string] => [`  ${code}`, String(count)]),
+  ];
+  return [
+    ...align([['', 'attempts', 'accepted', 'wrong', 'refused by status or code'], ...rows]),
+    '',
+    ...facts.map(([name, value]) => `${name.padEnd(36)}${value}`),
+  ];
+}
+
+function total(families: readonly FamilyReport[]): FamilyReport {
+  const refused: Record<string, number> = {};
+  for (const family of families) {
+    for (const [status, count] of Object.entries(family.refused)) {
+      refused[status] = (refused[status] ?? 0) + count;
+    }
+  }
+  return {
+    name: 'total',
+    attempts: families.reduce((sum, { attempts }) => sum + attempts, 0),
+    accepted: families.reduce((sum, { accepted }) => sum + accepted, 0),
+    wrong: families.flatMap(({ wrong }) => wrong),
+    refused,
+    events: [],
+    optionalEvents: [],
+  };
+}
+
+/** Rows with columns of equal width. */
+function align(rows: readonly (readonly string[])[]): string[] {
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column]!))
+      .join('   ')
+      .trimEnd(),
+  );
+}

@@ -1,0 +1,86 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { ApplicationReport } from './application.ts';
+import type { AttackOrder } from './attacker.ts';
+import { Child } from './child-process.ts';
+import type { FamilyReport } from './tally.ts';
+import type { SenderReport } from './valid-sender.ts';
+
+/** What the attack on one adapter came to. */
+export interface Round {
+  readonly adapter: string;
+  readonly seconds: number;
+  readonly families: readonly FamilyReport[];
+  readonly sender: SenderReport;
+  /** The application that receives deliveries. */
+  readonly receiver: ApplicationReport;
+  /** The application that calls the hostile service. */
+  readonly caller: ApplicationReport;
+  /** What both applications wrote during the attack. */
+  readonly log: string;
+}
+
+/** Which families share a process, and which application they attack. */
+const ATTACKERS = [
+  { target: 'receiver', files: ['malformed-http', 'slow-senders'] },
+  { target: 'receiver', files: ['unproven-companies', 'forged-signatures', 'hostile-json'] },
+  { target: 'caller', files: ['service-answers'] },
+] as const;
+const WARM_UP_MS = 3000;
+
+/**
+ * Attacks applications on one adapter.
+ *
+ * @param family only this family; default: all of them
+ * @throws if the application or another process ends by itself
+ */
+export async function attack(
+  adapter: string,
+  seconds: number,
+  seed: number,
+  family?: string,
+): Promise<Round> {
+  const folder = await mkdtemp(join(tmpdir(), 'nestjs-payments-hostile-'));
+  const start = (): Child => Child.start('application.ts', ['--max-old-space-size=512']);
+  // One receives deliveries and the other calls the service, so that each is measured by itself.
+  const applications = { receiver: start(), caller: start() };
+  const sender = Child.start('valid-sender.ts');
+  const attackers = ATTACKERS.map(() => Child.start('attacker.ts'));
+  const { receiver, caller } = applications;
+  try {
+    const ports = {
+      receiver: await startOn(receiver, adapter, join(folder, 'receiver.db')),
+      caller: await startOn(caller, adapter, join(folder, 'caller.db')),
+    };
+    await sender.request('start', ports.receiver);
+    await wait(WARM_UP_MS);
+    await Promise.all([receiver, caller, sender].map((child) => child.request('begin')));
+    const booted = { receiver: receiver.output.length, caller: caller.output.length };
+    const reports = await Promise.all(
+      ATTACKERS.map(({ target, files }, index) => {
+        const families = files.filter((file) => file === (family ?? file));
+        const order: AttackOrder = { port: ports[target], seed, seconds, families };
+        return attackers[index]!.request<FamilyReport[]>('attack', order);
+      }),
+    );
+    return {
+      adapter,
+      seconds,
+      families: reports.flat(),
+      sender: await sender.request<SenderReport>('stop'),
+      receiver: await receiver.request<ApplicationReport>('report'),
+      caller: await caller.request<ApplicationReport>('report'),
+      log: receiver.output.slice(booted.receiver) + caller.output.slice(booted.caller),
+    };
+  } finally {
+    const children = [receiver, caller, sender, ...attackers];
+    await Promise.all(children.map((child) => child.stop()));
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function startOn(application: Child, adapter: string, file: string): Promise<number> {
+  return application.request<number>('start', { adapter, file });
+}
