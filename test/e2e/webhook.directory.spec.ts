@@ -1,10 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Company, CompanyDirectory } from 'nestjs-payments';
-import { PaymentsApiService } from 'nestjs-payments';
+import { PaymentInbox, PaymentsApiService } from 'nestjs-payments';
 import { signedDelivery } from '../support/signed-delivery.js';
 import { FakeRuntime, until } from '../support/fake.runtime.js';
 import type { Answer } from '../support/http.exchange.js';
 import { ADAPTERS, WebhookApplication, company } from '../support/webhook.application.js';
+import { OnMethods } from '../support/webhook.controllers.js';
 
 const ACME = company('acme', 'whsec_acme');
 
@@ -36,7 +37,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
   const sendTo = async (id: string, from: Company = ACME): Promise<Answer> =>
     app.send(signedDelivery({ ...from, id }));
 
-  it('15: is asked by the id in the path, and what it says is kept for 60 s', async () => {
+  it('WH-15 is asked for the id in the path, and its answer is kept for 60 s', async () => {
     expect(await sendTo('acme')).toMatchObject({ status: 200 });
     runtime.advance(59_999);
     expect(await sendTo('acme')).toMatchObject({ status: 200 });
@@ -47,7 +48,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
   });
 
   it.each([undefined, null])(
-    '15: says 401 where it answers %p, and asks again after 5 s',
+    'WH-15 causes 401 if it answers %p, and is asked again after 5 s',
     async (nothing) => {
       merchants.answer = () => nothing;
       expect(await sendTo('bolt')).toMatchObject({
@@ -64,13 +65,13 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     },
   );
 
-  it('15: is asked for "default" where the path names no company', async () => {
-    merchants.answer = (id) => (id === 'default' ? ACME : undefined);
+  it('WH-15 is asked for "default" if the path names no company', async () => {
+    merchants.answer = (id) => (id === 'default' ? { ...ACME, id } : undefined);
     expect(await sendTo('default')).toMatchObject({ status: 200 });
     expect(merchants.asked).toEqual(['default']);
   });
 
-  it('15: answers 503 where it throws, logs why once, tells the sender nothing, and asks again next time', async () => {
+  it('SE-06 causes 503 if it throws, one log line, no detail for the sender, and is asked again after a second', async () => {
     merchants.answer = () => {
       throw new RangeError('connection to 10.0.0.7 refused');
     };
@@ -86,7 +87,12 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
       /^error .*acme.*RangeError: connection to 10\.0\.0\.7 refused/,
     );
     merchants.answer = () => ACME;
+    runtime.advance(999);
+    expect(await sendTo('acme')).toMatchObject({ status: 503 });
+    expect(app.log.lines).toHaveLength(1);
+    runtime.advance(1);
     expect(await sendTo('acme')).toMatchObject({ status: 200 });
+    expect(merchants.asked).toEqual(['acme', 'acme']);
   });
 
   it.each([
@@ -95,7 +101,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     ['no company', () => 'acme'],
     ['a company without a secret', () => ({ ...ACME, webhookSecret: '' })],
     ['a company with a bad address', () => ({ ...ACME, baseUrl: 'payments' })],
-  ])('15: answers 503 and logs one line where it gives %s', async (_, answer) => {
+  ])('WH-15 causes 503 and one log line if it gives %s', async (_, answer) => {
     merchants.answer = answer;
     expect(await sendTo('acme')).toMatchObject({
       status: 503,
@@ -105,12 +111,12 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     expect(app.log.lines[0]).toMatch(/^error .*acme/);
   });
 
-  it('15: is asked once by all who come at the same moment', async () => {
+  it('WH-15 is asked once for deliveries that arrive at the same time', async () => {
     const waiting: ((found: Company) => void)[] = [];
     merchants.answer = async () => new Promise<Company>((resolve) => waiting.push(resolve));
     const answers = Promise.all(Array.from({ length: 20 }, async () => sendTo('acme')));
-    await until(() => waiting.length > 0, 'the look-up');
-    // A delivery to another company is not held up by it, and comes when the twenty are all there.
+    await until(() => waiting.length > 0, 'the lookup');
+    // A delivery for another company does not wait for it, and arrives after the twenty.
     merchants.answer = () => undefined;
     expect(await sendTo('bolt')).toMatchObject({ status: 401 });
     waiting[0]!(ACME);
@@ -118,7 +124,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     expect(merchants.asked).toEqual(['acme', 'bolt']);
   });
 
-  it('15: is not asked by those who do not even sign, nor for what can be no id', async () => {
+  it('SE-02 is asked neither for deliveries without a signature nor for impossible ids', async () => {
     const delivery = signedDelivery(ACME);
     for (const header of [undefined, 'sha512=zz']) {
       const headers = { 'X-Webhook-Signature': header };
@@ -131,10 +137,10 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     expect(merchants.asked).toEqual([]);
   });
 
-  it("15: takes an ORM's entity, whose fields are getters, and keeps to the id that was asked for", async () => {
+  it("WH-15 may answer an ORM's entity, whose fields are getters", async () => {
     class Entity {
       get id() {
-        return 'row-17';
+        return 'acme';
       }
       get clientId() {
         return 'client';
@@ -155,12 +161,137 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     });
   });
 
-  it('16: rotates a secret once its answer is a minute old', async () => {
+  it('WH-16 rotates a secret after its answer is a minute old', async () => {
     merchants.answer = () => ({ ...ACME, webhookSecret: ['whsec_next', 'whsec_acme'] });
     expect(await sendTo('acme')).toMatchObject({ status: 200 });
     merchants.answer = () => ({ ...ACME, webhookSecret: 'whsec_next' });
     runtime.advance(60_000);
     expect(await sendTo('acme')).toMatchObject({ status: 401 });
     expect(await sendTo('acme', company('acme', 'whsec_next'))).toMatchObject({ status: 200 });
+  });
+
+  const apiCall = async (id: string) => app.app.get(PaymentsApiService).forCompany(id).get('/x');
+  const strangers = async (count: number, name: string) =>
+    Promise.all(Array.from({ length: count }, async (_, n) => sendTo(`${name}-${n}`)));
+
+  it('SE-06 is asked at most 50 times per second for companies without a valid delivery', async () => {
+    expect(await sendTo('acme')).toMatchObject({ status: 200 });
+    runtime.advance(60_000);
+    merchants.asked.length = 0;
+    app.log.lines.length = 0;
+    const first = await strangers(100, 'first');
+    expect(first.filter(({ status }) => status === 401)).toHaveLength(50);
+    const refused = first.filter(({ status }) => status === 503);
+    expect(refused).toHaveLength(50);
+    expect(refused[0]).toMatchObject({
+      headers: { 'retry-after': '1' },
+      body: { code: 'directory_unavailable' },
+    });
+    expect(merchants.asked).toHaveLength(50);
+    // Whose last answer has expired.
+    expect(await sendTo('acme')).toMatchObject({ status: 200 });
+    await Promise.allSettled(['bolt', 'cafe', 'dock'].map(apiCall));
+    expect(merchants.asked.slice(50)).toEqual(['acme', 'bolt', 'cafe', 'dock']);
+    runtime.advance(999);
+    const second = await strangers(100, 'second');
+    expect(second.map(({ status }) => status)).toEqual(Array(100).fill(503));
+    expect(merchants.asked).toHaveLength(54);
+    expect(app.log.matching(/PaymentCompanies|was refused/)).toHaveLength(2);
+    expect(
+      app.log.matching(/^warn .*more than 50 company lookups.*"webhook\.before"/),
+    ).toHaveLength(1);
+    runtime.advance(1);
+    expect(await sendTo('bolt')).toMatchObject({ status: 401 });
+  });
+
+  it('SE-06 causes 503 and one log line per minute if it fails for every delivery', async () => {
+    merchants.answer = async () => Promise.reject(new Error('connection refused'));
+    for (const name of ['first', 'second', 'third']) {
+      const answers = await strangers(60, name);
+      expect(answers.every(({ status }) => status === 503)).toBe(true);
+      runtime.advance(1000);
+    }
+    expect(merchants.asked).toHaveLength(150);
+    expect(app.log.matching(/connection refused/)).toHaveLength(1);
+    expect(app.log.matching(/company lookups/)).toHaveLength(1);
+    expect(app.log.lines).toHaveLength(2);
+  });
+
+  it('SE-06 causes 503 within the deadline if it hangs, and is asked again', async () => {
+    merchants.answer = async () => new Promise(() => {});
+    const delivery = sendTo('acme');
+    await until(() => merchants.asked.length === 1, 'the lookup');
+    runtime.advance(25_000);
+    expect(await delivery).toMatchObject({ status: 503, body: { code: 'directory_unavailable' } });
+    expect(app.log.lines).toEqual([expect.stringMatching(/^error .*no answer within 25000 ms/)]);
+    runtime.advance(1000);
+    merchants.answer = () => ACME;
+    expect(await sendTo('acme')).toMatchObject({ status: 200 });
+    expect(merchants.asked).toEqual(['acme', 'acme']);
+  });
+
+  it('SE-07 causes 401 and nothing stored if it answers another id than it was asked for', async () => {
+    // As a database does that ignores case.
+    merchants.answer = (id) => (id.toLowerCase() === 'acme' ? ACME : undefined);
+    const delivery = signedDelivery(ACME);
+    for (const id of ['ACME', 'Acme', 'acmE']) {
+      const answer = await app.send(delivery, { path: `/webhooks/payments/${id}` });
+      expect(answer).toMatchObject({ status: 401, body: { code: 'company_unknown' } });
+      expect(answer.text).not.toContain('acme');
+    }
+    expect(await app.app.get(PaymentInbox).list()).toMatchObject({ events: [] });
+    expect(
+      app.log.matching(/^warn .*"ACME" and answered a company with the id "acme"/),
+    ).toHaveLength(1);
+    expect(app.log.lines).toHaveLength(2);
+    await expect(apiCall('ACME')).rejects.toMatchObject({
+      code: 'company_unknown',
+      message: expect.stringMatching(/"ACME" and answered.*"acme".*exactly the one asked for/),
+    });
+    expect(await app.send(delivery)).toMatchObject({ status: 200 });
+  });
+
+  it('SE-10 causes a log line if it answers two companies with one webhook secret', async () => {
+    merchants.answer = (id) => ({ ...ACME, id });
+    expect(await sendTo('acme')).toMatchObject({ status: 200 });
+    expect(await sendTo('bolt')).toMatchObject({ status: 200 });
+    expect(app.log.matching(/^warn .*"acme" and "bolt"/)).toHaveLength(1);
+    expect(app.log.lines.join()).not.toContain('whsec_acme');
+  });
+});
+
+describe.each(Object.keys(ADAPTERS))('a failing company directory on %s', (adapter) => {
+  it('SE-06 causes 503 with Retry-After in a controller of the application', async () => {
+    const merchants = new Merchants();
+    merchants.answer = () => {
+      throw new Error('connection refused');
+    };
+    await using app = await WebhookApplication.start({
+      adapter: ADAPTERS[adapter]!(),
+      payments: { companies: merchants, webhookPath: false },
+      controllers: [OnMethods],
+    });
+    expect(await app.send(signedDelivery(ACME), { path: '/method' })).toMatchObject({
+      status: 503,
+      headers: { 'retry-after': '1' },
+      body: { code: 'directory_unavailable' },
+    });
+  });
+
+  it('SE-06 is asked at most "webhook.maxLookupsPerSecond" times per second', async () => {
+    const merchants = new Merchants();
+    await using app = await WebhookApplication.start({
+      adapter: ADAPTERS[adapter]!(),
+      payments: {
+        companies: merchants,
+        runtime: new FakeRuntime(),
+        webhook: { maxLookupsPerSecond: 2 },
+      },
+    });
+    for (const status of [401, 401, 503, 503]) {
+      const id = `stranger-${merchants.asked.length}-${status}`;
+      expect(await app.send(signedDelivery({ ...ACME, id }))).toMatchObject({ status });
+    }
+    expect(merchants.asked).toHaveLength(2);
   });
 });

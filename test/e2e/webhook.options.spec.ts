@@ -51,6 +51,20 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
   ['an empty list of companies', companies(), /"companies" must be a list of at least one/],
   ['companies that are none', companies(null), /"companies" must hold companies only/],
   ['two companies of one id', companies(ONE, ONE), /two companies have the id "acme"/],
+  [
+    'SE-10 two companies with one webhook secret',
+    companies(ONE, { ...ONE, id: 'bolt' }),
+    /companies "acme" and "bolt" have a webhook secret in common.*Give each/,
+  ],
+  [
+    'SE-10 two companies with one webhook secret among several',
+    companies(
+      { ...ONE, webhookSecret: [`${PRIVATE}-1`, `${PRIVATE}-2`] },
+      { ...ONE, id: 'bolt', webhookSecret: `${PRIVATE}-3` },
+      { ...ONE, id: 'cafe', webhookSecret: [`${PRIVATE}-4`, `${PRIVATE}-2`] },
+    ),
+    /companies "acme" and "cafe" have a webhook secret in common/,
+  ],
   ['an id with a slash', companies({ ...ONE, id: 'a/b' }), /"id" must be 1 to 100 characters of/],
   ['an id that is a path', companies({ ...ONE, id: '..' }), /"id" must be/],
   ['an id of 101 characters', companies({ ...ONE, id: 'a'.repeat(101) }), /1 to 100/],
@@ -75,6 +89,11 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
     /from 1024 to 67108864; it is 1023.*1048576/,
   ],
   ['a limit too large', { webhook: { bodyLimitBytes: 67_108_865 } }, /from 1024 to 67108864/],
+  [
+    'no company lookups',
+    { webhook: { maxLookupsPerSecond: 0 } },
+    /"webhook\.maxLookupsPerSecond".*whole number of lookups from 1 to 10000; it is 0.*50/,
+  ],
   ['webhook options that are no object', { webhook: true }, /"webhook" must be an object/],
   ['an unknown webhook option', { webhook: { limit: 1 } }, /no option "webhook\.limit".*bodyLimit/],
   [

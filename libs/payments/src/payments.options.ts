@@ -1,10 +1,13 @@
 import { resolveApiOptions } from './api/api.options.js';
 import type { PaymentsApiOptions, ResolvedApiOptions } from './api/api.options.js';
-import { DirectoryCompanies, ListedCompanies } from './companies/companies.js';
+import { ListedCompanies } from './companies/companies.js';
 import type { Companies } from './companies/companies.js';
 import { resolveCompany } from './companies/company.options.js';
 import { DEFAULT_COMPANY } from './companies/company.js';
-import type { Company, CompanyDirectory } from './companies/company.js';
+import type { Company, CompanyDirectory, ResolvedCompany } from './companies/company.js';
+import { DirectoryCompanies } from './companies/directory-companies.js';
+import type { LookupLimits } from './companies/directory-companies.js';
+import { SharedSecrets } from './companies/shared-secrets.js';
 import { memoryInbox } from './inbox/memory/memory.inbox.js';
 import type { InboxDefinition } from './inbox/store.contract.js';
 import { resolveReceiveOptions } from './inbox/receive.options.js';
@@ -130,18 +133,26 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
   if (allowInsecureHttp !== undefined && typeof allowInsecureHttp !== 'boolean') {
     throw optionsInvalid('"allowInsecureHttp" must be true or false, not a string.');
   }
+  const receive = resolveReceiveOptions(options);
+  const webhook = resolveWebhookOptions(options.webhook);
+  const { maxLookupsPerSecond } = webhook;
+  const limits = { maxLookupsPerSecond, deadlineMs: receive.deadlineMs };
   return Object.freeze({
-    companies: resolveCompanies(options, runtime),
+    companies: resolveCompanies(options, limits, runtime),
     inbox,
-    receive: resolveReceiveOptions(options),
-    webhook: resolveWebhookOptions(options.webhook),
+    receive,
+    webhook,
     worker: resolveWorkerOptions(options.worker),
     api: resolveApiOptions(options.api),
     runtime,
   });
 }
 
-function resolveCompanies(options: PaymentsModuleOptions, runtime: PaymentsRuntime): Companies {
+function resolveCompanies(
+  options: PaymentsModuleOptions,
+  limits: LookupLimits,
+  runtime: PaymentsRuntime,
+): Companies {
   const { companies, clientId, clientSecret, webhookSecret, baseUrl, allowInsecureHttp } = options;
   const defaults = { baseUrl, allowInsecureHttp };
   if (companies === undefined) {
@@ -154,7 +165,7 @@ function resolveCompanies(options: PaymentsModuleOptions, runtime: PaymentsRunti
       'give either "clientId", "clientSecret" and "webhookSecret", for one company, or "companies", not both.',
     );
   }
-  if (isDirectory(companies)) return new DirectoryCompanies(companies, defaults, runtime);
+  if (isDirectory(companies)) return new DirectoryCompanies(companies, defaults, limits, runtime);
   if (!Array.isArray(companies) || companies.length === 0) {
     throw optionsInvalid(
       '"companies" must be a list of at least one company, or a directory with a method "find(id)".',
@@ -169,7 +180,21 @@ function resolveCompanies(options: PaymentsModuleOptions, runtime: PaymentsRunti
   if (twice !== undefined) {
     throw optionsInvalid(`two companies have the id "${twice}". Give each its own.`);
   }
+  requireOwnSecrets(resolved);
   return new ListedCompanies(resolved);
+}
+
+/** A delivery of one company would be accepted as that of another with the same webhook secret. */
+function requireOwnSecrets(companies: readonly ResolvedCompany[]): void {
+  const secrets = new SharedSecrets();
+  for (const company of companies) {
+    const other = secrets.add(company);
+    if (other === undefined) continue;
+    throw optionsInvalid(
+      `the companies "${other}" and "${company.id}" have a webhook secret in common, so a delivery for one would also ` +
+        "be accepted as the other's. Give each company the secret that the payments service gave it.",
+    );
+  }
 }
 
 function isDirectory(

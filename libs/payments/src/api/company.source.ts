@@ -1,11 +1,11 @@
 import type { ResolvedCompany } from '../companies/company.js';
 
-/** Where the outgoing station finds the company a call is made for. */
+/** Where the API client finds the company that a call is made for. */
 export interface CompanySource {
   /**
-   * The company of that id, or `undefined` where there is none. Asked before every call, so it should answer
-   * from memory; what it throws reaches the caller as it is. Asked for `DEFAULT_COMPANY`, it answers the
-   * company of that id, or the only company there is.
+   * Returns the company with that id, or `undefined` if there is none. It is called before every call of the API, so
+   * it should answer from memory; the caller receives what it throws. For `DEFAULT_COMPANY` it returns the company
+   * with that id or, if there is only one company, that one.
    */
   find(id: string): Promise<ResolvedCompany | undefined> | ResolvedCompany | undefined;
 }

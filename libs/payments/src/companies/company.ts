@@ -16,7 +16,9 @@ export interface Company {
   clientSecret: string;
   /**
    * Secret that signs this company's deliveries, or several, current first: all of them are accepted, so that a
-   * rotation loses no delivery. 1 to 10 secrets, none empty, without white space or quotes around them.
+   * rotation loses no delivery. 1 to 10 secrets, none empty, without white space or quotes around them. No two
+   * companies may have one in common: a delivery for one would be accepted as the other's. In a list of companies
+   * this is an error at boot; of a directory it is logged.
    */
   webhookSecret: string | readonly string[];
   /** Address of the service for this company. Default: the module's `baseUrl`. */
@@ -24,7 +26,10 @@ export interface Company {
 }
 
 /**
- * Finds a company in the application's own database. Answers are cached (60 s; `undefined` 5 s), so that
+ * Finds a company in the application's own database.
+ *
+ * Answers are cached: a company for 60 s, `undefined` and another id for 5 s, a failure for 1 s. For ids that never
+ * had a delivery with a valid signature, at most `webhook.maxLookupsPerSecond` lookups are made per second. So
  * requests of strangers do not each cause a query.
  *
  * @example
@@ -36,8 +41,14 @@ export interface Company {
  */
 export interface CompanyDirectory {
   /**
-   * Returns the company with that id, or `undefined` or `null` if there is none. If it throws, the delivery is
-   * answered 503, so that it is sent again, and the error's name and message are logged.
+   * Returns the company with that id, or `undefined` or `null` if there is none.
+   *
+   * The `id` of the company must be exactly the one asked for, which for deliveries to the path without a company is
+   * `default`. With another `id` or none, for example from a database that ignores case, the delivery is answered
+   * 401 (`company_unknown`), nothing is stored, and a warning is logged.
+   *
+   * If it throws or takes longer than `deadlineMs`, the delivery is answered 503 (`directory_unavailable`), so that
+   * it is sent again, and the error's name and message are logged, at most once per minute.
    */
   find(id: string): Promise<Company | null | undefined> | Company | null | undefined;
 }

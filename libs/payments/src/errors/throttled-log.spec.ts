@@ -8,7 +8,10 @@ describe('ThrottledLog', () => {
   beforeEach(() => {
     now = 0;
     lines = [];
-    const logger = { warn: (line: unknown) => void lines.push(String(line)) };
+    const logger = {
+      warn: (line: unknown) => void lines.push(String(line)),
+      error: (line: unknown) => void lines.push(`error: ${String(line)}`),
+    };
     log = new ThrottledLog(logger, { monotonic: () => now });
   });
 
@@ -25,6 +28,13 @@ describe('ThrottledLog', () => {
     now = 120_000;
     log.warn('a', 'A failed.');
     expect(lines[3]).toBe('A failed.');
+  });
+
+  it('logs errors as errors, and at most one line per subject of either level', () => {
+    log.error('a', 'A failed.');
+    log.warn('a', 'A failed.');
+    log.error('a', 'A failed.');
+    expect(lines).toEqual(['error: A failed.']);
   });
 
   it('makes a message only if it is logged', () => {

@@ -15,12 +15,21 @@ export class ThrottledLog {
   readonly #subjects = new Map<string | symbol, { readonly since: number; suppressed: number }>();
 
   constructor(
-    private readonly logger: Pick<Logger, 'warn'>,
+    private readonly logger: Pick<Logger, 'warn' | 'error'>,
     private readonly runtime: Pick<PaymentsRuntime, 'monotonic'>,
   ) {}
 
-  /** Logs a warning, unless one about the same subject was logged within the last minute. */
+  /** Logs a warning, unless a line about the same subject was logged within the last minute. */
   warn(subject: string, message: string | (() => string)): void {
+    this.#write('warn', subject, message);
+  }
+
+  /** Logs an error, unless a line about the same subject was logged within the last minute. */
+  error(subject: string, message: string | (() => string)): void {
+    this.#write('error', subject, message);
+  }
+
+  #write(level: 'warn' | 'error', subject: string, message: string | (() => string)): void {
     const now = this.runtime.monotonic();
     const key = this.#keyOf(subject, now);
     const last = this.#subjects.get(key);
@@ -31,7 +40,7 @@ export class ThrottledLog {
     this.#subjects.delete(key);
     this.#subjects.set(key, { since: now, suppressed: 0 });
     const more = last?.suppressed ? ` (${last.suppressed} more since the previous line)` : '';
-    this.logger.warn(`${typeof message === 'string' ? message : message()}${more}`);
+    this.logger[level](`${typeof message === 'string' ? message : message()}${more}`);
   }
 
   #keyOf(subject: string, now: number): string | symbol {

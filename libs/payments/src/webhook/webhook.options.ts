@@ -17,6 +17,12 @@ export interface WebhookOptions {
   /** Maximum size of a body in bytes; a larger one is answered 413. 1,024 to 67,108,864. Default 1,048,576 (1 MiB). */
   bodyLimitBytes?: number;
   /**
+   * Maximum number of lookups per second, and at the same time, in a {@link CompanyDirectory} for companies whose
+   * deliveries never had a valid signature. A delivery above it is answered 503, so that it is sent again. Calls of
+   * the application itself are not limited. 1 to 10,000. Default 50.
+   */
+  maxLookupsPerSecond?: number;
+  /**
    * Maximum age of an event in milliseconds: from its `timestamp` to its receipt, by the clock of this process. An older
    * event may be a replay of one whose id is no longer remembered: it is answered 200 and stored as `stale`, and its
    * handlers run only after a redrive. A copy of an event that is remembered is a duplicate at any age.
@@ -42,6 +48,7 @@ export type ResolvedWebhookOptions = Readonly<
 
 const BOUNDS = {
   bodyLimitBytes: { default: 1024 ** 2, min: 1024, max: 64 * 1024 ** 2, unit: 'bytes' },
+  maxLookupsPerSecond: { default: 50, min: 1, max: 10_000, unit: 'lookups' },
 } satisfies Record<Exclude<keyof WebhookOptions, 'maxAgeMs'>, IntegerBounds>;
 const MAX_AGE = { min: 1000, max: 3650 * 86_400_000 };
 
@@ -55,6 +62,7 @@ export function resolveWebhookOptions(options: WebhookOptions = {}): ResolvedWeb
     integerOption(`webhook.${name}`, options[name], BOUNDS[name]);
   return Object.freeze({
     bodyLimitBytes: option('bodyLimitBytes'),
+    maxLookupsPerSecond: option('maxLookupsPerSecond'),
     maxAgeMs: resolveMaxAgeOption(options.maxAgeMs),
   });
 }

@@ -54,9 +54,10 @@ export class WebhookVerifier {
       // Before the company is looked up: a stranger who does not even pretend costs the application no query.
       const signatures = parseSignatures(headerText(request.headers[SIGNATURE_HEADER]));
       const id = companyId(request.params);
-      const company = this.companies.known(id) ?? (await this.#company(id));
+      const company = this.companies.known(id) ?? (await this.#company(id, arrivedAt));
       known = company.id;
       requireMatch(bytes, signatures, company.signingKeys);
+      this.companies.verified(known);
       return this.#read(request, company, bytes, arrivedAt);
     } catch (error) {
       // 5xx errors are already logged elsewhere.
@@ -65,8 +66,10 @@ export class WebhookVerifier {
     }
   }
 
-  async #company(id: string): Promise<ResolvedCompany> {
-    const company = isCompanyId(id) ? await this.companies.find(id) : undefined;
+  async #company(id: string, arrivedAt: number): Promise<ResolvedCompany> {
+    const company = isCompanyId(id)
+      ? await this.companies.findForDelivery(id, arrivedAt)
+      : undefined;
     if (company !== undefined) return company;
     throw new PaymentsError(
       'company_unknown',

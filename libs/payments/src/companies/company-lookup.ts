@@ -1,0 +1,77 @@
+import type { ThrottledLog } from '../errors/throttled-log.js';
+import { describeThrown } from '../events/thrown.js';
+import { PaymentsError } from '../payments.errors.js';
+import type { PaymentsRuntime } from '../payments.runtime.js';
+import { withTimeLimit } from '../runtime/time-limit.js';
+import { isCompanyId, resolveCompany } from './company.options.js';
+import type { CompanyDefaults } from './company.options.js';
+import type { Company, CompanyDirectory, ResolvedCompany } from './company.js';
+
+/** Asks the application's directory, and checks what it answers. */
+export class CompanyLookup {
+  // Private, so that JSON.stringify and util.inspect do not show it: the directory may hold secrets.
+  readonly #directory: CompanyDirectory;
+
+  constructor(
+    directory: CompanyDirectory,
+    private readonly defaults: CompanyDefaults,
+    private readonly limitMs: number,
+    private readonly runtime: PaymentsRuntime,
+    private readonly log: ThrottledLog,
+  ) {
+    this.#directory = directory;
+  }
+
+  /**
+   * Returns the company with this id, or `undefined` if the directory has none.
+   *
+   * @throws PaymentsError `company_unknown` if the directory answers a company with another id, and
+   *   `directory_unavailable` if it throws, takes longer than the limit, or answers no usable company.
+   */
+  async run(id: string): Promise<ResolvedCompany | undefined> {
+    let answered: unknown;
+    try {
+      const late = () => new Error(`no answer within ${this.limitMs} ms`);
+      const company = await withTimeLimit(this.#find(id), this.limitMs, this.runtime, late);
+      if (company === undefined || company === null) return undefined;
+      if (typeof company !== 'object')
+        throw new TypeError('it answered something else than a company');
+      answered = company.id;
+      if (answered === id) return this.#resolve(id, company);
+    } catch (error) {
+      this.log.error('failure', () => noUsableAnswer(id, error));
+      throw new PaymentsError(
+        'directory_unavailable',
+        `The company directory gave no usable answer for company ${id}; the log says why.`,
+      );
+    }
+    throw this.#anotherId(id, answered);
+  }
+
+  async #find(id: string): Promise<Company | null | undefined> {
+    return this.#directory.find(id);
+  }
+
+  #resolve(id: string, company: Company): ResolvedCompany {
+    // Field by field: the fields of an ORM's entity may be getters, which a spread does not copy.
+    const { clientId, clientSecret, webhookSecret, baseUrl } = company;
+    const named: Company = { id, clientId, clientSecret, webhookSecret };
+    return resolveCompany(baseUrl === undefined ? named : { ...named, baseUrl }, this.defaults);
+  }
+
+  #anotherId(id: string, answered: unknown): PaymentsError {
+    const other = isCompanyId(answered) ? `with the id "${answered}"` : 'without a valid "id"';
+    const message =
+      `The company directory was asked for company "${id}" and answered a company ${other}. Return a company only ` +
+      'if its "id" is exactly the one asked for: a lookup that ignores case finds one company under several ids.';
+    this.log.warn('id', `${message} Its deliveries are answered 401 (company_unknown).`);
+    return new PaymentsError('company_unknown', message);
+  }
+}
+
+function noUsableAnswer(id: string, error: unknown): string {
+  return (
+    `The company directory gave no usable answer for company ${id}. Deliveries for it are answered 503 ` +
+    `(directory_unavailable), and the directory is asked again after a second: ${describeThrown(error)}`
+  );
+}

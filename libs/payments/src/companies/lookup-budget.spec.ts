@@ -1,0 +1,20 @@
+import { describe, expect, it } from '@jest/globals';
+import { ThrottledLog } from '../errors/throttled-log.js';
+import { FakeRuntime } from '../../../../test/support/fake.runtime.js';
+import { LookupBudget } from './lookup-budget.js';
+
+describe('LookupBudget', () => {
+  it('SE-06 remembers the 100,000 ids with a valid signature that were used last', async () => {
+    const runtime = new FakeRuntime();
+    const log = new ThrottledLog({ warn: () => {}, error: () => {} }, runtime);
+    const budget = new LookupBudget(1, runtime, log);
+    const spend = async (id: string) => budget.spend(id, async () => id);
+    for (let n = 0; n < 100_000; n += 1) budget.exempt(`c-${n}`);
+    budget.exempt('c-0');
+    budget.exempt('c-100000');
+    expect(await spend('stranger')).toBe('stranger');
+    expect(await spend('c-0')).toBe('c-0');
+    expect(await spend('c-2')).toBe('c-2');
+    await expect(spend('c-1')).rejects.toMatchObject({ code: 'directory_unavailable' });
+  });
+});

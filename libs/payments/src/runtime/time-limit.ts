@@ -1,0 +1,17 @@
+import type { PaymentsRuntime } from '../payments.runtime.js';
+
+/**
+ * Settles as `work` does or, if that takes longer than `ms` milliseconds, rejects with what `late` returns. The
+ * work itself goes on, and nobody waits for it.
+ */
+export function withTimeLimit<T>(
+  work: Promise<T>,
+  ms: number,
+  runtime: Pick<PaymentsRuntime, 'schedule'>,
+  late: () => Error,
+): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const cancel = runtime.schedule(Math.max(0, ms), () => reject(late()));
+    void work.then(resolve, reject).finally(cancel);
+  });
+}
