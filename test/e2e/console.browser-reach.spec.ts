@@ -232,4 +232,24 @@ describeInBrowser('the inbox console for everybody', (browser) => {
     await page.getByText('copied').waitFor();
     expect(await clipboardOf(page)).toBe(raw);
   });
+
+  it('SE-11 says why a body cannot be decoded, and its deliveries can still be redriven', async () => {
+    const key = { missing: false };
+    await using app = await ConsoleApplication.start({
+      bodyCodec: {
+        encode: (body) => body,
+        decode: (stored) => {
+          if (key.missing) throw new Error('the key <b>2026-11</b> is missing');
+          return stored;
+        },
+      },
+    });
+    await app.receive({ id: 'evt_1' });
+    key.missing = true;
+    const page = await app.open(browser(), EVENT);
+    const payload = page.getByRole('region', { name: 'Payload' });
+    await payload.getByText('cannot be decoded').waitFor();
+    expect(await payload.textContent()).toContain('the key <b>2026-11</b> is missing');
+    expect(await page.getByRole('button', { name: /^Run again/ }).count()).toBe(2);
+  });
 });

@@ -239,4 +239,35 @@ consoleOnEachAdapter((start) => {
     replaceEvent(app, { raw: null });
     expect((await app.get(eventPath('e-1'))).body['payload']).toBeNull();
   });
+
+  it('SE-11 shows the payload that bodyCodec decodes, or why it cannot', async () => {
+    const codec = { key: 1, reverse: (bytes: Buffer) => Buffer.from(bytes.toReversed()) };
+    await using app = await start({
+      payments: {
+        bodyCodec: {
+          encode: (body) => Buffer.of(codec.key, ...codec.reverse(body)),
+          decode: (stored) => {
+            if (stored[0] !== codec.key) throw new Error('the key is missing');
+            return codec.reverse(stored.subarray(1));
+          },
+        },
+      },
+    });
+    await app.deliver({ id: 'e-1', data: { amount: 1 } });
+    const decoded = await app.get(eventPath('e-1'));
+    expect(decoded.body['payload']).toContain('"amount":1');
+    expect(decoded.body['bodyError']).toBeUndefined();
+    codec.key = 2;
+    await app.deliver({ id: 'e-2' });
+    expect(await app.get(eventPath('e-1'))).toMatchObject({
+      status: 200,
+      body: {
+        payload: null,
+        bodyError: expect.stringMatching(/event e-1 .*the key is missing/),
+        deliveries: [{ state: 'done' }],
+      },
+    });
+    expect((await app.get(eventPath('e-2'))).body['payload']).toContain('"e-2"');
+    expect(await idsOf(app, '')).toHaveLength(2);
+  });
 });

@@ -5,7 +5,6 @@ import { eventually } from '../support/eventually.js';
 import { inboxOf, post, startOn } from '../support/inbox.application.js';
 import type { Handle } from '../support/inbox.application.js';
 import { book, onEachDurableInbox } from '../support/inbox.stages.js';
-import type { InboxData } from '../support/inbox.stages.js';
 
 /** A test may begin in one minute and end in the next. */
 function sum(minutes: readonly ActivityMinute[]): number[] {
@@ -19,7 +18,7 @@ const doomed: Handle = (event) => {
 };
 
 describe('the activity of an inbox in memory', () => {
-  const start = () => startOn({ inbox: () => memoryInbox() } as InboxData, { doomed }, {});
+  const start = () => startOn({ inbox: () => memoryInbox() }, { doomed }, {});
 
   it('counts what was received, handled before the answer, failed and given up', async () => {
     await using app = await start();

@@ -13,7 +13,7 @@ export const AT_ONCE = { firstRetryMs: 1, maxRetryMs: 1 };
 
 /** A merchant's application on the data of a stage, with handlers of every event by the names given. */
 export function startOn(
-  data: InboxData,
+  data: Pick<InboxData, 'inbox'>,
   handlers: Readonly<Record<string, Handle>>,
   { main, ...payments }: Partial<PaymentsModuleOptions> & Pick<Setup, 'main'> = {},
 ): Promise<WebhookApplication> {

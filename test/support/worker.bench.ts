@@ -9,6 +9,7 @@ import { StrayRejections } from '../../libs/payments/src/events/stray-rejections
 import { InboxWorker } from '../../libs/payments/src/inbox/inbox.worker.js';
 import { MemoryStore } from '../../libs/payments/src/inbox/memory/memory.store.js';
 import { Settlements } from '../../libs/payments/src/inbox/settlements.js';
+import { StoredBodies } from '../../libs/payments/src/inbox/stored-bodies.js';
 import { resolveWorkerOptions } from '../../libs/payments/src/inbox/worker.options.js';
 import type { WorkerOptions } from '../../libs/payments/src/inbox/worker.options.js';
 import { FakeRuntime } from './fake.runtime.js';
@@ -47,6 +48,7 @@ export class WorkerBench {
       registry,
       new EventDispatcher(registry, new StrayRejections()),
       this.settlements,
+      new StoredBodies(null, this.runtime),
     );
   }
 

@@ -26,6 +26,7 @@
  * @property {string} receivedAt
  * @property {Record<string, string>} headers
  * @property {string | null} [payload] of one event; not in a list
+ * @property {string} [bodyError] why the stored body could not be decoded; `payload` is `null` then
  * @property {boolean} stale
  * @property {Delivery[]} deliveries
  *

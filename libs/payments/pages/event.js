@@ -69,7 +69,7 @@ export function EventPage({ company, id, back, clockMs, acted, ask }) {
     </section>
     <section aria-labelledby="payload">
       <h2 id="payload">Payload</h2>
-      <${Payload} payload=${event.payload ?? null} />
+      <${Payload} payload=${event.payload ?? null} error=${event.bodyError} />
     </section>
     <section aria-labelledby="headers">
       <h2 id="headers">Headers kept</h2>
@@ -79,15 +79,25 @@ export function EventPage({ company, id, back, clockMs, acted, ask }) {
 }
 
 /**
+ * Whether the body is stored, readable or not: then deliveries can run again.
+ *
+ * @param {import('./api.js').StoredEvent} event
+ */
+function hasBody({ payload, bodyError }) {
+  return payload !== null || bodyError !== undefined;
+}
+
+/**
  * @param {object} props
  * @param {import('./api.js').StoredEvent} props.event
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
-function NoDelivery({ event: { company, id, eventType, payload, stale }, ask }) {
+function NoDelivery({ event, ask }) {
+  const { company, id, eventType, stale } = event;
   if (eventType === 'webhook.test') {
     return html`<p class="empty">A test of the webhook. No handler runs for it.</p>`;
   }
-  if (payload === null) {
+  if (!hasBody(event)) {
     return html`<p class="empty">Forgotten with the body: all were done or skipped.</p>`;
   }
   const target = { events: [{ company, id }] };
@@ -154,7 +164,8 @@ function Headers({ headers }) {
  * @param {number} props.clockMs
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
-function DeliveryCard({ event: { company, id, payload }, delivery, clockMs, ask }) {
+function DeliveryCard({ event, delivery, clockMs, ask }) {
+  const { company, id } = event;
   const { handler, state, attempts, lastError, history } = delivery;
   const target = { events: [{ company, id }], handler };
   const done = state === 'done';
@@ -168,7 +179,7 @@ function DeliveryCard({ event: { company, id, payload }, delivery, clockMs, ask 
         >${counted(attempts, 'attempt')}<${Due} delivery=${delivery} clockMs=${clockMs}
       /></span>
       ${
-        payload !== null &&
+        hasBody(event) &&
         html`<span class="buttons">
           ${
             state !== 'running' &&

@@ -46,12 +46,15 @@ export function indented(text) {
 /**
  * The body of an event: indented or as it came, always as text.
  *
- * @param {{ payload: string | null }} props
+ * @param {{ payload: string | null, error?: string }} props
  */
-export function Payload({ payload }) {
+export function Payload({ payload, error }) {
   const [form, setForm] = useState('indented');
   const [whole, setWhole] = useState(false);
   const pretty = useMemo(() => (payload === null ? null : indented(payload)), [payload]);
+  if (error !== undefined) {
+    return html`<p>The body is stored, but cannot be decoded. <bdi>${visible(error)}</bdi></p>`;
+  }
   if (payload === null) {
     return html`<p class="quiet">
       The body was forgotten, as the application's options say (<code>worker.keepMs</code>). Its id

@@ -33,6 +33,7 @@ export type {
   SqliteTransaction,
   SqliteValue,
 } from './inbox/sqlite/sqlite.inbox.js';
+export type { BodyCodec, BodyContext } from './inbox/body-codec.js';
 export { PaymentInbox } from './inbox/payment.inbox.js';
 export { PaymentInboxError } from './inbox/payment-inbox.error.js';
 export type { ListQuery } from './inbox/payment.inbox.js';

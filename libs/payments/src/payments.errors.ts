@@ -20,6 +20,7 @@ export type PaymentsErrorCode =
   | 'deadline_passed'
   | 'handlers_failed'
   | 'data_invalid'
+  | 'body_undecodable'
   | 'unrecoverable'
   | 'lease_lost'
   | 'commit_unsupported'

@@ -12,7 +12,13 @@ import { HandlerRegistry } from './events/handler.registry.js';
 import { StrayRejections } from './events/stray-rejections.js';
 import { CountedStore } from './inbox/counted.store.js';
 import { resolveMaxAge } from './inbox/freshness.js';
-import { INBOX_STORE, MAX_AGE_MS, RECEIVE_OPTIONS, WORKER_OPTIONS } from './inbox/inbox.tokens.js';
+import {
+  BODY_CODEC,
+  INBOX_STORE,
+  MAX_AGE_MS,
+  RECEIVE_OPTIONS,
+  WORKER_OPTIONS,
+} from './inbox/inbox.tokens.js';
 import { InboxPruner } from './inbox/inbox.pruner.js';
 import { DeliveryReceiver } from './inbox/delivery.receiver.js';
 import { InboxWorker } from './inbox/inbox.worker.js';
@@ -20,6 +26,7 @@ import { OrphanReport } from './inbox/orphan.report.js';
 import { PaymentInbox } from './inbox/payment.inbox.js';
 import type { InboxStore } from './inbox/store.contract.js';
 import { Settlements } from './inbox/settlements.js';
+import { StoredBodies } from './inbox/stored-bodies.js';
 import { PaymentsLifecycle } from './payments.lifecycle.js';
 import { resolveOptions } from './payments.options.js';
 import type { PaymentsModuleOptions, ResolvedPaymentsOptions } from './payments.options.js';
@@ -112,6 +119,7 @@ const OPTIONS: Provider[] = [
   option(WORKER_OPTIONS, ({ worker }) => worker),
   option(RECEIVE_OPTIONS, ({ receive }) => receive),
   option(WEBHOOK_OPTIONS, ({ webhook }) => webhook),
+  option(BODY_CODEC, ({ bodyCodec }) => bodyCodec),
   option(INBOX_STORE, ({ inbox, runtime }) => new CountedStore(inbox.create(runtime), runtime)),
   {
     provide: MAX_AGE_MS,
@@ -131,6 +139,7 @@ const WEBHOOK: Provider[] = [
 ];
 const INBOX: Provider[] = [
   Settlements,
+  StoredBodies,
   InboxWorker,
   InboxPruner,
   OrphanReport,

@@ -8,6 +8,8 @@ import type { Company, CompanyDirectory, ResolvedCompany } from './companies/com
 import { DirectoryCompanies } from './companies/directory-companies.js';
 import type { LookupLimits } from './companies/directory-companies.js';
 import { SharedSecrets } from './companies/shared-secrets.js';
+import { resolveBodyCodec } from './inbox/body-codec.js';
+import type { BodyCodec } from './inbox/body-codec.js';
 import { memoryInbox } from './inbox/memory/memory.inbox.js';
 import type { InboxDefinition } from './inbox/store.contract.js';
 import { resolveReceiveOptions } from './inbox/receive.options.js';
@@ -45,6 +47,8 @@ export interface PaymentsModuleOptions extends ReceiveOptions {
   inbox?: InboxDefinition;
   /** How the requests of deliveries are admitted and read. */
   webhook?: WebhookOptions;
+  /** Encodes stored bodies, for example to encrypt them. Default: bodies are stored as received. */
+  bodyCodec?: BodyCodec;
   /** How handlers run. */
   worker?: WorkerOptions;
   /** How the payments service is called. */
@@ -77,6 +81,7 @@ export interface PaymentsOptionsFactory {
 export interface ResolvedPaymentsOptions {
   readonly companies: Companies;
   readonly inbox: InboxDefinition;
+  readonly bodyCodec: BodyCodec | null;
   readonly receive: ResolvedReceiveOptions;
   readonly webhook: ResolvedWebhookOptions;
   readonly worker: ResolvedWorkerOptions;
@@ -92,6 +97,7 @@ const NAMES: ReadonlySet<string> = new Set<keyof PaymentsModuleOptions>([
   'companies',
   'allowInsecureHttp',
   'inbox',
+  'bodyCodec',
   'webhook',
   'worker',
   'api',
@@ -140,6 +146,7 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
   return Object.freeze({
     companies: resolveCompanies(options, limits, runtime),
     inbox,
+    bodyCodec: resolveBodyCodec(options.bodyCodec),
     receive,
     webhook,
     worker: resolveWorkerOptions(options.worker),

@@ -5,6 +5,7 @@ import { DeliveryReceiver } from './delivery.receiver.js';
 import { resolveReceiveOptions } from './receive.options.js';
 import { Settlements } from './settlements.js';
 import type { SettlementWatch } from './settlements.js';
+import { StoredBodies } from './stored-bodies.js';
 import { VerifiedDelivery } from './verified.delivery.js';
 
 /** Settlements that know how many watches are open. */
@@ -38,6 +39,7 @@ function receiver(options: Parameters<typeof resolveReceiveOptions>[0] = {}) {
     registry,
     worker,
     settlements,
+    new StoredBodies(null, runtime),
   );
   worker.start();
   const receive = (id: string, data: Record<string, unknown> = {}, agoMs = 0) => {

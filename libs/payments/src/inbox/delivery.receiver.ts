@@ -15,6 +15,7 @@ import { PaymentInboxError } from './payment-inbox.error.js';
 import type { ResolvedReceiveOptions } from './receive.options.js';
 import { Settlements } from './settlements.js';
 import type { SettlementWatch } from './settlements.js';
+import { StoredBodies } from './stored-bodies.js';
 import type { VerifiedDelivery } from './verified.delivery.js';
 
 /** What became of a delivery that was acknowledged. */
@@ -53,6 +54,7 @@ export class DeliveryReceiver {
     @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
     @Inject(InboxWorker) private readonly worker: InboxWorker,
     @Inject(Settlements) private readonly settlements: Settlements,
+    @Inject(StoredBodies) private readonly bodies: StoredBodies,
   ) {
     this.#unhandled = new ThrottledLog(this.#logger, runtime);
     this.#stale = new ThrottledLog(this.#logger, runtime);
@@ -101,14 +103,16 @@ export class DeliveryReceiver {
 
   /** Makes the delivery safe, however long that takes; after the deadline, nobody waits for its handlers. */
   async #takeIn(delivery: VerifiedDelivery, deadline: Deadline): Promise<InboxReceipt> {
-    const event = this.#toIncoming(delivery);
-    if (!this.store.capabilities.durable) return this.#handle(event, deadline);
-    const { outcome, id } = await this.#store(event);
+    const { company, raw } = delivery;
+    const stored = await this.bodies.encode(raw, { company, id: delivery.event.id });
+    const event = this.#toIncoming(delivery, stored);
+    if (!this.store.capabilities.durable) return this.#handle(event, raw, deadline);
+    const { outcome, id } = await this.#store(event, raw);
     this.worker.wake();
     return { id, status: statusOf(outcome, event, 'stored') };
   }
 
-  async #handle(event: IncomingEvent, deadline: Deadline): Promise<InboxReceipt> {
+  async #handle(event: IncomingEvent, body: Buffer, deadline: Deadline): Promise<InboxReceipt> {
     if (!this.worker.working) {
       throw new PaymentsError(
         'inbox_unavailable',
@@ -119,7 +123,7 @@ export class DeliveryReceiver {
     // From before the event is stored, so that no attempt ends unseen.
     let watch = this.settlements.watch(company, event.id);
     try {
-      const { outcome, id } = await this.#store(event);
+      const { outcome, id } = await this.#store(event, body);
       if (id !== event.id) {
         watch.end();
         watch = this.settlements.watch(company, id);
@@ -137,13 +141,16 @@ export class DeliveryReceiver {
     }
   }
 
-  async #store(event: IncomingEvent): Promise<StoreReceipt> {
+  async #store(event: IncomingEvent, body: Buffer): Promise<StoreReceipt> {
     const [receipt] = (await this.store.receive([event])) as [StoreReceipt];
-    this.#log(receipt, event);
-    return receipt;
+    const find = () => this.store.find(event.company, event.id);
+    const copy = receipt.outcome === 'conflict' && !(await this.bodies.conflicts(body, find));
+    const known: StoreReceipt = copy ? { ...receipt, outcome: 'duplicate' } : receipt;
+    this.#log(known, event);
+    return known;
   }
 
-  #toIncoming({ company, event, raw, headers }: VerifiedDelivery): IncomingEvent {
+  #toIncoming({ company, event, headers }: VerifiedDelivery, raw: Buffer): IncomingEvent {
     const transactionId = transactionIdOf(event);
     const { eventType } = event;
     const occurredAt = new Date(event.timestamp);

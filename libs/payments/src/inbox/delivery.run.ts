@@ -8,6 +8,7 @@ import type { ClaimedDelivery, InboxStore, Lease } from './store.contract.js';
 import { RunCommit } from './run.commit.js';
 import { RunContext } from './run.context.js';
 import type { AttemptOutcome, Settlements } from './settlements.js';
+import type { StoredBodies } from './stored-bodies.js';
 import { backoffMs } from './worker.options.js';
 import type { ResolvedWorkerOptions } from './worker.options.js';
 
@@ -18,6 +19,7 @@ export interface RunStations {
   readonly runtime: PaymentsRuntime;
   readonly dispatcher: EventDispatcher;
   readonly settlements: Settlements;
+  readonly bodies: StoredBodies;
 }
 
 /** To be tried again or dead, as the store has it; or given back, the attempt not charged. */
@@ -64,8 +66,9 @@ export class DeliveryRun {
     this.#startHeartbeat();
     try {
       if (delivery.attempt > maxAttempts) throw outOfAttempts(delivery, maxAttempts);
-      const context = new RunContext(delivery, this.#abort, commit.commit);
-      await stations.dispatcher.dispatch(parseEnvelope(delivery.raw), context);
+      const body = await stations.bodies.decode(delivery.raw, delivery);
+      const context = new RunContext(delivery, body, this.#abort, commit.commit);
+      await stations.dispatcher.dispatch(parseEnvelope(body), context);
     } catch (thrown) {
       failure = { thrown };
     }

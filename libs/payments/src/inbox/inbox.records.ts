@@ -15,7 +15,7 @@ export interface IncomingEvent {
    * It is the event's `data.transactionId`, of any length and content.
    */
   readonly orderingKey: string | null;
-  /** The body, byte for byte as it was signed. */
+  /** The body: as it was signed, byte for byte, or as `bodyCodec` encoded it. */
   readonly raw: Buffer;
   /** What is kept of the request's headers, by lower-case name; see {@link StoredEvent.headers}. */
   readonly headers: Readonly<Record<string, string>>;
@@ -96,6 +96,11 @@ export interface StoredEvent {
   readonly receivedAt: Date;
   /** The body as received, or `null` where it was pruned and only the tombstone is left. */
   readonly raw: Buffer | null;
+  /**
+   * One line about why `bodyCodec` could not decode the body, which is still stored; {@link raw} is `null`. Only
+   * `PaymentInbox.get()` sets it.
+   */
+  readonly bodyError?: string;
   /**
    * What was kept of the request's headers, by lower-case name: `content-type`, `content-length`, `user-agent`,
    * `x-webhook-event`, `x-request-id` and `traceparent`, where the first copy had them, each at most 256

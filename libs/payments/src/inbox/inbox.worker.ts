@@ -13,6 +13,7 @@ import type { DueRun } from './due-runs.js';
 import type { ClaimedDelivery, InboxStore } from './store.contract.js';
 import { INBOX_STORE, WORKER_OPTIONS } from './inbox.tokens.js';
 import { Settlements } from './settlements.js';
+import { StoredBodies } from './stored-bodies.js';
 import type { ResolvedWorkerOptions } from './worker.options.js';
 
 /** How long the worker sleeps at the most before it looks again, whatever the store said was next. */
@@ -57,6 +58,7 @@ export class InboxWorker {
     @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
     @Inject(EventDispatcher) private readonly dispatcher: EventDispatcher,
     @Inject(Settlements) private readonly settlements: Settlements,
+    @Inject(StoredBodies) private readonly bodies: StoredBodies,
   ) {
     this.#dueRuns = new DueRuns(runtime);
   }
@@ -211,7 +213,7 @@ export class InboxWorker {
   }
 
   #start(delivery: ClaimedDelivery): void {
-    const { store, options, runtime, dispatcher, settlements } = this;
+    const { store, options, runtime, dispatcher, settlements, bodies } = this;
     this.#handling += 1;
     const onHandled = (): void => {
       this.#handling -= 1;
@@ -219,7 +221,7 @@ export class InboxWorker {
     };
     const run = new DeliveryRun(
       delivery,
-      { store, options, runtime, dispatcher, settlements },
+      { store, options, runtime, dispatcher, settlements, bodies },
       onHandled,
     );
     this.#running.add(run);

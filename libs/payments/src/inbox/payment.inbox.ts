@@ -19,6 +19,7 @@ import type {
   InboxStore,
   StoredEvent,
 } from './store.contract.js';
+import { StoredBodies } from './stored-bodies.js';
 import type { VerifiedDelivery } from './verified.delivery.js';
 
 /** Which page of the inbox's events `PaymentInbox.list()` shows. */
@@ -55,6 +56,7 @@ export class PaymentInbox {
     @Inject(InboxWorker) private readonly worker: InboxWorker,
     @Inject(InboxPruner) private readonly pruner: InboxPruner,
     @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
+    @Inject(StoredBodies) private readonly bodies: StoredBodies,
   ) {
     this.#redrive = new InboxRedrive(store, registry);
   }
@@ -82,10 +84,10 @@ export class PaymentInbox {
 
   /**
    * The event of that id, with its body, its headers and the state and history of each delivery; `undefined`
-   * where none is known.
+   * where none is known. If `bodyCodec` cannot decode the body, `raw` is `null` and `bodyError` says why.
    */
   async get(id: string, company: string = DEFAULT_COMPANY): Promise<StoredEvent | undefined> {
-    return this.store.find(company, id);
+    return this.bodies.show(await this.store.find(company, id));
   }
 
   /** A page of events, without their bodies, headers and histories. */

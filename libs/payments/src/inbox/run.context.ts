@@ -13,7 +13,8 @@ export class RunContext implements PaymentEventContext {
   readonly #copy: { raw?: Buffer } = {};
 
   constructor(
-    { company, handler, attempt, receivedAt, newerHandled, raw }: ClaimedDelivery,
+    { company, handler, attempt, receivedAt, newerHandled }: ClaimedDelivery,
+    body: Buffer,
     abort: AbortController,
     readonly commit: PaymentEventContext['commit'],
   ) {
@@ -22,7 +23,7 @@ export class RunContext implements PaymentEventContext {
     this.attempt = attempt;
     this.receivedAt = receivedAt;
     this.newerHandled = newerHandled;
-    this.#body = raw;
+    this.#body = body;
     this.#abort = abort;
     Object.freeze(this);
   }
