@@ -22,6 +22,9 @@ const TURNS = 10;
  * token lifetimes of the application follow it. Give it to `PaymentsModule` as the option `runtime`. An inbox in
  * PostgreSQL has the clock of the database, which a test cannot move.
  *
+ * `paymentEvent()` dates events by the machine's clock. If this clock is ahead of that by more than `webhook.maxAgeMs`,
+ * the inbox stores such an event as stale: give `paymentEvent()` a `timestamp`.
+ *
  * @example
  * ```ts
  * const runtime = new TestRuntime();
