@@ -1,77 +1,25 @@
-import { finished, type Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
+import { BoundedBuffer, readInto } from '../../runtime/bounded-buffer.js';
 
-/** The smallest buffer that is allocated for a body of several chunks, in bytes. */
-const FIRST_CAPACITY = 4096;
-
-/**
- * The bytes of a body, up to a limit. They are kept in one buffer that grows up to the limit: a list of chunks
- * would take about 30 times as much memory for a body that comes in chunks of one byte.
- */
-export class CappedBody {
-  readonly #limit: number;
-  #buffer: Buffer = Buffer.alloc(0);
-  #length = 0;
-  #whole = true;
+/** The body of an answer, as far as it was read. */
+export class AnswerBody extends BoundedBuffer {
   /** What interrupted the body, if anything did. */
   error: unknown;
-
-  /** @param limit in bytes */
-  constructor(limit: number) {
-    this.#limit = limit;
-  }
-
-  /** Adds a chunk. Returns whether the body is still within its limit. */
-  add(chunk: Uint8Array): boolean {
-    const room = this.#limit - this.#length;
-    if (chunk.length > room) this.#whole = false;
-    const kept = this.#whole ? chunk : chunk.subarray(0, room);
-    const length = this.#length + kept.length;
-    if (this.#length === 0) {
-      // Most bodies are one chunk, which is not copied.
-      this.#buffer = Buffer.from(kept.buffer, kept.byteOffset, kept.length);
-    } else {
-      this.#reserve(length);
-      this.#buffer.set(kept, this.#length);
-    }
-    this.#length = length;
-    return this.#whole;
-  }
-
-  /** The body, cut at the limit. */
-  get bytes(): Buffer {
-    return this.#buffer.subarray(0, this.#length);
-  }
-
-  /** Whether the body is within its limit. */
-  get whole(): boolean {
-    return this.#whole;
-  }
-
-  #reserve(length: number): void {
-    if (length <= this.#buffer.length) return;
-    const doubled = Math.max(length, this.#buffer.length * 2, FIRST_CAPACITY);
-    const larger = Buffer.allocUnsafe(Math.min(doubled, this.#limit));
-    larger.set(this.bytes);
-    this.#buffer = larger;
-  }
 }
 
 /**
- * Reads a decompressed stream to its end, or up to `limit` bytes: then it destroys the stream, and with it the
- * connection. Never rejects: an error is in the result.
+ * Reads a stream to its end, or up to `limit` bytes: then it destroys the stream, and with it the connection. Never
+ * rejects: an error is in the result.
  */
-export function readCapped(stream: Readable, limit: number): Promise<CappedBody> {
-  const body = new CappedBody(limit);
-  return new Promise((resolve) => {
-    finished(stream, { writable: false }, (error) => {
-      if (body.whole) body.error = error ?? undefined;
-      resolve(body);
-    });
-    // Not `for await`: it queues the chunks that arrive together, one object each.
-    stream.on('data', (chunk: Uint8Array) => {
-      if (body.whole && !body.add(chunk)) stream.destroy();
-    });
-  });
+export async function readBody(stream: Readable, limit: number): Promise<AnswerBody> {
+  const body = new AnswerBody(limit);
+  try {
+    await readInto(body, stream).ended;
+    if (!body.whole) stream.destroy();
+  } catch (error) {
+    body.error = error;
+  }
+  return body;
 }
 
 /**

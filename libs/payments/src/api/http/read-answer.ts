@@ -1,7 +1,7 @@
 import { addAbortSignal, Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
 import type { AxiosResponse } from 'axios';
-import { CappedBody, readCapped } from './body.js';
+import { AnswerBody, readBody } from './body.js';
 import { decoderOf } from './content-encoding.js';
 import {
   errorCode,
@@ -36,11 +36,11 @@ export async function readAnswer(
 }
 
 /** What axios gives depends on its adapter: the body, a Node.js stream, a web stream, or a test's own value. */
-async function readData(data: unknown, limit: number, signal: AbortSignal): Promise<CappedBody> {
-  if (data instanceof CappedBody) return data;
+async function readData(data: unknown, limit: number, signal: AbortSignal): Promise<AnswerBody> {
+  if (data instanceof AnswerBody) return data;
   const stream = isWebStream(data) ? Readable.fromWeb(data) : data;
-  if (stream instanceof Readable) return readCapped(addAbortSignal(signal, stream), limit);
-  const body = new CappedBody(limit);
+  if (stream instanceof Readable) return readBody(addAbortSignal(signal, stream), limit);
+  const body = new AnswerBody(limit);
   if (data instanceof Uint8Array) body.add(data);
   else if (typeof data === 'string') body.add(Buffer.from(data));
   else if (data !== undefined && data !== null) body.add(Buffer.from(JSON.stringify(data)));

@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from '@jest/globals';
 import { AxiosHeaders, type AxiosAdapter, type AxiosResponse } from 'axios';
 import type { Dispatcher } from 'undici';
-import type { CappedBody } from './body.js';
+import type { AnswerBody } from './body.js';
 import { UndiciExchange } from './undici-adapter.js';
 
 /** An exchange whose dispatcher is the test. */
@@ -28,7 +28,7 @@ function exchange(maxBytes = 1_000_000) {
     maxBytes,
   });
   const headers = new AxiosHeaders({ 'x-auth-token': 'Bearer t', authorization: false });
-  const send = (): Promise<AxiosResponse<CappedBody>> =>
+  const send = (): Promise<AxiosResponse<AnswerBody>> =>
     (made.config.adapter as AxiosAdapter)({ headers });
   return { made, controller, calls, dispatched, end, send };
 }

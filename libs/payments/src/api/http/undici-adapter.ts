@@ -1,7 +1,7 @@
 import type { Transform } from 'node:stream';
 import type { AxiosRequestConfig, AxiosResponse, InternalAxiosRequestConfig } from 'axios';
 import type { Dispatcher } from 'undici';
-import { CappedBody, readCapped } from './body.js';
+import { AnswerBody, readBody } from './body.js';
 import { decoderOf } from './content-encoding.js';
 import type { Exchange, HttpRequest } from './exchange.js';
 import { bodyLimit } from './read-answer.js';
@@ -17,13 +17,13 @@ export class UndiciExchange implements Exchange, Dispatcher.DispatchHandler {
   readonly config: AxiosRequestConfig = { adapter: (config) => this.#send(config) };
   readonly #dispatcher: Dispatcher;
   readonly #request: HttpRequest;
-  readonly #answer = Promise.withResolvers<CappedBody>();
+  readonly #answer = Promise.withResolvers<AnswerBody>();
   #begun = false;
   /** Set when there is a connection, before undici writes to it. */
   #controller: Controller | undefined;
   #status = 0;
   #headers: Headers = {};
-  #body = new CappedBody(0);
+  #body = new AnswerBody(0);
   #createDecoder: (() => Transform) | undefined;
   #decoder: Transform | undefined;
 
@@ -36,7 +36,7 @@ export class UndiciExchange implements Exchange, Dispatcher.DispatchHandler {
     return this.#begun && !this.#controller;
   }
 
-  async #send(config: InternalAxiosRequestConfig): Promise<AxiosResponse<CappedBody>> {
+  async #send(config: InternalAxiosRequestConfig): Promise<AxiosResponse<AnswerBody>> {
     const { signal, method, url, body = null } = this.#request;
     const stop = (): void => this.#stop();
     signal.addEventListener('abort', stop, { once: true });
@@ -68,7 +68,7 @@ export class UndiciExchange implements Exchange, Dispatcher.DispatchHandler {
     if (status < 200) return;
     this.#status = status;
     this.#headers = headers;
-    this.#body = new CappedBody(bodyLimit(this.#request, status));
+    this.#body = new AnswerBody(bodyLimit(this.#request, status));
     this.#createDecoder = decoderOf(headers['content-encoding']);
     if (this.#createDecoder) delete headers['content-encoding'];
   }
@@ -105,7 +105,7 @@ export class UndiciExchange implements Exchange, Dispatcher.DispatchHandler {
     decoder.on('drain', () => controller.resume());
     // It closes early if the body is too large or not what its encoding says.
     decoder.on('close', () => controller.abort(new Error('The answer was not read to its end')));
-    void readCapped(decoder, bodyLimit(this.#request, this.#status)).then(this.#answer.resolve);
+    void readBody(decoder, bodyLimit(this.#request, this.#status)).then(this.#answer.resolve);
     return decoder;
   }
 }

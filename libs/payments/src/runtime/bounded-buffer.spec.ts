@@ -1,0 +1,130 @@
+import { PassThrough, Readable } from 'node:stream';
+import { describe, expect, it } from '@jest/globals';
+import { BoundedBuffer, readInto } from './bounded-buffer.js';
+
+const bytes = (text: string): Buffer => Buffer.from(text);
+
+describe('BoundedBuffer', () => {
+  it('does not copy a body of one chunk', () => {
+    const body = new BoundedBuffer(10);
+    const chunk = bytes('one');
+    expect(body.add(chunk)).toBe(true);
+    expect(body.bytes.buffer).toBe(chunk.buffer);
+    expect(body.bytes).toEqual(chunk);
+    expect(body.capacity).toBe(3);
+  });
+
+  it('joins chunks of any size without changing them', () => {
+    const chunks = Array.from({ length: 300 }, (_, n) => bytes('abcdefgh'.repeat(n % 7)));
+    const copies = chunks.map((chunk) => Buffer.from(chunk));
+    const body = new BoundedBuffer(1_000_000);
+    for (const chunk of chunks) expect(body.add(chunk)).toBe(true);
+    expect(body.bytes).toEqual(Buffer.concat(copies));
+    expect(chunks).toEqual(copies);
+    expect(body.whole).toBe(true);
+  });
+
+  it.each([[['0123456789']], [['01234', '5678', '9']], [['0', '123456789']]])(
+    'is whole up to its limit, and cut after it: %p',
+    (chunks) => {
+      const body = new BoundedBuffer(10);
+      for (const chunk of chunks) expect(body.add(bytes(chunk))).toBe(true);
+      expect(body.add(bytes('x'))).toBe(false);
+      expect(body.add(bytes('y'))).toBe(false);
+      expect(body.whole).toBe(false);
+      expect(body.bytes.toString()).toBe('0123456789');
+    },
+  );
+
+  it('HT-27 SE-01 a buffer that is filled byte by byte allocates at most its limit, and at most doubles', () => {
+    const body = new BoundedBuffer(50_000);
+    for (let length = 1; length <= 60_000; length += 1) {
+      body.add(bytes('x'));
+      expect(body.capacity).toBeLessThanOrEqual(Math.max(4096, Math.min(2 * length, 50_000)));
+    }
+    expect(body.bytes.length).toBe(50_000);
+    expect(body.bytes.buffer.byteLength).toBe(50_000);
+  });
+});
+
+describe('readInto', () => {
+  const read = async (stream: Readable, limit = 100): Promise<BoundedBuffer> => {
+    const buffer = new BoundedBuffer(limit);
+    await readInto(buffer, stream).ended;
+    return buffer;
+  };
+  const listening = (stream: Readable): number =>
+    ['data', 'end', 'close'].reduce((sum, name) => sum + stream.listenerCount(name), 0);
+
+  it.each([
+    [[bytes('a'), bytes('b')], 'ab'],
+    [['→', '😀'], '→😀'],
+    [[], ''],
+  ])('reads the bytes of a stream of %j', async (chunks, text) => {
+    expect((await read(Readable.from(chunks))).bytes).toEqual(bytes(text));
+  });
+
+  it('limits the bytes of a text, not its characters', async () => {
+    expect((await read(Readable.from(['→→']), 5)).whole).toBe(false);
+    expect((await read(Readable.from(['→→']), 6)).whole).toBe(true);
+  });
+
+  it('reads a stream that has ended before as an empty one', async () => {
+    const stream = Readable.from([]);
+    await read(stream);
+    expect((await read(stream)).bytes).toHaveLength(0);
+  });
+
+  it('rejects if the stream closes before its end, or was closed before', async () => {
+    const stream = new PassThrough();
+    const reading = read(stream);
+    stream.write('a');
+    stream.destroy();
+    await expect(reading).rejects.toThrow('closed before its end');
+    await expect(read(stream)).rejects.toThrow('closed before its end');
+  });
+
+  it('rejects with the error of the stream', async () => {
+    const stream = new PassThrough();
+    const reading = read(stream);
+    stream.destroy(new Error('reset'));
+    await expect(reading).rejects.toThrow('reset');
+  });
+
+  it('rejects with what stop() was given, and leaves no listener behind', async () => {
+    const stream = new PassThrough();
+    const before = listening(stream);
+    const { ended, stop } = readInto(new BoundedBuffer(100), stream);
+    expect(listening(stream)).toBe(before + 3);
+    stop(new Error('too late'));
+    await expect(ended).rejects.toThrow('too late');
+    expect(listening(stream)).toBe(before);
+  });
+
+  it('ends as soon as the limit is passed, drops the rest and ignores a later error of the stream', async () => {
+    const stream = new PassThrough();
+    const buffer = new BoundedBuffer(3);
+    const { ended } = readInto(buffer, stream);
+    stream.write('four');
+    await ended;
+    expect(buffer.whole).toBe(false);
+    for (let n = 0; n < 100; n += 1) stream.write(Buffer.alloc(16 * 1024));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(stream.readableLength + stream.writableLength).toBe(0);
+    stream.destroy(new Error('late'));
+    await new Promise((resolve) => stream.once('close', resolve));
+  });
+
+  it('calls back after each chunk that was added, until it is stopped', async () => {
+    const stream = new PassThrough();
+    const buffer = new BoundedBuffer(3);
+    const sizes: number[] = [];
+    const reading = readInto(buffer, stream, () => {
+      sizes.push(buffer.bytes.length);
+      if (sizes.length === 2) reading.stop(new Error('enough'));
+    });
+    for (const text of ['a', 'b', 'c']) stream.write(text);
+    await expect(reading.ended).rejects.toThrow('enough');
+    expect(sizes).toEqual([1, 2]);
+  });
+});

@@ -1,0 +1,111 @@
+import type { Readable } from 'node:stream';
+
+/** The smallest buffer that is allocated for a body of several chunks, in bytes. */
+const FIRST_CAPACITY = 4096;
+
+/**
+ * The bytes of a body, up to a limit. They are kept in one buffer that grows up to the limit: a list of chunks
+ * would take several hundred times as much memory for a body that comes in chunks of one byte.
+ */
+export class BoundedBuffer {
+  readonly #limit: number;
+  #buffer: Buffer = Buffer.alloc(0);
+  #length = 0;
+  #whole = true;
+
+  /** @param limit in bytes */
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** Adds a chunk. Returns whether the body is still within its limit. */
+  add(chunk: Uint8Array): boolean {
+    const room = this.#limit - this.#length;
+    if (chunk.length > room) this.#whole = false;
+    const kept = this.#whole ? chunk : chunk.subarray(0, room);
+    const length = this.#length + kept.length;
+    if (this.#length === 0) {
+      // Most bodies are one chunk, which is not copied.
+      this.#buffer = Buffer.from(kept.buffer, kept.byteOffset, kept.length);
+    } else {
+      this.#reserve(length);
+      this.#buffer.set(kept, this.#length);
+    }
+    this.#length = length;
+    return this.#whole;
+  }
+
+  /** The body, cut at the limit. */
+  get bytes(): Buffer {
+    return this.#buffer.subarray(0, this.#length);
+  }
+
+  /** Bytes that are allocated; at most the limit. */
+  get capacity(): number {
+    return this.#buffer.length;
+  }
+
+  /** Whether the body is within its limit. */
+  get whole(): boolean {
+    return this.#whole;
+  }
+
+  #reserve(length: number): void {
+    if (length <= this.#buffer.length) return;
+    const doubled = Math.max(length, this.#buffer.length * 2, FIRST_CAPACITY);
+    const larger = Buffer.allocUnsafe(Math.min(doubled, this.#limit));
+    larger.set(this.bytes);
+    this.#buffer = larger;
+  }
+}
+
+/** A stream that is being read into a {@link BoundedBuffer}. */
+export interface Reading {
+  /**
+   * Resolves when the stream has ended, or as soon as the body is over its limit.
+   *
+   * Rejects with the error of the stream, if it closes before its end, or with what {@link stop} was given.
+   */
+  readonly ended: Promise<void>;
+  /** Stops reading. Does nothing if reading has ended. */
+  readonly stop: (error: unknown) => void;
+}
+
+/**
+ * Reads a stream to its end, or until the buffer is full. Then the stream belongs to the caller again: it flows, and
+ * what it still gives is dropped.
+ *
+ * @param onChunk called after each chunk that was added
+ */
+export function readInto(
+  buffer: BoundedBuffer,
+  stream: Readable,
+  onChunk?: (chunk: Uint8Array) => void,
+): Reading {
+  const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
+  const onData = (chunk: Uint8Array | string): void => {
+    // A hook of the application may have replaced the stream by one of text.
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+    if (buffer.add(bytes)) onChunk?.(bytes);
+    else onEnd();
+  };
+  const onEnd = (): void => {
+    detach();
+    resolve();
+  };
+  const stop = (error: unknown): void => {
+    detach();
+    reject(error);
+  };
+  const onClose = (): void => stop(new Error('The stream was closed before its end'));
+  const detach = (): void => {
+    stream.off('data', onData).off('end', onEnd).off('error', stop).off('close', onClose);
+    // It may still fail, and an error without a listener would end the process.
+    if (!stream.readableEnded) stream.on('error', () => {});
+  };
+  if (stream.readableEnded) resolve();
+  else if (stream.destroyed) onClose();
+  // Not `for await`: it queues the chunks that arrive together, one object each.
+  else stream.on('data', onData).on('end', onEnd).on('error', stop).on('close', onClose);
+  return { ended, stop };
+}
