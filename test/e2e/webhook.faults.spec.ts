@@ -127,7 +127,7 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
     const runtime = new FakeRuntime();
     await using app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),
-      payments: { runtime, deadlineMs: 10_000 },
+      payments: { runtime, deadlineMs: 10_000, webhook: { bodyTimeoutMs: 10_000 } },
       providers: [Slow],
     });
     const slow = app.app.get(Slow);
@@ -157,7 +157,7 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
   });
 });
 
-it('holds its tongue where somebody has answered before it, and lives on', async () => {
+it('stops reading a body if something else has answered the request, and logs nothing', async () => {
   const runtime = new FakeRuntime();
   const server = express();
   const answered: (() => void)[] = [];
@@ -173,18 +173,15 @@ it('holds its tongue where somebody has answered before it, and lives on', async
   const stray: unknown[] = [];
   const onStray = (reason: unknown) => void stray.push(reason);
   process.on('unhandledRejection', onStray);
-  const idle = await timersAtRest(runtime);
   const sender = await RawConnection.open(app.url);
   const { path, headers } = signedDelivery(COMPANY);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   await sender.write(
     [`POST ${path} HTTP/1.1`, 'Host: x', ...lines, 'Content-Length: 9', '', ''].join('\r\n'),
   );
-  await until(() => answered.length === 1 && runtime.nextIn === 25_000, 'the request');
+  await until(() => answered.length === 1 && runtime.nextIn === 5000, 'the request');
   answered[0]!();
   expect(await sender.status()).toBe(504);
-  runtime.advance(25_000);
-  await until(() => runtime.pending > idle, 'the wait for the rest');
   runtime.advance(5000);
   await sender.all();
   process.off('unhandledRejection', onStray);

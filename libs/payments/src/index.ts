@@ -20,6 +20,11 @@ export { WebhookGuard } from './webhook/webhook.guard.js';
 export { WebhookVerifier } from './webhook/webhook.verifier.js';
 export type { WebhookRequest } from './webhook/webhook.verifier.js';
 export type { VerifiedRequest } from './webhook/webhook.guard.js';
+export type {
+  AdmissionCheck,
+  AdmissionRefusal,
+  AdmissionRequest,
+} from './webhook/admission-check.js';
 export type { WebhookOptions, WebhookPath } from './webhook/webhook.options.js';
 
 export { memoryInbox } from './inbox/memory/memory.inbox.js';

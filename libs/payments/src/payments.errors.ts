@@ -12,6 +12,9 @@ export type PaymentsErrorCode =
   | 'payload_too_large'
   | 'content_type_unsupported'
   | 'content_encoding_unsupported'
+  | 'request_rejected'
+  | 'webhook_busy'
+  | 'body_timeout'
   | 'raw_body_unavailable'
   // A delivery that could not be made safe, or not handled.
   | 'directory_unavailable'

@@ -35,7 +35,9 @@ import { optionsInvalid } from './payments.validation.js';
 import { sealing } from './sealed.options.js';
 import type { SealedOptions } from './sealed.options.js';
 import { ShutdownCheck } from './shutdown.check.js';
-import { RawBodies } from './webhook/raw-bodies.js';
+import { Admission } from './webhook/admission.js';
+import { AdmittedRequests } from './webhook/admitted-request.js';
+import { PendingRequests } from './webhook/pending-requests.js';
 import { RefusalLog } from './webhook/refusal-log.js';
 import { RawBodyMiddleware } from './webhook/raw-body.middleware.js';
 import { WebhookEndpoint } from './webhook/webhook.endpoint.js';
@@ -130,7 +132,9 @@ const OPTIONS: Provider[] = [
 ];
 const WEBHOOK: Provider[] = [
   RefusalLog,
-  RawBodies,
+  PendingRequests,
+  Admission,
+  AdmittedRequests,
   RawBodyMiddleware,
   WebhookRoutes,
   WebhookVerifier,

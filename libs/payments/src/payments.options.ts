@@ -140,7 +140,7 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
     throw optionsInvalid('"allowInsecureHttp" must be true or false, not a string.');
   }
   const receive = resolveReceiveOptions(options);
-  const webhook = resolveWebhookOptions(options.webhook);
+  const webhook = resolveWebhookOptions(options.webhook, receive);
   const { maxLookupsPerSecond } = webhook;
   const limits = { maxLookupsPerSecond, deadlineMs: receive.deadlineMs };
   return Object.freeze({

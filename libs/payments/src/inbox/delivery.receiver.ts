@@ -45,6 +45,7 @@ export class DeliveryReceiver {
   readonly #logger = new Logger('PaymentInbox');
   readonly #unhandled: ThrottledLog;
   readonly #stale: ThrottledLog;
+  readonly #failed: ThrottledLog;
 
   constructor(
     @Inject(INBOX_STORE) private readonly store: InboxStore,
@@ -58,6 +59,7 @@ export class DeliveryReceiver {
   ) {
     this.#unhandled = new ThrottledLog(this.#logger, runtime);
     this.#stale = new ThrottledLog(this.#logger, runtime);
+    this.#failed = new ThrottledLog(this.#logger, runtime);
   }
 
   /**
@@ -92,8 +94,10 @@ export class DeliveryReceiver {
 
   #refusal(error: unknown, { event, company }: VerifiedDelivery): PaymentInboxError {
     if (error instanceof PaymentsError) return new PaymentInboxError(error.code, error.message);
-    this.#logger.error(
-      `Event ${event.id} (company ${company}) could not be taken in: ${describeThrown(error)}`,
+    this.#failed.error(
+      'store',
+      () =>
+        `Event ${event.id} (company ${company}) could not be taken in: ${describeThrown(error)}`,
     );
     return new PaymentInboxError(
       'inbox_unavailable',

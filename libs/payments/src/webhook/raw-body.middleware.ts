@@ -2,19 +2,19 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { Inject, Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { RECEIVE_OPTIONS } from '../inbox/inbox.tokens.js';
-import type { ResolvedReceiveOptions } from '../inbox/receive.options.js';
 import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
+import { Admission } from './admission.js';
+import { AdmittedRequests } from './admitted-request.js';
 import { headerText } from './header-text.js';
-import { readRawBody, requirePlainJson } from './raw-body.js';
-import { givenBytes, RawBodies, RawBody } from './raw-bodies.js';
+import { letLinger } from './linger.js';
+import { companyOf } from './path-company.js';
 import { RefusalLog } from './refusal-log.js';
 import { answerError, sendAnswer } from './webhook.answer.js';
 import type { WebhookAnswer } from './webhook.answer.js';
-import { WebhookRoutes } from './webhook.routes.js';
 import type { ResolvedWebhookOptions } from './webhook.options.js';
+import { WebhookRoutes } from './webhook.routes.js';
 import { WEBHOOK_OPTIONS } from './webhook.tokens.js';
 
 /** What this file needs of a Fastify instance, request and reply; the package does not depend on Fastify. */
@@ -30,8 +30,10 @@ interface FastifyRoute {
 interface FastifyRequestLike {
   readonly raw: IncomingMessage & { readonly rawBody?: unknown; readonly body?: unknown };
   readonly rawBody?: unknown;
+  readonly params?: unknown;
 }
 interface FastifyReplyLike {
+  readonly raw: ServerResponse;
   code(status: number): FastifyReplyLike;
   header(name: string, value: string): FastifyReplyLike;
   send(body: unknown): FastifyReplyLike;
@@ -58,24 +60,21 @@ class EmptyObject extends Readable {
   }
 }
 
-/** For how long a sender that was refused may go on sending before its connection is closed. */
-const LINGER_MS = 5000;
-
 /**
- * Reads the bytes of deliveries before any parser sees them, on their routes alone; every other route keeps
- * its body as it was. It mounts itself as soon as the HTTP adapter is there, because Nest mounts its own JSON
- * parser before the middleware of any module.
+ * Passes the requests on the routes of deliveries through {@link Admission}, which reads their bytes before any parser
+ * sees them; every other route keeps its body as it was. It mounts itself as soon as the HTTP adapter is there, because
+ * Nest mounts its own JSON parser before the middleware of any module.
  */
 @Injectable()
 export class RawBodyMiddleware {
   constructor(
     @Inject(HttpAdapterHost) host: HttpAdapterHost,
     @Inject(WebhookRoutes) private readonly routes: WebhookRoutes,
-    @Inject(RawBodies) private readonly rawBodies: RawBodies,
+    @Inject(Admission) private readonly admission: Admission,
+    @Inject(AdmittedRequests) private readonly admitted: AdmittedRequests,
     @Inject(RefusalLog) private readonly refusals: RefusalLog,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
     @Inject(WEBHOOK_OPTIONS) private readonly options: ResolvedWebhookOptions,
-    @Inject(RECEIVE_OPTIONS) private readonly receive: ResolvedReceiveOptions,
   ) {
     host.init$.subscribe(() => {
       const adapter: HttpAdapterHost['httpAdapter'] | null = host.httpAdapter;
@@ -92,14 +91,30 @@ export class RawBodyMiddleware {
     response: ServerResponse,
     next: () => void,
   ): void => {
-    if (request.method !== 'POST' || !this.routes.matches(request.path)) {
+    const company = request.method === 'POST' ? this.routes.companyIn(request.path) : undefined;
+    if (company === undefined) {
       next();
       return;
     }
-    void this.#keep(request, request, request).then((refusal) => {
-      if (refusal === null) next();
-      else sendAnswer(response, refusal);
-    });
+    const { headers, url, socket } = request;
+    const arriving = {
+      headers,
+      url,
+      socket,
+      company,
+      body: request,
+      given: request,
+      request,
+      response,
+    };
+    this.admission.admit(arriving).then(
+      (admitted) => {
+        this.admitted.set(request, admitted);
+        next();
+      },
+      (error: unknown) =>
+        sendAnswer(response, this.#refuse(error, arriving.body, request, response)),
+    );
   };
 
   #mountOnFastify(instance: FastifyLike): void {
@@ -117,19 +132,31 @@ export class RawBodyMiddleware {
     payload: Readable,
   ): Promise<unknown> => {
     if (request.raw.method !== 'POST') return payload;
+    const { raw, params } = request;
+    const { headers, url, socket } = raw;
     // A hook may have left the bytes on Fastify's request, and an adapter of a serverless platform on Node's.
-    const { raw, rawBody = raw.rawBody } = request;
-    const refusal = await this.#keep(raw, payload, { rawBody, body: raw.body });
-    if (refusal !== null) {
-      const { status, body: told, retryAfterSeconds } = refusal;
+    const given = { rawBody: request.rawBody ?? raw.rawBody, body: raw.body };
+    const company = companyOf(params);
+    const arriving = {
+      headers,
+      url,
+      socket,
+      company,
+      body: payload,
+      given,
+      request,
+      response: reply.raw,
+    };
+    try {
+      this.admitted.set(raw, await this.admission.admit(arriving));
+    } catch (error) {
+      const { status, body, retryAfterSeconds } = this.#refuse(error, payload, raw, reply.raw);
       if (retryAfterSeconds !== undefined) reply.header('retry-after', `${retryAfterSeconds}`);
-      return reply.code(status).send(told);
+      return reply.code(status).send(body);
     }
-    if (this.rawBodies.get(raw) === undefined) this.rawBodies.set(raw, null);
     // Fastify's parser must not judge bytes that are not verified yet, nor wait for a stream that has ended, so
     // it is given an empty object. It compares the length it is told of here with Content-Length, and takes a
     // length of 0 for one that was not told.
-    const { headers } = raw;
     const length = Number(headerText(headers['content-length'])) || 0;
     if (length === 0) delete headers['content-length'];
     else headers['content-length'] = String(length);
@@ -138,49 +165,16 @@ export class RawBodyMiddleware {
     return new EmptyObject(length);
   };
 
-  /** Reads and keeps the body. Resolves with what to answer at once where it is refused; never rejects. */
-  async #keep(
-    request: IncomingMessage,
+  #refuse(
+    error: unknown,
     body: Readable,
-    given: Parameters<typeof givenBytes>[0],
-  ): Promise<WebhookAnswer | null> {
-    const arrivedAt = this.runtime.monotonic();
-    let cancel = (): void => {};
-    try {
-      requirePlainJson(request.headers);
-      // Something else has read it, or there is no stream.
-      if (body.readableDidRead || typeof body.on !== 'function') {
-        const bytes = givenBytes(given, this.options.bodyLimitBytes);
-        if (bytes !== undefined) this.rawBodies.set(request, new RawBody(bytes, arrivedAt));
-        return null;
-      }
-      const reading = readRawBody(body, request.headers, this.options.bodyLimitBytes);
-      cancel = this.runtime.schedule(this.receive.deadlineMs, () => reading.end(tooLate()));
-      this.rawBodies.set(request, new RawBody(await reading.bytes, arrivedAt));
-      return null;
-    } catch (error) {
-      this.#letLinger(request);
-      const refusal = answerError(error);
-      if (refusal.status < 500) this.refusals.note(error);
-      return refusal;
-    } finally {
-      cancel();
-    }
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): WebhookAnswer {
+    // Nobody is refused if the request is over.
+    if (error instanceof PaymentsError) this.refusals.note(error);
+    else if (!request.destroyed && !response.writableEnded) this.refusals.unexpected(error);
+    letLinger(request, body, this.runtime);
+    return answerError(error);
   }
-
-  /**
-   * Node throws away what a refused sender still sends, so that it comes to read its answer (a connection closed
-   * at once would lose it). This closes the connection of one that does not stop.
-   */
-  #letLinger(request: IncomingMessage): void {
-    // A request that a serverless adapter made may have no connection.
-    const socket = request.socket as Partial<IncomingMessage['socket']> | null | undefined;
-    if (request.destroyed || typeof socket?.destroy !== 'function') return;
-    const cancel = this.runtime.schedule(LINGER_MS, () => request.destroy());
-    request.once('close', cancel);
-  }
-}
-
-function tooLate(): PaymentsError {
-  return new PaymentsError('deadline_passed', 'The body of the delivery did not arrive in time.');
 }

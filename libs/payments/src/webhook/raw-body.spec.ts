@@ -1,68 +1,82 @@
 import { PassThrough, Readable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
+import { FakeRuntime } from '../../../../test/support/fake.runtime.js';
 import { codeOf } from '../../../../test/support/thrown.error.js';
-import { readRawBody, requirePlainJson } from './raw-body.js';
-
-const read = async (stream: Readable, limit = 100) => readRawBody(stream, {}, limit).bytes;
+import { PendingRequests } from './pending-requests.js';
+import { ChunkCount, readRawBody, requireFittingLength, requirePlainJson } from './raw-body.js';
+import { resolveWebhookOptions } from './webhook.options.js';
 
 describe('readRawBody', () => {
-  it('reads bytes in any number of chunks, and a stream of text as its UTF-8', async () => {
-    expect(await read(Readable.from([Buffer.from('a'), Buffer.from('b')]))).toEqual(
-      Buffer.from('ab'),
-    );
-    expect(await read(Readable.from(['→', '😀']))).toEqual(Buffer.from('→😀'));
-    expect(await read(Readable.from([]))).toEqual(Buffer.alloc(0));
+  const options = resolveWebhookOptions(
+    { bodyLimitBytes: 1024, maxPendingBytes: 1024 },
+    { deadlineMs: 25_000 },
+  );
+  const requests = new PendingRequests(options, new FakeRuntime());
+  const start = (stream: Readable, limit = 100) => {
+    const pending = requests.add();
+    return { pending, bytes: readRawBody(stream, limit, pending).finally(() => pending.release()) };
+  };
+
+  it('reads bytes in any number of chunks', async () => {
+    const chunks = [Buffer.from('a'), Buffer.from('b')];
+    expect(await start(Readable.from(chunks)).bytes).toEqual(Buffer.from('ab'));
   });
 
-  it('counts bytes, not characters', async () => {
-    await expect(read(Readable.from(['→→']), 5)).rejects.toMatchObject({
-      code: 'payload_too_large',
-    });
-    expect(await read(Readable.from(['→→']), 6)).toHaveLength(6);
+  it('rejects a body over the limit, and one that makes too many bytes pending', async () => {
+    const over = [Buffer.alloc(60), Buffer.alloc(41)];
+    const { bytes } = start(Readable.from(over));
+    await expect(bytes).rejects.toMatchObject({ code: 'payload_too_large' });
+    const full = start(Readable.from([Buffer.alloc(1025)]), 2000);
+    await expect(full.bytes).rejects.toMatchObject({ code: 'webhook_busy' });
+    expect(requests).toMatchObject({ count: 0, bytes: 0 });
   });
 
-  it('ends where the stream is closed without a word, or was before', async () => {
+  it('counts the bytes that it has allocated as pending', async () => {
     const stream = new PassThrough();
-    const reading = read(stream);
+    const { pending, bytes } = start(stream, 1000);
     stream.write('a');
-    stream.destroy();
-    await expect(reading).rejects.toThrow('closed the connection');
-    await expect(read(stream)).rejects.toThrow('closed the connection');
+    expect(pending.bytes).toBe(1);
+    stream.write('b');
+    expect(pending.bytes).toBe(1000);
+    stream.end();
+    expect(await bytes).toHaveLength(2);
   });
 
-  it('fails with what the stream fails with', async () => {
-    const stream = new PassThrough();
-    const reading = read(stream);
-    stream.destroy(new Error('reset'));
-    await expect(reading).rejects.toThrow('reset');
-  });
-
-  it('ends with what it is ended with, and leaves no listener behind', async () => {
-    const stream = new PassThrough();
-    const listening = (): number =>
-      ['data', 'end', 'close'].reduce((sum, name) => sum + stream.listenerCount(name), 0);
-    const before = listening();
-    const { bytes, end } = readRawBody(stream, {}, 100);
-    expect(listening()).toBe(before + 3);
-    end(new Error('too late'));
+  it('ends when the request is refused', async () => {
+    const { pending, bytes } = start(new PassThrough());
+    pending.refuse(new Error('too late'));
     await expect(bytes).rejects.toThrow('too late');
-    expect(listening()).toBe(before);
+  });
+});
+
+describe('ChunkCount', () => {
+  const accepted = (size: number): number => {
+    const chunks = new ChunkCount();
+    let count = 0;
+    while (count < 100_000 && chunks.add(size)) count += 1;
+    return count;
+  };
+
+  it('SE-01 a body of chunks of one byte is refused after about 4,096 of them', () => {
+    expect(accepted(1)).toBeGreaterThanOrEqual(4096);
+    expect(accepted(1)).toBeLessThan(4200);
   });
 
-  it('has no failure of the stream be anybody else’s, once it has ended early', async () => {
-    const stream = new PassThrough();
-    const { bytes } = readRawBody(stream, {}, 3);
-    stream.write('four');
-    await expect(bytes).rejects.toMatchObject({ code: 'payload_too_large' });
-    stream.destroy(new Error('late'));
-    await new Promise((resolve) => stream.once('close', resolve));
+  it('WH-07 a body may have any number of chunks of 64 bytes', () => {
+    expect(accepted(64)).toBe(100_000);
   });
+});
 
-  it('reads nothing of a body that says that it is too large', async () => {
-    const stream = new PassThrough();
-    const { bytes } = readRawBody(stream, { 'content-length': '101' }, 100);
-    await expect(bytes).rejects.toMatchObject({ code: 'payload_too_large' });
-    expect(stream.readableDidRead).toBe(false);
+describe('requireFittingLength', () => {
+  it('WH-04 rejects a Content-Length over the limit', () => {
+    for (const length of ['101', 101, [101]]) {
+      const headers = { 'content-length': length } as never;
+      expect(codeOf(() => requireFittingLength(headers, 100))).toBe('payload_too_large');
+    }
+    for (const length of ['100', undefined, 'x']) {
+      const headers = { 'content-length': length } as never;
+      expect(() => requireFittingLength(headers, 100)).not.toThrow();
+    }
   });
 });
 

@@ -1,7 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { PaymentsError } from '../payments.errors.js';
+import { BoundedBuffer, readInto } from '../runtime/bounded-buffer.js';
 import { headerText } from './header-text.js';
+import type { PendingRequest } from './pending-requests.js';
+import { webhookBusy } from './pending-requests.js';
+
+/** How many chunks a body may have, in addition to one per {@link BYTES_PER_CHUNK} bytes. */
+const FREE_CHUNKS = 4096;
+const BYTES_PER_CHUNK = 64;
 
 /**
  * Rejects another content type than JSON, and an encoded body: the signature is over the bytes as sent, so nothing
@@ -28,59 +35,82 @@ export function requirePlainJson(headers: IncomingHttpHeaders): void {
   }
 }
 
-/** A body that is being read. */
-export interface BodyReading {
-  /**
-   * All of it, byte for byte.
-   *
-   * @throws PaymentsError `payload_too_large`, as soon as that is known; what it was ended with; or what the
-   *   stream failed with, where the sender went away.
-   */
-  readonly bytes: Promise<Buffer>;
-  /** Ends it. Nothing happens where it has ended. */
-  readonly end: (error: Error) => void;
+/** @throws PaymentsError `payload_too_large` if `Content-Length` is over the limit. */
+export function requireFittingLength(headers: IncomingHttpHeaders, limitBytes: number): void {
+  if (Number(headerText(headers['content-length']) ?? 0) > limitBytes) throw tooLarge(limitBytes);
 }
 
-/** Reads a request's body, of `limitBytes` at the most. */
-export function readRawBody(
+/**
+ * Reads a request's body, byte for byte, and counts its bytes as pending.
+ *
+ * @throws PaymentsError `payload_too_large` or `webhook_busy`, as soon as that is known; what the request is refused
+ *   with; or the error of the stream, if the sender closes the connection.
+ */
+export async function readRawBody(
   stream: Readable,
-  headers: IncomingHttpHeaders,
   limitBytes: number,
-): BodyReading {
-  const { promise: bytes, resolve, reject } = Promise.withResolvers<Buffer>();
-  const chunks: Buffer[] = [];
-  let size = 0;
-  const onData = (chunk: Buffer | string): void => {
-    // A hook of the application may have put a stream of text in place of the request's own.
-    const more = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
-    size += more.byteLength;
-    if (size <= limitBytes) chunks.push(more);
-    else end(tooLarge(limitBytes));
-  };
-  const onEnd = (): void => {
-    stop();
-    resolve(Buffer.concat(chunks, size));
-  };
-  const onClose = (): void => end(new Error('the sender closed the connection'));
-  const end = (error: Error): void => {
-    stop();
-    // A stream that an application put in its place may fail yet, with nobody else listening.
-    stream.on('error', () => {});
-    reject(error);
-  };
-  const stop = (): void => {
-    stream.off('data', onData).off('end', onEnd).off('error', end).off('close', onClose);
-  };
-  if (Number(headerText(headers['content-length']) ?? 0) > limitBytes) end(tooLarge(limitBytes));
-  else if (stream.destroyed) onClose();
-  else stream.on('data', onData).on('end', onEnd).on('error', end).on('close', onClose);
-  return { bytes, end };
+  pending: PendingRequest,
+): Promise<Buffer> {
+  const buffer = new BoundedBuffer(limitBytes);
+  const chunks = new ChunkCount();
+  const { ended, stop } = readInto(buffer, stream, (chunk) => {
+    if (!chunks.add(chunk.length)) stop(tooManyChunks());
+    else if (buffer.capacity !== pending.bytes && !pending.hold(buffer.capacity)) {
+      stop(webhookBusy());
+    }
+  });
+  pending.onRefusal(stop);
+  await ended;
+  if (!buffer.whole) throw tooLarge(limitBytes);
+  return buffer.bytes;
 }
 
-/** The error for a body over the limit. */
-export function tooLarge(limitBytes: number): PaymentsError {
+/**
+ * The bytes that something else has left on a request: as `rawBody`, like Nest's option of that name and several
+ * serverless platforms, or as an unparsed `body`. Of a text, its UTF-8: if that is not what was sent, the signature
+ * does not match.
+ *
+ * @throws PaymentsError `payload_too_large` if there are more than `limitBytes`.
+ */
+export function givenBytes(
+  { rawBody, body }: { rawBody?: unknown; body?: unknown },
+  limitBytes: number,
+): Buffer | undefined {
+  const bytes = bytesOf(rawBody) ?? bytesOf(body);
+  if (bytes !== undefined && bytes.byteLength > limitBytes) throw tooLarge(limitBytes);
+  return bytes;
+}
+
+/** Counts the chunks of a body: each costs Node.js as much time as thousands of bytes. */
+export class ChunkCount {
+  #chunks = 0;
+  #bytes = 0;
+
+  /** Adds a chunk of so many bytes. Returns whether the number of chunks is still reasonable. */
+  add(bytes: number): boolean {
+    this.#chunks += 1;
+    this.#bytes += bytes;
+    return this.#chunks <= FREE_CHUNKS + this.#bytes / BYTES_PER_CHUNK;
+  }
+}
+
+function bytesOf(given: unknown): Buffer | undefined {
+  if (Buffer.isBuffer(given)) return given;
+  if (given instanceof Uint8Array || typeof given === 'string') return Buffer.from(given);
+  return undefined;
+}
+
+function tooLarge(limitBytes: number): PaymentsError {
   return new PaymentsError(
     'payload_too_large',
     `The body is larger than ${limitBytes} bytes. If the service really sends more, raise "webhook.bodyLimitBytes".`,
+  );
+}
+
+function tooManyChunks(): PaymentsError {
+  return new PaymentsError(
+    'payload_too_large',
+    `The body has more than ${FREE_CHUNKS} chunks and most of them are smaller than ${BYTES_PER_CHUNK} bytes. Send ` +
+      'larger chunks.',
   );
 }

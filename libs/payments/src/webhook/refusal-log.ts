@@ -1,8 +1,15 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Injectable, Inject, Logger } from '@nestjs/common';
 import { ThrottledLog } from '../errors/throttled-log.js';
+import { describeThrown, framesOf } from '../events/thrown.js';
 import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
+import { RequestRejected } from './admission-check.js';
+
+const RAW_BODY_UNAVAILABLE =
+  'The raw bytes of a delivery are gone, so its signature cannot be checked: something read the body before ' +
+  'this module could. Mount it later (a body parser given to the HTTP adapter before Nest had it?), or have it ' +
+  'leave this route alone; where WebhookGuard is a global guard, put it on the route with @UseGuards instead.';
 
 /**
  * Logs why deliveries are refused, once per code and minute: a wrong webhook secret refuses every real payment, and
@@ -16,10 +23,29 @@ export class RefusalLog {
     this.#log = new ThrottledLog(new Logger('PaymentWebhook'), runtime);
   }
 
-  /** Logs a delivery that is answered 4xx; `company` only if it is a known one. */
+  /** Logs an error that nothing in this package throws on purpose. */
+  unexpected(error: unknown): void {
+    this.#log.error(
+      'unexpected',
+      `A delivery could not be received: ${describeThrown(error)}${framesOf(error)}`,
+    );
+  }
+
+  /** Logs a delivery that is refused before it reaches the inbox; `company` only if it is a known one. */
   note(error: unknown, company?: string): void {
-    if (!(error instanceof PaymentsError)) return;
+    // The directory of companies has logged its own failure.
+    if (!(error instanceof PaymentsError) || error.code === 'directory_unavailable') return;
+    if (error.code === 'raw_body_unavailable') {
+      this.#log.error(error.code, RAW_BODY_UNAVAILABLE);
+      return;
+    }
     const whose = company === undefined ? '' : ` of company ${company}`;
-    this.#log.warn(error.code, `A delivery${whose} was refused (${error.code}). ${error.message}`);
+    const { code, message } = error;
+    // The statuses of the application's own check differ in their cause.
+    const [subject, reason] =
+      error instanceof RequestRejected
+        ? [`${code} ${error.status}`, error.reason]
+        : [code, message];
+    this.#log.warn(subject, `A delivery${whose} was refused (${code}). ${reason}`);
   }
 }

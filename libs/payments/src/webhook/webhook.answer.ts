@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { PaymentsError } from '../payments.errors.js';
 import type { PaymentsErrorCode } from '../payments.errors.js';
+import { RequestRejected } from './admission-check.js';
 
 /** What a sender is answered: a status and a small JSON body. */
 export interface WebhookAnswer {
@@ -19,7 +20,9 @@ const STATUS: Partial<Record<PaymentsErrorCode, number>> = {
   payload_too_large: 413,
   content_type_unsupported: 415,
   content_encoding_unsupported: 415,
+  body_timeout: 408,
   raw_body_unavailable: 500,
+  webhook_busy: 503,
   directory_unavailable: 503,
   inbox_unavailable: 503,
   inbox_full: 503,
@@ -30,6 +33,7 @@ const STATUS: Partial<Record<PaymentsErrorCode, number>> = {
 /** Refusals that pass within seconds. */
 const RETRY_AFTER_SECONDS: Partial<Record<PaymentsErrorCode, number>> = {
   directory_unavailable: 1,
+  webhook_busy: 1,
 };
 
 /**
@@ -37,6 +41,10 @@ const RETRY_AFTER_SECONDS: Partial<Record<PaymentsErrorCode, number>> = {
  * anything else the sender learns nothing, and tries again.
  */
 export function answerError(error: unknown): WebhookAnswer {
+  if (error instanceof RequestRejected) {
+    const { status, code, message, retryAfterSeconds } = error;
+    return { status, body: { statusCode: status, code, message }, retryAfterSeconds };
+  }
   const status = error instanceof PaymentsError ? STATUS[error.code] : undefined;
   if (status === undefined) {
     const message = 'The delivery could not be taken in; the log says why.';

@@ -4,6 +4,7 @@ import type { OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { PaymentInbox } from '../inbox/payment.inbox.js';
 import { PaymentsError } from '../payments.errors.js';
+import { RefusalLog } from './refusal-log.js';
 import { answerError, sendAnswer } from './webhook.answer.js';
 import type { WebhookAnswer } from './webhook.answer.js';
 import { WebhookRoutes } from './webhook.routes.js';
@@ -25,6 +26,7 @@ export class WebhookEndpoint implements OnModuleInit {
     @Inject(WebhookRoutes) private readonly routes: WebhookRoutes,
     @Inject(WebhookVerifier) private readonly verifier: WebhookVerifier,
     @Inject(PaymentInbox) private readonly inbox: PaymentInbox,
+    @Inject(RefusalLog) private readonly refusals: RefusalLog,
   ) {}
 
   onModuleInit(): void {
@@ -55,7 +57,7 @@ export class WebhookEndpoint implements OnModuleInit {
       const { status, id } = await this.inbox.receive(delivery);
       return { status: 200, body: { received: true, status, id } };
     } catch (error) {
-      if (!(error instanceof PaymentsError)) this.#logger.error(error);
+      if (!(error instanceof PaymentsError)) this.refusals.unexpected(error);
       return answerError(error);
     }
   }

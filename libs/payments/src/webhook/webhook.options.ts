@@ -1,3 +1,4 @@
+import type { ResolvedReceiveOptions } from '../inbox/receive.options.js';
 import {
   integerOption,
   optionsInvalid,
@@ -5,6 +6,7 @@ import {
   shown,
 } from '../payments.validation.js';
 import type { IntegerBounds } from '../payments.validation.js';
+import type { AdmissionCheck } from './admission-check.js';
 
 /** Where deliveries are received. An extra of `forRoot`, since routes are mapped before async options exist. */
 export type WebhookPath = string | false;
@@ -14,8 +16,28 @@ export const DEFAULT_WEBHOOK_PATH = 'webhooks/payments';
 
 /** How the requests of deliveries are admitted and read. Every field has a default. */
 export interface WebhookOptions {
+  /**
+   * The application's own check of each request, before its body is read: an allowlist of addresses, a rate limit. It
+   * sees what {@link AdmissionRequest} lists, and returns nothing, or how the request is refused. Default: none.
+   */
+  before?: AdmissionCheck;
   /** Maximum size of a body in bytes; a larger one is answered 413. 1,024 to 67,108,864. Default 1,048,576 (1 MiB). */
   bodyLimitBytes?: number;
+  /**
+   * Milliseconds within which the body has to arrive; later the request is answered 408. It includes the time that
+   * `before` takes. 100 to `deadlineMs`. Default 5,000, or `deadlineMs` if that is less.
+   */
+  bodyTimeoutMs?: number;
+  /**
+   * Maximum number of requests whose signature is not verified yet. If there are as many, the one that has waited
+   * longest is answered 503, or the new one if all are younger than 100 ms. 1 to 100,000. Default 256.
+   */
+  maxPending?: number;
+  /**
+   * Maximum number of bytes that are buffered for these requests together. `bodyLimitBytes` to 4,294,967,296.
+   * Default 33,554,432 (32 MiB), or `bodyLimitBytes` if that is more.
+   */
+  maxPendingBytes?: number;
   /**
    * Maximum number of lookups per second, and at the same time, in a {@link CompanyDirectory} for companies whose
    * deliveries never had a valid signature. A delivery above it is answered 503, so that it is sent again. Calls of
@@ -40,28 +62,54 @@ export interface WebhookOptions {
 
 /** {@link WebhookOptions}, complete. */
 export type ResolvedWebhookOptions = Readonly<
-  Required<Omit<WebhookOptions, 'maxAgeMs'>> & {
+  Required<Omit<WebhookOptions, 'before' | 'maxAgeMs'>> & {
+    before: AdmissionCheck | undefined;
     /** `undefined`: what the inbox in use makes of it; see `resolveMaxAge()`. */
     maxAgeMs: number | false | undefined;
   }
 >;
 
+const MIB = 1024 ** 2;
 const BOUNDS = {
-  bodyLimitBytes: { default: 1024 ** 2, min: 1024, max: 64 * 1024 ** 2, unit: 'bytes' },
+  bodyLimitBytes: { default: MIB, min: 1024, max: 64 * MIB, unit: 'bytes' },
+  bodyTimeoutMs: { default: 5000, min: 100, max: 29_000, unit: 'milliseconds' },
+  maxPending: { default: 256, min: 1, max: 100_000, unit: 'requests' },
+  maxPendingBytes: { default: 32 * MIB, min: 1024, max: 4096 * MIB, unit: 'bytes' },
   maxLookupsPerSecond: { default: 50, min: 1, max: 10_000, unit: 'lookups' },
-} satisfies Record<Exclude<keyof WebhookOptions, 'maxAgeMs'>, IntegerBounds>;
+} satisfies Record<Exclude<keyof WebhookOptions, 'before' | 'maxAgeMs'>, IntegerBounds>;
 const MAX_AGE = { min: 1000, max: 3650 * 86_400_000 };
 
 /** @throws PaymentsError `options_invalid`. */
-export function resolveWebhookOptions(options: WebhookOptions = {}): ResolvedWebhookOptions {
+export function resolveWebhookOptions(
+  options: WebhookOptions = {},
+  { deadlineMs }: Pick<ResolvedReceiveOptions, 'deadlineMs'>,
+): ResolvedWebhookOptions {
   if (typeof options !== 'object' || options === null) {
     throw optionsInvalid(`"webhook" must be an object of options; it is ${shown(options)}.`);
   }
-  refuseUnknownNames('webhook.', options, [...Object.keys(BOUNDS), 'maxAgeMs']);
-  const option = (name: keyof typeof BOUNDS): number =>
-    integerOption(`webhook.${name}`, options[name], BOUNDS[name]);
+  refuseUnknownNames('webhook.', options, ['before', ...Object.keys(BOUNDS), 'maxAgeMs']);
+  const option = (name: keyof typeof BOUNDS, bounds: IntegerBounds = BOUNDS[name]): number =>
+    integerOption(`webhook.${name}`, options[name], bounds);
+  const { before } = options;
+  if (before !== undefined && typeof before !== 'function') {
+    throw optionsInvalid(`"webhook.before" must be a function; it is ${shown(before)}.`);
+  }
+  const bodyLimitBytes = option('bodyLimitBytes');
   return Object.freeze({
-    bodyLimitBytes: option('bodyLimitBytes'),
+    before,
+    bodyLimitBytes,
+    bodyTimeoutMs: option('bodyTimeoutMs', {
+      ...BOUNDS.bodyTimeoutMs,
+      max: deadlineMs,
+      default: Math.min(BOUNDS.bodyTimeoutMs.default, deadlineMs),
+    }),
+    maxPending: option('maxPending'),
+    // A body of the largest size has to fit.
+    maxPendingBytes: option('maxPendingBytes', {
+      ...BOUNDS.maxPendingBytes,
+      min: bodyLimitBytes,
+      default: Math.max(BOUNDS.maxPendingBytes.default, bodyLimitBytes),
+    }),
     maxLookupsPerSecond: option('maxLookupsPerSecond'),
     maxAgeMs: resolveMaxAgeOption(options.maxAgeMs),
   });

@@ -8,6 +8,8 @@ import {
   ModulesContainer,
 } from '@nestjs/core';
 import { pathToRegexp } from 'path-to-regexp';
+import { DEFAULT_COMPANY } from '../companies/company.js';
+import { isCompanyId } from '../companies/company.options.js';
 import { WebhookGuard } from './webhook.guard.js';
 import { WEBHOOK_PATH } from './webhook.tokens.js';
 
@@ -18,6 +20,12 @@ interface GuardedRoute {
   readonly method: RequestMethod;
 }
 
+/** A path pattern, and which of its groups is the company; 0 for none. */
+interface Matcher {
+  readonly regexp: RegExp;
+  readonly company: number;
+}
+
 type ControllerHost = ReturnType<DiscoveryService['getControllers']>[number];
 
 /**
@@ -26,7 +34,7 @@ type ControllerHost = ReturnType<DiscoveryService['getControllers']>[number];
  */
 @Injectable()
 export class WebhookRoutes implements OnModuleInit {
-  #matchers: RegExp[] = [];
+  #matchers: Matcher[] = [];
   #guarded: GuardedRoute[] | null = null;
 
   constructor(
@@ -43,10 +51,11 @@ export class WebhookRoutes implements OnModuleInit {
     const adapter: HttpAdapterHost['httpAdapter'] | null = this.host.httpAdapter;
     // Only Express asks for matches: Fastify's hook stands on the routes themselves.
     if (!adapter || adapter.getType() === 'fastify') return;
-    this.#matchers = this.paths().map(
+    this.#matchers = this.paths().map((path) => {
       // Nest turns the wildcards of older versions into those of path-to-regexp.
-      (path) => pathToRegexp(adapter.normalizePath?.(path) ?? path).regexp,
-    );
+      const { regexp, keys } = pathToRegexp(adapter.normalizePath?.(path) ?? path);
+      return { regexp, company: keys.findIndex(({ name }) => name === 'company') + 1 };
+    });
   }
 
   /** The endpoint's paths, with the global prefix: for the company `default`, and for a named one. */
@@ -63,9 +72,20 @@ export class WebhookRoutes implements OnModuleInit {
     return [...this.endpointPaths(), ...this.#guarded.flatMap((route) => this.#pathsOf(route))];
   }
 
-  /** Whether a request's path is one of them; none is before the application is initialised. */
-  matches(path: string): boolean {
-    return this.#matchers.some((matcher) => matcher.test(path));
+  /**
+   * The company that a request's path names, `default` if it names none; `undefined` if the path is none of them, as no
+   * path is before the application is initialised. The company may be anything that stands in a path.
+   */
+  companyIn(path: string): string | undefined {
+    let company: string | undefined;
+    for (const matcher of this.#matchers) {
+      const match = matcher.regexp.exec(path);
+      if (match === null) continue;
+      company = decoded(match[matcher.company || match.length] ?? DEFAULT_COMPANY);
+      // Several patterns may match. Express decides by their order, which is not known here.
+      if (isCompanyId(company)) break;
+    }
+    return company;
   }
 
   #guardedRoutes(host: ControllerHost): GuardedRoute[] {
@@ -124,6 +144,14 @@ export class WebhookRoutes implements OnModuleInit {
 function isWebhookGuard(guard: unknown): boolean {
   const type: unknown = typeof guard === 'function' ? guard.prototype : guard;
   return type === WebhookGuard.prototype || type instanceof WebhookGuard;
+}
+
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
 }
 
 /** A metadata value that may be one or many. */

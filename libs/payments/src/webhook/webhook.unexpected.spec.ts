@@ -3,6 +3,8 @@ import { Logger } from '@nestjs/common';
 import type { ExecutionContext } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { CapturedLog } from '../../../../test/support/captured.log.js';
+import { FakeRuntime } from '../../../../test/support/fake.runtime.js';
+import { RefusalLog } from './refusal-log.js';
 import { WebhookEndpoint } from './webhook.endpoint.js';
 import { WebhookGuard } from './webhook.guard.js';
 import type { WebhookVerifier } from './webhook.verifier.js';
@@ -12,18 +14,27 @@ const broken = {
 } as unknown as WebhookVerifier;
 const request = { method: 'POST', headers: {} };
 
-describe('what nobody thought of', () => {
+describe('an unexpected error', () => {
   let log: CapturedLog;
   beforeEach(() => Logger.overrideLogger((log = new CapturedLog())));
   afterEach(() => Logger.overrideLogger(['error']));
 
-  it('is answered 503 by the endpoint, and logged there alone', async () => {
-    const endpoint = new WebhookEndpoint(new HttpAdapterHost(), null!, broken, null!);
+  it('SE-08 is answered 503 by the endpoint, and logged once per minute', async () => {
+    const endpoint = new WebhookEndpoint(
+      new HttpAdapterHost(),
+      null!,
+      broken,
+      null!,
+      new RefusalLog(new FakeRuntime()),
+    );
     const answer = await endpoint.answer(request);
     expect(answer).toMatchObject({ status: 503, body: { code: 'inbox_unavailable' } });
     expect(JSON.stringify(answer)).not.toContain('nobody thought');
+    for (let n = 0; n < 100; n += 1) await endpoint.answer(request);
     expect(log.lines).toHaveLength(1);
-    expect(log.lines[0]).toMatch(/^error TypeError: what nobody thought of/);
+    expect(log.lines[0]).toMatch(
+      /^error A delivery could not be received: TypeError: what nobody thought of\n {4}at /,
+    );
   });
 
   it("is left to the application's exception filter by the guard", async () => {

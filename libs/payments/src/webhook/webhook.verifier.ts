@@ -2,19 +2,19 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { COMPANIES } from '../companies/companies.js';
 import type { Companies } from '../companies/companies.js';
-import { DEFAULT_COMPANY } from '../companies/company.js';
 import type { ResolvedCompany } from '../companies/company.js';
-import { isCompanyId } from '../companies/company.options.js';
 import { parseEnvelope } from '../events/envelope.js';
 import { VerifiedDelivery } from '../inbox/verified.delivery.js';
 import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { headerText } from './header-text.js';
+import { companyOf, companyUnknown, requireCompanyId } from './path-company.js';
+import { AdmittedRequests } from './admitted-request.js';
+import type { AdmittedRequest } from './admitted-request.js';
 import { keptHeaders } from './kept-headers.js';
 import { RefusalLog } from './refusal-log.js';
-import { answerError } from './webhook.answer.js';
-import { givenBytes, RawBodies, RawBody } from './raw-bodies.js';
+import { givenBytes } from './raw-body.js';
 import { parseSignatures, requireMatch, SIGNATURE_HEADER } from './signature.js';
 import type { ResolvedWebhookOptions } from './webhook.options.js';
 import { WEBHOOK_OPTIONS } from './webhook.tokens.js';
@@ -36,7 +36,7 @@ export class WebhookVerifier {
 
   constructor(
     @Inject(COMPANIES) private readonly companies: Companies,
-    @Inject(RawBodies) private readonly rawBodies: RawBodies,
+    @Inject(AdmittedRequests) private readonly admitted: AdmittedRequests,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
     @Inject(RefusalLog) private readonly refusals: RefusalLog,
     @Inject(WEBHOOK_OPTIONS) private readonly options: ResolvedWebhookOptions,
@@ -48,33 +48,41 @@ export class WebhookVerifier {
    * @throws PaymentsError: each code of `answerError()`.
    */
   async verify(request: WebhookRequest): Promise<VerifiedDelivery> {
+    const admitted = this.admitted.get(request) ?? this.admitted.get(request.raw);
     let known: string | undefined;
     try {
-      const { bytes, arrivedAt } = this.#rawBody(request);
-      // Before the company is looked up: a stranger who does not even pretend costs the application no query.
-      const signatures = parseSignatures(headerText(request.headers[SIGNATURE_HEADER]));
-      const id = companyId(request.params);
-      const company = this.companies.known(id) ?? (await this.#company(id, arrivedAt));
+      const bytes = admitted ? admitted.bytes : givenBytes(request, this.options.bodyLimitBytes);
+      if (bytes === undefined) throw rawBodyUnavailable();
+      const { signatures, arrivedAt } = admitted ?? this.#unseen(request);
+      const id = requireCompanyId(companyOf(request.params));
+      const company = this.companies.known(id) ?? (await this.#company(id, arrivedAt, admitted));
       known = company.id;
       requireMatch(bytes, signatures, company.signingKeys);
       this.companies.verified(known);
       return this.#read(request, company, bytes, arrivedAt);
     } catch (error) {
-      // 5xx errors are already logged elsewhere.
-      if (answerError(error).status < 500) this.refusals.note(error, known);
+      this.refusals.note(error, known);
       throw error;
+    } finally {
+      admitted?.pending.release();
     }
   }
 
-  async #company(id: string, arrivedAt: number): Promise<ResolvedCompany> {
-    const company = isCompanyId(id)
-      ? await this.companies.findForDelivery(id, arrivedAt)
-      : undefined;
-    if (company !== undefined) return company;
-    throw new PaymentsError(
-      'company_unknown',
-      'The path names no company this application receives deliveries for.',
-    );
+  /** What admission finds out, of a request that did not pass it: `WebhookGuard` is a global guard. */
+  #unseen({ headers }: WebhookRequest): Pick<AdmittedRequest, 'signatures' | 'arrivedAt'> {
+    const signatures = parseSignatures(headerText(headers[SIGNATURE_HEADER]));
+    return { signatures, arrivedAt: this.runtime.monotonic() };
+  }
+
+  async #company(
+    id: string,
+    arrivedAt: number,
+    admitted?: AdmittedRequest,
+  ): Promise<ResolvedCompany> {
+    const finding = this.companies.findForDelivery(id, arrivedAt);
+    const company = await (admitted ? admitted.pending.until(finding) : finding);
+    if (company === undefined) throw companyUnknown();
+    return company;
   }
 
   #read(
@@ -93,27 +101,11 @@ export class WebhookVerifier {
     }
     return new VerifiedDelivery(company.id, event, bytes, arrivedAt, keptHeaders(request.headers));
   }
-
-  #rawBody(request: WebhookRequest): RawBody {
-    const read = this.rawBodies.get(request) ?? this.rawBodies.get(request.raw);
-    if (read) return read;
-    // Something else read the body first.
-    const given = read === undefined ? givenBytes(request, this.options.bodyLimitBytes) : undefined;
-    if (given !== undefined) return new RawBody(given, this.runtime.monotonic());
-    this.#logger.error(
-      'The raw bytes of a delivery are gone, so its signature cannot be checked: something read the body before ' +
-        'this module could. Mount it later (a body parser given to the HTTP adapter before Nest had it?), or have it ' +
-        'leave this route alone; where WebhookGuard is a global guard, put it on the route with @UseGuards instead.',
-    );
-    throw new PaymentsError(
-      'raw_body_unavailable',
-      'The raw bytes of the delivery were not available to check its signature; the log says why.',
-    );
-  }
 }
 
-function companyId(params: unknown): string {
-  const company = (params as Record<string, unknown> | undefined)?.['company'] ?? DEFAULT_COMPANY;
-  // A wildcard of the application's own route is a list: no company's id.
-  return typeof company === 'string' ? company : '';
+function rawBodyUnavailable(): PaymentsError {
+  return new PaymentsError(
+    'raw_body_unavailable',
+    'The raw bytes of the delivery were not available to check its signature; the log says why.',
+  );
 }

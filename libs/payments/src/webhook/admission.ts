@@ -1,0 +1,119 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Readable } from 'node:stream';
+import { Inject, Injectable } from '@nestjs/common';
+import { PaymentsError } from '../payments.errors.js';
+import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
+import type { PaymentsRuntime } from '../payments.runtime.js';
+import { checkFailed, runCheck } from './admission-check.js';
+import { AdmittedRequest } from './admitted-request.js';
+import { headerText } from './header-text.js';
+import { requireCompanyId } from './path-company.js';
+import { PendingRequests, webhookBusy } from './pending-requests.js';
+import type { PendingRequest } from './pending-requests.js';
+import { givenBytes, readRawBody, requireFittingLength, requirePlainJson } from './raw-body.js';
+import { parseSignatures, SIGNATURE_HEADER } from './signature.js';
+import type { ResolvedWebhookOptions } from './webhook.options.js';
+import { WEBHOOK_OPTIONS } from './webhook.tokens.js';
+
+/** A POST to a route that receives deliveries, as both adapters can describe it. */
+export interface ArrivingRequest {
+  readonly headers: IncomingHttpHeaders;
+  readonly url?: string | undefined;
+  /** A request that a serverless adapter made may have none. */
+  readonly socket?: { readonly remoteAddress?: string | undefined } | null;
+  /** Company in the path; anything that is no company's id is refused. */
+  readonly company: unknown;
+  readonly body: Readable;
+  /** What something else has left of a body that it read. */
+  readonly given: { readonly rawBody?: unknown; readonly body?: unknown };
+  /** The request of Express or Fastify. */
+  readonly request: object;
+  /** Emits `close` when the request is over, however it ends. */
+  readonly response: { on(event: 'close', listener: () => void): unknown };
+}
+
+/**
+ * The first stage of a delivery, in front of the signature:
+ *
+ * 1. form of the request: content type, content encoding, signature header, `Content-Length`
+ * 2. syntax of the company in the path
+ * 3. the application's own check, `webhook.before`
+ * 4. capacity: `webhook.maxPending`, `webhook.maxPendingBytes`
+ * 5. the body, within `webhook.bodyTimeoutMs` and `webhook.bodyLimitBytes`
+ *
+ * A request is refused at the first step that it does not pass; until step 5 nothing of its body is read.
+ */
+@Injectable()
+export class Admission {
+  constructor(
+    @Inject(PendingRequests) private readonly pending: PendingRequests,
+    @Inject(WEBHOOK_OPTIONS) private readonly options: ResolvedWebhookOptions,
+    @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
+  ) {}
+
+  /**
+   * Resolves with the body and what else is known. The request is pending until the caller releases it or its
+   * response closes.
+   *
+   * @throws PaymentsError with the code of the refusal; or the error of the connection, if it closes.
+   */
+  async admit(arriving: ArrivingRequest): Promise<AdmittedRequest> {
+    const arrivedAt = this.runtime.monotonic();
+    const { headers } = arriving;
+    requirePlainJson(headers);
+    const signatures = parseSignatures(headerText(headers[SIGNATURE_HEADER]));
+    requireFittingLength(headers, this.options.bodyLimitBytes);
+    const check = this.#check(arriving, requireCompanyId(arriving.company));
+    let checking = check !== undefined;
+    const pending = this.pending.add();
+    const { bodyTimeoutMs } = this.options;
+    const cancel = this.runtime.schedule(bodyTimeoutMs, () =>
+      pending.refuse(
+        checking
+          ? checkFailed(`did not answer within ${bodyTimeoutMs} ms`)
+          : bodyTimeout(bodyTimeoutMs),
+      ),
+    );
+    // Something else may answer the request, or the sender close the connection.
+    arriving.response.on('close', () => pending.refuse(new Error('The request is over')));
+    try {
+      const reading = this.#read(arriving, pending);
+      // What the sender has sent meanwhile is read within the same limits. Node.js would keep it as a list of chunks.
+      if (check) {
+        const checked = pending.until(check).then(() => void (checking = false));
+        await Promise.all([checked, reading]);
+      }
+      return new AdmittedRequest(await reading, signatures, pending, arrivedAt);
+    } catch (error) {
+      pending.refuse(error);
+      throw error;
+    } finally {
+      cancel();
+    }
+  }
+
+  #check(arriving: ArrivingRequest, company: string): Promise<void> | undefined {
+    const { before } = this.options;
+    if (!before) return undefined;
+    const { url = '', headers, socket, request } = arriving;
+    return runCheck(before, { company, url, headers, address: socket?.remoteAddress, request });
+  }
+
+  async #read(
+    { body, given }: ArrivingRequest,
+    pending: PendingRequest,
+  ): Promise<Buffer | undefined> {
+    const { bodyLimitBytes } = this.options;
+    // Something else has read it, or there is no stream.
+    if (!body.readableDidRead && typeof body.on === 'function') {
+      return readRawBody(body, bodyLimitBytes, pending);
+    }
+    const bytes = givenBytes(given, bodyLimitBytes);
+    if (bytes !== undefined && !pending.hold(bytes.byteLength)) throw webhookBusy();
+    return bytes;
+  }
+}
+
+function bodyTimeout(ms: number): PaymentsError {
+  return new PaymentsError('body_timeout', `The body did not arrive within ${ms} ms.`);
+}

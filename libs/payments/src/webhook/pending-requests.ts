@@ -1,0 +1,130 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { PaymentsError } from '../payments.errors.js';
+import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
+import type { PaymentsRuntime } from '../payments.runtime.js';
+import type { ResolvedWebhookOptions } from './webhook.options.js';
+import { WEBHOOK_OPTIONS } from './webhook.tokens.js';
+
+/** How old a request has to be to be refused in favour of a newer one, in milliseconds. */
+const GRACE_MS = 100;
+
+/** A request that was admitted and whose signature is not verified yet. */
+export class PendingRequest {
+  /** Bytes that are buffered for it. */
+  bytes = 0;
+  readonly #owner: PendingRequests;
+  #refuse: (error: unknown) => void = () => {};
+
+  constructor(
+    owner: PendingRequests,
+    /** On the runtime's monotonic clock, in milliseconds. */
+    readonly since: number,
+  ) {
+    this.#owner = owner;
+  }
+
+  /** Sets how many bytes are buffered for it. Returns whether there is room for them. */
+  hold(bytes: number): boolean {
+    return this.#owner.hold(this, bytes);
+  }
+
+  /** Gives its room back. Idempotent. */
+  release(): void {
+    this.#owner.release(this);
+    this.#refuse = () => {};
+  }
+
+  /** Releases it and calls what {@link onRefusal} was given. */
+  refuse(error: unknown): void {
+    const refuse = this.#refuse;
+    this.release();
+    refuse(error);
+  }
+
+  /** Adds what ends the step that the request waits for. */
+  onRefusal(callback: (error: unknown) => void): void {
+    const previous = this.#refuse;
+    this.#refuse = (error) => {
+      previous(error);
+      callback(error);
+    };
+  }
+
+  /** Waits for a promise, but rejects at once if the request is refused. */
+  async until<T>(promise: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.onRefusal(reject);
+      promise.then(resolve, reject);
+    });
+  }
+}
+
+/**
+ * The requests between their admission and the check of their signature: at most `webhook.maxPending`, with at most
+ * `webhook.maxPendingBytes` buffered.
+ *
+ * If there is no room, the request that has waited longest is refused, unless it is younger than 100 ms: a valid
+ * delivery takes a few milliseconds, so slow senders cannot keep it out.
+ */
+@Injectable()
+export class PendingRequests {
+  /** Oldest first. */
+  readonly #requests = new Set<PendingRequest>();
+  #bytes = 0;
+
+  constructor(
+    @Inject(WEBHOOK_OPTIONS) private readonly options: ResolvedWebhookOptions,
+    @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
+  ) {}
+
+  get count(): number {
+    return this.#requests.size;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** @throws PaymentsError `webhook_busy` */
+  add(): PendingRequest {
+    const since = this.runtime.monotonic();
+    if (this.#requests.size >= this.options.maxPending && !this.#refuseOldest(since)) {
+      throw webhookBusy();
+    }
+    const request = new PendingRequest(this, since);
+    this.#requests.add(request);
+    return request;
+  }
+
+  /** See {@link PendingRequest.hold}. */
+  hold(request: PendingRequest, bytes: number): boolean {
+    if (!this.#requests.has(request)) return false;
+    this.#bytes += bytes - request.bytes;
+    request.bytes = bytes;
+    while (this.#bytes > this.options.maxPendingBytes) {
+      if (!this.#refuseOldest(this.runtime.monotonic())) return false;
+    }
+    return this.#requests.has(request);
+  }
+
+  /** See {@link PendingRequest.release}. */
+  release(request: PendingRequest): void {
+    if (this.#requests.delete(request)) this.#bytes -= request.bytes;
+  }
+
+  #refuseOldest(now: number): boolean {
+    const [oldest] = this.#requests;
+    if (oldest === undefined || now - oldest.since < GRACE_MS) return false;
+    oldest.refuse(webhookBusy());
+    return true;
+  }
+}
+
+/** The error for a request that there is no room for. */
+export function webhookBusy(): PaymentsError {
+  return new PaymentsError(
+    'webhook_busy',
+    'Too many deliveries whose signature is not verified yet are being received. If they are genuine, raise ' +
+      '"webhook.maxPending" or "webhook.maxPendingBytes".',
+  );
+}
