@@ -226,7 +226,7 @@ describe('the controls over HTTP', () => {
   it('refuse what is malformed, and name every field at fault', async () => {
     const response = await post(`${controls}/companies`, {
       clientId: 'a:b',
-      webhookUrl: 'http://shop.example',
+      webhookUrl: 'ftp://shop.example',
       webhokSecret: 'misspelt',
     });
     expect(response.status).toBe(400);

@@ -23,7 +23,15 @@ afterEach(() => {
 
 /** Runs `payments-emulator` and collects what it prints. It is killed after the test. */
 export function runEmulator(...args: string[]) {
-  const child = spawn(process.execPath, [EMULATOR, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  return runEmulatorWith({}, ...args);
+}
+
+/** The same with further environment variables. */
+export function runEmulatorWith(env: Record<string, string>, ...args: string[]) {
+  const child = spawn(process.execPath, [EMULATOR, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  });
   started.add(child);
   const printed = { out: '', err: '' };
   child.stdout.on('data', (data: Buffer) => (printed.out += data.toString()));

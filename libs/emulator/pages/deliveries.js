@@ -99,7 +99,7 @@ function Nothing({ filtered, path, companies }) {
     ${
       !address &&
       html`<p>
-        No company has a webhook URL: start with <code>--webhook-url</code>, or
+        No company has a webhook URL: start with <code>--webhook-url</code>, or${' '}
         <code>PUT /emulator/companies/…/webhook</code>.
       </p>`
     }

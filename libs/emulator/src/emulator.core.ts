@@ -3,11 +3,15 @@ import { TokenIssuer } from './auth/token.issuer.js';
 import { CompanyDirectory } from './companies/company.directory.js';
 import { CheckoutDesk } from './checkout/checkout.desk.js';
 import type { Company, Environment } from './companies/company.record.js';
+import { PRIVATE_WEBHOOK } from './companies/webhook-url.js';
+import { ControlToken } from './controls/control-token.js';
 import { DeliveryAttempts } from './deliveries/delivery.attempt.js';
 import { DeliveryLog } from './deliveries/delivery.log.js';
 import { DeliveryQueue } from './deliveries/delivery.queue.js';
 import type { DeliveryRecord } from './deliveries/delivery.record.js';
 import type { WebhookEvent } from './deliveries/webhook.event.js';
+import { isPublicHost } from './deliveries/public-fetch.js';
+import { EmulatorInputError } from './emulator.errors.js';
 import { EmulatorHost } from './emulator.host.js';
 import { checkInput } from './emulator.input.js';
 import type { ResolvedEmulatorOptions } from './emulator.options.js';
@@ -36,6 +40,8 @@ export class EmulatorCore {
   readonly hosts: Readonly<Record<Environment, EmulatorHost>>;
   readonly random: RandomSource;
   readonly companies: CompanyDirectory;
+  /** What the controls demand; undefined if they demand nothing. */
+  readonly controlToken: ControlToken | undefined;
   readonly faults: FaultDirectory;
   readonly issuer: TokenIssuer;
   readonly tokens: TokenDesk;
@@ -52,7 +58,11 @@ export class EmulatorCore {
       production: new EmulatorHost('production', options.host),
     };
     this.random = new RandomSource(options.seed, options.freshIds);
-    this.companies = new CompanyDirectory(this.random, options.maxCompanies);
+    this.companies = new CompanyDirectory(this.random, options.maxCompanies, options.webhookPolicy);
+    this.controlToken =
+      options.controlToken === undefined
+        ? undefined
+        : new ControlToken(options.controlToken, clock);
     this.faults = new FaultDirectory(this.random, options.redeliver);
     this.issuer = new TokenIssuer(this.companies, clock, this.random);
     this.tokens = new TokenDesk(
@@ -91,6 +101,19 @@ export class EmulatorCore {
   /** Aborted when this run ends, by a reset or a close. */
   get signal(): AbortSignal {
     return this.#run.signal;
+  }
+
+  /**
+   * Resolves the host of a webhook URL, if it has to be public. What is no URL is left to the check of its form.
+   *
+   * @throws EmulatorInputError if it leads to this machine or a private network
+   */
+  async requirePublicHost(field: string, url: unknown): Promise<void> {
+    const { webhookPolicy, lookup } = this.options;
+    const parsed = typeof url === 'string' ? URL.parse(url) : null;
+    if (!webhookPolicy.publicOnly || parsed === null) return;
+    if (await isPublicHost(parsed.hostname, { lookup })) return;
+    throw new EmulatorInputError([`${field} ${PRIVATE_WEBHOOK}`]);
   }
 
   /** Creates a transaction of the kind its input names. */

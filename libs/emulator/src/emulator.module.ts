@@ -1,10 +1,12 @@
 import 'reflect-metadata';
 import type { DynamicModule } from '@nestjs/common';
 import { Module } from '@nestjs/common';
+import { APP_GUARD } from '@nestjs/core';
 import { AnswerSpoiler } from './answers/answer.spoiler.js';
 import { TokenController } from './auth/token.controller.js';
 import { CheckoutController } from './checkout/checkout.controller.js';
 import { CompaniesController } from './controls/companies.controller.js';
+import { ControlTokenGuard } from './controls/control-token.guard.js';
 import { DeliveriesController } from './controls/deliveries.controller.js';
 import { EmulatorController } from './controls/emulator.controller.js';
 import { OverviewController } from './controls/overview.controller.js';
@@ -46,6 +48,8 @@ export class EmulatorModule {
         { provide: EmulatorHost, useValue: host },
         { provide: AnswerSpoiler, useValue: spoiler },
         { provide: PAGE_FILES, useValue: files },
+        // For every controller, so that a new one is not open by accident.
+        { provide: APP_GUARD, useClass: ControlTokenGuard },
       ],
     };
   }

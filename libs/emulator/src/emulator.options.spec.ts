@@ -44,7 +44,9 @@ describe('resolveOptions', () => {
     [{ publicUrl: 'http://ann:pw@emulator' }, 'publicUrl must be an http:// or https:// URL'],
     [{ productionPublicUrl: 'http://emulator/?a' }, 'productionPublicUrl must be an http://'],
     [{ redeliver: [-1] }, 'delivery.redeliver must be a list'],
-    [{ webhookUrl: 'http://shop.example' }, 'webhookUrl must be an https:// URL'],
+    [{ webhookUrl: 'ftp://shop.example' }, 'webhookUrl must be an https:// URL'],
+    [{ controlToken: 'fifteen-letters' }, 'controlToken must be 16 to 256 characters'],
+    [{ controlToken: 'with a space in it' }, 'controlToken must be 16 to 256 characters'],
     [{ clientId: 'a:b' }, 'clientId must be 1 to 256 characters without a colon'],
     [{ companyId: 'a/b' }, 'companyId must be 1 to 64 letters'],
     [{ faults: { api: { error: { status: 1 } } } }, 'api.error.status must be'],
@@ -54,6 +56,33 @@ describe('resolveOptions', () => {
     expect(() => resolveOptions(options)).toThrow(EmulatorInputError);
     expect(() => resolveOptions(options)).toThrow(TypeError);
     expect(() => resolveOptions(options)).toThrow(message);
+  });
+
+  it.each<[PaymentsEmulatorOptions, boolean]>([
+    [{}, false],
+    [{ host: 'localhost' }, false],
+    [{ host: '127.0.0.2' }, false],
+    [{ host: '::1' }, false],
+    [{ publicUrl: 'http://localhost:4010' }, false],
+    [{ host: '0.0.0.0' }, true],
+    [{ host: '::' }, true],
+    [{ host: '192.168.1.7' }, true],
+    [{ host: 'devbox' }, true],
+    [{ publicUrl: 'https://emulator.example' }, true],
+    [{ productionPublicUrl: 'https://emulator.example' }, true],
+  ])('SE-14 generates a control token for %j: %s', (options, exposed) => {
+    const first = resolveOptions({ seed: 'known', ...options });
+    expect(first.exposed).toBe(exposed);
+    expect(first.webhookPolicy.publicOnly).toBe(exposed);
+    if (!exposed) return expect(first.controlToken).toBeUndefined();
+    expect(first.controlToken).toMatch(/^ctl_[0-9a-f]{32}$/);
+    expect(resolveOptions({ seed: 'known', ...options }).controlToken).not.toBe(first.controlToken);
+  });
+
+  it('SE-14 refuses NODE_ENV=production unless it is allowed', () => {
+    expect(() => resolveOptions({}, 'production')).toThrow(/^allowProduction is needed/);
+    expect(resolveOptions({ allowProduction: true }, 'production').port).toBe(0);
+    expect(resolveOptions({}, 'development').port).toBe(0);
   });
 
   it('names every option at fault at once', () => {

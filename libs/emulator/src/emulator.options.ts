@@ -7,6 +7,10 @@ import { NewCompany } from './companies/company.inputs.js';
 import type { DeliveryRecord } from './deliveries/delivery.record.js';
 import { EmulatorInputError } from './emulator.errors.js';
 import { checkInput } from './emulator.input.js';
+import { resolveExposure } from './emulator.exposure.js';
+import type { Exposure } from './emulator.exposure.js';
+import type { LookupAll } from './deliveries/public-fetch.js';
+import { publicFetch } from './deliveries/public-fetch.js';
 import type { FaultPlan } from './faults/fault.plan.js';
 import { validateFaultPlan } from './faults/fault.validator.js';
 
@@ -15,8 +19,25 @@ import { validateFaultPlan } from './faults/fault.validator.js';
  * describe the company it starts with, whose id is `default` unless `companyId` says otherwise.
  */
 export interface PaymentsEmulatorOptions extends NewCompany {
-  /** The address to listen on. Default: `127.0.0.1`, this machine alone. */
+  /**
+   * The address to listen on. Default: `127.0.0.1`, this machine only. With any address that is not loopback, and with a
+   * public URL that is not, others can reach the emulator: the controls demand `controlToken`, webhook URLs must lead to
+   * public addresses, and the delivery log keeps 256 bytes and the `Content-Type` of an answer.
+   */
   readonly host?: string | undefined;
+  /**
+   * What the controls and pages under `/emulator` demand, as the password of HTTP Basic or in `Authorization: Bearer`;
+   * 16 to 256 characters of ASCII without spaces. The checkout of customers and endpoints with an access token do not
+   * demand it. Default: a random one if others can reach the emulator, otherwise none.
+   */
+  readonly controlToken?: string | undefined;
+  /**
+   * Whether webhook URLs may lead to this machine and to private networks although others can reach the emulator, and
+   * may be `http://` in private networks. Default: false.
+   */
+  readonly allowPrivateWebhooks?: boolean | undefined;
+  /** Whether it starts with `NODE_ENV=production`. Default: false. */
+  readonly allowProduction?: boolean | undefined;
   /** The sandbox host's port, 0 to 65535; 0 takes a free one. Default: 0. */
   readonly port?: number | undefined;
   /** The production host's port, 0 to 65535; 0 takes a free one. Default: 0. */
@@ -30,10 +51,7 @@ export interface PaymentsEmulatorOptions extends NewCompany {
    * digits, `.`, `_` or `-`. Default: `PaymentsEmulator`.
    */
   readonly serviceName?: string | undefined;
-  /**
-   * Fixes ids, made-up secrets, tokens and fault dice, so that a run repeats. Default: random; the
-   * emulator's `seed` tells it.
-   */
+  /** Fixes ids, generated secrets, tokens and fault dice, so that a run repeats. Default: random. */
   readonly seed?: string | number | undefined;
   /**
    * Whether ids of transactions, events, deliveries and tokens differ between starts and resets of
@@ -44,17 +62,11 @@ export interface PaymentsEmulatorOptions extends NewCompany {
   readonly freshIds?: boolean | undefined;
   /** Seconds a token lives, 1 to 86,400. Default: 3599 (section 8 of the service's page). */
   readonly tokenLifetime?: number | undefined;
-  /** A transaction's status before it is complete, which the page does not show. Default: `pending`. */
+  /** A transaction's status before it is complete. Default: `pending`. */
   readonly pendingStatus?: string | undefined;
-  /**
-   * A declined transaction's status, which the page does not show either; 1 to 64 characters, neither
-   * `complete` nor the pending one. Default: `failed`.
-   */
+  /** A declined transaction's status; 1 to 64 characters, not `complete` or the pending one. Default: `failed`. */
   readonly failedStatus?: string | undefined;
-  /**
-   * Milliseconds a receiver has to answer a delivery, 1 to 600,000. Default: 30,000 (section 8 of
-   * the service's page).
-   */
+  /** Milliseconds a receiver has to answer a delivery, 1 to 600,000. Default: 30,000, like the service. */
   readonly deliveryTimeout?: number | undefined;
   /**
    * Milliseconds before each further attempt of a failed delivery, at most 20 of them, each at most
@@ -77,8 +89,13 @@ export interface PaymentsEmulatorOptions extends NewCompany {
   readonly onDelivery?: ((delivery: DeliveryRecord) => void) | undefined;
   /** Default: the machine's clock. */
   readonly clock?: EmulatorClock | undefined;
-  /** Sends the deliveries. Default: Node's `fetch`. */
+  /**
+   * Sends the deliveries. Default: Node's `fetch`, or one that connects to public addresses only. Your own has to check
+   * addresses itself.
+   */
   readonly fetch?: typeof globalThis.fetch | undefined;
+  /** Resolves the host names of webhook URLs that must be public. Default: Node's `dns.lookup`. */
+  readonly lookup?: LookupAll | undefined;
 }
 
 /** The options once complete and checked. */
@@ -87,17 +104,27 @@ export type ResolvedEmulatorOptions = Readonly<
     [
       K in Exclude<
         keyof PaymentsEmulatorOptions,
-        keyof NewCompany | 'publicUrl' | 'productionPublicUrl' | 'seed' | 'shapes'
+        | keyof NewCompany
+        | keyof Exposure
+        | 'allowPrivateWebhooks'
+        | 'allowProduction'
+        | 'lookup'
+        | 'publicUrl'
+        | 'productionPublicUrl'
+        | 'seed'
+        | 'shapes'
       >
     ]: NonNullable<PaymentsEmulatorOptions[K]>;
   }>
-> & {
-  readonly company: NewCompany;
-  readonly publicUrl: string | undefined;
-  readonly productionPublicUrl: string | undefined;
-  readonly seed: string | number | undefined;
-  readonly shapes: AnswerShapes;
-};
+> &
+  Exposure & {
+    readonly company: NewCompany;
+    readonly lookup: LookupAll | undefined;
+    readonly publicUrl: string | undefined;
+    readonly productionPublicUrl: string | undefined;
+    readonly seed: string | number | undefined;
+    readonly shapes: AnswerShapes;
+  };
 
 const COMPANY_FIELDS = Object.keys(new NewCompany()) as (keyof NewCompany)[];
 
@@ -106,8 +133,13 @@ const COMPANY_FIELDS = Object.keys(new NewCompany()) as (keyof NewCompany)[];
  *
  * @throws EmulatorInputError naming each option at fault, with its unit and bounds.
  */
-export function resolveOptions(options: PaymentsEmulatorOptions = {}): ResolvedEmulatorOptions {
+export function resolveOptions(
+  options: PaymentsEmulatorOptions = {},
+  environment = process.env['NODE_ENV'],
+): ResolvedEmulatorOptions {
   const problems: string[] = [];
+  const exposure = resolveExposure(options, environment, problems);
+  const { publicOnly } = exposure.webhookPolicy;
   const whole = (name: keyof PaymentsEmulatorOptions, unit: string, bounds: Bounds): number => {
     const value = options[name] ?? bounds.default;
     if (
@@ -146,6 +178,7 @@ export function resolveOptions(options: PaymentsEmulatorOptions = {}): ResolvedE
     return undefined;
   };
   const resolved = {
+    ...exposure,
     host: text('host', /^\S+$/, 'a host name or an address', '127.0.0.1'),
     port: whole('port', '', { min: 0, max: 65_535, default: 0 }),
     productionPort: whole('productionPort', '', { min: 0, max: 65_535, default: 0 }),
@@ -190,7 +223,8 @@ export function resolveOptions(options: PaymentsEmulatorOptions = {}): ResolvedE
     shapes: { ...defaultShapes, ...options.shapes },
     onDelivery: options.onDelivery ?? ((): void => undefined),
     clock: options.clock ?? systemClock,
-    fetch: options.fetch ?? globalThis.fetch,
+    fetch: options.fetch ?? (publicOnly ? publicFetch(options) : globalThis.fetch),
+    lookup: options.lookup,
     company: companyOf(options),
   };
   if (resolved.failedStatus === resolved.pendingStatus) {

@@ -1,6 +1,11 @@
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import type { NewCompany, RevocationInput, WebhookInput } from './companies/company.inputs.js';
-import type { ClientSecretInput, WebhookSecretInput } from './companies/company.inputs.js';
+import type {
+  ClientSecretInput,
+  NewCompany,
+  RevocationInput,
+  WebhookInput,
+  WebhookSecretInput,
+} from './companies/company.inputs.js';
 import type { CompanyCredentials } from './companies/company.record.js';
 import { toCredentials } from './companies/company.record.js';
 import { DeliveryFilter } from './deliveries/delivery.inputs.js';
@@ -35,8 +40,7 @@ export interface CheckoutInvoice extends Transaction {
  * A running emulator of the payments service: two hosts, sandbox and production, and the controls
  * that make the service do things, both as methods and, over HTTP, under `/emulator/`.
  *
- * Methods throw `EmulatorInputError` (a `TypeError`) for malformed input and `EmulatorError` for
- * what can't be done.
+ * Methods throw `EmulatorInputError` (a `TypeError`) for malformed input, else `EmulatorError`.
  *
  * @example
  * await using emulator = await PaymentsEmulator.start({ webhookUrl });
@@ -58,7 +62,7 @@ export class PaymentsEmulator implements AsyncDisposable {
   /**
    * Starts an emulator, ready with one company.
    *
-   * @throws EmulatorInputError for options out of bounds, and Node's own error where a port is taken.
+   * @throws EmulatorInputError for options out of bounds, and Node's own error if a port is in use.
    */
   static async start(options?: PaymentsEmulatorOptions): Promise<PaymentsEmulator> {
     const emulator = new PaymentsEmulator(options);
@@ -76,9 +80,14 @@ export class PaymentsEmulator implements AsyncDisposable {
     return this.#core.hosts.production.url;
   }
 
-  /** What fixes this run: start another emulator with it and the same calls go the same way. */
+  /** The seed of this run: another emulator with it and the same calls behaves the same. */
   get seed(): string {
     return this.#core.random.seed;
+  }
+
+  /** What the controls and pages demand; undefined if only this machine can reach them and no token was given. */
+  get controlToken(): string | undefined {
+    return this.#core.options.controlToken;
   }
 
   /** The company it started with, as it stands now. */
@@ -156,18 +165,12 @@ export class PaymentsEmulator implements AsyncDisposable {
     return this.#core.transactions.list();
   }
 
-  /**
-   * Completes a transaction: it is paid, pushed or settled, and `transaction.completed` is on its
-   * way. `conflict` where it is complete or failed already.
-   */
+  /** Completes a transaction and sends `transaction.completed`. `conflict` if it is complete or failed already. */
   complete(transactionId: string): CompletedTransaction {
     return this.#core.complete(transactionId);
   }
 
-  /**
-   * Declines a transaction: its status becomes `failedStatus`, and no event is sent, as the service
-   * shows none. `conflict` where it is complete or failed already.
-   */
+  /** Declines a transaction; no event is sent, as the service shows none. `conflict` if it is complete or failed already. */
   fail(transactionId: string): Transaction {
     return this.#core.fail(transactionId);
   }
@@ -178,7 +181,7 @@ export class PaymentsEmulator implements AsyncDisposable {
   }
 
   /**
-   * Sends an event and resolves once its first delivery has ended, whatever the outcome.
+   * Sends an event and resolves when its first delivery has ended, whatever the outcome.
    * `transaction.completed` completes a new transaction, or the one named by `transactionId`.
    */
   trigger(trigger: TriggerInput): Promise<TriggeredEvent> {
@@ -190,10 +193,7 @@ export class PaymentsEmulator implements AsyncDisposable {
     return this.#core.log.list(checkInput(DeliveryFilter, filter));
   }
 
-  /**
-   * Sends a logged delivery once more: the same event and bytes, signed with the secret of today,
-   * no fault striking. Resolves with the new attempt, ended.
-   */
+  /** Sends the event of a logged delivery again, without faults, and resolves with the attempt when it has ended. */
   redeliver(deliveryId: string): Promise<DeliveryRecord> {
     return this.#core.deliveries.redeliver(deliveryId);
   }
@@ -209,9 +209,8 @@ export class PaymentsEmulator implements AsyncDisposable {
   }
 
   /**
-   * Starts over on the same addresses: deliveries under way are cancelled, tokens issued so far are
-   * refused, companies, transactions, faults and the log are as at the start. Credentials stay those
-   * of the start.
+   * Starts over on the same addresses: cancels deliveries under way, refuses tokens issued so far, and restores
+   * companies, credentials, transactions, faults and the log of the start.
    */
   async reset(): Promise<void> {
     if (this.#closing) throw new EmulatorError('closed', 'the emulator has been closed');
@@ -229,9 +228,10 @@ export class PaymentsEmulator implements AsyncDisposable {
   }
 
   async #listen(): Promise<void> {
-    const { port, productionPort, publicUrl, productionPublicUrl } = this.#core.options;
+    const { port, productionPort, publicUrl, productionPublicUrl, company } = this.#core.options;
     const { sandbox, production } = this.#core.hosts;
     try {
+      await this.#core.requirePublicHost('webhookUrl', company.webhookUrl);
       const files = await readPageFiles();
       this.#servers.push(await startServer(this.#core, sandbox, port, publicUrl, files));
       this.#servers.push(

@@ -11,6 +11,7 @@ import {
   UseGuards,
 } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
+import { WithoutControlToken } from '../controls/control-token.guard.js';
 import { SameOriginGuard } from '../controls/same-origin.guard.js';
 import { EmulatorCore } from '../emulator.core.js';
 import { EmulatorError } from '../emulator.errors.js';
@@ -35,8 +36,9 @@ interface SeeOther {
   readonly statusCode: 303;
 }
 
-/** The emulator's own: the hosted checkout a `checkoutUrl` leads to. */
+/** The emulator's own: the hosted checkout a `checkoutUrl` leads to. It is for customers, who have no control token. */
 @Controller('emulator/checkout')
+@WithoutControlToken()
 @UseGuards(SameOriginGuard)
 export class CheckoutController {
   constructor(@Inject(EmulatorCore) private readonly core: EmulatorCore) {}
@@ -46,7 +48,12 @@ export class CheckoutController {
     try {
       const { checkout, options } = this.core;
       const transaction = checkout.find(id);
-      const view = { transaction, step: checkout.step(id), now: options.clock.now() };
+      const view = {
+        transaction,
+        step: checkout.step(id),
+        now: options.clock.now(),
+        withLog: this.#withLog,
+      };
       return sendPage(
         reply,
         staticPage(`Checkout ${transaction.externalReference}`, checkoutPage(view)),
@@ -55,7 +62,7 @@ export class CheckoutController {
       // A person reads this, perhaps a customer of a demo: not the controls' JSON.
       if (!(error instanceof EmulatorError)) throw error;
       void reply.status(404);
-      return sendPage(reply, staticPage('No such invoice', noSuchInvoice(id)));
+      return sendPage(reply, staticPage('No such invoice', noSuchInvoice(id, this.#withLog)));
     }
   }
 
@@ -80,6 +87,11 @@ export class CheckoutController {
     @Param('button', new ParseEnumPipe(BUTTONS)) button: keyof typeof BUTTONS,
   ): SeeOther {
     return this.#move(id, { do: button });
+  }
+
+  /** Whether the page leads to the delivery log, which a customer cannot open if it demands a token. */
+  get #withLog(): boolean {
+    return this.core.controlToken === undefined;
   }
 
   #move(id: string, move: CheckoutMove): SeeOther {

@@ -10,10 +10,12 @@ export interface CheckoutView {
   readonly step: CheckoutStep;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
+  /** Whether it leads to the delivery log. */
+  readonly withLog: boolean;
 }
 
 /** The hosted checkout, whole: it works without a script. */
-export function checkoutPage({ transaction, step, now }: CheckoutView): Markup {
+export function checkoutPage({ transaction, step, now, withLog }: CheckoutView): Markup {
   const { transactionId, amount, externalReference, accountReference, companyId, environment } =
     transaction;
   return markup`<article class="card checkout">
@@ -27,15 +29,15 @@ ${accountReference === externalReference ? undefined : markup`<div><dt>Account</
 </dl>
 ${standing(transaction, step, now)}
 </article>
-<p class="quiet"><a href="/emulator?search=${encodeURIComponent(transactionId)}">Deliveries about this payment</a>, in the emulator's log</p>`;
+${withLog ? markup`<p class="quiet"><a href="/emulator?search=${encodeURIComponent(transactionId)}">Deliveries about this payment</a>, in the emulator's log</p>` : undefined}`;
 }
 
 /** What a checkout address leads to where there is no such invoice. */
-export function noSuchInvoice(transactionId: string): Markup {
+export function noSuchInvoice(transactionId: string, withLog: boolean): Markup {
   return markup`<article class="card checkout">
 <h1>No such invoice</h1>
 <p>The emulator knows no checkout invoice <code>${transactionId}</code>. It keeps them in memory: after a restart or a reset, create the order anew.</p>
-<p><a href="/emulator">To the emulator's log</a></p>
+${withLog ? markup`<p><a href="/emulator">To the emulator's log</a></p>` : undefined}
 </article>`;
 }
 

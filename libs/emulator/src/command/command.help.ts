@@ -10,12 +10,21 @@ Usage: payments-emulator [flags]
 Where it listens
   --port N                        sandbox host; 0 takes a free one (default ${DEFAULT_PORT})
   --production-port N             production host; 0 takes a free one (default ${DEFAULT_PRODUCTION_PORT})
-  --host ADDRESS                  default 127.0.0.1, this machine only
+  --host ADDRESS                  default 127.0.0.1, this machine only; 0.0.0.0 for all networks
   --public-url URL                the sandbox's address as others see it, e.g. http://emulator:4010
   --production-public-url URL     the same for the production host
 
+If others can reach it (--host or --public-url is not loopback)
+  --control-token TOKEN           what the controls and pages demand: as the password in a browser, or
+                                  in Authorization: Bearer; 16 to 256 characters (default: a new one,
+                                  printed at each start)
+  --allow-private-webhooks        webhook URLs may lead to this machine and private networks, and may
+                                  be http:// there
+  --allow-production              starts with NODE_ENV=production
+
 The company it starts with; whatever is not given is generated and printed
-  --webhook-url URL               https://, or http:// on a loopback host
+  --webhook-url URL               https://, or http:// on a loopback host; see also
+                                  --allow-private-webhooks
   --webhook-secret SECRET
   --client-id ID                  sandbox credentials
   --client-secret SECRET

@@ -8,15 +8,20 @@ import { assign, settingsOf } from './settings.js';
  * they work in a shell, and saved as `.env` with dotenv and Node's `--env-file`.
  */
 export function describeStart(emulator: PaymentsEmulator, envFile?: string): string {
-  const { company, baseUrl, productionBaseUrl, seed } = emulator;
+  const { company, baseUrl, productionBaseUrl, seed, controlToken } = emulator;
   const settings = settingsOf(emulator);
   const unquotable = settings.filter((setting) => assign(setting) === undefined);
   const url = baseUrl === `http://127.0.0.1:${DEFAULT_PORT}` ? '' : ` --url ${baseUrl}`;
+  const token = controlToken === undefined ? '' : ` --control-token ${quoted(controlToken)}`;
   return `payments-emulator
   sandbox     ${baseUrl}
   production  ${productionBaseUrl} (its credentials are on the page of deliveries)
   pages       ${baseUrl}/emulator (deliveries, faults), ${baseUrl}/emulator/stk (STK push prompts)
-  webhook     ${company.webhook.url ?? `none yet: start with --webhook-url, or PUT ${baseUrl}/emulator/companies/${company.companyId}/webhook`}
+${
+  controlToken === undefined
+    ? ''
+    : `  token       ${controlToken} (others can reach the pages and controls: they demand it as password)\n`
+}  webhook     ${company.webhook.url ?? `none yet: start with --webhook-url, or PUT ${baseUrl}/emulator/companies/${company.companyId}/webhook`}
   seed        ${seed} (start with --seed to keep the settings)
 
 Settings of the application, to paste into its shell or to save as .env${envFile === undefined ? '' : ` (saved in ${envFile})`}:
@@ -29,9 +34,14 @@ ${settings
   )}${unquotable.map(([name]) => `\n${name} is as given: no quoting of it works in both.\n`).join('')}
 To send the event of a payment:
 
-  payments-emulator trigger transaction.completed --amount 350 --reference order-1${url}
+  payments-emulator trigger transaction.completed --amount 350 --reference order-1${url}${token}
 
 `;
+}
+
+/** An argument as a shell reads it. */
+function quoted(text: string): string {
+  return /^[\w./:@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
 /** One line for one attempt. */

@@ -40,6 +40,9 @@ function adviseUnsent({ failure, companyId }: DeliveryRecord): string | undefine
 }
 
 function adviseUnanswered({ failure }: DeliveryRecord): string | undefined {
+  if (failure?.code === 'private_host') {
+    return 'start the emulator with --allow-private-webhooks if the application listens there';
+  }
   if (failure?.code === 'timeout') {
     return 'the application did not answer in time: a breakpoint, or a handler that waits. Redeliver it on the page of the emulator';
   }

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { parseEnv } from 'node:util';
-import { isLoopback } from '../companies/webhook.url.js';
+import { isLoopback } from '../companies/webhook-url.js';
 import type { Setting } from './settings.js';
 import { assign } from './settings.js';
 

@@ -1,11 +1,19 @@
 /** An emulator of another process, reached by its controls. */
 export class RunningEmulator {
-  private constructor(private readonly url: string) {}
+  private constructor(
+    private readonly url: string,
+    private readonly controlToken: string | undefined,
+  ) {}
 
-  /** @throws Error with a fix, if there is no emulator at this address */
-  static async at(url: string): Promise<RunningEmulator> {
-    const emulator = new RunningEmulator(url.replace(/\/+$/, ''));
+  /** @throws Error with a fix, if there is no emulator at this address, or it demands another control token */
+  static async at(url: string, controlToken?: string): Promise<RunningEmulator> {
+    const emulator = new RunningEmulator(url.replace(/\/+$/, ''), controlToken);
     const { status, body } = await emulator.#request('GET', '/emulator');
+    if (status === 401) {
+      throw new Error(
+        `the emulator at ${url} demands its control token. Name the token that it printed at its start with --control-token`,
+      );
+    }
     if ((body as { emulator?: unknown } | null)?.emulator === 'payments-emulator') return emulator;
     throw new Error(
       `${url} answered ${status}, but is not a payments-emulator. Name the emulator's address with --url`,
@@ -31,7 +39,11 @@ export class RunningEmulator {
     try {
       const response = await fetch(`${this.url}${path}`, {
         method,
-        headers: { accept: 'application/json', 'content-type': 'application/json' },
+        headers: {
+          accept: 'application/json',
+          'content-type': 'application/json',
+          ...(this.controlToken && { authorization: `Bearer ${this.controlToken}` }),
+        },
         ...(input && { body: JSON.stringify(input) }),
       });
       const text = await response.text();

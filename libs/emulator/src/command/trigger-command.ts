@@ -23,6 +23,8 @@ Any other type is sent as it is:
 
   --company ID         default: the company the emulator started with
   --url URL            the emulator's address (default ${DEFAULT_URL})
+  --control-token TOKEN
+                       what the emulator printed, if others than this machine can reach it
   -h, --help           prints this
 
 Exit codes: 0 delivered, 1 not delivered, 2 wrong flags.
@@ -35,6 +37,7 @@ const FLAGS = {
   company: { type: 'string' },
   data: { type: 'string' },
   url: { type: 'string' },
+  'control-token': { type: 'string' },
   help: { type: 'boolean', short: 'h' },
 } as const;
 
@@ -52,12 +55,12 @@ const FLAG_OF: Readonly<Record<string, string>> = {
  * @throws CommandLineError for wrong flags, Error if there is no emulator or it refuses
  */
 export async function runTrigger(args: string[], output: CommandOutput): Promise<0 | 1> {
-  const { url, input } = readTrigger(args);
+  const { url, controlToken, input } = readTrigger(args);
   if (input === undefined) {
     output.out(HELP);
     return 0;
   }
-  const emulator = await RunningEmulator.at(url);
+  const emulator = await RunningEmulator.at(url, controlToken);
   const { transaction, event, delivery } = await send(emulator, input);
   const outcome = describeOutcome(delivery);
   if (transaction) {
@@ -79,20 +82,25 @@ async function send(emulator: RunningEmulator, input: TriggerInput): Promise<Tri
   }
 }
 
-function readTrigger(args: string[]): { url: string; input: TriggerInput | undefined } {
+function readTrigger(args: string[]): {
+  url: string;
+  controlToken: string | undefined;
+  input: TriggerInput | undefined;
+} {
   const { values, positionals } = readFlags(args);
   const url = values.url ?? DEFAULT_URL;
-  if (values.help) return { url, input: undefined };
+  const { reference, transaction, company, 'control-token': controlToken } = values;
+  if (values.help) return { url, controlToken, input: undefined };
   const [eventType, ...more] = positionals;
   if (eventType === undefined || more.length > 0) {
     throw new CommandLineError(
       'trigger takes one event type, for example: payments-emulator trigger transaction.completed',
     );
   }
-  const { reference, transaction, company } = values;
   const data = json('--data', values.data, '{"orderId":1}') as TriggerInput['data'];
   return {
     url,
+    controlToken,
     input: {
       eventType,
       ...(values.amount !== undefined && { amount: numberOf(values.amount) }),

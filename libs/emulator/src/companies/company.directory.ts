@@ -1,4 +1,4 @@
-import { EmulatorError } from '../emulator.errors.js';
+import { EmulatorError, EmulatorInputError } from '../emulator.errors.js';
 import { checkInput } from '../emulator.input.js';
 import type { RandomSource } from '../random/random.source.js';
 import {
@@ -10,6 +10,8 @@ import {
 } from './company.inputs.js';
 import type { ClientCredentials, Company, Environment } from './company.record.js';
 import { ENVIRONMENTS } from './company.record.js';
+import type { WebhookPolicy } from './webhook-url.js';
+import { webhookPolicyProblem } from './webhook-url.js';
 
 /** The id of the company an emulator starts with, unless its options say otherwise. */
 export const DEFAULT_COMPANY = 'default';
@@ -21,10 +23,12 @@ export class CompanyDirectory {
   constructor(
     private readonly random: RandomSource,
     private readonly limit: number,
+    private readonly policy: WebhookPolicy,
   ) {}
 
   create(input: unknown): Company {
     const given = checkInput(NewCompany, input);
+    this.#requireTarget('webhookUrl', given.webhookUrl);
     const companyId = given.companyId ?? this.random.uuid('company');
     if (this.#companies.has(companyId)) {
       throw new EmulatorError('conflict', `company ${companyId} exists already`);
@@ -82,6 +86,7 @@ export class CompanyDirectory {
 
   setWebhook(input: unknown): Company {
     const { companyId, url, secret, active } = checkInput(WebhookInput, input);
+    this.#requireTarget('url', url);
     const company = this.get(companyId);
     const before = company.webhook;
     if (secret && secret !== before.secret) company.previousWebhookSecret = before.secret;
@@ -120,6 +125,12 @@ export class CompanyDirectory {
 
   clear(): void {
     this.#companies.clear();
+  }
+
+  /** @throws EmulatorInputError if the policy refuses the URL */
+  #requireTarget(field: string, url: string | null | undefined): void {
+    const problem = url ? webhookPolicyProblem(url, this.policy) : undefined;
+    if (problem !== undefined) throw new EmulatorInputError([`${field} ${problem}`]);
   }
 
   #credentials(environment: Environment, id?: string, secret?: string): ClientCredentials {

@@ -37,7 +37,10 @@ export class NewCompany {
   @IsSecret()
   productionClientSecret?: string | undefined;
 
-  /** HTTPS, or plain HTTP on a loopback host. Default: none, and nothing is delivered. */
+  /**
+   * HTTPS, or plain HTTP on a loopback host; see `allowPrivateWebhooks` for others. Default: none, and nothing is
+   * delivered.
+   */
   @IsOptional()
   @IsWebhookUrl()
   webhookUrl?: string | undefined;
@@ -55,7 +58,7 @@ export class NewCompany {
 
 /** A company's webhook, or the part of it to change. */
 export class WebhookInput extends CompanyInput {
-  /** HTTPS, or plain HTTP on a loopback host; null takes the URL away. */
+  /** HTTPS, or plain HTTP on a loopback host; see `allowPrivateWebhooks` for others. Null takes the URL away. */
   @IsOptional()
   @IsWebhookUrl()
   url?: string | null | undefined;

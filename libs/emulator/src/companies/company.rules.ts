@@ -1,6 +1,6 @@
 import { IsIn, Length, Matches, ValidateBy } from 'class-validator';
 import { ENVIRONMENTS } from './company.record.js';
-import { webhookUrlProblem } from './webhook.url.js';
+import { webhookUrlProblem } from './webhook-url.js';
 
 /** A company's id: 1 to 64 letters, digits, `_` or `-`. */
 export function IsCompanyId(): PropertyDecorator {
@@ -26,7 +26,7 @@ export function IsEnvironment(): PropertyDecorator {
   return IsIn(ENVIRONMENTS, { message: 'environment must be "sandbox" or "production"' });
 }
 
-/** Where deliveries may go. */
+/** A URL that deliveries can be sent to; the emulator's policy decides whether they are. */
 export function IsWebhookUrl(): PropertyDecorator {
   return ValidateBy({
     name: 'isWebhookUrl',

@@ -30,7 +30,9 @@ export class CompaniesController {
   constructor(@Inject(EmulatorCore) private readonly core: EmulatorCore) {}
 
   @Post()
-  create(@Body() body: unknown): CompanyCredentials {
+  async create(@Body() body: unknown): Promise<CompanyCredentials> {
+    const { webhookUrl } = (body ?? {}) as { webhookUrl?: unknown };
+    await this.core.requirePublicHost('webhookUrl', webhookUrl);
     return toCredentials(this.core.companies.create(body));
   }
 
@@ -45,7 +47,11 @@ export class CompaniesController {
   }
 
   @Put(':companyId/webhook')
-  setWebhook(@Param('companyId') companyId: string, @Body() body: object): CompanyCredentials {
+  async setWebhook(
+    @Param('companyId') companyId: string,
+    @Body() body: object,
+  ): Promise<CompanyCredentials> {
+    await this.core.requirePublicHost('url', (body as { url?: unknown } | null)?.url);
     return toCredentials(this.core.companies.setWebhook({ ...body, companyId }));
   }
 

@@ -9,6 +9,7 @@ import { checkInput } from '../emulator.input.js';
 import { NewPayment } from '../transactions/transaction.inputs.js';
 import type { TransactionFields, TransactionKind } from '../transactions/transaction.record.js';
 import { toTransactionFields } from '../transactions/transaction.record.js';
+import { WithoutControlToken } from './control-token.guard.js';
 import { SameOriginGuard } from './same-origin.guard.js';
 
 /**
@@ -17,6 +18,7 @@ import { SameOriginGuard } from './same-origin.guard.js';
  * reaches them with its ordinary client at a path from its configuration.
  */
 @Controller('emulator')
+@WithoutControlToken()
 @UseGuards(SameOriginGuard, BearerGuard)
 @UseInterceptors(FaultInterceptor)
 export class PaymentsController {

@@ -2,12 +2,12 @@ import { isIP } from 'node:net';
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import { Inject, ForbiddenException, Injectable } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
-import { isLoopback } from '../companies/webhook.url.js';
+import { isLoopback } from '../companies/webhook-url.js';
 import { EmulatorHost } from '../emulator.host.js';
 
 /**
- * Keeps web pages of other origins away from the controls, which need no token: a page a developer
- * has open must not be able to pay invoices or read credentials.
+ * Keeps web pages of other origins away from the controls, which need no token on a loopback address, and whose token a
+ * browser sends by itself elsewhere: a page that a developer has open must not pay invoices or read credentials.
  */
 @Injectable()
 export class SameOriginGuard implements CanActivate {

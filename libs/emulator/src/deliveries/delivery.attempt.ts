@@ -15,6 +15,8 @@ export interface AttemptOptions {
   readonly fetch: typeof globalThis.fetch;
   /** Milliseconds for one attempt. */
   readonly timeoutMs: number;
+  /** Whether others can reach the emulator. */
+  readonly exposed: boolean;
   /** How many attempts may be under way at once. */
   readonly concurrency: number;
   /** Told of every attempt that has ended. Must not throw. */

@@ -25,7 +25,8 @@ export type DeliveryCause = 'event' | 'duplicate' | 'retry' | 'redelivery';
 export interface DeliveryFailure {
   /**
    * `status`: an answer outside 2xx; `redirect`: a 3xx, which is not followed; `timeout`;
-   * `connection`: refused, reset, TLS and the like; `inactive` and `no_url`: nothing was sent;
+   * `connection`: refused, reset, TLS and the like; `private_host`: the host is not public, and nothing
+   * was sent; `inactive` and `no_url`: nothing was sent;
    * `dropped`: a fault kept it back; `cancelled`.
    */
   readonly code:
@@ -33,6 +34,7 @@ export interface DeliveryFailure {
     | 'redirect'
     | 'timeout'
     | 'connection'
+    | 'private_host'
     | 'inactive'
     | 'no_url'
     | 'dropped'
@@ -72,7 +74,10 @@ export interface DeliveryRecord {
         readonly body: string;
       }
     | undefined;
-  /** What was answered; of the body at most the first 4,096 bytes, as UTF-8 text. */
+  /**
+   * What was answered; of the body at most the first 4,096 bytes, as UTF-8 text. If others can reach the emulator, the
+   * first 256 bytes and of the headers `content-type`.
+   */
   answer:
     | {
         readonly status: number;

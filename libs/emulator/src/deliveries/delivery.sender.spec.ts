@@ -10,9 +10,14 @@ const delivery = {
 
 function send(
   fetch: typeof globalThis.fetch,
-  { clock = new ManualClock(0), cancel = new AbortController().signal, timeoutMs = 30_000 } = {},
+  {
+    clock = new ManualClock(0),
+    cancel = new AbortController().signal,
+    timeoutMs = 30_000,
+    exposed = false,
+  } = {},
 ) {
-  return sendDelivery(delivery, { fetch, clock, timeoutMs }, cancel);
+  return sendDelivery(delivery, { fetch, clock, timeoutMs, exposed }, cancel);
 }
 
 /** A receiver that never answers. */
@@ -99,6 +104,18 @@ describe('sendDelivery', () => {
     const { answer } = await send(async () => new Response(body));
     expect(answer?.body).toBe('a'.repeat(4096));
     expect(read).toBe(5000);
+  });
+
+  it('SE-14 shows 256 bytes and the type of an answer if others can reach the emulator', async () => {
+    const headers = { 'content-type': 'text/plain', 'x-secret': 'of-the-network' };
+    const { answer } = await send(async () => new Response('a'.repeat(5000), { headers }), {
+      exposed: true,
+    });
+    expect(answer).toEqual({
+      status: 200,
+      headers: { 'content-type': 'text/plain' },
+      body: 'a'.repeat(256),
+    });
   });
 
   it('lets the status decide where the body breaks off', async () => {

@@ -1,6 +1,7 @@
 import type { EmulatorClock } from '../clock/emulator.clock.js';
 import { messageOf } from '../emulator.errors.js';
 import type { DeliveryFailure, DeliveryRecord } from './delivery.record.js';
+import { PrivateHostError } from './public-fetch.js';
 
 /** A delivery ready to go. */
 export interface OutgoingDelivery {
@@ -18,9 +19,13 @@ export interface SenderTools {
   readonly clock: EmulatorClock;
   /** Milliseconds for the whole attempt. */
   readonly timeoutMs: number;
+  /** Whether others can reach the emulator, and could read the answers of hosts that they cannot reach themselves. */
+  readonly exposed: boolean;
 }
 
+/** Bytes of an answer's body that the log keeps: usually, and if others can reach the emulator. */
 const SHOWN_BYTES = 4096;
+const SHOWN_BYTES_EXPOSED = 256;
 
 /**
  * Sends a delivery once: POST, no redirects, a timeout over the whole attempt (section 6 of the
@@ -44,8 +49,8 @@ export async function sendDelivery(
     return {
       answer: {
         status: response.status,
-        headers: Object.fromEntries(response.headers),
-        body: await readStart(response),
+        headers: shownHeaders(response, tools.exposed),
+        body: await readStart(response, tools.exposed ? SHOWN_BYTES_EXPOSED : SHOWN_BYTES),
       },
       failure: judge(response.status),
     };
@@ -54,6 +59,10 @@ export async function sendDelivery(
   } finally {
     tools.clock.clearTimeout(timer);
   }
+}
+
+function shownHeaders({ headers }: Response, exposed: boolean): Record<string, string> {
+  return Object.fromEntries([...headers].filter(([name]) => !exposed || name === 'content-type'));
 }
 
 function judge(status: number): DeliveryFailure | undefined {
@@ -77,22 +86,23 @@ function explain(
   if (timeout.aborted) return { code: 'timeout', message: `no answer within ${timeoutMs} ms` };
   // fetch itself says "fetch failed"; what failed is in the cause.
   const cause = (error as { cause?: unknown }).cause ?? error;
+  if (cause instanceof PrivateHostError) return { code: 'private_host', message: cause.message };
   const { code } = cause as { code?: unknown };
   return { code: 'connection', message: [code, messageOf(cause)].filter(Boolean).join(': ') };
 }
 
 /** The first bytes of the body. What comes after, and a body that breaks off, is of no interest. */
-async function readStart(response: Response): Promise<string> {
+async function readStart(response: Response, bytes: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   try {
     for await (const chunk of response.body ?? []) {
       chunks.push(chunk as Uint8Array);
       length += (chunk as Uint8Array).length;
-      if (length >= SHOWN_BYTES) break;
+      if (length >= bytes) break;
     }
   } catch {
     // The status has come, and it decides.
   }
-  return Buffer.concat(chunks).subarray(0, SHOWN_BYTES).toString('utf8');
+  return Buffer.concat(chunks).subarray(0, bytes).toString('utf8');
 }

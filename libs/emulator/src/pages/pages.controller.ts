@@ -1,5 +1,6 @@
 import { Controller, Get, Inject, NotFoundException, Param, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
+import { WithoutControlToken } from '../controls/control-token.guard.js';
 import { SameOriginGuard } from '../controls/same-origin.guard.js';
 import { sendPage } from './page.reply.js';
 import type { PageFile } from './page.files.js';
@@ -19,7 +20,9 @@ export class PagesController {
     return sendPage(reply, scriptedPage('STK push prompts', 'stk.js'));
   }
 
+  /** The checkout of customers loads its style here; no file holds data. */
   @Get('pages/:file')
+  @WithoutControlToken()
   file(@Param('file') name: string, @Res({ passthrough: true }) reply: FastifyReply): Buffer {
     const file = this.files.get(name);
     if (!file) throw new NotFoundException('no such file');
