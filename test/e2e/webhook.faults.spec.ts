@@ -7,6 +7,7 @@ import { OnPaymentEvent, PaymentInboxError, memoryInbox } from 'nestjs-payments'
 import type { InboxDefinition, InboxStore } from 'nestjs-payments';
 import { signedDelivery } from '../support/signed-delivery.js';
 import { express } from '../support/express.js';
+import { Gate } from '../support/gate.js';
 import { FakeRuntime, until, timersAtRest } from '../support/fake.runtime.js';
 import { RawConnection } from '../support/http.exchange.js';
 import { OnMethods } from '../support/webhook.controllers.js';
@@ -99,6 +100,23 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
       body: { statusCode: 503, code: 'handlers_failed' },
     });
     expect(answer.text).not.toContain('a-private-reason');
+  });
+
+  it('SE-03 a busy webhook leaves no rejection of an asynchronous webhook.before unhandled', async () => {
+    const gate = new Gate();
+    await using app = await WebhookApplication.start({
+      adapter: ADAPTERS[adapter]!(),
+      payments: {
+        runtime: new FakeRuntime(),
+        webhook: { maxPending: 1, before: () => gate.pass().then(() => ({ status: 403 })) },
+      },
+    });
+    const first = app.send(signedDelivery(COMPANY));
+    await gate.arrival;
+    expect(await app.send(signedDelivery(COMPANY))).toMatchObject({ status: 503 });
+    expect(gate.entered).toBe(2);
+    gate.open();
+    expect(await first).toMatchObject({ status: 403, body: { code: 'request_rejected' } });
   });
 
   it('answers 503 where the inbox is full', async () => {

@@ -64,6 +64,8 @@ export class Admission {
     const signatures = parseSignatures(headerText(headers[SIGNATURE_HEADER]));
     requireFittingLength(headers, this.options.bodyLimitBytes);
     const check = this.#check(arriving, requireCompanyId(arriving.company));
+    // The request may be refused before the check answers; nothing would handle its rejection then.
+    check?.catch(() => {});
     let checking = check !== undefined;
     const pending = this.pending.add();
     const { bodyTimeoutMs } = this.options;

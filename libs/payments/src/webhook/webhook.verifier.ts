@@ -3,6 +3,7 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { COMPANIES } from '../companies/companies.js';
 import type { Companies } from '../companies/companies.js';
 import type { ResolvedCompany } from '../companies/company.js';
+import { ThrottledLog } from '../errors/throttled-log.js';
 import { parseEnvelope } from '../events/envelope.js';
 import { VerifiedDelivery } from '../inbox/verified.delivery.js';
 import { PaymentsError } from '../payments.errors.js';
@@ -32,7 +33,7 @@ export interface WebhookRequest {
 /** Verifies requests: bytes first, then what they say. */
 @Injectable()
 export class WebhookVerifier {
-  readonly #logger = new Logger('PaymentWebhook');
+  readonly #log: ThrottledLog;
 
   constructor(
     @Inject(COMPANIES) private readonly companies: Companies,
@@ -40,7 +41,9 @@ export class WebhookVerifier {
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
     @Inject(RefusalLog) private readonly refusals: RefusalLog,
     @Inject(WEBHOOK_OPTIONS) private readonly options: ResolvedWebhookOptions,
-  ) {}
+  ) {
+    this.#log = new ThrottledLog(new Logger('PaymentWebhook'), runtime);
+  }
 
   /**
    * The delivery a request carries. The company is the path parameter `company`, or `default`.
@@ -94,7 +97,8 @@ export class WebhookVerifier {
     const event = parseEnvelope(bytes);
     const claimed = headerText(request.headers['x-webhook-event']);
     if (claimed !== undefined && claimed !== event.eventType) {
-      this.#logger.warn(
+      this.#log.warn(
+        event.eventType,
         `Event ${event.id} (company ${company.id}) is signed as ${event.eventType}, but its unsigned X-Webhook-Event ` +
           'header says otherwise. The signed type is used.',
       );
