@@ -11,7 +11,8 @@ export interface WebhookAnswer {
   readonly retryAfterSeconds?: number | undefined;
 }
 
-const STATUS: Partial<Record<PaymentsErrorCode, number>> = {
+/** Status of each refusal; `docs/security.md` describes them. Those of `request_rejected` are the application's. */
+export const REFUSAL_STATUS: Partial<Record<PaymentsErrorCode, number>> = {
   signature_missing: 401,
   signature_malformed: 401,
   signature_mismatch: 401,
@@ -45,7 +46,7 @@ export function answerError(error: unknown): WebhookAnswer {
     const { status, code, message, retryAfterSeconds } = error;
     return { status, body: { statusCode: status, code, message }, retryAfterSeconds };
   }
-  const status = error instanceof PaymentsError ? STATUS[error.code] : undefined;
+  const status = error instanceof PaymentsError ? REFUSAL_STATUS[error.code] : undefined;
   if (status === undefined) {
     const message = 'The delivery could not be taken in; the log says why.';
     return { status: 503, body: { statusCode: 503, code: 'inbox_unavailable', message } };
