@@ -122,7 +122,8 @@ export interface StoreReceipt {
   /**
    * - `stored`: new.
    * - `duplicate`: known; nothing was added.
-   * - `conflict`: known under the same id with another body; the original is kept.
+   * - `conflict`: known under the same id with another {@link IncomingEvent.raw}; the original is kept. With a
+   *   `bodyCodec`, the receiver decodes and compares the bodies itself.
    */
   readonly outcome: 'stored' | 'duplicate' | 'conflict';
   /** Id of the event that is stored: of the original, for a duplicate. */
