@@ -33,7 +33,7 @@ describe('PendingRequests', () => {
     const [first] = [add(), add(), add()];
     runtime.advance(99);
     expect(codeOf(() => requests.add())).toBe('webhook_busy');
-    first!.request.release();
+    first.request.release();
     expect(add().refusals).toEqual([]);
     expect(requests.count).toBe(3);
   });
@@ -52,23 +52,23 @@ describe('PendingRequests', () => {
 
   it('SE-03 refuses the request that needs more bytes than there is room for', () => {
     const [first, second] = [add(), add()];
-    expect(first!.request.hold(MAX_BYTES - 1)).toBe(true);
-    expect(second!.request.hold(1)).toBe(true);
-    expect(second!.request.hold(2)).toBe(false);
-    second!.request.release();
+    expect(first.request.hold(MAX_BYTES - 1)).toBe(true);
+    expect(second.request.hold(1)).toBe(true);
+    expect(second.request.hold(2)).toBe(false);
+    second.request.release();
     expect(requests).toMatchObject({ count: 1, bytes: MAX_BYTES - 1 });
   });
 
   it('SE-03 gives the bytes of the requests that have waited longest to the one that needs them', () => {
     const [first, second] = [add(), add()];
-    first!.request.hold(4000);
-    second!.request.hold(5000);
+    first.request.hold(4000);
+    second.request.hold(5000);
     runtime.advance(100);
     const third = add();
     expect(third.request.hold(5000)).toBe(true);
-    expect([first!.refusals, second!.refusals]).toEqual([['webhook_busy'], []]);
+    expect([first.refusals, second.refusals]).toEqual([['webhook_busy'], []]);
     expect(third.request.hold(MAX_BYTES)).toBe(true);
-    expect(second!.refusals).toEqual(['webhook_busy']);
+    expect(second.refusals).toEqual(['webhook_busy']);
     expect(requests).toMatchObject({ count: 1, bytes: MAX_BYTES });
   });
 

@@ -1,0 +1,239 @@
+import type { IncomingMessage } from 'node:http';
+import { BlockList, isIPv6 } from 'node:net';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import type { INestApplication } from '@nestjs/common';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import type { AdmissionCheck, AdmissionRequest } from 'nestjs-payments';
+import { FakeRuntime, timersAtRest, until } from '../support/fake.runtime.js';
+import { RawConnection } from '../support/http.exchange.js';
+import { signedDelivery } from '../support/signed-delivery.js';
+import { Orders } from '../support/webhook.orders.js';
+import { SECRET, WebhookApplication } from '../support/webhook.application.js';
+
+const COMPANY = { webhookSecret: SECRET };
+const MIB = 1024 ** 2;
+
+/** A limit per key: `burst` at once, then `perSecond`. In the memory of this process only. */
+class TokenBuckets {
+  readonly #buckets = new Map<string, { readonly tokens: number; readonly at: number }>();
+
+  constructor(
+    private readonly perSecond: number,
+    private readonly burst: number,
+    private readonly now: () => number = () => performance.now(),
+  ) {}
+
+  /** Takes a token. Returns 0, or in how many seconds there is one. */
+  take(key: string): number {
+    const at = this.now();
+    const last = this.#buckets.get(key) ?? { tokens: this.burst, at };
+    const filled = Math.min(this.burst, last.tokens + ((at - last.at) / 1000) * this.perSecond);
+    const taken = filled >= 1;
+    // The bucket that was used longest ago is forgotten, so that strangers cannot fill the memory.
+    this.#buckets.delete(key);
+    this.#buckets.set(key, { tokens: taken ? filled - 1 : filled, at });
+    if (this.#buckets.size > 10_000) this.#buckets.delete(this.#buckets.keys().next().value!);
+    return taken ? 0 : Math.ceil((1 - filled) / this.perSecond);
+  }
+}
+
+/** Only from these addresses. */
+function allowlist(...addresses: string[]): AdmissionCheck {
+  const senders = new BlockList();
+  for (const address of addresses) senders.addAddress(address);
+  return ({ address = '' }) =>
+    senders.check(address, isIPv6(address) ? 'ipv6' : 'ipv4') ? undefined : { status: 403 };
+}
+
+/** The message of Node.js, which Fastify keeps under `raw`. */
+function messageOf(request: unknown): IncomingMessage {
+  return (request as { raw?: IncomingMessage }).raw ?? (request as IncomingMessage);
+}
+
+const BEHIND_A_PROXY = {
+  express: () => new ExpressAdapter(),
+  fastify: () => new FastifyAdapter({ trustProxy: true }),
+};
+
+describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter) => {
+  const runtime = new FakeRuntime();
+  let app: WebhookApplication;
+  let orders: Orders;
+  const start = async (
+    before: AdmissionCheck,
+    main?: (app: INestApplication) => void,
+  ): Promise<void> => {
+    app = await WebhookApplication.start({
+      adapter: BEHIND_A_PROXY[adapter](),
+      payments: { runtime, webhook: { before, maxPending: 2 } },
+      providers: [Orders],
+      ...(main && { main }),
+    });
+    app.log.lines.length = 0;
+    orders = app.app.get(Orders);
+  };
+  const valid = async (headers: Record<string, string> = {}) =>
+    app.send(signedDelivery(COMPANY), { headers });
+  const head = (length: number): string => {
+    const { path, headers } = signedDelivery(COMPANY);
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+    return [
+      `POST ${path} HTTP/1.1`,
+      'Host: shop',
+      ...lines,
+      `Content-Length: ${length}`,
+      '',
+      '',
+    ].join('\r\n');
+  };
+  afterEach(async () => app.app.close());
+
+  it('SE-05 an allowlist of addresses admits its addresses', async () => {
+    await start(allowlist('203.0.113.7', '127.0.0.1'));
+    expect(await valid()).toMatchObject({ status: 200 });
+    expect(orders.seen).toHaveLength(1);
+  });
+
+  it('SE-05 an allowlist refuses other addresses before the body is read and any app.use() runs', async () => {
+    const used: unknown[] = [];
+    const read: boolean[] = [];
+    const listed = allowlist('203.0.113.7');
+    await start(
+      (request) => {
+        read.push(messageOf(request.request).readableDidRead);
+        return listed(request);
+      },
+      (nest) => {
+        nest.use((request: unknown, _: unknown, next: () => void) => {
+          used.push(request);
+          next();
+        });
+      },
+    );
+    const sender = await RawConnection.open(app.url);
+    await sender.write(head(1000));
+    expect(await sender.status()).toBe(403);
+    sender.socket.destroy();
+    expect(await valid()).toMatchObject({
+      status: 403,
+      body: { statusCode: 403, code: 'request_rejected' },
+    });
+    expect(read).toEqual([false, false]);
+    // On Fastify, Nest runs app.use() in a hook of its own, in front of every route.
+    if (adapter === 'express') expect(used).toEqual([]);
+    expect(orders.seen).toEqual([]);
+    expect(app.log.lines).toEqual([
+      'warn A delivery was refused (request_rejected). The check "webhook.before" of the application answered 403. ' +
+        'PaymentWebhook',
+    ]);
+  });
+
+  it('SE-05 an allowlist behind a proxy uses the address that the framework finds', async () => {
+    await start(
+      ({ request }) =>
+        (request as { ip: string }).ip === '203.0.113.7' ? undefined : { status: 403 },
+      (nest) => {
+        if (adapter === 'express') (nest as NestExpressApplication).set('trust proxy', true);
+      },
+    );
+    expect(await valid({ 'X-Forwarded-For': '203.0.113.7' })).toMatchObject({ status: 200 });
+    expect(await valid({ 'X-Forwarded-For': '203.0.113.8' })).toMatchObject({ status: 403 });
+    expect(await valid()).toMatchObject({ status: 403 });
+  });
+
+  it('SE-05 a rate limiter refuses what is above its limit with 429 and Retry-After', async () => {
+    const buckets = new TokenBuckets(0.5, 3, () => runtime.monotonic());
+    await start(({ address = '' }) => {
+      const retryAfterSeconds = buckets.take(address);
+      return retryAfterSeconds === 0 ? undefined : { status: 429, retryAfterSeconds };
+    });
+    for (let n = 0; n < 3; n += 1) expect(await valid()).toMatchObject({ status: 200 });
+    for (let n = 0; n < 3; n += 1) {
+      expect(await valid()).toMatchObject({
+        status: 429,
+        headers: { 'retry-after': '2' },
+        body: { code: 'request_rejected' },
+      });
+    }
+    expect(app.log.matching(/answered 429/)).toHaveLength(1);
+    runtime.advance(2000);
+    expect(await valid()).toMatchObject({ status: 200 });
+  });
+
+  it('SE-05 a rate limiter in a shared store answers later', async () => {
+    const used = new Map<string, number>();
+    const consume = async (key: string): Promise<number> => {
+      await new Promise((resolve) => setImmediate(resolve));
+      used.set(key, (used.get(key) ?? 0) + 1);
+      return used.get(key)!;
+    };
+    await start(async ({ company }) =>
+      (await consume(company)) > 2 ? { status: 429, retryAfterSeconds: 60 } : undefined,
+    );
+    const statuses: number[] = [];
+    for (let n = 0; n < 4; n += 1) statuses.push((await valid()).status);
+    expect(statuses).toEqual([200, 200, 429, 429]);
+    expect(used).toEqual(new Map([['default', 4]]));
+  });
+
+  it('SE-05 the check sees company, URL, headers, address and the request of the framework', async () => {
+    const seen: AdmissionRequest[] = [];
+    await start((request) => void seen.push(request));
+    const delivery = signedDelivery({ ...COMPANY, id: 'acme' });
+    await app.send(delivery, { path: `${delivery.path}?a=b` });
+    expect(seen).toEqual([
+      {
+        company: 'acme',
+        url: '/webhooks/payments/acme?a=b',
+        headers: expect.objectContaining({ 'content-type': 'application/json' }),
+        address: '127.0.0.1',
+        request: expect.objectContaining({ ip: '127.0.0.1' }),
+      },
+    ]);
+  });
+
+  it('SE-05 a sender that is refused while it sends can read its answer', async () => {
+    let refuse = (): void => {};
+    const answer = new Promise<object>((resolve) => (refuse = () => resolve({ status: 403 })));
+    await start(async () => answer);
+    const sender = await RawConnection.open(app.url);
+    await sender.write(head(MIB));
+    for (let n = 0; n < 8; n += 1) expect(await sender.write(Buffer.alloc(64 * 1024))).toBe(true);
+    refuse();
+    expect(await sender.status()).toBe(403);
+    for (let n = 0; n < 8; n += 1) expect(await sender.write(Buffer.alloc(64 * 1024))).toBe(true);
+    sender.socket.destroy();
+  });
+
+  it.each([
+    ['throws', () => Promise.reject(new Error('the limiter is down'))],
+    ['returns null', () => null],
+  ])('SE-05 a check that %s refuses all with 503, and one log line says why', async (_, before) => {
+    await start(before as AdmissionCheck);
+    for (let n = 0; n < 20; n += 1) {
+      expect(await valid()).toMatchObject({ status: 503, body: { code: 'request_rejected' } });
+    }
+    expect(app.log.lines).toHaveLength(1);
+    expect(app.log.lines[0]).toMatch(/"webhook\.before".*(the limiter is down|neither undefined)/);
+    expect(orders.seen).toEqual([]);
+  });
+
+  it('SE-05 a check that does not answer within "bodyTimeoutMs" refuses with 503 and frees its slot', async () => {
+    let hanging = true;
+    await start(async () => (hanging ? new Promise<undefined>(() => {}) : undefined));
+    const idle = await timersAtRest(runtime);
+    const answers = [valid(), valid()];
+    await until(() => runtime.pending === idle + 2, 'the requests');
+    await timersAtRest(runtime);
+    expect(await valid()).toMatchObject({ status: 503, body: { code: 'webhook_busy' } });
+    runtime.advance(5000);
+    for (const answer of answers) {
+      expect(await answer).toMatchObject({ status: 503, body: { code: 'request_rejected' } });
+    }
+    expect(app.log.matching(/"webhook\.before".*did not answer within 5000 ms/)).toHaveLength(1);
+    hanging = false;
+    expect(await valid()).toMatchObject({ status: 200 });
+  });
+});
