@@ -47,6 +47,28 @@ describe('BoundedBuffer', () => {
   });
 });
 
+describe('BoundedBuffer.release', () => {
+  it('frees the memory at once', () => {
+    const body = new BoundedBuffer(1_000_000);
+    body.add(Buffer.alloc(10_000));
+    body.add(Buffer.alloc(10_000));
+    const { buffer } = body.bytes;
+    expect(buffer.byteLength).toBeGreaterThanOrEqual(20_000);
+    body.release();
+    expect(buffer.byteLength).toBe(0);
+    expect([body.bytes.length, body.capacity]).toEqual([0, 0]);
+  });
+
+  it('leaves the memory of a first chunk alone', () => {
+    const chunk = bytes('one');
+    const body = new BoundedBuffer(10);
+    body.add(chunk);
+    body.release();
+    expect(chunk.toString()).toBe('one');
+    expect(body.bytes).toHaveLength(0);
+  });
+});
+
 describe('readInto', () => {
   const read = async (stream: Readable, limit = 100): Promise<BoundedBuffer> => {
     const buffer = new BoundedBuffer(limit);

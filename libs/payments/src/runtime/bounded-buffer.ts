@@ -10,6 +10,8 @@ const FIRST_CAPACITY = 4096;
 export class BoundedBuffer {
   readonly #limit: number;
   #buffer: Buffer = Buffer.alloc(0);
+  /** What was allocated here, in contrast to the memory of a first chunk. */
+  #own: ArrayBuffer | undefined;
   #length = 0;
   #whole = true;
 
@@ -35,7 +37,7 @@ export class BoundedBuffer {
     return this.#whole;
   }
 
-  /** The body, cut at the limit. */
+  /** The body, cut at the limit. Valid until the next call of {@link add} or {@link release}. */
   get bytes(): Buffer {
     return this.#buffer.subarray(0, this.#length);
   }
@@ -50,14 +52,30 @@ export class BoundedBuffer {
     return this.#whole;
   }
 
+  /** Empties the buffer and frees its memory at once: garbage collection comes too late for a flood of bodies. */
+  release(): void {
+    this.#own?.transfer(0);
+    this.#own = undefined;
+    this.#buffer = Buffer.alloc(0);
+    this.#length = 0;
+  }
+
   #reserve(length: number): void {
     if (length <= this.#buffer.length) return;
     const doubled = Math.max(length, this.#buffer.length * 2, FIRST_CAPACITY);
-    const larger = Buffer.allocUnsafe(Math.min(doubled, this.#limit));
-    larger.set(this.bytes);
-    this.#buffer = larger;
+    const capacity = Math.min(doubled, this.#limit);
+    if (this.#own === undefined) {
+      this.#own = new ArrayBuffer(capacity);
+      new Uint8Array(this.#own).set(this.bytes);
+    } else {
+      this.#own = this.#own.transfer(capacity);
+    }
+    this.#buffer = Buffer.from(this.#own);
   }
 }
+
+// A function made for each stream would keep the buffer for as long as the stream exists.
+const ignore = (): void => {};
 
 /** A stream that is being read into a {@link BoundedBuffer}. */
 export interface Reading {
@@ -101,7 +119,7 @@ export function readInto(
   const detach = (): void => {
     stream.off('data', onData).off('end', onEnd).off('error', stop).off('close', onClose);
     // It may still fail, and an error without a listener would end the process.
-    if (!stream.readableEnded) stream.on('error', () => {});
+    if (!stream.readableEnded) stream.on('error', ignore);
   };
   if (stream.readableEnded) resolve();
   else if (stream.destroyed) onClose();

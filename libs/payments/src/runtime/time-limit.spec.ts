@@ -17,8 +17,6 @@ describe('withTimeLimit', () => {
     const runtime = new FakeRuntime();
     const { promise, reject } = Promise.withResolvers<never>();
     const limited = withTimeLimit(promise, ms, runtime, late);
-    // Node warns about a timer with a negative time.
-    expect(runtime.nextIn).toBe(Math.max(0, ms));
     runtime.advance(10);
     reject(new Error('failed'));
     await expect(limited).rejects.toThrow('late');

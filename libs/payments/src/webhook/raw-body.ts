@@ -60,9 +60,14 @@ export async function readRawBody(
     }
   });
   pending.onRefusal(stop);
-  await ended;
-  if (!buffer.whole) throw tooLarge(limitBytes);
-  return buffer.bytes;
+  try {
+    await ended;
+    if (!buffer.whole) throw tooLarge(limitBytes);
+    return buffer.bytes;
+  } catch (error) {
+    buffer.release();
+    throw error;
+  }
 }
 
 /**
