@@ -8,7 +8,13 @@ export type Middleware = (
   next: (error?: unknown) => void,
 ) => void;
 
+/** A router, as Express has them. */
+type Router = Middleware & {
+  post(path: string, handler: (request: { params: { company?: string } }) => void): void;
+};
+
 interface Express {
+  Router(): Router;
   (): { use(...args: [Middleware] | [string, Middleware]): void } & Middleware;
   json(options?: object): Middleware;
   raw(options?: object): Middleware;

@@ -131,10 +131,11 @@ function resolveMaxAgeOption(value: unknown): number | false | undefined {
 export function resolveWebhookPath(path: WebhookPath = DEFAULT_WEBHOOK_PATH): string | null {
   if (path === false) return null;
   const trimmed = typeof path === 'string' ? path.replace(/^\/+|\/+$/g, '') : '';
-  if (!/^[\w.~-]+(\/[\w.~-]+)*$/.test(trimmed)) {
+  const segments = trimmed.split('/');
+  if (!segments.every((segment) => /^(?!\.{1,2}$)[\w.~-]+$/.test(segment))) {
     throw optionsInvalid(
-      '"webhookPath" must be a plain path such as "webhooks/payments", without parameters or wildcards, or false ' +
-        'for a controller of your own.',
+      '"webhookPath" must be a plain path such as "webhooks/payments", without parameters, wildcards or dot ' +
+        'segments, or false for a controller of your own.',
     );
   }
   return `/${trimmed}`;
