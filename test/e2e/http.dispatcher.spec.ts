@@ -1,17 +1,30 @@
-import { describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import { MockAgent } from 'undici';
-import { MOCKED, mockedServiceClients } from '../support/api.harness.js';
+import { apiApplication, testCompany, type ApiApplication } from '../support/api.application.js';
+
+const BASE_URL = 'https://payments.example.com';
+const TOKEN = { access_token: 'mocked', expires_in: '3599', token_type: 'Bearer' };
+const PATH = '/v1/transactions/1';
+const TRANSACTION = { status: 'complete' };
+
+let application: ApiApplication;
+
+async function boot(options: Parameters<typeof apiApplication>[1]) {
+  application = await apiApplication(testCompany(BASE_URL), options);
+  return application.payments;
+}
+
+afterEach(() => application.close());
 
 describe('MockAgent of undici', () => {
-  const boot = mockedServiceClients();
   it('HT-31 intercepts as api.dispatcher', async () => {
     const dispatcher = new MockAgent();
     dispatcher.disableNetConnect();
-    const pool = dispatcher.get(MOCKED.baseUrl);
-    pool.intercept({ path: MOCKED.tokenPath, method: 'POST' }).reply(200, MOCKED.token);
-    pool.intercept({ path: MOCKED.path, method: 'GET' }).reply(200, MOCKED.transaction);
+    const pool = dispatcher.get(BASE_URL);
+    pool.intercept({ path: '/v1/auth/token', method: 'POST' }).reply(200, TOKEN);
+    pool.intercept({ path: PATH, method: 'GET' }).reply(200, TRANSACTION);
     const payments = await boot({ dispatcher });
-    expect(await payments.getTransaction('1')).toEqual(MOCKED.transaction);
+    expect(await payments.getTransaction('1')).toEqual(TRANSACTION);
     dispatcher.assertNoPendingInterceptors();
     await dispatcher.close();
   });

@@ -1,9 +1,22 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import nock from 'nock';
-import { MOCKED, mockedServiceClients } from '../support/api.harness.js';
+import { apiApplication, testCompany, type ApiApplication } from '../support/api.application.js';
+
+const BASE_URL = 'https://payments.example.com';
+const TOKEN = { access_token: 'mocked', expires_in: '3599', token_type: 'Bearer' };
+const PATH = '/v1/transactions/1';
+const TRANSACTION = { status: 'complete' };
+
+let application: ApiApplication;
+
+async function boot(options: Parameters<typeof apiApplication>[1]) {
+  application = await apiApplication(testCompany(BASE_URL), options);
+  return application.payments;
+}
+
+afterEach(() => application.close());
 
 describe('nock', () => {
-  const boot = mockedServiceClients();
   beforeAll(() => {
     nock.disableNetConnect();
   });
@@ -13,16 +26,13 @@ describe('nock', () => {
   });
 
   it.each(['http', 'fetch'] as const)('HT-31 intercepts, adapter %s', async (adapter) => {
-    nock(MOCKED.baseUrl)
-      .post(MOCKED.tokenPath)
+    nock(BASE_URL)
+      .post('/v1/auth/token')
       .basicAuth({ user: 'the-client-id', pass: 'the-client-secret' })
-      .reply(200, MOCKED.token);
-    nock(MOCKED.baseUrl)
-      .get(MOCKED.path)
-      .matchHeader('authorization', 'Bearer mocked')
-      .reply(200, MOCKED.transaction);
+      .reply(200, TOKEN);
+    nock(BASE_URL).get(PATH).matchHeader('authorization', 'Bearer mocked').reply(200, TRANSACTION);
     const payments = await boot({ adapter });
-    expect(await payments.getTransaction('1')).toEqual(MOCKED.transaction);
+    expect(await payments.getTransaction('1')).toEqual(TRANSACTION);
     expect(nock.isDone()).toBe(true);
   });
 });

@@ -1,31 +1,11 @@
 import { expect, it } from '@jest/globals';
 import { NestFactory } from '@nestjs/core';
 import { memoryInbox, PaymentInbox, PaymentsModule } from 'nestjs-payments';
-import type { InboxDefinition, PaymentsRuntime } from 'nestjs-payments';
-import { systemRuntime } from '../../libs/payments/src/payments.runtime.js';
 import { eventually } from '../support/eventually.js';
 import { Gate } from '../support/gate.js';
 import { inboxOf, post, startOn, states } from '../support/inbox.application.js';
 import { onEachDurableInbox } from '../support/inbox.stages.js';
 import { OPTIONS } from '../support/webhook.application.js';
-
-/** The same inbox, with the number of its `prune()` calls. */
-function countingPrunes(inbox: InboxDefinition): InboxDefinition & { prunes: number } {
-  const counting = {
-    ...inbox,
-    prunes: 0,
-    create: (runtime: PaymentsRuntime) => {
-      const store = inbox.create(runtime);
-      const prune = store.prune.bind(store);
-      store.prune = (request) => {
-        counting.prunes += 1;
-        return prune(request);
-      };
-      return store;
-    },
-  };
-  return counting;
-}
 
 const FROZEN = { background: false, firstRetryMs: 1, maxRetryMs: 1 };
 
@@ -52,32 +32,6 @@ onEachDurableInbox((stage) => {
     expect(ran).not.toContain('d');
     expect((await inboxOf(app).runDue()).done).toBe(1);
   });
-
-  it.each([
-    { background: true, prunes: 1 },
-    { background: false, prunes: 0 },
-  ])(
-    'AP-05 the pruner runs by itself $prunes times in a minute with background: $background',
-    async ({ background, prunes }) => {
-      const data = await stage.data();
-      const minutes: (() => void)[] = [];
-      const runtime: PaymentsRuntime = {
-        ...systemRuntime,
-        schedule: (ms, callback) => {
-          if (ms !== 60_000) return systemRuntime.schedule(ms, callback);
-          minutes.push(callback);
-          return () => {};
-        },
-      };
-      const inbox = countingPrunes(data.inbox());
-      const worker = { ...FROZEN, background };
-      await using app = await startOn(data, { book: () => {} }, { inbox, worker, runtime });
-      for (const minute of minutes.splice(0)) minute();
-      expect(inbox.prunes).toBe(prunes);
-      expect(await inboxOf(app).prune()).toBe(0);
-      expect(inbox.prunes).toBe(prunes + 1);
-    },
-  );
 
   it('AP-05 runDue leaves what failed for later, and runs retries that become due meanwhile', async () => {
     const data = await stage.data();

@@ -13,7 +13,12 @@ import {
   PaymentsModule,
   sqliteInbox,
 } from 'nestjs-payments';
-import type { Company, PaymentEvent, PaymentEventContext } from 'nestjs-payments';
+import type {
+  Company,
+  PaymentEvent,
+  PaymentEventContext,
+  PaymentsModuleOptions,
+} from 'nestjs-payments';
 import { serve } from './child-process.ts';
 import { COMPANIES, eventKey } from './deliveries.ts';
 
@@ -63,13 +68,22 @@ async function findCompany(id: string): Promise<Company | undefined> {
   return found && { id: found.id, ...credentials, webhookSecret: found.secret };
 }
 
-async function start({ adapter, file }: { adapter: string; file: string }): Promise<number> {
+/** How an application is started. */
+export interface ApplicationSetup {
+  readonly adapter: string;
+  /** The SQLite file of its inbox. */
+  readonly file: string;
+  readonly webhook?: PaymentsModuleOptions['webhook'];
+}
+
+async function start({ adapter, file, webhook = {} }: ApplicationSetup): Promise<number> {
   class App {}
   Module({
     imports: [
       PaymentsModule.forRoot({
         baseUrl: 'http://127.0.0.1:9',
         companies: { find: findCompany },
+        webhook,
         inbox: sqliteInbox({ file, allowOldSqlite: true }),
         api: { deadlineMs: CALL_DEADLINE_MS, attemptTimeoutMs: 1500, tokenTimeoutMs: 1500 },
       }),

@@ -36,16 +36,14 @@ export function sign(body: Uint8Array | string, secret: string): string {
 }
 
 /** A correctly signed delivery of an event with this id. `padding`: further bytes in the body. */
-export function validDelivery(company: TestCompany, id: string, padding = 0): Delivery {
-  const body = Buffer.from(
-    JSON.stringify({
-      id,
-      eventType: 'order.paid',
-      timestamp: new Date().toISOString(),
-      data: { note: PAYLOAD_MARKER, padding: 'x'.repeat(padding) },
-    }),
-  );
-  return deliveryOf(company, body);
+export function validDelivery(
+  company: TestCompany,
+  id: string,
+  { padding = 0, timestamp = new Date().toISOString() } = {},
+): Delivery {
+  const data = { note: PAYLOAD_MARKER, padding: 'x'.repeat(padding) };
+  const event = { id, eventType: 'order.paid', timestamp, data };
+  return deliveryOf(company, Buffer.from(JSON.stringify(event)));
 }
 
 /** A correctly signed delivery of any bytes. */

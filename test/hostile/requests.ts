@@ -49,3 +49,10 @@ export function chunked(
   }
   return Buffer.concat([...parts, Buffer.from('0\r\n\r\n')]);
 }
+
+/** A request with a body of 1 MiB in chunks of one byte, in pieces of 64 KiB of them. */
+export function tinyChunkRequest(path: string, signature: string): string[] {
+  const chunks = '1\r\nx\r\n'.repeat(65_536);
+  const start = head({ path, signature, lines: ['Transfer-Encoding: chunked'] });
+  return [start, ...Array.from({ length: 16 }, () => chunks), '0\r\n\r\n'];
+}

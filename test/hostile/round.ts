@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { ApplicationReport } from './application.ts';
+import type { ApplicationReport, ApplicationSetup } from './application.ts';
 import type { AttackOrder } from './attacker.ts';
 import { Child } from './child-process.ts';
 import type { FamilyReport } from './tally.ts';
@@ -82,5 +82,6 @@ export async function attack(
 }
 
 function startOn(application: Child, adapter: string, file: string): Promise<number> {
-  return application.request<number>('start', { adapter, file });
+  const setup: ApplicationSetup = { adapter, file };
+  return application.request<number>('start', setup);
 }

@@ -47,7 +47,7 @@ async function sendAll(port: number): Promise<void> {
     await wait(Math.max(0, began + n * INTERVAL_MS - performance.now()));
     const company = COMPANIES[n % COMPANIES.length]!;
     const id = `valid-${n}`;
-    const delivery = validDelivery(company, id, n % 20 === 0 ? 50_000 : 300);
+    const delivery = validDelivery(company, id, { padding: n % 20 === 0 ? 50_000 : 300 });
     events.push(eventKey(company.id, id));
     counts.sent += 1;
     const one = deliver(port, delivery, n % 10 === 0).finally(() => pending.delete(one));

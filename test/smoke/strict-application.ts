@@ -74,14 +74,3 @@ export class StrictApplication {
     });
   }
 }
-
-/** The environment of an application with a database of its own, whose payments service is not called. */
-export function applicationSettings(databaseUrl: string): Record<string, string> {
-  return {
-    DATABASE_URL: databaseUrl,
-    PAYMENTS_BASE_URL: 'https://payments.example.com',
-    PAYMENTS_CLIENT_ID: 'client',
-    PAYMENTS_CLIENT_SECRET: 'secret',
-    PAYMENTS_WEBHOOK_SECRET: 'whsec_R8s0xkq2vT5uY7wZ',
-  };
-}

@@ -29,48 +29,23 @@ export function describeWithEachAdapter(
 
 /** Call it in a `describe`. `defaults` are options of every application. */
 export function apiHarness(defaults: PaymentsApiOptions = {}): ApiHarness {
-  const boot = apiApplications();
+  const open: ApiApplication[] = [];
   const harness = {
-    boot: (options, companies = testCompany(harness.service.baseUrl)) =>
-      boot(companies, { ...defaults, ...options }),
+    boot: async (options, companies = testCompany(harness.service.baseUrl)) => {
+      const application = await apiApplication(companies, { ...defaults, ...options });
+      open.push(application);
+      return application;
+    },
   } as ApiHarness;
 
   beforeEach(async () => {
     harness.service = await ScriptedService.start();
   });
 
-  afterEach(() => harness.service.stop());
-
-  return harness;
-}
-
-/** A service that a package answers for which intercepts HTTP: its address, and what it answers. */
-export const MOCKED = {
-  baseUrl: 'https://payments.example.com',
-  tokenPath: '/v1/auth/token',
-  token: { access_token: 'mocked', expires_in: '3599', token_type: 'Bearer' },
-  /** Of the transaction with the id 1. */
-  path: '/v1/transactions/1',
-  transaction: { status: 'complete' },
-} as const;
-
-/** Call it in a `describe`. The result boots an application for the {@link MOCKED} service and returns its client. */
-export function mockedServiceClients(): (
-  options: PaymentsApiOptions,
-) => Promise<ApiApplication['payments']> {
-  const boot = apiApplications();
-  return async (options) => (await boot(testCompany(MOCKED.baseUrl), options)).payments;
-}
-
-/** Boots applications that are closed after the test. */
-function apiApplications(): typeof apiApplication {
-  const open: ApiApplication[] = [];
   afterEach(async () => {
     await Promise.all(open.splice(0).map((application) => application.close()));
+    await harness.service.stop();
   });
-  return async (...args) => {
-    const application = await apiApplication(...args);
-    open.push(application);
-    return application;
-  };
+
+  return harness;
 }

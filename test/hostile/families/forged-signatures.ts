@@ -73,6 +73,9 @@ export const family: Family = {
       tally.judge(name, await exchange(port, [request]), REFUSED);
       return;
     }
+    // An event that is older than ids are remembered is stored, and no handler runs.
+    const old = validDelivery(company, `old-${n}`, { timestamp: '2001-01-01T00:00:00Z' });
+    tally.judge('old delivery', await exchange(port, [withLength(old)]), { kind: 'either' });
     // A captured delivery that is sent again is accepted, in several forms, and handled once.
     const replay = validDelivery(company, `replayed-${n}`);
     const again = { ...replay, signature: `sha512=${random.hex(128)}, ${replay.signature}` };

@@ -42,7 +42,7 @@ const deep = fc
   .tuple(fc.constantFrom(['[', ']'], ['{"a":', '}']), fc.constantFrom(50, 900, 5000, 100_000))
   .map(([[open, close], depth]) => `{"a":${open.repeat(depth)}1${close.repeat(depth)}}`);
 const name = fc.oneof(
-  fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }),
+  { weight: 8, arbitrary: fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }) },
   fc.constantFrom(254, 255, 256, 100_000).map((length) => 'i'.repeat(length)),
   fc.constantFrom(254, 255, 256).map((length) => '\u{1f4b0}'.repeat(length)),
   fc.constantFrom(...NAMES, '\ud800', 'a\0b', 'a\nb', '\u202e', "'; DROP TABLE payment_event; --"),
@@ -50,17 +50,16 @@ const name = fc.oneof(
 const other = fc.constantFrom('null', '1', '[]', 'true', '{}');
 const envelope = fc
   .record({
-    id: fc.oneof({ weight: 6, arbitrary: name.map((id) => JSON.stringify(id)) }, other),
-    eventType: fc.oneof({ weight: 6, arbitrary: name.map((type) => JSON.stringify(type)) }, other),
-    timestamp: fc.constantFrom('now', 'now', 'now', 'now', '2026-02-30T00:00:00Z', '1', '', 'x'),
-    data: fc.oneof({ weight: 6, arbitrary: object }, deep, other),
-    rest: fc.constantFrom(
-      '',
-      '',
-      ',"metadata":null',
-      ',"metadata":[]',
-      ',"__proto__":{"id":"x"}',
-      ',',
+    id: fc.oneof({ weight: 20, arbitrary: name.map((id) => JSON.stringify(id)) }, other),
+    eventType: fc.oneof({ weight: 20, arbitrary: name.map((type) => JSON.stringify(type)) }, other),
+    timestamp: fc.oneof(
+      { weight: 12, arbitrary: fc.constant('now') },
+      fc.constantFrom('1', '', 'x'),
+    ),
+    data: fc.oneof({ weight: 20, arbitrary: object }, other, deep),
+    rest: fc.oneof(
+      { weight: 6, arbitrary: fc.constant('') },
+      fc.constantFrom(',"metadata":null', ',"metadata":[]', ',"__proto__":{"id":"x"}', ','),
     ),
   })
   .map(({ id, eventType, timestamp, data, rest }) => {
@@ -68,7 +67,7 @@ const envelope = fc
     return `{"id":${id},"eventType":${eventType},"timestamp":"${time}","data":${data}${rest}}`;
   });
 const body = fc.oneof(
-  { weight: 10, arbitrary: envelope.map((json) => Buffer.from(json)) },
+  { weight: 20, arbitrary: envelope.map((json) => Buffer.from(json)) },
   envelope.map((json) => Buffer.from(`\ufeff${json}`)),
   envelope.map((json) => Buffer.concat([Buffer.from(json), Buffer.from([0])])),
   envelope.map((json) => Buffer.from(json, 'utf16le')),
@@ -80,6 +79,8 @@ const body = fc.oneof(
 /** Cases are drawn in batches: a sample of one takes about as long as one of a hundred. */
 const BATCH = 100;
 let batch: Buffer[] = [];
+/** Events that were sent. */
+const sent = new Set<string | undefined>();
 
 export const family: Family = {
   name: 'hostile JSON',
@@ -88,13 +89,16 @@ export const family: Family = {
     if (batch.length === 0) batch = fc.sample(body, { numRuns: BATCH, seed: seed + n });
     const bytes = batch.pop()!;
     const company = random.pick(COMPANIES);
-    const signed = random.next() < 0.7;
+    const expected = expectation(bytes, company.id);
+    // A second body of one event is logged each time, and only the owner of the secret can send it.
+    const known = 'event' in expected && sent.has(expected.event);
+    const signed = !known && random.next() < 0.7;
     const valid = deliveryOf(company, bytes);
-    const sent = signed ? valid : { ...valid, signature: `sha512=${random.hex(128)}` };
-    const request = random.next() < 0.8 ? withLength(sent) : chunked(sent, 1000);
-    const expected = signed ? expectation(bytes, company.id) : REFUSED;
+    const delivery = signed ? valid : { ...valid, signature: `sha512=${random.hex(128)}` };
+    const request = random.next() < 0.8 ? withLength(delivery) : chunked(delivery, 1000);
+    if (signed && 'event' in expected) sent.add(expected.event);
     const label = `${signed ? 'signed' : 'forged'} body ${bytes.toString('base64').slice(0, 500)}`;
-    tally.judge(label, await exchange(port, [request]), expected);
+    tally.judge(label, await exchange(port, [request]), signed ? expected : REFUSED);
   },
 };
 
@@ -115,10 +119,8 @@ function expectation(bytes: Buffer, company: string): Expectation {
   if (typeof timestamp !== 'string' || !/^20\d\d-.*Z$/.test(timestamp)) return REFUSED;
   if (metadata !== undefined && metadata !== null && !isObject(metadata)) return REFUSED;
   const event = eventKey(company, id);
-  // V8 parses February 30 as March 2.
-  if (timestamp.includes('-02-30T') || bytes.includes('['.repeat(900)) || bytes.length > 5000) {
-    return { kind: 'either', event };
-  }
+  // The limit of the depth is that of the stack.
+  if (bytes.length > 5000) return { kind: 'either', event };
   return { kind: 'accepted', event };
 }
 

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { COMPANIES, validDelivery } from '../deliveries.ts';
 import type { Attack, Family } from '../family.ts';
 import { exchange } from '../raw-exchange.ts';
-import { chunked, head, withLength } from '../requests.ts';
+import { head, tinyChunkRequest, withLength } from '../requests.ts';
 import { REFUSED } from '../tally.ts';
 
 /** Milliseconds between two waves. */
@@ -20,7 +20,7 @@ const WAVE: readonly Sender[] = [
   ...repeat(150, slowHead),
   ...repeat(250, slowBody(false)),
   ...repeat(150, slowBody(true)),
-  ...repeat(50, neverReads),
+  ...repeat(46, neverReads),
   ...repeat(4, tinyChunks),
 ];
 
@@ -63,7 +63,7 @@ async function neverReads({ port, random, tally }: Attack): Promise<void> {
   const request = withLength({ path, body, signature: `sha512=${random.hex(128)}` });
   const socket = connect({ port, host: '127.0.0.1' }).pause();
   socket.on('error', () => {});
-  socket.write(Buffer.concat(Array.from({ length: 200 }, () => request)));
+  socket.write(Buffer.concat(Array.from({ length: 5 }, () => request)));
   await wait(5000);
   socket.resetAndDestroy();
   tally.attempts += 1;
@@ -73,11 +73,7 @@ async function neverReads({ port, random, tally }: Attack): Promise<void> {
 /** A body of 1 MiB in chunks of one byte, at full speed. */
 async function tinyChunks({ port, random, tally }: Attack): Promise<void> {
   const { path } = validDelivery(COMPANIES[0]!, 'tiny');
-  const body = Buffer.alloc(1024 ** 2, 'x');
-  const bytes = chunked({ path, body, signature: `sha512=${random.hex(128)}` }, 1);
-  const pieces = Array.from({ length: Math.ceil(bytes.length / 65_536) }, (_, index) =>
-    bytes.subarray(index * 65_536, (index + 1) * 65_536),
-  );
+  const pieces = tinyChunkRequest(path, `sha512=${random.hex(128)}`);
   const answer = await exchange(port, pieces, { limitMs: 25_000 });
   tally.judge('1 MiB in chunks of one byte', answer, REFUSED);
 }

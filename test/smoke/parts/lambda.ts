@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { startPostgres } from 'test-postgres';
 import { writeDocumentedCode } from '../documented-code.ts';
 import type { SmokePart } from '../smoke-part.ts';
-import { applicationSettings, StrictApplication } from '../strict-application.ts';
+import { StrictApplication } from '../strict-application.ts';
 
 const DEPENDENCIES = {
   '@codegenie/serverless-express': '5.0.0',
@@ -54,8 +54,13 @@ export const part: SmokePart = {
         await checks.that(
           `AP-05 ${name}: deliveries are verified, stored and handled by runDue, forged ones get 401, other routes work`,
           async () => {
-            const settings = applicationSettings(await server.createDatabase());
-            await application.run(['dist/lambda/main.js', module], settings);
+            await application.run(['dist/lambda/main.js', module], {
+              DATABASE_URL: await server.createDatabase(),
+              PAYMENTS_BASE_URL: 'https://payments.example.com',
+              PAYMENTS_CLIENT_ID: 'client',
+              PAYMENTS_CLIENT_SECRET: 'secret',
+              PAYMENTS_WEBHOOK_SECRET: 'whsec_R8s0xkq2vT5uY7wZ',
+            });
           },
         );
       }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { startPostgres } from 'test-postgres';
 import { writeDocumentedCode } from '../documented-code.ts';
 import type { SmokePart } from '../smoke-part.ts';
-import { applicationSettings, StrictApplication } from '../strict-application.ts';
+import { StrictApplication } from '../strict-application.ts';
 
 const NEST = {
   '@nestjs/axios': '12.0.1',
@@ -72,7 +72,13 @@ export const part: SmokePart = {
           async () => {
             const database = await server.createDatabase();
             await server.query(database, tables);
-            await application.run(['dist/main.js', name], applicationSettings(database));
+            await application.run(['dist/main.js', name], {
+              DATABASE_URL: database,
+              PAYMENTS_BASE_URL: 'https://payments.example.com',
+              PAYMENTS_CLIENT_ID: 'client',
+              PAYMENTS_CLIENT_SECRET: 'secret',
+              PAYMENTS_WEBHOOK_SECRET: 'whsec_R8s0xkq2vT5uY7wZ',
+            });
           },
         );
       }

@@ -1,32 +1,53 @@
 import 'reflect-metadata';
-import { IsOptional, IsString } from 'class-validator';
+import { IsObject, IsOptional, IsString, Length } from 'class-validator';
+import type { Environment } from '../companies/company.record.js';
+import { IsCompanyId, IsEnvironment } from '../companies/company.rules.js';
 import { EmulatorInputError } from '../emulator.errors.js';
 import { checkInput } from '../emulator.input.js';
-import { NewEvent } from '../transactions/transaction.inputs.js';
+import { IsEventType } from '../transactions/transaction.rules.js';
 
 /** The event type that needs a transaction. */
 export const TRANSACTION_COMPLETED = 'transaction.completed';
 
-/**
- * An event to trigger. `transaction.completed` completes a transaction first; its data is the transaction, so `data`
- * is for other types only.
- */
-export class TriggerInput extends NewEvent {
+/** An event to trigger. `transaction.completed` completes a transaction first. */
+export class TriggerInput {
+  /** `transaction.completed`, or any other type: 1 to 128 visible ASCII characters. */
+  @IsEventType()
+  eventType!: string;
+
+  /** Default: the company the emulator started with. */
+  @IsOptional()
+  @IsCompanyId()
+  companyId?: string | undefined;
+
+  /** Default: `sandbox`; over HTTP, that of the host that was called. */
+  @IsOptional()
+  @IsEnvironment()
+  environment?: Environment | undefined;
+
   /** `transaction.completed` only: the open transaction to complete. Default: a new one. */
   @IsOptional()
   @IsString({ message: 'transactionId must be a string' })
   transactionId?: string | undefined;
 
-  /** `transaction.completed` only: the new transaction's amount, checked when it is created. Default: 100. */
+  /** `transaction.completed` only: the new transaction's amount. Default: 100. */
   @IsOptional()
   amount?: number | undefined;
 
-  /**
-   * `transaction.completed` only: the client's own reference, checked when the transaction is created. Default:
-   * `order-` and 8 hex digits.
-   */
+  /** `transaction.completed` only: the client's own reference. Default: `order-` and 8 hex digits. */
   @IsOptional()
+  @Length(1, 256, { message: 'externalReference must be a string of 1 to 256 characters' })
   externalReference?: string | undefined;
+
+  /** The event's data; not for `transaction.completed`, whose data is the transaction. Default: `{}`. */
+  @IsOptional()
+  @IsObject({ message: 'data must be a JSON object' })
+  data?: Record<string, unknown> | undefined;
+
+  /** The event's metadata. Default: `{}`. */
+  @IsOptional()
+  @IsObject({ message: 'metadata must be a JSON object' })
+  metadata?: Record<string, unknown> | undefined;
 }
 
 /**

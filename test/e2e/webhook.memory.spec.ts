@@ -1,0 +1,81 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { ApplicationReport, ApplicationSetup } from '../hostile/application.ts';
+import { Child } from '../hostile/child-process.ts';
+import { COMPANIES, validDelivery } from '../hostile/deliveries.ts';
+import { exchange } from '../hostile/raw-exchange.ts';
+import type { RawAnswer } from '../hostile/raw-exchange.ts';
+import { head, tinyChunkRequest, withLength } from '../hostile/requests.ts';
+
+const [company] = COMPANIES;
+const { path } = validDelivery(company!, 'any');
+const FORGED = `sha512=${'0'.repeat(128)}`;
+const MB_BAR = 100;
+
+describe.each(['express', 'fastify'])(
+  'memory of an application on %s with a heap of 512 MB',
+  (adapter) => {
+    let folder: string;
+    let application: Child;
+    let port: number;
+
+    beforeAll(async () => {
+      folder = await mkdtemp(join(tmpdir(), 'nestjs-payments-memory-'));
+      application = Child.start('application.ts', ['--max-old-space-size=512']);
+      const webhook = { bodyTimeoutMs: 2000 };
+      const setup: ApplicationSetup = { adapter, file: join(folder, 'inbox.db'), webhook };
+      port = await application.request<number>('start', setup);
+      // What an application takes for itself is not what strangers make it take.
+      for (let n = 0; n < 100; n += 1) expect(await deliver(`warm-up-${n}`)).toBe(200);
+    });
+    afterAll(async () => {
+      await application.stop();
+      await rm(folder, { recursive: true, force: true });
+    });
+
+    async function deliver(id: string): Promise<number | undefined> {
+      const { statuses } = await exchange(port, [withLength(validDelivery(company!, id))]);
+      return statuses[0];
+    }
+
+    /** Sends the same request over many connections at once. */
+    async function attack(connections: number, pieces: readonly (string | Uint8Array)[]) {
+      await application.request('begin');
+      const answers = await Promise.all(
+        Array.from({ length: connections }, () => exchange(port, pieces, { limitMs: 25_000 })),
+      );
+      const { rssGrowthMb } = await application.request<ApplicationReport>('report');
+      return { answers, rssGrowthMb };
+    }
+
+    it('SE-01 grows by less than 100 MB when six connections send 1 MiB in 1-byte chunks', async () => {
+      const { answers, rssGrowthMb } = await attack(6, tinyChunkRequest(path, FORGED));
+      expect(answers.flatMap(({ statuses }) => statuses)).toHaveLength(6);
+      expect(rssGrowthMb).toBeLessThan(MB_BAR);
+    });
+
+    it('SE-01 lets the process survive 50 connections that send 1 MiB in 1-byte chunks', async () => {
+      const { answers } = await attack(50, tinyChunkRequest(path, FORGED));
+      expect(answers.filter(isAccepted)).toEqual([]);
+      expect(application.exit).toBeUndefined();
+      expect(await deliver('after 50 connections')).toBe(200);
+    });
+
+    it('SE-03 holds less than 100 MB for 600 slow connections, and accepts a delivery after them', async () => {
+      const lines = ['Content-Length: 1048576'];
+      // All but the last byte, so that the body never ends.
+      const body = Array.from({ length: 16 }, () => Buffer.alloc(65_535, 'x'));
+      const request = [head({ path, signature: FORGED, lines }), ...body];
+      const { answers, rssGrowthMb } = await attack(600, request);
+      expect(new Set(answers.map(({ statuses }) => statuses[0]))).toEqual(new Set([408, 503]));
+      expect(rssGrowthMb).toBeLessThan(MB_BAR);
+      expect(await deliver('after 600 connections')).toBe(200);
+    });
+  },
+);
+
+function isAccepted({ statuses, hung }: RawAnswer): boolean {
+  return hung || statuses.some((status) => status < 400);
+}
