@@ -2,11 +2,10 @@ import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { ConfigModule, ConfigService } from '@nestjs/config';
-import { ModulesContainer } from '@nestjs/core';
 import { PaymentsModule, paymentsConfig, readPaymentsEnvironment } from 'nestjs-payments';
 import type { PaymentsModuleOptions, PaymentsOptionsFactory } from 'nestjs-payments';
 import { signedDelivery } from '../support/signed-delivery.js';
-import { visibleText } from '../support/visible.text.js';
+import { containerText, visibleText } from '../support/visible.text.js';
 import { WebhookApplication } from '../support/webhook.application.js';
 
 const CLIENT_SECRET = 'a-private-value-of-the-client';
@@ -85,7 +84,7 @@ describe.each([
     for (const webhookSecret of [WEBHOOK_SECRET, PREVIOUS_SECRET]) {
       expect((await app.send(signedDelivery({ webhookSecret }))).status).toBe(200);
     }
-    expect(visibleText(app.app.get(ModulesContainer))).not.toMatch(PRIVATE);
+    expect(containerText(app.app)).not.toMatch(PRIVATE);
     const service = app.app.get(ConfigService);
     expect(shown(service)).not.toMatch(PRIVATE);
     expect(shown(service.get('payments'))).not.toMatch(PRIVATE);

@@ -1,4 +1,6 @@
-import { inspect } from 'node:util';
+import { inspect, types } from 'node:util';
+import type { INestApplication } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
 
 const ONE_LEVEL = { depth: 0, maxArrayLength: null, maxStringLength: null } as const;
 
@@ -28,7 +30,16 @@ function partsOf(value: unknown): unknown[] {
   const properties = Object.entries(Object.getOwnPropertyDescriptors(value))
     .filter(([, { enumerable }]) => enumerable)
     .flatMap(([name, descriptor]) => [name, descriptor.value as unknown]);
-  if (value instanceof Map) return [...properties, ...value.keys(), ...value.values()];
-  if (value instanceof Set) return [...properties, ...value];
+  if (types.isMap(value)) return [...properties, ...value.keys(), ...value.values()];
+  if (types.isSet(value)) return [...properties, ...value];
   return properties;
+}
+
+/** {@link visibleText} of Nest's container and of every instance in it, which the container itself does not show. */
+export function containerText(app: INestApplication): string {
+  const container = app.get(ModulesContainer);
+  const instances: unknown[] = [...container.values()].flatMap(({ providers, controllers }) =>
+    [...providers.values(), ...controllers.values()].map(({ instance }) => instance),
+  );
+  return visibleText([container, instances]);
 }
