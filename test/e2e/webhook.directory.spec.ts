@@ -1,8 +1,11 @@
+import type { Server } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Company, CompanyDirectory } from 'nestjs-payments';
 import { PaymentInbox, PaymentsApiService } from 'nestjs-payments';
 import { signedDelivery } from '../support/signed-delivery.js';
 import { FakeRuntime, until } from '../support/fake.runtime.js';
+import { eventually } from '../support/eventually.js';
+import { RawConnection } from '../support/http.exchange.js';
 import type { Answer } from '../support/http.exchange.js';
 import { ADAPTERS, WebhookApplication, company } from '../support/webhook.application.js';
 import { OnMethods } from '../support/webhook.controllers.js';
@@ -45,6 +48,26 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     runtime.advance(1);
     expect(await sendTo('acme')).toMatchObject({ status: 200 });
     expect(merchants.asked).toEqual(['acme', 'acme']);
+  });
+
+  it('causes no error in the log if the sender closes the connection before it answers', async () => {
+    const lookup = Promise.withResolvers<Company>();
+    merchants.answer = () => lookup.promise;
+    const sender = await RawConnection.open(app.url);
+    const { path, headers, text } = signedDelivery(ACME);
+    const lines = Object.entries({ Host: 'shop', ...headers, 'Content-Length': text.length });
+    await sender.write(
+      [`POST ${path} HTTP/1.1`, ...lines.map((line) => line.join(': ')), '', text].join('\r\n'),
+    );
+    await until(() => merchants.asked.length === 1, 'the lookup');
+    sender.socket.destroy();
+    const server = app.app.getHttpServer() as Server;
+    const connections = (): Promise<number> =>
+      new Promise((resolve) => server.getConnections((_, count) => resolve(count)));
+    await eventually(async () => expect(await connections()).toBe(0));
+    lookup.resolve(ACME);
+    expect(await sendTo('acme')).toMatchObject({ status: 200 });
+    expect(app.log.lines.filter((line) => line.startsWith('error'))).toEqual([]);
   });
 
   it.each([undefined, null])(

@@ -8,7 +8,7 @@ import { checkFailed, runCheck } from './admission-check.js';
 import { AdmittedRequest } from './admitted-request.js';
 import { headerText } from './header-text.js';
 import { requireCompanyId } from './path-company.js';
-import { PendingRequests, webhookBusy } from './pending-requests.js';
+import { PendingRequests, RequestClosed, webhookBusy } from './pending-requests.js';
 import type { PendingRequest } from './pending-requests.js';
 import { givenBytes, readRawBody, requireFittingLength, requirePlainJson } from './raw-body.js';
 import { parseSignatures, SIGNATURE_HEADER } from './signature.js';
@@ -77,7 +77,7 @@ export class Admission {
       ),
     );
     // Something else may answer the request, or the sender close the connection.
-    arriving.response.on('close', () => pending.refuse(new Error('The request is over')));
+    arriving.response.on('close', () => pending.refuse(new RequestClosed()));
     try {
       const reading = this.#read(arriving, pending);
       // What the sender has sent meanwhile is read within the same limits. Node.js would keep it as a list of chunks.

@@ -128,3 +128,10 @@ export function webhookBusy(): PaymentsError {
       '"webhook.maxPending" or "webhook.maxPendingBytes".',
   );
 }
+
+/** The sender closed the connection, or something else answered, before the delivery was verified. Nobody is refused. */
+export class RequestClosed extends Error {
+  constructor() {
+    super('The request is over');
+  }
+}

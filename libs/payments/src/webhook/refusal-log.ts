@@ -4,6 +4,7 @@ import { describeThrown, framesOf } from '../events/thrown.js';
 import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
+import { RequestClosed } from './pending-requests.js';
 import { RequestRejected } from './admission-check.js';
 
 const RAW_BODY_UNAVAILABLE =
@@ -25,6 +26,7 @@ export class RefusalLog {
 
   /** Logs an error that nothing in this package throws on purpose. */
   unexpected(error: unknown): void {
+    if (error instanceof RequestClosed) return;
     this.#log.error(
       'unexpected',
       `A delivery could not be received: ${describeThrown(error)}${framesOf(error)}`,
