@@ -78,7 +78,8 @@ export function linesByCode(log: string): Map<string, number> {
     if (line.trim() === '') continue;
     const message = line.replace(/^\[Nest\].*?(LOG|WARN|ERROR|FATAL|DEBUG|VERBOSE) /, '$1 ');
     const code = /\b([a-z]+(?:_[a-z]+)+)\b/.exec(message)?.[1];
-    const key = code ?? message.replace(/\d+/g, '0').slice(0, 60);
+    const kind = /^\s+at /.test(line) ? 'stack trace' : message.replace(/\d+/g, '0').slice(0, 60);
+    const key = code ?? kind;
     counts.set(key, (counts.get(key) ?? 0) + 1);
   }
   return counts;
