@@ -38,7 +38,9 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 
 console.log(`hostile, seed ${seed}; to repeat it: ${repeat}`);
 if (flags['no-latency-bar']) {
-  console.log(`The bar of ${BARS.p99Ms} ms for the p99 of valid deliveries is not applied.`);
+  console.log(
+    `The bars of valid deliveries (p99 under ${BARS.p99Ms} ms, under ${BARS.busy * 100}% busy) are not applied.`,
+  );
 }
 let failed = 0;
 for (const adapter of adapters) {

@@ -17,7 +17,8 @@ export interface FamilyReport {
 
 /** What an attempt must come to. `event`: the key of the event that it delivers. */
 export type Expectation =
-  | { readonly kind: 'refused' }
+  // `only`: with one of these statuses; the end of the connection is not enough.
+  | { readonly kind: 'refused'; readonly only?: readonly number[] }
   | { readonly kind: 'accepted'; readonly event: string }
   | { readonly kind: 'either'; readonly event?: string };
 
@@ -48,6 +49,8 @@ export class Tally {
     if (success === undefined) this.refuse(status === undefined ? 'closed' : String(status));
     else this.accepted += 1;
     if (expectation.kind === 'refused') {
+      const { only } = expectation;
+      if (only && (status === undefined || !only.includes(status))) this.wrong.push(shown);
       if (success !== undefined) this.wrong.push(`${shown}, but it was invalid`);
       return;
     }
