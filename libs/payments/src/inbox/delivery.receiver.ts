@@ -11,7 +11,7 @@ import { isStale, staleWarning } from './freshness.js';
 import type { IncomingEvent, InboxStore, StoreReceipt } from './store.contract.js';
 import { INBOX_STORE, MAX_AGE_MS, RECEIVE_OPTIONS } from './inbox.tokens.js';
 import { InboxWorker } from './inbox.worker.js';
-import { PaymentInboxError } from './payment-inbox.error.js';
+import { deadlinePassed, handlersFailed, PaymentInboxError } from './payment-inbox.error.js';
 import type { ResolvedReceiveOptions } from './receive.options.js';
 import { Settlements } from './settlements.js';
 import type { SettlementWatch } from './settlements.js';
@@ -220,21 +220,6 @@ export class DeliveryReceiver {
       `unhandled.${hint} Once a handler takes the type, redrive it.`
     );
   }
-}
-
-function deadlinePassed(deadlineMs: number): PaymentsError {
-  return new PaymentsError(
-    'deadline_passed',
-    `The delivery was not safe ${deadlineMs} ms after it arrived. What has begun goes on; a copy joins it.`,
-  );
-}
-
-function handlersFailed(failed: number, all: number): PaymentsError {
-  return new PaymentsError(
-    'handlers_failed',
-    `${failed} of ${all} handlers have not succeeded yet; the log says why. ` +
-      'Only they run again when the delivery is sent again.',
-  );
 }
 
 function statusOf(

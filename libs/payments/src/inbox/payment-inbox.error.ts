@@ -23,3 +23,20 @@ export class PaymentInboxError extends PaymentsError {
     return true;
   }
 }
+
+/** The delivery was not safe in time. */
+export function deadlinePassed(deadlineMs: number): PaymentsError {
+  return new PaymentsError(
+    'deadline_passed',
+    `The delivery was not safe ${deadlineMs} ms after it arrived. What has begun goes on; a copy joins it.`,
+  );
+}
+
+/** In an inbox that is not durable, handlers have not succeeded. */
+export function handlersFailed(failed: number, all: number): PaymentsError {
+  return new PaymentsError(
+    'handlers_failed',
+    `${failed} of ${all} handlers have not succeeded yet; the log says why. ` +
+      'Only they run again when the delivery is sent again.',
+  );
+}
