@@ -8,7 +8,6 @@ import { COMPANIES, validDelivery } from '../hostile/deliveries.ts';
 import { exchange } from '../hostile/raw-exchange.ts';
 import type { RawAnswer } from '../hostile/raw-exchange.ts';
 import { head, tinyChunkRequest, withLength } from '../hostile/requests.ts';
-import { HEAP } from '../hostile/round.ts';
 
 const [company] = COMPANIES;
 const { path } = validDelivery(company!, 'any');
@@ -24,7 +23,7 @@ describe.each(['express', 'fastify'])(
 
     beforeAll(async () => {
       folder = await mkdtemp(join(tmpdir(), 'nestjs-payments-memory-'));
-      application = Child.start('application.ts', HEAP);
+      application = Child.start('application.ts', ['--max-old-space-size=512']);
       const webhook = { bodyTimeoutMs: 2000 };
       const setup: ApplicationSetup = { adapter, file: join(folder, 'inbox.db'), webhook };
       port = await application.request<number>('start', setup);

@@ -35,7 +35,7 @@ export interface WebhookOptions {
   maxPending?: number;
   /**
    * Maximum number of bytes that are buffered for these requests together. `bodyLimitBytes` to 4,294,967,296.
-   * Default 33,554,432 (32 MiB), or `bodyLimitBytes` if that is more.
+   * Default 8,388,608 (8 MiB), or `bodyLimitBytes` if that is more.
    */
   maxPendingBytes?: number;
   /**
@@ -74,7 +74,7 @@ const BOUNDS = {
   bodyLimitBytes: { default: MIB, min: 1024, max: 64 * MIB, unit: 'bytes' },
   bodyTimeoutMs: { default: 5000, min: 100, max: 29_000, unit: 'milliseconds' },
   maxPending: { default: 256, min: 1, max: 100_000, unit: 'requests' },
-  maxPendingBytes: { default: 32 * MIB, min: 1024, max: 4096 * MIB, unit: 'bytes' },
+  maxPendingBytes: { default: 8 * MIB, min: 1024, max: 4096 * MIB, unit: 'bytes' },
   maxLookupsPerSecond: { default: 50, min: 1, max: 10_000, unit: 'lookups' },
 } satisfies Record<Exclude<keyof WebhookOptions, 'before' | 'maxAgeMs'>, IntegerBounds>;
 const MAX_AGE = { min: 1000, max: 3650 * 86_400_000 };
