@@ -31,13 +31,13 @@ describe.each(STAGES)('several companies on $adapter with $option', ({ adapter, 
   });
   afterAll(async () => app.app.close());
 
-  it('15: takes each company its own deliveries, and tells the handler whose they are', async () => {
+  it('WH-15 accepts the deliveries of each company and passes the company to the handler', async () => {
     expect(await app.send(signedDelivery(ACME))).toMatchObject({ status: 200 });
     expect(await app.send(signedDelivery(BOLT))).toMatchObject({ status: 200 });
     expect(orders.seen.map(({ context }) => context.company)).toEqual([ACME.id, BOLT.id]);
   });
 
-  it("15: answers a delivery for one company signed with the other's secret 401", async () => {
+  it("WH-15 answers 401 to a delivery for one company that is signed with another's secret", async () => {
     const path = `/webhooks/payments/${ACME.id}`;
     expect(await app.send(signedDelivery(BOLT), { path })).toMatchObject({
       status: 401,
@@ -55,20 +55,20 @@ describe.each(STAGES)('several companies on $adapter with $option', ({ adapter, 
     'default',
     '..%2Facme',
     'acme%00',
-  ])('15: answers the unknown company "%s" 401', async (id) => {
+  ])('WH-15 answers 401 to the unknown company "%s"', async (id) => {
     const answer = await app.send(signedDelivery(ACME), { path: `/webhooks/payments/${id}` });
     expect(answer).toMatchObject({ status: 401, body: { code: 'company_unknown' } });
     expect(orders.seen).toEqual([]);
-    // Told once a minute at the most.
+    // Logged at most once per minute.
     for (const line of app.log.lines) expect(line).toMatch(/was refused \(company_unknown\)/);
   });
 
-  it('15: answers a path without a company 401, where there are several', async () => {
+  it('WH-15 answers 401 to a path without a company if there are several companies', async () => {
     const answer = await app.send(signedDelivery(ACME), { path: '/webhooks/payments' });
     expect(answer).toMatchObject({ status: 401, body: { code: 'company_unknown' } });
   });
 
-  it('15: answers a name longer than any 401, or as the router does', async () => {
+  it('WH-15 answers 401, or 414 on Fastify, to a company of more than 100 characters', async () => {
     const path = `/webhooks/payments/${'a'.repeat(101)}`;
     const { status } = await app.send(signedDelivery(ACME), { path });
     expect(status).toBe(adapter === 'express' ? 401 : 414);
@@ -79,7 +79,7 @@ describe.each(STAGES)('several companies on $adapter with $option', ({ adapter, 
     expect(answer.status).toBe(adapter === 'express' ? 401 : 400);
   });
 
-  it('15: keeps the same event id from two companies as two events', async () => {
+  it('WH-15 keeps the same event id from two companies as two events', async () => {
     const id = randomUUID();
     for (const each of [ACME, BOLT]) {
       expect(await app.send(signedDelivery(each, { id }))).toMatchObject({
@@ -103,7 +103,7 @@ describe.each(STAGES)('several companies on $adapter with $option', ({ adapter, 
     expect(orders.count(id)).toBe(2);
   });
 
-  it('16: accepts the current and the previous secret of each company, and of no other', async () => {
+  it('WH-16 accepts the current and the previous secret of a company, and no secret of another', async () => {
     for (const [webhookSecret, status] of [
       ['whsec_acme_old', 200],
       ['whsec_acme_new', 200],
@@ -115,7 +115,7 @@ describe.each(STAGES)('several companies on $adapter with $option', ({ adapter, 
 });
 
 describe.each(STAGES)('one company on $adapter with $option', ({ adapter, option }) => {
-  it('15: answers to its own path and to the one without a name, under its own name', async () => {
+  it('WH-15 receives deliveries at its own path and at the path without a company', async () => {
     await using app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),
       nest: BODY_OPTIONS[option]!,
@@ -130,7 +130,7 @@ describe.each(STAGES)('one company on $adapter with $option', ({ adapter, option
     expect((await app.send(signedDelivery(BOLT))).status).toBe(404);
   });
 
-  it('14: shares nothing with another application in the process: secrets, events, handlers, paths', async () => {
+  it('WH-14 shares no secrets, events, handlers or paths with another application in the process', async () => {
     const start = async (webhookSecret: string, webhookPath: string) =>
       WebhookApplication.start({
         adapter: ADAPTERS[adapter]!(),

@@ -126,7 +126,7 @@ describe.each(STAGES)('secrecy on $adapter with $option', ({ adapter, option }) 
   };
 
   it.each(Object.keys(cases))(
-    '2: says nothing of secret, signature or payload to %s',
+    'WH-02 shows no secret, signature or payload in the answer and the log to %s',
     async (name) => {
       for (const path of ['/webhooks/payments/acme', '/own/acme']) {
         app.log.lines.length = 0;
@@ -138,7 +138,7 @@ describe.each(STAGES)('secrecy on $adapter with $option', ({ adapter, option }) 
     },
   );
 
-  it('2: shows nothing of them where a delivery, an error or a provider is printed', async () => {
+  it('WH-02 shows no secret, signature or payload if a delivery, an error or a provider is printed', async () => {
     await app.send(good(), { path: '/own/acme' });
     await app.send(signedDelivery(COMPANY, { data, eventType: 'payout.failed' }), {
       path: '/own/acme',
@@ -179,14 +179,14 @@ describe('secrecy of what is printed', () => {
     },
   );
 
-  it('15: shows a company as its id and address', () => {
+  it('SE-12 shows a company as its id and address', () => {
     const company = resolveCompany(COMPANY);
     expectNoSecretIn(shown(company));
     expect(JSON.parse(JSON.stringify(company))).toEqual({ id: 'acme', baseUrl: OPTIONS.baseUrl });
     expect(inspect(company)).toBe(`ResolvedCompany { id: 'acme', baseUrl: '${OPTIONS.baseUrl}' }`);
   });
 
-  it('15: shows nothing of listed companies, of a directory or of what it answered', async () => {
+  it('SE-12 shows no secret of listed companies, of a directory or of its answers', async () => {
     const directory: CompanyDirectory & { rows: object[] } = { rows: [ACME], find: () => ACME };
     const { clientId, clientSecret, webhookSecret } = ACME;
     for (const options of [
