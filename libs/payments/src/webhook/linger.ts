@@ -20,6 +20,8 @@ export function letLinger(
   // A request that a serverless adapter made may have no connection.
   const socket = request.socket as Partial<IncomingMessage['socket']> | null | undefined;
   if (request.destroyed || typeof socket?.destroy !== 'function') return;
+  // An error without a listener would end the process.
+  body.on('error', () => {});
   const chunks = new ChunkCount();
   // With a listener of data, Node.js does not drop the data by itself, uncounted.
   body.on('data', (chunk: Buffer | string) => {
