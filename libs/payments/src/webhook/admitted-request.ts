@@ -3,7 +3,8 @@ import type { PendingRequest } from './pending-requests.js';
 
 /** A request that passed admission. Its bytes and signatures are hidden from `util.inspect`. */
 export class AdmittedRequest {
-  readonly #bytes: Buffer | undefined;
+  #bytes: Buffer | undefined;
+  #refusal: { readonly error: unknown } | null = null;
   readonly #signatures: readonly Buffer[];
   readonly #pending: PendingRequest;
 
@@ -17,10 +18,20 @@ export class AdmittedRequest {
     this.#bytes = bytes;
     this.#signatures = signatures;
     this.#pending = pending;
+    // Its bytes no longer count as pending then, so they must not stay in memory.
+    pending.onRefusal((error) => {
+      this.#bytes = undefined;
+      this.#refusal = { error };
+    });
   }
 
-  /** The body as it came; `undefined` if something else has read it and left no bytes. */
+  /**
+   * The body as it came; `undefined` if something else has read it and left no bytes.
+   *
+   * @throws what the request was refused with since its admission.
+   */
   get bytes(): Buffer | undefined {
+    if (this.#refusal) throw this.#refusal.error;
     return this.#bytes;
   }
 
