@@ -2,6 +2,7 @@ import { HttpException, Inject, Injectable, MethodNotAllowedException } from '@n
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import type { VerifiedDelivery } from '../inbox/verified.delivery.js';
 import { PaymentsError } from '../payments.errors.js';
+import { RequestClosed } from './pending-requests.js';
 import { answerError } from './webhook.answer.js';
 import { WebhookVerifier } from './webhook.verifier.js';
 import type { WebhookRequest } from './webhook.verifier.js';
@@ -56,8 +57,8 @@ export class WebhookGuard implements CanActivate {
       request.body = delivery.event;
       return true;
     } catch (error) {
-      // Of what is not expected, the application's exception filter makes a 500 and a line in the log.
-      if (!(error instanceof PaymentsError)) throw error;
+      // Nest logs every error that is no HttpException. That a sender closed its connection is not worth a line.
+      if (!(error instanceof PaymentsError || error instanceof RequestClosed)) throw error;
       const { status, body, retryAfterSeconds } = answerError(error);
       if (retryAfterSeconds !== undefined) {
         context
