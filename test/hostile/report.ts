@@ -1,3 +1,4 @@
+import { availableParallelism, loadavg } from 'node:os';
 import type { Round } from './round.ts';
 import type { FamilyReport } from './tally.ts';
 import { handledWrongly, linesByCode } from './verdict.ts';
@@ -28,6 +29,10 @@ export function tableOf(round: Round): string[] {
     ['of these refused as busy before', `${sender.busy} attempts`],
     ['of these without an answer before', `${sender.disconnected} attempts`],
     ['latency of valid deliveries', `p50 ${ms(sender.p50Ms)}, p99 ${ms(sender.p99Ms)}`],
+    [
+      'load of the machine, last minute',
+      `${loadavg()[0]!.toFixed(1)} on ${availableParallelism()} cores`,
+    ],
     ['log lines', String(lines.reduce((sum, [, count]) => sum + count, 0))],
     ...lines.map(([code, count]): [string, string] => [`  ${code}`, String(count)]),
   ];

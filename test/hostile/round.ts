@@ -33,7 +33,7 @@ const WARM_UP_MS = 3000;
  * Node flags of the applications. Without the second, the young generation of the heap grows by 100 MB under any load on
  * a machine with much memory; in a container of 512 MB, Node.js keeps it smaller than this by itself.
  */
-export const HEAP: readonly string[] = ['--max-old-space-size=512', '--max-semi-space-size=16'];
+const HEAP: readonly string[] = ['--max-old-space-size=512', '--max-semi-space-size=16'];
 
 /**
  * Attacks applications on one adapter.
