@@ -155,6 +155,40 @@ describe('SignInLimiter', () => {
     expect(clients.runtime.pending).toBe(waiting + 1);
   });
 
+  it('remembers the 1,000 pairs of name and network that signed in last', async () => {
+    const clients = new Clients();
+    for (let n = 0; n < 1001; n += 1) await clients.try(everyTime(n), true);
+    for (let n = 0; n < 10; n += 1) await clients.try(`192.0.2.${n}`);
+    await clients.limiter.begin('ops', [everyTime(1)]);
+    expect(clients.runtime.pending).toBe(0);
+    void clients.limiter.begin('ops', [everyTime(0)]);
+    expect(clients.runtime.pending).toBe(1);
+  });
+
+  it('counts made-up names in a fixed number of places', async () => {
+    const clients = new Clients();
+    for (let n = 0; n < 12_000 && clients.runtime.pending === 0; n += 1) {
+      void clients.try(everyTime(n), false, `name ${n}`);
+      if (n % 50 === 0) await turns(1);
+    }
+    // A name that was never tried is delayed for the wrong passwords of others that share its place.
+    expect(clients.runtime.pending).toBeGreaterThan(0);
+  });
+
+  it('forgets the wrong passwords of networks after some minutes', async () => {
+    const clients = new Clients();
+    for (let n = 0; n < 3; n += 1) await clients.try('192.0.2.1');
+    for (let minutes = 0; minutes < 20; minutes += 5) {
+      clients.runtime.advance(300_000);
+      await clients.try('198.51.100.1', false, 'another name');
+    }
+    for (let n = 0; n < 10; n += 1) await clients.try(everyTime(n));
+    const waiting = Array.from({ length: 60 }, () => clients.try('192.0.2.1'));
+    expect(await clients.try('192.0.2.2', true)).toBe('refused');
+    clients.runtime.advance(3000);
+    expect(new Set(await Promise.all(waiting))).toEqual(new Set(['wrong']));
+  });
+
   it('does not count a check that fails as a wrong password', async () => {
     const clients = new Clients();
     for (let n = 0; n < 50; n += 1) (await clients.limiter.begin('ops', ['a']))!.end(undefined);
