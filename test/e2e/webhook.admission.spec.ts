@@ -132,7 +132,7 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
   it('SE-03 slow senders keep no valid delivery out: the oldest is answered 503 instead', async () => {
     await start({ maxPending: 2 });
     const senders = await pending(2);
-    runtime.advance(100);
+    runtime.advance(25);
     expect(await valid()).toMatchObject({ status: 200 });
     expect(await senders[0]!.status()).toBe(503);
     // Its slot is free now.
@@ -223,7 +223,7 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
     await until(() => runtime.pending > timers, 'the lookup');
     await timersAtRest(runtime);
     expect(await forAcme()).toMatchObject({ status: 503 });
-    runtime.advance(100);
+    runtime.advance(25);
     expect(await forAcme()).toMatchObject({ status: 200 });
     expect(await hanging).toMatchObject({
       status: 503,

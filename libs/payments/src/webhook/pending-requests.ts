@@ -6,7 +6,7 @@ import type { ResolvedWebhookOptions } from './webhook.options.js';
 import { WEBHOOK_OPTIONS } from './webhook.tokens.js';
 
 /** How old a request has to be to be refused in favour of a newer one, in milliseconds. */
-const GRACE_MS = 100;
+const GRACE_MS = 25;
 
 /** A request that was admitted and whose signature is not verified yet. */
 export class PendingRequest {
@@ -63,7 +63,7 @@ export class PendingRequest {
  * The requests between their admission and the check of their signature: at most `webhook.maxPending`, with at most
  * `webhook.maxPendingBytes` buffered.
  *
- * If there is no room, the request that has waited longest is refused, unless it is younger than 100 ms: a valid
+ * If there is no room, the request that has waited longest is refused, unless it is younger than 25 ms: a valid
  * delivery takes a few milliseconds, so slow senders cannot keep it out.
  */
 @Injectable()

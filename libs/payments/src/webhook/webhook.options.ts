@@ -30,7 +30,7 @@ export interface WebhookOptions {
   bodyTimeoutMs?: number;
   /**
    * Maximum number of requests whose signature is not verified yet. If there are as many, the one that has waited
-   * longest is answered 503, or the new one if all are younger than 100 ms. 1 to 100,000. Default 256.
+   * longest is answered 503, or the new one if all are younger than 25 ms. 1 to 100,000. Default 256.
    */
   maxPending?: number;
   /**
