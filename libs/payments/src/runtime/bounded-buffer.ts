@@ -3,13 +3,15 @@ import type { Readable } from 'node:stream';
 /** The smallest buffer that is allocated for a body of several chunks, in bytes. */
 const FIRST_CAPACITY = 4096;
 
+const EMPTY: Buffer = Buffer.alloc(0);
+
 /**
  * The bytes of a body, up to a limit. They are kept in one buffer that grows up to the limit: a list of chunks
  * would take several hundred times as much memory for a body that comes in chunks of one byte.
  */
 export class BoundedBuffer {
   readonly #limit: number;
-  #buffer: Buffer = Buffer.alloc(0);
+  #buffer = EMPTY;
   /** What was allocated here, in contrast to the memory of a first chunk. */
   #own: ArrayBuffer | undefined;
   #length = 0;

@@ -15,6 +15,9 @@ import { parseSignatures, SIGNATURE_HEADER } from './signature.js';
 import type { ResolvedWebhookOptions } from './webhook.options.js';
 import { WEBHOOK_OPTIONS } from './webhook.tokens.js';
 
+/** One for all requests: creating an error takes longer than verifying a signature. */
+const CLOSED = new RequestClosed();
+
 /** A POST to a route that receives deliveries, as both adapters can describe it. */
 export interface ArrivingRequest {
   readonly headers: IncomingHttpHeaders;
@@ -77,7 +80,7 @@ export class Admission {
       ),
     );
     // Something else may answer the request, or the sender close the connection.
-    arriving.response.on('close', () => pending.refuse(new RequestClosed()));
+    arriving.response.on('close', () => pending.refuse(CLOSED));
     try {
       const reading = this.#read(arriving, pending);
       // What the sender has sent meanwhile is read within the same limits. Node.js would keep it as a list of chunks.
