@@ -108,6 +108,22 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
     /"webhook\.maxAgeMs" must be at most "worker\.knowMs".*2678400000.*2592000000/,
   ],
   [
+    'a check that is no function',
+    { webhook: { before: {} } },
+    /"webhook\.before" must be a function/,
+  ],
+  [
+    'a body timeout beyond the deadline',
+    { deadlineMs: 1000, webhook: { bodyTimeoutMs: 1001 } },
+    /"webhook\.bodyTimeoutMs".*from 100 to 1000; it is 1001/,
+  ],
+  ['no pending request', { webhook: { maxPending: 0 } }, /"webhook\.maxPending".*from 1 to 100000/],
+  [
+    'fewer pending bytes than a body may have',
+    { webhook: { bodyLimitBytes: 4096, maxPendingBytes: 4095 } },
+    /"webhook\.maxPendingBytes".*from 4096 to 4294967296/,
+  ],
+  [
     'a deadline beyond the sender',
     { deadlineMs: 29_001 },
     /"deadlineMs".*milliseconds from 100 to/,
@@ -179,6 +195,7 @@ describe('options that are wrong', () => {
     { baseUrl: 'http://x.example', allowInsecureHttp: true },
     { baseUrl: 'https://x.example/', webhook: { bodyLimitBytes: 1024 }, deadlineMs: 100 },
     { webhook: { bodyLimitBytes: 64 * 1024 ** 2 }, deadlineMs: 29_000 },
+    { deadlineMs: 100, webhook: { bodyTimeoutMs: 100, maxPending: 1, before: () => undefined } },
     { webhook: { maxAgeMs: 31 * DAY } },
     { webhook: { maxAgeMs: false as const }, inbox: DURABLE },
     { webhook: { maxAgeMs: 31 * DAY }, worker: { knowMs: 31 * DAY }, inbox: DURABLE },
