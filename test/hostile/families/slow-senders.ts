@@ -10,7 +10,9 @@ import { REFUSED } from '../tally.ts';
 
 /** Milliseconds between two waves. */
 const PAUSE_MS = 6000;
-/** Longer than the time in which a body must arrive (5 s) and a refused sender must stop (5 s). */
+/** Milliseconds between the connections of a wave. */
+const SPACING_MS = 2;
+/** One a second: longer than a body may take to arrive (5 s) and a refused sender to stop (5 s). */
 const BODY_PIECES = 20;
 
 type Sender = (attack: Attack) => Promise<void>;
@@ -28,7 +30,13 @@ export const family: Family = {
   name: 'slow senders',
   lanes: 1,
   async attempt(attack) {
-    await Promise.all(WAVE.map((send) => send(attack)));
+    await Promise.all(
+      WAVE.map(async (send, index) => {
+        // Connections that last, not a flood of new ones.
+        await wait(index * SPACING_MS);
+        await send(attack);
+      }),
+    );
     await wait(PAUSE_MS);
   },
 };
