@@ -15,7 +15,7 @@ import { parseSignatures, SIGNATURE_HEADER } from './signature.js';
 import type { ResolvedWebhookOptions } from './webhook.options.js';
 import { WEBHOOK_OPTIONS } from './webhook.tokens.js';
 
-/** One for all requests: creating an error takes longer than verifying a signature. */
+/** One for all requests: creating an error captures a stack, and every request ends. */
 const CLOSED = new RequestClosed();
 
 /** A POST to a route that receives deliveries, as both adapters can describe it. */
