@@ -1,8 +1,5 @@
 import { expect, it } from '@jest/globals';
 import { consoleOnEachAdapter } from '../support/console.application.js';
-import type { ConsoleApplication } from '../support/console.application.js';
-
-const actions = (app: ConsoleApplication) => app.log.filter((line) => line.includes('"ann": '));
 
 consoleOnEachAdapter((start) => {
   const event = { company: 'default', id: 'e-1' };
@@ -59,7 +56,7 @@ consoleOnEachAdapter((start) => {
     }
     expect(await app.states('e-1')).toEqual({ 'Orders.markPaid': 'dead' });
     if (typeof body !== 'string') {
-      expect(actions(app)).toEqual([
+      expect(app.actions).toEqual([
         expect.stringMatching(new RegExp(`^warn "ann": ${action} was refused or failed. `)),
       ]);
     }

@@ -74,6 +74,11 @@ export class ConsoleApplication implements AsyncDisposable {
     return this.merchant.log.matching(/./);
   }
 
+  /** Log lines about what the operator `ann` did, without the views of payloads. */
+  get actions(): string[] {
+    return this.log.filter((line) => line.includes('"ann": ') && !line.includes(': viewed event '));
+  }
+
   /** A GET below the console's path. */
   get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
     return this.merchant.exchange(PATH + path, { method: 'GET', headers });
