@@ -11,7 +11,7 @@ export interface WebhookAnswer {
   readonly retryAfterSeconds?: number | undefined;
 }
 
-/** Status of each refusal; `docs/security.md` describes them. Those of `request_rejected` are the application's. */
+/** Status of each refusal. The application chooses that of `request_rejected`. */
 export const REFUSAL_STATUS: Partial<Record<PaymentsErrorCode, number>> = {
   signature_missing: 401,
   signature_malformed: 401,
