@@ -1,6 +1,5 @@
 import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { constants, setPriority } from 'node:os';
 import { join } from 'node:path';
 
 /** The result of a request to a {@link Child}. */
@@ -39,12 +38,6 @@ export class Child {
       process.off('exit', this.#killAtExit);
     });
     process.once('exit', this.#killAtExit);
-  }
-
-  /** Lowers its priority: the other processes get the processor first. */
-  yieldToOthers(): this {
-    setPriority(this.#process.pid!, constants.priority.PRIORITY_LOW);
-    return this;
   }
 
   /** Starts a file of this folder with the Node that runs the suite. */

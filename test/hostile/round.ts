@@ -52,8 +52,7 @@ export async function attack(
   // One receives deliveries and the other calls the service, so that each is measured by itself.
   const applications = { receiver: start(), caller: start() };
   const sender = Child.start('valid-sender.ts');
-  // Attackers have machines of their own: what they compute must not delay the application or the valid sender.
-  const attackers = ATTACKERS.map(() => Child.start('attacker.ts').yieldToOthers());
+  const attackers = ATTACKERS.map(() => Child.start('attacker.ts'));
   const { receiver, caller } = applications;
   try {
     const ports = {
