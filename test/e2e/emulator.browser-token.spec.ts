@@ -3,7 +3,7 @@ import { PaymentsEmulator } from 'payments-emulator';
 import { describeInBrowser } from '../support/browser.js';
 
 describeInBrowser('an emulator that others can reach, in a browser,', (browser) => {
-  it('SE-14 shows its pages to whoever gives the control token as password, and acts for them', async () => {
+  it('SE-14 shows its pages to a browser that sends the control token as password, and accepts its actions', async () => {
     await using emulator = await PaymentsEmulator.start({ host: '0.0.0.0' });
     const password = emulator.controlToken!;
     const page = await browser().page({ httpCredentials: { username: 'any', password } });
@@ -16,12 +16,15 @@ describeInBrowser('an emulator that others can reach, in a browser,', (browser) 
 
   it('SE-14 shows no page without the control token, and customers the checkout', async () => {
     await using emulator = await PaymentsEmulator.start({ host: '0.0.0.0' });
-    const page = await browser().page();
-    const refused = await page.goto(`${emulator.baseUrl}/emulator`).catch((error: Error) => error);
-    // Without anybody to ask, Chromium may end the navigation instead of showing the answer.
+    const stranger = await browser().page();
+    const opened = stranger.goto(`${emulator.baseUrl}/emulator`);
+    const refused = await opened.catch((error: Error) => error);
+    // Without a user to ask for the password, Chromium may end the navigation instead of showing the answer.
     expect(refused instanceof Error || refused?.status() === 401).toBe(true);
     const invoice = { amount: 1500, externalReference: 'order-77' };
     const { checkoutUrl } = emulator.createCheckoutInvoice(invoice);
+    // A page of its own: the error page of a navigation that ended may still interrupt the next one.
+    const page = await browser().page();
     await page.goto(checkoutUrl);
     await page.getByLabel('Phone number').fill('+1 555 010 0123');
     await page.getByRole('button', { name: 'Send the code' }).click();
