@@ -58,7 +58,7 @@ export class BoundedBuffer {
   release(): void {
     this.#own?.transfer(0);
     this.#own = undefined;
-    this.#buffer = Buffer.alloc(0);
+    this.#buffer = EMPTY;
     this.#length = 0;
   }
 

@@ -44,7 +44,8 @@ export interface ArrivingRequest {
  * 4. capacity: `webhook.maxPending`, `webhook.maxPendingBytes`
  * 5. the body, within `webhook.bodyTimeoutMs` and `webhook.bodyLimitBytes`
  *
- * A request is refused at the first step that it does not pass; until step 5 nothing of its body is read.
+ * A request is refused at the first step that it does not pass. Nothing of its body is read before step 5, except while
+ * an asynchronous `webhook.before` works: then the bytes that arrive are read within the limits of steps 4 and 5.
  */
 @Injectable()
 export class Admission {

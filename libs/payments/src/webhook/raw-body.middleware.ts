@@ -11,13 +11,13 @@ import { headerText } from './header-text.js';
 import { letLinger } from './linger.js';
 import { companyOf } from './path-company.js';
 import { RefusalLog } from './refusal-log.js';
-import { answerError, sendAnswer } from './webhook.answer.js';
-import type { WebhookAnswer } from './webhook.answer.js';
+import { answerError, sendAnswer, sendReply } from './webhook.answer.js';
+import type { FastifyReplyLike, WebhookAnswer } from './webhook.answer.js';
 import type { ResolvedWebhookOptions } from './webhook.options.js';
 import { WebhookRoutes } from './webhook.routes.js';
 import { WEBHOOK_OPTIONS } from './webhook.tokens.js';
 
-/** What this file needs of a Fastify instance, request and reply; the package does not depend on Fastify. */
+/** What this file needs of a Fastify instance and request; the package does not depend on Fastify. */
 interface FastifyLike {
   addHook(name: 'onRoute', hook: (route: FastifyRoute) => void): void;
 }
@@ -31,12 +31,6 @@ interface FastifyRequestLike {
   readonly raw: IncomingMessage & { readonly rawBody?: unknown; readonly body?: unknown };
   readonly rawBody?: unknown;
   readonly params?: unknown;
-}
-interface FastifyReplyLike {
-  readonly raw: ServerResponse;
-  code(status: number): FastifyReplyLike;
-  header(name: string, value: string): FastifyReplyLike;
-  send(body: unknown): FastifyReplyLike;
 }
 /** What Express and body parsers add to Node's request: the path is without the query, whatever the request line. */
 interface ExpressRequestLike extends IncomingMessage {
@@ -128,7 +122,7 @@ export class RawBodyMiddleware {
 
   readonly #onFastify = async (
     request: FastifyRequestLike,
-    reply: FastifyReplyLike,
+    reply: FastifyReplyLike & { readonly raw: ServerResponse },
     payload: Readable,
   ): Promise<unknown> => {
     if (request.raw.method !== 'POST') return payload;
@@ -150,9 +144,7 @@ export class RawBodyMiddleware {
     try {
       this.admitted.set(raw, await this.admission.admit(arriving));
     } catch (error) {
-      const { status, body, retryAfterSeconds } = this.#refuse(error, payload, raw, reply.raw);
-      if (retryAfterSeconds !== undefined) reply.header('retry-after', `${retryAfterSeconds}`);
-      return reply.code(status).send(body);
+      return sendReply(reply, this.#refuse(error, payload, raw, reply.raw));
     }
     // Fastify's parser must not judge bytes that are not verified yet, nor wait for a stream that has ended, so
     // it is given an empty object. It compares the length it is told of here with Content-Length, and takes a

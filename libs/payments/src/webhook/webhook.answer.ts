@@ -56,6 +56,22 @@ export function answerError(error: unknown): WebhookAnswer {
   return { status, body: { statusCode: status, code, message }, retryAfterSeconds };
 }
 
+/** What this package needs of a Fastify reply; it does not depend on Fastify. */
+export interface FastifyReplyLike {
+  code(status: number): FastifyReplyLike;
+  header(name: string, value: string): FastifyReplyLike;
+  send(body: unknown): FastifyReplyLike;
+}
+
+/** Answers on a Fastify reply. */
+export function sendReply(
+  reply: FastifyReplyLike,
+  { status, body, retryAfterSeconds }: WebhookAnswer,
+): FastifyReplyLike {
+  if (retryAfterSeconds !== undefined) reply.header('retry-after', `${retryAfterSeconds}`);
+  return reply.code(status).send(body);
+}
+
 /**
  * Answers on Node's own response. Express's `json()` would make an ETag, which no sender asks for, of a copy of
  * the body, which then takes a write of its own.

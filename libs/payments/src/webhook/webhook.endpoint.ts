@@ -5,8 +5,8 @@ import { HttpAdapterHost } from '@nestjs/core';
 import { PaymentInbox } from '../inbox/payment.inbox.js';
 import { PaymentsError } from '../payments.errors.js';
 import { RefusalLog } from './refusal-log.js';
-import { answerError, sendAnswer } from './webhook.answer.js';
-import type { WebhookAnswer } from './webhook.answer.js';
+import { answerError, sendAnswer, sendReply } from './webhook.answer.js';
+import type { FastifyReplyLike, WebhookAnswer } from './webhook.answer.js';
 import { WebhookRoutes } from './webhook.routes.js';
 import { WebhookVerifier } from './webhook.verifier.js';
 import type { WebhookRequest } from './webhook.verifier.js';
@@ -36,15 +36,8 @@ export class WebhookEndpoint implements OnModuleInit {
     for (const path of paths) {
       adapter.post(path, async (request: WebhookRequest, response: unknown) => {
         const answer = await this.answer(request);
-        if (adapter.getType() === 'express') {
-          sendAnswer(response as ServerResponse, answer);
-          return;
-        }
-        const { status, body, retryAfterSeconds } = answer;
-        if (retryAfterSeconds !== undefined) {
-          adapter.setHeader(response, 'retry-after', String(retryAfterSeconds));
-        }
-        await (adapter.reply(response, body, status) as unknown);
+        if (adapter.getType() === 'fastify') sendReply(response as FastifyReplyLike, answer);
+        else sendAnswer(response as ServerResponse, answer);
       });
     }
     if (paths.length > 0) this.#logger.log(`Webhook route: POST ${paths.join(' and POST ')}`);
