@@ -20,7 +20,7 @@ async function startExposed(...flags: string[]) {
   return { emulator, token, url: `http://${address}:${port}` };
 }
 
-/** Whoever opens the page of the emulator as a browser does. */
+/** Headers of a browser that opens the page. */
 const page = { accept: 'text/html' };
 
 describe('SE-14 the payments-emulator command, bound beyond loopback,', () => {

@@ -1,4 +1,4 @@
-/** Names of request headers that a proxy adds and no browser sends, in lower case; a trailing `*` stands for any end. */
+/** Names of request headers that a proxy adds and no browser sends, in lower case; a trailing `*` matches any suffix. */
 export const FORWARDING_HEADERS: Readonly<Record<string, readonly string[]>> = {
   // RFC 7239, RFC 9110 and RFC 8586.
   standard: ['forwarded', 'via', 'cdn-loop'],
