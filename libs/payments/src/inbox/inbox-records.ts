@@ -4,8 +4,6 @@ export interface IncomingEvent {
   readonly company: string;
   /** The event's id, 1 to 255 characters, none a control character. */
   readonly id: string;
-  /** What makes two events one: unique together with the company. The event's id, unless options say else. */
-  readonly dedupeKey: string;
   /** 1 to 255 characters, none a control character. */
   readonly eventType: string;
   /** The event's own time (its `timestamp`). */
@@ -19,8 +17,17 @@ export interface IncomingEvent {
   readonly raw: Buffer;
   /** What is kept of the request's headers, by lower-case name; see {@link StoredEvent.headers}. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Names of the handlers to deliver to, each once. Without any, the event is kept as unhandled, or as stale. */
+  /**
+   * The transaction id, if the event's type is processed once per transaction: another event of the same company, type
+   * and `onceKey` is a duplicate, whatever its id. `null` for other types. Any length and content.
+   */
+  readonly onceKey: string | null;
+  /** Names of the handlers to deliver to, each once. Without any, the event is stored as unhandled, or as stale. */
   readonly handlers: readonly string[];
+  /** {@link HandlerCatalog.version} that {@link handlers} was made with. */
+  readonly catalogVersion: number;
+  /** A worker that has a free place for some of {@link handlers}, so that it can run them at once; or `null`. */
+  readonly assign: { readonly worker: string; readonly handlers: readonly string[] } | null;
   /** See {@link StoredEvent.stale}. A stale event has no handlers here. */
   readonly stale: boolean;
 }
@@ -29,7 +36,7 @@ export interface IncomingEvent {
  * Where one event stands with one handler.
  *
  * - `pending`: waits for its first attempt or, after a failure, for the next.
- * - `running`: leased to a worker.
+ * - `running`: leased to a worker, under its id and a fencing token.
  * - `done`: the handler succeeded.
  * - `dead`: out of attempts, or given up as unrecoverable: a dead letter, kept until it is redriven or skipped.
  * - `skipped`: an operator decided that it is not to run.
@@ -53,13 +60,12 @@ export interface DeliveryAttempt {
   readonly attempt: number;
   /** When it was claimed, by the store's clock. */
   readonly startedAt: Date;
-  /** By the store's clock. Of a lost one: when its lease ran out. */
+  /** By the store's clock. Of a lost one: when it was freed. */
   readonly endedAt: Date;
   /**
    * - `done`: the handler succeeded.
    * - `failed`: the handler failed, or was not run any more because its attempts were used up.
-   * - `lost`: its lease ran out before it had a result: its process died or was cut off. It is known from the
-   *   moment that somebody takes over.
+   * - `lost`: its process died or was cut off before the attempt had a result.
    */
   readonly outcome: 'done' | 'failed' | 'lost';
   /** One line about the failure, at most 1,000 characters; `null` but for `failed`. */
@@ -70,11 +76,11 @@ export interface DeliveryAttempt {
 export interface StoredDelivery {
   readonly handler: string;
   readonly state: DeliveryState;
-  /** Attempts begun so far. */
+  /** Attempts that were started and charged so far. An attempt that was released or lost without a charge is not. */
   readonly attempts: number;
   /** One line about the last failure, `null` where there was none. */
   readonly lastError: string | null;
-  /** When a pending one is due, or the lease of a running one ends; `null` in the other states. */
+  /** When a pending one is due; `null` in the other states. Past for one that waits for its ordering key. */
   readonly dueAt: Date | null;
   /** When it became done, dead or skipped; `null` before. */
   readonly finishedAt: Date | null;
@@ -113,6 +119,11 @@ export interface StoredEvent {
    * event that is no longer remembered, so no handler ran for it. It stays true after a redrive.
    */
   readonly stale: boolean;
+  /**
+   * Other events of the same company, type and transaction that were received after this one and not handled,
+   * because the type is in `oncePerTransaction`: the oldest first, the last 20 at most. Empty in a list.
+   */
+  readonly repeats: readonly { readonly id: string; readonly receivedAt: Date }[];
   /** One per handler, by handler name; empty for an event nobody handled, and for a tombstone. */
   readonly deliveries: readonly StoredDelivery[];
 }
@@ -121,26 +132,35 @@ export interface StoredEvent {
 export interface StoreReceipt {
   /**
    * - `stored`: new.
-   * - `duplicate`: known; nothing was added.
+   * - `duplicate`: known; nothing was added, except that an event with another id is added to
+   *   {@link StoredEvent.repeats} of the first, once.
    * - `conflict`: known under the same id with another {@link IncomingEvent.raw}; the original is kept. With a
    *   `bodyCodec`, the receiver decodes and compares the bodies itself.
+   * - `outdated`: the event is new, but {@link IncomingEvent.catalogVersion} is not the current version. Nothing
+   *   was stored; call {@link InboxStore.catalog} and receive it again.
    */
-  readonly outcome: 'stored' | 'duplicate' | 'conflict';
+  readonly outcome: 'stored' | 'duplicate' | 'conflict' | 'outdated';
   /** Id of the event that is stored: of the original, for a duplicate. */
   readonly id: string;
+  /** Deliveries of the new event that run under the worker in {@link IncomingEvent.assign} now. */
+  readonly claimed: readonly ClaimedDelivery[];
+  /** Whether the new event has deliveries that are pending, so that somebody has to claim them. */
+  readonly pending: boolean;
 }
 
-/** The right to run one delivery for a time. */
+/** The right to run one delivery. */
 export interface Lease {
   readonly company: string;
   /** Id of the event. */
   readonly id: string;
   readonly handler: string;
-  /** Fencing token: grows with every claim of the delivery, so that an earlier holder is known as stale. */
+  /** Fencing token: increases with every claim of the delivery, and when it is freed. */
   readonly token: number;
+  /** The store's own number of the event. Pass a lease back as the store returned it. */
+  readonly seq: number;
 }
 
-/** A delivery that was claimed. */
+/** A delivery that was claimed, or assigned on receipt. */
 export interface ClaimedDelivery extends Lease {
   /** Which attempt this is, from 1. */
   readonly attempt: number;
@@ -154,10 +174,74 @@ export interface ClaimedDelivery extends Lease {
    */
   readonly newerHandled: boolean;
   /**
-   * Whether it was taken over from a lease that ran out: the attempt before this one ended without a result,
-   * because its process died or was cut off.
+   * How many times in a row its process died, or was cut off, while it ran. With 1 or more, the delivery is a suspect:
+   * it may be what the process died of.
    */
-  readonly takenOver: boolean;
+  readonly crashes: number;
+}
+
+/** What became of a lease that was to be settled. */
+export interface Settlement {
+  /** Whether the lease was held and the delivery is settled. `false`: the delivery belongs to another run. */
+  readonly settled: boolean;
+  /** Whether a held delivery of the same ordering key became claimable. */
+  readonly nextDue: boolean;
+}
+
+/** A handler as a process declares it. */
+export interface HandlerDeclaration {
+  /** 1 to 200 characters, none a control character. */
+  readonly name: string;
+  /** Patterns of event types, as in `@OnPaymentEvent`. The store does not interpret them. */
+  readonly patterns: readonly string[];
+}
+
+/** A worker, as it registers. */
+export interface WorkerRegistration {
+  /** Unique for each registration: a UUID. */
+  readonly id: string;
+  /** Without a heartbeat for this many milliseconds, the worker is dead. 1,000 to 3,600,000. */
+  readonly leaseMs: number;
+  readonly handlers: readonly HandlerDeclaration[];
+}
+
+/** A handler that the store knows. */
+export interface KnownHandler extends HandlerDeclaration {
+  readonly firstSeenAt: Date;
+  /** When a live worker last had it, to the accuracy of a heartbeat. */
+  readonly lastSeenAt: Date;
+}
+
+/** The handlers that the store knows, by name. */
+export interface HandlerCatalog {
+  /** Increases with each change of names or patterns. From 0. */
+  readonly version: number;
+  readonly handlers: readonly KnownHandler[];
+}
+
+/** The result of a heartbeat. */
+export interface Heartbeat {
+  /** `false`: the worker was declared dead (or never registered) and its deliveries were freed. */
+  readonly alive: boolean;
+  /** Whether suspects wait to be claimed. */
+  readonly suspects: boolean;
+}
+
+/** What to claim. */
+export interface ClaimRequest {
+  /** Id of a registered worker. */
+  readonly worker: string;
+  /** How many deliveries of which handlers, each at least 1. */
+  readonly wanted: readonly { readonly handler: string; readonly limit: number }[];
+}
+
+/** Which suspect to claim. */
+export interface SuspectRequest {
+  /** Id of a registered worker. */
+  readonly worker: string;
+  readonly handlers: readonly string[];
+  /** Whether nothing else runs in this process, and nothing will until the suspect is settled. */
+  readonly alone: boolean;
 }
 
 /** What a store can and cannot promise. */
@@ -171,7 +255,7 @@ export interface InboxCapabilities {
   readonly shared: boolean;
   /** Whether {@link InboxStore.commit} works: effects and settlement in one transaction. */
   readonly transactional: boolean;
-  /** Whether its leases follow its own clock, whatever the clocks of the workers say. */
+  /** Whether it uses a clock of its own for heartbeats and due times, not the clocks of the workers. */
   readonly ownClock: boolean;
 }
 
@@ -201,22 +285,58 @@ export interface EventPage {
   readonly next: string | null;
 }
 
+/** Counts are exact up to this number. */
+export const COUNT_CAP = 10_000;
+
+/** A number of rows, counted up to {@link COUNT_CAP}. */
+export interface CappedCount {
+  /** 0 to 10,000. */
+  readonly count: number;
+  /** Whether there are more than {@link count}: "10,000+". */
+  readonly more: boolean;
+}
+
 /** Counts for a dashboard or a scraper. */
 export interface InboxStats {
-  /** Deliveries by handler and state; states without any are left out. */
-  readonly deliveries: readonly {
+  /** Unfinished deliveries by handler and state; pairs without any are absent. */
+  readonly deliveries: readonly ({
     readonly handler: string;
-    readonly state: DeliveryState;
-    readonly count: number;
-  }[];
+    readonly state: 'pending' | 'running' | 'dead';
+  } & CappedCount)[];
   /** Stored events without a delivery, because no handler takes their type; `webhook.test` needs none. */
-  readonly unhandled: number;
+  readonly unhandled: CappedCount;
   /** Stored events without a delivery, because they were too old when they were received. */
-  readonly stale: number;
-  /** Milliseconds since the oldest delivery still pending or running was received; `null` without any. */
+  readonly stale: CappedCount;
+  /** Milliseconds since the oldest delivery that is pending or running was received; `null` without any. */
   readonly oldestPendingMs: number | null;
   /** What is paused: handler names, and `*` for all. */
   readonly paused: readonly string[];
+}
+
+/** What the inbox, or one handler, did in one minute. */
+export interface ActivityCounts {
+  /** Of the inbox: new events stored. Of a handler: of these, those with a delivery to it. */
+  readonly received: number;
+  /** Deliveries that became done. */
+  readonly done: number;
+  /** Attempts that ended as `failed` or `lost`, including those that left a delivery dead. */
+  readonly failed: number;
+  /** Deliveries that became dead. */
+  readonly dead: number;
+  /** Median of the milliseconds from receipt to done of the deliveries in `done` (nearest rank); `null` without any. */
+  readonly p50Ms: number | null;
+  /** 95th percentile of the same. */
+  readonly p95Ms: number | null;
+}
+
+/** One closed minute of the inbox, all processes together. */
+export interface ActivityMinute {
+  /** Start of the minute, UTC, by the store's clock. */
+  readonly startsAt: Date;
+  /** All handlers together. */
+  readonly total: ActivityCounts;
+  /** By handler name; handlers without activity in that minute are absent. */
+  readonly handlers: Readonly<Record<string, ActivityCounts>>;
 }
 
 /** One event whose deliveries are to run again, or not at all. */
