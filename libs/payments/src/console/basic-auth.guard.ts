@@ -6,9 +6,9 @@ import type { PaymentsRuntime } from '../payments.runtime.js';
 import { basicAuthInvalid, checkedRealm, checkedUsers, parseBasic } from './basic-auth.js';
 import type { BasicCredentials } from './basic-auth.js';
 import { clientAddress, networksOfClient } from './client-network.js';
-import { ConsoleRefusal } from './console.refusal.js';
-import type { ConsoleRequest } from './console.request.js';
-import { OPERATOR, seenOnly } from './operator.name.js';
+import { ConsoleRefusal } from './console-refusal.js';
+import type { ConsoleRequest } from './console-request.js';
+import { OPERATOR, seenOnly } from './operator-name.js';
 import { SignInLimiter } from './sign-in-limiter.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { clientAddress, networkOf, networksOfClient } from './client-network.js';
-import type { ConsoleRequest } from './console.request.js';
+import type { ConsoleRequest } from './console-request.js';
 
 describe('networkOf', () => {
   it.each([

@@ -1,6 +1,6 @@
 import { isIP, isIPv6 } from 'node:net';
-import { headerOf } from './console.request.js';
-import type { ConsoleRequest } from './console.request.js';
+import { headerOf } from './console-request.js';
+import type { ConsoleRequest } from './console-request.js';
 
 /** Groups of an IPv6 address that name a site: a provider assigns at most a /48 to one customer (RFC 6177). */
 const SITE_GROUPS = 3;

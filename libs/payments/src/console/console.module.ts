@@ -1,17 +1,17 @@
 import { Inject, Injectable, Logger, Module } from '@nestjs/common';
 import type { DynamicModule, OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
-import { ConsoleActions } from './console.actions.js';
-import { ConsoleAnswers } from './console.answers.js';
-import { ConsoleAssets } from './console.assets.js';
-import { consoleControllers } from './console.controllers.js';
-import { ConsoleInbox } from './console.inbox.js';
-import { CONSOLE_OPTIONS, requireGuard, resolveConsoleOptions } from './console.options.js';
-import type { PaymentsConsoleOptions, ResolvedConsoleOptions } from './console.options.js';
-import { ConsoleOverview } from './console.overview.js';
+import { ConsoleActions } from './console-actions.js';
+import { ConsoleAnswers } from './console-answers.js';
+import { ConsoleAssets } from './console-assets.js';
+import { consoleControllers } from './console-controllers.js';
+import { ConsoleInbox } from './console-inbox.js';
+import { CONSOLE_OPTIONS, requireGuard, resolveConsoleOptions } from './console-options.js';
+import type { PaymentsConsoleOptions, ResolvedConsoleOptions } from './console-options.js';
+import { ConsoleOverview } from './console-overview.js';
 import { PayloadAudit } from './payload-audit.js';
 import { ThrottlerSkip } from './throttler-skip.js';
-import { TrailingSlash } from './trailing.slash.js';
+import { TrailingSlash } from './trailing-slash.js';
 
 /** Looks at the guards once the application boots: by then the environment is complete, `.env` files included. */
 @Injectable()

@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import { ConsoleInbox } from './console.inbox.js';
-import type { EventName } from './console.queries.js';
-import { seenOnly } from './operator.name.js';
+import { ConsoleInbox } from './console-inbox.js';
+import type { EventName } from './console-queries.js';
+import { seenOnly } from './operator-name.js';
 
 /** The page reads an event every 2 seconds while it is open: one line covers this time, in milliseconds. */
 const COVERS_MS = 60_000;

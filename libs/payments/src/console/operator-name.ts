@@ -1,5 +1,5 @@
-import type { PaymentsConsoleOptions } from './console.options.js';
-import type { ConsoleRequest } from './console.request.js';
+import type { PaymentsConsoleOptions } from './console-options.js';
+import type { ConsoleRequest } from './console-request.js';
 
 const LENGTH = 100;
 /** Claims of `request.user` in the order they name a person well. */

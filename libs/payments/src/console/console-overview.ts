@@ -1,8 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { ActivityMinute } from '../inbox/activity.minutes.js';
 import type { PaymentInbox } from '../inbox/payment.inbox.js';
-import type { InboxCapabilities, InboxStats } from '../inbox/store.contract.js';
-import { ConsoleInbox } from './console.inbox.js';
+import type { InboxCapabilities, InboxStats } from '../inbox/inbox-store.js';
+import { ConsoleInbox } from './console-inbox.js';
 
 /** For how long an answer stands for the next, in milliseconds: many open consoles ask no more often than one. */
 const FRESH_MS = 1000;

@@ -1,9 +1,9 @@
-import type { EventFilter, EventState } from '../inbox/store.contract.js';
+import type { EventFilter, EventState } from '../inbox/inbox-store.js';
 import type { ListQuery } from '../inbox/payment.inbox.js';
-import { badRequest } from './console.refusal.js';
-import { queryOf } from './console.request.js';
-import type { ConsoleRequest } from './console.request.js';
-import { RequestFields } from './request.fields.js';
+import { badRequest } from './console-refusal.js';
+import { queryOf } from './console-request.js';
+import type { ConsoleRequest } from './console-request.js';
+import { RequestFields } from './request-fields.js';
 
 const STATES: readonly EventState[] = [
   'pending',

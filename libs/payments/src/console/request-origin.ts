@@ -1,7 +1,7 @@
 import { isIPv4 } from 'node:net';
-import { ConsoleRefusal } from './console.refusal.js';
-import { headerOf } from './console.request.js';
-import type { ConsoleRequest } from './console.request.js';
+import { ConsoleRefusal } from './console-refusal.js';
+import { headerOf } from './console-request.js';
+import type { ConsoleRequest } from './console-request.js';
 import { isForwardingHeader } from './forwarding-headers.js';
 
 /**

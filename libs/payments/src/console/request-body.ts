@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
-import { badRequest, ConsoleRefusal } from './console.refusal.js';
-import type { ConsoleRequest } from './console.request.js';
+import { badRequest, ConsoleRefusal } from './console-refusal.js';
+import type { ConsoleRequest } from './console-request.js';
 
 const LIMIT_BYTES = 1024 ** 2;
 

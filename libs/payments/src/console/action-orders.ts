@@ -1,8 +1,8 @@
-import type { EventFilter } from '../inbox/store.contract.js';
-import { badRequest } from './console.refusal.js';
-import { HANDLER, readBodyFilter, readPicked } from './console.queries.js';
-import type { EventName } from './console.queries.js';
-import { RequestFields } from './request.fields.js';
+import type { EventFilter } from '../inbox/inbox-store.js';
+import { badRequest } from './console-refusal.js';
+import { HANDLER, readBodyFilter, readPicked } from './console-queries.js';
+import type { EventName } from './console-queries.js';
+import { RequestFields } from './request-fields.js';
 
 /** Which deliveries an operator means. */
 export type Target = { readonly events: readonly EventName[] } | { readonly filter: EventFilter };

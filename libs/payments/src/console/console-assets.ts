@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, extname, join } from 'node:path';
-import { consoleInvalid } from './console.options.js';
-import { pagePolicy } from './console.headers.js';
+import { consoleInvalid } from './console-options.js';
+import { pagePolicy } from './console-headers.js';
 
 /** A file of the console's, as it is sent. */
 export interface ConsoleAsset {

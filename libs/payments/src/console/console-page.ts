@@ -1,12 +1,12 @@
 import { Get, Inject, Req, Res } from '@nestjs/common';
-import { ConsoleAnswers } from './console.answers.js';
-import { ConsoleAssets } from './console.assets.js';
-import { CONSOLE_OPTIONS } from './console.options.js';
-import type { ResolvedConsoleOptions } from './console.options.js';
-import { headerOf, pathOf } from './console.request.js';
-import type { ConsoleRequest } from './console.request.js';
-import { ConsoleRefusal } from './console.refusal.js';
-import { alsoWithSlash } from './trailing.slash.js';
+import { ConsoleAnswers } from './console-answers.js';
+import { ConsoleAssets } from './console-assets.js';
+import { CONSOLE_OPTIONS } from './console-options.js';
+import type { ResolvedConsoleOptions } from './console-options.js';
+import { headerOf, pathOf } from './console-request.js';
+import type { ConsoleRequest } from './console-request.js';
+import { ConsoleRefusal } from './console-refusal.js';
+import { alsoWithSlash } from './trailing-slash.js';
 
 /** The page and its files. Mounted by `consoleControllers()`, below a class of each registration's own. */
 export class ConsolePage {

@@ -1,6 +1,6 @@
 import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
 import { PaymentsError } from '../payments.errors.js';
-import type { ConsoleRequest } from './console.request.js';
+import type { ConsoleRequest } from './console-request.js';
 
 /** A guard's class, which Nest makes with what `imports` export, or a guard. */
 export type ConsoleGuard = Type<CanActivate> | CanActivate;

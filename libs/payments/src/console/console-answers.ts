@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { ANSWER_HEADERS, CORS_HEADERS } from './console.headers.js';
+import { ANSWER_HEADERS, CORS_HEADERS } from './console-headers.js';
 
 /** An answer of Express, or a reply of Fastify with Node's own answer in it. */
 interface AnswerLike {

@@ -1,19 +1,19 @@
 import { Get, Inject, Post, Req, Res } from '@nestjs/common';
-import type { StoredEvent } from '../inbox/store.contract.js';
-import { ConsoleActions } from './console.actions.js';
-import type { ConsoleAction } from './console.actions.js';
-import { ConsoleAnswers } from './console.answers.js';
-import { Data } from './console.gate.js';
-import { ConsoleInbox } from './console.inbox.js';
-import { CONSOLE_OPTIONS } from './console.options.js';
-import type { ResolvedConsoleOptions } from './console.options.js';
-import { ConsoleOverview } from './console.overview.js';
-import { readList, readMinutes, readNamedEvent } from './console.queries.js';
-import { badRequest, ConsoleRefusal } from './console.refusal.js';
-import type { ConsoleRequest } from './console.request.js';
-import { operatorName } from './operator.name.js';
+import type { StoredEvent } from '../inbox/inbox-store.js';
+import { ConsoleActions } from './console-actions.js';
+import type { ConsoleAction } from './console-actions.js';
+import { ConsoleAnswers } from './console-answers.js';
+import { Data } from './console-gate.js';
+import { ConsoleInbox } from './console-inbox.js';
+import { CONSOLE_OPTIONS } from './console-options.js';
+import type { ResolvedConsoleOptions } from './console-options.js';
+import { ConsoleOverview } from './console-overview.js';
+import { readList, readMinutes, readNamedEvent } from './console-queries.js';
+import { badRequest, ConsoleRefusal } from './console-refusal.js';
+import type { ConsoleRequest } from './console-request.js';
+import { operatorName } from './operator-name.js';
 import { PayloadAudit } from './payload-audit.js';
-import { jsonBody } from './request.body.js';
+import { jsonBody } from './request-body.js';
 
 /**
  * What the page asks for and asks to be done. It reads requests itself and answers through the adapter, so that

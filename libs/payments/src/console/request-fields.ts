@@ -1,4 +1,4 @@
-import { badRequest } from './console.refusal.js';
+import { badRequest } from './console-refusal.js';
 
 type Source = 'query' | 'body';
 

@@ -1,7 +1,7 @@
 import { Catch, HttpException, Inject, Injectable, Logger } from '@nestjs/common';
 import type { ArgumentsHost, ExceptionFilter } from '@nestjs/common';
-import { ConsoleAnswers } from './console.answers.js';
-import { ConsoleRefusal } from './console.refusal.js';
+import { ConsoleAnswers } from './console-answers.js';
+import { ConsoleRefusal } from './console-refusal.js';
 
 /** Answers the console's own refusals; what else is thrown goes to the application's filters. */
 @Catch(ConsoleRefusal)

@@ -1,10 +1,10 @@
 import { Controller, UseFilters, UseGuards, VERSION_NEUTRAL } from '@nestjs/common';
 import type { Type } from '@nestjs/common';
-import { ConsoleApi } from './console.api.js';
-import { DataErrorFilter, RefusalFilter } from './console.errors.js';
-import { ConsoleGate } from './console.gate.js';
-import type { ResolvedConsoleOptions } from './console.options.js';
-import { ConsolePage } from './console.page.js';
+import { ConsoleApi } from './console-api.js';
+import { DataErrorFilter, RefusalFilter } from './console-errors.js';
+import { ConsoleGate } from './console-gate.js';
+import type { ResolvedConsoleOptions } from './console-options.js';
+import { ConsolePage } from './console-page.js';
 
 /**
  * The controllers of one registration: classes of its own, since Nest keeps path and guards on the class, and two

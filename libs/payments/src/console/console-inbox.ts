@@ -4,9 +4,9 @@ import { ModuleRef } from '@nestjs/core';
 import { PaymentInbox } from '../inbox/payment.inbox.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
-import { consoleInvalid } from './console.options.js';
-import { ConsoleRefusal } from './console.refusal.js';
-import { seenOnly } from './operator.name.js';
+import { consoleInvalid } from './console-options.js';
+import { ConsoleRefusal } from './console-refusal.js';
+import { seenOnly } from './operator-name.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 
 /**

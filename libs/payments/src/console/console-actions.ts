@@ -1,14 +1,14 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { SelectionResult } from '../inbox/inbox.redrive.js';
 import type { PaymentInbox } from '../inbox/payment.inbox.js';
-import type { EventFilter } from '../inbox/store.contract.js';
-import { readHandler, readRedrive, readSkip } from './action.orders.js';
-import type { DeliveryOrder, RedriveOrder } from './action.orders.js';
-import { ConsoleInbox } from './console.inbox.js';
-import { ConsoleOverview, handlersOf } from './console.overview.js';
-import { badRequest } from './console.refusal.js';
-import { seenOnly } from './operator.name.js';
-import { PickedDeliveries } from './picked.deliveries.js';
+import type { EventFilter } from '../inbox/inbox-store.js';
+import { readHandler, readRedrive, readSkip } from './action-orders.js';
+import type { DeliveryOrder, RedriveOrder } from './action-orders.js';
+import { ConsoleInbox } from './console-inbox.js';
+import { ConsoleOverview, handlersOf } from './console-overview.js';
+import { badRequest } from './console-refusal.js';
+import { seenOnly } from './operator-name.js';
+import { PickedDeliveries } from './bulk-selection.js';
 
 /** What an operator may do. */
 export type ConsoleAction = 'redrive' | 'skip' | 'pause' | 'resume';

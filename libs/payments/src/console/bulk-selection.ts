@@ -1,7 +1,7 @@
 import type { PaymentInbox } from '../inbox/payment.inbox.js';
 import type { SelectionResult } from '../inbox/inbox.redrive.js';
-import type { DeliveryState, StoredEvent } from '../inbox/store.contract.js';
-import type { EventName } from './console.queries.js';
+import type { DeliveryState, StoredEvent } from '../inbox/inbox-store.js';
+import type { EventName } from './console-queries.js';
 
 /** Events of one company, as many as a filter takes. */
 interface Group {

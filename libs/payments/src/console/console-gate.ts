@@ -1,13 +1,13 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
-import { ConsoleAnswers } from './console.answers.js';
-import { ConsoleInbox } from './console.inbox.js';
-import { CONSOLE_OPTIONS } from './console.options.js';
-import type { ResolvedConsoleOptions } from './console.options.js';
-import type { ConsoleRefusal } from './console.refusal.js';
-import type { ConsoleRequest } from './console.request.js';
+import { ConsoleAnswers } from './console-answers.js';
+import { ConsoleInbox } from './console-inbox.js';
+import { CONSOLE_OPTIONS } from './console-options.js';
+import type { ResolvedConsoleOptions } from './console-options.js';
+import type { ConsoleRefusal } from './console-refusal.js';
+import type { ConsoleRequest } from './console-request.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
-import { refuseFarClient, refuseForeignPage, refuseForgedPost } from './request.origin.js';
+import { refuseFarClient, refuseForeignPage, refuseForgedPost } from './request-origin.js';
 
 /** The first guard of every route of the console, before the application's: what needs no name to be refused. */
 @Injectable()
