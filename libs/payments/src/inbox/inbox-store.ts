@@ -30,6 +30,11 @@ export type * from './inbox-records.js';
  * {@link commit} succeed exactly if the delivery is `running` and the token is the current one; no clock is
  * compared. The clock decides only when a worker that sends no heartbeats is dead.
  *
+ * **Unknown outcomes.** An operation that rejects may have taken effect, for example if the connection was cut before
+ * the answer arrived. So a worker whose {@link claim}, {@link claimSuspect} or assigning {@link receive} rejected may
+ * hold deliveries that it does not know of, and nobody would ever free them. It registers under a new id, keeps up the
+ * heartbeats of the old id until the runs that it knows of have ended, and then retires the old id with a grace of 0.
+ *
  * **Ordering.** Two deliveries of one company, handler and ordering key never run at the same time. A due delivery
  * whose key is running is held: it leaves the set that claims read, so that the cost of a claim does not depend on
  * the backlog of one key. Each delivery that stops being `running`, and each pending one that is skipped, makes
