@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, it } from '@jest/globals';
 import { inboxContract } from 'nestjs-payments/testing';
 import { postgresInbox } from '../../libs/payments/src/inbox/postgres/index.js';
 import type { PostgresTransaction } from '../../libs/payments/src/inbox/postgres/index.js';
-import type { InboxStore } from '../../libs/payments/src/inbox/store.contract.js';
+import type { InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
 import { systemRuntime } from '../../libs/payments/src/payments.runtime.js';
 import { CutProxy } from '../support/cut.proxy.js';
 import { freshSchema, PostgresInboxes } from '../support/postgres.inboxes.js';

@@ -3,7 +3,7 @@ import { CompiledQuery, Kysely, PostgresDialect } from 'kysely';
 import type { Transaction } from 'kysely';
 import { Pool } from 'pg';
 import type { RunTransaction } from '../../libs/payments/src/inbox/postgres/index.js';
-import type { ClaimedDelivery, InboxStore } from '../../libs/payments/src/inbox/store.contract.js';
+import type { ClaimedDelivery, InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
 import { CutProxy } from '../support/cut.proxy.js';
 import { claim, freshSchema, incoming, PostgresInboxes } from '../support/postgres.inboxes.js';
 

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { types } from 'pg';
-import type { EventFilter, InboxStore } from '../../libs/payments/src/inbox/store.contract.js';
+import type { EventFilter, InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
 import { claim, freshSchema, incoming, PostgresInboxes } from '../support/postgres.inboxes.js';
 
 describe('operating an inbox in PostgreSQL', () => {

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Pool } from 'pg';
-import type { InboxStore } from '../../libs/payments/src/inbox/store.contract.js';
+import type { InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
 import { CutProxy } from '../support/cut.proxy.js';
 import { claim, freshSchema, incoming, PostgresInboxes } from '../support/postgres.inboxes.js';
 

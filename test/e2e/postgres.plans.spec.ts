@@ -6,7 +6,7 @@ import {
   whereHeld,
 } from '../../libs/payments/src/inbox/postgres/lease.statements.js';
 import { KEY_TYPES } from '../../libs/payments/src/inbox/postgres/schema.receipts.js';
-import type { InboxStore } from '../../libs/payments/src/inbox/store.contract.js';
+import type { InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
 import { claim, incoming, PostgresInboxes } from '../support/postgres.inboxes.js';
 
 const BACKLOG = 3000;

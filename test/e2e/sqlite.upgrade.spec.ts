@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { InboxStore } from '../../libs/payments/dist/inbox/store.contract.js';
+import type { InboxStore } from '../../libs/payments/dist/inbox/inbox-store.js';
 import { expectToGoOn, outcomes } from '../support/inbox.upgrade.js';
 import { incoming, SqliteHarness } from './sqlite.harness.ts';
 

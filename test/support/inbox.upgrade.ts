@@ -1,5 +1,5 @@
 import { expect } from '@jest/globals';
-import type { InboxStore } from '../../libs/payments/src/inbox/store.contract.js';
+import type { InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
 
 type Store = Pick<InboxStore, 'claim' | 'complete' | 'find' | 'redrive' | 'stats'>;
 

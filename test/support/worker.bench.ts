@@ -10,8 +10,8 @@ import { InboxWorker } from '../../libs/payments/src/inbox/inbox.worker.js';
 import { MemoryStore } from '../../libs/payments/src/inbox/memory/memory.store.js';
 import { Settlements } from '../../libs/payments/src/inbox/settlements.js';
 import { StoredBodies } from '../../libs/payments/src/inbox/stored-bodies.js';
-import { resolveWorkerOptions } from '../../libs/payments/src/inbox/worker.options.js';
-import type { WorkerOptions } from '../../libs/payments/src/inbox/worker.options.js';
+import { resolveWorkerOptions } from '../../libs/payments/src/inbox/worker-options.js';
+import type { WorkerOptions } from '../../libs/payments/src/inbox/worker-options.js';
 import { FakeRuntime } from './fake.runtime.js';
 
 Logger.overrideLogger(false);

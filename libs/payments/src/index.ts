@@ -39,18 +39,18 @@ export type {
   SqliteValue,
 } from './inbox/sqlite/sqlite.inbox.js';
 export type { BodyCodec, BodyContext } from './inbox/body-codec.js';
-export { PaymentInbox } from './inbox/payment.inbox.js';
+export { PaymentInbox } from './inbox/payment-inbox.js';
 export { PaymentInboxError } from './inbox/payment-inbox.error.js';
-export type { ListQuery } from './inbox/payment.inbox.js';
-export type { InboxReceipt } from './inbox/delivery.receiver.js';
+export type { ListQuery } from './inbox/payment-inbox.js';
+export type { InboxReceipt } from './inbox/delivery-receiver.js';
 export type { DueRun } from './inbox/due-runs.js';
-export type { DeliveryQuery, RedriveQuery, SelectionResult } from './inbox/inbox.redrive.js';
-export type { ReceiveOptions } from './inbox/receive.options.js';
-export { VerifiedDelivery } from './inbox/verified.delivery.js';
-export type { WorkerOptions } from './inbox/worker.options.js';
+export type { DeliveryQuery, RedriveQuery, SelectionResult } from './inbox/inbox-redrive.js';
+export type { ReceiveOptions } from './inbox/receive-options.js';
+export { VerifiedDelivery } from './inbox/verified-delivery.js';
+export type { WorkerOptions } from './inbox/worker-options.js';
 export { HANDLED_BOUNDS_MS, toActivity } from './inbox/activity.minutes.js';
 export type { ActivityCounts, ActivityMinute, RecordedMinute } from './inbox/activity.minutes.js';
-export type { InboxDefinition, InboxStore } from './inbox/store.contract.js';
+export type { InboxDefinition, InboxStore } from './inbox/inbox-store.js';
 export type {
   ClaimedDelivery,
   DeliveryAttempt,
@@ -66,7 +66,7 @@ export type {
   StoredDelivery,
   StoredEvent,
   StoreReceipt,
-} from './inbox/inbox.records.js';
+} from './inbox/inbox-store.js';
 
 export { PAYMENTS_CONTEXT } from './events/handler.invoker.js';
 export { OnPaymentEvent } from './events/on-payment-event.decorator.js';

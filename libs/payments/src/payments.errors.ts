@@ -22,6 +22,7 @@ export type PaymentsErrorCode =
   | 'inbox_full'
   | 'deadline_passed'
   | 'handlers_failed'
+  | 'handler_timeout'
   | 'data_invalid'
   | 'body_undecodable'
   | 'unrecoverable'

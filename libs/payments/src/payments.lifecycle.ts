@@ -9,12 +9,12 @@ import { prepareDataClasses } from './events/event-data.js';
 import { HandlerExplorer } from './events/handler.explorer.js';
 import { HandlerRegistry } from './events/handler.registry.js';
 import { StrayRejections } from './events/stray-rejections.js';
-import type { InboxStore } from './inbox/store.contract.js';
-import { INBOX_STORE, WORKER_OPTIONS } from './inbox/inbox.tokens.js';
+import type { InboxStore } from './inbox/inbox-store.js';
+import { INBOX_STORE, WORKER_OPTIONS } from './inbox/inbox-tokens.js';
 import { InboxPruner } from './inbox/inbox.pruner.js';
 import { InboxWorker } from './inbox/inbox.worker.js';
 import { OrphanReport } from './inbox/orphan.report.js';
-import type { ResolvedWorkerOptions } from './inbox/worker.options.js';
+import type { ResolvedWorkerOptions } from './inbox/worker-options.js';
 import { ShutdownCheck } from './shutdown.check.js';
 
 /**

@@ -18,13 +18,13 @@ import {
   MAX_AGE_MS,
   RECEIVE_OPTIONS,
   WORKER_OPTIONS,
-} from './inbox/inbox.tokens.js';
+} from './inbox/inbox-tokens.js';
 import { InboxPruner } from './inbox/inbox.pruner.js';
-import { DeliveryReceiver } from './inbox/delivery.receiver.js';
+import { DeliveryReceiver } from './inbox/delivery-receiver.js';
 import { InboxWorker } from './inbox/inbox.worker.js';
 import { OrphanReport } from './inbox/orphan.report.js';
-import { PaymentInbox } from './inbox/payment.inbox.js';
-import type { InboxStore } from './inbox/store.contract.js';
+import { PaymentInbox } from './inbox/payment-inbox.js';
+import type { InboxStore } from './inbox/inbox-store.js';
 import { Settlements } from './inbox/settlements.js';
 import { StoredBodies } from './inbox/stored-bodies.js';
 import { PaymentsLifecycle } from './payments.lifecycle.js';

@@ -5,6 +5,7 @@ import { assertEnhancers } from './handler.enhancers.js';
 import { HandlerInvoker } from './handler.invoker.js';
 import type { HandlerHost } from './handler.invoker.js';
 import { defaultName, HandlerRegistry } from './handler.registry.js';
+import type { HandlerOptions } from './handler.registry.js';
 import { ON_PAYMENT_EVENT } from './on-payment-event.decorator.js';
 import type { OnPaymentEventMetadata } from './on-payment-event.decorator.js';
 
@@ -71,10 +72,19 @@ export class HandlerExplorer {
         source: `${owner}.${method} (${host.host?.name ?? 'no module'})`,
         patterns: metadata.patterns,
         ...(metadata.data && { data: metadata.data }),
+        options: runOptions(metadata),
         invoke: this.invoker.bind(host, method, scoped),
       });
     }
   }
+}
+
+function runOptions({ concurrency, timeoutMs, retry }: OnPaymentEventMetadata): HandlerOptions {
+  return {
+    ...(concurrency !== undefined && { concurrency }),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(retry !== undefined && { retry }),
+  };
 }
 
 /** @throws PaymentsError where a decorator above `@OnPaymentEvent` put a function of its own in its place. */

@@ -1,6 +1,14 @@
 import { PaymentsError } from '../payments.errors.js';
-import { matchesPattern, similarType } from './event-pattern.js';
+import { matchesPattern } from './event-pattern.js';
 import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
+import type { RetrySchedule } from './retry-schedule.js';
+
+/** How a handler runs, as far as its decorator says; for the rest, the option `worker` applies. */
+export interface HandlerOptions {
+  readonly concurrency?: number;
+  readonly timeoutMs?: number;
+  readonly retry?: RetrySchedule;
+}
 
 /** A method found under `@OnPaymentEvent`, ready to run. */
 export interface PaymentHandler {
@@ -12,6 +20,7 @@ export interface PaymentHandler {
   readonly patterns: readonly string[];
   /** Class-validator class of `event.data`, where the decorator names one. */
   readonly data?: new () => object;
+  readonly options: HandlerOptions;
   /** Runs the method with its guards, pipes, interceptors and filters. */
   invoke(event: PaymentEvent, context: PaymentEventContext): Promise<unknown>;
 }
@@ -71,13 +80,5 @@ export class HandlerRegistry {
     return [...this.#handlers.values()]
       .filter(({ patterns }) => patterns.some((pattern) => matchesPattern(pattern, eventType)))
       .map(({ name }) => name);
-  }
-
-  /** A handled type that `eventType` is probably a misspelling of. */
-  similar(eventType: string): string | undefined {
-    return similarType(
-      eventType,
-      this.all().flatMap(({ patterns }) => patterns),
-    );
   }
 }

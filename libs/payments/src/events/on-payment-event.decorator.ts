@@ -6,6 +6,8 @@ import type {
   PaymentEventData,
   PaymentEventType,
 } from './payment-event.js';
+import { assertRetrySchedule } from './retry-schedule.js';
+import type { RetrySchedule } from './retry-schedule.js';
 
 /** Options of {@link OnPaymentEvent}. */
 export interface OnPaymentEventOptions<D extends object = object> {
@@ -21,13 +23,27 @@ export interface OnPaymentEventOptions<D extends object = object> {
    * Fields without a rule are left in place.
    */
   data?: new () => D;
+  /**
+   * How many runs of the handler are under way at the same time in one process, at most. 1 to 1,000. Default:
+   * `worker.concurrency`.
+   */
+  concurrency?: number;
+  /**
+   * Milliseconds until `context.signal` aborts and the attempt fails with the code `handler_timeout`. A handler that
+   * ignores its signal goes on, but its attempt has failed and is retried: pass the signal to what takes long.
+   * 1 to 3,600,000. Default: `worker.timeoutMs`.
+   */
+  timeoutMs?: number;
+  /**
+   * When a failed delivery runs again, and after how many attempts it is dead: `exponential({…})`, `fixed([…])` or
+   * `none`. Default: `worker.retry`.
+   */
+  retry?: RetrySchedule;
 }
 
-/** What {@link OnPaymentEvent} leaves on a method. */
-export interface OnPaymentEventMetadata {
+/** What {@link OnPaymentEvent} stores on a method. */
+export interface OnPaymentEventMetadata extends OnPaymentEventOptions {
   patterns: readonly string[];
-  name?: string;
-  data?: new () => object;
 }
 
 /**
@@ -60,8 +76,8 @@ export type MatchedType<T extends PaymentEventType> = T extends '*' | `${string}
  * (or promises) something truthy has handled the error, and the delivery is done; one that returns nothing
  * has only looked, and the delivery has failed.
  *
- * @throws TypeError where a type is no pattern, where it stands on anything but a method with a name, or
- *   where decorators stacked on one method contradict each other.
+ * @throws TypeError if a type is no pattern, an option is out of bounds, the decorator is applied to anything but a
+ *   method with a name, or several decorators on one method contradict each other.
  * @example
  * ```ts
  * @OnPaymentEvent('transaction.completed')
@@ -75,6 +91,7 @@ export function OnPaymentEvent<
   const patterns: readonly unknown[] = Array.isArray(types) ? types : [types];
   if (patterns.length === 0) throw new TypeError('@OnPaymentEvent needs at least one event type.');
   patterns.forEach(assertPattern);
+  assertOptions(options);
   return <M extends PaymentEventHandler<MatchedType<T>, D>>(
     target: object,
     method: string,
@@ -106,23 +123,40 @@ function methodOf(target: object, method: unknown, descriptor?: PropertyDescript
   return found;
 }
 
-/** Stacked decorators make one handler, so only one of them may name it, or all the same. */
+const OPTIONS = ['name', 'data', 'concurrency', 'timeoutMs', 'retry'] as const;
+
+/** Decorators on one method make one handler, so each option is set once, or always to the same value. */
 function agree(
   method: string,
   stacked: OnPaymentEventMetadata | undefined,
-  { name, data }: OnPaymentEventOptions,
+  options: OnPaymentEventOptions,
 ): OnPaymentEventOptions {
-  const conflict =
-    (stacked?.name !== undefined && name !== undefined && stacked.name !== name) ||
-    (stacked?.data !== undefined && data !== undefined && stacked.data !== data);
-  if (conflict) {
-    throw new TypeError(
-      `@OnPaymentEvent stands on ${method} several times with different options. ` +
-        'They make one handler: give "name" and "data" once, or write a method for each.',
-    );
+  const agreed: Record<string, unknown> = {};
+  for (const option of OPTIONS) {
+    const [one, other] = [options[option], stacked?.[option]];
+    if (one !== undefined && other !== undefined && one !== other) {
+      throw new TypeError(
+        `@OnPaymentEvent is applied to ${method} several times with different values of "${option}". The decorators ` +
+          'make one handler: set each option once, or write a method for each.',
+      );
+    }
+    if ((one ?? other) !== undefined) agreed[option] = one ?? other;
   }
-  const agreed: OnPaymentEventOptions = {};
-  if ((name ?? stacked?.name) !== undefined) agreed.name = (name ?? stacked?.name)!;
-  if ((data ?? stacked?.data) !== undefined) agreed.data = (data ?? stacked?.data)!;
   return agreed;
+}
+
+/** @throws TypeError for a value out of bounds. */
+function assertOptions({ concurrency, timeoutMs, retry }: OnPaymentEventOptions): void {
+  assertWhole('concurrency', concurrency, 1000, 'runs');
+  assertWhole('timeoutMs', timeoutMs, 3_600_000, 'milliseconds');
+  if (retry !== undefined) assertRetrySchedule(retry, '@OnPaymentEvent: "retry"');
+}
+
+function assertWhole(option: string, value: unknown, max: number, unit: string): void {
+  if (value === undefined) return;
+  if (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= max) return;
+  throw new TypeError(
+    `@OnPaymentEvent: "${option}" must be a whole number of ${unit} from 1 to ${max}. Leave it out for ` +
+      `"worker.${option}".`,
+  );
 }

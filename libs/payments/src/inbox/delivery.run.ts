@@ -4,13 +4,13 @@ import type { EventDispatcher } from '../events/event.dispatcher.js';
 import { describeThrown, framesOf, isUnrecoverable } from '../events/thrown.js';
 import { PaymentsError } from '../payments.errors.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
-import type { ClaimedDelivery, InboxStore, Lease } from './store.contract.js';
+import type { ClaimedDelivery, InboxStore, Lease } from './inbox-store.js';
 import { RunCommit } from './run.commit.js';
 import { RunContext } from './run.context.js';
 import type { AttemptOutcome, Settlements } from './settlements.js';
 import type { StoredBodies } from './stored-bodies.js';
-import { backoffMs } from './worker.options.js';
-import type { ResolvedWorkerOptions } from './worker.options.js';
+import { backoffMs } from './worker-options.js';
+import type { ResolvedWorkerOptions } from './worker-options.js';
 
 /** What a run needs of the inbox. */
 export interface RunStations {

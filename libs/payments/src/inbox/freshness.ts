@@ -1,6 +1,6 @@
 import { TEST_EVENT_TYPE } from '../events/payment-event.js';
 import { optionsInvalid } from '../payments.validation.js';
-import type { IncomingEvent } from './inbox.records.js';
+import type { IncomingEvent } from './inbox-store.js';
 
 /** The units of {@link inWords} with their milliseconds, largest first. */
 const UNITS = [

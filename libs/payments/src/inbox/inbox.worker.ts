@@ -10,11 +10,11 @@ import { apart } from './crash.suspects.js';
 import { DeliveryRun } from './delivery.run.js';
 import { DueRuns } from './due-runs.js';
 import type { DueRun } from './due-runs.js';
-import type { ClaimedDelivery, InboxStore } from './store.contract.js';
-import { INBOX_STORE, WORKER_OPTIONS } from './inbox.tokens.js';
+import type { ClaimedDelivery, InboxStore } from './inbox-store.js';
+import { INBOX_STORE, WORKER_OPTIONS } from './inbox-tokens.js';
 import { Settlements } from './settlements.js';
 import { StoredBodies } from './stored-bodies.js';
-import type { ResolvedWorkerOptions } from './worker.options.js';
+import type { ResolvedWorkerOptions } from './worker-options.js';
 
 /** How long the worker sleeps at the most before it looks again, whatever the store said was next. */
 const MAX_SLEEP_MS = 30_000;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { RunCommit } from './run.commit.js';
-import type { InboxStore } from './store.contract.js';
+import type { InboxStore } from './inbox-store.js';
 
 const LEASE = { company: 'c', id: 'e', handler: 'h', token: 1 };
 

@@ -1,5 +1,5 @@
 import { PaymentsError } from '../payments.errors.js';
-import type { InboxStore, Lease } from './store.contract.js';
+import type { InboxStore, Lease } from './inbox-store.js';
 
 /** The one commit that a run of a handler may make: what stands behind `context.commit`. */
 export class RunCommit {

@@ -1,5 +1,5 @@
 import type { PaymentEventContext } from '../events/payment-event.js';
-import type { ClaimedDelivery } from './store.contract.js';
+import type { ClaimedDelivery } from './inbox-store.js';
 
 /** What a handler is told of its run. What most handlers never ask for is made when they do. */
 export class RunContext implements PaymentEventContext {

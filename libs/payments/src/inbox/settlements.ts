@@ -1,4 +1,4 @@
-import type { Lease } from './store.contract.js';
+import type { Lease } from './inbox-store.js';
 
 /** How one attempt of a delivery ended. */
 export type AttemptOutcome = 'succeeded' | 'failed';

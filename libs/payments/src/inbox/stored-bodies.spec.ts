@@ -4,7 +4,7 @@ import { CapturedLog } from '../../../../test/support/captured.log.js';
 import { FakeRuntime } from '../../../../test/support/fake.runtime.js';
 import { resolveBodyCodec } from './body-codec.js';
 import type { BodyCodec } from './body-codec.js';
-import type { StoredEvent } from './inbox.records.js';
+import type { StoredEvent } from './inbox-store.js';
 import { StoredBodies } from './stored-bodies.js';
 
 const CONTEXT = { company: 'acme', id: 'evt_1' };

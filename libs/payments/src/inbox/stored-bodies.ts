@@ -6,8 +6,8 @@ import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import type { BodyCodec, BodyContext } from './body-codec.js';
-import { BODY_CODEC } from './inbox.tokens.js';
-import type { StoredEvent } from './inbox.records.js';
+import { BODY_CODEC } from './inbox-tokens.js';
+import type { StoredEvent } from './inbox-store.js';
 
 /**
  * Encodes bodies on their way into the store and decodes them on their way out. Without a `bodyCodec`, bodies are

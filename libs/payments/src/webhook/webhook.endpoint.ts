@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { PaymentInbox } from '../inbox/payment.inbox.js';
+import { PaymentInbox } from '../inbox/payment-inbox.js';
 import { PaymentsError } from '../payments.errors.js';
 import { RefusalLog } from './refusal-log.js';
 import { answerError, sendAnswer, sendReply } from './webhook.answer.js';

@@ -1,6 +1,6 @@
 import type { PaymentsRuntime } from '../../payments.runtime.js';
-import { boundedError, HISTORY_LENGTH } from '../delivery.history.js';
-import type { ClaimedDelivery, Lease } from '../inbox.records.js';
+import { boundedError, HISTORY_LENGTH } from '../delivery-history.js';
+import type { ClaimedDelivery, Lease } from '../inbox-store.js';
 import { MemoryQueue } from './memory.queue.js';
 import { deliveryRow } from './memory.rows.js';
 import type { AttemptRow, DeliveryRow, EventRow } from './memory.rows.js';

@@ -5,7 +5,7 @@ import type {
   EventPage,
   InboxStats,
   InboxStore,
-} from '../store.contract.js';
+} from '../inbox-store.js';
 import { isFinished, listedEvent } from './memory.rows.js';
 import type { EventRow } from './memory.rows.js';
 

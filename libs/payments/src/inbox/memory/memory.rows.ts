@@ -7,7 +7,7 @@ import type {
   IncomingEvent,
   StoredDelivery,
   StoredEvent,
-} from '../inbox.records.js';
+} from '../inbox-store.js';
 
 /**
  * An event as the memory store keeps it. There are as many as the inbox keeps, each until it is forgotten, and

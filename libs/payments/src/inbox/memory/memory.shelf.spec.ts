@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { IncomingEvent } from '../store.contract.js';
+import type { IncomingEvent } from '../inbox-store.js';
 import { deliveryRow, eventRow } from './memory.rows.js';
 import type { EventRow } from './memory.rows.js';
 import { MemoryShelf } from './memory.shelf.js';

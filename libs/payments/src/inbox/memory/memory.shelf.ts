@@ -1,5 +1,5 @@
 import { PaymentsError } from '../../payments.errors.js';
-import type { IncomingEvent } from '../store.contract.js';
+import type { IncomingEvent } from '../inbox-store.js';
 import { digestOf, isFinished, keyOf } from './memory.rows.js';
 import type { EventRow } from './memory.rows.js';
 import { WaitingLine } from './waiting.line.js';

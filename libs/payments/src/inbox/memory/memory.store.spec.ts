@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { PaymentsRuntime } from '../../payments.runtime.js';
-import type { ClaimedDelivery, IncomingEvent } from '../store.contract.js';
+import type { ClaimedDelivery, IncomingEvent } from '../inbox-store.js';
 import { MemoryStore } from './memory.store.js';
 
 let now = 0;

@@ -12,7 +12,7 @@ import type {
   Lease,
   StoredEvent,
   StoreReceipt,
-} from '../store.contract.js';
+} from '../inbox-store.js';
 import { MemoryDeliveries } from './memory.deliveries.js';
 import { conflicts, describeEvent, eventRow, keyOf } from './memory.rows.js';
 import type { EventRow } from './memory.rows.js';

@@ -1,5 +1,5 @@
-import { HISTORY_LENGTH } from '../delivery.history.js';
-import type { HistoryEntry } from '../delivery.history.js';
+import { HISTORY_LENGTH } from '../delivery-history.js';
+import type { HistoryEntry } from '../delivery-history.js';
 
 /**
  * The history of a delivery `d` with one more attempt, the oldest of too many let go. `ended` and `error` are

@@ -1,4 +1,4 @@
-import type { ClaimedDelivery } from '../store.contract.js';
+import type { ClaimedDelivery } from '../inbox-store.js';
 import type { ConnectionSource } from './connection.source.js';
 import { prepared } from './database.connection.js';
 import type { Prepared } from './database.connection.js';

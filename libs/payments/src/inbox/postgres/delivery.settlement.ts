@@ -1,5 +1,5 @@
-import { boundedError } from '../delivery.history.js';
-import type { Lease } from '../store.contract.js';
+import { boundedError } from '../delivery-history.js';
+import type { Lease } from '../inbox-store.js';
 import type { ConnectionSource } from './connection.source.js';
 import { prepared } from './database.connection.js';
 import type { Prepared, Value } from './database.connection.js';

@@ -1,4 +1,4 @@
-import type { EventFilter } from '../store.contract.js';
+import type { EventFilter } from '../inbox-store.js';
 import type { Value } from './database.connection.js';
 import { toStored } from './stored.text.js';
 

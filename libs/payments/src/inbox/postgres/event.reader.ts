@@ -1,4 +1,4 @@
-import type { EventFilter, EventPage, StoredEvent } from '../store.contract.js';
+import type { EventFilter, EventPage, StoredEvent } from '../inbox-store.js';
 import type { ConnectionSource } from './connection.source.js';
 import { conditions, Values } from './event.filter.js';
 import { listedColumns, toEvent, wholeColumns } from './stored.rows.js';

@@ -1,4 +1,4 @@
-import type { Lease } from '../store.contract.js';
+import type { Lease } from '../inbox-store.js';
 import { appended } from './attempt.history.js';
 import { hidden } from './planner.hints.js';
 import { toStored } from './stored.text.js';

@@ -1,4 +1,4 @@
-import type { DeliverySelection } from '../store.contract.js';
+import type { DeliverySelection } from '../inbox-store.js';
 import type { ConnectionSource } from './connection.source.js';
 import type { Value } from './database.connection.js';
 import { toStored } from './stored.text.js';

@@ -10,7 +10,7 @@ import type {
   Lease,
   StoredEvent,
   StoreReceipt,
-} from '../store.contract.js';
+} from '../inbox-store.js';
 import { PostgresInboxError } from './database.failure.js';
 import type { ResolvedPostgresOptions } from './postgres.options.js';
 import { openParts } from './store.parts.js';

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { IncomingEvent, StoreReceipt } from '../store.contract.js';
+import type { IncomingEvent, StoreReceipt } from '../inbox-store.js';
 import type { ConnectionSource } from './connection.source.js';
 import type { Prepared } from './database.connection.js';
 import { PostgresInboxError } from './database.failure.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { IncomingEvent, StoreReceipt } from '../store.contract.js';
+import type { IncomingEvent, StoreReceipt } from '../inbox-store.js';
 import { ReceiptQueue } from './receipt.queue.js';
 
 const event = (id: string, bytes = 10): IncomingEvent => ({

@@ -1,5 +1,5 @@
 import { PaymentsError } from '../../payments.errors.js';
-import type { IncomingEvent, StoreReceipt } from '../store.contract.js';
+import type { IncomingEvent, StoreReceipt } from '../inbox-store.js';
 import { isAboutValues } from './database.failure.js';
 
 /** Statements under way at a time. More than one, so that one that waits for another instance stalls no others. */

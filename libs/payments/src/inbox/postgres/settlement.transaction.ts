@@ -1,6 +1,6 @@
 import type { PaymentsRuntime } from '../../payments.runtime.js';
 import { PaymentsError } from '../../payments.errors.js';
-import type { Lease } from '../store.contract.js';
+import type { Lease } from '../inbox-store.js';
 import type { CommitGate } from './commit.gate.js';
 import type { ConnectionSource } from './connection.source.js';
 import { rollBack } from './connection.source.js';

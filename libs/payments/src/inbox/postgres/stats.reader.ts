@@ -1,4 +1,4 @@
-import type { DeliveryState, InboxStats } from '../store.contract.js';
+import type { DeliveryState, InboxStats } from '../inbox-store.js';
 import type { ConnectionSource } from './connection.source.js';
 import { foldTallies } from './inbox.pruner.js';
 import { fromStored } from './stored.text.js';

@@ -1,6 +1,6 @@
-import { toHistory } from '../delivery.history.js';
-import type { HistoryEntry } from '../delivery.history.js';
-import type { DeliveryState, StoredDelivery, StoredEvent } from '../store.contract.js';
+import { toHistory } from '../delivery-history.js';
+import type { HistoryEntry } from '../delivery-history.js';
+import type { DeliveryState, StoredDelivery, StoredEvent } from '../inbox-store.js';
 import type { Row } from './database.connection.js';
 import { fromStored } from './stored.text.js';
 

@@ -1,12 +1,12 @@
-import { toHistory } from '../delivery.history.js';
-import type { HistoryEntry } from '../delivery.history.js';
+import { toHistory } from '../delivery-history.js';
+import type { HistoryEntry } from '../delivery-history.js';
 import type {
   ClaimedDelivery,
   InboxStats,
   StoredDelivery,
   StoredEvent,
   StoreReceipt,
-} from '../store.contract.js';
+} from '../inbox-store.js';
 import type { ClaimedMessage } from './sqlite.claim.js';
 import type { DeliveryMessage, EventAnswer } from './sqlite.rows.js';
 

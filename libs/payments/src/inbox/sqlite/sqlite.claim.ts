@@ -1,4 +1,4 @@
-import type { ClaimedDelivery, DeliveryState } from '../store.contract.js';
+import type { ClaimedDelivery, DeliveryState } from '../inbox-store.js';
 import type { SqliteConnection } from './sqlite.connection.js';
 import { appended } from './sqlite.history.js';
 import { pausedHandlers } from './sqlite.pause.js';

@@ -1,6 +1,6 @@
 import { types } from 'node:util';
 import { PaymentsError } from '../../payments.errors.js';
-import type { Lease } from '../store.contract.js';
+import type { Lease } from '../inbox-store.js';
 import { isBusy, primaryCode } from './sqlite.connection.js';
 import type { SqliteConnection } from './sqlite.connection.js';
 import { toError, toFailure } from './sqlite.failure.js';

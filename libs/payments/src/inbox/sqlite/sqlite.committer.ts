@@ -1,4 +1,4 @@
-import type { Lease } from '../store.contract.js';
+import type { Lease } from '../inbox-store.js';
 import type { SqliteClient } from './sqlite.client.js';
 import { commitOnce } from './sqlite.commit.js';
 import type { SqliteConnection } from './sqlite.connection.js';

@@ -1,5 +1,5 @@
-import { HISTORY_LENGTH } from '../delivery.history.js';
-import type { HistoryEntry } from '../delivery.history.js';
+import { HISTORY_LENGTH } from '../delivery-history.js';
+import type { HistoryEntry } from '../delivery-history.js';
 
 /**
  * An assignment that adds to a delivery's history how its attempt ended, and lets go of the oldest. `ended` and

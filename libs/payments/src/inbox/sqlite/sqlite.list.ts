@@ -1,5 +1,5 @@
 import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
-import type { EventFilter } from '../store.contract.js';
+import type { EventFilter } from '../inbox-store.js';
 import type { SqliteConnection } from './sqlite.connection.js';
 import { describe, EVENT_COLUMNS } from './sqlite.rows.js';
 import type { EventRow, EventAnswer } from './sqlite.rows.js';

@@ -1,4 +1,4 @@
-import type { EventPage, InboxStore } from '../store.contract.js';
+import type { EventPage, InboxStore } from '../inbox-store.js';
 import { toEvent } from './sqlite.answers.js';
 import type { Cursor, ListRequest, ListSlice } from './sqlite.list.js';
 

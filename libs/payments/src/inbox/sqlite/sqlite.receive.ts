@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { IncomingEvent, StoreReceipt } from '../store.contract.js';
+import type { IncomingEvent, StoreReceipt } from '../inbox-store.js';
 import type { SqliteConnection } from './sqlite.connection.js';
 import { laneOf, toStored, fromStored } from './sqlite.text.js';
 

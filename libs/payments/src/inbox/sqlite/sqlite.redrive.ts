@@ -1,4 +1,4 @@
-import type { DeliverySelection, DeliveryState } from '../store.contract.js';
+import type { DeliverySelection, DeliveryState } from '../inbox-store.js';
 import type { SqliteConnection } from './sqlite.connection.js';
 import { laneOf, fromStored, toStored } from './sqlite.text.js';
 

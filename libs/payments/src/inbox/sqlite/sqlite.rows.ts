@@ -1,4 +1,4 @@
-import type { DeliveryState, StoredDelivery, StoredEvent } from '../store.contract.js';
+import type { DeliveryState, StoredDelivery, StoredEvent } from '../inbox-store.js';
 import type { SqliteConnection } from './sqlite.connection.js';
 import { fromStored } from './sqlite.text.js';
 

@@ -1,5 +1,5 @@
-import { boundedError } from '../delivery.history.js';
-import type { Lease } from '../store.contract.js';
+import { boundedError } from '../delivery-history.js';
+import type { Lease } from '../inbox-store.js';
 import type { SqliteConnection } from './sqlite.connection.js';
 import { appended } from './sqlite.history.js';
 import { toReadable, toStored } from './sqlite.text.js';

@@ -1,4 +1,4 @@
-import type { DeliveryState, EventState, InboxStats } from '../store.contract.js';
+import type { DeliveryState, EventState, InboxStats } from '../inbox-store.js';
 import type { SqliteConnection } from './sqlite.connection.js';
 import { pausedHandlers } from './sqlite.pause.js';
 

@@ -10,7 +10,7 @@ import type {
   Lease,
   StoredEvent,
   StoreReceipt,
-} from '../store.contract.js';
+} from '../inbox-store.js';
 import { toActivity } from '../activity.minutes.js';
 import type { ActivityCounts, ActivityMinute } from '../activity.minutes.js';
 import { sharedFilesWarning } from './file-modes.js';

@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { bucketOf, noCounts } from '../../inbox/activity.minutes.js';
 import type { ActivityCounts, ActivityMinute } from '../../inbox/activity.minutes.js';
-import type { InboxStore } from '../../inbox/store.contract.js';
+import type { InboxStore } from '../../inbox/inbox-store.js';
 import { claimOne, incoming } from './contract.events.js';
 import type { InboxContractCase } from './inbox.contract.js';
 

@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import type { ClaimedDelivery } from '../../inbox/store.contract.js';
+import type { ClaimedDelivery } from '../../inbox/inbox-store.js';
 import { claim, claimOne, incoming, LEASE_MS, states } from './contract.events.js';
 import type { InboxContractCase } from './inbox.contract.js';
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { ClaimedDelivery, IncomingEvent, InboxStore } from '../../inbox/store.contract.js';
+import type { ClaimedDelivery, IncomingEvent, InboxStore } from '../../inbox/inbox-store.js';
 
 /** How long leases are in the contract's cases, in milliseconds. */
 export const LEASE_MS = 60_000;

@@ -1,6 +1,6 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import type { DeliveryAttempt, StoredDelivery } from '../../inbox/inbox.records.js';
-import type { InboxStore } from '../../inbox/store.contract.js';
+import type { DeliveryAttempt, StoredDelivery } from '../../inbox/inbox-store.js';
+import type { InboxStore } from '../../inbox/inbox-store.js';
 import { claim, claimOne, incoming, LEASE_MS } from './contract.events.js';
 import type { InboxContractCase } from './inbox.contract.js';
 

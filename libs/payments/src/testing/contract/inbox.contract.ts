@@ -1,4 +1,4 @@
-import type { InboxCapabilities, InboxStore } from '../../inbox/store.contract.js';
+import type { InboxCapabilities, InboxStore } from '../../inbox/inbox-store.js';
 import { activityCases } from './activity.cases.js';
 import { claimCases } from './claim.cases.js';
 import { commitCases } from './commit.cases.js';

@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok, rejects } from 'node:assert/strict';
-import type { EventFilter, InboxStore } from '../../inbox/store.contract.js';
+import type { EventFilter, InboxStore } from '../../inbox/inbox-store.js';
 import { claim, claimOne, incoming } from './contract.events.js';
 import type { InboxContractCase } from './inbox.contract.js';
 

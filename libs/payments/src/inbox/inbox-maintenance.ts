@@ -2,9 +2,9 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { describeThrown } from '../events/thrown.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
-import { INBOX_STORE, WORKER_OPTIONS } from './inbox.tokens.js';
-import type { InboxStore } from './store.contract.js';
-import type { ResolvedWorkerOptions } from './worker.options.js';
+import { INBOX_STORE, WORKER_OPTIONS } from './inbox-tokens.js';
+import type { InboxStore } from './inbox-store.js';
+import type { ResolvedWorkerOptions } from './worker-options.js';
 
 /** Events in one batch: few enough that a receive never waits for it. */
 const BATCH = 500;

@@ -8,15 +8,15 @@ import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { isStale, staleWarning } from './freshness.js';
-import type { IncomingEvent, InboxStore, StoreReceipt } from './store.contract.js';
-import { INBOX_STORE, MAX_AGE_MS, RECEIVE_OPTIONS } from './inbox.tokens.js';
+import type { IncomingEvent, InboxStore, StoreReceipt } from './inbox-store.js';
+import { INBOX_STORE, MAX_AGE_MS, RECEIVE_OPTIONS } from './inbox-tokens.js';
 import { InboxWorker } from './inbox.worker.js';
 import { deadlinePassed, handlersFailed, PaymentInboxError } from './payment-inbox.error.js';
-import type { ResolvedReceiveOptions } from './receive.options.js';
+import type { ResolvedReceiveOptions } from './receive-options.js';
 import { Settlements } from './settlements.js';
 import type { SettlementWatch } from './settlements.js';
 import { StoredBodies } from './stored-bodies.js';
-import type { VerifiedDelivery } from './verified.delivery.js';
+import type { VerifiedDelivery } from './verified-delivery.js';
 
 /** What became of a delivery that was acknowledged. */
 export interface InboxReceipt {

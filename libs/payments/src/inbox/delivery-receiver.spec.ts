@@ -1,12 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
 import { until } from '../../../../test/support/fake.runtime.js';
 import { turns, WorkerBench } from '../../../../test/support/worker.bench.js';
-import { DeliveryReceiver } from './delivery.receiver.js';
-import { resolveReceiveOptions } from './receive.options.js';
+import { DeliveryReceiver } from './delivery-receiver.js';
+import { resolveReceiveOptions } from './receive-options.js';
 import { Settlements } from './settlements.js';
 import type { SettlementWatch } from './settlements.js';
 import { StoredBodies } from './stored-bodies.js';
-import { VerifiedDelivery } from './verified.delivery.js';
+import { VerifiedDelivery } from './verified-delivery.js';
 
 /** Settlements that know how many watches are open. */
 class CountedSettlements extends Settlements {

@@ -3,8 +3,8 @@ import { describe, expect, it } from '@jest/globals';
 import { FakeRuntime } from '../../../../test/support/fake.runtime.js';
 import { turns } from '../../../../test/support/worker.bench.js';
 import { InboxPruner } from './inbox.pruner.js';
-import type { InboxStore } from './store.contract.js';
-import { resolveWorkerOptions } from './worker.options.js';
+import type { InboxStore } from './inbox-store.js';
+import { resolveWorkerOptions } from './worker-options.js';
 
 Logger.overrideLogger(false);
 

@@ -3,13 +3,13 @@ import { DEFAULT_COMPANY } from '../companies/company.js';
 import { HandlerRegistry } from '../events/handler.registry.js';
 import { KEPT_MINUTES } from './activity.minutes.js';
 import type { ActivityMinute } from './activity.minutes.js';
-import { DeliveryReceiver } from './delivery.receiver.js';
-import type { InboxReceipt } from './delivery.receiver.js';
+import { DeliveryReceiver } from './delivery-receiver.js';
+import type { InboxReceipt } from './delivery-receiver.js';
 import type { DueRun } from './due-runs.js';
 import { InboxPruner } from './inbox.pruner.js';
-import { InboxRedrive } from './inbox.redrive.js';
-import type { DeliveryQuery, RedriveQuery, SelectionResult } from './inbox.redrive.js';
-import { INBOX_STORE } from './inbox.tokens.js';
+import { InboxRedrive } from './inbox-redrive.js';
+import type { DeliveryQuery, RedriveQuery, SelectionResult } from './inbox-redrive.js';
+import { INBOX_STORE } from './inbox-tokens.js';
 import { InboxWorker } from './inbox.worker.js';
 import type {
   EventFilter,
@@ -18,9 +18,9 @@ import type {
   InboxStats,
   InboxStore,
   StoredEvent,
-} from './store.contract.js';
+} from './inbox-store.js';
 import { StoredBodies } from './stored-bodies.js';
-import type { VerifiedDelivery } from './verified.delivery.js';
+import type { VerifiedDelivery } from './verified-delivery.js';
 
 /** Which page of the inbox's events `PaymentInbox.list()` shows. */
 export interface ListQuery extends EventFilter {

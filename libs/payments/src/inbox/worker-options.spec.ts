@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { backoffMs, resolveWorkerOptions } from './worker.options.js';
+import { backoffMs, resolveWorkerOptions } from './worker-options.js';
 
 const POLICY = { firstRetryMs: 1000, maxRetryMs: 3_600_000 };
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { FakeRuntime } from '../../../../test/support/fake.runtime.js';
 import { HandlerRegistry } from '../events/handler.registry.js';
-import { InboxRedrive } from './inbox.redrive.js';
+import { InboxRedrive } from './inbox-redrive.js';
 import { MemoryStore } from './memory/memory.store.js';
 
 const NONE = { events: 0, deliveries: 0 };

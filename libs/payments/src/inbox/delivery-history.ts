@@ -1,4 +1,4 @@
-import type { DeliveryAttempt } from './inbox.records.js';
+import type { DeliveryAttempt } from './inbox-store.js';
 
 /** How many attempts a history holds. */
 export const HISTORY_LENGTH = 20;

@@ -6,7 +6,7 @@ import type {
   EventState,
   InboxStore,
   StoredEvent,
-} from './store.contract.js';
+} from './inbox-store.js';
 
 const PAGE = 500;
 /** What an operator means by "again" or "not any more", unless another state is named. */
