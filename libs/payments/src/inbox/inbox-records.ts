@@ -188,6 +188,14 @@ export interface Settlement {
   readonly nextDue: boolean;
 }
 
+/** What became of a commit. */
+export interface Committed<R> {
+  /** What the work returned. */
+  readonly result: R;
+  /** See {@link Settlement.nextDue}. */
+  readonly nextDue: boolean;
+}
+
 /** A handler as a process declares it. */
 export interface HandlerDeclaration {
   /** 1 to 200 characters, none a control character. */
@@ -223,7 +231,7 @@ export interface HandlerCatalog {
 export interface Heartbeat {
   /** `false`: the worker was declared dead (or never registered) and its deliveries were freed. */
   readonly alive: boolean;
-  /** Whether suspects wait to be claimed. */
+  /** Whether suspects of the worker's handlers wait to be claimed, those of paused handlers aside. */
   readonly suspects: boolean;
 }
 

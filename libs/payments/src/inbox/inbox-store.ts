@@ -3,6 +3,7 @@ import type {
   ActivityMinute,
   ClaimedDelivery,
   ClaimRequest,
+  Committed,
   DeliverySelection,
   EventFilter,
   EventPage,
@@ -129,7 +130,7 @@ export interface InboxStore<Tx = unknown> {
    * @throws PaymentsError `lease_lost`; `commit_unsupported` if `capabilities.transactional` is false; and what
    *   `work` throws.
    */
-  commit<R>(lease: Lease, work: (tx: Tx) => R | Promise<R>): Promise<R>;
+  commit<R>(lease: Lease, work: (tx: Tx) => R | Promise<R>): Promise<Committed<R>>;
 
   /**
    * Milliseconds until the first delivery of the named handlers becomes claimable by {@link claim}, 0 or less if one
