@@ -8,14 +8,14 @@ import { counted } from './format.js';
  *   | { filter: Record<string, string>, handler?: string }} Target
  * @typedef {{ kind: 'redrive' | 'skip', target: Target, done?: boolean }} DeliveryAction
  *   `done`: of deliveries that are done, which only force runs again
- * @typedef {{ kind: 'pause' | 'resume', handler: string }} HandlerAction `*` for all
+ * @typedef {{ kind: 'pause' | 'resume' | 'forget', handler: string }} HandlerAction `*` for all; not to forget
  * @typedef {DeliveryAction | HandlerAction} Action
  *
  * @typedef {object} Choice what the dialog lets choose
  * @property {boolean} force
  * @property {number | undefined} ratePerSecond
  *
- * @typedef {import('./api.js').SelectionResult} SelectionResult
+ * @typedef {import('./api.js').SelectionResult} SelectionResult `events` is missing of forgotten handlers
  */
 
 /**
@@ -33,7 +33,7 @@ export function titleOf(action) {
     return action.done ? 'Run again?' : 'Redrive?';
   }
   const whose = action.handler === '*' ? 'all handlers' : action.handler;
-  return `${action.kind === 'pause' ? 'Pause' : 'Resume'} ${whose}?`;
+  return `${verbs[action.kind]} ${whose}?`;
 }
 
 /**
@@ -70,13 +70,22 @@ export function consequenceOf(action, count, uncounted = false) {
   return consequences[action.kind];
 }
 
+const verbs = {
+  redrive: 'Redrive',
+  skip: 'Skip',
+  pause: 'Pause',
+  resume: 'Resume',
+  forget: 'Forget',
+};
+
 const consequences = {
   pause:
     'Its deliveries wait, in every process, until it is resumed. What runs now ends; receiving goes on.',
-  resume: 'What waited runs, the longest due first.',
-  redrive:
-    'will run. Those that wait keep their count of attempts; the others start again from the first.',
+  resume: 'Deliveries that waited run, the longest due first.',
+  redrive: 'will run. Pending ones keep their count of attempts; the others start from the first.',
   skip: 'will not run. Skipped ones stay in the inbox and can be redriven.',
+  forget:
+    'Its pending and dead deliveries are skipped, and new events get no delivery to it. If a process with this handler starts again, the handler is back.',
 };
 
 /** @param {SelectionResult | null} count */
@@ -87,12 +96,15 @@ export function amount(count) {
 
 /** The words on the button that does it. @param {Action} action @param {SelectionResult | null} count */
 export function verbOf(action, count) {
-  const verb = { redrive: 'Redrive', skip: 'Skip', pause: 'Pause', resume: 'Resume' }[action.kind];
+  const verb = verbs[action.kind];
   return count === null ? verb : `${verb} ${counted(count.deliveries, 'delivery')}`;
 }
 
 /** What is announced afterwards. @param {Action} action @param {SelectionResult | null} count */
 export function resultOf(action, count) {
+  if (action.kind === 'forget') {
+    return `${action.handler} is forgotten: ${counted(count?.deliveries ?? 0, 'delivery')} skipped.`;
+  }
   if (!isOfDeliveries(action)) {
     const whose = action.handler === '*' ? 'All handlers' : action.handler;
     return `${whose} ${action.handler === '*' ? 'are' : 'is'} ${action.kind === 'pause' ? 'paused' : 'resumed'}.`;

@@ -1,12 +1,12 @@
 /** @typedef {import('./api.js').Minute} Minute */
 
-/** Points of a plot at the most, so that a day can still be read. */
+/** Points of a plot at most, so that a day is still readable. */
 const POINTS = 100;
-/** Minutes that may stand as one point: the clock is divided evenly by them. */
+/** Minutes that can be one point: each divides an hour evenly. */
 const SIZES = [1, 5, 15, 30, 60];
 
 /**
- * How many minutes stand as one point.
+ * How many minutes are one point.
  *
  * @param {number} minutes
  */
@@ -15,7 +15,7 @@ export function groupSize(minutes) {
 }
 
 /**
- * Minutes put together by the clock: of counts the mean a minute, of times that of the slowest minute.
+ * Minutes grouped by the clock: of counts the mean per minute, of times that of the slowest minute.
  *
  * @param {Minute[]} activity oldest first
  * @returns {Minute[]}
@@ -23,9 +23,11 @@ export function groupSize(minutes) {
 export function grouped(activity) {
   const size = groupSize(activity.length);
   if (size === 1) return activity;
-  const groups = Map.groupBy(activity, ({ at }) => Math.floor(Date.parse(at) / 60_000 / size));
+  const groups = Map.groupBy(activity, ({ startsAt }) =>
+    Math.floor(Date.parse(startsAt) / 60_000 / size),
+  );
   return [...groups].map(([group, minutes]) => {
-    /** @param {'received' | 'handled' | 'failed' | 'dead'} field */
+    /** @param {'received' | 'done' | 'failed' | 'dead'} field */
     const mean = (field) =>
       Number((minutes.reduce((sum, minute) => sum + minute[field], 0) / minutes.length).toFixed(1));
     /** @param {'p50Ms' | 'p95Ms'} field */
@@ -34,9 +36,9 @@ export function grouped(activity) {
       return times.length > 0 ? Math.max(...times) : null;
     };
     return {
-      at: new Date(group * size * 60_000).toISOString(),
+      startsAt: new Date(group * size * 60_000).toISOString(),
       received: mean('received'),
-      handled: mean('handled'),
+      done: mean('done'),
       failed: mean('failed'),
       dead: mean('dead'),
       p50Ms: slowest('p50Ms'),

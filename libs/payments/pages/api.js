@@ -28,21 +28,33 @@
  * @property {string | null} [payload] of one event; not in a list
  * @property {string} [bodyError] why the stored body could not be decoded; `payload` is `null` then
  * @property {boolean} stale
+ * @property {{ id: string, receivedAt: string }[]} repeats empty in a list
  * @property {Delivery[]} deliveries
  *
- * @typedef {object} Minute
- * @property {string} at
+ * @typedef {object} Counts
  * @property {number} received
- * @property {number} handled
+ * @property {number} done
  * @property {number} failed
  * @property {number} dead
  * @property {number | null} p50Ms
  * @property {number | null} p95Ms
  *
+ * @typedef {Counts & { startsAt: string }} Minute a closed minute
+ *
+ * @typedef {object} CappedCount
+ * @property {number} count
+ * @property {boolean} more whether there are more than `count`
+ *
+ * @typedef {object} Handler
+ * @property {string} name
+ * @property {boolean} here whether the process that answers has it
+ * @property {string | null} lastSeenAt when a live process last had it
+ * @property {Counts | null} activity in the minutes shown; `null` if none is closed yet
+ *
  * @typedef {object} Stats
- * @property {{ handler: string, state: State, count: number }[]} deliveries
- * @property {number} unhandled
- * @property {number} stale
+ * @property {(CappedCount & { handler: string, state: 'pending' | 'running' | 'dead' })[]} deliveries
+ * @property {CappedCount} unhandled
+ * @property {CappedCount} stale
  * @property {number | null} oldestPendingMs
  * @property {string[]} paused handler names, and `*` for all
  *
@@ -50,9 +62,10 @@
  * @property {string} now the server's clock
  * @property {string | null} who
  * @property {{ durable: boolean }} capabilities
- * @property {string[]} handlers
+ * @property {Handler[]} handlers
  * @property {Stats} stats
- * @property {Minute[]} activity oldest first
+ * @property {string | null} lastReceivedAt
+ * @property {Minute[]} activity closed minutes, oldest first
  *
  * @typedef {{ events: StoredEvent[], next: string | null }} EventPage
  * @typedef {{ events: number, deliveries: number }} SelectionResult

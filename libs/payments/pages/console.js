@@ -3,7 +3,7 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { get } from './api.js';
 import { Confirm } from './dialog.js';
 import { EventPage } from './event.js';
-import { number, timeOfDay, visible } from './format.js';
+import { capped, timeOfDay, total, visible } from './format.js';
 import { EventList } from './list.js';
 import { Overview, RANGES } from './overview.js';
 import { usePolled } from './polling.js';
@@ -19,7 +19,7 @@ function Console() {
     /** @returns {Promise<import('./api.js').Overview & { askedAt: number }>} */
     async (signal) => ({ ...(await get('overview', { minutes }, signal)), askedAt: Date.now() }),
   );
-  // Another range is another question; until it is answered, the last answer does.
+  // Another range is another request; until it is answered, show the last answer.
   const last = useRef(polled.value);
   const overview = (last.current = polled.value ?? last.current);
   const [action, setAction] = useState(/** @type {Action | null} */ (null));
@@ -103,7 +103,7 @@ function View({ route, overview, minutes, acted, trail, list, ask }) {
   if (route.view === 'events') {
     return html`<${EventList}
       params=${route.params}
-      handlers=${overview.handlers}
+      handlers=${overview.handlers.map(({ name }) => name)}
       trail=${trail}
       acted=${acted}
       ask=${ask}
@@ -122,15 +122,13 @@ function View({ route, overview, minutes, acted, trail, list, ask }) {
 
 /** @param {{ route: import('./route.js').Route, overview: import('./api.js').Overview | undefined }} props */
 function Masthead({ route: { view }, overview }) {
-  const dead = (overview?.stats.deliveries ?? [])
-    .filter(({ state }) => state === 'dead')
-    .reduce((total, { count }) => total + count, 0);
+  const dead = total((overview?.stats.deliveries ?? []).filter(({ state }) => state === 'dead'));
   return html`<header class="masthead">
     <strong class="brand">Payments inbox</strong>
     <nav aria-label="Console">
       <a href="#/" aria-current=${view === 'overview' ? 'page' : undefined}>Overview</a>
       <a href="#/events" aria-current=${view === 'events' ? 'page' : undefined}>Events</a>
-      ${dead > 0 && html`<a href="#/events?state=dead" class="badge dead">${number(dead)} dead</a>`}
+      ${dead.count > 0 && html`<a href="#/events?state=dead" class="badge dead">${capped(dead)} dead</a>`}
     </nav>
     ${overview?.who && html`<span class="who quiet">${visible(overview.who)}</span>`}
   </header>`;

@@ -130,7 +130,7 @@ export function Confirm({ action, onDone, onCancel }) {
             max="1000"
             step="any"
             inputmode="decimal"
-            placeholder="all at once"
+            placeholder="100"
             value=${rate}
             disabled=${busy}
             onInput=${(/** @type {any} */ { currentTarget }) => setRate(currentTarget.value)}
@@ -142,7 +142,7 @@ export function Confirm({ action, onDone, onCancel }) {
         <button type="button" ref=${cancel} disabled=${busy} onClick=${onCancel}>Cancel</button>
         <button
           type="submit"
-          class=${action.kind === 'skip' || action.kind === 'pause' ? 'danger' : 'primary'}
+          class=${['skip', 'pause', 'forget'].includes(action.kind) ? 'danger' : 'primary'}
           disabled=${busy || (counts && !uncounted && !count?.deliveries)}
         >
           ${busy ? 'Working …' : verbOf(action, count)}

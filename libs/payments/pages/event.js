@@ -1,10 +1,10 @@
 import { html } from 'htm/preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { get } from './api.js';
+import { Facts, Headers, Repeats } from './event-facts.js';
 import { Badge, Foreign, Time, counted, duration, visible } from './format.js';
 import { Copy, Payload } from './payload.js';
 import { usePolled } from './polling.js';
-import { listLink } from './route.js';
 
 /** @typedef {import('./api.js').Delivery} Delivery */
 
@@ -67,6 +67,7 @@ export function EventPage({ company, id, back, clockMs, acted, ask }) {
             )
       }
     </section>
+    ${event.repeats.length > 0 && html`<${Repeats} repeats=${event.repeats} />`}
     <section aria-labelledby="payload">
       <h2 id="payload">Payload</h2>
       <${Payload} payload=${event.payload ?? null} error=${event.bodyError} />
@@ -111,50 +112,6 @@ function NoDelivery({ event, ask }) {
       Run the handlers there are now …
     </button>
   </div>`;
-}
-
-/** @param {{ event: import('./api.js').StoredEvent }} props */
-function Facts({ event: { company, receivedAt, occurredAt, orderingKey } }) {
-  return html`<dl class="facts">
-    <div>
-      <dt>Received</dt>
-      <dd><${Time} at=${receivedAt} /></dd>
-    </div>
-    <div>
-      <dt>Occurred</dt>
-      <dd><${Time} at=${occurredAt} /></dd>
-    </div>
-    <div>
-      <dt>Company</dt>
-      <dd><${Foreign} text=${company} /></dd>
-    </div>
-    ${
-      orderingKey !== null &&
-      html`<div>
-        <dt>Ordering key</dt>
-        <dd>
-          <a href=${listLink({ search: orderingKey })}
-            ><${Foreign} text=${orderingKey} class="id"
-          /></a>
-        </dd>
-      </div>`
-    }
-  </dl>`;
-}
-
-/** @param {{ headers: Record<string, string> }} props */
-function Headers({ headers }) {
-  const names = Object.keys(headers).toSorted();
-  if (names.length === 0) return html`<p class="quiet">None.</p>`;
-  return html`<dl class="headers">
-    ${names.map(
-      (name) =>
-        html`<div key=${name}>
-          <dt><${Foreign} text=${name} /></dt>
-          <dd><${Foreign} text=${headers[name]} class="id" /></dd>
-        </div>`,
-    )}
-  </dl>`;
 }
 
 /**
@@ -213,8 +170,7 @@ function DeliveryCard({ event, delivery, clockMs, ask }) {
 function Due({ delivery: { state, dueAt, finishedAt }, clockMs }) {
   if (finishedAt !== null) return html`, ${state} <${Time} at=${finishedAt} />`;
   if (dueAt === null) return null;
-  if (state === 'running') return html`, its lease ends <${Time} at=${dueAt} />`;
-  // By the store's clock, which is neither the server's nor this one's: a few seconds mean nothing.
+  // The store's clock can differ by a few seconds from the server's and from this one.
   const inMs = Date.parse(dueAt) - (Date.now() + clockMs);
   const about = inMs < 10_000 ? '' : ` (in about ${duration(inMs)})`;
   return html`, due <${Time} at=${dueAt} />${about}`;

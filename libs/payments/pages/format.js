@@ -18,14 +18,40 @@ export function number(value) {
 }
 
 /**
+ * `12`, or `10,000+` if there are more.
+ *
+ * @param {import('./api.js').CappedCount} count
+ */
+export function capped({ count, more }) {
+  return `${number(count)}${more ? '+' : ''}`;
+}
+
+/**
+ * Sum of counts; there are more if any has more.
+ *
+ * @param {import('./api.js').CappedCount[]} counts
+ * @returns {import('./api.js').CappedCount}
+ */
+export function total(counts) {
+  return {
+    count: counts.reduce((sum, { count }) => sum + count, 0),
+    more: counts.some(({ more }) => more),
+  };
+}
+
+/**
  * `3 events`, `1 event`, `2 deliveries`.
  *
  * @param {number} value
  * @param {string} one
  */
 export function counted(value, one) {
-  if (value === 1) return `1 ${one}`;
-  return `${number(value)} ${one.endsWith('y') ? `${one.slice(0, -1)}ies` : `${one}s`}`;
+  return `${number(value)} ${value === 1 ? one : plural(one)}`;
+}
+
+/** @param {string} one */
+export function plural(one) {
+  return one.endsWith('y') ? `${one.slice(0, -1)}ies` : `${one}s`;
 }
 
 /** @param {number} ms */

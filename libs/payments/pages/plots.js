@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import uPlot from 'uplot';
 import { groupSize, grouped } from './activity.js';
 import { Time, duration, number } from './format.js';
-import { HEIGHT, dataOf, optionsOf } from './plot.options.js';
+import { HEIGHT, dataOf, optionsOf } from './plot-options.js';
 
 /** @typedef {import('./api.js').Minute} Minute */
 
@@ -11,7 +11,7 @@ import { HEIGHT, dataOf, optionsOf } from './plot.options.js';
  * One line of a plot; its colour is that of the swatch in its key, whichever scheme is on.
  *
  * @typedef {object} Line
- * @property {'received' | 'handled' | 'failed' | 'p50Ms' | 'p95Ms'} field
+ * @property {'received' | 'done' | 'failed' | 'dead' | 'p50Ms' | 'p95Ms'} field
  * @property {string} label
  * @property {boolean} [filled]
  * @property {boolean} [bars]
@@ -20,35 +20,57 @@ import { HEIGHT, dataOf, optionsOf } from './plot.options.js';
 /** @type {readonly Line[]} */
 const COUNTS = [
   { field: 'received', label: 'received', filled: true },
-  { field: 'handled', label: 'handled' },
-  { field: 'failed', label: 'attempts failed', bars: true },
+  { field: 'done', label: 'done' },
+  { field: 'failed', label: 'failed attempts', bars: true },
+  { field: 'dead', label: 'dead', bars: true },
 ];
 /** @type {readonly Line[]} */
 const TIMES = [
-  { field: 'p95Ms', label: '95 of 100' },
-  { field: 'p50Ms', label: 'half' },
+  { field: 'p95Ms', label: 'p95' },
+  { field: 'p50Ms', label: 'p50' },
 ];
 
-/** @param {{ activity: Minute[] }} props */
-export function Plots({ activity }) {
+/** From here on, the newest closed minute is called late: usually it is written 10 to 70 s after its end. */
+const LATE_MS = 3 * 60_000;
+
+/** @param {{ activity: Minute[], now: string }} props */
+export function Plots({ activity, now }) {
   const points = useMemo(() => grouped(activity), [activity]);
+  const newest = activity.at(-1);
+  if (!newest) {
+    return html`<p class="empty">
+      <strong>No closed minute yet.</strong> Activity is written once a minute; the first minute
+      appears about two minutes after the start.
+    </p>`;
+  }
   const size = groupSize(activity.length);
+  const endedAt = Date.parse(newest.startsAt) + 60_000;
+  const lateMs = Date.parse(now) - endedAt;
   const means = size === 1 ? '' : `, means of ${size} minutes`;
   const worst = size === 1 ? '' : `, the slowest of ${size} minutes`;
-  return html`<div class="plots">
-    <${Plot} title=${`Events a minute${means}`} lines=${COUNTS} activity=${points} show=${number} />
-    <${Plot}
-      title=${`Handled within${worst}`}
-      lines=${TIMES}
-      activity=${points}
-      show=${duration}
-      log
-    />
-  </div>`;
+  return html`<p class=${lateMs > LATE_MS ? 'late' : 'quiet'}>
+      Closed minutes, until${' '}<${Time} at=${new Date(endedAt).toISOString()} />.${' '}
+      ${lateMs > LATE_MS && `That was ${duration(lateMs)} ago: later minutes are not written yet.`}
+    </p>
+    <div class="plots">
+      <${Plot}
+        title=${`Events per minute${means}`}
+        lines=${COUNTS}
+        activity=${points}
+        show=${number}
+      />
+      <${Plot}
+        title=${`Time from receipt to done${worst}`}
+        lines=${TIMES}
+        activity=${points}
+        show=${duration}
+        log
+      />
+    </div>`;
 }
 
 /**
- * A plot, and the same in words: a key with the values under the pointer (or of the latest minute), and a table.
+ * A plot, and the same as text: a key with the values under the pointer (or of the newest minute), and a table.
  *
  * @param {object} props
  * @param {string} props.title
@@ -107,7 +129,7 @@ function Plot({ title, lines, activity, show, log = false }) {
             <b>${valueOf(minute, field, show)}</b>
           </li>`,
       )}
-      <li class="at">${minute && html`<${Time} at=${minute.at} />`}</li>
+      <li class="at">${minute && html`<${Time} at=${minute.startsAt} />`}</li>
     </ul>
     <${Minutes} title=${title} lines=${lines} activity=${activity} show=${show} />
   </figure>`;
@@ -148,8 +170,8 @@ function Minutes({ title, lines, activity, show }) {
               <tbody>
                 ${busy.map(
                   (minute) =>
-                    html`<tr key=${minute.at}>
-                      <th scope="row"><${Time} at=${minute.at} /></th>
+                    html`<tr key=${minute.startsAt}>
+                      <th scope="row"><${Time} at=${minute.startsAt} /></th>
                       ${lines.map(({ field }) => html`<td class="number">${valueOf(minute, field, show)}</td>`)}
                     </tr>`,
                 )}

@@ -1,16 +1,16 @@
 import type { EventFilter } from '../inbox/inbox-store.js';
 import { badRequest } from './console-refusal.js';
-import { HANDLER, readBodyFilter, readPicked } from './console-queries.js';
+import { HANDLER, readBodyFilter, readSelected } from './console-queries.js';
 import type { EventName } from './console-queries.js';
 import { RequestFields } from './request-fields.js';
 
-/** Which deliveries an operator means. */
+/** Which deliveries an action is for. */
 export type Target = { readonly events: readonly EventName[] } | { readonly filter: EventFilter };
 
-/** What an operator asks of deliveries. */
+/** An action on deliveries. */
 export interface DeliveryOrder {
   readonly target: Target;
-  /** To this handler alone. */
+  /** Only deliveries to this handler. */
   readonly handler: string | undefined;
   readonly dryRun: boolean;
 }
@@ -29,7 +29,7 @@ export function readRedrive(body: unknown): RedriveOrder {
   const order = readOrder(fields);
   const ratePerSecond = fields.rate('ratePerSecond', { max: 1000 });
   if (ratePerSecond !== undefined && 'events' in order.target) {
-    throw badRequest('"ratePerSecond" goes with "filter": events picked one by one run at once.');
+    throw badRequest('"ratePerSecond" goes with "filter": it does not apply to "events".');
   }
   return { ...order, force: fields.flag('force') ?? false, ratePerSecond };
 }
@@ -46,7 +46,7 @@ export function readSkip(body: unknown): DeliveryOrder {
   return order;
 }
 
-/** The handler to pause or resume; `*` for all. @throws ConsoleRefusal 400. */
+/** The handler to pause, resume or forget; `*` for all. @throws ConsoleRefusal 400. */
 export function readHandler(body: unknown): string {
   const handler = RequestFields.ofBody(body, ['handler']).text('handler', HANDLER);
   if (handler === undefined) {
@@ -60,7 +60,7 @@ function readOrder(fields: RequestFields): DeliveryOrder {
     throw badRequest('The body must have either "events" or "filter".');
   }
   const target = fields.has('events')
-    ? { events: readPicked(fields.raw('events')) }
+    ? { events: readSelected(fields.raw('events')) }
     : { filter: readBodyFilter(fields.raw('filter')) };
   return {
     target,

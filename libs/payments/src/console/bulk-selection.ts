@@ -1,5 +1,5 @@
-import type { PaymentInbox } from '../inbox/payment.inbox.js';
-import type { SelectionResult } from '../inbox/inbox.redrive.js';
+import type { PaymentInbox } from '../inbox/payment-inbox.js';
+import type { SelectionResult } from '../inbox/inbox-redrive.js';
 import type { DeliveryState, StoredEvent } from '../inbox/inbox-store.js';
 import type { EventName } from './console-queries.js';
 
@@ -10,10 +10,10 @@ interface Group {
 }
 
 /**
- * Of events picked one by one, an operator means every delivery there is something to do about, not the dead ones
- * alone. The inbox acts on one state at a time, so they are sorted by it first.
+ * Events that an operator selected one by one: the action is for each delivery that it can change, not only for dead
+ * ones. The inbox acts on one state at a time, so the deliveries are grouped by state first.
  */
-export class PickedDeliveries {
+export class BulkSelection {
   readonly #touched = new Set<string>();
   #deliveries = 0;
 
@@ -26,18 +26,18 @@ export class PickedDeliveries {
     inbox: PaymentInbox,
     names: readonly EventName[],
     handler: string | undefined,
-  ): Promise<PickedDeliveries> {
+  ): Promise<BulkSelection> {
     const groups = groupByCompany(names.map(({ company, id }) => [company, id]));
     const events: StoredEvent[] = [];
     for (const { company, ids } of groups) {
       events.push(...(await inbox.list({ company, ids, limit: 1000 })).events);
     }
-    return new PickedDeliveries(events, handler);
+    return new BulkSelection(events, handler);
   }
 
   /**
-   * Does something to the deliveries that were in this state when they were sorted, handler by handler: one that has
-   * been acted on may be in another by now, and must not be taken for one of those.
+   * Acts on the deliveries that were in this state when they were read, one handler at a time: after an action, a
+   * delivery may be in another state, and must not be acted on again.
    */
   async inState(
     state: DeliveryState,
@@ -49,7 +49,7 @@ export class PickedDeliveries {
   }
 
   /**
-   * Does something to those that have no delivery, or none to the handler named. Events without any are requested as
+   * Acts on events that have no delivery, or none to the handler that is named. Events without any are requested as
    * `unhandled` or `stale`, which excludes tombstones.
    */
   async withoutDelivery(
@@ -92,7 +92,7 @@ export class PickedDeliveries {
     for (const group of groupByCompany(wanted.map(({ company, id }) => [company, id]))) {
       const { events, deliveries } = await act(group);
       this.#deliveries += deliveries;
-      // Of fewer than were asked for, nobody says which: the first stand for them in the count.
+      // If fewer were changed, the result does not say which: count the first ones.
       for (const id of group.ids.slice(0, events)) this.#touched.add(`${group.company}/${id}`);
     }
   }

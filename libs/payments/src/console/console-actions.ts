@@ -1,19 +1,19 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import type { SelectionResult } from '../inbox/inbox.redrive.js';
-import type { PaymentInbox } from '../inbox/payment.inbox.js';
+import type { SelectionResult } from '../inbox/inbox-redrive.js';
+import type { PaymentInbox } from '../inbox/payment-inbox.js';
 import type { EventFilter } from '../inbox/inbox-store.js';
 import { readHandler, readRedrive, readSkip } from './action-orders.js';
 import type { DeliveryOrder, RedriveOrder } from './action-orders.js';
 import { ConsoleInbox } from './console-inbox.js';
 import { ConsoleOverview, handlersOf } from './console-overview.js';
-import { badRequest } from './console-refusal.js';
+import { badRequest, ConsoleRefusal } from './console-refusal.js';
 import { seenOnly } from './operator-name.js';
-import { PickedDeliveries } from './bulk-selection.js';
+import { BulkSelection } from './bulk-selection.js';
 
 /** What an operator may do. */
-export type ConsoleAction = 'redrive' | 'skip' | 'pause' | 'resume';
+export type ConsoleAction = 'redrive' | 'skip' | 'pause' | 'resume' | 'forget';
 
-/** Does what operators ask for, and says in the log who asked for what and what became of it. */
+/** Performs the actions of operators, and logs who asked for what, and the result. */
 @Injectable()
 export class ConsoleActions {
   readonly #logger = new Logger('PaymentsConsole');
@@ -23,13 +23,15 @@ export class ConsoleActions {
     @Inject(ConsoleOverview) private readonly overview: ConsoleOverview,
   ) {}
 
-  /** @throws ConsoleRefusal 400 where the body is wrong, 503 where the inbox is out of reach. */
+  /**
+   * @throws ConsoleRefusal 400 if the body is wrong, 409 if a live worker has the handler to forget, 503 if the inbox
+   *   is not reachable.
+   */
   async perform(action: ConsoleAction, who: string | null, body: unknown): Promise<object> {
     const actor = `${JSON.stringify(who ?? 'unknown')}: ${action}`;
     try {
       const [asked, result] = await this.#perform(action, body);
-      const became = 'deliveries' in result ? `, ${amount(result as SelectionResult)}` : '';
-      this.#logger.log(seenOnly(`${actor} ${asked}${became}`));
+      this.#logger.log(seenOnly(`${actor} ${asked}${amount(result)}`));
       return result;
     } catch (error) {
       const why = error instanceof Error ? error.message : 'it threw what is no error';
@@ -52,6 +54,9 @@ export class ConsoleActions {
       return [describe(order), await this.inbox.ask((inbox) => skip(inbox, order))];
     }
     const handler = readHandler(body);
+    if (action === 'forget') {
+      return [`handler ${JSON.stringify(handler)}`, await this.#forget(handler)];
+    }
     if (handler !== '*') await this.#requireKnown(handler);
     await this.inbox.ask((inbox) => inbox[action](handler));
     return [handler === '*' ? 'all handlers' : `handler ${JSON.stringify(handler)}`, {}];
@@ -59,21 +64,22 @@ export class ConsoleActions {
 
   async #redrive(inbox: PaymentInbox, order: RedriveOrder): Promise<SelectionResult> {
     const { target, handler, force, dryRun, ratePerSecond } = order;
-    const registered = inbox.handlers();
     // The inbox adds deliveries only to handlers of this process.
-    const added = handler === undefined ? registered : registered.filter((it) => it === handler);
+    const added = (await inbox.handlers())
+      .filter(({ here, name }) => here && (handler ?? name) === name)
+      .map(({ name }) => name);
     if ('events' in target) {
-      const picked = await PickedDeliveries.find(inbox, target.events, handler);
+      const selected = await BulkSelection.find(inbox, target.events, handler);
       const states = ['dead', 'skipped', 'pending', ...(force ? (['done'] as const) : [])] as const;
       for (const state of states) {
-        await picked.inState(state, (query) => inbox.redrive({ ...query, force, dryRun }));
+        await selected.inState(state, (query) => inbox.redrive({ ...query, force, dryRun }));
       }
       if (added.length > 0) {
-        await picked.withoutDelivery((query) =>
+        await selected.withoutDelivery((query) =>
           inbox.redrive({ ...query, handlers: added, dryRun }),
         );
       }
-      return picked.result;
+      return selected.result;
     }
     const { filter } = target;
     const how = { force, dryRun, ...(ratePerSecond !== undefined && { ratePerSecond }) };
@@ -87,12 +93,23 @@ export class ConsoleActions {
     throw badRequest('"handler" and "filter.handler" name two handlers: leave one out.');
   }
 
+  async #forget(handler: string): Promise<{ deliveries: number }> {
+    if (handler === '*') throw badRequest('"handler" must be the name of one handler to forget.');
+    await this.#requireKnown(handler);
+    const deliveries = await this.inbox.ask((inbox) => inbox.forgetHandler(handler));
+    if (deliveries !== null) return { deliveries };
+    throw new ConsoleRefusal(
+      409,
+      `A running process has the handler ${JSON.stringify(handler)}. Stop it, or remove the handler from it, first.`,
+    );
+  }
+
   /** @throws ConsoleRefusal 400. */
   async #requireKnown(handler: string | undefined): Promise<void> {
     if (handler === undefined) return;
     const known = await this.inbox.ask(async (inbox) => handlersOf(inbox, await inbox.stats()));
-    if (known.includes(handler)) return;
-    const names = known.join(', ') || 'none';
+    if (known.some(({ name }) => name === handler)) return;
+    const names = known.map(({ name }) => name).join(', ') || 'none';
     throw badRequest(`No handler is named ${JSON.stringify(handler)}. There are: ${names}.`);
   }
 }
@@ -102,19 +119,19 @@ async function skip(inbox: PaymentInbox, order: DeliveryOrder): Promise<Selectio
   if ('filter' in target) {
     return inbox.skip({ ...target.filter, dryRun, ...(handler !== undefined && { handler }) });
   }
-  const picked = await PickedDeliveries.find(inbox, target.events, handler);
+  const selected = await BulkSelection.find(inbox, target.events, handler);
   for (const state of ['dead', 'pending'] as const) {
-    await picked.inState(state, (query) => inbox.skip({ ...query, dryRun }));
+    await selected.inState(state, (query) => inbox.skip({ ...query, dryRun }));
   }
-  return picked.result;
+  return selected.result;
 }
 
-/** For the log: what was asked, without the text that was searched for, which may be a customer's. */
+/** For the log: what was asked, without the search text, which may be a customer's. */
 function describe(order: DeliveryOrder & Partial<RedriveOrder>): string {
   const { target, handler, dryRun, force, ratePerSecond } = order;
   const which =
     'events' in target
-      ? `${target.events.length} picked events`
+      ? `${target.events.length} selected events`
       : `the filter ${JSON.stringify(withoutSearch(target.filter))}`;
   return [
     which,
@@ -129,6 +146,8 @@ function withoutSearch({ search, ...filter }: EventFilter): object {
   return { ...filter, ...(search !== undefined && { search: `${search.length} characters` }) };
 }
 
-function amount({ events, deliveries }: SelectionResult): string {
-  return `deliveries: ${deliveries}, events: ${events}`;
+function amount(result: object): string {
+  const { events, deliveries } = result as Partial<SelectionResult>;
+  if (deliveries === undefined) return '';
+  return `, deliveries: ${deliveries}${events === undefined ? '' : `, events: ${events}`}`;
 }

@@ -85,6 +85,12 @@ export class ConsoleApi {
     await this.#act('resume', request, response);
   }
 
+  @Post('api/forget')
+  @Data()
+  async forget(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
+    await this.#act('forget', request, response);
+  }
+
   async #act(action: ConsoleAction, request: ConsoleRequest, response: unknown): Promise<void> {
     const who = await this.#who(request);
     const result = await this.actions.perform(action, who, await jsonBody(request));

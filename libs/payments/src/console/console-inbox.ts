@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
-import { PaymentInbox } from '../inbox/payment.inbox.js';
+import { PaymentInbox } from '../inbox/payment-inbox.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { consoleInvalid } from './console-options.js';

@@ -1,5 +1,5 @@
 import type { EventFilter, EventState } from '../inbox/inbox-store.js';
-import type { ListQuery } from '../inbox/payment.inbox.js';
+import type { ListQuery } from '../inbox/payment-inbox.js';
 import { badRequest } from './console-refusal.js';
 import { queryOf } from './console-request.js';
 import type { ConsoleRequest } from './console-request.js';
@@ -49,18 +49,18 @@ export function readNamedEvent(request: ConsoleRequest): EventName {
   return eventName(fields, 'The query names no event: it needs "company" and "id".');
 }
 
-/** The events picked one by one: 1 to 1,000, each once. */
-export function readPicked(list: unknown): EventName[] {
+/** The events that were selected one by one: 1 to 1,000, each once. */
+export function readSelected(list: unknown): EventName[] {
   if (!Array.isArray(list) || list.length < 1 || list.length > 1000) {
     throw badRequest('"events" must be a list of 1 to 1,000 events, each with "company" and "id".');
   }
-  const picked = new Map<string, EventName>();
+  const selected = new Map<string, EventName>();
   for (const [index, item] of list.entries()) {
     const fields = RequestFields.ofBody(item, ['company', 'id'], `events[${index}].`);
     const name = eventName(fields, `"events[${index}]" needs "company" and "id".`);
-    picked.set(`${name.company}/${name.id}`, name);
+    selected.set(`${name.company}/${name.id}`, name);
   }
-  return [...picked.values()];
+  return [...selected.values()];
 }
 
 /** Which events are meant, of a query or of the `filter` of a body. */

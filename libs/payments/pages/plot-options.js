@@ -28,7 +28,7 @@ const asBars = barred({ align: 1, size: [1, Infinity] });
  * @returns {uPlot.AlignedData}
  */
 export function dataOf(lines, activity) {
-  const times = activity.map(({ at }) => Date.parse(at) / 1000);
+  const times = activity.map(({ startsAt }) => Date.parse(startsAt) / 1000);
   // A logarithm has no zero: what took no time at all took one millisecond.
   const values = lines.map(({ field }) =>
     activity.map((minute) => {

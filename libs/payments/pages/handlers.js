@@ -1,0 +1,158 @@
+import { html } from 'htm/preact';
+import { Time, capped, duration, number, plural, total, visible } from './format.js';
+import { listLink } from './route.js';
+
+/** States that are counted now. @type {readonly ('pending' | 'running' | 'dead')[]} */
+const UNFINISHED = ['pending', 'running', 'dead'];
+
+/**
+ * @param {object} props
+ * @param {import('./api.js').Handler[]} props.handlers
+ * @param {import('./api.js').Stats} props.stats
+ * @param {import('./api.js').Minute[]} props.activity
+ * @param {string} props.range of time, of `activity`
+ * @param {(action: import('./actions.js').Action) => void} props.ask
+ */
+export function Handlers({ handlers, stats, activity, range, ask }) {
+  const all = stats.paused.includes('*');
+  return html`<table class="counts" role="table">
+    <thead role="rowgroup">
+      <tr role="row">
+        <td></td>
+        <th role="columnheader" scope="colgroup" colspan="3">now</th>
+        <th role="columnheader" scope="colgroup" colspan="3">${range}</th>
+        <td></td>
+      </tr>
+      <tr role="row">
+        <th role="columnheader" scope="col">Handler</th>
+        ${[...UNFINISHED, 'done', 'failed', 'p95'].map((title) => html`<th role="columnheader" scope="col" class="number">${title}</th>`)}
+        <th role="columnheader" scope="col"><span class="unseen">Actions</span></th>
+      </tr>
+    </thead>
+    <tbody role="rowgroup">
+      ${handlers.map((handler) => {
+        const { name } = handler;
+        const paused = stats.paused.includes(name);
+        return html`<tr role="row" key=${name}>
+          <th role="rowheader" scope="row">
+            <bdi>${visible(name)}</bdi>
+            ${paused && html`${' '}<span class="badge paused">paused</span>`}
+            <${Elsewhere} handler=${handler} />
+          </th>
+          ${UNFINISHED.map((state) => html`<${Count} stats=${stats} state=${state} handler=${name} />`)}
+          <${Done} counts=${handler.activity} />
+          <td role="cell" class="act">
+            <${Claims} handler=${name} paused=${paused} ask=${ask} />
+            ${
+              !handler.here &&
+              html`${' '}<button
+                  type="button"
+                  aria-label=${`Forget ${visible(name)}`}
+                  onClick=${() => ask({ kind: 'forget', handler: name })}
+                >
+                  Forget …
+                </button>`
+            }
+          </td>
+        </tr>`;
+      })}
+    </tbody>
+    <tfoot role="rowgroup">
+      <tr role="row">
+        <th role="rowheader" scope="row">
+          All ${all && html`<span class="badge paused">paused</span>`}
+        </th>
+        ${UNFINISHED.map((state) => html`<${Count} stats=${stats} state=${state} />`)}
+        <${Done} counts=${together(activity)} />
+        <td role="cell" class="act"><${Claims} handler="*" paused=${all} ask=${ask} /></td>
+      </tr>
+    </tfoot>
+  </table>`;
+}
+
+/** @param {{ handler: import('./api.js').Handler }} props */
+function Elsewhere({ handler: { here, lastSeenAt } }) {
+  if (here) return null;
+  return html`<small class="elsewhere"
+    >not in this
+    process${lastSeenAt === null ? '' : html`; last seen <${Time} at=${lastSeenAt} />`}</small
+  >`;
+}
+
+/** @param {{ stats: import('./api.js').Stats, state: 'pending' | 'running' | 'dead', handler?: string }} props */
+function Count({ stats, state, handler }) {
+  const count = sum(stats, state, handler);
+  const what = count.count === 1 && !count.more ? 'delivery' : plural('delivery');
+  const label = `${capped(count)} ${what} ${state}${handler === undefined ? '' : ` of ${visible(handler)}`}`;
+  return html`<td role="cell" class="number" data-state=${state}>
+    ${
+      count.count === 0
+        ? html`<span class="zero">0</span>`
+        : html`<a href=${listLink({ state, handler })} class=${state} aria-label=${label}
+            >${capped(count)}</a
+          >`
+    }
+  </td>`;
+}
+
+/** @typedef {Pick<import('./api.js').Counts, 'done' | 'failed' | 'p95Ms'>} Settled */
+
+/** What happened in the minutes shown. @param {{ counts: Settled | null }} props */
+function Done({ counts }) {
+  const values = {
+    done: counts === null ? '–' : number(counts.done),
+    failed: counts === null ? '–' : number(counts.failed),
+    p95: counts === null || counts.p95Ms === null ? '–' : duration(counts.p95Ms),
+  };
+  return Object.entries(values).map(
+    ([title, value]) =>
+      html`<td role="cell" class="number" data-state=${title}>
+        <span class=${value === '0' || value === '–' ? 'zero' : title}>${value}</span>
+      </td>`,
+  );
+}
+
+/**
+ * @param {object} props
+ * @param {string} props.handler
+ * @param {boolean} props.paused
+ * @param {(action: import('./actions.js').Action) => void} props.ask
+ */
+function Claims({ handler, paused, ask }) {
+  const kind = paused ? 'resume' : 'pause';
+  const verb = paused ? 'Resume' : 'Pause';
+  return html`<button
+    type="button"
+    aria-label=${`${verb} ${handler === '*' ? 'all handlers' : visible(handler)}`}
+    onClick=${() => ask({ kind, handler })}
+  >
+    ${verb}
+  </button>`;
+}
+
+/**
+ * @param {import('./api.js').Stats} stats
+ * @param {'pending' | 'running' | 'dead'} state
+ * @param {string} [handler] default: all
+ */
+export function sum(stats, state, handler) {
+  return total(
+    stats.deliveries.filter(
+      (one) => one.state === state && (handler === undefined || one.handler === handler),
+    ),
+  );
+}
+
+/**
+ * @param {import('./api.js').Minute[]} activity
+ * @returns {Settled | null}
+ */
+function together(activity) {
+  if (activity.length === 0) return null;
+  const times = activity.flatMap(({ p95Ms }) => p95Ms ?? []);
+  return {
+    done: activity.reduce((all, { done }) => all + done, 0),
+    failed: activity.reduce((all, { failed }) => all + failed, 0),
+    p95Ms: times.length > 0 ? Math.max(...times) : null,
+  };
+}
