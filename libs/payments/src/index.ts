@@ -27,8 +27,8 @@ export type {
 } from './webhook/admission-check.js';
 export type { WebhookOptions, WebhookPath } from './webhook/webhook.options.js';
 
-export { memoryInbox } from './inbox/memory/memory.inbox.js';
-export type { MemoryInboxOptions } from './inbox/memory/memory.inbox.js';
+export { memoryInbox } from './inbox/memory/memory-inbox.js';
+export type { MemoryInboxOptions } from './inbox/memory/memory-inbox.js';
 export { sqliteInbox } from './inbox/sqlite/sqlite.inbox.js';
 export type {
   SqliteInboxOptions,
@@ -40,7 +40,7 @@ export type {
 } from './inbox/sqlite/sqlite.inbox.js';
 export type { BodyCodec, BodyContext } from './inbox/body-codec.js';
 export { PaymentInbox } from './inbox/payment-inbox.js';
-export { PaymentInboxError } from './inbox/payment-inbox.error.js';
+export { PaymentInboxError } from './inbox/payment-inbox-error.js';
 export type { ListQuery } from './inbox/payment-inbox.js';
 export type { InboxReceipt } from './inbox/delivery-receiver.js';
 export type { DueRun } from './inbox/due-runs.js';

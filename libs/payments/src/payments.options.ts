@@ -10,7 +10,7 @@ import type { LookupLimits } from './companies/directory-companies.js';
 import { SharedSecrets } from './companies/shared-secrets.js';
 import { resolveBodyCodec } from './inbox/body-codec.js';
 import type { BodyCodec } from './inbox/body-codec.js';
-import { memoryInbox } from './inbox/memory/memory.inbox.js';
+import { memoryInbox } from './inbox/memory/memory-inbox.js';
 import type { InboxDefinition } from './inbox/inbox-store.js';
 import { resolveReceiveOptions } from './inbox/receive-options.js';
 import type { ReceiveOptions, ResolvedReceiveOptions } from './inbox/receive-options.js';

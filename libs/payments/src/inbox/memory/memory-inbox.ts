@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { integerOption, optionsInvalid, shown } from '../../payments.validation.js';
 import type { InboxDefinition } from '../inbox-store.js';
-import { MemoryStore } from './memory.store.js';
+import { MemoryStore } from './memory-store.js';
 
 /** Options of {@link memoryInbox}. */
 export interface MemoryInboxOptions {

@@ -1,0 +1,111 @@
+import type { PaymentsRuntime } from '../../payments.runtime.js';
+import type {
+  HandlerCatalog,
+  Heartbeat,
+  KnownHandler,
+  WorkerRegistration,
+} from '../inbox-store.js';
+import type { MemoryDeliveries } from './memory-deliveries.js';
+
+interface WorkerRow extends WorkerRegistration {
+  /** Last heartbeat, on the monotonic clock. */
+  beatAt: number;
+  /** When its grace ends, if it retired. */
+  graceUntil: number | null;
+}
+
+/** The workers of a memory store, and the handlers that they have or had. */
+export class MemoryWorkers {
+  readonly #workers = new Map<string, WorkerRow>();
+  readonly #handlers = new Map<string, KnownHandler>();
+  #version = 0;
+
+  constructor(
+    private readonly deliveries: MemoryDeliveries,
+    private readonly runtime: PaymentsRuntime,
+  ) {}
+
+  get version(): number {
+    return this.#version;
+  }
+
+  register(worker: WorkerRegistration): void {
+    const beatAt = this.runtime.monotonic();
+    this.#workers.set(worker.id, { ...worker, beatAt, graceUntil: null });
+    this.#updateCatalog(worker);
+  }
+
+  heartbeat(id: string): Heartbeat {
+    const now = this.runtime.monotonic();
+    const own = this.#workers.get(id);
+    if (own !== undefined && own.graceUntil === null) {
+      own.beatAt = now;
+      this.#updateCatalog(own);
+    }
+    for (const worker of this.#workers.values()) {
+      const { graceUntil, beatAt, leaseMs } = worker;
+      if (graceUntil === null ? now - beatAt <= leaseMs : now < graceUntil) continue;
+      this.#remove(worker);
+      if (graceUntil !== null) this.#free(worker.id, false);
+    }
+    // This includes what was claimed for a worker that had already been declared dead.
+    for (const holder of this.deliveries.running.keys()) {
+      if (!this.#workers.has(holder)) this.#free(holder, true);
+    }
+    return { alive: this.#workers.has(id), suspects: this.deliveries.suspects };
+  }
+
+  retire(id: string, graceMs: number): void {
+    const worker = this.#workers.get(id);
+    if (worker === undefined) return;
+    if (this.deliveries.running.has(id)) worker.graceUntil = this.runtime.monotonic() + graceMs;
+    else this.#remove(worker);
+  }
+
+  catalog(): HandlerCatalog {
+    const handlers = [...this.#handlers.values()];
+    return {
+      version: this.#version,
+      handlers: handlers.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+    };
+  }
+
+  /** Removes a handler from the catalog; `false` if a live worker has it. */
+  forget(handler: string): boolean {
+    if (this.#patternsOf(handler).length > 0) return false;
+    if (this.#handlers.delete(handler)) this.#version += 1;
+    return true;
+  }
+
+  #free(worker: string, lost: boolean): void {
+    for (const row of this.deliveries.running.get(worker) ?? []) {
+      this.deliveries.free(row, lost);
+    }
+  }
+
+  #remove(worker: WorkerRow): void {
+    this.#workers.delete(worker.id);
+    this.#updateCatalog(worker);
+  }
+
+  /** The patterns that live workers have for the handler; none if no live worker has it. */
+  #patternsOf(handler: string): string[] {
+    const patterns = [...this.#workers.values()].flatMap((worker) =>
+      worker.handlers.flatMap(({ name, patterns }) => (name === handler ? patterns : [])),
+    );
+    return [...new Set(patterns)].toSorted();
+  }
+
+  #updateCatalog({ handlers }: WorkerRegistration): void {
+    const now = new Date(this.runtime.now());
+    for (const { name } of handlers) {
+      const known = this.#handlers.get(name);
+      const patterns = this.#patternsOf(name);
+      // Of a handler that no live worker has, the catalog keeps what it had last.
+      if (patterns.length === 0) continue;
+      if (known?.patterns.join('\n') !== patterns.join('\n')) this.#version += 1;
+      const firstSeenAt = known?.firstSeenAt ?? now;
+      this.#handlers.set(name, { name, patterns, firstSeenAt, lastSeenAt: now });
+    }
+  }
+}
