@@ -2,10 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { none } from 'nestjs-payments';
 import type { BodyCodec, IncomingEvent, PaymentEvent, PaymentInbox } from 'nestjs-payments';
 import { eventually } from '../support/eventually.js';
 import { delivery } from '../support/handler.application.js';
-import { AT_ONCE, inboxOf, post, startOn, states } from '../support/inbox.application.js';
+import { inboxOf, post, startOn, states } from '../support/inbox.application.js';
 import type { Handle } from '../support/inbox.application.js';
 import { onEachInbox } from '../support/inbox.content.js';
 import type { InboxContent } from '../support/inbox.content.js';
@@ -52,7 +53,7 @@ describe('docs/data-at-rest.md', () => {
         encode: (body, context) => used.codec?.encode(body, context) ?? body,
         decode: (bytes, context) => used.codec?.decode(bytes, context) ?? bytes,
       };
-      const worker = { ...AT_ONCE, maxAttempts: 1 };
+      const worker = { retry: none };
       const app = await startOn(stored, { book: handle }, { bodyCodec, worker });
       return { app, inbox: inboxOf(app), used, [Symbol.asyncDispose]: () => app.app.close() };
     }

@@ -1,5 +1,6 @@
 import { expect, it } from '@jest/globals';
-import type { BodyCodec } from 'nestjs-payments';
+import { fixed } from 'nestjs-payments';
+import type { BodyCodec, WorkerOptions } from 'nestjs-payments';
 import { eventually } from '../support/eventually.js';
 import { delivery } from '../support/handler.application.js';
 import { AT_ONCE, inboxOf, post, startOn, states } from '../support/inbox.application.js';
@@ -24,14 +25,14 @@ class Inverting implements BodyCodec {
 }
 
 onEachInbox((content) => {
-  async function start(worker = AT_ONCE as object) {
+  async function start(worker: WorkerOptions = AT_ONCE) {
     const ran: string[] = [];
     const bodyCodec = new Inverting();
     const { faults } = bodyCodec;
     const app = await startOn(
       await content(),
       { book: ({ id }) => void ran.push(id) },
-      { bodyCodec, worker: { ...AT_ONCE, ...worker } },
+      { bodyCodec, worker },
     );
     return { app, ran, faults, [Symbol.asyncDispose]: () => app.app.close() };
   }
@@ -72,7 +73,7 @@ onEachInbox((content) => {
   });
 
   it('SE-11 a body that cannot be decoded fails its own delivery, is retried, and disturbs no other', async () => {
-    await using running = await start({ maxAttempts: 3 });
+    await using running = await start({ retry: fixed([1, 1]) });
     const { app, ran, faults } = running;
     faults.decode.add('evt_2');
     await Promise.all(['evt_1', 'evt_2', 'evt_3'].map((id) => post(app, id)));

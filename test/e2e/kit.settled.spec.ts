@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import type { INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { memoryInbox, OnPaymentEvent, PaymentInbox, PaymentsModule } from 'nestjs-payments';
+import { fixed, memoryInbox, OnPaymentEvent, PaymentInbox, PaymentsModule } from 'nestjs-payments';
 import type { PaymentEvent, PaymentsModuleOptions } from 'nestjs-payments';
 import { deliver, paymentEvent, settled, TestRuntime } from 'nestjs-payments/testing';
 import { onEachDurableInbox } from '../support/inbox.stages.js';
@@ -70,7 +70,7 @@ onEachDurableInbox((stage) => {
   it('AP-12 settled() does not wait for a retry, nor for a paused or dead delivery', async () => {
     const orders = await start({
       inbox: (await stage.data()).inbox(),
-      worker: { firstRetryMs: 3_600_000, maxAttempts: 2 },
+      worker: { retry: fixed([3_600_000]) },
     });
     orders.work = () => Promise.reject(new Error('the warehouse is closed'));
     const event = paymentEvent('a.b');
@@ -101,10 +101,10 @@ describe('with time in the hand of the test', () => {
     expect(await deliver(app!, event)).toMatchObject({ status: 503 });
     await settled(app!);
     expect(orders.runs).toBe(1);
-    await runtime.advance(499);
+    await runtime.advance(1499);
     await settled(app!);
     expect(orders.runs).toBe(1);
-    // Half of `firstRetryMs`, since random() returns 0.5.
+    // A second, times 1 + random(), which is 0.5.
     await runtime.advance(1);
     await settled(app!);
     expect(orders.runs).toBe(2);

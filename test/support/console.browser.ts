@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Injectable, UnauthorizedException } from '@nestjs/common';
 import type { CanActivate } from '@nestjs/common';
-import { OnPaymentEvent, PaymentInbox, sqliteInbox } from 'nestjs-payments';
+import { none, OnPaymentEvent, PaymentInbox, sqliteInbox } from 'nestjs-payments';
 import type { PaymentEvent, PaymentsModuleOptions } from 'nestjs-payments';
 import { BasicAuthGuard, PaymentsConsoleModule } from 'nestjs-payments/console';
 import type { DeliveryPayload, SignedDelivery } from './signed-delivery.js';
@@ -13,7 +13,6 @@ import type { BrowserContextOptions, Locator, Page } from 'playwright-core';
 import type { TestBrowser } from './browser.js';
 import { eventually } from './eventually.js';
 import { delivery } from './handler.application.js';
-import { AT_ONCE } from './inbox.application.js';
 import { WebhookApplication } from './webhook.application.js';
 
 export const OPERATOR = { username: 'ada', password: 'correct horse battery staple' };
@@ -68,7 +67,7 @@ export class ConsoleApplication implements AsyncDisposable {
       providers: [Handlers],
       payments: {
         inbox: sqliteInbox({ file: join(folder, 'inbox.db') }),
-        worker: { ...AT_ONCE, maxAttempts: 1 },
+        worker: { retry: none },
         ...payments,
       },
     });

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { OnPaymentEvent, PaymentInbox } from 'nestjs-payments';
+import { OnPaymentEvent, PaymentInbox, exponential } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext, PaymentsModuleOptions } from 'nestjs-payments';
 import { delivery } from './handler.application.js';
 import type { InboxData } from './inbox.stages.js';
@@ -8,8 +8,8 @@ import type { Setup } from './webhook.application.js';
 
 export type Handle = (event: PaymentEvent, context: PaymentEventContext) => unknown;
 
-/** Retries at once, so that a test need not wait. */
-export const AT_ONCE = { firstRetryMs: 1, maxRetryMs: 1 };
+/** Retries after 1 to 2 ms, so that a test need not wait. */
+export const AT_ONCE = { retry: exponential({ firstMs: 1, maxMs: 1 }) };
 
 /** A merchant's application on the data of a stage, with handlers of every event by the names given. */
 export function startOn(
