@@ -41,33 +41,51 @@ export type {
 export type { BodyCodec, BodyContext } from './inbox/body-codec.js';
 export { PaymentInbox } from './inbox/payment-inbox.js';
 export { PaymentInboxError } from './inbox/payment-inbox-error.js';
-export type { ListQuery } from './inbox/payment-inbox.js';
+export type { InboxHandler, ListQuery } from './inbox/payment-inbox.js';
 export type { InboxReceipt } from './inbox/delivery-receiver.js';
 export type { DueRun } from './inbox/due-runs.js';
 export type { DeliveryQuery, RedriveQuery, SelectionResult } from './inbox/inbox-redrive.js';
 export type { ReceiveOptions } from './inbox/receive-options.js';
 export { VerifiedDelivery } from './inbox/verified-delivery.js';
 export type { WorkerOptions } from './inbox/worker-options.js';
-export { HANDLED_BOUNDS_MS, toActivity } from './inbox/activity.minutes.js';
-export type { ActivityCounts, ActivityMinute, RecordedMinute } from './inbox/activity.minutes.js';
 export type { InboxDefinition, InboxStore } from './inbox/inbox-store.js';
+export { COUNT_CAP } from './inbox/inbox-records.js';
 export type {
+  ActivityCounts,
+  ActivityMinute,
+  CappedCount,
   ClaimedDelivery,
+  ClaimRequest,
+  Committed,
   DeliveryAttempt,
   DeliverySelection,
   DeliveryState,
   EventFilter,
   EventPage,
   EventState,
+  HandlerCatalog,
+  HandlerDeclaration,
+  Heartbeat,
   InboxCapabilities,
   InboxStats,
   IncomingEvent,
+  KnownHandler,
   Lease,
+  Settlement,
   StoredDelivery,
   StoredEvent,
   StoreReceipt,
-} from './inbox/inbox-store.js';
+  SuspectRequest,
+  WorkerRegistration,
+} from './inbox/inbox-records.js';
 
+export { exponential, fixed, none } from './events/retry-schedule.js';
+export type {
+  ExponentialOptions,
+  ExponentialRetrySchedule,
+  FixedRetrySchedule,
+  RetrySchedule,
+} from './events/retry-schedule.js';
 export { PAYMENTS_CONTEXT } from './events/handler.invoker.js';
 export { OnPaymentEvent } from './events/on-payment-event.decorator.js';
 export type {

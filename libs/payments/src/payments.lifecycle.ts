@@ -11,9 +11,8 @@ import { HandlerRegistry } from './events/handler.registry.js';
 import { StrayRejections } from './events/stray-rejections.js';
 import type { InboxStore } from './inbox/inbox-store.js';
 import { INBOX_STORE, WORKER_OPTIONS } from './inbox/inbox-tokens.js';
-import { InboxPruner } from './inbox/inbox.pruner.js';
-import { InboxWorker } from './inbox/inbox.worker.js';
-import { OrphanReport } from './inbox/orphan.report.js';
+import { InboxMaintenance } from './inbox/inbox-maintenance.js';
+import { InboxWorker } from './inbox/inbox-worker.js';
 import type { ResolvedWorkerOptions } from './inbox/worker-options.js';
 import { ShutdownCheck } from './shutdown.check.js';
 
@@ -32,8 +31,7 @@ export class PaymentsLifecycle
     @Inject(INBOX_STORE) private readonly store: InboxStore,
     @Inject(WORKER_OPTIONS) private readonly options: ResolvedWorkerOptions,
     @Inject(InboxWorker) private readonly worker: InboxWorker,
-    @Inject(InboxPruner) private readonly pruner: InboxPruner,
-    @Inject(OrphanReport) private readonly orphans: OrphanReport,
+    @Inject(InboxMaintenance) private readonly maintenance: InboxMaintenance,
     @Inject(ShutdownCheck) private readonly shutdown: ShutdownCheck,
     @Inject(ModulesContainer) modules: ModulesContainer,
   ) {
@@ -50,19 +48,17 @@ export class PaymentsLifecycle
     await prepareDataClasses(this.registry.all());
     await this.store.open();
     this.strays.open();
-    // What is in memory is handled before it is answered, in any process.
+    // An inbox in memory runs the handlers before it answers, in any process.
     const background = this.options.background || !this.store.capabilities.durable;
     this.worker.start(background);
-    if (background) this.pruner.start();
+    if (background) this.maintenance.start();
     this.shutdown.start();
-    // A memory inbox is empty now. The report is only a hint, so boot does not wait for it.
-    if (this.store.capabilities.durable) void this.orphans.report();
   }
 
   /** The first hook of a closing application. From here on, deliveries are rejected, or only stored. */
   async onModuleDestroy(): Promise<void> {
     this.shutdown.stop();
-    await Promise.all([this.worker.drain(), this.pruner.stop()]);
+    await Promise.all([this.worker.drain(), this.maintenance.stop()]);
   }
 
   /** Runs after the server has closed. Until then, deliveries are still received. */

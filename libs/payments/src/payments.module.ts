@@ -10,7 +10,6 @@ import { HandlerExplorer } from './events/handler.explorer.js';
 import { HandlerInvoker } from './events/handler.invoker.js';
 import { HandlerRegistry } from './events/handler.registry.js';
 import { StrayRejections } from './events/stray-rejections.js';
-import { CountedStore } from './inbox/counted.store.js';
 import { resolveMaxAge } from './inbox/freshness.js';
 import {
   BODY_CODEC,
@@ -19,10 +18,10 @@ import {
   RECEIVE_OPTIONS,
   WORKER_OPTIONS,
 } from './inbox/inbox-tokens.js';
-import { InboxPruner } from './inbox/inbox.pruner.js';
+import { HandlerCatalogCache } from './inbox/handler-catalog-cache.js';
+import { InboxMaintenance } from './inbox/inbox-maintenance.js';
 import { DeliveryReceiver } from './inbox/delivery-receiver.js';
-import { InboxWorker } from './inbox/inbox.worker.js';
-import { OrphanReport } from './inbox/orphan.report.js';
+import { InboxWorker } from './inbox/inbox-worker.js';
 import { PaymentInbox } from './inbox/payment-inbox.js';
 import type { InboxStore } from './inbox/inbox-store.js';
 import { Settlements } from './inbox/settlements.js';
@@ -122,7 +121,7 @@ const OPTIONS: Provider[] = [
   option(RECEIVE_OPTIONS, ({ receive }) => receive),
   option(WEBHOOK_OPTIONS, ({ webhook }) => webhook),
   option(BODY_CODEC, ({ bodyCodec }) => bodyCodec),
-  option(INBOX_STORE, ({ inbox, runtime }) => new CountedStore(inbox.create(runtime), runtime)),
+  option(INBOX_STORE, ({ inbox, runtime }) => inbox.create(runtime)),
   {
     provide: MAX_AGE_MS,
     inject: [RESOLVED, INBOX_STORE],
@@ -145,8 +144,8 @@ const INBOX: Provider[] = [
   Settlements,
   StoredBodies,
   InboxWorker,
-  InboxPruner,
-  OrphanReport,
+  InboxMaintenance,
+  HandlerCatalogCache,
   DeliveryReceiver,
   PaymentInbox,
 ];

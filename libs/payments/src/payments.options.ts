@@ -102,7 +102,7 @@ const NAMES: ReadonlySet<string> = new Set<keyof PaymentsModuleOptions>([
   'worker',
   'api',
   'runtime',
-  'dedupeBy',
+  'oncePerTransaction',
   'deadlineMs',
 ]);
 

@@ -105,10 +105,9 @@ const BOUNDS = {
 
 /** @throws TypeError if `value` is no retry schedule. The message starts with `name`. */
 export function assertRetrySchedule(value: unknown, name: string): asserts value is RetrySchedule {
-  const schedule = (value ?? {}) as Partial<ExponentialRetrySchedule & FixedRetrySchedule>;
-  const kind: unknown = schedule.kind;
-  if (kind === 'fixed') assertWaits(schedule.waitsMs, schedule.attempts, name);
-  else if (kind === 'exponential') assertGrowth(schedule, name);
+  const schedule = (value ?? {}) as Partial<RetrySchedule>;
+  if (schedule.kind === 'fixed') assertWaits(schedule.waitsMs, schedule.attempts, name);
+  else if (schedule.kind === 'exponential') assertGrowth(schedule, name);
   else throw new TypeError(`${name} must be a retry schedule: exponential(…), fixed([…]) or none.`);
 }
 

@@ -6,8 +6,8 @@ export const HISTORY_LENGTH = 20;
 const ERROR_LENGTH = 1000;
 
 /**
- * One attempt in a database, whose JSON is a history: when it started, in milliseconds since the epoch, how many
- * it took, how it ended, and the error of one that failed.
+ * One attempt as a database stores it, in a JSON array: its number, when it started in milliseconds since the epoch, how
+ * many milliseconds it took, how it ended, and the error of one that failed.
  */
 export type HistoryEntry = readonly [
   attempt: number,
@@ -19,7 +19,7 @@ export type HistoryEntry = readonly [
 
 const OUTCOMES = { d: 'done', f: 'failed', l: 'lost' } as const;
 
-/** A history as a database keeps it, as the contract shows it. */
+/** A history as the contract has it, from what a database stores. */
 export function toHistory(entries: readonly HistoryEntry[]): DeliveryAttempt[] {
   return entries.map(([attempt, startedMs, tookMs, outcome, error]) => ({
     attempt,
@@ -30,7 +30,7 @@ export function toHistory(entries: readonly HistoryEntry[]): DeliveryAttempt[] {
   }));
 }
 
-/** What is kept of an error, so that 20 of them are bounded too. */
+/** An error cut to 1,000 characters, so that a history of 20 attempts is bounded too. */
 export function boundedError(error: string): string {
   return error.length > ERROR_LENGTH ? `${error.slice(0, ERROR_LENGTH - 1)}…` : error;
 }

@@ -1,4 +1,4 @@
-import type { HandlerRegistry } from '../events/handler.registry.js';
+import type { HandlerCatalogCache } from './handler-catalog-cache.js';
 import type {
   DeliverySelection,
   DeliveryState,
@@ -9,10 +9,12 @@ import type {
 } from './inbox-store.js';
 
 const PAGE = 500;
-/** What an operator means by "again" or "not any more", unless another state is named. */
+/** Events per second that a redrive makes due, unless the caller says otherwise. */
+const DEFAULT_RATE = 100;
+/** What is redriven or skipped, unless another state is named. */
 const DEFAULT_STATE = 'dead';
 
-/** Which deliveries `PaymentInbox.skip()` is about: those of the events that match, in the state named. */
+/** Which deliveries `PaymentInbox.skip()` skips: those of the events that match, in the given state. */
 export interface DeliveryQuery extends EventFilter {
   /** Default `dead`. Events that are `unhandled` or `stale` have no delivery yet, so there is nothing to skip. */
   readonly state?: EventState;
@@ -20,22 +22,22 @@ export interface DeliveryQuery extends EventFilter {
   readonly dryRun?: boolean;
 }
 
-/** Which deliveries `PaymentInbox.redrive()` is about, and how they are to run. */
+/** Which deliveries `PaymentInbox.redrive()` runs again, and how. */
 export interface RedriveQuery extends DeliveryQuery {
   /**
-   * Runs these handlers on the events that match, whatever became of them, also where the event has no delivery
-   * to one of them yet: for a handler that was added since. Each must exist and take the event's type; `state`
-   * then has no default. A stale event without deliveries is left alone, unless `state` is `stale` or `ids` names it.
-   * With the state `unhandled` or `stale`, the default is every handler of this process.
+   * Runs these handlers on the events that match, in any state, also if the event has no delivery to one of them: for
+   * a handler that was added since. Each must be known (see `PaymentInbox.handlers()`), and runs only on events whose
+   * type it takes; `state` then has no default. A stale event without deliveries is ignored, unless `state` is `stale`
+   * or `ids` names it. With the state `unhandled` or `stale`, the default is every known handler.
    */
   readonly handlers?: readonly string[];
   /** Runs done deliveries again too. Default `false`. */
   readonly force?: boolean;
-  /** How many events a second fall due, more than 0. Default: all at once. */
+  /** How many events per second become due, more than 0; `Infinity` for all at once. Default 100. */
   readonly ratePerSecond?: number;
 }
 
-/** What a redrive or a skip touched, or would touch. */
+/** What a redrive or a skip changed, or would change. */
 export interface SelectionResult {
   /** Events that match and have such a delivery. */
   readonly events: number;
@@ -43,22 +45,23 @@ export interface SelectionResult {
   readonly deliveries: number;
 }
 
-/** Runs deliveries again, or takes them out, page by page. */
+/** Runs deliveries again, or skips them, page by page. */
 export class InboxRedrive {
   constructor(
     private readonly store: InboxStore,
-    private readonly registry: HandlerRegistry,
+    private readonly catalog: HandlerCatalogCache,
   ) {}
 
   async redrive(query: RedriveQuery): Promise<SelectionResult> {
-    const { state, ids, force = false, ratePerSecond, dryRun = false } = query;
-    const all = state === 'unhandled' || state === 'stale' ? this.registry.names() : undefined;
+    const { state, ids, force = false, ratePerSecond = DEFAULT_RATE, dryRun = false } = query;
+    if (!(ratePerSecond > 0)) {
+      throw new TypeError('"ratePerSecond" must be a number of events per second above 0.');
+    }
+    const spacingMs = 1000 / ratePerSecond;
+    await this.catalog.refresh();
+    const all = state === 'unhandled' || state === 'stale' ? this.catalog.names() : undefined;
     const { handlers = all } = query;
     this.#checkHandlers(handlers);
-    if (ratePerSecond !== undefined && !(ratePerSecond > 0)) {
-      throw new TypeError('"ratePerSecond" must be a number of events a second above 0.');
-    }
-    const spacingMs = ratePerSecond === undefined ? 0 : 1000 / ratePerSecond;
     const filter = filterOf(query, handlers === undefined && !force ? DEFAULT_STATE : undefined);
     const toRun = (event: StoredEvent): readonly string[] => {
       const isReplay = event.stale && event.deliveries.length === 0;
@@ -66,7 +69,7 @@ export class InboxRedrive {
       const wanted =
         handlers === undefined
           ? named(event, query.handler, filter.state)
-          : handlers.filter((name) => this.registry.matching(event.eventType).includes(name));
+          : handlers.filter((name) => this.catalog.matching(event.eventType).includes(name));
       return wanted.filter((name) => isRedrivable(stateOf(event, name), force));
     };
     return this.#each(filter, toRun, async (selections, seen) => {
@@ -85,7 +88,7 @@ export class InboxRedrive {
     );
   }
 
-  /** Pages through what matches, oldest first. The cursor goes by receipt, so that what changes is not missed. */
+  /** Pages through what matches, oldest first. The cursor is a position by receipt, so that no change hides an event. */
   async #each(
     filter: EventFilter,
     handlersOf: (event: StoredEvent) => readonly string[],
@@ -107,11 +110,16 @@ export class InboxRedrive {
   }
 
   #checkHandlers(handlers: readonly string[] | undefined): void {
-    const unknown = handlers?.find((name) => this.registry.get(name) === undefined);
-    if (unknown === undefined) return;
-    const known = this.registry.names().join(', ') || 'none';
-    throw new TypeError(`No handler is named "${unknown}". There are: ${known}.`);
+    const known = this.catalog.names();
+    const unknown = handlers?.find((name) => !known.includes(name));
+    if (unknown !== undefined) throw unknownHandler(unknown, known);
   }
+}
+
+/** The error for the name of a handler that neither this process nor another has registered. */
+export function unknownHandler(name: string, known: readonly string[]): TypeError {
+  const names = known.toSorted().join(', ') || 'none';
+  return new TypeError(`No handler is named "${name}". There are: ${names}.`);
 }
 
 function filterOf(query: RedriveQuery, state: EventFilter['state']): EventFilter {
@@ -144,7 +152,7 @@ function stateOf({ deliveries }: StoredEvent, handler: string): DeliveryState | 
   return deliveries.find((delivery) => delivery.handler === handler)?.state;
 }
 
-/** What the store would change, by what it last said. It looks again itself. */
+/** Whether the store would change it, by its last state. The store checks again. */
 function isRedrivable(state: DeliveryState | undefined, force: boolean): boolean {
   return state !== 'running' && (state !== 'done' || force);
 }

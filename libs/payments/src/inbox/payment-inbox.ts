@@ -1,17 +1,17 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import { HandlerRegistry } from '../events/handler.registry.js';
-import { KEPT_MINUTES } from './activity.minutes.js';
-import type { ActivityMinute } from './activity.minutes.js';
 import { DeliveryReceiver } from './delivery-receiver.js';
 import type { InboxReceipt } from './delivery-receiver.js';
 import type { DueRun } from './due-runs.js';
-import { InboxPruner } from './inbox.pruner.js';
-import { InboxRedrive } from './inbox-redrive.js';
+import { HandlerCatalogCache } from './handler-catalog-cache.js';
+import { InboxMaintenance } from './inbox-maintenance.js';
+import { InboxRedrive, unknownHandler } from './inbox-redrive.js';
 import type { DeliveryQuery, RedriveQuery, SelectionResult } from './inbox-redrive.js';
 import { INBOX_STORE } from './inbox-tokens.js';
-import { InboxWorker } from './inbox.worker.js';
+import { InboxWorker } from './inbox-worker.js';
 import type {
+  ActivityMinute,
   EventFilter,
   EventPage,
   InboxCapabilities,
@@ -32,8 +32,21 @@ export interface ListQuery extends EventFilter {
   readonly after?: string | null;
 }
 
+/** A handler that events are delivered to. */
+export interface InboxHandler {
+  readonly name: string;
+  /** Its event types, as in `@OnPaymentEvent`. */
+  readonly patterns: readonly string[];
+  /** Whether this process has it. If not, only the inbox knows it: other processes have it, or had it. */
+  readonly here: boolean;
+  /** When a process first had it, by the inbox's clock; `null` if it is not registered yet. */
+  readonly firstSeenAt: Date | null;
+  /** When a running process last had it, to the accuracy of a heartbeat; `null` if it is not registered yet. */
+  readonly lastSeenAt: Date | null;
+}
+
 /**
- * The inbox, for the application: it takes verified deliveries in, shows what became of them, and lets an
+ * The inbox, for the application: it receives verified deliveries, shows what became of them, and lets an
  * operator run them again.
  *
  * @example
@@ -54,19 +67,20 @@ export class PaymentInbox {
     @Inject(INBOX_STORE) private readonly store: InboxStore,
     @Inject(DeliveryReceiver) private readonly receiver: DeliveryReceiver,
     @Inject(InboxWorker) private readonly worker: InboxWorker,
-    @Inject(InboxPruner) private readonly pruner: InboxPruner,
+    @Inject(InboxMaintenance) private readonly maintenance: InboxMaintenance,
     @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
+    @Inject(HandlerCatalogCache) private readonly catalog: HandlerCatalogCache,
     @Inject(StoredBodies) private readonly bodies: StoredBodies,
   ) {
-    this.#redrive = new InboxRedrive(store, registry);
+    this.#redrive = new InboxRedrive(store, catalog);
   }
 
   /**
    * Resolves once the delivery is safe: stored durably or, in an inbox that is not durable, handled. Only
    * then may the sender be answered 2xx.
    *
-   * @throws PaymentInboxError, to be answered 503 so that the sender tries again: `inbox_unavailable` where
-   *   the store is down or the application closes, `inbox_full`, `handlers_failed` and `deadline_passed`.
+   * @throws PaymentInboxError, to be answered 503 so that the sender tries again: `inbox_unavailable` if the store is
+   *   down or the application closes, `inbox_full`, `handlers_failed` and `deadline_passed`.
    */
   receive(delivery: VerifiedDelivery): Promise<InboxReceipt> {
     return this.receiver.receive(delivery);
@@ -77,14 +91,42 @@ export class PaymentInbox {
     return this.store.capabilities;
   }
 
-  /** Names of the handlers in this process, in alphabetical order: each has deliveries of its own. */
-  handlers(): string[] {
-    return this.registry.names().toSorted();
+  /**
+   * The handlers of this process and those that other processes registered, by name. Each event is delivered to every
+   * one whose types match, so a handler that no process has any more collects deliveries: see {@link forgetHandler}.
+   */
+  async handlers(): Promise<InboxHandler[]> {
+    const { handlers } = await this.catalog.refresh();
+    const unseen = this.registry
+      .all()
+      .map(({ name, patterns }) => ({ name, patterns, firstSeenAt: null, lastSeenAt: null }));
+    const known = new Map([...unseen, ...handlers].map((handler) => [handler.name, handler]));
+    return [...known.values()]
+      .map(({ name, patterns, firstSeenAt, lastSeenAt }) => ({
+        name,
+        patterns,
+        here: this.registry.get(name) !== undefined,
+        firstSeenAt,
+        lastSeenAt,
+      }))
+      .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /**
+   * Removes a handler that no running process has from the inbox: events are not delivered to it any more, and its
+   * pending and dead deliveries are skipped. A process that registers it later adds it again, for events from then on.
+   *
+   * @returns how many deliveries were skipped; `null` if a running process has the handler, and nothing was changed.
+   */
+  async forgetHandler(name: string): Promise<number | null> {
+    const skipped = await this.store.forgetHandler(name);
+    if (skipped !== null) await this.catalog.refresh();
+    return skipped;
   }
 
   /**
    * The event of that id, with its body, its headers and the state and history of each delivery; `undefined`
-   * where none is known. If `bodyCodec` cannot decode the body, `raw` is `null` and `bodyError` says why.
+   * if none is known. If `bodyCodec` cannot decode the body, `raw` is `null` and `bodyError` says why.
    */
   async get(id: string, company: string = DEFAULT_COMPANY): Promise<StoredEvent | undefined> {
     return this.bodies.show(await this.store.find(company, id));
@@ -99,30 +141,33 @@ export class PaymentInbox {
     return this.store.list({ filter, order, limit, after });
   }
 
-  /** Counts by state and handler, and the age of the oldest that waits. Cheap enough for a scraper. */
+  /**
+   * Unfinished deliveries by handler and state, and the age of the oldest one. Counts are exact up to 10,000: above
+   * that, `count` is 10,000 and `more` is `true`. Cheap enough for a scraper.
+   */
   async stats(): Promise<InboxStats> {
     return this.store.stats();
   }
 
   /**
-   * What the inbox did in each of the last `minutes` (1 to 1,440, default 60), all processes together: the oldest
-   * first, the current minute last, zeros where nothing happened. For plots. Each process adds its counts every
-   * few seconds, so that another's last seconds may be missing here, and those of one that crashed are lost.
+   * What the inbox and each handler did in each of the last `minutes` closed minutes (1 to 1,440, default 60), all
+   * processes together: the oldest first, zeros if nothing happened. A minute is closed 10 s after its end, and one of
+   * the processes writes it within a minute after that. Empty until the first minute was written.
    *
-   * @throws TypeError for a number of minutes that is none.
+   * @throws TypeError if `minutes` is out of bounds.
    */
   async activity(minutes = 60): Promise<ActivityMinute[]> {
-    if (!Number.isInteger(minutes) || minutes < 1 || minutes > KEPT_MINUTES) {
+    if (!Number.isInteger(minutes) || minutes < 1 || minutes > 1440) {
       throw new TypeError('"minutes" must be a whole number of minutes from 1 to 1,440.');
     }
     return this.store.activity(minutes);
   }
 
   /**
-   * Runs deliveries again: by default the dead ones that match, from their first attempt. Asking twice is asking
-   * once. A delivery that runs is left alone.
+   * Runs deliveries again: by default the dead ones that match, from their first attempt, and 100 events per second.
+   * Idempotent. It does not change a delivery that is running.
    *
-   * @throws TypeError for a handler that does not exist, or a rate that is none.
+   * @throws TypeError for a handler that nobody has registered, or a rate that is not above 0.
    */
   async redrive(query: RedriveQuery): Promise<SelectionResult> {
     const result = await this.#redrive.redrive(query);
@@ -134,8 +179,8 @@ export class PaymentInbox {
    * Runs the deliveries that are due, those that become due meanwhile included, and resolves once none is due or running,
    * or after `forMs` milliseconds (1 to 900,000, default 10,000). For platforms that freeze a process between requests,
    * with `worker.background: false`: call it before you return the answer to a delivery, and on a schedule, for retries.
-   * `worker.concurrency` and paused handlers are respected. After `forMs` nothing new starts; a handler that still runs
-   * goes on, and if the process is frozen for longer than its lease, another process runs the delivery again.
+   * The `concurrency` of handlers and paused handlers are respected. After `forMs` nothing new starts; a handler that still runs
+   * goes on, and if the process is frozen for longer than `worker.leaseMs`, another process runs the delivery again.
    *
    * @throws TypeError for a time out of bounds.
    * @throws PaymentsError `inbox_unavailable` if the application is not initialised, or is closing.
@@ -151,46 +196,47 @@ export class PaymentInbox {
     return this.worker.runDue(forMs);
   }
 
-  /** Takes deliveries out: by default the dead ones that match. They stay in the inbox as `skipped`. */
+  /** Skips deliveries: by default the dead ones that match. They stay in the inbox as `skipped` and do not run. */
   async skip(query: DeliveryQuery): Promise<SelectionResult> {
     return this.#redrive.skip(query);
   }
 
   /**
-   * Stops a handler's deliveries, or all, in every process. What runs ends; receiving goes on.
+   * Stops the deliveries of a handler, or with `*` of all, in every process. What runs ends, and events are still
+   * received.
    *
-   * @throws TypeError where no handler has the name, here or in what is stored.
+   * @throws TypeError if nobody has registered a handler of that name.
    */
   async pause(handler = '*'): Promise<void> {
     if (handler !== '*' && this.registry.get(handler) === undefined) {
-      const { deliveries } = await this.store.stats();
-      if (!deliveries.some((stored) => stored.handler === handler)) throw this.#unknown(handler);
+      await this.catalog.refresh();
+      const known = this.catalog.names();
+      if (!known.includes(handler)) throw unknownHandler(handler, known);
     }
     await this.store.pause(handler, true);
   }
 
-  /** Undoes {@link pause}: of a handler, or of all. */
+  /**
+   * Undoes {@link pause}: of a handler, or of all. What has waited runs at the handler's `concurrency`, the oldest
+   * first, and delays no other handler.
+   */
   async resume(handler = '*'): Promise<void> {
     await this.store.pause(handler, false);
     this.worker.wake();
   }
 
   /**
-   * Forgets one batch of old events now, as `worker.keepMs` and `worker.knowMs` say; it also happens by itself,
-   * every minute. Returns how many events it touched: as many as `limit` (1 to 10,000, default 500), and there
-   * may be more.
+   * Deletes one batch of old events now, as `worker.keepMs` and `worker.knowMs` say, and writes the activity of closed
+   * minutes. Each process does both every minute, unless `worker.background` is `false`.
    *
-   * @throws TypeError for a limit that is none.
+   * @param limit how many events to change at most, 1 to 10,000
+   * @returns how many events it changed; if that is `limit`, there may be more.
+   * @throws TypeError if the limit is out of bounds.
    */
   async prune(limit = 500): Promise<number> {
     if (!Number.isInteger(limit) || limit < 1 || limit > 10_000) {
       throw new TypeError('"limit" must be a whole number of events from 1 to 10,000.');
     }
-    return this.pruner.prune(limit);
-  }
-
-  #unknown(handler: string): TypeError {
-    const known = this.registry.names().join(', ') || 'none';
-    return new TypeError(`No handler is named "${handler}". There are: ${known}.`);
+    return this.maintenance.run(limit);
   }
 }

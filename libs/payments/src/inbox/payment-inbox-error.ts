@@ -4,8 +4,8 @@ import { PaymentsError } from '../payments.errors.js';
  * A delivery that is not safe yet: `PaymentInbox.receive()` throws nothing else. `code` is `inbox_unavailable`,
  * `inbox_full`, `handlers_failed` or `deadline_passed`.
  *
- * Thrown out of a controller it is answered 503, so that the delivery is sent again: the getters are what Nest's
- * own exception filter, like Express and Fastify, reads of the errors of `http-errors`.
+ * If a controller throws it, the answer is 503, so that the sender sends the delivery again: Nest's own exception
+ * filter, Express and Fastify read these getters, as they do of the errors of `http-errors`.
  */
 export class PaymentInboxError extends PaymentsError {
   override readonly name = 'PaymentInboxError';
@@ -28,7 +28,7 @@ export class PaymentInboxError extends PaymentsError {
 export function deadlinePassed(deadlineMs: number): PaymentsError {
   return new PaymentsError(
     'deadline_passed',
-    `The delivery was not safe ${deadlineMs} ms after it arrived. What has begun goes on; a copy joins it.`,
+    `The delivery was not safe ${deadlineMs} ms after it arrived. What has started continues; a copy waits for it.`,
   );
 }
 
