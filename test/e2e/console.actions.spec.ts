@@ -1,10 +1,22 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
-import { OnPaymentEvent, PaymentInbox } from 'nestjs-payments';
+import { OnPaymentEvent, PaymentInbox, sqliteInbox } from 'nestjs-payments';
 import { consoleOnEachAdapter } from '../support/console.application.js';
 import { eventually } from '../support/eventually.js';
 
 const picked = (...ids: string[]) => ({ events: ids.map((id) => ({ company: 'default', id })) });
+
+/** SQLite inboxes on one file of their own. */
+async function sqliteFile() {
+  const folder = await mkdtemp(join(tmpdir(), 'payments-console-'));
+  return {
+    inbox: () => sqliteInbox({ file: join(folder, 'inbox.db'), allowOldSqlite: true }),
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
+  };
+}
 
 @Injectable()
 class Receipts {
@@ -29,12 +41,12 @@ consoleOnEachAdapter((start) => {
     expect(await app.states('e-2')).toEqual({ 'Orders.markPaid': 'dead' });
     expect(app.orders.seen).toEqual(['e-1', 'e-2', 'e-1']);
     expect(app.actions).toEqual([
-      'log "ann": redrive 1 picked events, deliveries: 1, events: 1 PaymentsConsole',
+      'log "ann": redrive 1 selected events, deliveries: 1, events: 1 PaymentsConsole',
     ]);
     expect(app.log.join('\n')).not.toContain('Jane Roe');
   });
 
-  it('redrives of picked events what waits, is dead or was skipped, and done ones only by force', async () => {
+  it('redrives of selected events what waits, is dead or was skipped, and done ones only by force', async () => {
     await using app = await start();
     await app.deliver({ id: 'waits' }, 'pending');
     await app.deliver({ id: 'done' });
@@ -128,7 +140,7 @@ consoleOnEachAdapter((start) => {
     const stale = await app.get('/api/events?state=stale');
     expect(stale.body['events']).toHaveLength(3);
     expect((await app.get('/api/overview')).body).toMatchObject({
-      stats: { stale: 3, unhandled: 0 },
+      stats: { stale: { count: 3, more: false }, unhandled: { count: 0 } },
     });
     const handler = 'Orders.markPaid';
     const one = { events: 1, deliveries: 1 };
@@ -161,7 +173,7 @@ consoleOnEachAdapter((start) => {
   it('redrives and skips what is stored for a handler that another process has', async () => {
     await using app = await start();
     for (const id of ['evt-1', 'evt-2', 'evt-3']) await app.deliver({ id }, 'dead');
-    app.merchant.app.get(PaymentInbox).handlers = () => [];
+    app.merchant.app.get(PaymentInbox).handlers = async () => [];
     const handler = 'Orders.markPaid';
     const one = { events: 1, deliveries: 1 };
     expect((await app.post('redrive', { ...picked('evt-1'), handler })).body).toEqual(one);
@@ -198,7 +210,7 @@ consoleOnEachAdapter((start) => {
     ]);
   });
 
-  it('skips of picked events what waits or is dead', async () => {
+  it('skips of selected events what waits or is dead', async () => {
     await using app = await start();
     await app.deliver({ id: 'dead' }, 'dead');
     await app.deliver({ id: 'waits' }, 'pending');
@@ -214,6 +226,50 @@ consoleOnEachAdapter((start) => {
     expect((await app.post('skip', events)).body).toEqual({ events: 2, deliveries: 2 });
     expect(states).toEqual(['dead', 'pending']);
     expect(await app.states('done')).toEqual({ 'Orders.markPaid': 'done' });
+  });
+
+  it('refuses to forget a handler that a running process has, and logs that', async () => {
+    await using app = await start();
+    await app.deliver({ id: 'e-1' }, 'dead');
+    const handler = 'Orders.markPaid';
+    expect(await app.post('forget', { handler })).toMatchObject({
+      status: 409,
+      body: { error: expect.stringMatching(/A running process has the handler "Orders.markPaid"/) },
+    });
+    expect(await app.states('e-1')).toEqual({ [handler]: 'dead' });
+    expect(app.actions).toEqual([
+      expect.stringMatching(/^warn "ann": forget was refused or failed. A running process has/),
+    ]);
+  });
+
+  it('forgets a handler that no running process has, skips its deliveries, and logs who did it', async () => {
+    await using stage = await sqliteFile();
+    const { inbox } = stage;
+    const old = await start({ providers: [Receipts], payments: { inbox: inbox() } });
+    await old.merchant.app.get(PaymentInbox).pause('Receipts.send');
+    await old.deliver({ id: 'e-1' });
+    await eventually(async () => expect((await old.states('e-1'))['Orders.markPaid']).toBe('done'));
+    await old.merchant.app.close();
+    await using app = await start({ payments: { inbox: inbox() } });
+    const handler = 'Receipts.send';
+    const names = async () => {
+      const { handlers } = (await app.get('/api/overview')).body as { handlers: object[] };
+      return handlers;
+    };
+    expect(await names()).toMatchObject([
+      { name: 'Orders.markPaid', here: true },
+      { name: handler, here: false, lastSeenAt: expect.any(String) },
+    ]);
+    expect(await app.post('forget', { handler })).toMatchObject({
+      status: 200,
+      body: { deliveries: 1 },
+    });
+    expect(await app.states('e-1')).toEqual({ 'Orders.markPaid': 'done', [handler]: 'skipped' });
+    expect(app.actions).toEqual([
+      'log "ann": forget handler "Receipts.send", deliveries: 1 PaymentsConsole',
+    ]);
+    await app.post('resume', { handler });
+    expect(await names()).toMatchObject([{ name: 'Orders.markPaid' }]);
   });
 
   it('pauses and resumes a handler, or all', async () => {

@@ -2,7 +2,13 @@ import { expect, it } from '@jest/globals';
 import { signedDelivery } from '../support/signed-delivery.js';
 import type { Locator, Page } from 'playwright-core';
 import { describeInBrowser, tabTo as pressTabTo } from '../support/browser.js';
-import { ConsoleApplication, FrontDoor, OPERATOR, asked } from '../support/console.browser.js';
+import {
+  ConsoleApplication,
+  FrontDoor,
+  OPERATOR,
+  asked,
+  closedMinutes,
+} from '../support/console.browser.js';
 import {
   brightness,
   clipboardOf,
@@ -103,10 +109,11 @@ describeInBrowser('the inbox console for everybody', (browser) => {
 
   it('paints the plots anew where the scheme changes, and tells them in words', async () => {
     await using app = await ConsoleApplication.start();
-    await app.receive({ id: 'evt_1' });
     const page = await app.open(browser(), '', { colorScheme: 'light' });
+    await closedMinutes(page, (place) => (place === 5 ? { received: 1, done: 2 } : {}));
+    await page.reload();
     const plot = page.getByRole('img', {
-      name: /^Events a minute: received at most 1, handled at most 2/,
+      name: /^Events per minute: received at most 1, done at most 2, failed attempts at most 0/,
     });
     await plot.waitFor();
     // Nothing else paints them from now on.
@@ -114,36 +121,46 @@ describeInBrowser('the inbox console for everybody', (browser) => {
     await page.getByText('You are not signed in any more.').waitFor();
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
-      await eventually(async () => expect(await isPaintedIn(page, 'i.handled')).toBe(true));
+      await eventually(async () => expect(await isPaintedIn(page, 'i.done')).toBe(true));
     }
     await page.getByText('As a table').first().click();
-    expect(await page.locator('figure table').first().textContent()).toContain('attempts failed');
+    expect(await page.locator('figure table').first().textContent()).toContain('failed attempts');
   });
 
   it('plots a day in quarters of an hour: counts by their mean, times by the slowest minute', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser(), '?minutes=1440');
-    await page.getByText('Events a minute, means of 15 minutes').waitFor();
+    await closedMinutes(page, () => ({}));
+    await page.reload();
+    await page.getByText('Events per minute, means of 15 minutes').waitFor();
     // From 00:01 on, so that the first quarter is a minute short.
     const points = await page.evaluate<Record<string, unknown>[]>(`(async () => {
       const { grouped } = await import(document.baseURI.replace(/#.*/, '') + 'assets/activity.js');
       return grouped(Array.from({ length: 1440 }, (_, index) => ({
-        at: new Date(Date.UTC(2026, 0, 1, 0, index + 1)).toISOString(),
-        received: index < 14 ? 2 : index === 14 ? 30 : 0, handled: 0, failed: 0, dead: 0,
+        startsAt: new Date(Date.UTC(2026, 0, 1, 0, index + 1)).toISOString(),
+        received: index < 14 ? 2 : index === 14 ? 30 : 0, done: 0, failed: 0, dead: 0,
         p50Ms: null, p95Ms: index < 14 ? index : null,
       })));
     })()`);
     expect(points).toHaveLength(97);
-    expect(points[0]).toMatchObject({ at: '2026-01-01T00:00:00.000Z', received: 2, p95Ms: 13 });
-    expect(points[1]).toMatchObject({ at: '2026-01-01T00:15:00.000Z', received: 2, p95Ms: null });
+    expect(points[0]).toMatchObject({
+      startsAt: '2026-01-01T00:00:00.000Z',
+      received: 2,
+      p95Ms: 13,
+    });
+    expect(points[1]).toMatchObject({
+      startsAt: '2026-01-01T00:15:00.000Z',
+      received: 2,
+      p95Ms: null,
+    });
   });
 
   it('plots a quarter of an hour minute by minute', async () => {
     await using app = await ConsoleApplication.start();
-    await app.receive({ id: 'evt_1' });
     const page = await app.open(browser());
+    await closedMinutes(page, (place) => ({ received: place === 14 ? 1 : place > 14 ? 7 : 0 }));
     await page.getByRole('button', { name: '15 min' }).click();
-    const received = page.getByRole('listitem').filter({ hasText: 'in the last 15 minutes' });
+    const received = page.getByRole('listitem').filter({ hasText: 'closed minutes, last 15 min' });
     await eventually(async () => expect(await received.textContent()).toMatch(/^1\b/));
     await eventually(() => expect(page.url()).toContain('minutes=15'));
     expect(await page.getByText(/means of/).count()).toBe(0);
@@ -163,7 +180,7 @@ describeInBrowser('the inbox console for everybody', (browser) => {
     expect(await gone.textContent()).toBe(since);
     await app.receive({ id: 'evt_1' });
     await door.open();
-    await page.locator('[data-state=done]').first().getByText('1').waitFor();
+    await page.locator('.newest time').waitFor();
     await page.getByText('Not reachable').waitFor({ state: 'detached' });
     expect(await page.evaluate(() => 'loadedOnce' in globalThis)).toBe(true);
   });
@@ -181,7 +198,7 @@ describeInBrowser('the inbox console for everybody', (browser) => {
     expect(asked).toEqual([]);
     await app.receive({ id: 'evt_1' });
     await setHidden(page, false);
-    await page.locator('[data-state=done]').first().getByText('1').waitFor();
+    await page.locator('.newest time').waitFor();
   });
 
   it('works where name and password stand in the address it was opened with', async () => {

@@ -1,22 +1,9 @@
 import { expect, it } from '@jest/globals';
-import type { Page } from 'playwright-core';
 import { describeInBrowser } from '../support/browser.js';
-import { ConsoleApplication } from '../support/console.browser.js';
+import { ConsoleApplication, changed, closedMinutes } from '../support/console.browser.js';
 import { eventually } from '../support/eventually.js';
 
 const EVENT = 'events/default/evt_1';
-
-type Answer = Record<string, unknown>;
-/** Of the overview or of an event. */
-type Body = Answer & { activity: Answer[]; deliveries: { history: Answer[] }[] };
-
-/** Has the page see an answer of the console as a test changes it. */
-async function changed(page: Page, path: string, change: (body: Body) => Answer): Promise<void> {
-  await page.route(`**/api/${path}?*`, async (route) => {
-    const response = await route.fetch();
-    await route.fulfill({ response, json: change((await response.json()) as Body) });
-  });
-}
 
 describeInBrowser('times in the inbox console', (browser) => {
   it('keeps the time of a filter that nobody touched: its milliseconds, and its hour where that comes twice', async () => {
@@ -42,16 +29,11 @@ describeInBrowser('times in the inbox console', (browser) => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
     const page = await app.open(browser(), '', { viewport: { width: 390, height: 844 } });
-    await changed(page, 'overview', (overview) => ({
-      ...overview,
-      activity: overview.activity.map((minute, index) => ({
-        ...minute,
-        p50Ms: null,
-        p95Ms: index === 30 ? 40 : null,
-      })),
-    }));
+    await closedMinutes(page, (place) => ({ p95Ms: place === 30 ? 40 : null }));
     await page.reload();
-    await page.getByRole('img', { name: /^Handled within: 95 of 100 at most 40 ms/ }).waitFor();
+    await page
+      .getByRole('img', { name: /^Time from receipt to done: p95 at most 40 ms/ })
+      .waitFor();
     const painted = () =>
       page.evaluate<number>(`(() => {
         const canvas = document.querySelectorAll('canvas')[1];
@@ -61,6 +43,32 @@ describeInBrowser('times in the inbox console', (browser) => {
           wanted.slice(0, 3).every((part, index) => data[at + index] === Number(part))).length;
       })()`);
     await eventually(async () => expect(await painted()).toBeGreaterThan(0));
+  });
+
+  it('shows activity until the newest closed minute, and says how late it is', async () => {
+    await using app = await ConsoleApplication.start();
+    const page = await app.open(browser());
+    let late = 0;
+    await closedMinutes(page, (place) => ({
+      startsAt: new Date(Date.UTC(2026, 10, 20, 8, 0) - place * 60_000).toISOString(),
+    }));
+    await changed(page, 'overview', (overview) => ({
+      ...overview,
+      now: new Date(Date.UTC(2026, 10, 20, 8, 1) + late).toISOString(),
+    }));
+    for (const [ms, text] of [
+      [70_000, /^Closed minutes, until [^.]*\.\s*$/],
+      [
+        240_000,
+        /^Closed minutes, until [^.]*\.\s+That was 4 min ago: later minutes are not written/,
+      ],
+    ] as const) {
+      late = ms;
+      await page.reload();
+      const said = page.getByText('Closed minutes, until');
+      await said.waitFor();
+      expect((await said.textContent())!.trim()).toMatch(text);
+    }
   });
 
   it('says when a delivery is due, and how long that is only where clocks that differ a bit do not matter', async () => {

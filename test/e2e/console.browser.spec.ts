@@ -1,7 +1,13 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
+import { none, sqliteInbox } from 'nestjs-payments';
 import type { Page } from 'playwright-core';
 import { describeInBrowser } from '../support/browser.js';
-import { ConsoleApplication, asked, confirm } from '../support/console.browser.js';
+import { ConsoleApplication, asked, changed, confirm } from '../support/console.browser.js';
+import { delivery } from '../support/handler.application.js';
+import { post, startOn, states } from '../support/inbox.application.js';
 import { isFocused } from '../support/page.looks.js';
 import { eventually } from '../support/eventually.js';
 
@@ -47,7 +53,7 @@ describeInBrowser('the inbox console in a browser', (browser) => {
     await page.getByRole('link', { name: 'Back to the list' }).click();
     await page.getByText('No event matches.').waitFor();
     expect(
-      app.merchant.log.matching(/"ada": redrive 1 picked events.*Orders\.markPaid.*deliveries: 1/)
+      app.merchant.log.matching(/"ada": redrive 1 selected events.*Orders\.markPaid.*deliveries: 1/)
         .length,
     ).toBeGreaterThan(0);
   });
@@ -130,8 +136,8 @@ describeInBrowser('the inbox console in a browser', (browser) => {
     await confirm(page);
     await page.getByText('No event matches.').waitFor();
     await eventually(async () => {
-      const { deliveries } = await app.inbox.stats();
-      expect(deliveries).toContainEqual({ handler: 'Orders.markPaid', state: 'done', count: 52 });
+      const done = await app.inbox.list({ handler: 'Orders.markPaid', state: 'done', limit: 100 });
+      expect(done.events).toHaveLength(52);
     });
     expect((await app.states('test'))['Orders.markPaid']).toBe('dead');
   });
@@ -147,7 +153,7 @@ describeInBrowser('the inbox console in a browser', (browser) => {
     await delivery.getByText('skipped', { exact: true }).waitFor();
     expect((await app.states('evt_1'))['Orders.markPaid']).toBe('skipped');
     expect(
-      app.merchant.log.matching(/"ada": skip 1 picked events.*deliveries: 1/).length,
+      app.merchant.log.matching(/"ada": skip 1 selected events.*deliveries: 1/).length,
     ).toBeGreaterThan(0);
   });
 
@@ -184,6 +190,84 @@ describeInBrowser('the inbox console in a browser', (browser) => {
     expect(lines).toHaveLength(2);
   });
 
+  it('shows what is not summarised yet as unknown, not as zero', async () => {
+    await using app = await ConsoleApplication.start();
+    await app.receive({ id: 'evt_1' });
+    const page = await app.open(browser());
+    await page.getByText('No closed minute yet.').waitFor();
+    for (const title of ['done', 'failed', 'p95']) {
+      expect((await count(page, 'Orders.markPaid', title).textContent())!.trim()).toBe('–');
+    }
+    const received = page.getByRole('listitem').filter({ hasText: 'no closed minute yet' });
+    expect(await received.textContent()).toMatch(/^– received/);
+    expect(await page.getByText('Nothing received yet.').count()).toBe(0);
+  });
+
+  it('IN-28 shows counts beyond 10,000 as 10,000+', async () => {
+    await using app = await ConsoleApplication.start();
+    const page = await app.open(browser());
+    const many = { count: 10_000, more: true };
+    await changed(page, 'overview', (overview) => ({
+      ...overview,
+      stats: {
+        ...(overview['stats'] as object),
+        deliveries: ['Orders.markPaid', 'Mailer.receipt'].map((handler) => ({
+          handler,
+          state: 'dead',
+          ...(handler === 'Orders.markPaid' ? many : { count: 3, more: false }),
+        })),
+        unhandled: many,
+      },
+    }));
+    await page.reload();
+    await count(page, 'Orders.markPaid', 'dead').getByText('10,000+', { exact: true }).waitFor();
+    await count(page, 'Mailer.receipt', 'dead').getByText('3', { exact: true }).waitFor();
+    await count(page, 'All', 'dead').getByText('10,003+', { exact: true }).waitFor();
+    await page.getByRole('link', { name: '10,003+ dead', exact: true }).waitFor();
+    await page.getByRole('link', { name: '10,000+ unhandled' }).waitFor();
+  });
+
+  it('shows repeats of a transaction on the page of the first event', async () => {
+    await using app = await ConsoleApplication.start();
+    const data = { transactionId: 't-1' };
+    await app.receive({ id: 'evt_1', data });
+    await app.send(delivery({ id: 'evt_2', data }));
+    const page = await app.open(browser(), 'events/default/evt_1');
+    const repeats = page.getByRole('region', { name: 'Repeats' });
+    await repeats.getByText('evt_2').waitFor();
+    await page.goto(`${app.url}#/events`);
+    await page.getByText('1 event on this page').waitFor();
+  });
+
+  it('forgets a handler that only the database knows, and skips its deliveries', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'payments-forget-'));
+    const inbox = () => sqliteInbox({ file: join(folder, 'inbox.db') });
+    const fail = () => {
+      throw new Error(LEDGER);
+    };
+    const old = await startOn({ inbox }, { 'Old.handler': fail }, { worker: { retry: none } });
+    await post(old, 'evt_1');
+    await eventually(async () =>
+      expect(await states(old, 'evt_1')).toEqual({ 'Old.handler': 'dead 1' }),
+    );
+    await old.app.close();
+    await using app = await ConsoleApplication.start({ inbox: inbox() });
+    const page = await app.open(browser());
+    const row = page.getByRole('row', { name: 'Old.handler' });
+    await row.getByText('not in this process; last seen').waitFor();
+    expect(await page.getByRole('button', { name: 'Forget Orders.markPaid' }).count()).toBe(0);
+    await page.getByRole('button', { name: 'Forget Old.handler' }).click();
+    await (await asked(page)).getByText('Its pending and dead deliveries are skipped').waitFor();
+    await confirm(page);
+    await page.getByText('Old.handler is forgotten: 1 delivery skipped.').waitFor();
+    await row.waitFor({ state: 'detached' });
+    expect(await app.states('evt_1')).toEqual({ 'Old.handler': 'skipped' });
+    expect(
+      app.merchant.log.matching(/"ada": forget handler "Old\.handler", deliveries: 1/),
+    ).toHaveLength(1);
+    await rm(folder, { recursive: true });
+  });
+
   it('keeps the dialog, with the reason, where an action fails', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());
@@ -203,8 +287,10 @@ describeInBrowser('the inbox console in a browser', (browser) => {
     const list = await app.open(browser(), 'events');
     await list.getByText('Nothing received yet.').waitFor();
 
+    app.handlers.trouble = LEDGER;
     await app.receive({ id: 'evt_1' });
-    await count(overview, 'Orders.markPaid', 'done').getByText('1', { exact: true }).waitFor();
+    await count(overview, 'Orders.markPaid', 'dead').getByText('1', { exact: true }).waitFor();
+    await overview.locator('.newest time').waitFor();
     await list.getByRole('button', { name: '1 new event: show' }).click();
     await list.getByRole('link', { name: 'evt_1' }).waitFor();
     await app.receive({ id: 'evt_2' }, { id: 'evt_3' });

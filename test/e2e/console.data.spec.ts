@@ -1,9 +1,17 @@
 import { expect, it } from '@jest/globals';
-import { PaymentInbox } from 'nestjs-payments';
+import { Injectable } from '@nestjs/common';
+import { OnPaymentEvent, PaymentInbox } from 'nestjs-payments';
 import type { StoredEvent } from 'nestjs-payments';
 import { consoleOnEachAdapter } from '../support/console.application.js';
 import type { ConsoleApplication } from '../support/console.application.js';
+import { turns } from '../support/fake.runtime.js';
 import { company } from '../support/webhook.application.js';
+
+@Injectable()
+class Receipts {
+  @OnPaymentEvent('transaction.completed', { name: 'Receipts.send' })
+  send(): void {}
+}
 
 const eventPath = (id: string, of = 'default') =>
   `/api/event?${new URLSearchParams({ company: of, id })}`;
@@ -31,6 +39,7 @@ consoleOnEachAdapter((start) => {
     await app.deliver({ id: 'e-2' }, 'dead');
     await app.deliver({ id: 'e-3', eventType: 'nobody.knows' });
     await app.post('pause', { handler: 'Orders.markPaid' });
+    const handler = 'Orders.markPaid';
     const { body, headers } = await app.get('/api/overview?minutes=3');
     expect(headers).toMatchObject({
       'content-type': 'application/json; charset=utf-8',
@@ -41,17 +50,53 @@ consoleOnEachAdapter((start) => {
       now: new Date(app.runtime.now()).toISOString(),
       who: 'ann',
       capabilities: { durable: false, transactional: false },
-      handlers: ['Orders.markPaid'],
-      stats: { unhandled: 1, oldestPendingMs: null, paused: ['Orders.markPaid'] },
+      handlers: [{ name: handler, here: true, lastSeenAt: expect.any(String), activity: null }],
+      stats: {
+        deliveries: [{ handler, state: 'dead', count: 1, more: false }],
+        unhandled: { count: 1, more: false },
+        oldestPendingMs: null,
+        paused: [handler],
+      },
+      lastReceivedAt: new Date(app.runtime.now()).toISOString(),
+      // No minute is closed yet.
+      activity: [],
     });
-    const { deliveries } = body['stats'] as { deliveries: object[] };
-    expect(deliveries).toHaveLength(2);
-    expect(deliveries).toContainEqual({ handler: 'Orders.markPaid', state: 'done', count: 1 });
-    expect(deliveries).toContainEqual({ handler: 'Orders.markPaid', state: 'dead', count: 1 });
-    const activity = body['activity'] as { at: string }[];
-    expect(activity).toHaveLength(3);
-    for (const { at } of activity) expect(new Date(at).toISOString()).toBe(at);
-    expect((await app.get('/api/overview')).body['activity']).toHaveLength(60);
+  });
+
+  it('IN-38 shows closed minutes, and sums of each handler over the minutes shown', async () => {
+    await using app = await start({ providers: [Receipts] });
+    expect((await app.get('/api/overview')).body).toMatchObject({ lastReceivedAt: null });
+    await app.deliver({ id: 'e-1' });
+    await app.deliver({ id: 'e-2' }, 'dead');
+    app.runtime.advance(60_000);
+    await app.deliver({ id: 'e-3' });
+    for (let second = 0; second < 150; second += 10) {
+      app.runtime.advance(10_000);
+      await turns(10);
+    }
+    type Counts = { received: number; done: number; failed: number; dead: number };
+    const overview = async (minutes: number) => {
+      const { body } = await app.get(`/api/overview?minutes=${minutes}`);
+      const rows = body['handlers'] as { name: string; activity: Counts }[];
+      return {
+        activity: body['activity'] as (Counts & { startsAt: string })[],
+        handlers: Object.fromEntries(rows.map(({ name, activity }) => [name, activity])),
+      };
+    };
+    const { activity, handlers } = await overview(60);
+    const busy = activity.filter(({ received }) => received > 0);
+    expect(busy).toMatchObject([
+      { received: 2, done: 3, failed: 1, dead: 1, p50Ms: 0, p95Ms: 0 },
+      { received: 1, done: 2, failed: 0, dead: 0 },
+    ]);
+    expect(Date.parse(busy[1]!.startsAt) - Date.parse(busy[0]!.startsAt)).toBe(60_000);
+    expect(handlers).toMatchObject({
+      'Orders.markPaid': { received: 3, done: 2, failed: 1, dead: 1, p95Ms: 0 },
+      'Receipts.send': { received: 3, done: 3, failed: 0, dead: 0 },
+    });
+    const quiet = await overview(1);
+    expect(quiet.activity).toHaveLength(1);
+    expect(quiet.handlers['Receipts.send']).toMatchObject({ received: 0, done: 0, p95Ms: null });
   });
 
   it('asks the inbox once a second, however many consoles are open, and at once after an action', async () => {

@@ -45,6 +45,9 @@ consoleOnEachAdapter((start) => {
     ['pause', { handler: 'Nobody' }, /No handler is named "Nobody"/],
     ['resume', { handler: 'Nobody' }, /No handler is named "Nobody"/],
     ['resume', { handler: '*', all: true }, /There is no "all"/],
+    ['forget', { handler: '*' }, /the name of one handler to forget/],
+    ['forget', { handler: 'Nobody' }, /No handler is named "Nobody"/],
+    ['forget', { handler: 'Orders.markPaid', dryRun: true }, /There is no "dryRun"/],
   ])('refuses to %s %j, and logs that', async (action, body, message) => {
     await using app = await start();
     await app.deliver({ id: 'e-1' }, 'dead');

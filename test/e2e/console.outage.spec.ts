@@ -3,7 +3,7 @@ import { PaymentInbox, memoryInbox, PaymentInboxError } from 'nestjs-payments';
 import type { InboxDefinition, InboxStore } from 'nestjs-payments';
 import { consoleOnEachAdapter } from '../support/console.application.js';
 
-const ASKED = ['find', 'list', 'stats', 'activity', 'redrive', 'skip', 'pause'];
+const ASKED = ['find', 'list', 'stats', 'activity', 'redrive', 'skip', 'pause', 'forgetHandler'];
 
 /** A store in memory that a test takes out of reach. */
 class FailingInbox implements InboxDefinition {
@@ -39,6 +39,7 @@ const POSTS: [string, object][] = [
   ['skip', { filter: {}, handler: 'Orders.markPaid' }],
   ['pause', { handler: 'Orders.markPaid' }],
   ['resume', { handler: '*' }],
+  ['forget', { handler: 'Orders.markPaid' }],
 ];
 
 consoleOnEachAdapter((start) => {

@@ -7,6 +7,7 @@ const ACTIONS: [string, object][] = [
   ['skip', { filter: {} }],
   ['pause', { handler: '*' }],
   ['resume', { handler: '*' }],
+  ['forget', { handler: 'Orders.markPaid' }],
 ];
 const { 'content-type': _, ...withoutType } = ACTION;
 const { 'x-payments-console': __, ...withoutMark } = ACTION;

@@ -127,6 +127,36 @@ export class ConsoleApplication implements AsyncDisposable {
   }
 }
 
+type Answer = Record<string, unknown>;
+/** An answer about the overview or an event. */
+type Body = Answer & { handlers: Answer[]; deliveries: { history: Answer[] }[] };
+
+/** Changes what the page receives from the console. */
+export async function changed(
+  page: Page,
+  path: string,
+  change: (body: Body, query: URLSearchParams) => Answer,
+): Promise<void> {
+  await page.route(`**/api/${path}?*`, async (route) => {
+    const response = await route.fetch();
+    const query = new URL(route.request().url()).searchParams;
+    await route.fulfill({ response, json: change((await response.json()) as Body, query) });
+  });
+}
+
+/** Shows the page closed minutes, as many as it asks for: `counts` of each by its place, the newest has place 0. */
+export function closedMinutes(page: Page, counts: (place: number) => Answer): Promise<void> {
+  const none = { received: 0, done: 0, failed: 0, dead: 0, p50Ms: null, p95Ms: null };
+  return changed(page, 'overview', (overview, query) => {
+    const minute = Math.floor(Date.parse(String(overview['now'])) / 60_000) - 1;
+    const activity = Array.from({ length: Number(query.get('minutes')) }, (_, place) => {
+      const startsAt = new Date((minute - place) * 60_000).toISOString();
+      return { startsAt, ...none, ...counts(place) };
+    });
+    return { ...overview, activity: activity.toReversed() };
+  });
+}
+
 /** The dialog that asks, once it has counted. */
 export async function asked(page: Page): Promise<Locator> {
   const dialog = page.getByRole('dialog');

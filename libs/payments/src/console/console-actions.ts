@@ -57,17 +57,18 @@ export class ConsoleActions {
     if (action === 'forget') {
       return [`handler ${JSON.stringify(handler)}`, await this.#forget(handler)];
     }
-    if (handler !== '*') await this.#requireKnown(handler);
+    // A handler that was forgotten can still be paused from before.
+    if (handler !== '*') await this.#requireKnown(handler, action === 'resume');
     await this.inbox.ask((inbox) => inbox[action](handler));
     return [handler === '*' ? 'all handlers' : `handler ${JSON.stringify(handler)}`, {}];
   }
 
   async #redrive(inbox: PaymentInbox, order: RedriveOrder): Promise<SelectionResult> {
     const { target, handler, force, dryRun, ratePerSecond } = order;
-    // The inbox adds deliveries only to handlers of this process.
+    // The inbox adds deliveries only to the handlers that it knows.
     const added = (await inbox.handlers())
-      .filter(({ here, name }) => here && (handler ?? name) === name)
-      .map(({ name }) => name);
+      .map(({ name }) => name)
+      .filter((name) => (handler ?? name) === name);
     if ('events' in target) {
       const selected = await BulkSelection.find(inbox, target.events, handler);
       const states = ['dead', 'skipped', 'pending', ...(force ? (['done'] as const) : [])] as const;
@@ -95,7 +96,7 @@ export class ConsoleActions {
 
   async #forget(handler: string): Promise<{ deliveries: number }> {
     if (handler === '*') throw badRequest('"handler" must be the name of one handler to forget.');
-    await this.#requireKnown(handler);
+    await this.#requireKnown(handler, false);
     const deliveries = await this.inbox.ask((inbox) => inbox.forgetHandler(handler));
     if (deliveries !== null) return { deliveries };
     throw new ConsoleRefusal(
@@ -105,12 +106,16 @@ export class ConsoleActions {
   }
 
   /** @throws ConsoleRefusal 400. */
-  async #requireKnown(handler: string | undefined): Promise<void> {
+  async #requireKnown(handler: string | undefined, stored = true): Promise<void> {
     if (handler === undefined) return;
-    const known = await this.inbox.ask(async (inbox) => handlersOf(inbox, await inbox.stats()));
-    if (known.some(({ name }) => name === handler)) return;
-    const names = known.map(({ name }) => name).join(', ') || 'none';
-    throw badRequest(`No handler is named ${JSON.stringify(handler)}. There are: ${names}.`);
+    const names = await this.inbox.ask(async (inbox) => {
+      const known = stored ? await handlersOf(inbox, await inbox.stats()) : await inbox.handlers();
+      return known.map(({ name }) => name);
+    });
+    if (names.includes(handler)) return;
+    throw badRequest(
+      `No handler is named ${JSON.stringify(handler)}. There are: ${names.join(', ') || 'none'}.`,
+    );
   }
 }
 
