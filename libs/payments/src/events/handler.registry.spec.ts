@@ -5,7 +5,8 @@ import { defaultName, HandlerRegistry } from './handler.registry.js';
 function registry(...handlers: [name: string, ...patterns: string[]][]): HandlerRegistry {
   const made = new HandlerRegistry();
   for (const [name, ...patterns] of handlers) {
-    made.add({ name, source: `Class.${name} (App)`, patterns, invoke: async () => {} });
+    const source = `Class.${name} (App)`;
+    made.add({ name, source, patterns, options: {}, invoke: async () => {} });
   }
   return made;
 }

@@ -1,6 +1,8 @@
 import 'reflect-metadata';
 import { describe, expect, it } from '@jest/globals';
 import { ON_PAYMENT_EVENT, OnPaymentEvent } from './on-payment-event.decorator.js';
+import type { OnPaymentEventOptions } from './on-payment-event.decorator.js';
+import { exponential, fixed, none } from './retry-schedule.js';
 
 class Data {}
 
@@ -9,23 +11,29 @@ function metadataOf(type: { prototype: object }, method: string): unknown {
 }
 
 describe('OnPaymentEvent', () => {
-  it('gathers the types of stacked decorators, and name and data from any of them', () => {
+  it('gathers the types of stacked decorators, and each option from any of them', () => {
     class Orders {
       @OnPaymentEvent(['a', 'b'], { name: 'orders' })
-      @OnPaymentEvent('b', { data: Data })
-      @OnPaymentEvent('c', { name: 'orders' })
+      @OnPaymentEvent('b', { data: Data, concurrency: 3 })
+      @OnPaymentEvent('c', { name: 'orders', timeoutMs: 500, retry: none })
       handle(): void {}
     }
     expect(metadataOf(Orders, 'handle')).toEqual({
       patterns: ['c', 'b', 'a'],
       name: 'orders',
       data: Data,
+      concurrency: 3,
+      timeoutMs: 500,
+      retry: none,
     });
   });
 
-  it.each([
+  it.each<[OnPaymentEventOptions, OnPaymentEventOptions]>([
     [{ name: 'a' }, { name: 'b' }],
     [{ data: Data }, { data: class Other {} }],
+    [{ concurrency: 1 }, { concurrency: 2 }],
+    [{ timeoutMs: 1 }, { timeoutMs: 2 }],
+    [{ retry: none }, { retry: exponential() }],
   ])('refuses stacked decorators that contradict each other', (one, other) => {
     expect(() => {
       class Orders {
@@ -34,7 +42,32 @@ describe('OnPaymentEvent', () => {
         handle(): void {}
       }
       return Orders;
-    }).toThrow(/stands on handle several times with different options/);
+    }).toThrow(/applied to handle several times with different values of/);
+  });
+
+  it.each([
+    ['concurrency', 1, 1000],
+    ['timeoutMs', 1, 3_600_000],
+  ])('refuses a value of "%s" out of bounds', (option, min, max) => {
+    for (const value of [min, max]) {
+      expect(() => OnPaymentEvent('a', { [option]: value })).not.toThrow();
+    }
+    for (const value of [min - 1, max + 1, 1.5, NaN, Infinity, '5', null]) {
+      expect(() => OnPaymentEvent('a', { [option]: value })).toThrow(
+        new RegExp(`^@OnPaymentEvent: "${option}" must be a whole number of \\w+ from 1 to ${max}`),
+      );
+    }
+  });
+
+  it('refuses what is no retry schedule', () => {
+    for (const retry of [exponential(), fixed([5]), none]) {
+      expect(() => OnPaymentEvent('a', { retry })).not.toThrow();
+    }
+    for (const retry of [3, 'none', {}, null, { kind: 'fixed', attempts: 9, waitsMs: [] }]) {
+      expect(() => OnPaymentEvent('a', { retry: retry as never })).toThrow(
+        /^@OnPaymentEvent: "retry"/,
+      );
+    }
   });
 
   it.each([[[]], [''], ['a*'], [['a', 'b.*.c']], [undefined], [null], [7], [{ type: 'a' }]])(

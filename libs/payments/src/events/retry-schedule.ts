@@ -1,4 +1,11 @@
 const DAY = 86_400_000;
+const MAX_WAIT_MS = 7 * DAY;
+const MAX_ATTEMPTS = 1000;
+const BOUNDS = {
+  attempts: { min: 1, max: MAX_ATTEMPTS, unit: 'attempts' },
+  firstMs: { min: 1, max: DAY, unit: 'milliseconds' },
+  maxMs: { min: 1, max: MAX_WAIT_MS, unit: 'milliseconds' },
+} as const;
 
 /** Waits that grow with a power of the attempt's number; see {@link exponential}. */
 export interface ExponentialRetrySchedule {
@@ -94,14 +101,6 @@ export function nextRetryMs(
   const waitMs = Math.min(schedule.maxMs, schedule.firstMs * attempt ** schedule.exponent);
   return Math.round(waitMs * (1 + random));
 }
-
-const MAX_WAIT_MS = 7 * DAY;
-const MAX_ATTEMPTS = 1000;
-const BOUNDS = {
-  attempts: { min: 1, max: MAX_ATTEMPTS, unit: 'attempts' },
-  firstMs: { min: 1, max: DAY, unit: 'milliseconds' },
-  maxMs: { min: 1, max: MAX_WAIT_MS, unit: 'milliseconds' },
-} as const;
 
 /** @throws TypeError if `value` is no retry schedule. The message starts with `name`. */
 export function assertRetrySchedule(value: unknown, name: string): asserts value is RetrySchedule {
