@@ -1,95 +1,149 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { PaymentsEmulator } from 'payments-emulator';
-import type { Place } from '../place.js';
-import { ShopClient } from '../shop.client.js';
-import { ShopFleet } from '../shop.fleet.js';
-import { comeBack, wreak } from './havoc.js';
-import { SeededRandom } from './seeded.random.js';
-import { tally } from './tally.js';
-import type { Tally } from './tally.js';
-import { payOn, TROUBLE } from './traffic.js';
+import { ApplicationFleet } from './application-fleet.js';
+import { machineMs } from './application-protocol.js';
+import type { ReportedEvent } from './application-protocol.js';
+import type { ChaosStore } from './chaos-store.js';
+import { check } from './checker.js';
+import { planEvents } from './event-plan.js';
+import { FaultInjector } from './fault-injector.js';
+import { planFaults } from './fault-plan.js';
+import { readJournal } from './journal.js';
+import { summarize } from './report.js';
+import type { ChaosResult } from './report.js';
+import { SeededRandom } from './seeded-random.js';
+import { Sender } from './sender.js';
 
-/** For the last deliveries to be handled: those of a shop that died last wait for its lease and one another. */
-const SETTLE_MS = 60_000;
+/** Processes of the application on each store. */
+export const PROCESSES = 3;
+/** As short as a lease can be. */
+const LEASE_MS = 1000;
+const DRAIN_MS = 1000;
+const PER_SECOND = 30;
+const WEBHOOK_SECRET = 'whsec_chaos';
+/** For processes to start, in milliseconds. */
+const START_MS = 60_000;
+/** How long after the traffic everything may take to be acknowledged, and then to be handled, in milliseconds. */
+const QUIET_MS = 45_000;
 
 /** What a run is given. */
 export interface ChaosOptions {
-  /** Fixes what is done and when. What comes of it depends on the machine, too. */
+  /** Fixes the faults and the events, and when each comes. What follows from them depends on the machine, too. */
   readonly seed: string;
-  /** How long payments are made and shops are killed. */
+  /** How long events are sent and faults happen. */
   readonly seconds: number;
-  /** The shop's main file. */
-  readonly shop: string;
-  readonly place: Place;
-  /** Breaks it off. */
+  /** The application's main file. */
+  readonly application: string;
+  readonly store: ChaosStore;
+  /** Ends the run early. */
   readonly signal: AbortSignal;
 }
 
 /**
- * A run: payments come in, told of twice, late and out of order, while shops are killed and started again. Ends by
- * itself, `SETTLE_MS` after its time at the latest, and leaves nothing running.
+ * Sends events to processes of one application while faults happen, waits until all is handled, and checks what became
+ * of each event. Ends by itself, and leaves nothing running.
  */
-export async function runChaos(options: ChaosOptions): Promise<Tally> {
-  const { place, seed, signal } = options;
-  const acknowledged = new Map<string, number>();
-  const kills: number[] = [];
-  const falls: string[] = [];
-  await using emulator = await PaymentsEmulator.start({
-    seed,
-    faults: TROUBLE,
-    deliveryTimeout: 5000,
-    onDelivery({ transactionId, state }) {
-      if (transactionId === undefined || state !== 'delivered') return;
-      if (!acknowledged.has(transactionId)) acknowledged.set(transactionId, Date.now());
-    },
-  });
-  await using shops: ShopFleet = await ShopFleet.start({
-    file: options.shop,
-    settings: {
-      PAYMENTS_BASE_URL: emulator.baseUrl,
-      PAYMENTS_CLIENT_ID: emulator.company.clientId,
-      PAYMENTS_CLIENT_SECRET: emulator.company.clientSecret,
-      PAYMENTS_WEBHOOK_SECRET: emulator.company.webhookSecret,
-      // As short as it may be: leases run out while a handler is merely slow, which must do no harm either.
-      SHOP_LEASE_MS: '1000',
-      ...place.settings,
-    },
-    count: place.server === null ? 2 : 3,
-    signal,
-    onFall(how, number) {
-      falls.push(how);
-      comeBack(shops, number).catch(() => {});
-    },
-  });
-  emulator.setWebhook({ url: `${shops.url}/webhooks/payments` });
-  const owner = new ShopClient(shops.url, signal);
-
-  const time = AbortSignal.any([signal, AbortSignal.timeout(options.seconds * 1000)]);
-  const [paid] = await Promise.all([
-    payOn(emulator, owner, new SeededRandom(seed, 'traffic'), time),
-    wreak(shops, place.server, new SeededRandom(seed, 'havoc'), time, () => kills.push(Date.now())),
-  ]);
-  signal.throwIfAborted();
-  await settle(emulator, owner, signal);
-  const [ledger, inbox] = await Promise.all([owner.ledger(), owner.inbox()]);
-  return tally({ paid, acknowledged, ledger, kills, inbox, falls });
+export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
+  const { store, seed, seconds } = options;
+  const folder = await mkdtemp(path.join(tmpdir(), 'payments-chaos-journals-'));
+  try {
+    const run = { store: store.kind, seconds, processes: PROCESSES };
+    const events = planEvents(new SeededRandom(seed, 'events'), { ...run, perSecond: PER_SECOND });
+    const faults = planFaults(new SeededRandom(seed, 'faults'), { ...run, leaseMs: LEASE_MS });
+    await using fleet = new ApplicationFleet({
+      file: options.application,
+      count: PROCESSES,
+      folder,
+      setup: {
+        store: store.kind,
+        webhookSecret: WEBHOOK_SECRET,
+        leaseMs: LEASE_MS,
+        drainMs: DRAIN_MS,
+      },
+      where: (target) => store.where(target),
+    });
+    const timeUp = new AbortController();
+    const signal = AbortSignal.any([options.signal, timeUp.signal]);
+    await fleet.ready(START_MS);
+    const sender = new Sender((target) => fleet.url(target), WEBHOOK_SECRET);
+    const injector = new FaultInjector(fleet, store);
+    const sending = sender.send(events, signal).catch(() => {});
+    await injector.inject(faults, options.signal);
+    const acknowledged = await within(QUIET_MS, sending);
+    timeUp.abort();
+    options.signal.throwIfAborted();
+    const stored = await settled(fleet, acknowledged, options.signal);
+    const until = machineMs();
+    await fleet[Symbol.asyncDispose]();
+    const processes = fleet.processes.map(({ name, setup, endedAt }) => ({
+      name,
+      version: setup.version,
+      journal: readJournal(setup.journal),
+      endedAt,
+    }));
+    const registered = processes
+      .filter(({ version }) => version === 2)
+      .flatMap(({ journal }) => journal.filter((entry) => entry.kind === 'registered'));
+    const observed = {
+      events,
+      sent: sender.sent,
+      effects: await store.effects(),
+      stored,
+      processes,
+      ends: fleet.ends,
+      faults: injector.injected,
+      lateDrains: injector.lateDrains,
+      newHandlerKnown:
+        registered.length === 0
+          ? null
+          : {
+              from: Math.min(...registered.map(({ at }) => at)),
+              to: Math.min(...registered.map(({ end }) => end)),
+            },
+      leaseMs: LEASE_MS,
+      until,
+    };
+    const violations = check(observed);
+    return summarize(
+      { seed, seconds, store: store.kind, requests: sender.requests },
+      faults,
+      observed,
+      violations,
+    );
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 }
 
-/** Until every event was told of and every delivery handled, or their time is up. */
-async function settle(
-  emulator: PaymentsEmulator,
-  owner: ShopClient,
+/** Waits until nothing is pending or running, or its time is up. Resolves with what the inbox has then. */
+async function settled(
+  fleet: ApplicationFleet,
+  acknowledged: boolean,
   signal: AbortSignal,
-): Promise<void> {
-  const end = performance.now() + SETTLE_MS;
-  const timeUp = new AbortController();
-  await Promise.race([
-    emulator.idle(),
-    setTimeout(SETTLE_MS, undefined, { signal: AbortSignal.any([signal, timeUp.signal]) }),
-  ]).finally(() => timeUp.abort());
-  while (performance.now() < end) {
-    const { pending = 0, running = 0 } = await owner.inbox();
-    if (pending + running === 0) return;
-    await setTimeout(50, undefined, { signal });
+): Promise<ReportedEvent[]> {
+  const end = performance.now() + (acknowledged ? QUIET_MS : 0);
+  let left: number | null = null;
+  while (left !== 0 && performance.now() < end) {
+    left = await fleet.ask<number>('unfinished').catch(() => null);
+    await setTimeout(100, undefined, { signal });
   }
+  for (let attempt = 0; ; attempt += 1) {
+    try {
+      return await fleet.ask<ReportedEvent[]>('report');
+    } catch (error) {
+      if (attempt === 20) throw error;
+      await setTimeout(500, undefined, { signal });
+    }
+  }
+}
+
+/** Whether it resolves in time. */
+async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
+  const timer = new AbortController();
+  const late = setTimeout(ms, false, { signal: timer.signal }).catch(() => false);
+  const inTime = await Promise.race([promise.then(() => true), late]);
+  timer.abort();
+  return inTime;
 }

@@ -1,25 +1,28 @@
+import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { openDatabase, openFolder } from '../place.js';
-import type { Place } from '../place.js';
-import { runChaos } from './chaos.js';
-import { holds, toLines } from './tally.js';
+import { PROCESSES, runChaos } from './chaos.js';
+import { openPostgres, openSqlite } from './chaos-store.js';
+import type { ChaosStore } from './chaos-store.js';
+import { toLines } from './report.js';
+import type { ChaosResult } from './report.js';
 
-const HELP = `Kills shops (SIGKILL) while payments come in, told of twice, late and out of order, and counts what is lost.
+const HELP = `Sends events to three processes of an application while faults happen, and checks what became of each event.
 
-  --seconds N    how long, on each store; 20 by default
-  --seed TEXT    fixes what is done and when; made up, and printed, by default
-  --store NAME   sqlite (two shops on one file), postgres (three, whose server is restarted and crashed in between;
-                 an embedded one, or that of DATABASE_URL, which is left running) or both, the default
-  --shop FILE    takes another build of the shop
+  --seconds N         how long events are sent and faults happen, on each store; 20 by default
+  --seed TEXT         fixes the events and the faults; a new one, which is printed, by default
+  --store NAME        sqlite, postgres (an embedded server, or that of DATABASE_URL, which is not restarted) or both, the
+                      default
+  --json FILE         writes the results to a file
+  --application FILE  runs another build of the application
 
-The exit code is 0 where nothing acknowledged was lost and nothing was booked twice, and 1 otherwise.
+The exit code is 0 if no promise was broken, and 1 otherwise.
 `;
 
-const STORES: Readonly<Record<string, readonly (() => Promise<Place>)[]>> = {
-  sqlite: [openFolder],
+const STORES: Readonly<Record<string, readonly (() => Promise<ChaosStore>)[]>> = {
+  sqlite: [openSqlite],
   postgres: [openServer],
-  both: [openFolder, openServer],
+  both: [openSqlite, openServer],
 };
 
 process.exitCode = await main();
@@ -30,29 +33,40 @@ async function main(): Promise<number> {
     process.once(signal, () => abort.abort(new Error(`ended by ${signal}`)));
   }
   try {
-    const { help, seconds, seed, shop, store } = readFlags();
+    const { help, seconds, seed, application, store, json } = readFlags();
     if (help) {
       print(HELP.trimEnd());
       return 0;
     }
-    let held = true;
+    const results: ChaosResult[] = [];
     for (const open of STORES[store]!) {
-      await using place = await open();
-      print(`chaos on ${place.name}, seed ${seed}, ${seconds} s`);
-      const result = await runChaos({ seed, seconds, shop, place, signal: abort.signal });
+      await using stage = await open();
+      print(`chaos on ${stage.kind}, seed ${seed}, ${seconds} s`);
+      const result = await runChaos({
+        seed,
+        seconds,
+        application,
+        store: stage,
+        signal: abort.signal,
+      });
       for (const line of toLines(result)) print(line);
-      held &&= holds(result);
+      results.push(result);
     }
-    print(held ? 'chaos: nothing lost, nothing booked twice' : 'chaos: THE LEDGER IS WRONG');
-    return held ? 0 : 1;
+    if (json !== undefined) await writeFile(json, `${JSON.stringify(results, null, 2)}\n`);
+    const broken = results.flatMap(({ violations }) => violations).length;
+    const summary = broken === 0 ? 'no promise was broken' : `BROKEN PROMISES: ${broken}`;
+    print(
+      `chaos: ${summary} (seed ${seed}, ${results.map((result) => result.store).join(' and ')})`,
+    );
+    return broken === 0 ? 0 : 1;
   } catch (error) {
     process.stderr.write(`chaos: ${error instanceof Error ? error.message : String(error)}\n`);
     return 1;
   }
 }
 
-function openServer(): Promise<Place> {
-  return openDatabase(process.env['DATABASE_URL']);
+function openServer(): Promise<ChaosStore> {
+  return openPostgres(PROCESSES, process.env['DATABASE_URL']);
 }
 
 function print(line: string): void {
@@ -66,7 +80,11 @@ function readFlags() {
       seconds: { type: 'string', default: '20' },
       seed: { type: 'string', default: String(Date.now() % 100_000) },
       store: { type: 'string', default: 'both' },
-      shop: { type: 'string', default: fileURLToPath(import.meta.resolve('shop/dist/main.js')) },
+      json: { type: 'string' },
+      application: {
+        type: 'string',
+        default: fileURLToPath(new URL('application.js', import.meta.url)),
+      },
     },
   });
   const seconds = Number(values.seconds);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** Chance that a seed fixes. Each name has a stream of its own, so that one draws nothing from another's. */
+/** Random numbers that a seed fixes. Each name has a stream of its own, so that one does not change another. */
 export class SeededRandom {
   #drawn = 0;
 
@@ -16,6 +16,11 @@ export class SeededRandom {
     return hash.readUInt32BE() / 2 ** 32;
   }
 
+  /** Whether something of this probability happens. */
+  chance(probability: number): boolean {
+    return this.next() < probability;
+  }
+
   /** A whole number from `min` to `max`, both included. */
   between(min: number, max: number): number {
     return min + Math.floor(this.next() * (max - min + 1));
@@ -23,5 +28,13 @@ export class SeededRandom {
 
   pick<T>(values: readonly [T, ...T[]]): T {
     return values[this.between(0, values.length - 1)]!;
+  }
+
+  /** The values in a random order. */
+  shuffled<T>(values: readonly T[]): T[] {
+    return values
+      .map((value) => ({ value, rank: this.next() }))
+      .toSorted((a, b) => a.rank - b.rank)
+      .map(({ value }) => value);
   }
 }

@@ -1,0 +1,153 @@
+import 'reflect-metadata';
+import { Module } from '@nestjs/common';
+import type { INestApplication } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { fixed, PaymentInbox, PaymentsModule, sqliteInbox } from 'nestjs-payments';
+import type { InboxDefinition, PaymentsRuntime, StoredEvent } from 'nestjs-payments';
+import { Handlers, NewHandlers, SETUP } from './application-handlers.js';
+import { machineMs } from './application-protocol.js';
+import type {
+  ApplicationSetup,
+  FromApplication,
+  ReportedEvent,
+  ToApplication,
+} from './application-protocol.js';
+import { Journal } from './journal.js';
+import { observedInbox } from './observed-inbox.js';
+
+// An application of the chaos run: `node application.js <setup>`, with an IPC channel to the run.
+
+/** A timer that is this late is an event loop that stood still. */
+const GAP_MS = 100;
+
+const setup = JSON.parse(process.argv[2]!) as ApplicationSetup;
+const journal = new Journal(setup.journal);
+let clockOffsetMs = 0;
+
+const runtime: PaymentsRuntime = {
+  now: () => Date.now() + clockOffsetMs,
+  monotonic: () => performance.now(),
+  random: () => Math.random(),
+  schedule: (ms, callback) => {
+    const timer = setTimeout(callback, ms);
+    timer.unref();
+    return () => clearTimeout(timer);
+  },
+};
+
+class Application {}
+Module({
+  imports: [
+    PaymentsModule.forRoot({
+      baseUrl: 'http://127.0.0.1:9',
+      clientId: 'chaos',
+      clientSecret: 'chaos',
+      webhookSecret: setup.webhookSecret,
+      worker: {
+        leaseMs: setup.leaseMs,
+        drainMs: setup.drainMs,
+        timeoutMs: 30_000,
+        // Enough for a database that is away for a while: only a poison event may become dead.
+        retry: fixed([50, 100, 200, 400, ...Array<number>(100).fill(800)]),
+      },
+      inbox: observedInbox(await inbox(), journal),
+      runtime,
+    }),
+  ],
+  providers: [
+    { provide: SETUP, useValue: setup },
+    { provide: Journal, useValue: journal },
+    setup.version === 1 ? Handlers : NewHandlers,
+  ],
+})(Application);
+
+watchEventLoop();
+// The run has ended without ending this process.
+process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
+const app = await NestFactory.create(Application, new ExpressAdapter(), {
+  abortOnError: false,
+  logger: ['error', 'warn'],
+});
+app.enableShutdownHooks(['SIGTERM'], { useProcessExit: true });
+await app.listen(0, '127.0.0.1');
+process.on('message', (message) => void obey(app, message as ToApplication));
+send({ type: 'ready', url: await app.getUrl() });
+
+async function inbox(): Promise<InboxDefinition> {
+  if (setup.store === 'sqlite') {
+    return sqliteInbox({ file: setup.where, allowOldSqlite: true, busyTimeoutMs: 2000 });
+  }
+  const { postgresInbox } = await import('nestjs-payments/postgres');
+  return postgresInbox({
+    connectionString: setup.where,
+    poolSize: 4,
+    connectTimeoutMs: 2000,
+    statementTimeoutMs: 3000,
+    pollMs: 200,
+  });
+}
+
+async function obey(app: INestApplication, message: ToApplication): Promise<void> {
+  switch (message.type) {
+    case 'clock':
+      clockOffsetMs += message.offsetMs;
+      return;
+    case 'block': {
+      const end = performance.now() + message.ms;
+      while (performance.now() < end);
+      return;
+    }
+    case 'unfinished':
+      return answer(message.request, () => unfinished(app.get(PaymentInbox)));
+    case 'report':
+      return answer(message.request, () => report(app.get(PaymentInbox)));
+  }
+}
+
+async function answer(request: number, work: () => Promise<unknown>): Promise<void> {
+  try {
+    send({ type: 'answer', request, value: await work() });
+  } catch (error) {
+    send({ type: 'failed', request, error: String(error) });
+  }
+}
+
+/** How many deliveries are pending or running. */
+async function unfinished(inbox: PaymentInbox): Promise<number> {
+  const { deliveries } = await inbox.stats();
+  return deliveries.reduce((sum, { state, count }) => sum + (state === 'dead' ? 0 : count), 0);
+}
+
+async function report(inbox: PaymentInbox): Promise<ReportedEvent[]> {
+  const events: StoredEvent[] = [];
+  let after: string | null = null;
+  do {
+    const page = await inbox.list({ order: 'oldest', limit: 500, after });
+    for (const { id } of page.events) events.push((await inbox.get(id))!);
+    after = page.next;
+  } while (after !== null);
+  return events.map(({ id, repeats, deliveries }) => ({
+    id,
+    repeats: repeats.map((repeat) => repeat.id),
+    deliveries: deliveries.map(({ handler, state, attempts, history }) => ({
+      handler,
+      state,
+      attempts,
+      history: history.map(({ outcome, error }) => ({ outcome, error })),
+    })),
+  }));
+}
+
+function watchEventLoop(): void {
+  let last = machineMs();
+  setInterval(() => {
+    const now = machineMs();
+    if (now - last > GAP_MS) journal.write({ kind: 'gap', at: last, end: now });
+    last = now;
+  }, 20).unref();
+}
+
+function send(message: FromApplication): void {
+  process.send?.(message);
+}

@@ -1,0 +1,138 @@
+import { setTimeout } from 'node:timers/promises';
+import type { ApplicationFleet } from './application-fleet.js';
+import type { ApplicationProcess } from './application-process.js';
+import { machineMs } from './application-protocol.js';
+import type { ChaosStore, PostgresFaults } from './chaos-store.js';
+import type { Fault, FaultKind, ProcessFaultKind, ServerFaultKind } from './fault-plan.js';
+
+/** A fault that took place. Times are of the machine's monotonic clock. */
+export interface InjectedFault {
+  readonly kind: FaultKind;
+  /** Name of the journal of the process that it was for; `null` if it was for all. */
+  readonly process: string | null;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Carries out the faults of a plan, each at its time. */
+export class FaultInjector {
+  readonly injected: InjectedFault[] = [];
+  /** Processes that did not end in time after SIGTERM. */
+  lateDrains = 0;
+  #restarting: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly fleet: ApplicationFleet,
+    private readonly store: ChaosStore,
+  ) {}
+
+  /** Resolves once all faults are over. */
+  async inject(plan: readonly Fault[], signal: AbortSignal): Promise<void> {
+    const began = performance.now();
+    await Promise.all(
+      plan.map(async (fault) => {
+        await setTimeout(began + fault.atMs - performance.now(), undefined, { signal });
+        await this.#carryOut(fault);
+      }),
+    );
+  }
+
+  async #carryOut({ kind, target, amount, restart }: Fault): Promise<void> {
+    switch (kind) {
+      case 'deploy':
+        return this.#deploy();
+      case 'terminate':
+      case 'kill-backend':
+      case 'restart':
+        return this.#onServer(kind, restart, this.store.postgres!);
+      case 'kill':
+      case 'stop':
+      case 'block':
+      case 'drain':
+      case 'clock':
+      case 'cut':
+      case 'partition':
+        return this.fleet.use(target, (application, number) =>
+          this.#timed(kind, application.name, () =>
+            this.#onProcess(kind, amount, application, number),
+          ),
+        );
+    }
+  }
+
+  async #onProcess(
+    kind: ProcessFaultKind,
+    amount: number,
+    application: ApplicationProcess,
+    number: number,
+  ): Promise<void> {
+    const proxy = this.store.postgres?.proxies[number];
+    switch (kind) {
+      case 'kill':
+        return this.fleet.kill(number);
+      case 'stop':
+        application.signal('SIGSTOP');
+        await setTimeout(amount);
+        application.signal('SIGCONT');
+        return;
+      case 'block':
+        application.tell({ type: 'block', ms: amount });
+        await setTimeout(amount);
+        return;
+      case 'clock':
+        application.tell({ type: 'clock', offsetMs: amount });
+        return;
+      case 'drain':
+        if (!(await this.fleet.drain(number))) this.lateDrains += 1;
+        return;
+      case 'cut':
+        proxy?.cut();
+        return;
+      case 'partition':
+        proxy?.silence(true);
+        await setTimeout(amount);
+        proxy?.silence(false);
+    }
+  }
+
+  async #deploy(): Promise<void> {
+    for (let number = 0; number < this.fleet.count; number += 1) {
+      await this.#timed('deploy', null, async () => {
+        if (!(await this.fleet.deploy(number))) this.lateDrains += 1;
+      });
+    }
+  }
+
+  /** Only one at a time: a server that starts cannot be stopped. */
+  async #onServer(
+    kind: ServerFaultKind,
+    restart: Fault['restart'],
+    postgres: PostgresFaults,
+  ): Promise<void> {
+    const before = this.#restarting;
+    const turn = Promise.withResolvers<void>();
+    this.#restarting = turn.promise;
+    await before;
+    try {
+      await this.#timed(kind, null, async () => {
+        if (kind === 'terminate') await postgres.terminate();
+        else if (!postgres.controllable) return;
+        else if (kind === 'kill-backend') await postgres.killBackend();
+        else await postgres.restart(restart);
+      });
+    } catch {
+      // The server is recovering from the fault before this one.
+    } finally {
+      turn.resolve();
+    }
+  }
+
+  async #timed(kind: FaultKind, process: string | null, work: () => Promise<void>): Promise<void> {
+    const from = machineMs();
+    try {
+      await work();
+    } finally {
+      this.injected.push({ kind, process, from, to: machineMs() });
+    }
+  }
+}
