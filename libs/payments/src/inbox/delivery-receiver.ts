@@ -9,7 +9,7 @@ import type { PaymentsRuntime } from '../payments.runtime.js';
 import { withTimeLimit } from '../runtime/time-limit.js';
 import { isStale } from './freshness.js';
 import { HandlerCatalogCache } from './handler-catalog-cache.js';
-import type { IncomingEvent, InboxStore, StoreReceipt } from './inbox-store.js';
+import type { ClaimedDelivery, IncomingEvent, InboxStore, StoreReceipt } from './inbox-store.js';
 import { INBOX_STORE, MAX_AGE_MS, RECEIVE_OPTIONS } from './inbox-tokens.js';
 import { InboxWorker } from './inbox-worker.js';
 import { deadlinePassed, handlersFailed, PaymentInboxError } from './payment-inbox-error.js';
@@ -159,7 +159,7 @@ export class DeliveryReceiver {
     );
   }
 
-  #deliveredTo(facts: EventFacts): Omit<IncomingEvent, 'assign'> & { assign: null } {
+  #deliveredTo(facts: EventFacts): IncomingEvent {
     return {
       ...facts,
       handlers: facts.stale ? [] : this.catalog.matching(facts.eventType),
@@ -168,22 +168,26 @@ export class DeliveryReceiver {
     };
   }
 
+  /** Stores the event and, if handlers of this process have free places, runs its deliveries to them at once. */
   async #receive(event: IncomingEvent): Promise<StoreReceipt> {
     const own = event.stale ? [] : this.registry.matching(event.eventType);
     const reservation = own.length === 0 ? null : this.worker.reserve(own);
-    if (reservation === null) {
-      const [receipt] = (await this.store.receive([event])) as [StoreReceipt];
-      if (receipt.pending) this.worker.wake();
-      return receipt;
-    }
-    let receipt: StoreReceipt | undefined;
+    // `null`: whether deliveries were assigned is unknown.
+    let assigned: readonly ClaimedDelivery[] | null = null;
     try {
-      const assign = { worker: reservation.worker, handlers: reservation.handlers };
-      [receipt] = await this.store.receive([{ ...event, assign }]);
-      if (receipt!.pending) this.worker.wake();
-      return receipt!;
+      const assign = reservation && {
+        worker: reservation.worker,
+        handlers: reservation.handlers,
+      };
+      const [receipt] = (await this.store.receive([{ ...event, assign }])) as [StoreReceipt];
+      assigned = receipt.claimed;
+      if (receipt.pending) this.worker.wake(own);
+      return receipt;
+    } catch (error) {
+      if (error instanceof PaymentsError && error.code === 'inbox_full') assigned = [];
+      throw error;
     } finally {
-      reservation.start(receipt?.claimed ?? []);
+      reservation?.start(assigned);
     }
   }
 

@@ -1,97 +1,181 @@
 import { Logger } from '@nestjs/common';
-import { describe, expect, it } from '@jest/globals';
-import { FakeRuntime } from '../../../../test/support/fake.runtime.js';
-import { turns } from '../../../../test/support/worker.bench.js';
-import { InboxPruner } from './inbox.pruner.js';
-import type { InboxStore } from './inbox-store.js';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { FakeRuntime, turns } from '../../../../test/support/fake.runtime.js';
+import { HandlerRegistry } from '../events/handler.registry.js';
+import { HandlerCatalogCache } from './handler-catalog-cache.js';
+import { InboxMaintenance } from './inbox-maintenance.js';
+import type { InboxStore, KnownHandler } from './inbox-store.js';
 import { resolveWorkerOptions } from './worker-options.js';
 
-Logger.overrideLogger(false);
+const HOUR = 3_600_000;
 
-/** A pruner at a store that answers as the test says. */
-function bench(prune: InboxStore['prune']) {
+let warnings: string[] = [];
+beforeEach(() => {
+  warnings = [];
+  jest.spyOn(Logger.prototype, 'warn').mockImplementation((line: unknown) => {
+    warnings.push(String(line));
+  });
+});
+afterEach(() => jest.restoreAllMocks());
+
+/** The maintenance of a process with the handler `here`, at a store that answers as the test says. */
+function bench(answers: Partial<InboxStore> = {}) {
   const runtime = new FakeRuntime();
-  const requests: unknown[] = [];
+  const calls: unknown[] = [];
+  const known: KnownHandler[] = [];
   const store = {
-    prune: (request: Parameters<InboxStore['prune']>[0]) => {
-      requests.push(request);
-      return prune(request);
+    summarize: async () => void calls.push('summarize'),
+    prune: async (request: Parameters<InboxStore['prune']>[0]) => {
+      calls.push(request);
+      return answers.prune?.(request) ?? 0;
     },
-  } as InboxStore;
+    catalog: answers.catalog ?? (async () => ({ version: 1, handlers: known })),
+    stats: async () => ({
+      deliveries: [{ handler: 'gone', state: 'pending', count: 10_000, more: true }],
+    }),
+    ...(answers.summarize && { summarize: answers.summarize }),
+  } as unknown as InboxStore;
+  const registry = new HandlerRegistry();
+  registry.add({
+    name: 'here',
+    source: 'h',
+    patterns: ['*'],
+    options: {},
+    invoke: async () => {},
+  });
   const options = resolveWorkerOptions({ keepMs: 5000, knowMs: 9000 });
-  return { runtime, requests, pruner: new InboxPruner(store, options, runtime) };
+  const maintenance = new InboxMaintenance(
+    store,
+    options,
+    runtime,
+    registry,
+    new HandlerCatalogCache(store, registry),
+  );
+  const seen = (name: string, agoMs: number) =>
+    known.push({
+      name,
+      patterns: ['*'],
+      firstSeenAt: new Date(0),
+      lastSeenAt: new Date(runtime.now() - agoMs),
+    });
+  return { runtime, calls, known, seen, maintenance };
 }
 
-describe('InboxPruner', () => {
-  it('prunes a batch every minute, by the times of the options', async () => {
-    const { runtime, requests, pruner } = bench(async () => 0);
-    pruner.start();
-    expect(requests).toEqual([]);
+const BATCH = { bodiesMs: 5000, tombstonesMs: 9000, limit: 500 };
+
+describe('InboxMaintenance', () => {
+  it('summarizes and prunes a batch every minute, by the times of the options', async () => {
+    const { runtime, calls, maintenance } = bench();
+    maintenance.start();
+    await turns(5);
+    expect(calls).toEqual([]);
     for (let minute = 1; minute <= 3; minute += 1) {
       runtime.advance(60_000);
-      await turns();
-      expect(requests).toHaveLength(minute);
+      await turns(10);
+      expect(calls.splice(0)).toEqual(['summarize', BATCH]);
     }
-    expect(requests[0]).toEqual({ bodiesMs: 5000, tombstonesMs: 9000, limit: 500 });
   });
 
-  it('goes on soon while there is more, with a pause between two batches', async () => {
+  it('IN-26 prunes the next batch soon while there are more, with a pause between two', async () => {
     let left = 1200;
-    const { runtime, requests, pruner } = bench(async ({ limit }) => {
-      const touched = Math.min(limit, left);
-      left -= touched;
-      return touched;
+    const { runtime, calls, maintenance } = bench({
+      prune: async ({ limit }) => {
+        const changed = Math.min(limit, left);
+        left -= changed;
+        return changed;
+      },
     });
-    pruner.start();
+    maintenance.start();
     runtime.advance(60_000);
-    await turns();
-    expect(requests).toHaveLength(1);
-    for (const batches of [2, 3]) {
+    await turns(10);
+    expect(calls.splice(0)).toEqual(['summarize', BATCH]);
+    for (let batch = 2; batch <= 3; batch += 1) {
       expect(runtime.nextIn).toBeGreaterThanOrEqual(10);
       expect(runtime.nextIn).toBeLessThan(1000);
       runtime.advance(runtime.nextIn!);
-      await turns();
-      expect(requests).toHaveLength(batches);
+      await turns(10);
+      expect(calls.splice(0)).toEqual([BATCH]);
     }
     expect(runtime.nextIn).toBe(60_000);
   });
 
-  it('tries again a minute after the store failed it, by rejection or by exception', async () => {
-    for (const broken of [
-      () => Promise.reject(new Error('down')),
-      () => {
-        throw new Error('down');
-      },
-    ]) {
-      const { runtime, requests, pruner } = bench(broken);
-      pruner.start();
-      for (const round of [1, 2]) {
-        runtime.advance(60_000);
-        await turns();
-        expect(requests).toHaveLength(round);
-      }
+  it('does the rest, and tries again a minute later, if one of them fails', async () => {
+    const down = () => Promise.reject(new Error('down'));
+    const { runtime, calls, maintenance } = bench({ summarize: down, catalog: down });
+    maintenance.start();
+    for (let round = 1; round <= 3; round += 1) {
+      runtime.advance(60_000);
+      await turns(10);
+      expect(calls.splice(0)).toEqual([BATCH]);
+    }
+    expect(warnings).toContain('The payment inbox could not summarize its activity: Error: down');
+    expect(warnings.filter((line) => line.includes('find handlers'))).not.toEqual([]);
+  });
+
+  it('tries again a minute after a batch failed', async () => {
+    const { runtime, calls, maintenance } = bench({
+      prune: () => Promise.reject(new Error('down')),
+    });
+    maintenance.start();
+    for (let round = 1; round <= 2; round += 1) {
+      runtime.advance(60_000);
+      await turns(10);
+      expect(calls.splice(0)).toEqual(['summarize', BATCH]);
     }
   });
 
   it('stops once a batch under way has ended, and leaves no timer', async () => {
-    let end = (_touched: number): void => {};
-    const { runtime, pruner } = bench(() => new Promise((resolve) => (end = resolve)));
-    pruner.start();
+    let end = (_changed: number): void => {};
+    const { runtime, maintenance } = bench({
+      prune: () => new Promise((resolve) => (end = resolve)),
+    });
+    maintenance.start();
     runtime.advance(60_000);
+    await turns(10);
     let stopped = false;
-    const stopping = pruner.stop().then(() => {
+    const stopping = maintenance.stop().then(() => {
       stopped = true;
     });
-    await turns();
+    await turns(10);
     expect(stopped).toBe(false);
     end(500);
     await stopping;
     expect(runtime.pending).toBe(0);
   });
 
-  it('prunes as many as it is asked to, now', async () => {
-    const { requests, pruner } = bench(async () => 7);
-    expect(await pruner.prune(10)).toBe(7);
-    expect(requests).toEqual([{ bodiesMs: 5000, tombstonesMs: 9000, limit: 10 }]);
+  it('summarizes and prunes as many as it is told, now', async () => {
+    const { calls, maintenance } = bench({ prune: async () => 7 });
+    expect(await maintenance.run(10)).toBe(7);
+    expect(calls).toEqual(['summarize', { ...BATCH, limit: 10 }]);
+  });
+
+  it('IN-32 reports a handler that no process has had for an hour, at the start and once a day', async () => {
+    const { runtime, seen, maintenance } = bench();
+    seen('here', 2 * HOUR);
+    seen('deploying', HOUR - 60_000);
+    seen('gone', HOUR + 1);
+    maintenance.start();
+    await turns(10);
+    expect(warnings).toHaveLength(1);
+    expect(warnings[0]).toMatch(
+      /No process has had the handler "gone" since 20.*10000\+ deliveries/,
+    );
+    expect(warnings[0]).toContain("PaymentInbox.forgetHandler('gone')");
+    const advance = async (minutes: number) => {
+      for (let minute = 0; minute < minutes; minute += 1) {
+        runtime.advance(60_000);
+        await turns(10);
+      }
+    };
+    await advance(2);
+    expect(warnings).toHaveLength(2);
+    expect(warnings[1]).toContain('"deploying"');
+    await advance(24 * 60 - 3);
+    expect(warnings).toHaveLength(2);
+    await advance(3);
+    expect(warnings.slice(2).map((line) => /"(\w+)"/.exec(line)![1])).toEqual([
+      'gone',
+      'deploying',
+    ]);
   });
 });

@@ -54,7 +54,7 @@ export class InboxRedrive {
 
   async redrive(query: RedriveQuery): Promise<SelectionResult> {
     const { state, ids, force = false, ratePerSecond = DEFAULT_RATE, dryRun = false } = query;
-    if (!(ratePerSecond > 0)) {
+    if (typeof ratePerSecond !== 'number' || !(ratePerSecond > 0)) {
       throw new TypeError('"ratePerSecond" must be a number of events per second above 0.');
     }
     const spacingMs = 1000 / ratePerSecond;
