@@ -5,7 +5,7 @@ import { resolveSqliteOptions } from '../../libs/payments/dist/inbox/sqlite/sqli
 import { SqliteStore } from '../../libs/payments/dist/inbox/sqlite/sqlite.store.js';
 import type { Contender, Row, Table } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
-import { incoming, lanes, systemRuntime } from './events.ts';
+import { claim, incoming, lanes, receive, register, systemRuntime } from './events.ts';
 import { temporaryFolder } from './places.ts';
 
 /** What the store can be told beyond its options, to see what they are good for. */
@@ -24,6 +24,7 @@ export const disk: Row = {
       });
       const store = new SqliteStore({ ...options, ...settings }, systemRuntime);
       await store.open();
+      await register(store);
       ending.defer(() => store.close());
       return store;
     };
@@ -50,7 +51,7 @@ function receives(name: string, store: SqliteStore, width: number, count: number
     async measure() {
       const events = Array.from({ length: count }, () => incoming());
       const start = performance.now();
-      await lanes(events, width, (event) => store.receive([event]));
+      await lanes(events, width, (event) => receive(store, [event]));
       return { value: (count / (performance.now() - start)) * 1000 };
     },
   };
@@ -78,13 +79,16 @@ function eventLoop(store: SqliteStore, count: number): Table {
         lanes(
           Array.from({ length: count }, () => incoming()),
           64,
-          (event) => store.receive([event]),
+          (event) => receive(store, [event]),
         ),
       ),
       beside('commits, 16 at a time', async () => {
-        await store.receive(Array.from({ length: 250 }, () => incoming()));
-        const request = { handlers: ['book'], limit: 250, leaseMs: 600_000 };
-        await lanes(await store.claim(request), 16, (lease) => store.commit(lease, () => {}));
+        await receive(
+          store,
+          Array.from({ length: 250 }, () => incoming()),
+        );
+        const leases = await claim(store, await register(store), 250);
+        await lanes(leases, 16, (lease) => store.commit(lease, () => {}));
       }),
       beside('nothing', () => wait(500)),
     ],

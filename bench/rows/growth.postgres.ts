@@ -1,7 +1,7 @@
 import { postgresInbox } from 'nestjs-payments/postgres';
 import type { PostgresServer } from 'test-postgres';
 import type { Row } from '../rounds/row.ts';
-import { incoming, systemRuntime } from './events.ts';
+import { claim, incoming, receive, register, systemRuntime } from './events.ts';
 import { growthTables, sizesOf } from './growth.tables.ts';
 import type { GrownStore } from './growth.tables.ts';
 import { ownPostgres } from './places.ts';
@@ -21,16 +21,15 @@ export const growthPostgres: Row = {
       const store = postgresInbox(options).create(systemRuntime);
       await store.open();
       ending.defer(() => store.close());
-      await store.receive([incoming()]);
-      for (const lease of await store.claim({ handlers: ['book'], limit: 1, leaseMs: 60_000 })) {
-        await store.complete(lease);
-      }
+      const worker = await register(store);
+      await receive(store, [incoming()]);
+      for (const lease of await claim(store, worker, 1)) await store.complete(lease);
       await copy(server, url, events - 1);
       const [row] = await server.query<{ bytes: string }>(
         url,
         'SELECT pg_database_size(current_database())::text AS bytes',
       );
-      stores.push({ events, store, bytes: Number(row!.bytes) });
+      stores.push({ events, store, worker, bytes: Number(row!.bytes) });
     }
     return growthTables(
       'growth-postgres',
@@ -48,9 +47,10 @@ async function copy(server: PostgresServer, url: string, count: number): Promise
     id: 'gen_random_uuid()::text',
     ordering_key: 'gen_random_uuid()::text',
     ordering: 'gen_random_uuid()',
+    once: 'sha256(gen_random_uuid()::text::bytea)',
     digest: 'sha256(gen_random_uuid()::text::bytea)',
   };
-  for (const table of ['events', 'deliveries']) {
+  for (const table of ['event', 'delivery']) {
     const rows = await server.query<{ name: string }>(
       url,
       `SELECT column_name AS name FROM information_schema.columns
@@ -67,9 +67,8 @@ async function copy(server: PostgresServer, url: string, count: number): Promise
   }
   await server.query(
     url,
-    `SELECT setval(pg_get_serial_sequence('${SCHEMA}.events', 'seq'), (SELECT max(seq) FROM ${SCHEMA}.events))`,
+    `SELECT setval(pg_get_serial_sequence('${SCHEMA}.event', 'seq'), (SELECT max(seq) FROM ${SCHEMA}.event))`,
   );
-  await server.query(url, `INSERT INTO ${SCHEMA}.tallies VALUES ('book', 'done', ${count})`);
   await server.query(url, 'VACUUM ANALYZE');
   await server.query(url, 'CHECKPOINT');
 }

@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { sqliteInbox } from 'nestjs-payments';
 import type { InboxStore } from 'nestjs-payments';
 import type { Row } from '../rounds/row.ts';
-import { incoming, systemRuntime } from './events.ts';
+import { claim, incoming, receive, register, systemRuntime } from './events.ts';
 import { growthTables, sizesOf } from './growth.tables.ts';
 import type { GrownStore } from './growth.tables.ts';
 import { temporaryFolder } from './places.ts';
@@ -24,7 +24,8 @@ export const growthSqlite: Row = {
       const store = open(file);
       await store.open();
       ending.defer(() => store.close());
-      stores.push({ events, store, bytes: statSync(file).size });
+      const worker = await register(store);
+      stores.push({ events, store, worker, bytes: statSync(file).size });
     }
     return growthTables('growth-sqlite', stores);
   },
@@ -38,10 +39,10 @@ function open(file: string): InboxStore {
 async function fill(file: string, count: number): Promise<void> {
   const store = open(file);
   await store.open();
-  await store.receive([incoming()]);
-  for (const lease of await store.claim({ handlers: ['book'], limit: 1, leaseMs: 60_000 })) {
-    await store.complete(lease);
-  }
+  const worker = await register(store);
+  await receive(store, [incoming()]);
+  for (const lease of await claim(store, worker, 1)) await store.complete(lease);
+  await store.retire(worker, 0);
   await store.close();
   const db = new DatabaseSync(file);
   db.exec('PRAGMA synchronous = OFF; PRAGMA cache_size = -400000');
@@ -66,6 +67,7 @@ function copyStatement(db: DatabaseSync, table: string): string {
     id: random,
     ordering_key: random,
     digest: 'randomblob(32)',
+    once_hash: 'randomblob(32)',
     lane: random,
   };
   const columns = db

@@ -2,12 +2,14 @@ import type { InboxStore } from 'nestjs-payments';
 import type { Contender, Scale, Table, Target } from '../rounds/row.ts';
 import { atMost } from '../rounds/row.ts';
 import { quantile } from '../rounds/statistics.ts';
-import { incoming, lanes } from './events.ts';
+import { claim, incoming, lanes, receive } from './events.ts';
 
 /** A store that holds so many finished events. */
 export interface GrownStore {
   readonly events: number;
   readonly store: InboxStore;
+  /** Id of a worker that is registered there. */
+  readonly worker: string;
   /** On disk, indexes included. */
   readonly bytes: number;
 }
@@ -18,9 +20,7 @@ export function sizesOf({ quick }: Scale): number[] {
 }
 
 /** A measurement: milliseconds. */
-type Measure = (store: InboxStore) => Promise<number>;
-
-const LEASE_MS = 600_000;
+type Measure = (grown: GrownStore) => Promise<number>;
 
 /** What a store does all day, beside finished events of different number. The largest store goes first. */
 export function growthTables(id: string, stores: readonly GrownStore[], note = ''): Table[] {
@@ -41,7 +41,7 @@ export function growthTables(id: string, stores: readonly GrownStore[], note = '
     contenders: grown.map((one): Contender => ({
       name: name(one),
       measure: async () => ({
-        value: await measure(one.store),
+        value: await measure(one),
         more: { bytesPerEvent: one.bytes / one.events },
       }),
     })),
@@ -52,8 +52,10 @@ export function growthTables(id: string, stores: readonly GrownStore[], note = '
     table('receive', 'Receiving 512 events, 32 at a time', receiveMany, [within]),
     table('claim', 'Claiming 64 deliveries', claimOnly, [within]),
     table('run', 'Claiming 16 and completing them, 16 times', claimAndComplete),
-    table('stats', 'Statistics, 20 times', (store) => timed(() => repeat(20, () => store.stats()))),
-    table('list', 'The list of the newest 50, 20 times', (store) =>
+    table('stats', 'Statistics, 20 times', ({ store }) =>
+      timed(() => repeat(20, () => store.stats())),
+    ),
+    table('list', 'The list of the newest 50, 20 times', ({ store }) =>
       timed(() =>
         repeat(20, () => store.list({ filter: {}, order: 'newest', limit: 50, after: null })),
       ),
@@ -72,25 +74,25 @@ async function repeat(times: number, work: () => Promise<unknown>): Promise<void
   for (let left = times; left > 0; left -= 1) await work();
 }
 
-async function receiveMany(store: InboxStore): Promise<number> {
+async function receiveMany({ store }: GrownStore): Promise<number> {
   const events = Array.from({ length: 512 }, () => incoming());
-  return timed(() => lanes(events, 32, (event) => store.receive([event])));
+  return timed(() => lanes(events, 32, (event) => receive(store, [event])));
 }
 
-async function claimOnly(store: InboxStore): Promise<number> {
+async function claimOnly({ store, worker }: GrownStore): Promise<number> {
   let leases: Awaited<ReturnType<InboxStore['claim']>> = [];
   const took = await timed(async () => {
-    leases = await store.claim({ handlers: ['book'], limit: 64, leaseMs: LEASE_MS });
+    leases = await claim(store, worker, 64);
   });
   if (leases.length < 64) throw new Error(`${leases.length} of 64 deliveries were claimed.`);
   await Promise.all(leases.map((lease) => store.release(lease)));
   return took;
 }
 
-async function claimAndComplete(store: InboxStore): Promise<number> {
+async function claimAndComplete({ store, worker }: GrownStore): Promise<number> {
   return timed(() =>
     repeat(16, async () => {
-      const leases = await store.claim({ handlers: ['book'], limit: 16, leaseMs: LEASE_MS });
+      const leases = await claim(store, worker, 16);
       await Promise.all(leases.map((lease) => store.complete(lease)));
     }),
   );
@@ -104,7 +106,7 @@ function besidePruning(id: string, { store }: GrownStore): Table {
     const others = (async () => {
       while (performance.now() < until) await beside();
     })();
-    while (performance.now() < until) taken.push(await timed(() => store.receive([incoming()])));
+    while (performance.now() < until) taken.push(await timed(() => receive(store, [incoming()])));
     await others;
     return { value: quantile(taken, 0.5), more: { p99Ms: quantile(taken, 0.99) } };
   };

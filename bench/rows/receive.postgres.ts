@@ -6,7 +6,7 @@ import { startLoad, underLoad } from '../load/load.ts';
 import { Child } from '../processes/child.ts';
 import type { Contender, Row } from '../rounds/row.ts';
 import { atLeast, sized } from '../rounds/row.ts';
-import { incoming, lanes, systemRuntime } from './events.ts';
+import { incoming, lanes, receive, register, systemRuntime } from './events.ts';
 import { ownPostgres } from './places.ts';
 import { postgresUsage } from './postgres.usage.ts';
 
@@ -52,6 +52,7 @@ export const receivePostgres: Row = {
     });
     const store = postgresInbox({ connectionString: await database() }).create(systemRuntime);
     await store.open();
+    await register(store);
     ending.defer(() => store.close());
     const inserts = await GroupInserts.open(await database());
     ending.defer(() => inserts.close());
@@ -78,7 +79,7 @@ export const receivePostgres: Row = {
         unit: 'events/s',
         better: 'higher',
         contenders: [
-          received(STORE, count, (event) => store.receive([event])),
+          received(STORE, count, (event) => receive(store, [event])),
           received(INSERTS, count, ({ id, raw }) => inserts.insert(id, raw)),
         ],
         targets: [atLeast(0.5, STORE, INSERTS, 'at least 0.5 of one multi-row insert a group')],

@@ -10,11 +10,12 @@ import type { Queue } from '../queues/queue.ts';
 import { redisIsThere, startRedis } from '../queues/redis.server.ts';
 import type { Row, Target } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
-import { incoming, systemRuntime } from './events.ts';
+import { incoming, receive, register, systemRuntime } from './events.ts';
 import { ownPostgres } from './places.ts';
 
 const FAST = 'nestjs-payments, concurrency 200';
 const DEFAULTS = 'nestjs-payments, defaults';
+const QUEUES = 'graphile-worker, a queue per transaction';
 const BATCH = 500;
 
 export const workPostgres: Row = {
@@ -27,7 +28,8 @@ export const workPostgres: Row = {
       await payments(FAST, 200, server, ending),
       await payments(DEFAULTS, 20, server, ending),
       await pgBoss(server, ending),
-      await graphile(server, ending),
+      await graphile(false, server, ending),
+      await graphile(true, server, ending),
     ];
     const redis = redisIsThere();
     if (redis) queues.push(await bullmq(false, ending), await bullmq(true, ending));
@@ -35,7 +37,12 @@ export const workPostgres: Row = {
     for (const queue of queues) running.push({ queue, all: await startWorkers(queue, ending) });
     // So many that what a process does once is little, of the fastest too.
     const count = sized(scale, 10_000);
-    const same = ['pg-boss', 'graphile-worker', ...(redis ? ['BullMQ, every write on disk'] : [])];
+    const same = [
+      'pg-boss',
+      'graphile-worker',
+      QUEUES,
+      ...(redis ? ['BullMQ, every write on disk'] : []),
+    ];
     return [1, 2, 4].map((workers) => ({
       id: `work-postgres-${workers}`,
       title: `${workers} worker process${workers === 1 ? '' : 'es'}, handlers that do nothing`,
@@ -44,14 +51,15 @@ export const workPostgres: Row = {
       contenders: running.map(({ queue, all }) => drained(queue, all.slice(0, workers), count)),
       targets: same.map(ahead),
       notes: [
-        'Each at the setting its own page calls fast: ours with 200 handlers at a time (docs/operating.md), and beside ' +
-          'it at its defaults, 20. pg-boss in batches of 100 with a result for each job, four loops; graphile-worker ' +
+        'Each at the setting its own page calls fast: ours with 200 handlers at a time (docs/operating.md), and also ' +
+          'at its defaults, 20. pg-boss in batches of 100 with a result for each job, four loops; graphile-worker ' +
           'as its page on performance has it (24 at a time, a local queue of 500, completions in batches); BullMQ with ' +
           '100 at a time.',
-        'Ours keeps the events of a transaction apart, the history of each attempt, and what it takes to know an event ' +
-          'again when its copy comes. graphile-worker deletes a job that is done, by its number alone, and whoever lost ' +
-          'its lock deletes it too; pg-boss and BullMQ fence that as ours does. Named queues (graphile-worker) and ' +
-          'groups (pg-boss), which would keep jobs apart, are not used here.',
+        'Ours never runs two events of a transaction at the same time, and stores the history of each attempt and what ' +
+          'it needs to recognise a copy of an event. graphile-worker deletes a job that is done by its number only, and ' +
+          'a worker that lost its lock deletes it too; pg-boss and BullMQ fence that as ours does. With a named queue ' +
+          'per transaction, graphile-worker keeps the jobs of a transaction apart as ours does. Groups of pg-boss, ' +
+          'which would do so too, are not used here.',
         redis
           ? 'Redis without persistence may lose what it acknowledged; with `appendfsync always` it promises what ' +
             'PostgreSQL does.'
@@ -75,6 +83,7 @@ async function payments(
   const url = await server.createDatabase();
   const store = postgresInbox({ connectionString: url }).create(systemRuntime);
   await store.open();
+  await register(store);
   ending.defer(() => store.close());
   return {
     name,
@@ -82,7 +91,12 @@ async function payments(
     config: { inbox: { kind: 'postgres', url }, concurrency },
     async fill(count) {
       await store.pause('*', true);
-      await inBatches(count, (bodies) => store.receive(bodies.map((body) => incoming(body))));
+      await inBatches(count, (bodies) =>
+        receive(
+          store,
+          bodies.map((body) => incoming(body)),
+        ),
+      );
     },
     begin: () => store.pause('*', false),
   };
@@ -108,7 +122,12 @@ async function pgBoss(server: PostgresServer, ending: AsyncDisposableStack): Pro
   };
 }
 
-async function graphile(server: PostgresServer, ending: AsyncDisposableStack): Promise<Queue> {
+/** @param apart whether each job is in a named queue of its transaction, so that no two of one transaction run at once */
+async function graphile(
+  apart: boolean,
+  server: PostgresServer,
+  ending: AsyncDisposableStack,
+): Promise<Queue> {
   const url = await server.createDatabase();
   const utils = await makeWorkerUtils({ connectionString: url });
   await utils.migrate();
@@ -116,13 +135,22 @@ async function graphile(server: PostgresServer, ending: AsyncDisposableStack): P
     await utils.release();
   });
   return {
-    name: 'graphile-worker',
+    name: apart ? QUEUES : 'graphile-worker',
     script: 'queues/graphile.worker.ts',
     config: { url },
-    fill: (count) =>
-      inBatches(count, (bodies) =>
-        utils.addJobs(bodies.map((body) => ({ identifier: 'event', payload: parsed(body) }))),
-      ),
+    async fill(count) {
+      // Otherwise each round adds to the empty queues that a claim looks at.
+      await utils.cleanup({ tasks: ['GC_JOB_QUEUES'] });
+      await inBatches(count, (bodies) =>
+        utils.addJobs(
+          bodies.map((body) => {
+            const payload = parsed(body);
+            const { transactionId } = payload['data'] as { transactionId: string };
+            return { identifier: 'event', payload, ...(apart && { queueName: transactionId }) };
+          }),
+        ),
+      );
+    },
   };
 }
 

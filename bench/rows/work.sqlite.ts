@@ -6,7 +6,7 @@ import { delivery } from '../load/deliveries.ts';
 import { drained, startWorkers } from '../queues/queue.ts';
 import type { Contender, Row } from '../rounds/row.ts';
 import { atLeast, sized } from '../rounds/row.ts';
-import { incoming, systemRuntime } from './events.ts';
+import { incoming, receive, register, systemRuntime } from './events.ts';
 import { temporaryFolder } from './places.ts';
 
 const OURS = 'nestjs-payments';
@@ -60,9 +60,9 @@ export const workSqlite: Row = {
           atLeast(0.5, MANY, LOOP_MANY, 'at least 0.5 of the loop, 200 at a time'),
         ],
         notes: [
-          'The loop makes the same two changes of each delivery in the same tables, triggers included, and parses ' +
+          'The loop makes the same two changes of each delivery in the same tables and indexes, and parses ' +
             'the body between them: a group of deliveries leased in one transaction, all of them done in the next, ' +
-            'each on the disk. It knows no order, no lease that was lost and nobody beside it.',
+            'each on the disk. It has no ordering, no lost leases, no history and no other workers.',
         ],
       },
     ];
@@ -72,6 +72,7 @@ export const workSqlite: Row = {
 async function opened(file: string, ending: AsyncDisposableStack): Promise<InboxStore> {
   const store = sqliteInbox({ file, allowOldSqlite: true }).create(systemRuntime);
   await store.open();
+  await register(store);
   ending.defer(() => store.close());
   return store;
 }
@@ -81,7 +82,7 @@ async function fill(store: InboxStore, count: number): Promise<void> {
     const events = Array.from({ length: Math.min(250, left) }, () =>
       incoming(delivery('payments').body),
     );
-    await store.receive(events);
+    await receive(store, events);
   }
 }
 
@@ -99,14 +100,16 @@ async function plainLoop(
   db.exec('PRAGMA busy_timeout = 5000; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON');
   const due = db.prepare(
     `SELECT event_seq, raw FROM payments_inbox_delivery JOIN payments_inbox_body USING (event_seq)
-     WHERE handler = 'book' AND due_at <= ? ORDER BY due_at, event_seq LIMIT ${group}`,
+     WHERE handler = 'book' AND state = 'pending' AND held = 0 AND crashes = 0
+     ORDER BY due_at, event_seq LIMIT ${group}`,
   );
   const change = `UPDATE payments_inbox_delivery SET`;
   const where = `WHERE event_seq = ? AND handler = 'book'`;
   const lease = db.prepare(
-    `${change} state = 'running', attempts = attempts + 1, token = token + 1, due_at = ? ${where}`,
+    `${change} state = 'running', worker = 'loop', due_at = NULL, started_at = ?,
+     attempts = attempts + 1, token = token + 1 ${where}`,
   );
-  const done = db.prepare(`${change} state = 'done', due_at = NULL, finished_at = ? ${where}`);
+  const done = db.prepare(`${change} state = 'done', worker = NULL, finished_at = ? ${where}`);
   const inTransaction = (work: () => void): void => {
     db.exec('BEGIN IMMEDIATE');
     work();
@@ -120,8 +123,8 @@ async function plainLoop(
       let handled = 0;
       while (handled < count) {
         const now = Date.now();
-        const rows = due.all(now) as { event_seq: number; raw: Uint8Array }[];
-        inTransaction(() => rows.forEach(({ event_seq }) => lease.run(now + 60_000, event_seq)));
+        const rows = due.all() as { event_seq: number; raw: Uint8Array }[];
+        inTransaction(() => rows.forEach(({ event_seq }) => lease.run(now, event_seq)));
         for (const { raw } of rows) JSON.parse(Buffer.from(raw).toString());
         inTransaction(() => rows.forEach(({ event_seq }) => done.run(now, event_seq)));
         handled += rows.length;
