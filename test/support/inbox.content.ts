@@ -71,13 +71,13 @@ async function readTables(
   { child: { where, schema } }: InboxData,
 ): Promise<Buffer> {
   const query = <R>(text: string) => stage.server().query<R>(where, text);
-  const tables = ['events', 'deliveries', 'activity'];
+  const tables = ['event', 'delivery', 'activity'];
   const rows = await Promise.all(
     tables.map((table) =>
       query<{ row: string }>(`SELECT t::text AS row FROM ${schema}.${table} t`),
     ),
   );
-  const bodies = await query<{ raw: Buffer }>(`SELECT raw FROM ${schema}.events`);
+  const bodies = await query<{ raw: Buffer }>(`SELECT raw FROM ${schema}.event`);
   return Buffer.concat([
     ...rows.flat().map(({ row }) => Buffer.from(row)),
     ...bodies.map(({ raw }) => raw),

@@ -22,8 +22,8 @@ export interface InboxData {
   effects(): Promise<string[]>;
   /** Lets `ms` milliseconds pass for the store, next to what the test does to the clock of its runtime. */
   pass(ms: number): Promise<void>;
-  /** Has every lease that is held end now, as though its time had passed. */
-  endLeases(): Promise<void>;
+  /** Removes all workers: the next heartbeat of any process frees what they hold, as if their leases had ended. */
+  removeWorkers(): Promise<void>;
 }
 
 /** A durable inbox, and what a test may do to its database. */
@@ -82,8 +82,8 @@ function sqlite(): InboxStage {
           ),
         // Its clock is the runtime's.
         pass: async () => {},
-        endLeases: async () => {
-          own.exec("UPDATE payments_inbox_delivery SET due_at = 0 WHERE state = 'running'");
+        removeWorkers: async () => {
+          own.exec('DELETE FROM payments_inbox_worker');
         },
       };
     },
@@ -132,13 +132,11 @@ function postgres(): InboxStage {
           const earlier = (column: string) =>
             `${column} = ${column} - ${ms} * interval '1 millisecond'`;
           await query(
-            `UPDATE ${schema}.events SET ${earlier('received_at')}, ${earlier('occurred_at')}`,
+            `UPDATE ${schema}.event SET ${earlier('received_at')}, ${earlier('occurred_at')}`,
           );
         },
-        endLeases: async () => {
-          await query(
-            `UPDATE ${schema}.deliveries SET due_at = clock_timestamp() WHERE state = 'running'`,
-          );
+        removeWorkers: async () => {
+          await query(`DELETE FROM ${schema}.worker`);
         },
       };
     },
