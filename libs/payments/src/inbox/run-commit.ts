@@ -1,19 +1,25 @@
 import { PaymentsError } from '../payments.errors.js';
 import type { InboxStore, Lease } from './inbox-store.js';
 
-/** The one commit that a run of a handler may make: what stands behind `context.commit`. */
+/** The one commit that a run of a handler may make: the implementation of `context.commit`. */
 export class RunCommit {
   #state: 'open' | 'under way' | 'done' | 'closed' = 'open';
   #attempt: Promise<unknown> = Promise.resolve();
+  #nextDue = false;
 
   constructor(
     private readonly store: InboxStore,
     private readonly lease: Lease,
   ) {}
 
-  /** Whether the delivery is settled by it. */
+  /** Whether it settled the delivery. */
   get done(): boolean {
     return this.#state === 'done';
+  }
+
+  /** Whether another delivery to the handler became due with it. */
+  get nextDue(): boolean {
+    return this.#nextDue;
   }
 
   /** See `PaymentEventContext.commit`. */
@@ -26,7 +32,7 @@ export class RunCommit {
         this.#state = 'done';
       },
       (error: unknown) => {
-        // It left nothing behind, so the handler may mend what failed and commit again.
+        // Nothing of it was stored, so the handler may commit again.
         this.#state = 'open';
         throw error;
       },
@@ -37,7 +43,7 @@ export class RunCommit {
     return attempt;
   };
 
-  /** Waits for a commit that the handler did not await, and throws what it failed with; then takes no more. */
+  /** Waits for a commit that the handler did not await, and throws what it failed with. Then it allows no other. */
   async close(): Promise<void> {
     try {
       if (this.#state === 'under way') await this.#attempt;
@@ -46,9 +52,19 @@ export class RunCommit {
     }
   }
 
+  /** Waits for a commit that is under way. Never rejects. */
+  async settled(): Promise<void> {
+    await this.#attempt.catch(() => {});
+  }
+
   /** Async, so that what a store throws rejects. */
   async #attemptOf<R>(work: (tx: never) => R | Promise<R>): Promise<R> {
-    return this.store.commit(this.lease, work as (tx: unknown) => R | Promise<R>);
+    const { result, nextDue } = await this.store.commit(
+      this.lease,
+      work as (tx: unknown) => R | Promise<R>,
+    );
+    this.#nextDue = nextDue;
+    return result;
   }
 
   #refusal(): PaymentsError {

@@ -1,7 +1,7 @@
 import type { PaymentEventContext } from '../events/payment-event.js';
 import type { ClaimedDelivery } from './inbox-store.js';
 
-/** What a handler is told of its run. What most handlers never ask for is made when they do. */
+/** The context of one run of a handler. What most handlers do not use is created on first use. */
 export class RunContext implements PaymentEventContext {
   readonly company: string;
   readonly handler: string;

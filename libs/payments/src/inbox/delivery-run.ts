@@ -1,0 +1,262 @@
+import type { Logger } from '@nestjs/common';
+import type { ThrottledLog } from '../errors/throttled-log.js';
+import { parseEnvelope } from '../events/envelope.js';
+import type { EventDispatcher } from '../events/event.dispatcher.js';
+import { nextRetryMs } from '../events/retry-schedule.js';
+import { describeThrown, framesOf, isUnrecoverable } from '../events/thrown.js';
+import { PaymentsError } from '../payments.errors.js';
+import type { PaymentsRuntime } from '../payments.runtime.js';
+import { Backoff, STORE_BACKOFF } from '../runtime/backoff.js';
+import type { HandlerPolicy } from './handler-policy.js';
+import type { ClaimedDelivery, InboxStore, Settlement } from './inbox-store.js';
+import type { OverdueRuns } from './overdue-runs.js';
+import { RunCommit } from './run-commit.js';
+import { RunContext } from './run-context.js';
+import type { AttemptOutcome } from './settlements.js';
+import type { StoredBodies } from './stored-bodies.js';
+
+/** What runs use. */
+export interface RunServices {
+  readonly store: InboxStore;
+  readonly runtime: PaymentsRuntime;
+  readonly logger: Logger;
+  /** For what happens to many runs at the same time. */
+  readonly throttled: ThrottledLog;
+  readonly dispatcher: EventDispatcher;
+  readonly bodies: StoredBodies;
+  readonly overdue: OverdueRuns;
+}
+
+/** How a run ended. */
+export interface EndedRun {
+  readonly outcome: AttemptOutcome;
+  /** Whether another delivery to the handler became due. */
+  readonly nextDue: boolean;
+  /** In how many milliseconds this delivery is due again; `null` if it is not. */
+  readonly retryInMs: number | null;
+}
+
+interface Failure {
+  readonly thrown: unknown;
+}
+
+/** How to settle a failed attempt, and what to log once that is done. */
+interface Verdict {
+  readonly settle: (store: InboxStore) => Promise<Settlement>;
+  readonly retryInMs: number | null;
+  readonly log: () => void;
+}
+
+/** One attempt of one delivery: runs its handler within its time limit, and settles the delivery. */
+export class DeliveryRun {
+  readonly #abort = new AbortController();
+  readonly #commit: RunCommit;
+  readonly #name: string;
+  #closing = false;
+  #endWait: () => void = () => {};
+  /** Resolves when the delivery is settled, or could not be. Never rejects. */
+  readonly ended: Promise<EndedRun>;
+
+  constructor(
+    private readonly delivery: ClaimedDelivery,
+    private readonly policy: HandlerPolicy,
+    private readonly worker: RunServices,
+    /** Called once, when the handler has ended or its time is up, before the delivery is settled. */
+    private readonly onHandled: () => void,
+  ) {
+    this.#commit = new RunCommit(worker.store, delivery);
+    this.#name = `of event ${delivery.id} (company ${delivery.company}) to ${delivery.handler}`;
+    this.ended = this.#run();
+  }
+
+  /** The application closes: aborts the signal. If the handler fails now, the attempt is not charged. */
+  abandon(): void {
+    this.#closing = true;
+    this.#abortWith('The application closes and waits no longer for this handler.', 'AbortError');
+    this.#endWait();
+  }
+
+  /** The delivery was freed: aborts the signal, unless the delivery is done. */
+  lose(): void {
+    if (this.#commit.done) return;
+    this.#abortWith(
+      'The delivery was freed, because this process sent no heartbeat in time: it may be running elsewhere.',
+      'AbortError',
+    );
+  }
+
+  async #run(): Promise<EndedRun> {
+    const failure = await this.#withinTime(this.#handle());
+    this.onHandled();
+    if (this.#commit.done) return this.#committed(failure);
+    const verdict = failure === null ? this.#success() : this.#verdict(failure.thrown);
+    const settlement = await this.#settle(verdict);
+    if (settlement?.settled) {
+      verdict.log();
+      const outcome = failure === null ? 'succeeded' : 'failed';
+      return { outcome, nextDue: settlement.nextDue, retryInMs: verdict.retryInMs };
+    }
+    // A commit that was under way when the time was up may have won.
+    await this.#commit.settled();
+    if (this.#commit.done) return this.#committed(failure);
+    if (settlement !== null) this.#logNotRecorded(failure);
+    // An earlier try that failed may have taken effect, and made another delivery due.
+    const { retryInMs } = verdict;
+    return { outcome: failure ? 'failed' : 'succeeded', nextDue: true, retryInMs };
+  }
+
+  /** Resolves when the handler and its commit have ended. Never rejects. */
+  async #handle(): Promise<Failure | null> {
+    const { delivery, policy, worker } = this;
+    let failure: Failure | null = null;
+    try {
+      if (delivery.attempt > policy.retry.attempts) throw outOfAttempts(delivery, policy);
+      const body = await worker.bodies.decode(delivery.raw, delivery);
+      const context = new RunContext(delivery, body, this.#abort, this.#commit.commit);
+      await worker.dispatcher.dispatch(parseEnvelope(body), context);
+    } catch (thrown) {
+      failure = { thrown };
+    }
+    try {
+      await this.#commit.close();
+    } catch (thrown) {
+      failure ??= { thrown };
+    }
+    return failure;
+  }
+
+  /** Resolves as `handled` does or, when the time is up, with that failure; the handler may go on. */
+  #withinTime(handled: Promise<Failure | null>): Promise<Failure | null> {
+    const { runtime, logger, overdue } = this.worker;
+    const { timeoutMs } = this.policy;
+    const { handler } = this.delivery;
+    return new Promise((resolve) => {
+      const cancel = runtime.schedule(timeoutMs, () => {
+        this.#abortWith(`The handler took longer than ${timeoutMs} ms.`, 'TimeoutError');
+        overdue.add(handler, handled);
+        void handled.then((late) =>
+          logger.debug(
+            `Delivery ${this.#name}: the handler ended after its time was up. ` +
+              (late === null ? 'It succeeded.' : describeThrown(late.thrown)),
+          ),
+        );
+        const message =
+          `Handler ${handler} took longer than ${timeoutMs} ms, so its signal was aborted. Raise "timeoutMs" of ` +
+          '@OnPaymentEvent or "worker.timeoutMs", or make it faster.';
+        resolve({ thrown: new PaymentsError('handler_timeout', message) });
+      });
+      void handled.then((failure) => {
+        cancel();
+        resolve(failure);
+      });
+    });
+  }
+
+  #committed(failure: Failure | null): EndedRun {
+    if (failure !== null) {
+      this.worker.logger.error(
+        `Delivery ${this.#name} is done, but its handler failed after its commit. ${traced(failure.thrown)}`,
+      );
+    }
+    return { outcome: 'succeeded', nextDue: this.#commit.nextDue, retryInMs: null };
+  }
+
+  #success(): Verdict {
+    return {
+      settle: (store) => store.complete(this.delivery),
+      retryInMs: null,
+      log: () => {},
+    };
+  }
+
+  /** What is to become of a delivery whose handler failed. */
+  #verdict(thrown: unknown): Verdict {
+    const { delivery, policy, worker } = this;
+    const { logger } = worker;
+    const error = describeThrown(thrown);
+    const what = `Delivery ${this.#name} failed (attempt ${delivery.attempt} of ${policy.retry.attempts})`;
+    if (this.#closing) {
+      return {
+        settle: (store) => store.release(delivery),
+        retryInMs: null,
+        log: () =>
+          logger.warn(`${what} as the application closes, so it is not charged. ${error}`),
+      };
+    }
+    const retryInMs = isUnrecoverable(thrown)
+      ? null
+      : nextRetryMs(policy.retry, delivery.attempt, worker.runtime.random());
+    const settle = (store: InboxStore) => store.fail(delivery, { error, retryInMs });
+    if (retryInMs === null) {
+      const log = () =>
+        logger.error(`${what} and is dead; it is kept and can be redriven. ${traced(thrown)}`);
+      return { settle, retryInMs, log };
+    }
+    // The stack is the same each time: the first line and the last have it.
+    const why = delivery.attempt === 1 ? traced(thrown) : error;
+    return {
+      settle,
+      retryInMs,
+      log: () => logger.warn(`${what}; next attempt in ${retryInMs} ms. ${why}`),
+    };
+  }
+
+  /**
+   * Settles the delivery. While the store is down, it tries again until the store answers or, when the application closes,
+   * once more. Resolves with `null` if it gave up.
+   */
+  async #settle(verdict: Verdict): Promise<Settlement | null> {
+    const { store, runtime, logger, throttled } = this.worker;
+    const backoff = new Backoff(runtime, STORE_BACKOFF);
+    for (let last = this.#closing; ; last = this.#closing) {
+      try {
+        return await verdict.settle(store);
+      } catch (error) {
+        const what = `The result of delivery ${this.#name} could not be stored: ${describeThrown(error)}`;
+        if (last) {
+          logger.error(`${what}. The application closes, so the delivery runs again.`);
+          return null;
+        }
+        throttled.warn('settle', () => `${what}. The worker tries again until it can.`);
+        await this.#wait(backoff.nextMs());
+      }
+    }
+  }
+
+  #wait(ms: number): Promise<void> {
+    if (this.#closing) return Promise.resolve();
+    return new Promise((resolve) => {
+      const cancel = this.worker.runtime.schedule(ms, resolve);
+      this.#endWait = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+
+  #logNotRecorded(failure: Failure | null): void {
+    const result = failure === null ? 'The handler succeeded.' : describeThrown(failure.thrown);
+    this.worker.logger.warn(
+      `The result of delivery ${this.#name} was not stored, because it is another run's by now: this process sent no ` +
+        `heartbeat in time, or the answer to an earlier try was lost. ${result}`,
+    );
+  }
+
+  #abortWith(message: string, name: 'AbortError' | 'TimeoutError'): void {
+    this.#abort.abort(new DOMException(message, name));
+  }
+}
+
+function traced(thrown: unknown): string {
+  return `${describeThrown(thrown)}${framesOf(thrown)}`;
+}
+
+/** The last attempt was charged but had no result, or the schedule was longer when the delivery failed. */
+function outOfAttempts({ attempt, crashes }: ClaimedDelivery, policy: HandlerPolicy): PaymentsError {
+  const { attempts } = policy.retry;
+  const message =
+    crashes > 0
+      ? `The last of ${attempts} attempts ended without a result: its process died or was cut off.`
+      : `It was started ${attempt - 1} times, and its retry schedule has ${attempts} attempts now.`;
+  return new PaymentsError('unrecoverable', message);
+}

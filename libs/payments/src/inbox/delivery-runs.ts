@@ -1,0 +1,98 @@
+import { describeThrown } from '../events/thrown.js';
+import { DeliveryRun } from './delivery-run.js';
+import type { EndedRun, RunServices } from './delivery-run.js';
+import type { HandlerPlaces } from './handler-places.js';
+import type { HandlerPolicy } from './handler-policy.js';
+import type { ClaimedDelivery } from './inbox-store.js';
+import type { WorkerRegistration } from './worker-registration.js';
+
+/** What the runs need of the worker. */
+export interface HostingWorker {
+  readonly services: RunServices;
+  readonly places: HandlerPlaces;
+  readonly registration: WorkerRegistration;
+  /** Whether runs may start. */
+  working(): boolean;
+  policy(handler: string): HandlerPolicy;
+  /** A place is free. */
+  onFree(): void;
+  onEnded(delivery: ClaimedDelivery, run: EndedRun): void;
+}
+
+/** The runs of this process, and the worker ids that they hold deliveries under. */
+export class DeliveryRuns {
+  readonly #running = new Map<DeliveryRun, string>();
+  /** How many runs and reservations there are by worker id. */
+  readonly #held = new Map<string, number>();
+
+  constructor(private readonly worker: HostingWorker) {}
+
+  /** How many have not ended. */
+  get size(): number {
+    return this.#running.size;
+  }
+
+  /** Whether anything runs, or has a reservation, under that worker id. */
+  holds(id: string): boolean {
+    return this.#held.has(id);
+  }
+
+  hold(id: string): void {
+    this.#held.set(id, (this.#held.get(id) ?? 0) + 1);
+  }
+
+  letGo(id: string): void {
+    const left = this.#held.get(id)! - 1;
+    if (left > 0) this.#held.set(id, left);
+    else this.#held.delete(id);
+    this.worker.registration.ended(id);
+  }
+
+  /** Runs a delivery that was claimed for that worker id, and whose place is taken. Resolves when it has ended. */
+  async start(delivery: ClaimedDelivery, id: string): Promise<void> {
+    const { services, places, registration } = this.worker;
+    const { handler } = delivery;
+    if (!this.worker.working() || !registration.isLive(id)) return this.#giveBack(delivery, id);
+    this.hold(id);
+    const run = new DeliveryRun(delivery, this.worker.policy(handler), services, () => {
+      places.handled(handler);
+      this.worker.onFree();
+    });
+    this.#running.set(run, id);
+    const ended = await run.ended;
+    this.#running.delete(run);
+    places.settled(handler);
+    this.letGo(id);
+    this.worker.onEnded(delivery, ended);
+  }
+
+  /** The application closes: aborts all signals. */
+  abandon(): void {
+    for (const run of this.#running.keys()) run.abandon();
+  }
+
+  /** The store freed the deliveries of that worker id: aborts their signals. Returns how many there are. */
+  lose(id: string): number {
+    const lost = [...this.#running].filter(([, worker]) => worker === id);
+    for (const [run] of lost) run.lose();
+    return lost.length;
+  }
+
+  /** Returns a delivery that was claimed too late, without a charge. */
+  async #giveBack(delivery: ClaimedDelivery, id: string): Promise<void> {
+    const { services, places, registration } = this.worker;
+    try {
+      await services.store.release(delivery);
+    } catch (error) {
+      services.throttled.warn(
+        'release',
+        () => `A delivery could not be returned: ${describeThrown(error)}. It is freed later.`,
+      );
+      // Otherwise this process would hold it and never run it.
+      registration.replace(id);
+    }
+    places.free(delivery.handler);
+    places.wake(delivery.handler);
+    this.worker.onFree();
+  }
+}

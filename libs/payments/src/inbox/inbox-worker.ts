@@ -1,0 +1,263 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { ThrottledLog } from '../errors/throttled-log.js';
+import { EventDispatcher } from '../events/event.dispatcher.js';
+import { HandlerRegistry } from '../events/handler.registry.js';
+import { PaymentsError } from '../payments.errors.js';
+import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
+import type { PaymentsRuntime } from '../payments.runtime.js';
+import { ClaimLoop } from './claim-loop.js';
+import type { EndedRun } from './delivery-run.js';
+import { DeliveryRuns } from './delivery-runs.js';
+import { DueRuns } from './due-runs.js';
+import type { DueRun } from './due-runs.js';
+import { HandlerCatalogCache } from './handler-catalog-cache.js';
+import { HandlerPlaces } from './handler-places.js';
+import { policyOf } from './handler-policy.js';
+import type { ClaimedDelivery, InboxStore } from './inbox-store.js';
+import { INBOX_STORE, WORKER_OPTIONS } from './inbox-tokens.js';
+import { OverdueRuns } from './overdue-runs.js';
+import { Settlements } from './settlements.js';
+import { StaggeredRecovery } from './staggered-recovery.js';
+import { StoredBodies } from './stored-bodies.js';
+import type { ResolvedWorkerOptions } from './worker-options.js';
+import { WorkerRegistration } from './worker-registration.js';
+
+/** How long handlers may take to end after their signals were aborted by a closing application. */
+const ABORTED_MS = 500;
+/** How long what still runs after that keeps its lease, so that nobody else runs it meanwhile. */
+const GRACE_MS = 10_000;
+
+/** Places that are kept free for deliveries of an event that is being received. */
+export interface Reservation {
+  /** Id of the worker. */
+  readonly worker: string;
+  /** The handlers that have a place. */
+  readonly handlers: readonly string[];
+  /**
+   * Runs the deliveries that were assigned, and frees the other places. Call it exactly once: with `null` if the receive
+   * failed in a way that leaves open whether it took effect.
+   */
+  start(claimed: readonly ClaimedDelivery[] | null): void;
+}
+
+/** Runs deliveries: those that the receiver assigns, and those that it claims. One for every store. */
+@Injectable()
+export class InboxWorker {
+  readonly #logger = new Logger('PaymentInbox');
+  readonly #places = new HandlerPlaces();
+  readonly #overdue: OverdueRuns;
+  readonly #dueRuns: DueRuns;
+  readonly #registration: WorkerRegistration;
+  readonly #runs: DeliveryRuns;
+  readonly #recovery: StaggeredRecovery;
+  readonly #claims: ClaimLoop;
+  #state: 'idle' | 'working' | 'draining' = 'idle';
+  #background = true;
+  #stopListening: () => void = () => {};
+  /**
+   * Runs a function in the async context of the start. The worker is woken from within requests, and neither a handler
+   * nor a timer may inherit what `AsyncLocalStorage` holds of one: a handler runs any delivery.
+   */
+  #outsideRequests: <R>(work: () => R) => R = (work) => work();
+
+  constructor(
+    @Inject(INBOX_STORE) private readonly store: InboxStore,
+    @Inject(WORKER_OPTIONS) private readonly options: ResolvedWorkerOptions,
+    @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
+    @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
+    @Inject(EventDispatcher) dispatcher: EventDispatcher,
+    @Inject(Settlements) private readonly settlements: Settlements,
+    @Inject(StoredBodies) bodies: StoredBodies,
+    @Inject(HandlerCatalogCache) catalog: HandlerCatalogCache,
+  ) {
+    const logger = this.#logger;
+    const throttled = new ThrottledLog(logger, runtime);
+    const overdue = new OverdueRuns(runtime, throttled);
+    this.#overdue = overdue;
+    this.#dueRuns = new DueRuns(runtime);
+    const active = (): boolean => this.#active;
+    this.#registration = new WorkerRegistration({
+      store,
+      runtime,
+      logger,
+      leaseMs: options.leaseMs,
+      handlers: () => registry.all(),
+      holds: (id) => this.#runs.holds(id),
+      onRegistered: (known) => catalog.set(known),
+      onReady: () => this.#claims.look(),
+      onDeclaredDead: (id) => this.#declaredDead(id),
+      onSuspects: () => active() && this.#recovery.suspectsWait(),
+    });
+    const shared = { store, runtime, logger, places: this.#places, registration: this.#registration };
+    this.#runs = new DeliveryRuns({
+      ...shared,
+      services: { store, runtime, logger, throttled, dispatcher, bodies, overdue },
+      working: () => this.working,
+      policy: (handler) => policyOf(registry.get(handler)!, options),
+      onFree: () => this.#lookIfWanting(),
+      onEnded: (delivery, run) => this.#ended(delivery, run),
+    });
+    const run = (delivery: ClaimedDelivery, id: string): Promise<void> =>
+      this.#runs.start(delivery, id);
+    this.#recovery = new StaggeredRecovery({
+      ...shared,
+      active,
+      run,
+      onOpen: () => this.#claims.look(),
+    });
+    this.#claims = new ClaimLoop({
+      ...shared,
+      active,
+      run,
+      outside: (work) => this.#outsideRequests(work),
+      onNothingDue: () => {
+        if (this.#places.idle && !this.#recovery.busy) this.#dueRuns.end(false);
+      },
+    });
+  }
+
+  /** Whether deliveries are run: between {@link start} and {@link drain}. */
+  get working(): boolean {
+    return this.#state === 'working';
+  }
+
+  /** How many handlers ignore their aborted signal and still run. */
+  get ignoring(): number {
+    return this.#overdue.count;
+  }
+
+  /**
+   * Registers this process and begins to run deliveries; without `background`, only while {@link runDue} is under way.
+   * Returns at once. Nothing is claimed before the process is registered.
+   */
+  start(background = true): void {
+    this.#state = 'working';
+    this.#background = background;
+    this.#outsideRequests = AsyncLocalStorage.snapshot();
+    for (const handler of this.registry.all()) {
+      this.#places.add(handler.name, policyOf(handler, this.options).concurrency);
+    }
+    if (background) this.#stopListening = this.store.onWake(() => this.wake());
+    this.#registration.start();
+  }
+
+  /** See `PaymentInbox.runDue()`. */
+  runDue(forMs: number): Promise<DueRun> {
+    if (!this.working) {
+      throw new PaymentsError(
+        'inbox_unavailable',
+        'Deliveries run between the start of the application and its close: call app.init() or app.listen() first.',
+      );
+    }
+    const run = this.#dueRuns.add(forMs);
+    this.#outsideRequests(() => {
+      // The process may have been frozen since its last heartbeat.
+      if (!this.#background) this.#registration.renew();
+      this.wake();
+    });
+    return run;
+  }
+
+  /** Something may be due: to these handlers or, by default, to any. */
+  wake(handlers?: readonly string[]): void {
+    if (handlers === undefined) this.#places.wake();
+    else for (const handler of handlers) this.#places.wake(handler);
+    this.#claims.look();
+  }
+
+  /**
+   * Reserves a place of each of the handlers that has one free and no known backlog. Returns `null` if there is none, or if
+   * this process does not run deliveries in the background.
+   */
+  reserve(handlers: readonly string[]): Reservation | null {
+    if (!this.working || !this.#background) return null;
+    const worker = this.#outsideRequests(() => this.#registration.current());
+    const reserved = worker === null ? [] : this.#places.reserve(handlers);
+    if (worker === null || reserved.length === 0) return null;
+    this.#runs.hold(worker);
+    return {
+      worker,
+      handlers: reserved,
+      start: (claimed) => this.#outsideRequests(() => this.#assign(worker, reserved, claimed)),
+    };
+  }
+
+  /**
+   * Claims nothing more, waits up to `drainMs` for what runs, then aborts the signals. What still runs half a second later
+   * keeps its lease for 10 s more.
+   */
+  async drain(): Promise<void> {
+    this.#state = 'draining';
+    this.#stopListening();
+    this.#dueRuns.end(true);
+    if (!(await this.#endsWithin(this.options.drainMs))) {
+      if (this.#runs.size > 0) {
+        this.#logger.warn(
+          `${this.#runs.size} payment handlers still ran after ${this.options.drainMs} ms of draining and ` +
+            'were aborted. Raise "worker.drainMs", or pass context.signal to what they call.',
+        );
+      }
+      this.#runs.abandon();
+      await this.#endsWithin(ABORTED_MS);
+    }
+    await this.#registration.retire(GRACE_MS);
+    this.settlements.abandon();
+  }
+
+  /** Whether deliveries may be claimed now. */
+  get #active(): boolean {
+    return this.working && (this.#background || this.#dueRuns.any);
+  }
+
+  async #endsWithin(ms: number): Promise<boolean> {
+    let cancel = () => {};
+    const timeUp = new Promise<false>((resolve) => {
+      cancel = this.runtime.schedule(ms, () => resolve(false));
+    });
+    const ended = Promise.all([
+      this.#claims.stop(),
+      this.#recovery.stop(),
+      this.#places.whenIdle(),
+    ]);
+    const inTime = await Promise.race([ended.then(() => true), timeUp]);
+    cancel();
+    return inTime;
+  }
+
+  #assign(
+    worker: string,
+    reserved: readonly string[],
+    claimed: readonly ClaimedDelivery[] | null,
+  ): void {
+    if (claimed === null) this.#registration.replace(worker);
+    const assigned = new Set((claimed ?? []).map(({ handler }) => handler));
+    for (const handler of reserved) if (!assigned.has(handler)) this.#places.free(handler);
+    for (const delivery of claimed ?? []) void this.#runs.start(delivery, worker);
+    this.#runs.letGo(worker);
+    this.#lookIfWanting();
+  }
+
+  #ended(delivery: ClaimedDelivery, { outcome, nextDue, retryInMs }: EndedRun): void {
+    this.settlements.report(delivery, outcome);
+    this.#dueRuns.note(outcome);
+    if (nextDue) this.#places.wake(delivery.handler);
+    if (retryInMs !== null) this.#claims.wakeIn(retryInMs);
+    // The end of the last run may be the end of runDue().
+    if (this.#dueRuns.any) this.#claims.look();
+    else this.#lookIfWanting();
+  }
+
+  #declaredDead(id: string): void {
+    const lost = this.#runs.lose(id);
+    if (lost === 0) return;
+    this.#logger.warn(
+      `This process sent no heartbeat for ${this.options.leaseMs} ms, so ${lost} deliveries that it ran were freed for ` +
+        'others, and their signals are aborted. Look for what blocks the event loop, or raise "worker.leaseMs".',
+    );
+  }
+
+  #lookIfWanting(): void {
+    if (this.#places.wanting) this.#claims.look();
+  }
+}

@@ -1,0 +1,132 @@
+import type { Logger } from '@nestjs/common';
+import { describeThrown } from '../events/thrown.js';
+import type { PaymentsRuntime } from '../payments.runtime.js';
+import type { HandlerPlaces } from './handler-places.js';
+import type { ClaimedDelivery, InboxStore } from './inbox-store.js';
+import type { WorkerRegistration } from './worker-registration.js';
+
+/** Between a suspect that ran alone and the next one, so that other deliveries run meanwhile. */
+const BETWEEN_MS = 1000;
+/** How many heartbeats that report suspects are ignored at most, after none of them could be claimed. */
+const MAX_IGNORED = 64;
+
+/** What the recovery needs of the worker. */
+export interface RecoveringWorker {
+  readonly store: InboxStore;
+  readonly runtime: PaymentsRuntime;
+  readonly logger: Logger;
+  readonly places: HandlerPlaces;
+  readonly registration: WorkerRegistration;
+  /** Whether it may claim now. */
+  active(): boolean;
+  /** Runs what was claimed for that worker id. Its place is taken. Resolves when it has ended. */
+  run(delivery: ClaimedDelivery, worker: string): Promise<void>;
+  /** Places are free again. */
+  onOpen(): void;
+}
+
+/**
+ * Runs suspects: deliveries during which their process died. One of them may be what it died of, so they run one at a
+ * time. One with a single crash runs next to other deliveries. One with more runs alone: the process claims nothing
+ * until what runs has ended, and nothing while the suspect runs, so that a crash has only one possible cause.
+ */
+export class StaggeredRecovery {
+  #round: Promise<void> | null = null;
+  #waiting = false;
+  #ignore = 0;
+  #ignoreNext = 1;
+  #endPause: () => void = () => {};
+
+  constructor(private readonly worker: RecoveringWorker) {}
+
+  /** Whether suspects are being claimed or run, or may be left. */
+  get busy(): boolean {
+    return this.#round !== null;
+  }
+
+  /** A heartbeat reported that suspects wait. */
+  suspectsWait(): void {
+    this.#waiting = true;
+    if (this.#round !== null) return;
+    if (this.#ignore > 0) {
+      this.#ignore -= 1;
+      return;
+    }
+    this.#round = this.#recover();
+  }
+
+  /** Resolves when a suspect that runs has ended. Call it when the worker is not active any more. */
+  async stop(): Promise<void> {
+    this.#endPause();
+    await this.#round;
+  }
+
+  async #recover(): Promise<void> {
+    try {
+      do {
+        this.#waiting = false;
+        let found = false;
+        while (await this.#runOne(false)) found = true;
+        if (!found && !(await this.#runAlone())) break;
+        // Reports whether more of them wait.
+        await this.worker.registration.check();
+      } while (this.#waiting);
+    } catch (error) {
+      this.worker.logger.warn(
+        `Deliveries that were interrupted could not be claimed: ${describeThrown(error)}. The worker tries again after ` +
+          'its next heartbeat.',
+      );
+    }
+    this.#round = null;
+    this.worker.onOpen();
+  }
+
+  /** Resolves with whether there was a suspect to run. */
+  async #runAlone(): Promise<boolean> {
+    const { places } = this.worker;
+    if (!this.worker.active()) return false;
+    let found = false;
+    places.close();
+    try {
+      await places.whenIdle();
+      found = await this.#runOne(true);
+    } finally {
+      places.open();
+      this.worker.onOpen();
+    }
+    // The ordering keys of those that wait are busy: do not stop everything else for each heartbeat.
+    this.#ignore = found ? 0 : this.#ignoreNext;
+    this.#ignoreNext = found ? 1 : Math.min(MAX_IGNORED, 2 * this.#ignoreNext);
+    if (found) await this.#pause();
+    return found;
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.worker.runtime.schedule(BETWEEN_MS, resolve);
+      this.#endPause = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+
+  /** Runs the next suspect to its end. Resolves with whether there was one. */
+  async #runOne(alone: boolean): Promise<boolean> {
+    const { store, places, registration } = this.worker;
+    const worker = this.worker.active() ? registration.current() : null;
+    const handlers = alone ? places.names : places.withRoom;
+    if (worker === null || handlers.length === 0) return false;
+    let suspect: ClaimedDelivery | null;
+    try {
+      suspect = await store.claimSuspect({ worker, handlers, alone });
+    } catch (error) {
+      registration.replace(worker);
+      throw error;
+    }
+    if (suspect === null) return false;
+    places.take(suspect.handler);
+    await this.worker.run(suspect, worker);
+    return true;
+  }
+}

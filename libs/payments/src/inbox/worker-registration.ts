@@ -1,0 +1,204 @@
+import { randomUUID } from 'node:crypto';
+import type { Logger } from '@nestjs/common';
+import { describeThrown } from '../events/thrown.js';
+import type { PaymentsRuntime } from '../payments.runtime.js';
+import { Backoff, STORE_BACKOFF } from '../runtime/backoff.js';
+import { withTimeLimit } from '../runtime/time-limit.js';
+import type { HandlerCatalog, HandlerDeclaration, InboxStore } from './inbox-store.js';
+
+/** How long the end of a registration may take, whether the store answers or not. */
+const RETIRE_MS = 2000;
+
+/** What a registration needs of the worker. */
+export interface RegisteredWorker {
+  readonly store: InboxStore;
+  readonly runtime: PaymentsRuntime;
+  readonly logger: Logger;
+  readonly leaseMs: number;
+  handlers(): readonly HandlerDeclaration[];
+  /** Whether this process runs deliveries, or reserves places, under that id. */
+  holds(id: string): boolean;
+  onRegistered(catalog: HandlerCatalog): void;
+  /** Claims may begin, or go on: {@link WorkerRegistration.current} returns an id. */
+  onReady(): void;
+  /** The store declared that id dead and freed its deliveries. */
+  onDeclaredDead(id: string): void;
+  /** Suspects wait to be claimed. */
+  onSuspects(): void;
+}
+
+/**
+ * The registration of this process as a worker: registers it, sends a heartbeat every third of `leaseMs`, and registers
+ * it under a new id if the store declared it dead. A heartbeat that fails changes nothing: the store has the last word.
+ */
+export class WorkerRegistration {
+  #id: string | null = null;
+  /** When the last heartbeat that succeeded was sent, by the monotonic clock. */
+  #renewedAt = -Infinity;
+  /** Whether the worker was told that it may claim, and nothing has changed since. */
+  #ready = false;
+  #suspects = false;
+  /** Ids that are not used for claims any more, but whose runs have not ended. */
+  readonly #former = new Set<string>();
+  readonly #backoff: Backoff;
+  #failing = false;
+  #stopped = false;
+  #beating: Promise<void> | null = null;
+  #cancel: () => void = () => {};
+
+  constructor(private readonly worker: RegisteredWorker) {
+    this.#backoff = new Backoff(worker.runtime, STORE_BACKOFF);
+  }
+
+  /** Registers in the background, for as long as it takes. */
+  start(): void {
+    this.#beat();
+  }
+
+  /**
+   * The id to claim with; `null` if the process is not registered, or if its last heartbeat is so long ago that it may
+   * have been declared dead. It then sends one at once.
+   */
+  current(): string | null {
+    const { runtime, leaseMs } = this.worker;
+    const fresh = runtime.monotonic() - this.#renewedAt < leaseMs;
+    if (this.#id !== null && fresh) return this.#id;
+    this.renew();
+    return null;
+  }
+
+  /** Sends a heartbeat. Until it has succeeded, nothing is claimed. */
+  renew(): void {
+    this.#renewedAt = -Infinity;
+    this.#ready = false;
+    // If the store is down, the next heartbeat is due soon enough.
+    if (!this.#failing) this.#beat();
+  }
+
+  /** Whether an id has not been declared dead, as far as is known. */
+  isLive(id: string): boolean {
+    return id === this.#id || this.#former.has(id);
+  }
+
+  /**
+   * An operation that claims for that id failed, so that the id may hold deliveries which nobody knows of. A new id takes
+   * its place. Once its known runs have ended, it retires, and the store frees the rest.
+   */
+  replace(id: string): void {
+    if (id !== this.#id) return;
+    this.#former.add(id);
+    this.#id = null;
+    this.renew();
+  }
+
+  /** A run under that id has ended. */
+  ended(id: string): void {
+    if (this.#former.has(id) && !this.worker.holds(id)) void this.check();
+  }
+
+  /** Sends a heartbeat at once, unless the store is down. Resolves when it has ended. */
+  async check(): Promise<void> {
+    if (!this.#failing) this.#beat();
+    await this.#beating;
+  }
+
+  /** Stops the heartbeats. What still runs keeps its lease for `graceMs` more. Never rejects. */
+  async retire(graceMs: number): Promise<void> {
+    this.#stopped = true;
+    this.#cancel();
+    const late = (): Error => new Error(`no answer within ${RETIRE_MS} ms`);
+    try {
+      await withTimeLimit(this.#retireAll(graceMs), RETIRE_MS, this.worker.runtime, late);
+    } catch (error) {
+      this.worker.logger.warn(
+        `The payment worker could not sign off: ${describeThrown(error)}. If it still holds deliveries, they are freed ` +
+          `${this.worker.leaseMs} ms after its last heartbeat.`,
+      );
+    }
+  }
+
+  async #retireAll(graceMs: number): Promise<void> {
+    await this.#beating;
+    const ids = this.#id === null ? [...this.#former] : [...this.#former, this.#id];
+    await Promise.all(ids.map(async (id) => this.worker.store.retire(id, graceMs)));
+  }
+
+  #beat(): void {
+    if (this.#stopped || this.#beating !== null) return;
+    this.#cancel();
+    this.#beating = this.#renewAll().then(
+      () => this.#succeeded(),
+      (error: unknown) => this.#failed(error),
+    );
+  }
+
+  async #renewAll(): Promise<void> {
+    const { store, runtime } = this.worker;
+    for (const id of this.#former) {
+      if (this.worker.holds(id)) await this.#renew(id);
+      else {
+        await store.retire(id, 0);
+        this.#former.delete(id);
+      }
+    }
+    let sentAt = runtime.monotonic();
+    if (this.#id !== null) await this.#renew(this.#id);
+    if (this.#id === null && !this.#stopped) {
+      sentAt = runtime.monotonic();
+      await this.#register();
+    }
+    this.#renewedAt = sentAt;
+  }
+
+  async #renew(id: string): Promise<void> {
+    const { alive, suspects } = await this.worker.store.heartbeat(id);
+    this.#suspects ||= suspects;
+    if (alive) return;
+    this.#former.delete(id);
+    if (id === this.#id) this.#id = null;
+    this.worker.onDeclaredDead(id);
+  }
+
+  async #register(): Promise<void> {
+    const { store, leaseMs } = this.worker;
+    // A new one each time: an attempt that failed may have taken effect.
+    const id = randomUUID();
+    const catalog = await store.register({ id, leaseMs, handlers: this.worker.handlers() });
+    this.worker.onRegistered(catalog);
+    // Frees what earlier processes left behind.
+    const { suspects } = await store.heartbeat(id);
+    this.#suspects ||= suspects;
+    this.#id = id;
+    this.#ready = false;
+  }
+
+  #succeeded(): void {
+    if (this.#failing) this.worker.logger.log('The payment worker sends heartbeats again.');
+    this.#failing = false;
+    this.#backoff.reset();
+    // The id was replaced meanwhile.
+    this.#next(this.#id === null ? 0 : this.worker.leaseMs / 3);
+    if (this.#id === null || this.#stopped) return;
+    if (!this.#ready) this.worker.onReady();
+    this.#ready = true;
+    if (this.#suspects) this.worker.onSuspects();
+    this.#suspects = false;
+  }
+
+  #failed(error: unknown): void {
+    if (!this.#failing) {
+      this.worker.logger.error(
+        `The payment worker could not send a heartbeat: ${describeThrown(error)}. It tries again until it can; what ` +
+          'runs goes on.',
+      );
+    }
+    this.#failing = true;
+    this.#next(Math.min(this.#backoff.nextMs(), this.worker.leaseMs / 3));
+  }
+
+  #next(ms: number): void {
+    this.#beating = null;
+    if (this.#stopped) return;
+    this.#cancel = this.worker.runtime.schedule(ms, () => this.#beat());
+  }
+}
