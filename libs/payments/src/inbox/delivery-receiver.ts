@@ -1,15 +1,16 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { ThrottledLog } from '../errors/throttled-log.js';
-import { HandlerRegistry } from '../events/handler.registry.js';
 import type { PaymentEvent } from '../events/payment-event.js';
 import { describeThrown } from '../events/thrown.js';
 import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { withTimeLimit } from '../runtime/time-limit.js';
+import { EventStorage } from './event-storage.js';
+import type { EventFacts, ReceivedEvent } from './event-storage.js';
 import { isStale } from './freshness.js';
 import { HandlerCatalogCache } from './handler-catalog-cache.js';
-import type { ClaimedDelivery, IncomingEvent, InboxStore, StoreReceipt } from './inbox-store.js';
+import type { IncomingEvent, InboxStore, StoreReceipt } from './inbox-store.js';
 import { INBOX_STORE, MAX_AGE_MS, RECEIVE_OPTIONS } from './inbox-tokens.js';
 import { InboxWorker } from './inbox-worker.js';
 import { deadlinePassed, handlersFailed, PaymentInboxError } from './payment-inbox-error.js';
@@ -35,12 +36,6 @@ export interface InboxReceipt {
   readonly id: string;
 }
 
-/** What is the same for each try to store an event. */
-type EventFacts = Omit<IncomingEvent, 'handlers' | 'catalogVersion' | 'assign'>;
-
-/** How often an event is received again because the handler catalog has changed meanwhile. */
-const MAX_CATALOG_CHANGES = 10;
-
 /** Receives verified deliveries and makes them safe. */
 @Injectable()
 export class DeliveryReceiver {
@@ -52,8 +47,8 @@ export class DeliveryReceiver {
     @Inject(RECEIVE_OPTIONS) private readonly options: ResolvedReceiveOptions,
     @Inject(MAX_AGE_MS) private readonly maxAgeMs: number,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
-    @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
-    @Inject(HandlerCatalogCache) private readonly catalog: HandlerCatalogCache,
+    @Inject(HandlerCatalogCache) catalog: HandlerCatalogCache,
+    @Inject(EventStorage) private readonly events: EventStorage,
     @Inject(InboxWorker) private readonly worker: InboxWorker,
     @Inject(Settlements) private readonly settlements: Settlements,
     @Inject(StoredBodies) private readonly bodies: StoredBodies,
@@ -138,70 +133,10 @@ export class DeliveryReceiver {
     }
   }
 
-  /** Stores the event with a delivery to each handler of the current catalog, and starts what was assigned. */
-  async #store(
-    facts: EventFacts,
-    body: Buffer,
-  ): Promise<{ readonly receipt: StoreReceipt; readonly event: IncomingEvent }> {
-    for (let tries = 0; tries <= MAX_CATALOG_CHANGES; tries += 1) {
-      const event = this.#deliveredTo(facts);
-      const receipt = await this.#receive(event);
-      if (receipt.outcome !== 'outdated') {
-        const known = await this.#compared(receipt, event, body);
-        this.#log.received(known, event);
-        return { receipt: known, event };
-      }
-      await this.catalog.refresh();
-    }
-    throw new PaymentsError(
-      'inbox_unavailable',
-      `The handlers that the inbox knows have changed ${MAX_CATALOG_CHANGES} times while the delivery was stored.`,
-    );
-  }
-
-  #deliveredTo(facts: EventFacts): IncomingEvent {
-    return {
-      ...facts,
-      handlers: facts.stale ? [] : this.catalog.matching(facts.eventType),
-      catalogVersion: this.catalog.current.version,
-      assign: null,
-    };
-  }
-
-  /** Stores the event and, if handlers of this process have free places, runs its deliveries to them at once. */
-  async #receive(event: IncomingEvent): Promise<StoreReceipt> {
-    const own = event.stale ? [] : this.registry.matching(event.eventType);
-    const reservation = own.length === 0 ? null : this.worker.reserve(own);
-    // `null`: whether deliveries were assigned is unknown.
-    let assigned: readonly ClaimedDelivery[] | null = null;
-    try {
-      const assign = reservation && {
-        worker: reservation.worker,
-        handlers: reservation.handlers,
-      };
-      const [receipt] = (await this.store.receive([{ ...event, assign }])) as [StoreReceipt];
-      assigned = receipt.claimed;
-      if (receipt.pending) this.worker.wake(own);
-      return receipt;
-    } catch (error) {
-      if (error instanceof PaymentsError && error.code === 'inbox_full') assigned = [];
-      throw error;
-    } finally {
-      reservation?.start(assigned);
-    }
-  }
-
-  /** A codec that encrypts never returns the same bytes twice, so only the receiver can compare the bodies. */
-  async #compared(
-    receipt: StoreReceipt,
-    { company, id }: IncomingEvent,
-    body: Buffer,
-  ): Promise<StoreReceipt> {
-    if (receipt.outcome !== 'conflict') return receipt;
-    const find = () => this.store.find(company, id);
-    return (await this.bodies.conflicts(body, find))
-      ? receipt
-      : { ...receipt, outcome: 'duplicate' };
+  async #store(facts: EventFacts, body: Buffer): Promise<ReceivedEvent> {
+    const received = await this.events.add(facts, body);
+    this.#log.received(received.receipt, received.event);
+    return received;
   }
 
   #factsOf({ company, event, headers }: VerifiedDelivery, raw: Buffer): EventFacts {
