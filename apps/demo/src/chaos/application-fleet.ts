@@ -55,14 +55,14 @@ export class ApplicationFleet implements AsyncDisposable {
     return this.#slots.length;
   }
 
-  /** Resolves once every process takes deliveries; rejects if that takes longer than `forMs`. */
+  /** Resolves once every process takes deliveries; rejects if one ends, or that takes longer than `forMs`. */
   async ready(forMs: number): Promise<void> {
     const end = performance.now() + forMs;
-    while (this.#slots.some(({ process }) => process.url === null)) {
-      if (performance.now() > end) {
-        const log = this.#slots.find(({ process }) => process.url === null)!.process.log;
-        throw new Error(`An application does not start: ${log}`);
-      }
+    for (;;) {
+      const late = this.#slots.find(({ process }) => process.url === null)?.process;
+      if (late === undefined) return;
+      const log = this.ends[0]?.log ?? (performance.now() > end ? late.log : undefined);
+      if (log !== undefined) throw new Error(`An application does not start: ${log}`);
       await setTimeout(20);
     }
   }

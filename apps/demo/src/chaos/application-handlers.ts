@@ -79,8 +79,11 @@ export class Handlers {
     try {
       if (action === 'die') this.#die(run);
       if (attempt === 1) await this.#before(action);
-      await context.commit(async (tx) => {
-        await this.#write(tx, [handler, event.id, transactionId, run]);
+      // Not an async function: on SQLite the work is synchronous.
+      await context.commit((tx) => {
+        const values = [handler, event.id, transactionId, run];
+        if (!('prepare' in tx)) return this.#insert(tx, values, run);
+        tx.prepare(`${INSERT} (?, ?, ?, ?)`).run(...values);
         this.journal.write({ kind: 'worked', run });
       });
       if (action === 'die-after') this.#die(run);
@@ -115,9 +118,9 @@ export class Handlers {
     }
   }
 
-  async #write(tx: Transaction, values: string[]): Promise<void> {
-    if ('prepare' in tx) tx.prepare(`${INSERT} (?, ?, ?, ?)`).run(...values);
-    else await tx.query(`${INSERT} ($1, $2, $3, $4)`, values);
+  async #insert(tx: PostgresTransaction, values: string[], run: string): Promise<void> {
+    await tx.query(`${INSERT} ($1, $2, $3, $4)`, values);
+    this.journal.write({ kind: 'worked', run });
   }
 
   #die(run: string): void {

@@ -144,7 +144,8 @@ function checkDeliveries({ events, stored, processes }: Observations): Violation
   );
   return stored.flatMap(({ id, deliveries }) =>
     deliveries.flatMap(({ handler, state, attempts, history }) => {
-      const what = `${id} for ${handler}: ${state}, ${attempts} attempts, ${JSON.stringify(history)}`;
+      const outcomes = history.map(({ outcome, error }) => error ?? outcome).slice(-5);
+      const what = `${id} for ${handler}: ${state}, ${attempts} attempts; ${outcomes.join('; ')}`;
       if (state === 'pending' || state === 'running') return [violation('stuck', what)];
       const poison = poisoned.has(`${id} ${handler}`);
       if (poison) return state === 'dead' ? [] : [violation('not-dead', what)];

@@ -31,7 +31,9 @@ export class FaultInjector {
     const began = performance.now();
     await Promise.all(
       plan.map(async (fault) => {
-        await setTimeout(began + fault.atMs - performance.now(), undefined, { signal });
+        await setTimeout(Math.max(0, began + fault.atMs - performance.now()), undefined, {
+          signal,
+        });
         await this.#carryOut(fault);
       }),
     );

@@ -1,4 +1,4 @@
-import { openSync, readFileSync, writeSync } from 'node:fs';
+import { existsSync, openSync, readFileSync, writeSync } from 'node:fs';
 import path from 'node:path';
 import { machineMs } from './application-protocol.js';
 import type { JournalEntry } from './application-protocol.js';
@@ -24,8 +24,12 @@ export class Journal {
   }
 }
 
-/** The entries of a journal. The last line may be incomplete, if its process was killed. */
+/**
+ * The entries of a journal. The last line may be incomplete if its process was killed, and a process that never started
+ * has none.
+ */
 export function readJournal(file: string): JournalEntry[] {
+  if (!existsSync(file)) return [];
   const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
   return lines.map((line) => JSON.parse(line) as JournalEntry);
 }

@@ -46,7 +46,9 @@ export class Sender {
         const request = signedRequest(body, { secret: this.webhookSecret });
         await Promise.all(
           event.copies.map(async ({ atMs, target }) => {
-            await setTimeout(beganAt + atMs - performance.now(), undefined, { signal });
+            await setTimeout(Math.max(0, beganAt + atMs - performance.now()), undefined, {
+              signal,
+            });
             await this.#deliver(id, request, target, signal);
           }),
         );
