@@ -201,7 +201,7 @@ describe.each(['express', 'fastify'])('a shop on %s that closes', (adapter) => {
 
 it('has no console without a password', async () => {
   await using emulator = await PaymentsEmulator.start();
-  await using shop = await Shop.start(settingsFor(emulator));
+  await using shop = await Shop.start({ ...settingsFor(emulator), SHOP_CONSOLE_PASSWORD: '' });
   expect((await shop.get('/console')).status).toBe(404);
 });
 

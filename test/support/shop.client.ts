@@ -4,6 +4,7 @@ import { eventually } from './eventually.js';
 import { ShopProcess } from './shop.process.js';
 
 export const SHOP = 'apps/shop/dist/main.js';
+const PASSWORD = 'correct horse battery';
 
 /** What the shop needs to be told of a service. */
 export interface ShopSettings extends Record<string, string> {
@@ -48,12 +49,14 @@ export class Shop implements AsyncDisposable {
   private constructor(
     readonly process: ShopProcess,
     readonly url: string,
+    private readonly password: string,
   ) {}
 
   static async start(settings: Readonly<Record<string, string>>): Promise<Shop> {
-    const process = new ShopProcess(SHOP, { PORT: '0', ...settings });
+    const { SHOP_CONSOLE_PASSWORD = PASSWORD } = settings;
+    const process = new ShopProcess(SHOP, { PORT: '0', SHOP_CONSOLE_PASSWORD, ...settings });
     const [, url] = await process.line(/Listening on (http:\S+)/);
-    return new Shop(process, url!);
+    return new Shop(process, url!, SHOP_CONSOLE_PASSWORD);
   }
 
   get webhookUrl(): string {
@@ -95,17 +98,27 @@ export class Shop implements AsyncDisposable {
     });
   }
 
-  /** How many deliveries are in each state. */
+  /** How many deliveries are pending, running and dead. */
   async deliveries(): Promise<Record<string, number>> {
     const { body } = await this.get<{ deliveries: { state: string; count: number }[] }>('/inbox');
     return Object.fromEntries(body.deliveries.map(({ state, count }) => [state, count]));
   }
 
-  /** Does something, and resolves once the handler is through with so many more deliveries. */
+  /** Does something, and resolves once the handler has done so many more deliveries. */
   async handled(more: number, act: () => unknown): Promise<void> {
-    const { done: before = 0 } = await this.deliveries();
+    const before = await this.#done();
     await act();
-    await eventually(async () => expect((await this.deliveries())['done']).toBe(before + more));
+    await eventually(async () => expect(await this.#done()).toBe(before + more));
+  }
+
+  /** How many events are done, up to 200: as the console lists them. */
+  async #done(): Promise<number> {
+    const authorization = `Basic ${btoa(`operator:${this.password}`)}`;
+    const { body } = await this.#call<{ events: unknown[] }>(
+      '/console/api/events?state=done&limit=200',
+      { headers: { authorization } },
+    );
+    return body.events.length;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

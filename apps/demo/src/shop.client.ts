@@ -39,7 +39,7 @@ export class ShopClient {
     return this.#call('/ledger');
   }
 
-  /** How many deliveries are in the inbox, by state: `pending`, `running`, `done`, `dead`. */
+  /** How many deliveries are in the inbox, by state: `pending`, `running`, `dead`. */
   async inbox(): Promise<Readonly<Record<string, number>>> {
     const { deliveries } = await this.#call<{ deliveries: { state: string; count: number }[] }>(
       '/inbox',

@@ -36,7 +36,7 @@ export class ShopEnvironment {
   })
   DATABASE_URL?: string;
 
-  /** How soon the payments in the hands of a shop that died are taken up again, in milliseconds. Default 10000. */
+  /** Milliseconds without a heartbeat after which a shop counts as dead and others book its payments. Default 10000. */
   @Type(() => Number)
   @Min(1000, LEASE)
   @Max(3_600_000, LEASE)

@@ -1,6 +1,6 @@
 import type { Scene } from './scene.js';
 
-/** Another event, with an id of its own, about a payment that is booked: no inbox can know it for a copy. */
+/** Another event, with its own id, about a payment that is booked: the inbox recognises it by its transaction. */
 export const toldAgain: Scene = {
   title: 'A second event tells of a payment that is booked already',
   async play({ customer, deliveries, emulator, report }) {

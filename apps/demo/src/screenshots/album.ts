@@ -69,7 +69,7 @@ async function takeConsole(camera: Camera, stage: Stage): Promise<void> {
   const event = `${addresses.console}#/events/default/${early.id}`;
   await camera.take('console-event', event, { ...DESKTOP, operator }, async (page) => {
     const attempts = page.getByRole('article', { name: 'bookkeeper' }).locator('tbody tr');
-    await attempts.nth(2).waitFor();
+    await attempts.nth(1).waitFor();
   });
   // As long as the traffic was, more or less.
   const overview = `${addresses.console}#/?minutes=15`;

@@ -34,7 +34,7 @@ export class Bookkeeper {
     { commit, signal }: PaymentEventContext,
   ): Promise<void> {
     const { transactionId, amount, externalReference: reference = null } = data;
-    // By another event: the service need not be asked again.
+    // By an earlier run or another event: the service need not be asked again.
     if (await this.books.isBooked(transactionId)) return;
     await this.#assertPaid(transactionId, signal);
     const entry = await commit((tx) => this.books.book(tx, { transactionId, reference, amount }));
