@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { OnPaymentEvent, PaymentsError } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext, SqliteTransaction } from 'nestjs-payments';
 import type { PostgresTransaction } from 'nestjs-payments/postgres';
-import { post, startOn, states } from '../support/inbox.application.js';
+import { AT_ONCE, post, startOn, states } from '../support/inbox.application.js';
 import type { Handle } from '../support/inbox.application.js';
 import { book, onEachDurableInbox } from '../support/inbox.stages.js';
 import { eventually } from '../support/eventually.js';
@@ -111,23 +111,34 @@ onEachDurableInbox((stage) => {
     expect(await data.effects()).toEqual(['paid']);
   });
 
-  it('14: refuses the commit of a run whose lease was lost, and has the effect of the other once', async () => {
+  it('IN-13 refuses the commit of a run whose lease was lost, and has the effect of the other run once', async () => {
     const data = await stage.data();
     const refusals: string[] = [];
+    let runs = 0;
     const handle: Handle = async (event, context) => {
-      if (context.attempt > 1) {
+      runs += 1;
+      if (runs > 1) {
         await book(data, context, event.id);
         return;
       }
-      await data.endLeases();
+      await data.removeWorkers();
+      await new Promise<void>((resolve) => {
+        context.signal.addEventListener('abort', () => resolve());
+      });
       refusals.push(await codeOf(book(data, context, 'stale')));
     };
-    await using app = await startOn(data, { book: handle });
+    await using app = await startOn(
+      data,
+      { book: handle },
+      { worker: { ...AT_ONCE, leaseMs: 1000 } },
+    );
     await post(app, 'paid');
-    await eventually(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 2' }));
+    // The lost attempt is not charged.
+    await eventually(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
+    expect(runs).toBe(2);
     expect(refusals).toEqual(['lease_lost']);
     expect(await data.effects()).toEqual(['paid']);
-    expect(app.log.matching(/lost its lease while it ran/)).toHaveLength(1);
+    expect(app.log.matching(/sent no heartbeat for 1000 ms, so 1 deliveries/)).toHaveLength(1);
   });
 });
 
