@@ -1,13 +1,16 @@
 import { Logger } from '@nestjs/common';
 import { EventDispatcher } from '../../libs/payments/src/events/event.dispatcher.js';
 import { HandlerRegistry } from '../../libs/payments/src/events/handler.registry.js';
+import type { HandlerOptions } from '../../libs/payments/src/events/handler.registry.js';
 import type {
   PaymentEvent,
   PaymentEventContext,
 } from '../../libs/payments/src/events/payment-event.js';
 import { StrayRejections } from '../../libs/payments/src/events/stray-rejections.js';
-import { InboxWorker } from '../../libs/payments/src/inbox/inbox.worker.js';
-import { MemoryStore } from '../../libs/payments/src/inbox/memory/memory.store.js';
+import { HandlerCatalogCache } from '../../libs/payments/src/inbox/handler-catalog-cache.js';
+import type { IncomingEvent } from '../../libs/payments/src/inbox/inbox-store.js';
+import { InboxWorker } from '../../libs/payments/src/inbox/inbox-worker.js';
+import { MemoryStore } from '../../libs/payments/src/inbox/memory/memory-store.js';
 import { Settlements } from '../../libs/payments/src/inbox/settlements.js';
 import { StoredBodies } from '../../libs/payments/src/inbox/stored-bodies.js';
 import { resolveWorkerOptions } from '../../libs/payments/src/inbox/worker-options.js';
@@ -16,31 +19,49 @@ import { FakeRuntime } from './fake.runtime.js';
 
 Logger.overrideLogger(false);
 
-/** A worker at its store, with one handler that does what the test says. */
+type Handle = (event: PaymentEvent, context: PaymentEventContext) => unknown;
+
+/** How a bench differs from a worker of its own with one handler `h`. */
+export interface BenchSetup {
+  /** Options of each handler, by name. */
+  handlers?: Readonly<Record<string, HandlerOptions>>;
+  /** Another process on the same store. */
+  of?: WorkerBench;
+  settlements?: Settlements;
+}
+
+/** A worker with its store. Its handlers do what the test says. */
 export class WorkerBench {
-  readonly runtime = new FakeRuntime();
-  readonly store = new MemoryStore(
-    { maxEvents: 100_000, maxBytes: 1e9, retentionMs: 1e9 },
-    this.runtime,
-  );
+  readonly runtime: FakeRuntime;
+  readonly store: MemoryStore;
   readonly registry = new HandlerRegistry();
   readonly settlements: Settlements;
+  readonly catalog: HandlerCatalogCache;
   readonly ran: { id: string; context: PaymentEventContext }[] = [];
-  handle: (event: PaymentEvent, context: PaymentEventContext) => unknown = () => {};
+  handle: Handle = () => {};
   readonly worker: InboxWorker;
 
-  constructor(options: WorkerOptions = {}, settlements = new Settlements()) {
+  constructor(options: WorkerOptions = {}, setup: BenchSetup = {}) {
     const { registry } = this;
-    this.settlements = settlements;
-    registry.add({
-      name: 'h',
-      source: 'App.h',
-      patterns: ['*'],
-      invoke: async (event, context) => {
-        this.ran.push({ id: event.id, context });
-        await this.handle(event, context);
-      },
-    });
+    const { handlers = { h: {} }, of } = setup;
+    this.settlements = setup.settlements ?? new Settlements();
+    this.runtime = of?.runtime ?? new FakeRuntime();
+    this.store =
+      of?.store ??
+      new MemoryStore({ maxEvents: 100_000, maxBytes: 1e9, retentionMs: 1e9 }, this.runtime);
+    for (const [name, own] of Object.entries(handlers)) {
+      registry.add({
+        name,
+        source: `App.${name}`,
+        patterns: ['*'],
+        options: own,
+        invoke: async (event, context) => {
+          this.ran.push({ id: event.id, context });
+          await this.handle(event, context);
+        },
+      });
+    }
+    this.catalog = new HandlerCatalogCache(this.store, registry);
     this.worker = new InboxWorker(
       this.store,
       resolveWorkerOptions(options),
@@ -49,26 +70,65 @@ export class WorkerBench {
       new EventDispatcher(registry, new StrayRejections()),
       this.settlements,
       new StoredBodies(null, this.runtime),
+      this.catalog,
     );
   }
 
-  async receive(id: string, orderingKey: string | null = null): Promise<void> {
+  /** Ids of the events that ran, in order. */
+  get ids(): string[] {
+    return this.ran.map(({ id }) => id);
+  }
+
+  /** Stores an event as pending, and wakes the worker. */
+  async receive(
+    id: string,
+    orderingKey: string | null = null,
+    handlers: readonly string[] = this.registry.names(),
+  ): Promise<void> {
+    await this.#store(id, { orderingKey, handlers });
+    this.worker.wake(handlers);
+  }
+
+  /** Receives an event as the receiver does: what the worker has places for runs at once. Returns those handlers. */
+  async assign(id: string, handlers = this.registry.names()): Promise<readonly string[]> {
+    const reservation = this.worker.reserve(handlers);
+    const { claimed, pending } = await this.#store(id, { handlers, assign: reservation });
+    reservation?.start(claimed);
+    if (pending) this.worker.wake();
+    return claimed.map(({ handler }) => handler);
+  }
+
+  async delivery(id: string, handler = 'h') {
+    const { deliveries } = (await this.store.find('c', id))!;
+    return deliveries.find((delivery) => delivery.handler === handler)!;
+  }
+
+  async isDone(id: string, handler = 'h'): Promise<boolean> {
+    return (await this.delivery(id, handler)).state === 'done';
+  }
+
+  async #store(id: string, more: Partial<IncomingEvent>) {
     const timestamp = new Date(0).toISOString();
     const raw = Buffer.from(JSON.stringify({ id, eventType: 't', timestamp, data: {} }));
-    const keys = { company: 'c', id, dedupeKey: id, eventType: 't', orderingKey };
-    const occurredAt = new Date(timestamp);
-    await this.store.receive([
-      { ...keys, occurredAt, raw, headers: {}, stale: false, handlers: ['h'] },
+    const { version } = await this.store.catalog();
+    const [receipt] = await this.store.receive([
+      {
+        company: 'c',
+        id,
+        eventType: 't',
+        occurredAt: new Date(timestamp),
+        orderingKey: null,
+        onceKey: null,
+        raw,
+        headers: {},
+        stale: false,
+        handlers: this.registry.names(),
+        catalogVersion: version,
+        assign: null,
+        ...more,
+      },
     ]);
-    this.worker.wake();
-  }
-
-  async delivery(id: string) {
-    return (await this.store.find('c', id))!.deliveries[0]!;
-  }
-
-  async isDone(id: string): Promise<boolean> {
-    return (await this.delivery(id)).state === 'done';
+    return receipt!;
   }
 }
 

@@ -1,8 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
-import { until } from '../../../../test/support/fake.runtime.js';
+import { Logger } from '@nestjs/common';
+import { CapturedLog } from '../../../../test/support/captured.log.js';
 import { turns, WorkerBench } from '../../../../test/support/worker.bench.js';
+import type { ClaimRequest } from './inbox-store.js';
 
-/** Has the store complete nothing until it is told to, as one that settles in groups, and slowly. */
+/** The store completes nothing until the returned function is called, like one that is slow. */
 function settlesLate({ store }: WorkerBench): () => void {
   const { promise: settled, resolve } = Promise.withResolvers<void>();
   const complete = store.complete.bind(store);
@@ -13,23 +15,165 @@ function settlesLate({ store }: WorkerBench): () => void {
   return resolve;
 }
 
+/** The handlers of a bench wait until they are told to end. */
+function waits(bench: WorkerBench): (() => void)[] {
+  const ends: (() => void)[] = [];
+  bench.handle = () => new Promise<void>((resolve) => ends.push(resolve));
+  return ends;
+}
+
+/** Collects what a worker asks its store for. */
+function asked({ store }: WorkerBench): ClaimRequest['wanted'][] {
+  const requests: ClaimRequest['wanted'][] = [];
+  const claim = store.claim.bind(store);
+  store.claim = (request) => {
+    requests.push(request.wanted);
+    return claim(request);
+  };
+  return requests;
+}
+
+async function started(bench: WorkerBench): Promise<WorkerBench> {
+  bench.worker.start();
+  await turns();
+  return bench;
+}
+
 describe('InboxWorker', () => {
   it('runs what was received before it started, and nothing before that', async () => {
     const bench = new WorkerBench();
     await bench.receive('a');
     await turns();
-    expect(bench.ran).toEqual([]);
-    bench.worker.start();
-    await turns();
-    expect(bench.ran).toHaveLength(1);
+    expect(bench.ids).toEqual([]);
+    await started(bench);
+    expect(bench.ids).toEqual(['a']);
   });
 
-  it('loses no wake-up that comes while it looks', async () => {
+  it('claims and reserves nothing before it is registered, and registers when the store is up', async () => {
     const bench = new WorkerBench();
-    bench.worker.start();
+    const register = bench.store.register.bind(bench.store);
+    bench.store.register = () => Promise.reject(new Error('down'));
+    const requests = asked(bench);
+    await started(bench);
+    expect(await bench.assign('a')).toEqual([]);
+    await turns();
+    expect(requests).toEqual([]);
+    bench.store.register = register;
+    bench.runtime.advance(100);
+    await turns();
+    expect(bench.ids).toEqual(['a']);
+    expect((await bench.store.catalog()).handlers).toMatchObject([{ name: 'h', patterns: ['*'] }]);
+  });
+
+  it('runs what is assigned on receipt without a claim', async () => {
+    const bench = await started(new WorkerBench());
+    const requests = asked(bench);
+    expect(await bench.assign('a')).toEqual(['h']);
+    await turns();
+    expect(await bench.isDone('a')).toBe(true);
+    expect(requests).toEqual([]);
+  });
+
+  it('reserves a place only of handlers that have one free and no backlog, and frees what is not assigned', async () => {
+    const bench = await started(
+      new WorkerBench({ concurrency: 2 }, { handlers: { full: {}, free: {} } }),
+    );
+    const ends = waits(bench);
+    await bench.assign('a', ['full']);
+    await bench.assign('b', ['full']);
+    const reservation = bench.worker.reserve(['full', 'free', 'unknown'])!;
+    expect(reservation.handlers).toEqual(['free']);
+    reservation.start([]);
+    expect(bench.worker.reserve(['full'])).toBeNull();
+    await bench.receive('c', null, ['full']);
+    await turns();
+    ends[0]!();
+    await turns();
+    // It was claimed: a new event does not go before it.
+    expect(bench.ids).toEqual(['a', 'b', 'c']);
+    expect(bench.worker.reserve(['full'])).toBeNull();
+    ends[1]!();
+    ends[2]!();
+    await turns();
+    expect(bench.worker.reserve(['full'])!.handlers).toEqual(['full']);
+  });
+
+  it('IN-30 runs as many at once of each handler as its concurrency, and the next as soon as one ends', async () => {
+    const bench = new WorkerBench(
+      { concurrency: 3 },
+      { handlers: { h: {}, one: { concurrency: 1 } } },
+    );
+    const ends = waits(bench);
+    await started(bench);
+    for (let i = 0; i < 10; i += 1) await bench.receive(`e-${i}`, null, ['h']);
+    for (let i = 0; i < 3; i += 1) await bench.receive(`o-${i}`, null, ['one']);
+    await turns();
+    expect(bench.ids.toSorted()).toEqual(['e-0', 'e-1', 'e-2', 'o-0']);
+    for (let end = 0; end < 13; end += 1) {
+      ends[end]!();
+      await turns();
+    }
+    expect(bench.ran).toHaveLength(13);
+    expect(await bench.isDone('e-9')).toBe(true);
+  });
+
+  it('IN-29 runs one handler while another fills its own places and has a backlog', async () => {
+    const bench = new WorkerBench({ concurrency: 2 }, { handlers: { hangs: {}, works: {} } });
+    bench.handle = (_event, { handler }) =>
+      handler === 'hangs' ? new Promise(() => {}) : undefined;
+    await started(bench);
+    for (let i = 0; i < 50; i += 1) await bench.receive(`h-${i}`, null, ['hangs']);
+    await turns();
+    for (let i = 0; i < 20; i += 1) {
+      expect(await bench.assign(`w-${i}`, ['works'])).toEqual(['works']);
+      await turns();
+      expect(await bench.isDone(`w-${i}`, 'works')).toBe(true);
+    }
+    await bench.receive('pending', null, ['works']);
+    await turns();
+    expect(await bench.isDone('pending', 'works')).toBe(true);
+  });
+
+  it('does not claim for a handler whose places are full, and claims all of its places with a backlog', async () => {
+    const bench = new WorkerBench({ concurrency: 4 });
+    const ends = waits(bench);
+    const requests = asked(bench);
+    for (let i = 0; i < 8; i += 1) await bench.receive(`e-${i}`);
+    await started(bench);
+    expect(requests).toEqual([[{ handler: 'h', limit: 4 }]]);
+    bench.worker.wake();
+    await turns();
+    expect(requests).toHaveLength(1);
+    for (const end of ends.splice(0)) end();
+    await turns();
+    expect(requests.slice(1).flat()).toEqual([{ handler: 'h', limit: 4 }]);
+    for (const end of ends.splice(0)) end();
+    await turns();
+    expect(bench.ran).toHaveLength(8);
+    expect(bench.worker.reserve(['h'])).not.toBeNull();
+  });
+
+  it('leaves half of the free places to new events while it looks for what is pending', async () => {
+    const bench = await started(new WorkerBench({ concurrency: 6 }));
+    const claim = bench.store.claim.bind(bench.store);
+    let answer = () => {};
+    const limits: number[] = [];
+    bench.store.claim = async (request) => {
+      limits.push(...request.wanted.map(({ limit }) => limit));
+      await new Promise<void>((resolve) => (answer = resolve));
+      return claim(request);
+    };
+    bench.worker.wake();
+    await turns();
+    expect(limits).toEqual([3]);
+    for (const id of ['a', 'b', 'c']) expect(await bench.assign(id)).toEqual(['h']);
+    answer();
+  });
+
+  it('loses no wake-up that comes while it claims or asks when the next delivery is due', async () => {
+    const bench = await started(new WorkerBench());
     const nextDueInMs = bench.store.nextDueInMs.bind(bench.store);
     let late: Promise<void> | null = null;
-    // It has claimed, found nothing, and asks how long to sleep: now one comes.
     bench.store.nextDueInMs = async (handlers) => {
       const next = await nextDueInMs(handlers);
       await (late ??= bench.receive('late'));
@@ -37,77 +181,139 @@ describe('InboxWorker', () => {
     };
     bench.worker.wake();
     await turns();
-    expect(bench.ran.map(({ id }) => id)).toEqual(['late']);
-  });
-
-  it('runs as many at once as it may, and takes the next as soon as one ends', async () => {
-    const bench = new WorkerBench({ concurrency: 3 });
-    const ends: (() => void)[] = [];
-    bench.handle = () => new Promise<void>((resolve) => ends.push(resolve));
-    bench.worker.start();
-    for (let i = 0; i < 10; i += 1) await bench.receive(`e-${i}`);
+    expect(bench.ids).toEqual(['late']);
+    const claim = bench.store.claim.bind(bench.store);
+    let later: Promise<void> | null = null;
+    bench.store.claim = async (request) => {
+      const claimed = await claim(request);
+      await (later ??= bench.receive('later'));
+      return claimed;
+    };
+    bench.worker.wake();
     await turns();
-    expect(ends).toHaveLength(3);
-    for (let end = 0; end < 10; end += 1) {
-      ends[end]!();
-      await turns();
-      expect(ends).toHaveLength(Math.min(10, end + 4));
-    }
+    expect(bench.ids).toEqual(['late', 'later']);
   });
 
-  it('sleeps while one waits for another of its ordering key, and takes it when that ends', async () => {
+  it('claims once for all calls that wake it in one turn of the event loop', async () => {
+    const bench = await started(new WorkerBench());
+    const requests = asked(bench);
+    await Promise.all([bench.receive('a'), bench.receive('b'), bench.receive('c')]);
+    await turns();
+    expect(bench.ran).toHaveLength(3);
+    expect(requests).toHaveLength(1);
+  });
+
+  it('claims while deliveries are settled, but never holds more than twice its places', async () => {
+    const bench = new WorkerBench({ concurrency: 5 });
+    const settle = settlesLate(bench);
+    for (let i = 0; i < 20; i += 1) await bench.receive(`e-${i}`);
+    await started(bench);
+    expect(bench.ran).toHaveLength(10);
+    settle();
+    await turns();
+    expect(bench.ran).toHaveLength(20);
+  });
+
+  it('IN-16 runs a delivery that waited for its ordering key as soon as the key is free', async () => {
     const bench = new WorkerBench();
-    const ends: (() => void)[] = [];
-    bench.handle = () => new Promise<void>((resolve) => ends.push(resolve));
-    bench.worker.start();
-    await bench.receive('a', 'k');
-    await bench.receive('b', 'k');
+    const settle = settlesLate(bench);
+    await bench.receive('first', 'one key');
+    await bench.receive('second', 'one key');
+    await started(bench);
+    expect(bench.ids).toEqual(['first']);
+    settle();
     await turns();
-    expect(ends).toHaveLength(1);
-    // The heartbeat is next; nothing looks every millisecond.
-    expect(bench.runtime.nextIn).toBe(20_000);
-    ends[0]!();
-    await turns();
-    expect(bench.ran.map(({ id }) => id)).toEqual(['a', 'b']);
+    expect(bench.ids).toEqual(['first', 'second']);
   });
 
-  it('lives through a store that is down for a while, by exception or by rejection', async () => {
+  it('sleeps until the next retry is due, without a timer for each delivery', async () => {
+    const bench = await started(new WorkerBench({ leaseMs: 3_600_000 }));
+    bench.handle = () => Promise.reject(new Error('no'));
+    for (let i = 0; i < 20; i += 1) await bench.assign(`e-${i}`);
+    await turns();
+    // The sleep and the heartbeat.
+    expect(bench.runtime.pending).toBe(2);
+    expect(bench.runtime.nextIn).toBe(1500);
+    bench.handle = () => {};
+    bench.runtime.advance(1500);
+    await turns();
+    expect(await bench.isDone('e-19')).toBe(true);
+  });
+
+  it('IN-25 claims under a new id after a claim failed, by rejection or by exception, and logs it once', async () => {
     for (const broken of [
       () => Promise.reject(new Error('down')),
       () => {
         throw new Error('down');
       },
     ]) {
-      const bench = new WorkerBench({ leaseMs: 3000 });
+      const log = new CapturedLog();
+      Logger.overrideLogger(log);
+      const bench = await started(new WorkerBench());
       const claim = bench.store.claim.bind(bench.store);
-      const extend = bench.store.extend.bind(bench.store);
-      bench.store.claim = broken;
-      bench.worker.start();
+      const workers = new Set<string>();
+      bench.store.claim = (request) => {
+        workers.add(request.worker);
+        return broken();
+      };
       await bench.receive('a');
       await turns();
-      expect(bench.ran).toEqual([]);
+      bench.runtime.advance(100);
+      await turns();
+      expect(workers.size).toBeGreaterThan(1);
+      expect(log.matching(/could not be read: Error: down/)).toHaveLength(1);
+      expect(log.matching(/can be read again/)).toHaveLength(0);
       bench.store.claim = claim;
-      bench.runtime.advance(1000);
+      bench.runtime.advance(5000);
       await turns();
-      expect(bench.ran).toHaveLength(1);
-      let end = () => {};
-      bench.handle = () => new Promise<void>((resolve) => (end = resolve));
-      await bench.receive('b');
-      await turns();
-      bench.store.extend = broken;
-      bench.runtime.advance(1000);
-      await turns();
-      expect(bench.ran[1]!.context.signal.aborted).toBe(false);
-      bench.store.extend = extend;
-      bench.runtime.advance(1000);
-      await turns();
-      end();
-      await until(() => bench.runtime.pending === 1);
-      expect(await bench.isDone('b')).toBe(true);
+      expect(await bench.isDone('a')).toBe(true);
+      expect(log.matching(/can be read again/)).toHaveLength(1);
+      Logger.overrideLogger(false);
     }
   });
 
-  it('gives back, without a charge, what a claim brings when it has begun to drain', async () => {
+  it('IN-25 frees and runs again what a claim brought whose answer was lost', async () => {
+    const bench = await started(new WorkerBench());
+    const claim = bench.store.claim.bind(bench.store);
+    bench.store.claim = async (request) => {
+      bench.store.claim = claim;
+      await claim(request);
+      throw new Error('the connection was cut');
+    };
+    await bench.receive('a');
+    await turns();
+    bench.runtime.advance(1000);
+    await turns();
+    expect(await bench.delivery('a')).toMatchObject({ state: 'done', attempts: 1 });
+    expect(bench.ids).toEqual(['a']);
+  });
+
+  it('IN-25 frees and runs again what a receive assigned whose answer was lost', async () => {
+    const bench = await started(new WorkerBench());
+    let end = () => {};
+    bench.handle = () => new Promise<void>((resolve) => (end = resolve));
+    await bench.assign('running');
+    const reservation = bench.worker.reserve(['h'])!;
+    const start = reservation.start.bind(reservation);
+    bench.worker.reserve = () => ({ ...reservation, start: () => start(null) });
+    await bench.assign('lost');
+    await turns();
+    expect(bench.ids).toEqual(['running']);
+    expect(await bench.delivery('lost')).toMatchObject({ state: 'running' });
+    // Its worker id retires when what is known to run under it has ended.
+    bench.handle = () => {};
+    end();
+    await turns();
+    await turns();
+    expect(await bench.delivery('running')).toMatchObject({ state: 'done', attempts: 1 });
+    bench.worker.wake();
+    await turns();
+    expect(await bench.delivery('lost')).toMatchObject({ state: 'done', attempts: 1 });
+  });
+});
+
+describe('the drain of an InboxWorker', () => {
+  it('IN-24 gives back, without a charge, what a claim brings after it began', async () => {
     const bench = new WorkerBench();
     const claim = bench.store.claim.bind(bench.store);
     let answer = () => {};
@@ -117,31 +323,43 @@ describe('InboxWorker', () => {
       return claimed;
     };
     await bench.receive('a');
-    bench.worker.start();
-    await turns();
+    await started(bench);
     const drained = bench.worker.drain();
     await turns();
     answer();
     await drained;
-    expect(bench.ran).toEqual([]);
+    expect(bench.ids).toEqual([]);
     expect(await bench.delivery('a')).toMatchObject({ state: 'pending', attempts: 0 });
     expect(bench.runtime.pending).toBe(0);
   });
 
-  it('drains within its time though the store does not answer', async () => {
+  it('IN-24 gives back, without a charge, what is assigned after it began', async () => {
+    const bench = await started(new WorkerBench());
+    const reservation = bench.worker.reserve(['h']);
+    const drained = bench.worker.drain();
+    bench.worker.reserve = () => reservation;
+    await bench.assign('a');
+    await drained;
+    expect(bench.ids).toEqual([]);
+    expect(await bench.delivery('a')).toMatchObject({ state: 'pending', attempts: 0 });
+    expect(bench.runtime.pending).toBe(0);
+  });
+
+  it('IN-24 ends in bounded time though the store does not answer', async () => {
     const bench = new WorkerBench({ drainMs: 50 });
     bench.store.claim = () => new Promise(() => {});
-    bench.worker.start();
-    await turns();
+    bench.store.retire = () => new Promise(() => {});
+    await started(bench);
     const drained = bench.worker.drain();
-    bench.runtime.advance(50);
-    await turns();
-    bench.runtime.advance(500);
+    for (const ms of [50, 500, 2000]) {
+      bench.runtime.advance(ms);
+      await turns();
+    }
     await drained;
     expect(bench.runtime.pending).toBe(0);
   });
 
-  it('claims nothing more once it drains, though it was woken while it claimed', async () => {
+  it('IN-24 claims and reserves nothing more, though it was woken while it claimed', async () => {
     const bench = new WorkerBench();
     let answer = () => {};
     let claims = 0;
@@ -150,11 +368,11 @@ describe('InboxWorker', () => {
       await new Promise<void>((resolve) => (answer = resolve));
       return [];
     };
-    bench.worker.start();
-    await turns();
+    await started(bench);
     bench.worker.wake();
     const drained = bench.worker.drain();
     bench.worker.wake();
+    expect(bench.worker.reserve(['h'])).toBeNull();
     await turns();
     answer();
     await drained;
@@ -162,70 +380,54 @@ describe('InboxWorker', () => {
     expect(claims).toBe(1);
   });
 
-  it('claims nothing where it drains before the turn ends in which it was woken', async () => {
-    const bench = new WorkerBench();
-    bench.worker.start();
-    await turns();
-    let claims = 0;
-    bench.store.claim = async () => {
-      claims += 1;
-      return [];
-    };
+  it('IN-24 claims nothing if it drains in the turn of the event loop in which it was woken', async () => {
+    const bench = await started(new WorkerBench());
+    const requests = asked(bench);
     bench.worker.wake();
     await bench.worker.drain();
     await turns();
-    expect(claims).toBe(0);
+    expect(requests).toEqual([]);
   });
 
-  it('claims while deliveries are settled, but never holds more than twice its leases', async () => {
-    const bench = new WorkerBench({ concurrency: 5 });
-    const limits: number[] = [];
-    const claim = bench.store.claim.bind(bench.store);
-    bench.store.claim = (request) => {
-      limits.push(request.limit);
-      return claim(request);
-    };
-    const settle = settlesLate(bench);
-    for (let i = 0; i < 20; i += 1) await bench.receive(`e-${i}`);
-    bench.worker.start();
+  it('IN-24 keeps what ignores its signal for a grace, uncharged and with its ordering key, then others run it', async () => {
+    const bench = await started(new WorkerBench({ drainMs: 50 }));
+    bench.handle = () => new Promise(() => {});
+    await bench.receive('hangs', 'key');
+    await bench.receive('next', 'key');
     await turns();
-    expect(bench.ran).toHaveLength(10);
-    expect(limits).toEqual([5, 5]);
-    settle();
+    const drained = bench.worker.drain();
     await turns();
-    expect(bench.ran).toHaveLength(20);
-    expect(Math.max(...limits)).toBe(5);
+    bench.runtime.advance(50);
+    await turns();
+    expect(bench.ran[0]!.context.signal.aborted).toBe(true);
+    bench.runtime.advance(500);
+    await drained;
+    const other = await started(new WorkerBench({ leaseMs: 3000 }, { of: bench }));
+    for (let second = 0; second < 9; second += 1) {
+      bench.runtime.advance(1000);
+      await turns();
+      expect(other.ids).toEqual([]);
+    }
+    bench.runtime.advance(2000);
+    await turns();
+    await turns();
+    expect(other.ids.toSorted()).toEqual(['hangs', 'next']);
+    expect(await bench.delivery('hangs')).toMatchObject({ state: 'done', attempts: 1 });
   });
 
-  it('claims once for all that wake it in one turn of the event loop', async () => {
-    const bench = new WorkerBench();
-    bench.worker.start();
+  it('IN-24 records what ends within the grace', async () => {
+    const bench = await started(new WorkerBench({ drainMs: 50 }));
+    let end = () => {};
+    bench.handle = () => new Promise<void>((resolve) => (end = resolve));
+    await bench.assign('a');
+    const drained = bench.worker.drain();
     await turns();
-    let claims = 0;
-    const claim = bench.store.claim.bind(bench.store);
-    bench.store.claim = async (request) => {
-      claims += 1;
-      const claimed = await claim(request);
-      expect(claimed).toHaveLength(claims === 1 ? 3 : 0);
-      return claimed;
-    };
-    await Promise.all([bench.receive('a'), bench.receive('b'), bench.receive('c')]);
+    bench.runtime.advance(50);
     await turns();
-    expect(bench.ran).toHaveLength(3);
-    // For the three, and for the room they made.
-    expect(claims).toBe(2);
-  });
-
-  it('takes a delivery that waited for its ordering key as soon as the key is free', async () => {
-    const bench = new WorkerBench();
-    const settle = settlesLate(bench);
-    await bench.receive('first', 'one key');
-    await bench.receive('second', 'one key');
-    bench.worker.start();
+    bench.runtime.advance(500);
+    await drained;
+    end();
     await turns();
-    expect(bench.ran).toHaveLength(1);
-    settle();
-    await turns();
-    expect(bench.ran).toHaveLength(2);
+    expect(await bench.delivery('a')).toMatchObject({ state: 'done', attempts: 1 });
   });
 });

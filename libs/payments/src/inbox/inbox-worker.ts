@@ -82,14 +82,20 @@ export class InboxWorker {
       runtime,
       logger,
       leaseMs: options.leaseMs,
-      handlers: () => registry.all(),
+      handlers: () => registry.all().map(({ name, patterns }) => ({ name, patterns })),
       holds: (id) => this.#runs.holds(id),
       onRegistered: (known) => catalog.set(known),
-      onReady: () => this.#claims.look(),
+      onRenewed: () => this.wake(),
       onDeclaredDead: (id) => this.#declaredDead(id),
       onSuspects: () => active() && this.#recovery.suspectsWait(),
     });
-    const shared = { store, runtime, logger, places: this.#places, registration: this.#registration };
+    const shared = {
+      store,
+      runtime,
+      logger,
+      places: this.#places,
+      registration: this.#registration,
+    };
     this.#runs = new DeliveryRuns({
       ...shared,
       services: { store, runtime, logger, throttled, dispatcher, bodies, overdue },

@@ -19,8 +19,8 @@ export interface RegisteredWorker {
   /** Whether this process runs deliveries, or reserves places, under that id. */
   holds(id: string): boolean;
   onRegistered(catalog: HandlerCatalog): void;
-  /** Claims may begin, or go on: {@link WorkerRegistration.current} returns an id. */
-  onReady(): void;
+  /** A heartbeat succeeded: claims may begin or go on, and it may have freed deliveries. */
+  onRenewed(): void;
   /** The store declared that id dead and freed its deliveries. */
   onDeclaredDead(id: string): void;
   /** Suspects wait to be claimed. */
@@ -35,8 +35,6 @@ export class WorkerRegistration {
   #id: string | null = null;
   /** When the last heartbeat that succeeded was sent, by the monotonic clock. */
   #renewedAt = -Infinity;
-  /** Whether the worker was told that it may claim, and nothing has changed since. */
-  #ready = false;
   #suspects = false;
   /** Ids that are not used for claims any more, but whose runs have not ended. */
   readonly #former = new Set<string>();
@@ -70,7 +68,6 @@ export class WorkerRegistration {
   /** Sends a heartbeat. Until it has succeeded, nothing is claimed. */
   renew(): void {
     this.#renewedAt = -Infinity;
-    this.#ready = false;
     // If the store is down, the next heartbeat is due soon enough.
     if (!this.#failing) this.#beat();
   }
@@ -169,7 +166,6 @@ export class WorkerRegistration {
     const { suspects } = await store.heartbeat(id);
     this.#suspects ||= suspects;
     this.#id = id;
-    this.#ready = false;
   }
 
   #succeeded(): void {
@@ -179,8 +175,7 @@ export class WorkerRegistration {
     // The id was replaced meanwhile.
     this.#next(this.#id === null ? 0 : this.worker.leaseMs / 3);
     if (this.#id === null || this.#stopped) return;
-    if (!this.#ready) this.worker.onReady();
-    this.#ready = true;
+    this.worker.onRenewed();
     if (this.#suspects) this.worker.onSuspects();
     this.#suspects = false;
   }
