@@ -29,7 +29,7 @@ export type { WebhookOptions, WebhookPath } from './webhook/webhook.options.js';
 
 export { memoryInbox } from './inbox/memory/memory-inbox.js';
 export type { MemoryInboxOptions } from './inbox/memory/memory-inbox.js';
-export { sqliteInbox } from './inbox/sqlite/sqlite.inbox.js';
+export { sqliteInbox } from './inbox/sqlite/sqlite-inbox.js';
 export type {
   SqliteInboxOptions,
   SqliteParameter,
@@ -37,7 +37,7 @@ export type {
   SqliteStatement,
   SqliteTransaction,
   SqliteValue,
-} from './inbox/sqlite/sqlite.inbox.js';
+} from './inbox/sqlite/sqlite-inbox.js';
 export type { BodyCodec, BodyContext } from './inbox/body-codec.js';
 export { PaymentInbox } from './inbox/payment-inbox.js';
 export { PaymentInboxError } from './inbox/payment-inbox-error.js';

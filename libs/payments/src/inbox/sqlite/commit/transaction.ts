@@ -1,0 +1,107 @@
+import { primaryCode } from '../thread/connection.js';
+import type { DriverDatabase, SqliteRow, SqliteValue } from '../thread/driver.js';
+
+/** Named parameters, or the first of several by place. */
+export type SqliteParameter = SqliteValue | Readonly<Record<string, SqliteValue>>;
+
+/** A statement of a {@link SqliteTransaction}; it is of no use after it. */
+export interface SqliteStatement {
+  /** Runs it. */
+  run(...parameters: readonly SqliteParameter[]): {
+    readonly changes: number | bigint;
+    readonly lastInsertRowid: number | bigint;
+  };
+  /** The first row, if there is one. */
+  get(...parameters: readonly SqliteParameter[]): SqliteRow | undefined;
+  /** All rows. */
+  all(...parameters: readonly SqliteParameter[]): SqliteRow[];
+}
+
+/**
+ * The transaction of a `context.commit`, on the database file of the inbox. It lives as long as the callback
+ * runs, which is synchronous: SQLite has one writer, and everybody else waits for it.
+ *
+ * @example
+ * ```ts
+ * await context.commit((tx) => {
+ *   tx.prepare('INSERT INTO ledger (transaction_id, amount) VALUES (?, ?)').run(id, amount);
+ * });
+ * ```
+ */
+export interface SqliteTransaction {
+  /**
+   * Prepares a statement. Integers beyond 2^53 come back as `bigint` where `readBigInts` is set (then all
+   * integers do); otherwise reading one throws.
+   */
+  prepare(sql: string, options?: { readonly readBigInts?: boolean }): SqliteStatement;
+  /** Runs one statement or several, without parameters. */
+  exec(sql: string): void;
+}
+
+/** What is no SQL of its own: strings, quoted names, comments. */
+const QUOTED = /'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|\/\*[^]*?(?:\*\/|$)/g;
+// Savepoints, and going back to one, stay within the transaction.
+const CONTROL = /(?:^|;)\s*(?:BEGIN|COMMIT|END|ROLLBACK(?!\s+(?:TRANSACTION\s+)?TO\b))\b/i;
+
+/** Whether a script begins or ends a transaction. The body of a trigger has a BEGIN and an END of its own. */
+function isTransactionControl(sql: string): boolean {
+  const bare = sql.replace(QUOTED, ' ');
+  return CONTROL.test(bare) && !/\bTRIGGER\b/i.test(bare);
+}
+
+/** SQLite's result code where the authorizer denied a statement. */
+const DENIED = 23;
+
+/** A {@link SqliteTransaction} on `database`, and how to end its life. */
+export function lendTransaction(database: DriverDatabase): {
+  readonly tx: SqliteTransaction;
+  readonly revoke: () => void;
+} {
+  let over = false;
+  const within = <T>(act: () => T): T => {
+    if (over) throw isOver();
+    return act();
+  };
+  /** Around what compiles SQL: that is when the authorizer is asked. */
+  const checked = <T>(sql: string, act: () => T): T => {
+    if (over) throw isOver();
+    if (isTransactionControl(sql)) throw isControl();
+    try {
+      return act();
+    } catch (error) {
+      throw primaryCode(error) === DENIED ? isControl() : error;
+    }
+  };
+  const tx: SqliteTransaction = {
+    prepare(sql, options) {
+      const statement = checked(sql, () => database.prepare(sql));
+      if (options?.readBigInts === true) statement.setReadBigInts(true);
+      return {
+        run: (...parameters) => within(() => statement.run(...parameters)),
+        get: (...parameters) => within(() => statement.get(...parameters) as SqliteRow | undefined),
+        all: (...parameters) => within(() => statement.all(...parameters) as SqliteRow[]),
+      };
+    },
+    exec: (sql) => checked(sql, () => database.exec(sql)),
+  };
+  return {
+    tx,
+    revoke: () => {
+      over = true;
+    },
+  };
+}
+
+function isOver(): TypeError {
+  return new TypeError(
+    'The transaction of this context.commit is over. Its callback must do all of its work before it ' +
+      'returns, without awaiting anything.',
+  );
+}
+
+function isControl(): TypeError {
+  return new TypeError(
+    'The work of a context.commit must not begin or end a transaction, attach a database or change how the ' +
+      'connection keeps data safe: the inbox does that, with the delivery in it. Throw, and all is rolled back.',
+  );
+}

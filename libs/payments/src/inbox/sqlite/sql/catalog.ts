@@ -1,0 +1,124 @@
+import type { HandlerCatalog, HandlerDeclaration } from '../../inbox-store.js';
+import type { Times } from '../store-clock.js';
+import type { SqliteConnection } from '../thread/connection.js';
+
+/** A {@link HandlerCatalog} on its way from the thread. */
+export interface CatalogMessage extends Omit<HandlerCatalog, 'handlers'> {
+  readonly handlers: readonly (HandlerDeclaration & {
+    readonly firstSeenAt: number;
+    readonly lastSeenAt: number;
+  })[];
+}
+
+interface HandlerRow {
+  readonly name: string;
+  readonly patterns: string;
+  readonly first_seen_at: number;
+  readonly last_seen_at: number;
+}
+
+/** The handlers that any worker registered and nobody removed, by name. */
+export function catalog(connection: SqliteConnection): CatalogMessage {
+  return {
+    version: catalogVersion(connection),
+    handlers: allHandlers(connection).map((row) => ({
+      name: row.name,
+      patterns: JSON.parse(row.patterns) as string[],
+      firstSeenAt: row.first_seen_at,
+      lastSeenAt: row.last_seen_at,
+    })),
+  };
+}
+
+/** See {@link HandlerCatalog.version}. */
+export function catalogVersion(connection: SqliteConnection): number {
+  return connection.get<{ version: number }>(
+    'SELECT catalog_version AS version FROM payments_inbox_meta',
+  )!.version;
+}
+
+/**
+ * Brings the catalog up to date after a change of the live workers. A handler that no live worker has keeps the
+ * patterns that it had last.
+ */
+export function refreshCatalog(connection: SqliteConnection, { wall }: Times): void {
+  const known = new Map(allHandlers(connection).map((row) => [row.name, row.patterns]));
+  let changed = false;
+  for (const [name, patterns] of livePatterns(connection)) {
+    changed ||= known.get(name) !== patterns;
+    connection.run(
+      `INSERT INTO payments_inbox_handler VALUES (?1, ?2, ?3, ?3)
+       ON CONFLICT DO UPDATE SET patterns = ?2, last_seen_at = ?3`,
+      name,
+      patterns,
+      wall,
+    );
+  }
+  if (changed) newVersion(connection);
+}
+
+/** Deliveries that one call of {@link forgetHandler} skips. */
+export const FORGET_SLICE = 500;
+
+/**
+ * Removes a handler that no live worker has, and skips at most {@link FORGET_SLICE} of its deliveries. Returns how
+ * many, or `null` if a live worker has it.
+ */
+export function forgetHandler(
+  connection: SqliteConnection,
+  { handler }: { readonly handler: string },
+  { wall }: Times,
+): number | null {
+  if (livePatterns(connection).has(handler)) return null;
+  const removed = connection.run('DELETE FROM payments_inbox_handler WHERE name = ?', handler);
+  if (removed > 0) newVersion(connection);
+  let skipped = 0;
+  for (const [index, where] of UNFINISHED) {
+    skipped += connection.run(
+      `UPDATE payments_inbox_delivery SET state = 'skipped', held = 0, crashes = 0, due_at = NULL, finished_at = ?
+       WHERE (event_seq, handler) IN (
+         SELECT event_seq, handler FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_${index}
+         WHERE handler = ? AND ${where} LIMIT ?)`,
+      wall,
+      handler,
+      FORGET_SLICE - skipped,
+    );
+  }
+  return skipped;
+}
+
+/** The indexes that together have the pending and dead deliveries of a handler, each once. */
+const UNFINISHED = [
+  ['claim', "state = 'pending' AND held = 0 AND crashes = 0"],
+  ['suspect', "state = 'pending' AND crashes > 0"],
+  ['held', 'held = 1'],
+  ['dead', "state = 'dead'"],
+] as const;
+
+function allHandlers(connection: SqliteConnection): HandlerRow[] {
+  return connection.all<HandlerRow>(
+    'SELECT name, patterns, first_seen_at, last_seen_at FROM payments_inbox_handler ORDER BY name',
+  );
+}
+
+/** The handlers of live workers, each with the patterns of all of them, as stored. */
+function livePatterns(connection: SqliteConnection): Map<string, string> {
+  const patterns = new Map<string, Set<string>>();
+  const workers = connection.all<{ handlers: string }>(
+    'SELECT handlers FROM payments_inbox_worker WHERE retired = 0',
+  );
+  for (const worker of workers) {
+    for (const handler of JSON.parse(worker.handlers) as HandlerDeclaration[]) {
+      const all = patterns.get(handler.name) ?? new Set();
+      patterns.set(handler.name, all);
+      for (const pattern of handler.patterns) all.add(pattern);
+    }
+  }
+  return new Map(
+    [...patterns].map(([name, all]) => [name, JSON.stringify([...all].toSorted())] as const),
+  );
+}
+
+function newVersion(connection: SqliteConnection): void {
+  connection.run('UPDATE payments_inbox_meta SET catalog_version = catalog_version + 1');
+}

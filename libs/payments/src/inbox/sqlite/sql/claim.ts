@@ -1,0 +1,161 @@
+import type { ClaimedDelivery, ClaimRequest } from '../../inbox-store.js';
+import type { Times } from '../store-clock.js';
+import type { SqliteConnection } from '../thread/connection.js';
+import { isLaneRunning } from './lanes.js';
+import { pausedHandlers } from './pause.js';
+import { fromStored } from './text.js';
+import { isLive } from './workers.js';
+
+/** A {@link ClaimedDelivery} on its way from the thread. */
+export interface ClaimedMessage extends Omit<ClaimedDelivery, 'raw' | 'receivedAt'> {
+  readonly receivedAt: number;
+  /** `null` if the store has it, because it sent it to the thread. */
+  readonly raw: Uint8Array | null;
+}
+
+/** Deliveries that one claim holds for each handler: with more of a busy key, the next claim goes on. */
+const MAX_HELD = 300;
+
+interface DueRow {
+  readonly event_seq: number;
+  readonly lane: string | null;
+}
+
+/** Leases due deliveries, the longest due of each handler first. */
+export function claim(
+  connection: SqliteConnection,
+  { worker, wanted }: ClaimRequest,
+  times: Times,
+): ClaimedMessage[] {
+  const paused = pausedHandlers(connection);
+  // One that was declared dead claims nothing: others would free it, and run it at the same time.
+  if (paused.includes('*') || !isLive(connection, worker)) return [];
+  return wanted.flatMap(({ handler, limit }) =>
+    paused.includes(handler) ? [] : claimOf(connection, worker, handler, limit, times),
+  );
+}
+
+function claimOf(
+  connection: SqliteConnection,
+  worker: string,
+  handler: string,
+  limit: number,
+  times: Times,
+): ClaimedMessage[] {
+  const claimed: ClaimedMessage[] = [];
+  let held = 0;
+  while (claimed.length < limit && held <= MAX_HELD) {
+    // After a row that had to be held, more of its key are likely to follow.
+    const size = held === 0 ? limit - claimed.length : MAX_HELD;
+    const rows = findDue(connection, handler, size, times);
+    for (const { event_seq, lane } of rows) {
+      if (claimed.length === limit) break;
+      if (isLaneRunning(connection, handler, lane)) {
+        hold(connection, event_seq, handler);
+        held += 1;
+      } else {
+        claimed.push(lease(connection, event_seq, handler, worker, false, times));
+      }
+    }
+    if (rows.length < size) break;
+  }
+  return claimed;
+}
+
+function findDue(
+  connection: SqliteConnection,
+  handler: string,
+  limit: number,
+  { clock }: Times,
+): DueRow[] {
+  return connection.all<DueRow>(
+    `SELECT event_seq, lane FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_claim
+     WHERE state = 'pending' AND held = 0 AND crashes = 0 AND handler = ? AND due_at <= ?
+     ORDER BY due_at, event_seq LIMIT ?`,
+    handler,
+    clock,
+    limit,
+  );
+}
+
+function hold(connection: SqliteConnection, seq: number, handler: string): void {
+  connection.run(
+    'UPDATE payments_inbox_delivery SET held = 1 WHERE event_seq = ? AND handler = ?',
+    seq,
+    handler,
+  );
+}
+
+interface LeasedRow {
+  readonly attempts: number;
+  readonly token: number;
+  readonly crashes: number;
+  readonly lane: string | null;
+  readonly occurred_at: number;
+  readonly company: string;
+  readonly id: string;
+  readonly received_at: number;
+  readonly raw: Uint8Array;
+}
+
+/** Makes a pending delivery running. It was read in this transaction: nobody has changed it since. */
+export function lease(
+  connection: SqliteConnection,
+  seq: number,
+  handler: string,
+  worker: string,
+  alone: boolean,
+  { wall }: Times,
+): ClaimedMessage {
+  const row = connection.get<LeasedRow>(
+    `SELECT d.attempts, d.token, d.crashes, d.lane, d.occurred_at, e.company, e.id, e.received_at, b.raw
+     FROM payments_inbox_delivery d
+       CROSS JOIN payments_inbox_event e ON e.seq = d.event_seq
+       CROSS JOIN payments_inbox_body b ON b.event_seq = d.event_seq
+     WHERE d.event_seq = ? AND d.handler = ?`,
+    seq,
+    handler,
+  )!;
+  connection.run(
+    `UPDATE payments_inbox_delivery
+     SET state = 'running', worker = ?, alone = ?, attempts = attempts + 1, token = token + 1, held = 0, due_at = NULL,
+       started_at = ?
+     WHERE event_seq = ? AND handler = ?`,
+    worker,
+    alone ? 1 : 0,
+    wall,
+    seq,
+    handler,
+  );
+  return {
+    company: row.company,
+    id: fromStored(row.id),
+    handler,
+    token: row.token + 1,
+    seq,
+    attempt: row.attempts + 1,
+    receivedAt: row.received_at,
+    ageMs: Math.max(0, wall - row.received_at),
+    raw: row.raw,
+    newerHandled: newerHandled(connection, handler, row.lane, row.occurred_at),
+    crashes: row.crashes,
+  };
+}
+
+/** See {@link ClaimedDelivery.newerHandled}. */
+export function newerHandled(
+  connection: SqliteConnection,
+  handler: string,
+  lane: string | null,
+  occurredAt: number,
+): boolean {
+  if (lane === null) return false;
+  const row = connection.get(
+    `SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_newest
+     WHERE state = 'done' AND handler = ? AND lane = ? AND occurred_at > ? LIMIT 1`,
+    handler,
+    lane,
+    occurredAt,
+  );
+  return row !== undefined;
+}

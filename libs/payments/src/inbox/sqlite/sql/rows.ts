@@ -1,0 +1,105 @@
+import type { DeliveryState, StoredDelivery, StoredEvent } from '../../inbox-store.js';
+import type { Times } from '../store-clock.js';
+import type { SqliteConnection } from '../thread/connection.js';
+import { fromStored } from './text.js';
+
+/** The columns of {@link EventRow}, of `payments_inbox_event e`. */
+export const EVENT_COLUMNS =
+  'e.seq, e.company, e.id, e.event_type, e.occurred_at, e.ordering_key, e.received_at, e.stale';
+
+export interface EventRow {
+  readonly seq: number;
+  readonly company: string;
+  readonly id: string;
+  readonly event_type: string;
+  readonly occurred_at: number;
+  readonly ordering_key: string | null;
+  readonly received_at: number;
+  readonly stale: 0 | 1;
+}
+
+interface DeliveryRow {
+  readonly handler: string;
+  readonly state: DeliveryState;
+  readonly attempts: number;
+  readonly last_error: string | null;
+  readonly due_at: number | null;
+  readonly finished_at: number | null;
+  readonly history: string;
+}
+
+/** A delivery on its way from the thread: times are numbers, and its history is JSON. */
+export interface StoredDeliveryMessage extends Omit<
+  StoredDelivery,
+  'dueAt' | 'finishedAt' | 'history'
+> {
+  readonly dueAt: number | null;
+  readonly finishedAt: number | null;
+  readonly history: string;
+}
+
+/** An event on its way from the thread: times are numbers, its headers JSON, its body a `Uint8Array`. */
+export interface StoredEventMessage extends Omit<
+  StoredEvent,
+  'raw' | 'headers' | 'occurredAt' | 'receivedAt' | 'repeats' | 'deliveries'
+> {
+  readonly occurredAt: number;
+  readonly receivedAt: number;
+  readonly raw: Uint8Array | null;
+  readonly headers: string | null;
+  readonly repeats: readonly { readonly id: string; readonly receivedAt: number }[];
+  readonly deliveries: readonly StoredDeliveryMessage[];
+}
+
+/** What a list leaves out. */
+export interface EventBody {
+  readonly raw: Uint8Array | null;
+  readonly headers: string | null;
+}
+
+/** The event as the contract shows it, with its deliveries: in a list, without its body and their histories. */
+export function describe(
+  connection: SqliteConnection,
+  row: EventRow,
+  body: EventBody | null,
+  times: Times,
+): StoredEventMessage {
+  const deliveries = connection.all<DeliveryRow>(
+    `SELECT handler, state, attempts, last_error, due_at, finished_at, ${body ? 'history' : "'[]' AS history"}
+     FROM payments_inbox_delivery WHERE event_seq = ? ORDER BY handler`,
+    row.seq,
+  );
+  return {
+    company: row.company,
+    id: fromStored(row.id),
+    eventType: fromStored(row.event_type),
+    occurredAt: row.occurred_at,
+    orderingKey: row.ordering_key === null ? null : fromStored(row.ordering_key),
+    receivedAt: row.received_at,
+    raw: body?.raw ?? null,
+    headers: body?.headers ?? null,
+    stale: row.stale === 1,
+    repeats: body === null ? [] : repeatsOf(connection, row.seq),
+    deliveries: deliveries.map((delivery) => ({
+      handler: delivery.handler,
+      state: delivery.state,
+      attempts: delivery.attempts,
+      lastError: delivery.last_error,
+      dueAt: delivery.due_at === null ? null : delivery.due_at - times.clock + times.wall,
+      finishedAt: delivery.finished_at,
+      history: delivery.history,
+    })),
+  };
+}
+
+function repeatsOf(
+  connection: SqliteConnection,
+  seq: number,
+): { readonly id: string; readonly receivedAt: number }[] {
+  return connection
+    .all<{ id: string; received_at: number }>(
+      'SELECT id, received_at FROM payments_inbox_repeat WHERE event_seq = ? ORDER BY received_at, id',
+      seq,
+    )
+    .map(({ id, received_at }) => ({ id: fromStored(id), receivedAt: received_at }));
+}

@@ -1,0 +1,176 @@
+import { PaymentsError } from '../../../payments.errors.js';
+import { retryWhileBusy } from '../thread/connection.js';
+import type { SqliteConnection } from '../thread/connection.js';
+
+/** The version of the tables that this code reads and writes. */
+export const SCHEMA_VERSION = 1;
+
+/**
+ * Bodies are in a table of their own, because each change of an event's row would write its body again. Indexes are
+ * partial, so that an operation reads and writes only entries of the deliveries that it is about: an index without
+ * finished deliveries stays small, however many the store keeps.
+ */
+const TABLES = `
+  CREATE TABLE payments_inbox_meta (
+    only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+    version INTEGER NOT NULL, -- of these tables
+    catalog_version INTEGER NOT NULL, -- increases with each change of names or patterns of handlers
+    clock INTEGER NOT NULL, -- the clock of due times, when it was stored last
+    wall INTEGER NOT NULL, -- the wall clock at that time
+    syncs INTEGER NOT NULL -- increases, so that a commit of nothing else writes something and is synced
+  ) STRICT;
+
+  CREATE TABLE payments_inbox_event (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, -- never used twice: leases contain it
+    company TEXT NOT NULL,
+    id TEXT NOT NULL,
+    event_type TEXT NOT NULL,
+    occurred_at INTEGER NOT NULL,
+    received_at INTEGER NOT NULL, -- wall clock
+    ordering_key TEXT,
+    once_hash BLOB, -- SHA-256 of company, type and transaction, of a type that is processed once per transaction
+    digest BLOB NOT NULL, -- SHA-256 of the body
+    stale INTEGER NOT NULL, -- 1: too old when it was received
+    undelivered INTEGER NOT NULL, -- why it has no deliveries; 1: unhandled, 2: stale, 0: it has, or needs none
+    pruned INTEGER NOT NULL DEFAULT 0 -- 1: a tombstone, without body and deliveries
+  ) STRICT;
+  CREATE UNIQUE INDEX payments_inbox_event_id ON payments_inbox_event (id, company);
+  CREATE UNIQUE INDEX payments_inbox_event_once ON payments_inbox_event (once_hash) WHERE once_hash IS NOT NULL;
+  CREATE INDEX payments_inbox_event_received ON payments_inbox_event (received_at);
+  CREATE INDEX payments_inbox_event_pruned ON payments_inbox_event (pruned, received_at);
+  CREATE INDEX payments_inbox_event_undelivered ON payments_inbox_event (undelivered, received_at)
+    WHERE undelivered > 0;
+
+  CREATE TABLE payments_inbox_body (
+    event_seq INTEGER PRIMARY KEY REFERENCES payments_inbox_event ON DELETE CASCADE,
+    raw BLOB NOT NULL,
+    headers TEXT NOT NULL -- a JSON object
+  ) STRICT;
+
+  CREATE TABLE payments_inbox_repeat (
+    event_seq INTEGER NOT NULL REFERENCES payments_inbox_event ON DELETE CASCADE, -- of the first event
+    id TEXT NOT NULL, -- of another event of the same transaction
+    received_at INTEGER NOT NULL,
+    PRIMARY KEY (event_seq, id)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE payments_inbox_delivery (
+    event_seq INTEGER NOT NULL REFERENCES payments_inbox_event ON DELETE CASCADE,
+    handler TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'running', 'done', 'dead', 'skipped')),
+    held INTEGER NOT NULL DEFAULT 0 CHECK (held = 0 OR (state = 'pending' AND lane IS NOT NULL)),
+    crashes INTEGER NOT NULL DEFAULT 0,
+    alone INTEGER NOT NULL DEFAULT 0,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    token INTEGER NOT NULL DEFAULT 0,
+    worker TEXT CHECK ((worker IS NULL) = (state <> 'running')),
+    due_at INTEGER CHECK ((due_at IS NULL) = (state <> 'pending')), -- on the clock in payments_inbox_meta
+    started_at INTEGER, -- the last attempt, wall clock
+    failed_at INTEGER, -- when the last attempt ended that failed or was lost
+    finished_at INTEGER,
+    last_error TEXT,
+    lane TEXT, -- company and ordering key
+    occurred_at INTEGER NOT NULL,
+    received_at INTEGER NOT NULL,
+    history TEXT NOT NULL DEFAULT '[]', -- a JSON array of arrays
+    PRIMARY KEY (event_seq, handler)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX payments_inbox_delivery_claim ON payments_inbox_delivery (handler, due_at, event_seq)
+    WHERE state = 'pending' AND held = 0 AND crashes = 0;
+  CREATE INDEX payments_inbox_delivery_suspect ON payments_inbox_delivery (handler, due_at, event_seq)
+    WHERE state = 'pending' AND crashes > 0;
+  CREATE INDEX payments_inbox_delivery_lane ON payments_inbox_delivery (handler, lane, held, due_at, event_seq)
+    WHERE state = 'pending' AND lane IS NOT NULL;
+  CREATE INDEX payments_inbox_delivery_held ON payments_inbox_delivery (handler) WHERE held = 1;
+  CREATE UNIQUE INDEX payments_inbox_delivery_running ON payments_inbox_delivery (handler, lane)
+    WHERE state = 'running';
+  CREATE INDEX payments_inbox_delivery_dead ON payments_inbox_delivery (handler) WHERE state = 'dead';
+  CREATE INDEX payments_inbox_delivery_unfinished ON payments_inbox_delivery (received_at, event_seq)
+    WHERE state IN ('pending', 'running');
+  CREATE INDEX payments_inbox_delivery_parked ON payments_inbox_delivery (received_at, event_seq)
+    WHERE state IN ('dead', 'skipped');
+  CREATE INDEX payments_inbox_delivery_newest ON payments_inbox_delivery (handler, lane, occurred_at)
+    WHERE state = 'done' AND lane IS NOT NULL;
+  CREATE INDEX payments_inbox_delivery_done ON payments_inbox_delivery (finished_at, handler, received_at)
+    WHERE state = 'done';
+  CREATE INDEX payments_inbox_delivery_failed ON payments_inbox_delivery (failed_at) WHERE failed_at IS NOT NULL;
+
+  CREATE TABLE payments_inbox_handler (
+    name TEXT PRIMARY KEY,
+    patterns TEXT NOT NULL, -- a JSON array
+    first_seen_at INTEGER NOT NULL,
+    last_seen_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE payments_inbox_worker (
+    id TEXT PRIMARY KEY,
+    lease_ms INTEGER NOT NULL, -- of one that retired: its grace
+    beat_at INTEGER NOT NULL, -- changes with each heartbeat
+    retired INTEGER NOT NULL DEFAULT 0,
+    handlers TEXT NOT NULL -- a JSON array of objects
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE payments_inbox_pause (
+    handler TEXT PRIMARY KEY -- a name, or * for all
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE payments_inbox_activity (
+    minute INTEGER NOT NULL, -- its start
+    handler TEXT NOT NULL, -- '' for all together
+    received INTEGER NOT NULL,
+    done INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    dead INTEGER NOT NULL,
+    p50_ms INTEGER,
+    p95_ms INTEGER,
+    PRIMARY KEY (minute, handler)
+  ) STRICT, WITHOUT ROWID;
+
+  INSERT INTO payments_inbox_meta VALUES (1, ${SCHEMA_VERSION}, 0, 0, 0, 0);
+`;
+
+/**
+ * Creates the tables if the file has none. Several processes may do so at the same time: the first creates them.
+ *
+ * @throws PaymentsError `inbox_unavailable` if the file has tables of another version.
+ */
+export function createTables(connection: SqliteConnection, busyTimeoutMs: number): void {
+  retryWhileBusy(busyTimeoutMs, () => connection.run('BEGIN IMMEDIATE'));
+  try {
+    const tables = connection
+      .all<{ name: string }>(
+        String.raw`SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'payments\_inbox\_%' ESCAPE '\'
+         ORDER BY rowid DESC`,
+      )
+      .map(({ name }) => name);
+    if (tables.length === 0) connection.exec(TABLES);
+    else checkVersion(connection, tables);
+    connection.run('COMMIT');
+  } catch (error) {
+    connection.rollback();
+    throw error;
+  }
+}
+
+function checkVersion(connection: SqliteConnection, tables: readonly string[]): void {
+  if (!tables.includes('payments_inbox_meta')) throw unreleasedTables(tables);
+  const meta = connection.get<{ version: number }>('SELECT version FROM payments_inbox_meta');
+  if (meta !== undefined && meta.version !== SCHEMA_VERSION) throw otherVersion(meta.version);
+}
+
+function unreleasedTables(tables: readonly string[]): PaymentsError {
+  return new PaymentsError(
+    'inbox_unavailable',
+    'The SQLite file has inbox tables of a version of nestjs-payments that was never released; they cannot be ' +
+      'upgraded. Delete the file and its -wal and -shm files, or drop these tables if the file also has your own: ' +
+      tables.map((name) => `DROP TABLE ${name};`).join(' '),
+  );
+}
+
+function otherVersion(found: number): PaymentsError {
+  return new PaymentsError(
+    'inbox_unavailable',
+    `The SQLite file has inbox tables of version ${found}, and this nestjs-payments knows version ${SCHEMA_VERSION}: ` +
+      'another version of the package has opened the file. Run that version here too.',
+  );
+}

@@ -1,0 +1,37 @@
+import type { DeliverySelection } from '../../inbox-store.js';
+import type { Times } from '../store-clock.js';
+import type { SqliteConnection } from '../thread/connection.js';
+import { releaseNext } from './lanes.js';
+import { toStored } from './text.js';
+
+/** Marks pending and dead deliveries skipped. */
+export function skip(
+  connection: SqliteConnection,
+  { selections }: { readonly selections: readonly DeliverySelection[] },
+  { wall }: Times,
+): number {
+  let skipped = 0;
+  for (const { company, id, handlers } of selections) {
+    for (const handler of new Set(handlers)) {
+      const row = connection.get<{ event_seq: number; state: string; lane: string | null }>(
+        `SELECT event_seq, state, lane FROM payments_inbox_delivery
+         WHERE event_seq = (SELECT seq FROM payments_inbox_event WHERE id = ? AND company = ?)
+           AND handler = ? AND state IN ('pending', 'dead')`,
+        toStored(id),
+        company,
+        handler,
+      );
+      if (row === undefined) continue;
+      connection.run(
+        `UPDATE payments_inbox_delivery SET state = 'skipped', held = 0, crashes = 0, due_at = NULL, finished_at = ?
+         WHERE event_seq = ? AND handler = ?`,
+        wall,
+        row.event_seq,
+        handler,
+      );
+      if (row.state === 'pending') releaseNext(connection, handler, row.lane);
+      skipped += 1;
+    }
+  }
+  return skipped;
+}

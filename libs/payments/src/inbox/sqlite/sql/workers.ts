@@ -1,0 +1,154 @@
+import type { HandlerDeclaration, Heartbeat, WorkerRegistration } from '../../inbox-store.js';
+import type { Times } from '../store-clock.js';
+import type { SqliteConnection } from '../thread/connection.js';
+import type { WorkerRow } from '../thread/worker-liveness.js';
+import { catalog, refreshCatalog } from './catalog.js';
+import type { CatalogMessage } from './catalog.js';
+import { hasSuspects } from './claim-suspect.js';
+import { withAttempt } from './history.js';
+import { releaseNext } from './lanes.js';
+
+/** Adds a live worker, and its handlers to the catalog. */
+export function register(
+  connection: SqliteConnection,
+  { id, leaseMs, handlers }: WorkerRegistration,
+  times: Times,
+): CatalogMessage {
+  connection.run(
+    'INSERT OR REPLACE INTO payments_inbox_worker (id, lease_ms, beat_at, handlers) VALUES (?, ?, ?, ?)',
+    id,
+    leaseMs,
+    times.clock,
+    JSON.stringify(handlers),
+  );
+  connection.liveness.look(allWorkers(connection), times);
+  refreshCatalog(connection, times);
+  return catalog(connection);
+}
+
+/** Renews a heartbeat, removes the workers that send none, and frees what they ran. */
+export function heartbeat(
+  connection: SqliteConnection,
+  { worker }: { readonly worker: string },
+  times: Times,
+): Heartbeat & { readonly freed: number } {
+  const alive =
+    connection.run(
+      'UPDATE payments_inbox_worker SET beat_at = ? WHERE id = ? AND retired = 0',
+      times.clock,
+      worker,
+    ) === 1;
+  const dead = connection.liveness.look(allWorkers(connection), times);
+  for (const { id } of dead) remove(connection, id);
+  const retired = new Set(dead.filter((row) => row.retired === 1).map(({ id }) => id));
+  const freed = freeOrphans(connection, retired, times);
+  // It also records when the handlers of live workers were seen.
+  refreshCatalog(connection, times);
+  return { alive, suspects: hasSuspects(connection, handlersOf(connection, worker)), freed };
+}
+
+/** Ends a worker: at once if it holds nothing, or after its grace. */
+export function retire(
+  connection: SqliteConnection,
+  { worker, graceMs }: { readonly worker: string; readonly graceMs: number },
+  times: Times,
+): void {
+  const holds = connection.get(
+    `SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
+     WHERE state = 'running' AND worker = ? LIMIT 1`,
+    worker,
+  );
+  if (holds === undefined) remove(connection, worker);
+  else {
+    connection.run(
+      'UPDATE payments_inbox_worker SET retired = 1, lease_ms = ?, beat_at = max(beat_at + 1, ?) WHERE id = ?',
+      Math.round(graceMs),
+      times.clock,
+      worker,
+    );
+  }
+  connection.liveness.look(allWorkers(connection), times);
+  refreshCatalog(connection, times);
+}
+
+/** Whether the worker is registered, not declared dead and not retired. */
+export function isLive(connection: SqliteConnection, worker: string): boolean {
+  const row = connection.get(
+    'SELECT 1 FROM payments_inbox_worker WHERE id = ? AND retired = 0',
+    worker,
+  );
+  return row !== undefined;
+}
+
+function allWorkers(connection: SqliteConnection): WorkerRow[] {
+  return connection.all<WorkerRow>(
+    'SELECT id, lease_ms, beat_at, retired FROM payments_inbox_worker',
+  );
+}
+
+function handlersOf(connection: SqliteConnection, worker: string): string[] {
+  const row = connection.get<{ handlers: string }>(
+    'SELECT handlers FROM payments_inbox_worker WHERE id = ?',
+    worker,
+  );
+  return (JSON.parse(row?.handlers ?? '[]') as HandlerDeclaration[]).map(({ name }) => name);
+}
+
+function remove(connection: SqliteConnection, worker: string): void {
+  connection.run('DELETE FROM payments_inbox_worker WHERE id = ?', worker);
+}
+
+interface OrphanRow {
+  readonly event_seq: number;
+  readonly handler: string;
+  readonly worker: string;
+  readonly lane: string | null;
+  readonly attempts: number;
+  readonly alone: 0 | 1;
+  readonly started_at: number;
+  readonly history: string;
+}
+
+/** Frees running deliveries of workers that have no row, those included that died long ago and claimed late. */
+function freeOrphans(
+  connection: SqliteConnection,
+  retired: ReadonlySet<string>,
+  times: Times,
+): number {
+  const orphans = connection.all<OrphanRow>(
+    `SELECT event_seq, handler, worker, lane, attempts, alone, started_at, history
+     FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
+     WHERE state = 'running' AND worker NOT IN (SELECT id FROM payments_inbox_worker)`,
+  );
+  for (const row of orphans) {
+    if (retired.has(row.worker)) freeRetired(connection, row, times);
+    else freeLost(connection, row, times);
+    releaseNext(connection, row.handler, row.lane);
+  }
+  return orphans.length;
+}
+
+const FREED = "state = 'pending', worker = NULL, alone = 0, token = token + 1, due_at = ?";
+
+function freeLost(connection: SqliteConnection, row: OrphanRow, { wall, clock }: Times): void {
+  connection.run(
+    `UPDATE payments_inbox_delivery SET ${FREED}, attempts = attempts - iif(alone = 1, 0, 1), crashes = crashes + 1,
+       failed_at = ?, history = ?
+     WHERE event_seq = ? AND handler = ?`,
+    clock,
+    wall,
+    withAttempt(row.history, row, wall, 'l'),
+    row.event_seq,
+    row.handler,
+  );
+}
+
+function freeRetired(connection: SqliteConnection, row: OrphanRow, { clock }: Times): void {
+  connection.run(
+    `UPDATE payments_inbox_delivery SET ${FREED}, attempts = attempts - 1, crashes = 0
+     WHERE event_seq = ? AND handler = ?`,
+    clock,
+    row.event_seq,
+    row.handler,
+  );
+}

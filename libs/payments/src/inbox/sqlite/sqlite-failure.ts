@@ -1,0 +1,41 @@
+import { PaymentsError } from '../../payments.errors.js';
+import type { PaymentsErrorCode } from '../../payments.errors.js';
+import { primaryCode } from './thread/connection.js';
+
+/** An error on its way from the thread. */
+export interface Failure {
+  readonly code: PaymentsErrorCode;
+  readonly message: string;
+}
+
+/** What to do about SQLite's primary result codes (https://www.sqlite.org/rescode.html). */
+const MENDS: Readonly<Record<number, string>> = {
+  5: 'Another connection held the file locked for longer than "busyTimeoutMs": look for a long transaction.',
+  8: 'The process needs to write the file and its folder.',
+  10: "The file's disk reported an error: look at the system's log.",
+  11: 'The file is damaged: restore it from a backup.',
+  13: 'Free some space on its disk.',
+  14: 'Its folder must exist, and the process must be allowed to write in it.',
+  26: 'The file is something else than a SQLite database: give "file" another path.',
+};
+
+/** What went wrong, in words without any of the data. SQLite's messages name tables, never values. */
+export function toFailure(error: unknown): Failure {
+  if (error instanceof PaymentsError) return { code: error.code, message: error.message };
+  const message = (error instanceof Error ? error.message : String(error)).replace(/\.$/, '');
+  const mend = MENDS[primaryCode(error) ?? 0];
+  return {
+    code: 'inbox_unavailable',
+    message: `The SQLite inbox failed: ${message}.${mend === undefined ? '' : ` ${mend}`}`,
+  };
+}
+
+/** The error of a {@link Failure}. */
+export function toError({ code, message }: Failure): PaymentsError {
+  return new PaymentsError(code, message);
+}
+
+/** The error of a store that cannot answer. */
+export function unavailable(message: string): PaymentsError {
+  return new PaymentsError('inbox_unavailable', `The SQLite inbox ${message}`);
+}

@@ -1,0 +1,132 @@
+import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { integerOption, optionsInvalid } from '../../payments.validation.js';
+
+/** Options of `sqliteInbox()`. */
+export interface SqliteInboxOptions {
+  /**
+   * Path of the database file, relative to the working directory. A missing file is created, with mode 0600; a
+   * missing folder is not. The file may also contain the application's own tables: `context.commit` needs them there.
+   * It must be on a disk of this machine: SQLite's write-ahead log does not work over a network file system. If
+   * other users of the machine can access an existing file, its `-wal` or its `-shm`, a warning is logged at boot.
+   */
+  file: string;
+  /**
+   * Whether to go on, with a warning in the log, on a SQLite older than 3.51.3, whose WAL-reset bug can lose
+   * committed transactions; a build with that mend carried back is one reason. Default `false`.
+   */
+  allowOldSqlite?: boolean;
+  /**
+   * For how many milliseconds the first of several operations waits for others to share its transaction, and
+   * with it one fsync. 0 to 100; 0 does not wait, and still shares with what came during the last commit.
+   * Default 0: more is worth its wait on a disk that is paid by the write.
+   */
+  groupCommitMs?: number;
+  /**
+   * For how many milliseconds an operation tries to get the lock that another process, or another connection
+   * of the application, holds. 100 to 60,000. Default 5,000.
+   */
+  busyTimeoutMs?: number;
+  /**
+   * How often, in milliseconds, to look whether another process wrote, while someone listens. 10 to 60,000.
+   * Default 250.
+   */
+  wakePollMs?: number;
+  /**
+   * The file that the inbox's worker thread runs, as a path or a `file:` URL. Only a bundled application needs it:
+   * bundle `nestjs-payments/sqlite/thread` as a second entry and give the path of its output. Default: the file in
+   * this package.
+   *
+   * @example
+   * ```ts
+   * sqliteInbox({ file: 'payments-inbox.db', threadPath: join(__dirname, 'payments-thread.js') });
+   * ```
+   */
+  threadPath?: string | URL;
+}
+
+/** Complete, validated options of a SQLite store. */
+export interface SqliteSettings {
+  /** Absolute. */
+  readonly file: string;
+  readonly allowOldSqlite: boolean;
+  readonly groupCommitMs: number;
+  readonly busyTimeoutMs: number;
+  readonly wakePollMs: number;
+  /** Absolute; `null` for the file in this package. */
+  readonly threadPath: string | null;
+  /** How many operations share a transaction at most. */
+  readonly maxBatch: number;
+  /** For tests only: how long the thread is blocked after each COMMIT, as by a slow disk. */
+  readonly slowCommitMs: number;
+  /** For tests only: the version of SQLite to assume; `null` for the version in use. */
+  readonly sqliteVersion: string | null;
+}
+
+/** Operations in one transaction: more gain nothing, and would keep the first of them waiting. */
+const MAX_BATCH = 256;
+
+/** @throws PaymentsError `options_invalid`. */
+export function resolveSqliteOptions(options: SqliteInboxOptions): SqliteSettings {
+  const { file, allowOldSqlite = false } = options;
+  if (typeof allowOldSqlite !== 'boolean') {
+    throw optionsInvalid(
+      `"sqliteInbox allowOldSqlite" must be true or false; it is a ${typeof allowOldSqlite}. Leave it out for false.`,
+    );
+  }
+  return Object.freeze({
+    file: fileOption(file),
+    allowOldSqlite,
+    groupCommitMs: integerOption('sqliteInbox groupCommitMs', options.groupCommitMs, {
+      default: 0,
+      min: 0,
+      max: 100,
+      unit: 'milliseconds',
+    }),
+    busyTimeoutMs: integerOption('sqliteInbox busyTimeoutMs', options.busyTimeoutMs, {
+      default: 5000,
+      min: 100,
+      max: 60_000,
+      unit: 'milliseconds',
+    }),
+    wakePollMs: integerOption('sqliteInbox wakePollMs', options.wakePollMs, {
+      default: 250,
+      min: 10,
+      max: 60_000,
+      unit: 'milliseconds',
+    }),
+    threadPath: threadPathOption(options.threadPath),
+    maxBatch: MAX_BATCH,
+    slowCommitMs: 0,
+    sqliteVersion: null,
+  });
+}
+
+function fileOption(file: unknown): string {
+  const mend = 'Give the path of a file, e.g. "payments-inbox.db".';
+  if (typeof file !== 'string' || file.trim() === '' || file.includes('\0')) {
+    throw optionsInvalid(`"sqliteInbox file" must be the path of the database file. ${mend}`);
+  }
+  if (file.trim() === ':memory:') {
+    throw optionsInvalid(
+      '"sqliteInbox file" is ":memory:", which keeps nothing and is another database for each connection. ' +
+        `${mend} Use memoryInbox() to keep nothing.`,
+    );
+  }
+  if (file.startsWith('file:')) {
+    throw optionsInvalid(`"sqliteInbox file" is a URI; it must be a path. ${mend}`);
+  }
+  return resolve(file);
+}
+
+function threadPathOption(path: unknown): string | null {
+  if (path === undefined) return null;
+  const text = path instanceof URL ? path.href : path;
+  if (typeof text !== 'string' || text.trim() === '' || text.includes('\0')) {
+    throw optionsInvalid(
+      '"sqliteInbox threadPath" must be the path or file: URL of the bundled thread, for example ' +
+        'join(__dirname, "payments-thread.js"). Leave it out if the application is not bundled.',
+    );
+  }
+  return text.startsWith('file:') ? fileURLToPath(text) : resolve(text);
+}

@@ -1,0 +1,92 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { runBatch, takeBatch } from './batch.js';
+import { SqliteConnection } from './connection.js';
+import { loadDriver } from './driver.js';
+import type { Call } from './messages.js';
+import type { EventMessage } from '../sql/receive.js';
+import { migrate } from '../sql/schema.js';
+
+const SETTINGS = { busyTimeoutMs: 100, slowCommitMs: 0 };
+
+let connection: SqliteConnection;
+let number = 0;
+beforeEach(async () => {
+  connection = new SqliteConnection(new (await loadDriver())(':memory:'));
+  migrate(connection, 100);
+});
+afterEach(() => connection.close());
+
+function receiveCall(id: string, event: Partial<EventMessage> = {}): Call {
+  const received = {
+    company: 'acme',
+    id,
+    dedupeKey: id,
+    eventType: 't',
+    occurredAt: 1,
+    orderingKey: null,
+    raw: Buffer.from(id),
+    headers: {},
+    stale: false,
+    handlers: ['book'],
+    ...event,
+  };
+  return { number: (number += 1), name: 'receive', request: { events: [received] }, now: 5 };
+}
+
+const eventsOf = ({ request }: Call) => (request as { events: EventMessage[] }).events;
+
+const stored = () =>
+  connection.all<{ id: string }>('SELECT id FROM payments_inbox_event').map(({ id }) => id);
+
+describe('a batch', () => {
+  it('keeps what succeeds beside what fails', () => {
+    const calls = [
+      receiveCall('a'),
+      receiveCall('b', { handlers: ['twice', 'twice'] }),
+      receiveCall('c'),
+    ];
+    const answers = runBatch(connection, calls, SETTINGS);
+    expect(answers.map((answer) => 'failure' in answer)).toEqual([false, true, false]);
+    expect(stored()).toEqual(['a', 'c']);
+  });
+
+  it('keeps nothing of one that fails alone, and goes on after', () => {
+    const [a, b] = [receiveCall('a'), receiveCall('b', { handlers: ['twice', 'twice'] })];
+    const both = { ...a, request: { events: [...eventsOf(a), ...eventsOf(b)] } };
+    expect(runBatch(connection, [both], SETTINGS)).toEqual([
+      { number: both.number, failure: expect.objectContaining({ code: 'inbox_unavailable' }) },
+    ]);
+    expect(stored()).toEqual([]);
+    runBatch(connection, [receiveCall('c')], SETTINGS);
+    expect(stored()).toEqual(['c']);
+  });
+
+  it('answers every call where the disk is full, with the mend and without the body, and goes on after', () => {
+    const { page_count } = connection.get<{ page_count: number }>('PRAGMA page_count')!;
+    connection.exec(`PRAGMA max_page_count = ${page_count + 2}`);
+    const raw = Buffer.alloc(50_000, 'card 4111111111111111 ');
+    const answers = runBatch(connection, [receiveCall('a'), receiveCall('b', { raw })], SETTINGS);
+    const failures = answers.flatMap((answer) => ('failure' in answer ? [answer.failure] : []));
+    expect(failures.length).toBeGreaterThan(0);
+    for (const { code, message } of failures) {
+      expect(code).toBe('inbox_unavailable');
+      expect(message).toContain('Free some space');
+      expect(message).not.toContain('4111');
+    }
+    expect(stored()).toHaveLength(2 - failures.length);
+    connection.exec('PRAGMA max_page_count = 1073741823');
+    const [again] = runBatch(connection, [receiveCall('b', { raw })], SETTINGS);
+    expect(again).toMatchObject({ value: [{ outcome: 'stored', id: 'b' }] });
+  });
+
+  it('is bounded in operations and in bytes, and takes one operation at least', () => {
+    const small = Array.from({ length: 7 }, (_, index) => receiveCall(String(index)));
+    expect(takeBatch(small, 3)).toHaveLength(3);
+    expect(small).toHaveLength(4);
+    const raw = Buffer.alloc(5 * 1024 ** 2);
+    const large = ['a', 'b', 'c'].map((id) => receiveCall(id, { raw }));
+    expect(takeBatch(large, 256)).toHaveLength(2);
+    expect(takeBatch(large, 256)).toHaveLength(1);
+    expect(takeBatch(large, 256)).toHaveLength(0);
+  });
+});

@@ -1,0 +1,247 @@
+import { Worker } from 'node:worker_threads';
+import type { PaymentsError } from '../../../payments.errors.js';
+import { toError, unavailable } from '../sqlite-failure.js';
+import type { Times } from '../store-clock.js';
+import type { Answer, Call, FromThread, Opened, ThreadData, ToThread } from './messages.js';
+import type { AnswerOf, OperationName, RequestOf } from './operations.js';
+import type { SqliteSettings } from '../sqlite-options.js';
+import { PendingCalls } from './pending-calls.js';
+import { findThreadFile } from './thread-file.js';
+
+/** Calls under way at the most: where the disk hangs, what comes is refused, and memory does not fill. */
+const MAX_PENDING = 20_000;
+
+/** Receives in one message, after which no more are waited for. */
+const MAX_GATHERED = 16;
+
+/** How long after a thread died another one is started for those who listen, in milliseconds. */
+const RESTART_MS = 1000;
+
+/** Of a call for which the time has no meaning. */
+const NO_TIME: Times = { wall: 0, clock: 0, monotonic: 0 };
+
+/** The store's end of the thread: starts it, and again where it died, and has every call answered in time. */
+export class SqliteClient {
+  readonly #pending: PendingCalls;
+  /** Calls that go to the thread in one message. */
+  #outbox: Call[] = [];
+  /** How often a thread ended that was not asked to. */
+  deaths = 0;
+  #worker: Worker | undefined;
+  /** The file that the thread runs; known once {@link open} was called. */
+  #file: string | undefined;
+  #opening: PromiseWithResolvers<Opened> | undefined;
+  #number = 0;
+  #listening = false;
+  #closed: Promise<void> | undefined;
+
+  constructor(
+    private readonly settings: SqliteSettings,
+    /** Another process wrote. */
+    private readonly onChanged: () => void,
+    /** Another process has a later clock. */
+    private readonly onClock: (clock: number) => void,
+  ) {
+    this.#pending = new PendingCalls(
+      this.#patienceMs(),
+      ({ reject }) => reject(this.#late()),
+      () => this.#worker?.unref(),
+    );
+  }
+
+  /**
+   * Starts the thread; resolves when it has opened the file.
+   *
+   * @throws PaymentsError `options_invalid` if the thread's file is missing; `inbox_unavailable` if the thread cannot
+   *   use the database.
+   */
+  async open(): Promise<Opened> {
+    this.#file = await findThreadFile(this.settings.threadPath);
+    if (this.#closed !== undefined) throw unavailable('is closed.');
+    this.#start();
+    const worker = this.#worker;
+    const late = setTimeout(() => void worker?.terminate(), this.#patienceMs());
+    late.unref();
+    return this.#opening!.promise.finally(() => clearTimeout(late));
+  }
+
+  /**
+   * Runs an operation in the thread.
+   *
+   * @throws PaymentsError `inbox_unavailable` if it failed, or was not answered in time: then it may have been
+   *   done.
+   */
+  async call<Name extends OperationName>(
+    name: Name,
+    request: RequestOf<Name>,
+    times: Times,
+  ): Promise<AnswerOf<Name>> {
+    return this.#call(name, request, times);
+  }
+
+  /** Resolves when the thread leaves the file alone, until {@link closeWindow} or a fifth of a second later. */
+  async openWindow(): Promise<void> {
+    await this.#call('window', null, NO_TIME);
+  }
+
+  closeWindow(): void {
+    this.#post({ kind: 'windowClosed' });
+  }
+
+  /** Whether to look for the writes of other processes. */
+  listen(on: boolean): void {
+    this.#listening = on;
+    this.#post({ kind: 'listen', on });
+  }
+
+  /** Has everything done that was asked, and ends the thread. What is called later rejects. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    const worker = this.#worker;
+    if (worker === undefined) return;
+    this.#send();
+    worker.ref();
+    const exited = new Promise((resolve) => worker.once('exit', resolve));
+    const late = setTimeout(() => void worker.terminate(), this.#patienceMs());
+    this.#post({ kind: 'close' });
+    await exited;
+    clearTimeout(late);
+  }
+
+  #call<T>(name: Call['name'], request: unknown, times: Times): Promise<T> {
+    if (this.#closed !== undefined) return Promise.reject(unavailable('is closed.'));
+    if (this.#pending.size >= MAX_PENDING) {
+      return Promise.reject(
+        unavailable(
+          `has ${MAX_PENDING} operations waiting for the disk, and takes no more for now.`,
+        ),
+      );
+    }
+    this.#start();
+    const number = (this.#number += 1);
+    return new Promise<T>((resolve, reject) => {
+      if (this.#pending.size === 0) this.#worker?.ref();
+      this.#pending.add(number, { resolve, reject });
+      this.#outbox.push({ number, name, request, times });
+      this.#planSend(name);
+    });
+  }
+
+  /**
+   * Receives come one by one, each from a connection of its own: those of a turn of the event loop go together, but
+   * for so many that the thread had better begin with them meanwhile. Everything else goes at once.
+   */
+  #planSend(name: Call['name']): void {
+    const { length } = this.#outbox;
+    if (name !== 'receive' || length === MAX_GATHERED) queueMicrotask(() => this.#send());
+    else if (length === 1) setImmediate(() => this.#send());
+  }
+
+  /** One's own wait for a lock, another's before it, and the work. */
+  #patienceMs(): number {
+    return 2 * this.settings.busyTimeoutMs + 5000;
+  }
+
+  #send(): void {
+    const calls = this.#outbox;
+    this.#outbox = [];
+    try {
+      if (calls.length > 0) this.#post({ kind: 'calls', calls });
+    } catch {
+      // One of them holds what cannot be sent, a function say: the others go by themselves.
+      for (const call of calls) this.#sendAlone(call);
+    }
+  }
+
+  #sendAlone(call: Call): void {
+    try {
+      this.#post({ kind: 'calls', calls: [call] });
+    } catch (error) {
+      this.#pending.take(call.number)?.reject(
+        new TypeError('The SQLite inbox was handed something else than plain data.', {
+          cause: error,
+        }),
+      );
+    }
+  }
+
+  #post(message: ToThread): void {
+    this.#worker?.postMessage(message);
+  }
+
+  #start(): void {
+    if (this.#worker !== undefined || this.#closed !== undefined) return;
+    const workerData: ThreadData = { sqliteInboxThread: this.settings };
+    const worker = new Worker(this.#file!, {
+      name: 'payments-inbox',
+      workerData,
+      // Not the application's own loaders; and its ExperimentalWarning is told once, by the event loop.
+      execArgv: ['--disable-warning=ExperimentalWarning'],
+    });
+    this.#worker = worker;
+    this.#opening = Promise.withResolvers();
+    // Whoever waits for it hears of it; nobody need.
+    this.#opening.promise.catch(() => {});
+    let reason = unavailable('lost its thread, which ended unexpectedly; another one is started.');
+    worker.on('message', (message: FromThread) => {
+      if (message.kind === 'failed') reason = toError(message.failure);
+      this.#take(message);
+    });
+    worker.on('error', (error) => {
+      reason = unavailable(`lost its thread, to: ${error.message}. Another one is started.`);
+    });
+    worker.on('exit', () => this.#died(worker, reason));
+    if (this.#listening) this.#post({ kind: 'listen', on: true });
+  }
+
+  #take(message: FromThread): void {
+    switch (message.kind) {
+      case 'opened':
+        this.#opening?.resolve(message);
+        if (this.#pending.size === 0) this.#worker?.unref();
+        break;
+      case 'answers':
+        for (const answer of message.answers) this.#settle(answer);
+        break;
+      case 'changed':
+        this.onChanged();
+        break;
+      case 'clock':
+        this.onClock(message.clock);
+        break;
+      case 'failed':
+      case 'closed':
+        // The thread ends.
+        break;
+    }
+  }
+
+  #settle(answer: Answer): void {
+    const pending = this.#pending.take(answer.number);
+    if (pending === undefined) return;
+    if ('failure' in answer) pending.reject(toError(answer.failure));
+    else pending.resolve(answer.value as never);
+  }
+
+  #late(): PaymentsError {
+    return unavailable(
+      `did not answer within ${this.#patienceMs()} ms: its disk is slow or the file is locked. ` +
+        'What was asked may be done later.',
+    );
+  }
+
+  /** The next call starts another thread. */
+  #died(worker: Worker, reason: PaymentsError): void {
+    if (this.#worker !== worker) return;
+    this.#worker = undefined;
+    this.deaths += 1;
+    this.#opening?.reject(reason);
+    this.#outbox = [];
+    this.#pending.rejectAll(reason);
+    if (this.#listening) setTimeout(() => this.#start(), RESTART_MS).unref();
+  }
+}

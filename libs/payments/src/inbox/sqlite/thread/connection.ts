@@ -1,0 +1,175 @@
+import { protect } from '../commit/authorizer.js';
+import type { Driver, DriverDatabase, DriverStatement, SqliteRow } from './driver.js';
+import { WorkerLiveness } from './worker-liveness.js';
+
+/** A connection with its statements, each prepared once. */
+export class SqliteConnection {
+  /** Whether the application uses it, for the work of a commit. */
+  lent = false;
+  /** What this process has seen of the workers. */
+  readonly liveness = new WorkerLiveness();
+  readonly #statements = new Map<string, Prepared>();
+
+  constructor(readonly database: DriverDatabase) {}
+
+  /** Runs statements that are not to be kept. */
+  exec(sql: string): void {
+    this.database.exec(sql);
+  }
+
+  /** Runs a statement; returns how many rows it changed. */
+  run(sql: string, ...parameters: unknown[]): number {
+    const { statement, values } = this.#bound(sql, parameters);
+    return Number(statement.run(...values).changes);
+  }
+
+  /** Runs an `INSERT`; returns the number of its row. For `RETURNING`, SQLite would make a table of its own. */
+  insert(sql: string, ...parameters: unknown[]): number {
+    const { statement, values } = this.#bound(sql, parameters);
+    return Number(statement.run(...values).lastInsertRowid);
+  }
+
+  /** The first row. */
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the SQL defines what a row has
+  get<Row = SqliteRow>(sql: string, ...parameters: unknown[]): Row | undefined {
+    const { statement, values } = this.#bound(sql, parameters);
+    return statement.get(...values) as Row | undefined;
+  }
+
+  all<Row = SqliteRow>(sql: string, ...parameters: unknown[]): Row[] {
+    const { statement, values } = this.#bound(sql, parameters);
+    return statement.all(...values) as Row[];
+  }
+
+  /** Rolls back, if a transaction is open: SQLite itself rolls back after some errors. */
+  rollback(): void {
+    try {
+      this.run('ROLLBACK');
+    } catch {
+      // No transaction is active.
+    }
+  }
+
+  close(): void {
+    this.#statements.clear();
+    this.database.close();
+  }
+
+  #bound(
+    sql: string,
+    parameters: readonly unknown[],
+  ): { statement: DriverStatement; values: readonly unknown[] } {
+    let prepared = this.#statements.get(sql);
+    if (prepared === undefined) {
+      prepared = prepare(this.database, sql);
+      this.#statements.set(sql, prepared);
+    }
+    const { statement, places } = prepared;
+    return { statement, values: places?.map((place) => parameters[place]) ?? parameters };
+  }
+}
+
+/** A statement, and which parameter each of its placeholders takes; `null` if they take one each, in order. */
+interface Prepared {
+  readonly statement: DriverStatement;
+  readonly places: readonly number[] | null;
+}
+
+const NUMBERED = /\?(\d+)/g;
+
+/** Older releases of Node 22 take a numbered parameter (`?1`) for a named one, and bind no value to it. */
+function prepare(database: DriverDatabase, sql: string): Prepared {
+  const places = [...sql.matchAll(NUMBERED)].map(([, number]) => Number(number) - 1);
+  return {
+    statement: database.prepare(sql.replace(NUMBERED, '?')),
+    places: places.length > 0 ? places : null,
+  };
+}
+
+/** How long SQLite itself waits for a lock, in milliseconds, before {@link retryWhileBusy} takes over. */
+const BUSY_SLICE_MS = 10;
+
+/**
+ * The connection of the thread: every commit is on the disk when it returns.
+ * It blocks while it waits for a lock, so it is not for the event loop that serves requests.
+ */
+export function openWriter(driver: Driver, file: string, busyTimeoutMs: number): SqliteConnection {
+  const connection = new SqliteConnection(new driver(file));
+  try {
+    connection.exec(`PRAGMA busy_timeout = ${BUSY_SLICE_MS}`);
+    // The switch to WAL needs the file for itself, and does not wait for it.
+    retryWhileBusy(busyTimeoutMs, () => {
+      const mode = connection.get<{ journal_mode: string }>('PRAGMA journal_mode = WAL');
+      if (mode?.journal_mode === 'wal') return;
+      throw new Error(
+        `the file cannot be used with a write-ahead log (it stays in mode ${mode?.journal_mode})`,
+      );
+    });
+    // fullfsync is for macOS alone, whose plain fsync does not reach the platter. 64 MB of cache, where the file is as
+    // large: ids come in no order, and so the index of a million of them is read all over.
+    connection.exec(
+      'PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;' +
+        'PRAGMA foreign_keys = ON; PRAGMA cache_size = -64000',
+    );
+    return connection;
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+}
+
+/**
+ * The connection of the event loop, for `commit`. It never waits for a lock, never checkpoints, and its
+ * commits append to the write-ahead log without an fsync: the thread's `sync` makes them durable.
+ * `NORMAL`, not `OFF`: with `OFF` SQLite would not sync the header of a log it starts anew, and a power cut
+ * could corrupt the file.
+ */
+export function openCommitter(driver: Driver, file: string): SqliteConnection {
+  const connection = new SqliteConnection(new driver(file));
+  try {
+    connection.exec(
+      'PRAGMA busy_timeout = 0; PRAGMA synchronous = NORMAL; PRAGMA fullfsync = ON;' +
+        'PRAGMA wal_autocheckpoint = 0; PRAGMA foreign_keys = ON',
+    );
+    protect(connection.database, () => connection.lent);
+    return connection;
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+}
+
+/** Whether another connection holds the lock that was needed. */
+export function isBusy(error: unknown): boolean {
+  return primaryCode(error) === 5;
+}
+
+/** SQLite's primary result code (https://www.sqlite.org/rescode.html); `undefined` for other errors. */
+export function primaryCode(error: unknown): number | undefined {
+  const code = (error as { errcode?: unknown } | null)?.errcode;
+  return typeof code === 'number' ? code & 0xff : undefined;
+}
+
+const sleeper = new Int32Array(new SharedArrayBuffer(4));
+
+/** Blocks this thread. */
+export function sleep(ms: number): void {
+  Atomics.wait(sleeper, 0, 0, ms);
+}
+
+/**
+ * Calls `act` until no lock prevents it, for at most `ms` milliseconds; then throws what it threw.
+ * SQLite's own waiting sleeps up to 100 ms between its tries, which loses to a busy process again and
+ * again; a try every few milliseconds finds the gap between two transactions of that process.
+ */
+export function retryWhileBusy<T>(ms: number, act: () => T): T {
+  const end = performance.now() + ms;
+  for (;;) {
+    try {
+      return act();
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > end) throw error;
+      sleep(1 + Math.random() * 3);
+    }
+  }
+}

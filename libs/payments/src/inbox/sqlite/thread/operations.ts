@@ -1,0 +1,70 @@
+import { activity, summarize } from '../sql/activity.js';
+import { catalog, forgetHandler } from '../sql/catalog.js';
+import { claim } from '../sql/claim.js';
+import { claimSuspect } from '../sql/claim-suspect.js';
+import { find } from '../sql/find.js';
+import { listSlice } from '../sql/list.js';
+import { nextDue } from '../sql/next-due.js';
+import { pause } from '../sql/pause.js';
+import { prune } from '../sql/prune.js';
+import { receive } from '../sql/receive.js';
+import { redrive } from '../sql/redrive.js';
+import { complete, fail, release } from '../sql/settle.js';
+import { skip } from '../sql/skip.js';
+import { stats } from '../sql/stats.js';
+import { sync } from '../sql/sync.js';
+import { heartbeat, register, retire } from '../sql/workers.js';
+import type { Times } from '../store-clock.js';
+import type { SqliteConnection } from './connection.js';
+
+/** Operations that write: those that arrive together are committed together. */
+export const WRITES = {
+  claim,
+  claimSuspect,
+  complete,
+  fail,
+  forgetHandler,
+  heartbeat,
+  pause,
+  prune,
+  receive,
+  redrive,
+  register,
+  release,
+  retire,
+  skip,
+  summarize,
+  sync,
+};
+
+/** Operations that read: they wait for nobody. */
+const READS = { activity, catalog, find, listSlice, nextDue, stats };
+
+/** Every operation: its request, the time by the clocks of the process that asks, and its answer. */
+export const OPERATIONS = { ...WRITES, ...READS };
+
+export type OperationName = keyof typeof OPERATIONS;
+
+/** The request of an operation. */
+export type RequestOf<Name extends OperationName> =
+  Parameters<(typeof OPERATIONS)[Name]> extends [SqliteConnection, infer Request, ...unknown[]]
+    ? Request
+    : null;
+
+/** The answer of an operation. */
+export type AnswerOf<Name extends OperationName> = ReturnType<(typeof OPERATIONS)[Name]>;
+
+/** Runs an operation by its name. */
+export function perform(
+  connection: SqliteConnection,
+  name: OperationName,
+  request: unknown,
+  times: Times,
+): unknown {
+  const operation = OPERATIONS[name] as (
+    connection: SqliteConnection,
+    request: unknown,
+    times: Times,
+  ) => unknown;
+  return operation(connection, request, times);
+}

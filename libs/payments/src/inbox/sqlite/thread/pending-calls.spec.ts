@@ -1,0 +1,73 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { PendingCalls } from './pending-calls.js';
+
+beforeEach(() => {
+  jest.useFakeTimers();
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+function pendingCalls(patienceMs: number) {
+  const told: string[] = [];
+  const calls = new PendingCalls(
+    patienceMs,
+    ({ reject }) => reject(new Error('late')),
+    () => told.push('idle'),
+  );
+  const add = (number: number) =>
+    calls.add(number, {
+      resolve: (value) => told.push(`${number} ${String(value)}`),
+      reject: ({ message }) => told.push(`${number} ${message}`),
+    });
+  return { calls, add, told };
+}
+
+describe('pending calls', () => {
+  it('are answered once', () => {
+    const { calls, add, told } = pendingCalls(60_000);
+    add(1);
+    add(2);
+    calls.take(2)!.resolve('two' as never);
+    expect(calls.take(2)).toBeUndefined();
+    calls.take(1)!.resolve('one' as never);
+    expect(told).toEqual(['2 two', 'idle', '1 one']);
+    expect(calls.size).toBe(0);
+  });
+
+  it('are given up when their patience ends, each its own', () => {
+    const { calls, add, told } = pendingCalls(30);
+    add(1);
+    add(2);
+    calls.take(1);
+    jest.advanceTimersByTime(20);
+    add(3);
+    jest.advanceTimersByTime(9);
+    expect(told).toEqual([]);
+    jest.advanceTimersByTime(1);
+    expect(told).toEqual(['2 late']);
+    jest.advanceTimersByTime(19);
+    expect(told).toEqual(['2 late']);
+    jest.advanceTimersByTime(1);
+    expect(told).toEqual(['2 late', 'idle', '3 late']);
+    add(4);
+    jest.advanceTimersByTime(30);
+    expect(told.slice(3)).toEqual(['idle', '4 late']);
+  });
+
+  it('leave no timer running without end', () => {
+    const { calls, add } = pendingCalls(30);
+    add(1);
+    calls.take(1);
+    jest.advanceTimersByTime(30);
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it('are all rejected where there is nobody to answer', () => {
+    const { calls, add, told } = pendingCalls(60_000);
+    add(1);
+    add(2);
+    calls.rejectAll(new Error('gone'));
+    expect(told).toEqual(['1 gone', 'idle', '2 gone']);
+  });
+});

@@ -1,0 +1,58 @@
+import { isOldSqlite } from '../sqlite-version.js';
+import { sync } from '../sql/sync.js';
+import type { SqliteConnection } from './connection.js';
+
+/** Pages in the write-ahead log from which it is copied into the database: SQLite's own default. */
+const CHECKPOINT_PAGES = 1000;
+
+/** The same while calls wait: they come first, for a while. 16 MB. */
+const CHECKPOINT_PAGES_BUSY = 4000;
+
+/**
+ * Checkpoints, which only the thread makes, so that the event loop waits for no fsync of theirs. SQLite starts the log
+ * anew with the first commit after a checkpoint, and syncs its header for that: the thread makes that commit too, or
+ * the next one on the event loop would wait for the disk. (A reader at the wrong moment delays the new start; then a
+ * commit may, once, wait for one fsync.)
+ */
+export class WriteAheadLog {
+  /** Before SQLite 3.51 there is no way to read the size of the log: SQLite makes checkpoints by itself. */
+  readonly #automatic: boolean;
+
+  constructor(
+    private readonly connection: SqliteConnection,
+    sqliteVersion: string,
+  ) {
+    this.#automatic = isOldSqlite(sqliteVersion);
+    if (!this.#automatic) connection.exec('PRAGMA wal_autocheckpoint = 0');
+  }
+
+  /** Call it after each commit; `busy` if more calls wait. */
+  keepShort(busy: boolean): void {
+    if (this.#automatic) return;
+    try {
+      const before = this.#checkpoint('NOOP');
+      const most = busy ? CHECKPOINT_PAGES_BUSY : CHECKPOINT_PAGES;
+      if (before.log - before.checkpointed < most) return;
+      const after = this.#checkpoint('PASSIVE');
+      // It stores no time: that of the calls is not known here.
+      if (after.checkpointed === after.log) sync(this.connection, null, { clock: 0, wall: 0 });
+    } catch {
+      // What was committed is safe in the log, and a later call tries again.
+    }
+  }
+
+  /** Copies all of the log, if nobody else is using it. */
+  empty(): void {
+    try {
+      this.#checkpoint('TRUNCATE');
+    } catch {
+      // Whoever opens the file next reads the log.
+    }
+  }
+
+  #checkpoint(mode: string): { log: number; checkpointed: number } {
+    return this.connection.get<{ log: number; checkpointed: number }>(
+      `PRAGMA wal_checkpoint(${mode})`,
+    )!;
+  }
+}
