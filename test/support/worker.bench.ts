@@ -40,6 +40,7 @@ export class WorkerBench {
   readonly ran: { id: string; context: PaymentEventContext }[] = [];
   handle: Handle = () => {};
   readonly worker: InboxWorker;
+  #crashed = false;
 
   constructor(options: WorkerOptions = {}, setup: BenchSetup = {}) {
     const { registry } = this;
@@ -63,7 +64,7 @@ export class WorkerBench {
     }
     this.catalog = new HandlerCatalogCache(this.store, registry);
     this.worker = new InboxWorker(
-      this.store,
+      this.#mortal(),
       resolveWorkerOptions(options),
       this.runtime,
       registry,
@@ -105,6 +106,22 @@ export class WorkerBench {
 
   async isDone(id: string, handler = 'h'): Promise<boolean> {
     return (await this.delivery(id, handler)).state === 'done';
+  }
+
+  /** Its process dies: nothing that it asks the store for happens any more. */
+  crash(): void {
+    this.#crashed = true;
+  }
+
+  #mortal(): MemoryStore {
+    return new Proxy(this.store, {
+      get: (store, name: keyof MemoryStore) => {
+        const value: unknown = store[name];
+        if (typeof value !== 'function') return value;
+        return (...args: unknown[]): unknown =>
+          this.#crashed ? new Promise(() => {}) : value.apply(store, args);
+      },
+    });
   }
 
   async #store(id: string, more: Partial<IncomingEvent>) {

@@ -1,0 +1,164 @@
+import { describe, expect, it } from '@jest/globals';
+import { turns, WorkerBench } from '../../../../test/support/worker.bench.js';
+import { fixed } from '../events/retry-schedule.js';
+
+const OPTIONS = { leaseMs: 3000, timeoutMs: 600_000, retry: fixed([0, 0, 0]) };
+const INNOCENTS = ['i-1', 'i-2', 'i-3', 'i-4', 'i-5'];
+
+async function pass(bench: WorkerBench, seconds: number): Promise<void> {
+  for (let second = 0; second < seconds; second += 1) {
+    bench.runtime.advance(1000);
+    await turns();
+  }
+}
+
+/** One process after another on one store. Each dies when it runs the poison. */
+class Host {
+  readonly first = new WorkerBench(OPTIONS);
+  process = this.first;
+  /** What each process ran, in order. */
+  readonly ran: string[][] = [];
+  /** The most that ran next to a suspect. */
+  readonly nextTo: string[][] = [];
+  readonly #open = new Map<string, () => void>();
+
+  start(poison: string | null = 'poison'): WorkerBench {
+    if (this.ran.length > 0) this.process = new WorkerBench(OPTIONS, { of: this.first });
+    const bench = this.process;
+    const ran: string[] = [];
+    this.ran.push(ran);
+    const running = new Set<string>();
+    bench.handle = async ({ id }) => {
+      ran.push(id);
+      running.add(id);
+      if (id === poison) {
+        this.nextTo.push([...running].filter((other) => other !== id));
+        bench.crash();
+      }
+      await new Promise<void>((resolve) => this.#open.set(id, resolve));
+      running.delete(id);
+    };
+    bench.worker.start();
+    return bench;
+  }
+
+  /** Ends the handler of an event. */
+  async end(id: string): Promise<void> {
+    this.#open.get(id)?.();
+    await turns();
+  }
+}
+
+describe('StaggeredRecovery', () => {
+  it('IN-19 runs what a process died of until it is dead, and charges nobody else an attempt', async () => {
+    const host = new Host();
+    host.start(null);
+    await turns();
+    for (const id of [...INNOCENTS, 'poison']) await host.process.receive(id);
+    await turns();
+    expect(host.ran[0]!.toSorted()).toEqual([...INNOCENTS, 'poison']);
+    host.process.crash();
+    for (let life = 0; life < 20; life += 1) {
+      const bench = host.start();
+      // Handlers of 6 s.
+      for (let round = 0; round < 10; round += 1) {
+        await pass(bench, 6);
+        for (const id of INNOCENTS) await host.end(id);
+      }
+      if ((await bench.delivery('poison')).state === 'dead') break;
+    }
+    expect(await host.first.delivery('poison')).toMatchObject({
+      state: 'dead',
+      attempts: 5,
+      lastError: expect.stringMatching(/last of 4 attempts ended without a result/),
+    });
+    for (const id of INNOCENTS) {
+      expect(await host.first.delivery(id)).toMatchObject({ state: 'done', attempts: 1 });
+    }
+    // Each run that was charged was alone.
+    expect(host.nextTo.slice(-4)).toEqual([[], [], [], []]);
+  });
+
+  it('IN-19 runs suspects one at a time, next to other deliveries', async () => {
+    const host = new Host();
+    host.start(null);
+    await turns();
+    for (const id of INNOCENTS) await host.process.receive(id);
+    await turns();
+    host.process.crash();
+    const bench = host.start(null);
+    await pass(bench, 8);
+    expect(host.ran[1]).toEqual(['i-1']);
+    expect(await bench.assign('new')).toEqual(['h']);
+    expect(host.ran[1]).toEqual(['i-1', 'new']);
+    await host.end('i-1');
+    expect(host.ran[1]).toEqual(['i-1', 'new', 'i-2']);
+    for (const id of INNOCENTS) await host.end(id);
+    expect(await bench.isDone('i-5')).toBe(true);
+    expect(await bench.delivery('i-5')).toMatchObject({ attempts: 1 });
+  });
+
+  it('IN-19 stops claims and reservations until a suspect with two crashes has run alone, then goes on', async () => {
+    const host = new Host();
+    for (const _life of [1, 2]) {
+      const bench = host.start(null);
+      await turns();
+      await bench.receive('suspect');
+      await pass(bench, 8);
+      bench.crash();
+    }
+    const bench = host.start(null);
+    await turns();
+    await bench.assign('running');
+    await pass(bench, 8);
+    // It waits for what runs.
+    expect(host.ran[2]).toEqual(['running']);
+    expect(bench.worker.reserve(['h'])).toBeNull();
+    await bench.receive('pending');
+    await turns();
+    expect(host.ran[2]).toEqual(['running']);
+    await host.end('running');
+    expect(host.ran[2]).toEqual(['running', 'suspect']);
+    expect(bench.worker.reserve(['h'])).toBeNull();
+    await host.end('suspect');
+    expect(host.ran[2]).toEqual(['running', 'suspect', 'pending']);
+    await host.end('pending');
+    expect(bench.worker.reserve(['h'])).not.toBeNull();
+    expect(await bench.delivery('suspect')).toMatchObject({ state: 'done', attempts: 1 });
+  });
+
+  it('stops other work less and less often for suspects that it cannot claim', async () => {
+    const bench = new WorkerBench(OPTIONS);
+    const heartbeat = bench.store.heartbeat.bind(bench.store);
+    bench.store.heartbeat = async (id) => ({ ...(await heartbeat(id)), suspects: true });
+    let alone = 0;
+    bench.store.claimSuspect = async (request) => {
+      if (request.alone) alone += 1;
+      return null;
+    };
+    bench.worker.start();
+    await pass(bench, 100);
+    expect(alone).toBeGreaterThan(3);
+    expect(alone).toBeLessThan(8);
+  });
+
+  it('IN-24 drains while it waits to run a suspect alone', async () => {
+    const host = new Host();
+    for (const _life of [1, 2]) {
+      const bench = host.start(null);
+      await turns();
+      await bench.receive('suspect');
+      await pass(bench, 8);
+      bench.crash();
+    }
+    const bench = host.start(null);
+    await turns();
+    await bench.assign('running');
+    await pass(bench, 8);
+    const drained = bench.worker.drain();
+    await host.end('running');
+    await drained;
+    expect(host.ran[2]).toEqual(['running']);
+    expect(await bench.delivery('suspect')).toMatchObject({ state: 'pending', attempts: 0 });
+  });
+});

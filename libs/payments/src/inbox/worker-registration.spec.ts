@@ -1,0 +1,166 @@
+import { describe, expect, it } from '@jest/globals';
+import { Logger } from '@nestjs/common';
+import { CapturedLog } from '../../../../test/support/captured.log.js';
+import { turns, WorkerBench } from '../../../../test/support/worker.bench.js';
+
+const DOWN = () => Promise.reject(new Error('down'));
+
+async function started(...setup: ConstructorParameters<typeof WorkerBench>): Promise<WorkerBench> {
+  const bench = new WorkerBench(...setup);
+  bench.worker.start();
+  await turns();
+  return bench;
+}
+
+async function pass(bench: WorkerBench, seconds: number): Promise<void> {
+  for (let second = 0; second < seconds; second += 1) {
+    bench.runtime.advance(1000);
+    await turns();
+  }
+}
+
+describe('WorkerRegistration', () => {
+  it('IN-14 keeps the deliveries of a handler that runs much longer than the lease', async () => {
+    const bench = await started({ leaseMs: 3000, timeoutMs: 60_000 });
+    const other = await started({ leaseMs: 3000 }, { of: bench });
+    let end = () => {};
+    bench.handle = () => new Promise<void>((resolve) => (end = resolve));
+    await bench.assign('a');
+    await pass(bench, 30);
+    expect(bench.ran[0]!.context.signal.aborted).toBe(false);
+    end();
+    await turns();
+    expect(await bench.delivery('a')).toMatchObject({ state: 'done', attempts: 1 });
+    expect(other.ran).toEqual([]);
+  });
+
+  it('IN-12 IN-14 aborts the runs of a process that was declared dead, records nothing of them, and goes on', async () => {
+    const log = new CapturedLog();
+    const bench = await started({ leaseMs: 3000 });
+    Logger.overrideLogger(log);
+    const other = await started({ leaseMs: 3000 }, { of: bench });
+    const ends: (() => void)[] = [];
+    bench.handle = () => new Promise<void>((resolve) => ends.push(resolve));
+    other.handle = bench.handle;
+    await bench.assign('a');
+    const heartbeat = bench.store.heartbeat.bind(bench.store);
+    const [cutOff] = (await bench.store.find('c', 'a'))!.deliveries;
+    expect(cutOff).toMatchObject({ state: 'running', attempts: 1 });
+    // The heartbeats of the first process do not arrive.
+    const ids = new Set<string>();
+    let arrives = false;
+    bench.store.heartbeat = (id) => {
+      ids.add(id);
+      return id === [...ids][0] && !arrives ? DOWN() : heartbeat(id);
+    };
+    await pass(bench, 6);
+    Logger.overrideLogger(false);
+    expect(other.ids).toEqual(['a']);
+    // Heartbeats that fail abort nothing.
+    expect(bench.ran[0]!.context.signal.aborted).toBe(false);
+    arrives = true;
+    Logger.overrideLogger(log);
+    await pass(bench, 3);
+    expect(bench.ran[0]!.context.signal).toMatchObject({
+      aborted: true,
+      reason: { name: 'AbortError', message: expect.stringMatching(/was freed/) },
+    });
+    expect(
+      log.matching(/no heartbeat for 3000 ms, so 1 deliveries that it ran were freed/),
+    ).toHaveLength(1);
+    ends[0]!();
+    await turns();
+    Logger.overrideLogger(false);
+    expect(await bench.delivery('a')).toMatchObject({ state: 'running' });
+    ends[1]!();
+    await turns();
+    expect(await bench.delivery('a')).toMatchObject({
+      state: 'done',
+      attempts: 1,
+      history: [{ outcome: 'lost' }, { outcome: 'done' }],
+    });
+    bench.handle = () => {};
+    expect(await bench.assign('b')).toEqual(['h']);
+    await turns();
+    expect(await bench.isDone('b')).toBe(true);
+  });
+
+  it('IN-13 keeps its deliveries although no heartbeat arrived for many leases, if nobody freed them', async () => {
+    const bench = await started({ leaseMs: 1000 });
+    let end = () => {};
+    bench.handle = () => new Promise<void>((resolve) => (end = resolve));
+    await bench.assign('a');
+    const heartbeat = bench.store.heartbeat.bind(bench.store);
+    bench.store.heartbeat = DOWN;
+    await pass(bench, 30);
+    expect(bench.worker.reserve(['h'])).toBeNull();
+    bench.store.heartbeat = heartbeat;
+    await pass(bench, 6);
+    expect(bench.ran[0]!.context.signal.aborted).toBe(false);
+    end();
+    await turns();
+    expect(await bench.delivery('a')).toMatchObject({ state: 'done', attempts: 1 });
+    expect(bench.worker.reserve(['h'])).not.toBeNull();
+  });
+
+  it('claims nothing after the process was stopped for longer than its lease, until a heartbeat has succeeded', async () => {
+    const bench = await started({ leaseMs: 3000 });
+    const heartbeat = bench.store.heartbeat.bind(bench.store);
+    let answer = () => {};
+    bench.store.heartbeat = async (id) => {
+      await new Promise<void>((resolve) => (answer = resolve));
+      return heartbeat(id);
+    };
+    bench.runtime.advance(3000);
+    expect(bench.worker.reserve(['h'])).toBeNull();
+    await bench.receive('a');
+    await turns();
+    expect(bench.ids).toEqual([]);
+    answer();
+    await turns();
+    expect(bench.ids).toEqual(['a']);
+  });
+
+  it('sends a heartbeat each third of the lease, one at a time, whatever the number of runs', async () => {
+    const bench = await started({ leaseMs: 3000 });
+    bench.handle = () => new Promise(() => {});
+    for (let i = 0; i < 10; i += 1) await bench.assign(`e-${i}`);
+    let beats = 0;
+    const heartbeat = bench.store.heartbeat.bind(bench.store);
+    bench.store.heartbeat = async (id) => {
+      beats += 1;
+      return heartbeat(id);
+    };
+    await pass(bench, 10);
+    expect(beats).toBe(10);
+  });
+
+  it('registers under another id after each failure, which may have taken effect', async () => {
+    const bench = new WorkerBench();
+    const ids: string[] = [];
+    const register = bench.store.register.bind(bench.store);
+    bench.store.register = async (worker) => {
+      ids.push(worker.id);
+      const catalog = await register(worker);
+      if (ids.length < 3) throw new Error('the answer was lost');
+      return catalog;
+    };
+    bench.worker.start();
+    await pass(bench, 5);
+    expect(new Set(ids).size).toBe(3);
+    expect(await bench.assign('a')).toEqual(['h']);
+  });
+
+  it('IN-23 IN-36 does not look at the wall clock', async () => {
+    const bench = await started({ leaseMs: 3000 });
+    const other = await started({ leaseMs: 3000 }, { of: bench });
+    bench.handle = () => new Promise(() => {});
+    await bench.assign('a');
+    for (const jump of [3_600_000, -7_200_000]) {
+      bench.runtime.setWallClock(jump);
+      await pass(bench, 5);
+    }
+    expect(bench.ran[0]!.context.signal.aborted).toBe(false);
+    expect(other.ran).toEqual([]);
+  });
+});
