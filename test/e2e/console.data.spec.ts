@@ -70,7 +70,7 @@ consoleOnEachAdapter((start) => {
     await app.deliver({ id: 'e-2' }, 'dead');
     app.runtime.advance(60_000);
     await app.deliver({ id: 'e-3' });
-    for (let second = 0; second < 150; second += 10) {
+    for (let second = 0; second < 270; second += 10) {
       app.runtime.advance(10_000);
       await turns(10);
     }
