@@ -1,32 +1,36 @@
 import { describe, expect, it } from '@jest/globals';
-import { RunCommit } from './run.commit.js';
+import { RunCommit } from './run-commit.js';
 import type { InboxStore } from './inbox-store.js';
 
-const LEASE = { company: 'c', id: 'e', handler: 'h', token: 1 };
+const LEASE = { company: 'c', id: 'e', handler: 'h', token: 1, seq: 1 };
 
-/** A run's commit at a store that does as it is told. */
+/** A run's commit with a scripted store. */
 function at(commit: InboxStore['commit']): RunCommit {
   return new RunCommit({ commit } as InboxStore, LEASE);
 }
 
-const committing: InboxStore['commit'] = async (_lease, work) => work(null);
+const committing: InboxStore['commit'] = async (_lease, work) => ({
+  result: await work(null),
+  nextDue: true,
+});
 const failing: InboxStore['commit'] = async () => {
   throw new Error('down');
 };
 
 describe('RunCommit', () => {
-  it('hands on the lease, the transaction, and what the work returns', async () => {
+  it('passes the lease to the store and the transaction to the work, and returns what the work returns', async () => {
     const given: unknown[] = [];
     const commit = at(async (lease, work) => {
       given.push(lease);
-      return work('the transaction');
+      return { result: await work('the transaction'), nextDue: true };
     });
     expect(await commit.commit((tx: unknown) => `in ${String(tx)}`)).toBe('in the transaction');
     expect(given).toEqual([LEASE]);
     expect(commit.done).toBe(true);
+    expect(commit.nextDue).toBe(true);
   });
 
-  it('refuses a second commit after the first, and while it is under way', async () => {
+  it('IN-21 refuses a second commit after the first, and while the first is under way', async () => {
     const commit = at(committing);
     const first = commit.commit(() => 1);
     await expect(commit.commit(() => 2)).rejects.toMatchObject({ code: 'commit_refused' });
@@ -34,7 +38,7 @@ describe('RunCommit', () => {
     await expect(commit.commit(() => 3)).rejects.toMatchObject({ code: 'commit_refused' });
   });
 
-  it('may be tried again where it failed, by rejection or by exception', async () => {
+  it('IN-21 allows another commit after one that failed, by rejection or by exception', async () => {
     const throwing: InboxStore['commit'] = () => {
       throw new Error('down');
     };
@@ -49,12 +53,12 @@ describe('RunCommit', () => {
     }
   });
 
-  it('waits, when it closes, for one that nobody awaits, and throws what that failed with', async () => {
+  it('waits on close for a commit that nobody awaits, and throws what that failed with', async () => {
     let end = (): void => {};
     const slow = new Promise<void>((resolve) => (end = resolve));
     const commit = at(async (_lease, work) => {
       await slow;
-      return work(null);
+      return { result: await work(null), nextDue: false };
     });
     void commit.commit(() => 1);
     const closed = commit.close();
@@ -69,7 +73,7 @@ describe('RunCommit', () => {
     expect(lost.done).toBe(false);
   });
 
-  it('takes none after it has closed', async () => {
+  it('refuses a commit after it was closed', async () => {
     const commit = at(committing);
     await commit.close();
     const late = commit.commit(() => 1);

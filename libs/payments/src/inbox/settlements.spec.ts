@@ -1,7 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
 import { Settlements } from './settlements.js';
 
-const lease = (handler: string, id = 'e-1', company = 'c') => ({ company, id, handler, token: 1 });
+const lease = (handler: string, id = 'e-1', company = 'c') => ({
+  company,
+  id,
+  handler,
+  token: 1,
+  seq: 1,
+});
 
 async function isPending(promise: Promise<unknown>): Promise<boolean> {
   const pending = Symbol('pending');
@@ -19,14 +25,14 @@ describe('Settlements', () => {
     expect(await failures).toEqual(['a']);
   });
 
-  it('counts what ended after the watch began and before it was asked', async () => {
+  it('counts what ended between the start of the watch and the wait', async () => {
     const settlements = new Settlements();
     const watch = settlements.watch('c', 'e-1');
     settlements.report(lease('a'), 'succeeded');
     expect(await watch.failures(['a'])).toEqual([]);
   });
 
-  it('takes the last outcome of a handler', async () => {
+  it('uses the last outcome of a handler', async () => {
     const settlements = new Settlements();
     const watch = settlements.watch('c', 'e-1');
     settlements.report(lease('a'), 'failed');
@@ -34,7 +40,7 @@ describe('Settlements', () => {
     expect(await watch.failures(['a'])).toEqual([]);
   });
 
-  it('tells every watch of the event, and none of another event or company', async () => {
+  it('reports to every watch of the event, and to none of another event or company', async () => {
     const settlements = new Settlements();
     const [one, two] = [settlements.watch('c', 'e-1'), settlements.watch('c', 'e-1')];
     const others = [settlements.watch('c', 'e-2'), settlements.watch('d', 'e-1')];
@@ -44,7 +50,7 @@ describe('Settlements', () => {
     for (const wait of waits) expect(await isPending(wait)).toBe(true);
   });
 
-  it('tells a watch nothing more once it has ended, and the others still', async () => {
+  it('reports nothing to a watch that has ended, and still to the others', async () => {
     const settlements = new Settlements();
     const ended = settlements.watch('c', 'e-1');
     const other = settlements.watch('c', 'e-1');
@@ -60,7 +66,7 @@ describe('Settlements', () => {
     expect(await next.failures(['a'])).toEqual([]);
   });
 
-  it('ends every wait as failed when nothing runs any more, also one that begins later', async () => {
+  it('ends every wait as failed once nothing runs any more, also one that starts later', async () => {
     const settlements = new Settlements();
     const watch = settlements.watch('c', 'e-1');
     const wait = watch.failures(['a', 'b']);
@@ -70,7 +76,7 @@ describe('Settlements', () => {
     expect(await settlements.watch('c', 'e-2').failures(['a'])).toEqual(['a']);
   });
 
-  it('waits for nobody where no handler is named', async () => {
+  it('waits for nobody if there are no handlers', async () => {
     expect(await new Settlements().watch('c', 'e-1').failures([])).toEqual([]);
   });
 });

@@ -4,15 +4,15 @@ import type { Lease } from './inbox-store.js';
 export type AttemptOutcome = 'succeeded' | 'failed';
 
 /**
- * Tells those who wait for an event's handlers how each attempt ended. What makes the answer to the sender
- * wait for them where the inbox is not durable.
+ * Reports how each attempt of an event's deliveries ended, to those who wait for it: if the inbox is not durable, the
+ * sender is answered only then.
  */
 export class Settlements {
   /** By company and event. */
   readonly #watches = new Map<string, SettlementWatch[]>();
   #abandoned = false;
 
-  /** Begins to collect the outcomes of an event's attempts, until {@link SettlementWatch.end}. */
+  /** Collects the outcomes of an event's attempts, until {@link SettlementWatch.end}. */
   watch(company: string, id: string): SettlementWatch {
     const key = `${company}\n${id}`;
     const watch = new SettlementWatch(() => this.#end(key, watch));
@@ -43,7 +43,7 @@ export class Settlements {
   }
 }
 
-/** The outcomes of one event's attempts, as they come in. */
+/** The outcomes of one event's attempts so far. */
 export class SettlementWatch {
   readonly #succeeded: string[] = [];
   readonly #failed: string[] = [];
