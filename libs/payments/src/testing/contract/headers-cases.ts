@@ -1,6 +1,6 @@
 import { deepEqual, equal } from 'node:assert/strict';
-import { claimOne, incoming } from './contract.events.js';
-import type { InboxContractCase } from './inbox.contract.js';
+import { incoming, TestWorker } from './contract-fixtures.js';
+import type { InboxContractCase } from './inbox-contract.js';
 
 const HEADERS = {
   'user-agent': 'service-Webhook/1.0',
@@ -9,7 +9,7 @@ const HEADERS = {
 
 export const headersCases: readonly InboxContractCase[] = [
   {
-    title: 'keeps the headers an event came with first, and those of no copy',
+    title: 'keeps the headers of the first copy of an event, and not those of others',
     async run({ store, another }) {
       const event = incoming({ headers: HEADERS });
       const bare = incoming();
@@ -21,12 +21,13 @@ export const headersCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'lets go of headers and histories with the body',
+    title: 'deletes headers and histories together with the body',
     async run({ store, advance }) {
+      const worker = await TestWorker.start(store);
       const event = incoming({ headers: HEADERS });
       await store.receive([event]);
-      await store.fail(await claimOne(store), { error: 'no', retryInMs: 0 });
-      await store.complete(await claimOne(store));
+      await store.fail(await worker.claimOne(), { error: 'no', retryInMs: 0 });
+      await store.complete(await worker.claimOne());
       await advance(2000);
       equal(await store.prune({ bodiesMs: 1000, tombstonesMs: 100_000, limit: 10 }), 1);
       const tombstone = (await store.find('acme', event.id))!;

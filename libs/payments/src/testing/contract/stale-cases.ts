@@ -1,10 +1,9 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import type { EventState, IncomingEvent, InboxStore } from '../../inbox/inbox-store.js';
-import { claim, claimOne, incoming, states } from './contract.events.js';
-import type { InboxContractCase } from './inbox.contract.js';
+import { incoming, NOW, states, TestWorker } from './contract-fixtures.js';
+import type { InboxContractCase } from './inbox-contract.js';
 
 const DAY = 86_400_000;
-const NOW = { force: false, dueInMs: [0] };
 
 /** An event that was too old when it was received. */
 function stale(id: string, event: Partial<IncomingEvent> = {}): IncomingEvent {
@@ -20,10 +19,10 @@ async function inState(store: InboxStore, state: 'unhandled' | 'stale'): Promise
     after: null,
   });
   const ids = events.map(({ id }) => id).toSorted();
-  return `${(await store.stats())[state]}: ${ids.join()}`;
+  return `${(await store.stats())[state].count}: ${ids.join()}`;
 }
 
-/** Forgets everything there is to forget: bodies after 7 days, tombstones after 30. */
+/** Deletes everything that can be deleted: bodies after 7 days, tombstones after 30. */
 async function prune(store: InboxStore): Promise<void> {
   const request = { bodiesMs: 7 * DAY, tombstonesMs: 30 * DAY, limit: 10 };
   while ((await store.prune(request)) > 0);
@@ -33,6 +32,7 @@ export const staleCases: readonly InboxContractCase[] = [
   {
     title: 'SE-09 stores a stale event without deliveries and lists it as stale, not as unhandled',
     async run({ store }) {
+      const worker = await TestWorker.start(store);
       await store.receive([stale('old'), incoming({ id: 'nobody', handlers: [] }), incoming()]);
       equal((await store.find('acme', 'old'))?.stale, true);
       equal((await store.find('acme', 'nobody'))?.stale, false);
@@ -43,19 +43,20 @@ export const staleCases: readonly InboxContractCase[] = [
         (await store.stats()).deliveries.map(({ handler, count }) => [handler, count]),
         [['book', 1]],
       );
-      equal((await claim(store)).length, 1);
+      equal((await worker.claim()).length, 1);
       equal((await store.receive([stale('old')]))[0]?.outcome, 'duplicate');
     },
   },
   {
     title: 'SE-09 redrives a stale event, which keeps the mark and leaves the state',
     async run({ store }) {
+      const worker = await TestWorker.start(store);
       await store.receive([stale('old'), stale('older')]);
       const selection = { company: 'acme', id: 'old', handlers: ['book'] };
       equal(await store.redrive([selection], NOW), 1);
       equal(await inState(store, 'stale'), '1: older');
       equal(await inState(store, 'unhandled'), '0: ');
-      ok(await store.complete(await claimOne(store)));
+      ok((await store.complete(await worker.claimOne())).settled);
       deepEqual(await states(store, { id: 'old' }), { book: 'done 1' });
       equal((await store.find('acme', 'old'))?.stale, true);
     },

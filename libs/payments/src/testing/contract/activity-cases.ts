@@ -1,0 +1,229 @@
+import { deepEqual, equal, ok } from 'node:assert/strict';
+import type { ActivityCounts, ActivityMinute, InboxStore } from '../../inbox/inbox-store.js';
+import { incoming, TestWorker } from './contract-fixtures.js';
+import type { InboxContractCase } from './inbox-contract.js';
+
+const MINUTE_MS = 60_000;
+/** Enough for every minute so far to be closed. */
+const CLOSED_MS = 2 * MINUTE_MS;
+
+const NOTHING: ActivityCounts = {
+  received: 0,
+  done: 0,
+  failed: 0,
+  dead: 0,
+  p50Ms: null,
+  p95Ms: null,
+};
+
+type Counted = Record<'received' | 'done' | 'failed' | 'dead', number> & { tookMs: number[] };
+
+/** What the activity must be: by minute, and by handler with `null` for all together, from every stored row. */
+async function fullScan(store: InboxStore): Promise<Map<number, Map<string | null, Counted>>> {
+  const minutes = new Map<number, Map<string | null, Counted>>();
+  const count = (at: Date, handlers: readonly (string | null)[], add: (to: Counted) => void) => {
+    const startsAt = Math.floor(at.getTime() / MINUTE_MS) * MINUTE_MS;
+    const minute = minutes.get(startsAt) ?? new Map<string | null, Counted>();
+    minutes.set(startsAt, minute);
+    for (const handler of handlers) {
+      const counted = minute.get(handler) ?? {
+        received: 0,
+        done: 0,
+        failed: 0,
+        dead: 0,
+        tookMs: [],
+      };
+      minute.set(handler, counted);
+      add(counted);
+    }
+  };
+  const { events } = await store.list({ filter: {}, order: 'oldest', limit: 1000, after: null });
+  for (const { company, id } of events) {
+    const { receivedAt, deliveries } = (await store.find(company, id))!;
+    const names = deliveries.map(({ handler }) => handler);
+    count(receivedAt, [null, ...names], (to) => (to.received += 1));
+    for (const { handler, state, finishedAt, history } of deliveries) {
+      const own = [null, handler];
+      const ended = history.filter(({ outcome }) => outcome !== 'done');
+      for (const { endedAt } of ended) count(endedAt, own, (to) => (to.failed += 1));
+      if (state === 'dead') count(finishedAt!, own, (to) => (to.dead += 1));
+      if (state !== 'done') continue;
+      const tookMs = finishedAt!.getTime() - receivedAt.getTime();
+      count(finishedAt!, own, (to) => {
+        to.done += 1;
+        to.tookMs.push(tookMs);
+      });
+    }
+  }
+  return minutes;
+}
+
+/** Nearest rank. */
+function percentile(tookMs: readonly number[], share: number): number | null {
+  const sorted = tookMs.toSorted((a, b) => a - b);
+  return sorted[Math.ceil(share * sorted.length) - 1] ?? null;
+}
+
+function equalCounts(actual: ActivityCounts, expected: Counted | undefined): void {
+  const { received, done, failed, dead, p50Ms, p95Ms } = actual;
+  const { tookMs = [], ...counts } = expected ?? { received: 0, done: 0, failed: 0, dead: 0 };
+  deepEqual({ received, done, failed, dead }, counts);
+  for (const [ms, share] of [
+    [p50Ms, 0.5],
+    [p95Ms, 0.95],
+  ] as const) {
+    const exact = percentile(tookMs, share);
+    if (exact === null) equal(ms, null);
+    // A store may keep finer times than it shows.
+    else ok(ms !== null && Math.abs(ms - exact) <= 2, `p${share * 100} ${ms} ms, not ${exact} ms`);
+  }
+}
+
+/** Each minute once, in order, without a gap. */
+function contiguous(minutes: readonly ActivityMinute[]): void {
+  minutes.forEach(({ startsAt }, index) => {
+    equal(startsAt.getTime() % MINUTE_MS, 0);
+    if (index > 0) equal(startsAt.getTime() - minutes[index - 1]!.startsAt.getTime(), MINUTE_MS);
+  });
+}
+
+/** Some minutes of work, with everything that is counted. */
+async function work(worker: TestWorker, advance: (ms: number) => Promise<void>): Promise<void> {
+  const { store } = worker;
+  const handlers = ['book', 'mail'];
+  for (let minute = 0; minute < 4; minute += 1) {
+    const events = Array.from({ length: 5 }, (_, n) =>
+      incoming({ handlers: n === 4 ? [] : n % 2 === 0 ? handlers : ['book'] }),
+    );
+    await store.receive(events);
+    await store.receive([events[0]!]);
+    await advance(15_000);
+    for (const [n, lease] of (await worker.claim(handlers)).entries()) {
+      if (n % 3 === 0) await store.fail(lease, { error: 'no', retryInMs: n === 3 ? null : 30_000 });
+      else await store.complete(lease);
+      await advance(500);
+    }
+    await advance(MINUTE_MS);
+  }
+}
+
+export const activityCases: readonly InboxContractCase[] = [
+  {
+    title: 'IN-38 shows what a full scan of the rows gives, per minute and handler',
+    async run({ store, another, advance }) {
+      const worker = await TestWorker.start(store);
+      const other = await TestWorker.start(await another());
+      await work(worker, advance);
+      await store.receive([incoming({ handlers: ['audit'] })]);
+      await worker.claimOne('audit');
+      await other.outlive(advance);
+      await advance(CLOSED_MS);
+      await store.summarize();
+      const expected = await fullScan(store);
+      ok(expected.size >= 4);
+      const minutes = await other.store.activity(30);
+      equal(minutes.length, 30);
+      contiguous(minutes);
+      for (const { startsAt, total, handlers } of minutes) {
+        const scanned = expected.get(startsAt.getTime());
+        expected.delete(startsAt.getTime());
+        equalCounts(total, scanned?.get(null));
+        for (const name of ['book', 'mail', 'audit']) {
+          equalCounts(handlers[name] ?? NOTHING, scanned?.get(name));
+        }
+        const active = [...(scanned?.keys() ?? [])].filter((name) => name !== null);
+        deepEqual(Object.keys(handlers).toSorted(), active.toSorted());
+      }
+      equal(expected.size, 0, 'minutes with activity are missing');
+    },
+  },
+  {
+    title:
+      'IN-38 gives the same result however often, and in however many processes, it is summarized',
+    async run({ store, another, advance }) {
+      const worker = await TestWorker.start(store);
+      const other = await another();
+      await work(worker, advance);
+      await advance(CLOSED_MS);
+      await Promise.all([store.summarize(), other.summarize(), store.summarize()]);
+      const busy = async () =>
+        (await other.activity(60)).filter(({ total }) => total.received + total.done > 0);
+      const once = await busy();
+      ok(once.length > 0);
+      await store.summarize();
+      await other.summarize();
+      deepEqual(await busy(), once);
+    },
+  },
+  {
+    title: 'IN-38 covers every closed minute once, also those in which nobody summarized',
+    async run({ store, advance }) {
+      deepEqual(await store.activity(5), []);
+      await store.receive([incoming()]);
+      await advance(CLOSED_MS);
+      await store.summarize();
+      await advance(10 * MINUTE_MS);
+      await store.receive([incoming(), incoming()]);
+      await advance(3 * MINUTE_MS);
+      await store.summarize();
+      const minutes = await store.activity(30);
+      equal(minutes.length, 30);
+      contiguous(minutes);
+      const busy = minutes.filter(({ total }) => total.received > 0);
+      deepEqual(
+        busy.map(({ total }) => total.received),
+        [1, 2],
+      );
+      const apartMs = busy[1]!.startsAt.getTime() - busy[0]!.startsAt.getTime();
+      ok([12, 13].includes(apartMs / MINUTE_MS), `${apartMs} ms apart`);
+      ok(
+        minutes.every(
+          ({ total, handlers }) => total.received > 0 || Object.keys(handlers).length === 0,
+        ),
+      );
+      deepEqual((await store.activity(3)).length, 3);
+    },
+  },
+  {
+    title: 'IN-38 shows no minute that is not closed',
+    async run({ store, advance }) {
+      await store.summarize();
+      const event = incoming();
+      await store.receive([event]);
+      await store.summarize();
+      const received = async () =>
+        (await store.activity(10)).reduce((sum, { total }) => sum + total.received, 0);
+      equal(await received(), 0);
+      const { receivedAt } = (await store.find('acme', event.id))!;
+      const last = (await store.activity(1))[0];
+      if (last) ok(last.startsAt.getTime() + MINUTE_MS <= receivedAt.getTime() + 2000);
+      await advance(CLOSED_MS);
+      await store.summarize();
+      equal(await received(), 1);
+    },
+  },
+  {
+    title: 'keeps the activity of a day after its events were pruned',
+    async run({ store, advance }) {
+      await store.receive([incoming({ handlers: [] })]);
+      await advance(CLOSED_MS);
+      await store.summarize();
+      // The last two written minutes are written again, so the events must still be there then.
+      await advance(5 * MINUTE_MS);
+      await store.summarize();
+      await advance(1425 * MINUTE_MS);
+      while ((await store.prune({ bodiesMs: 1000, tombstonesMs: 1000, limit: 10 })) > 0);
+      await store.summarize();
+      const received = async (minutes: number) =>
+        (await store.activity(minutes)).reduce((sum, { total }) => sum + total.received, 0);
+      equal(await received(1440), 1);
+      equal(await received(60), 0);
+      await advance(20 * MINUTE_MS);
+      await store.summarize();
+      equal(await store.prune({ bodiesMs: 1000, tombstonesMs: 1000, limit: 10 }), 0);
+      equal(await received(1440), 0);
+      equal((await store.activity(1440)).length, 1440);
+      contiguous(await store.activity(1440));
+    },
+  },
+];

@@ -1,0 +1,258 @@
+import { deepEqual, equal, ok } from 'node:assert/strict';
+import type { ClaimedDelivery, IncomingEvent, StoreReceipt } from '../../inbox/inbox-store.js';
+import { historyOf, incoming, LEASE_MS, NOW, states, TestWorker } from './contract-fixtures.js';
+import type { InboxContractCase } from './inbox-contract.js';
+
+/** An event that the worker has a place for. */
+function assigned(worker: TestWorker, event: Partial<IncomingEvent> = {}): IncomingEvent {
+  const { handlers = ['book'] } = event;
+  return incoming({ assign: { worker: worker.id, handlers }, ...event });
+}
+
+async function receiveOne(worker: TestWorker, event: IncomingEvent): Promise<StoreReceipt> {
+  const [receipt] = await worker.store.receive([event]);
+  equal(receipt!.outcome, 'stored');
+  return receipt!;
+}
+
+/** Whether the only delivery of the event was assigned on receipt. */
+async function isAssigned(worker: TestWorker, event: IncomingEvent): Promise<boolean> {
+  const { claimed, pending } = await receiveOne(worker, event);
+  equal(claimed.length + (pending ? 1 : 0), 1);
+  const expected = pending ? 'pending 0' : 'running 1';
+  deepEqual(Object.values(await states(worker.store, event)), [expected]);
+  return !pending;
+}
+
+export const assignCases: readonly InboxContractCase[] = [
+  {
+    title: 'stores a delivery as running, exactly as a claim would, if it is assigned on receipt',
+    async run({ store, another }) {
+      const worker = await TestWorker.start(store);
+      const event = assigned(worker, { orderingKey: 'k' });
+      const { claimed, pending } = await receiveOne(worker, event);
+      equal(pending, false);
+      equal(claimed.length, 1);
+      const [lease] = claimed as [ClaimedDelivery];
+      const { company, id, handler, attempt, newerHandled, crashes, raw, ageMs } = lease;
+      deepEqual(
+        { company, id, handler, attempt, newerHandled, crashes },
+        {
+          company: 'acme',
+          id: event.id,
+          handler: 'book',
+          attempt: 1,
+          newerHandled: false,
+          crashes: 0,
+        },
+      );
+      ok(raw.equals(event.raw));
+      ok(ageMs >= 0 && ageMs < 30_000);
+      const found = (await store.find('acme', event.id))!;
+      deepEqual(lease.receivedAt, found.receivedAt);
+      deepEqual(await states(await another(), event), { book: 'running 1' });
+      equal((await worker.claim()).length, 0);
+      deepEqual(await store.complete(lease), { settled: true, nextDue: false });
+      deepEqual(await historyOf(store, event), [[1, 'done', null]]);
+      equal((await store.complete(lease)).settled, false);
+    },
+  },
+  {
+    title: 'assigns on receipt only handlers of the event that the worker has a place for',
+    async run({ store }) {
+      const worker = await TestWorker.start(store);
+      const assign = { worker: worker.id, handlers: ['mail', 'print'] };
+      const event = incoming({ handlers: ['book', 'mail'], assign });
+      const { claimed, pending } = await receiveOne(worker, event);
+      equal(pending, true);
+      deepEqual(
+        claimed.map(({ handler }) => handler),
+        ['mail'],
+      );
+      deepEqual(await states(store, event), { book: 'pending 0', mail: 'running 1' });
+      equal((await worker.claimOne('book')).id, event.id);
+      const both = assigned(worker, { handlers: ['book', 'mail'] });
+      equal((await receiveOne(worker, both)).claimed.length, 2);
+    },
+  },
+  {
+    title: 'IN-16 assigns nothing on receipt if a delivery of the ordering key is running',
+    async run({ store, another }) {
+      const worker = await TestWorker.start(store);
+      const other = await TestWorker.start(await another());
+      const [a, b] = [
+        assigned(worker, { orderingKey: 'k' }),
+        assigned(other, { orderingKey: 'k' }),
+      ];
+      const [lease] = (await receiveOne(worker, a)).claimed;
+      equal(await isAssigned(other, b), false);
+      // Another handler, company or key is free, and so is an event without a key.
+      ok(await isAssigned(worker, assigned(worker, { orderingKey: 'k', handlers: ['mail'] })));
+      ok(await isAssigned(worker, assigned(worker, { orderingKey: 'k', company: 'umbrella' })));
+      ok(await isAssigned(worker, assigned(worker, { orderingKey: 'l' })));
+      ok(await isAssigned(worker, assigned(worker)));
+      await store.complete(lease!);
+      equal((await other.claimOne()).id, b.id);
+    },
+  },
+  {
+    title:
+      'assigns nothing on receipt if a delivery of the ordering key is held, or pending and due',
+    async run({ store }) {
+      const worker = await TestWorker.start(store);
+      const event = () => assigned(worker, { orderingKey: 'k' });
+      const [a, b] = [incoming({ orderingKey: 'k' }), event()];
+      await store.receive([a]);
+      equal(await isAssigned(worker, b), false);
+      const lease = await worker.claimOne();
+      equal(lease.id, a.id);
+      equal((await worker.claim()).length, 0);
+      // The other one is held now, and released with this.
+      deepEqual(await store.fail(lease, { error: 'no', retryInMs: null }), {
+        settled: true,
+        nextDue: true,
+      });
+      equal(await isAssigned(worker, event()), false);
+    },
+  },
+  {
+    title:
+      'assigns on receipt if the other deliveries of the ordering key are finished or not due yet',
+    async run({ store, advance }) {
+      const worker = await TestWorker.start(store);
+      const event = () => assigned(worker, { orderingKey: 'k' });
+      const [retried] = (await receiveOne(worker, event())).claimed;
+      await store.fail(retried!, { error: 'no', retryInMs: 60_000 });
+      const [done] = (await receiveOne(worker, event())).claimed;
+      ok(done, 'a retry that is not due yet does not keep its key busy');
+      await store.complete(done);
+      const [dead] = (await receiveOne(worker, event())).claimed;
+      await store.fail(dead!, { error: 'no', retryInMs: null });
+      const [last] = (await receiveOne(worker, event())).claimed;
+      await store.complete(last!);
+      await advance(61_000);
+      equal(await isAssigned(worker, event()), false);
+    },
+  },
+  {
+    title: 'IN-19 assigns nothing on receipt if a suspect of the ordering key is due',
+    async run({ store, another, advance }) {
+      const [worker, observer] = [
+        await TestWorker.start(store),
+        await TestWorker.start(await another()),
+      ];
+      await receiveOne(worker, assigned(worker, { orderingKey: 'k' }));
+      await observer.outlive(advance);
+      equal(await isAssigned(observer, assigned(observer, { orderingKey: 'k' })), false);
+    },
+  },
+  {
+    title: 'IN-27 assigns nothing on receipt to a paused handler',
+    async run({ store, another }) {
+      const worker = await TestWorker.start(store);
+      const other = await another();
+      for (const paused of ['book', '*']) {
+        await other.pause(paused, true);
+        equal(await isAssigned(worker, assigned(worker)), false);
+        await other.pause(paused, false);
+        ok(await isAssigned(worker, assigned(worker)));
+      }
+      await other.pause('mail', true);
+      ok(await isAssigned(worker, assigned(worker)));
+    },
+  },
+  {
+    title:
+      'IN-12 frees what was assigned to a worker that is not registered, at the next heartbeat',
+    async run({ store, another }) {
+      const worker = await TestWorker.start(store);
+      const assign = { worker: '00000000-0000-4000-8000-000000000000', handlers: ['book'] };
+      const event = incoming({ assign });
+      const [lease] = (await receiveOne(worker, event)).claimed;
+      ok(lease);
+      const observer = await TestWorker.start(await another());
+      equal((await observer.heartbeat()).suspects, true);
+      deepEqual(await states(store, event), { book: 'pending 0' });
+      equal((await store.complete(lease)).settled, false);
+    },
+  },
+  {
+    title: 'IN-12 frees what was assigned to a worker that dies',
+    async run({ store, another, advance }) {
+      const worker = await TestWorker.start(store);
+      const observer = await TestWorker.start(await another());
+      const event = assigned(worker);
+      await receiveOne(worker, event);
+      await observer.outlive(advance);
+      deepEqual(await states(store, event), { book: 'pending 0' });
+      deepEqual(await historyOf(store, event), [[1, 'lost', null]]);
+    },
+  },
+  {
+    title:
+      'IN-16 assigns one delivery of an ordering key within a batch, and of concurrent receives',
+    async run({ store, another }) {
+      const workers = [await TestWorker.start(store), await TestWorker.start(await another())];
+      const event = (n: number) => assigned(workers[n % 2]!, { orderingKey: 'k' });
+      const receipts = await store.receive([event(0), event(0), event(0)]);
+      deepEqual(
+        receipts.map(({ claimed }) => claimed.length),
+        [1, 0, 0],
+      );
+      const later = await Promise.all(
+        Array.from({ length: 20 }, (_, n) => workers[n % 2]!.store.receive([event(n)])),
+      );
+      ok(later.flat().every(({ claimed }) => claimed.length === 0));
+      const other = await Promise.all(
+        Array.from({ length: 20 }, (_, n) =>
+          workers[n % 2]!.store.receive([{ ...event(n), orderingKey: 'l' }]),
+        ),
+      );
+      const first = other.flat().flatMap(({ claimed }) => claimed);
+      ok(first.length <= 1);
+      // Whatever was not assigned runs one after the other.
+      let open = [...receipts.flatMap(({ claimed }) => claimed), ...first];
+      let done = 0;
+      for (; open.length > 0; done += 1) {
+        await store.complete(open.shift()!);
+        open = open.concat(await workers[done % 2]!.claim());
+        ok(open.length <= 2);
+      }
+      equal(done, 43);
+    },
+  },
+  {
+    title: 'tells on receipt whether a newer event of the key was already handled',
+    async run({ store }) {
+      const worker = await TestWorker.start(store);
+      const at = (time: string) => new Date(`2026-11-20T${time}.000Z`);
+      const event = (time: string) => assigned(worker, { orderingKey: 'k', occurredAt: at(time) });
+      const [newer] = (await receiveOne(worker, event('12:00:00'))).claimed;
+      await store.complete(newer!);
+      const [older] = (await receiveOne(worker, event('11:59:59'))).claimed;
+      equal(older!.newerHandled, true);
+      await store.complete(older!);
+      const [same] = (await receiveOne(worker, event('12:00:00'))).claimed;
+      equal(same!.newerHandled, false);
+    },
+  },
+  {
+    title: 'IN-16 assigns again once everything of the ordering key is done',
+    async run({ store, advance }) {
+      const worker = await TestWorker.start(store);
+      const event = () => assigned(worker, { orderingKey: 'k' });
+      const first = event();
+      const [lease] = (await receiveOne(worker, first)).claimed;
+      await receiveOne(worker, event());
+      await store.complete(lease!);
+      await store.complete(await worker.claimOne());
+      const [again] = (await receiveOne(worker, event())).claimed;
+      await store.complete(again!);
+      await advance(LEASE_MS / 2);
+      // A redriven one is due, so that a new one has to wait.
+      const selection = [{ company: 'acme', id: first.id, handlers: ['book'] }];
+      equal(await store.redrive(selection, { ...NOW, force: true }), 1);
+      equal(await isAssigned(worker, event()), false);
+    },
+  },
+];

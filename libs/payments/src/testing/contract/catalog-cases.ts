@@ -1,0 +1,207 @@
+import { deepEqual, equal, ok } from 'node:assert/strict';
+import type { HandlerCatalog, InboxStore } from '../../inbox/inbox-store.js';
+import { idsOf, incoming, LEASE_MS, states, TestWorker } from './contract-fixtures.js';
+import type { InboxContractCase } from './inbox-contract.js';
+
+const book = { name: 'book', patterns: ['transaction.*'] };
+const mail = { name: 'mail', patterns: ['transaction.completed', 'payout.*'] };
+
+/** `name: patterns`, by name. */
+function known({ handlers }: HandlerCatalog): string[] {
+  return handlers.map(({ name, patterns }) => `${name}: ${[...patterns].toSorted().join()}`);
+}
+
+async function catalogOf(store: InboxStore): Promise<string[]> {
+  return known(await store.catalog());
+}
+
+export const catalogCases: readonly InboxContractCase[] = [
+  {
+    title:
+      'IN-32 knows the handlers that workers register, by name, and increases its version with each change',
+    async run({ store, another }) {
+      deepEqual(await store.catalog(), { version: 0, handlers: [] });
+      const id = (n: number) => `00000000-0000-4000-8000-00000000000${n}`;
+      const other = await another();
+      const first = await store.register({ id: id(1), leaseMs: LEASE_MS, handlers: [mail] });
+      deepEqual(known(first), ['mail: payout.*,transaction.completed']);
+      ok(first.version > 0);
+      deepEqual(await other.catalog(), first);
+      const same = await other.register({ id: id(2), leaseMs: LEASE_MS, handlers: [mail] });
+      equal(same.version, first.version);
+      const more = await other.register({ id: id(3), leaseMs: LEASE_MS, handlers: [mail, book] });
+      ok(more.version > first.version);
+      deepEqual(known(more), ['book: transaction.*', 'mail: payout.*,transaction.completed']);
+      const none = await store.register({ id: id(4), leaseMs: LEASE_MS, handlers: [] });
+      equal(none.version, more.version);
+      deepEqual(known(none), known(more));
+    },
+  },
+  {
+    title:
+      'IN-32 knows the patterns of all live workers that have a handler, or else the last ones',
+    async run({ store, another, advance }) {
+      const old = await TestWorker.start(store, [{ name: 'book', patterns: ['a', 'b'] }]);
+      const observer = await TestWorker.start(await another());
+      const { version } = await store.catalog();
+      await TestWorker.start(observer.store, [{ name: 'book', patterns: ['b', 'c'] }]);
+      deepEqual(await catalogOf(store), ['book: a,b,c']);
+      ok((await store.catalog()).version > version);
+      // Only the old one sends heartbeats, then nobody does.
+      await observer.heartbeat();
+      await advance(LEASE_MS - 10_000);
+      await old.heartbeat();
+      await observer.heartbeat();
+      await advance(11_000);
+      await observer.heartbeat();
+      const before = await store.catalog();
+      deepEqual(known(before), ['book: a,b']);
+      await observer.outlive(advance);
+      const after = await store.catalog();
+      deepEqual(known(after), ['book: a,b']);
+      equal(after.version, before.version);
+    },
+  },
+  {
+    title: 'IN-32 knows the patterns of the other workers when one retires',
+    async run({ store }) {
+      const old = await TestWorker.start(store, [{ name: 'book', patterns: ['a'] }]);
+      await TestWorker.start(store, [{ name: 'book', patterns: ['b'] }]);
+      const { version } = await store.catalog();
+      await store.retire(old.id, 0);
+      deepEqual(await catalogOf(store), ['book: b']);
+      ok((await store.catalog()).version > version);
+    },
+  },
+  {
+    title: 'tells when a handler was first and last seen, to the accuracy of a heartbeat',
+    async run({ store, advance }) {
+      const worker = await TestWorker.start(store, [book]);
+      const seen = async () => (await store.catalog()).handlers[0]!;
+      const first = await seen();
+      ok(first.firstSeenAt instanceof Date);
+      const sinceMs = async () => {
+        const { firstSeenAt, lastSeenAt } = await seen();
+        return lastSeenAt.getTime() - firstSeenAt.getTime();
+      };
+      ok((await sinceMs()) < 10_000);
+      await advance(30_000);
+      await worker.heartbeat();
+      const later = await sinceMs();
+      ok(later >= 29_900 && later < 45_000, `last seen after ${later} ms`);
+      await store.retire(worker.id, 0);
+      await advance(100_000);
+      await (await TestWorker.start(store)).heartbeat();
+      ok((await sinceMs()) < 45_000);
+      await TestWorker.start(store, [book]);
+      ok((await sinceMs()) >= 129_900);
+    },
+  },
+  {
+    title: 'IN-32 stores no new event that was matched with another version of the catalog',
+    async run({ store, another }) {
+      const other = await another();
+      const before = incoming({ onceKey: 'tx' });
+      await store.receive([before]);
+      const worker = await TestWorker.start(other, [book]);
+      const { version } = await store.catalog();
+      const assign = { worker: worker.id, handlers: ['book'] };
+      const [late, current] = [incoming({ assign }), incoming({ catalogVersion: version })];
+      const receipts = await store.receive([
+        late,
+        before,
+        current,
+        incoming({ onceKey: 'tx' }),
+        incoming({ handlers: [] }),
+        late,
+      ]);
+      deepEqual(
+        receipts.map(({ outcome }) => outcome),
+        ['outdated', 'duplicate', 'stored', 'duplicate', 'outdated', 'outdated'],
+      );
+      deepEqual(receipts[0], { outcome: 'outdated', id: late.id, claimed: [], pending: false });
+      equal(await store.find('acme', late.id), undefined);
+      const { events } = await store.list({ filter: {}, order: 'oldest', limit: 9, after: null });
+      deepEqual(idsOf(events), [before.id, current.id]);
+      const again = { ...late, catalogVersion: version, handlers: ['book', 'mail'] };
+      const [receipt] = await store.receive([again]);
+      deepEqual([receipt!.outcome, receipt!.claimed.length], ['stored', 1]);
+      deepEqual(await states(store, late), { book: 'running 1', mail: 'pending 0' });
+      const ahead = incoming({ catalogVersion: version + 1 });
+      equal((await store.receive([ahead]))[0]!.outcome, 'outdated');
+    },
+  },
+  {
+    title: 'IN-32 never stores an event with an old version after a registration has resolved',
+    async run({ store, another }) {
+      const other = await another();
+      let newest = 0;
+      const receiving = async (own: InboxStore) => {
+        for (let n = 0; n < 40; n += 1) {
+          const known = newest;
+          const { version } = await own.catalog();
+          ok(version >= known, 'the catalog went back');
+          const event = incoming({ catalogVersion: Math.max(0, version - (n % 2)) });
+          const required = newest;
+          const [receipt] = await own.receive([event]);
+          if (event.catalogVersion < required) equal(receipt!.outcome, 'outdated');
+          if (receipt!.outcome === 'outdated')
+            ok((await own.catalog()).version > event.catalogVersion);
+        }
+      };
+      const registering = async () => {
+        for (let n = 0; n < 10; n += 1) {
+          await TestWorker.start(other, [{ name: `handler ${n}`, patterns: ['*'] }]);
+          newest = (await other.catalog()).version;
+        }
+      };
+      await Promise.all([receiving(store), receiving(other), registering()]);
+      equal((await store.catalog()).handlers.length, 10);
+    },
+  },
+  {
+    title: 'registers workers of several processes at the same time',
+    async run({ store, another }) {
+      const stores = [store, await another(), await another()];
+      await Promise.all(
+        Array.from({ length: 12 }, (_, n) =>
+          TestWorker.start(stores[n % 3]!, [{ name: `handler ${n % 4}`, patterns: [`p${n}`] }]),
+        ),
+      );
+      const { handlers } = await store.catalog();
+      deepEqual(
+        handlers.map(({ name, patterns }) => [name, patterns.length]),
+        [0, 1, 2, 3].map((n) => [`handler ${n}`, 3]),
+      );
+    },
+  },
+  {
+    title: 'forgets a handler that no live worker has, and skips its pending and dead deliveries',
+    async run({ store, another, advance }) {
+      const worker = await TestWorker.start(store, [book, mail]);
+      const observer = await TestWorker.start(await another(), [mail]);
+      const { version: catalogVersion } = await store.catalog();
+      const event = (handlers: string[]) =>
+        incoming({ handlers, catalogVersion, orderingKey: 'k' });
+      const [dead, done, pending] = [event(['book']), event(['book', 'mail']), event(['book'])];
+      await store.receive([dead]);
+      await store.fail(await worker.claimOne(), { error: 'no', retryInMs: null });
+      await store.receive([done]);
+      await store.complete(await worker.claimOne());
+      await store.receive([pending]);
+      equal(await store.forgetHandler('book'), null);
+      deepEqual(await states(store, pending), { book: 'pending 0' });
+      await observer.outlive(advance);
+      equal(await store.forgetHandler('mail'), null);
+      const { version } = await store.catalog();
+      equal(await store.forgetHandler('book'), 2);
+      const after = await store.catalog();
+      deepEqual(known(after), ['mail: payout.*,transaction.completed']);
+      ok(after.version > version);
+      deepEqual(await states(store, dead), { book: 'skipped 1' });
+      deepEqual(await states(store, done), { book: 'done 1', mail: 'pending 0' });
+      deepEqual(await states(store, pending), { book: 'skipped 0' });
+      equal(await store.forgetHandler('book'), 0);
+    },
+  },
+];

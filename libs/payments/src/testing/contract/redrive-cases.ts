@@ -1,0 +1,202 @@
+import { deepEqual, equal, ok } from 'node:assert/strict';
+import { incoming, NOW, states, TestWorker } from './contract-fixtures.js';
+import type { InboxContractCase } from './inbox-contract.js';
+
+/** An event whose delivery to `book` is dead, and to `mail` done. */
+async function halfDead(worker: TestWorker) {
+  const { store } = worker;
+  const event = incoming({ handlers: ['book', 'mail'] });
+  await store.receive([event]);
+  await store.fail(await worker.claimOne('book'), { error: 'no', retryInMs: null });
+  await store.complete(await worker.claimOne('mail'));
+  return event;
+}
+
+const select = (id: string, ...handlers: string[]) => [{ company: 'acme', id, handlers }];
+
+export const redriveCases: readonly InboxContractCase[] = [
+  {
+    title: 'IN-20 redrives a dead delivery from attempt 1, once, however often it is called',
+    async run({ store, another }) {
+      const worker = await TestWorker.start(store);
+      const other = await another();
+      const { id } = await halfDead(worker);
+      const selection = select(id, 'book', 'mail');
+      equal(await other.redrive(selection, NOW), 1);
+      await store.redrive(selection, NOW);
+      deepEqual(await states(store, { id }), { book: 'pending 0', mail: 'done 1' });
+      const [delivery] = (await store.find('acme', id))!.deliveries;
+      ok(delivery!.dueAt instanceof Date);
+      equal(delivery!.finishedAt, null);
+      const again = await worker.claimOne();
+      equal(again.attempt, 1);
+      equal(await store.redrive(selection, NOW), 0);
+      deepEqual(await states(store, { id }), { book: 'running 1', mail: 'done 1' });
+      equal((await store.complete(again)).settled, true);
+      equal(await store.redrive(selection, NOW), 0);
+    },
+  },
+  {
+    title: 'IN-20 runs a done delivery again only if it is forced',
+    async run({ store }) {
+      const worker = await TestWorker.start(store);
+      const { id } = await halfDead(worker);
+      equal(await store.redrive(select(id, 'mail'), NOW), 0);
+      equal(await store.redrive(select(id, 'mail'), { ...NOW, force: true }), 1);
+      equal((await worker.claimOne('mail')).attempt, 1);
+      equal(await store.redrive(select(id, 'mail'), { ...NOW, force: true }), 0);
+    },
+  },
+  {
+    title: 'IN-20 adds a delivery to a handler that is new, and ignores unknown events',
+    async run({ store }) {
+      const worker = await TestWorker.start(store);
+      const { id } = await halfDead(worker);
+      const selections = [...select(id, 'audit', 'audit'), ...select('no such event', 'audit')];
+      equal(await store.redrive(selections, { force: false, dueInMs: [0, 0] }), 1);
+      deepEqual(await states(store, { id }), {
+        audit: 'pending 0',
+        book: 'dead 1',
+        mail: 'done 1',
+      });
+      equal((await worker.claimOne('audit')).id, id);
+      equal(await store.find('acme', 'no such event'), undefined);
+      equal(await store.redrive([{ ...selections[0]!, company: 'umbrella' }], NOW), 0);
+    },
+  },
+  {
+    title: 'IN-20 makes each redriven delivery due at its time',
+    async run({ store, advance }) {
+      const worker = await TestWorker.start(store);
+      const events = [await halfDead(worker), await halfDead(worker), await halfDead(worker)];
+      const selections = events.flatMap(({ id }, n) => select(id, n === 2 ? 'audit' : 'book'));
+      equal(await store.redrive(selections, { force: false, dueInMs: [0, 30_000, 30_000] }), 3);
+      equal((await worker.claim(['book', 'audit'])).length, 1);
+      await advance(31_000);
+      equal((await worker.claim(['book', 'audit'])).length, 2);
+    },
+  },
+  {
+    title: 'IN-20 makes a delivery that waits for a retry due at once, and keeps its attempts',
+    async run({ store }) {
+      const worker = await TestWorker.start(store);
+      const event = incoming();
+      await store.receive([event]);
+      await store.fail(await worker.claimOne(), { error: 'no', retryInMs: 600_000 });
+      equal(await store.redrive(select(event.id, 'book'), NOW), 1);
+      equal((await worker.claimOne()).attempt, 2);
+    },
+  },
+  {
+    title: 'IN-20 IN-35 makes a pending delivery due earlier, never later',
+    async run({ store, advance }) {
+      const worker = await TestWorker.start(store);
+      const event = incoming();
+      const redrive = (dueInMs: number) =>
+        store.redrive(select(event.id, 'book'), { force: true, dueInMs: [dueInMs] });
+      await store.receive([event]);
+      // It is due. It counts, and stays due.
+      equal(await redrive(600_000), 1);
+      await store.fail(await worker.claimOne(), { error: 'no', retryInMs: 60_000 });
+      equal(await redrive(600_000), 1);
+      equal((await worker.claim()).length, 0);
+      await advance(61_000);
+      await store.fail(await worker.claimOne(), { error: 'no', retryInMs: 600_000 });
+      equal(await redrive(60_000), 1);
+      equal((await worker.claim()).length, 0);
+      await advance(61_000);
+      equal((await worker.claimOne()).attempt, 3);
+    },
+  },
+  {
+    title: 'IN-20 ignores a pruned event, which has no body',
+    async run({ store, advance }) {
+      const worker = await TestWorker.start(store);
+      const event = incoming();
+      await store.receive([event]);
+      await store.complete(await worker.claimOne());
+      await advance(2000);
+      await store.prune({ bodiesMs: 1000, tombstonesMs: 100_000, limit: 10 });
+      equal(await store.redrive(select(event.id, 'book', 'mail'), { ...NOW, force: true }), 0);
+      equal((await worker.claim(['book', 'mail'])).length, 0);
+    },
+  },
+  {
+    title: 'IN-20 skips pending and dead deliveries, and nothing else, until they are redriven',
+    async run({ store }) {
+      const worker = await TestWorker.start(store);
+      const { id } = await halfDead(worker);
+      const [pending, running] = [incoming(), incoming({ handlers: ['print'] })];
+      await store.receive([pending, running]);
+      await worker.claimOne('print');
+      const selections = [
+        ...select(id, 'book', 'mail', 'none'),
+        ...select(pending.id, 'book', 'book'),
+        ...select(running.id, 'print'),
+        ...select('no such event', 'book'),
+      ];
+      equal(await store.skip(selections), 2);
+      equal(await store.skip(selections), 0);
+      deepEqual(await states(store, { id }), { book: 'skipped 1', mail: 'done 1' });
+      deepEqual(await states(store, pending), { book: 'skipped 0' });
+      deepEqual(await states(store, running), { print: 'running 1' });
+      const [skipped] = (await store.find('acme', pending.id))!.deliveries;
+      ok(skipped!.finishedAt instanceof Date);
+      equal(skipped!.dueAt, null);
+      equal((await worker.claim()).length, 0);
+      equal(await store.redrive([selections[1]!], NOW), 1);
+      equal((await worker.claimOne()).id, pending.id);
+    },
+  },
+  {
+    title:
+      'IN-35 answers operators next to claims and settlements, without a deadlock or a lost delivery',
+    async run({ store, another }) {
+      const other = await another();
+      const workers = [await TestWorker.start(store), await TestWorker.start(other)];
+      const handlers = ['book', 'mail'];
+      const events = Array.from({ length: 60 }, (_, n) =>
+        incoming({ handlers, orderingKey: n % 3 === 0 ? null : `key ${n % 5}` }),
+      );
+      await store.receive(events);
+      const selections = events.map(({ id }) => ({ company: 'acme', id, handlers }));
+      const operators = { busy: true };
+      const working = workers.map(async (worker) => {
+        for (let n = 0; operators.busy; n += 1) {
+          const leases = await worker.claim(handlers, 5);
+          await Promise.all(
+            leases.map((lease, index) =>
+              (n + index) % 3 === 0
+                ? worker.store.fail(lease, { error: 'no', retryInMs: index % 2 === 0 ? 0 : null })
+                : worker.store.complete(lease),
+            ),
+          );
+          if (leases.length === 0) await worker.heartbeat();
+        }
+      });
+      const dueInMs = events.map(() => 0);
+      for (let n = 0; n < 15; n += 1) {
+        const force = n % 2 === 0;
+        await Promise.all([
+          store.redrive(selections, { force, dueInMs }),
+          other.redrive(selections.toReversed(), { force, dueInMs }),
+          store.skip(selections.slice(n, n + 20).toReversed()),
+          other.skip(selections.slice(n, n + 20)),
+          store.pause('mail', force),
+          other.prune({ bodiesMs: 600_000, tombstonesMs: 600_000, limit: 10 }),
+        ]);
+      }
+      operators.busy = false;
+      await Promise.all(working);
+      await store.pause('mail', false);
+      // Whatever is open now can be claimed and finished.
+      for (let idle = 0; idle < 3;) {
+        const leases = await workers[0]!.claim(handlers);
+        for (const lease of leases) equal((await store.complete(lease)).settled, true);
+        idle = leases.length === 0 ? idle + 1 : 0;
+      }
+      const left = (await store.stats()).deliveries.filter(({ state }) => state !== 'dead');
+      deepEqual(left, []);
+    },
+  },
+];

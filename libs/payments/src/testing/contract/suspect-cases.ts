@@ -1,0 +1,278 @@
+import { deepEqual, equal, ok } from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import type { ClaimedDelivery } from '../../inbox/inbox-store.js';
+import { historyOf, incoming, NOW, states, TestWorker } from './contract-fixtures.js';
+import type { InboxContractCase, InboxUnderTest } from './inbox-contract.js';
+
+/** Processes that die one after the other, and one that sees it. */
+class Crashes {
+  private constructor(
+    private readonly inbox: InboxUnderTest,
+    readonly observer: TestWorker,
+  ) {}
+
+  static async start(inbox: InboxUnderTest): Promise<Crashes> {
+    return new Crashes(inbox, await TestWorker.start(await inbox.another()));
+  }
+
+  /** Has a new process claim something, and die with it. */
+  async die<T>(claim: (worker: TestWorker) => Promise<T>): Promise<T> {
+    const worker = await TestWorker.start(this.inbox.store);
+    const claimed = await claim(worker);
+    await this.observer.outlive(this.inbox.advance);
+    return claimed;
+  }
+}
+
+export const suspectCases: readonly InboxContractCase[] = [
+  {
+    title: 'IN-19 makes the deliveries of a dead process suspects, which normal claims leave alone',
+    async run(inbox) {
+      const { store } = inbox;
+      const crashes = await Crashes.start(inbox);
+      const { observer } = crashes;
+      const event = incoming();
+      await store.receive([event]);
+      equal(await observer.claimSuspect(true), null);
+      equal((await observer.heartbeat()).suspects, false);
+      await crashes.die((worker) => worker.claimOne());
+      equal((await observer.heartbeat()).suspects, true);
+      await store.receive([incoming({ id: 'fresh' })]);
+      equal((await observer.claimOne()).id, 'fresh');
+      equal(await observer.claimSuspect(false, ['mail']), null);
+      equal(await observer.claimSuspect(false, []), null);
+      const suspect = (await observer.claimSuspect(false))!;
+      const { id, attempt, crashes: count, raw } = suspect;
+      deepEqual([id, attempt, count], [event.id, 1, 1]);
+      ok(raw.equals(event.raw));
+      equal((await observer.heartbeat()).suspects, false);
+      deepEqual(await states(store, event), { book: 'running 1' });
+      equal((await store.complete(suspect)).settled, true);
+      deepEqual(await historyOf(store, event), [
+        [1, 'lost', null],
+        [1, 'done', null],
+      ]);
+    },
+  },
+  {
+    title: 'IN-19 leases one suspect at a time, the longest due first, to one worker',
+    async run(inbox) {
+      const { store, advance } = inbox;
+      const crashes = await Crashes.start(inbox);
+      const ids: string[] = [];
+      for (let n = 0; n < 3; n += 1) {
+        const event = incoming();
+        await store.receive([event]);
+        await crashes.die((worker) => worker.claimOne());
+        await advance(10);
+        ids.push(event.id);
+      }
+      const { observer } = crashes;
+      for (const id of ids) equal((await observer.claimSuspect(false))?.id, id);
+      equal(await observer.claimSuspect(false), null);
+    },
+  },
+  {
+    title: 'IN-19 leases each suspect once to several workers',
+    async run(inbox) {
+      const { store } = inbox;
+      const crashes = await Crashes.start(inbox);
+      const events = Array.from({ length: 10 }, () => incoming());
+      await store.receive(events);
+      await crashes.die((worker) => worker.claim());
+      const workers = [
+        crashes.observer,
+        await TestWorker.start(store),
+        await TestWorker.start(await inbox.another()),
+      ];
+      const claimed: string[] = [];
+      for (let round = 0; round < 20 && claimed.length < 10; round += 1) {
+        const suspects = await Promise.all(workers.map((worker) => worker.claimSuspect(false)));
+        for (const suspect of suspects) if (suspect !== null) claimed.push(suspect.id);
+      }
+      equal(claimed.length, 10);
+      equal(new Set(claimed).size, 10);
+    },
+  },
+  {
+    title: 'IN-19 leases a suspect of two crashes only alone',
+    async run(inbox) {
+      const { store } = inbox;
+      const crashes = await Crashes.start(inbox);
+      const event = incoming();
+      await store.receive([event]);
+      await crashes.die((worker) => worker.claimOne());
+      await crashes.die((worker) => worker.claimSuspect(false));
+      const { observer } = crashes;
+      equal((await observer.heartbeat()).suspects, true);
+      equal(await observer.claimSuspect(false), null);
+      const suspect = await observer.claimSuspect(true);
+      deepEqual([suspect?.id, suspect?.crashes, suspect?.attempt], [event.id, 2, 1]);
+    },
+  },
+  {
+    title:
+      'IN-19 charges only the attempts that ran alone, so that a poison event reaches its last attempt',
+    async run(inbox) {
+      const { store } = inbox;
+      const crashes = await Crashes.start(inbox);
+      const event = incoming();
+      await store.receive([event]);
+      await crashes.die((worker) => worker.claimOne());
+      deepEqual(await states(store, event), { book: 'pending 0' });
+      await crashes.die((worker) => worker.claimSuspect(false));
+      deepEqual(await states(store, event), { book: 'pending 0' });
+      for (const attempt of [1, 2, 3]) {
+        const suspect = await crashes.die((worker) => worker.claimSuspect(true));
+        equal(suspect?.attempt, attempt);
+        equal(suspect?.crashes, attempt + 1);
+        deepEqual(await states(store, event), { book: `pending ${attempt}` });
+      }
+      const last = (await crashes.observer.claimSuspect(true))!;
+      equal(last.attempt, 4);
+      await store.fail(last, { error: 'given up', retryInMs: null });
+      deepEqual(await states(store, event), { book: 'dead 4' });
+      deepEqual(await historyOf(store, event), [
+        [1, 'lost', null],
+        [1, 'lost', null],
+        [1, 'lost', null],
+        [2, 'lost', null],
+        [3, 'lost', null],
+        [4, 'failed', 'given up'],
+      ]);
+    },
+  },
+  {
+    title: 'IN-19 charges no innocent delivery for the crashes next to it',
+    async run(inbox) {
+      const { store } = inbox;
+      const crashes = await Crashes.start(inbox);
+      const events = Array.from({ length: 5 }, () => incoming());
+      await store.receive(events);
+      await crashes.die((worker) => worker.claim());
+      await crashes.die((worker) => worker.claimSuspect(false));
+      for (const event of events) deepEqual(await states(store, event), { book: 'pending 0' });
+      const { observer } = crashes;
+      const done: ClaimedDelivery[] = [];
+      for (let next = await observer.claimSuspect(false); next;) {
+        await observer.store.complete(next);
+        done.push(next);
+        next = await observer.claimSuspect(false);
+      }
+      // The one with two crashes waits for a process that runs nothing else.
+      equal(done.length, 4);
+      ok(done.every(({ attempt, crashes: count }) => attempt === 1 && count === 1));
+      equal((await observer.claimSuspect(true))?.crashes, 2);
+    },
+  },
+  {
+    title: 'IN-19 makes a suspect a normal delivery again when an attempt of it is settled',
+    async run(inbox) {
+      const { store } = inbox;
+      const crashes = await Crashes.start(inbox);
+      const event = incoming();
+      await store.receive([event]);
+      await crashes.die((worker) => worker.claimOne());
+      const { observer } = crashes;
+      const suspect = (await observer.claimSuspect(true))!;
+      await store.fail(suspect, { error: 'no', retryInMs: 0 });
+      equal((await observer.heartbeat()).suspects, false);
+      const normal = await observer.claimOne();
+      deepEqual([normal.crashes, normal.attempt], [0, 2]);
+      // It is not marked as running alone any more: a crash is not charged.
+      await store.release(normal);
+      await crashes.die((worker) => worker.claimOne());
+      deepEqual(await states(store, event), { book: 'pending 1' });
+      equal((await observer.claimSuspect(false))?.crashes, 1);
+    },
+  },
+  {
+    title: 'IN-19 leaves a suspect that is released a suspect',
+    async run(inbox) {
+      const { store, advance } = inbox;
+      const crashes = await Crashes.start(inbox);
+      const event = incoming();
+      await store.receive([event]);
+      await crashes.die((worker) => worker.claimOne());
+      const { observer } = crashes;
+      await store.release((await observer.claimSuspect(false))!, 30_000);
+      equal((await observer.claim()).length, 0);
+      equal(await observer.claimSuspect(false), null);
+      await advance(31_000);
+      equal((await observer.claim()).length, 0);
+      const again = await observer.claimSuspect(false);
+      deepEqual([again?.id, again?.crashes, again?.attempt], [event.id, 1, 1]);
+    },
+  },
+  {
+    title: 'IN-16 leases no suspect whose ordering key is running',
+    async run(inbox) {
+      const { store } = inbox;
+      const crashes = await Crashes.start(inbox);
+      const { observer } = crashes;
+      const event = incoming({ orderingKey: 'k' });
+      await store.receive([event]);
+      await crashes.die((worker) => worker.claimOne());
+      await store.receive([incoming({ orderingKey: 'k' })]);
+      const lease = await observer.claimOne();
+      equal(await observer.claimSuspect(true), null);
+      await store.complete(lease);
+      const suspect = await observer.claimSuspect(true);
+      equal(suspect?.id, event.id);
+      // And the other way round.
+      const next = incoming({ orderingKey: 'k' });
+      await store.receive([next]);
+      equal((await observer.claim()).length, 0);
+      equal((await store.complete(suspect)).nextDue, true);
+      equal((await observer.claimOne()).id, next.id);
+    },
+  },
+  {
+    title: 'IN-27 leases no suspect of a paused handler',
+    async run(inbox) {
+      const { store } = inbox;
+      const crashes = await Crashes.start(inbox);
+      const { observer } = crashes;
+      await store.receive([incoming()]);
+      await crashes.die((worker) => worker.claimOne());
+      for (const paused of ['book', '*']) {
+        await store.pause(paused, true);
+        equal(await observer.claimSuspect(true), null);
+        await store.pause(paused, false);
+      }
+      ok(await observer.claimSuspect(true));
+    },
+  },
+  {
+    title: 'skips a suspect, and gives it attempts from 0 again when it is redriven',
+    async run(inbox) {
+      const { store } = inbox;
+      const crashes = await Crashes.start(inbox);
+      const event = incoming();
+      await store.receive([event]);
+      await crashes.die((worker) => worker.claimOne());
+      const selection = [{ company: 'acme', id: event.id, handlers: ['book'] }];
+      equal(await store.redrive(selection, NOW), 1);
+      // A redrive does not make it harmless.
+      equal((await crashes.observer.claim()).length, 0);
+      equal(await store.skip(selection), 1);
+      equal(await crashes.observer.claimSuspect(true), null);
+      equal((await crashes.observer.heartbeat()).suspects, false);
+    },
+  },
+  {
+    title: 'frees the suspect of a process that dies before it has registered again',
+    async run(inbox) {
+      const { store } = inbox;
+      const crashes = await Crashes.start(inbox);
+      const event = incoming();
+      await store.receive([event]);
+      await crashes.die((worker) => worker.claimOne());
+      const worker = randomUUID();
+      await store.claimSuspect({ worker, handlers: ['book'], alone: false });
+      await crashes.observer.heartbeat();
+      deepEqual(await states(store, event), { book: 'pending 0' });
+      ok((await crashes.observer.claimSuspect(true))!.crashes >= 1);
+    },
+  },
+];
