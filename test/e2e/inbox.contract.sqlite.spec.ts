@@ -1,6 +1,6 @@
 import { describe, it } from '@jest/globals';
 import { inboxContract } from 'nestjs-payments/testing';
-import type { SqliteTransaction } from '../../libs/payments/dist/inbox/sqlite/sqlite.inbox.js';
+import type { SqliteTransaction } from '../../libs/payments/dist/inbox/sqlite/sqlite-inbox.js';
 import { SqliteHarness } from './sqlite.harness.ts';
 
 describe('the contract, on SQLite', () => {
@@ -15,8 +15,9 @@ describe('the contract, on SQLite', () => {
       application.exec('CREATE TABLE effect (name TEXT NOT NULL)');
       return {
         store,
-        another: () => harness.open(),
+        another: ({ clockOffsetMs } = {}) => harness.open({}, clockOffsetMs),
         advance: async (ms) => harness.advance(ms),
+        jumpWallClock: (ms) => harness.jumpWallClock(ms),
         effects: {
           write: (tx, effect) => {
             (tx as SqliteTransaction).prepare('INSERT INTO effect VALUES (?)').run(effect);

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
-import { resolveSqliteOptions } from '../../libs/payments/dist/inbox/sqlite/sqlite.options.js';
-import type { SqliteSettings } from '../../libs/payments/dist/inbox/sqlite/sqlite.options.js';
-import { SqliteStore } from '../../libs/payments/dist/inbox/sqlite/sqlite.store.js';
+import { resolveSqliteOptions } from '../../libs/payments/dist/inbox/sqlite/sqlite-options.js';
+import type { SqliteSettings } from '../../libs/payments/dist/inbox/sqlite/sqlite-options.js';
+import { SqliteStore } from '../../libs/payments/dist/inbox/sqlite/sqlite-store.js';
 
-export { incoming } from '../../libs/payments/dist/testing/contract/contract.events.js';
+export { incoming, TestWorker } from '../../libs/payments/dist/testing/contract/contract-fixtures.js';
 
 /** Stores on one file of its own, with one clock, and what an application has beside them. */
 export class SqliteHarness {
@@ -18,25 +18,35 @@ export class SqliteHarness {
   readonly #stores: SqliteStore[] = [];
   readonly #connections: DatabaseSync[] = [];
   #aheadMs = 0;
+  #wallJumpMs = 0;
 
-  /** Lets time pass for every store of this harness. */
+  /** Lets time pass for every store of this harness, on both clocks. */
   advance(ms: number): void {
     this.#aheadMs += ms;
   }
 
-  /** A store that is not opened. */
-  store(settings: Partial<SqliteSettings> = {}): SqliteStore {
+  /** Moves only the wall clock of every store. */
+  jumpWallClock(ms: number): void {
+    this.#wallJumpMs += ms;
+  }
+
+  /** A store that is not opened; of a process whose wall clock is `clockOffsetMs` off, if given. */
+  store(settings: Partial<SqliteSettings> = {}, clockOffsetMs = 0): SqliteStore {
     const store = new SqliteStore(
-      // The oldest Node that is supported brings an old SQLite.
+      // The oldest Node that is supported has an old SQLite.
       { ...resolveSqliteOptions({ file: this.file, allowOldSqlite: true }), ...settings },
-      { ...systemRuntime, now: () => Date.now() + this.#aheadMs },
+      {
+        ...systemRuntime,
+        now: () => Date.now() + this.#aheadMs + this.#wallJumpMs + clockOffsetMs,
+        monotonic: () => performance.now() + this.#aheadMs,
+      },
     );
     this.#stores.push(store);
     return store;
   }
 
-  async open(settings: Partial<SqliteSettings> = {}): Promise<SqliteStore> {
-    const store = this.store(settings);
+  async open(settings: Partial<SqliteSettings> = {}, clockOffsetMs = 0): Promise<SqliteStore> {
+    const store = this.store(settings, clockOffsetMs);
     await store.open();
     return store;
   }

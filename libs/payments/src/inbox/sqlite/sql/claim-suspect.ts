@@ -3,7 +3,7 @@ import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import { lease } from './claim.js';
 import type { ClaimedMessage } from './claim.js';
-import { pausedHandlers } from './pause.js';
+import { unpaused } from './pause.js';
 import { isLive } from './workers.js';
 
 /** Leases the longest due suspect whose ordering key is free; without `alone`, one of a single crash. */
@@ -29,22 +29,4 @@ export function claimSuspect(
   });
   const [first] = due.toSorted((a, b) => a.due_at - b.due_at || a.event_seq - b.event_seq);
   return first ? lease(connection, first.event_seq, first.handler, worker, alone, times) : null;
-}
-
-/** Whether suspects of these handlers wait to be claimed. */
-export function hasSuspects(connection: SqliteConnection, handlers: readonly string[]): boolean {
-  return unpaused(connection, handlers).some(
-    (handler) =>
-      connection.get(
-        `SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_suspect
-         WHERE state = 'pending' AND crashes > 0 AND handler = ? LIMIT 1`,
-        handler,
-      ) !== undefined,
-  );
-}
-
-function unpaused(connection: SqliteConnection, handlers: readonly string[]): string[] {
-  const paused = pausedHandlers(connection);
-  if (paused.includes('*')) return [];
-  return [...new Set(handlers)].filter((handler) => !paused.includes(handler));
 }

@@ -2,7 +2,7 @@ import type { ClaimedDelivery, ClaimRequest } from '../../inbox-store.js';
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import { isLaneRunning } from './lanes.js';
-import { pausedHandlers } from './pause.js';
+import { unpaused } from './pause.js';
 import { fromStored } from './text.js';
 import { isLive } from './workers.js';
 
@@ -27,11 +27,11 @@ export function claim(
   { worker, wanted }: ClaimRequest,
   times: Times,
 ): ClaimedMessage[] {
-  const paused = pausedHandlers(connection);
   // One that was declared dead claims nothing: others would free it, and run it at the same time.
-  if (paused.includes('*') || !isLive(connection, worker)) return [];
-  return wanted.flatMap(({ handler, limit }) =>
-    paused.includes(handler) ? [] : claimOf(connection, worker, handler, limit, times),
+  if (!isLive(connection, worker)) return [];
+  const limits = new Map(wanted.map(({ handler, limit }) => [handler, limit]));
+  return unpaused(connection, [...limits.keys()]).flatMap((handler) =>
+    claimOf(connection, worker, handler, limits.get(handler)!, times),
   );
 }
 

@@ -1,6 +1,6 @@
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
-import { pausedHandlers } from './pause.js';
+import { unpaused } from './pause.js';
 
 /** Milliseconds until the first delivery of these handlers becomes claimable; `null` if there is none. */
 export function nextDue(
@@ -8,10 +8,7 @@ export function nextDue(
   { handlers }: { readonly handlers: readonly string[] },
   { clock }: Times,
 ): number | null {
-  const paused = pausedHandlers(connection);
-  if (paused.includes('*')) return null;
-  const dueTimes = handlers.flatMap((handler) => {
-    if (paused.includes(handler)) return [];
+  const dueTimes = unpaused(connection, handlers).flatMap((handler) => {
     const row = connection.get<{ due_at: number }>(
       `SELECT due_at FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_claim
        WHERE state = 'pending' AND held = 0 AND crashes = 0 AND handler = ? ORDER BY due_at LIMIT 1`,

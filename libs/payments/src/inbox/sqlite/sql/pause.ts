@@ -18,3 +18,10 @@ export function pausedHandlers(connection: SqliteConnection): string[] {
     .all<{ handler: string }>('SELECT handler FROM payments_inbox_pause ORDER BY handler')
     .map(({ handler }) => handler);
 }
+
+/** Those of the handlers that are not paused, each once. */
+export function unpaused(connection: SqliteConnection, handlers: readonly string[]): string[] {
+  const paused = pausedHandlers(connection);
+  if (paused.includes('*')) return [];
+  return [...new Set(handlers)].filter((handler) => !paused.includes(handler));
+}

@@ -7,7 +7,7 @@ import { catalogVersion } from './catalog.js';
 import { newerHandled } from './claim.js';
 import type { ClaimedMessage } from './claim.js';
 import { laneState } from './lanes.js';
-import { pausedHandlers } from './pause.js';
+import { unpaused } from './pause.js';
 import { fromStored, laneOf, toStored } from './text.js';
 import { isLive } from './workers.js';
 
@@ -184,9 +184,7 @@ function assignableHandlers(
   assign: EventMessage['assign'],
 ): ReadonlySet<string> {
   if (assign === null || !isLive(connection, assign.worker)) return new Set();
-  const paused = pausedHandlers(connection);
-  if (paused.includes('*')) return new Set();
-  return new Set(assign.handlers.filter((handler) => !paused.includes(handler)));
+  return new Set(unpaused(connection, assign.handlers));
 }
 
 /** One whose key is running is held from the start, so that no claim has to move it. */

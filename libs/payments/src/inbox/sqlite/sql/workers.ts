@@ -4,9 +4,9 @@ import type { SqliteConnection } from '../thread/connection.js';
 import type { WorkerRow } from '../thread/worker-liveness.js';
 import { catalog, refreshCatalog } from './catalog.js';
 import type { CatalogMessage } from './catalog.js';
-import { hasSuspects } from './claim-suspect.js';
 import { withAttempt } from './history.js';
 import { releaseNext } from './lanes.js';
+import { unpaused } from './pause.js';
 
 /** Adds a live worker, and its handlers to the catalog. */
 export function register(
@@ -44,7 +44,7 @@ export function heartbeat(
   const freed = freeOrphans(connection, retired, times);
   // It also records when the handlers of live workers were seen.
   refreshCatalog(connection, times);
-  return { alive, suspects: hasSuspects(connection, handlersOf(connection, worker)), freed };
+  return { alive, suspects: hasSuspects(connection, worker), freed };
 }
 
 /** Ends a worker: at once if it holds nothing, or after its grace. */
@@ -92,6 +92,16 @@ function handlersOf(connection: SqliteConnection, worker: string): string[] {
     worker,
   );
   return (JSON.parse(row?.handlers ?? '[]') as HandlerDeclaration[]).map(({ name }) => name);
+}
+
+function hasSuspects(connection: SqliteConnection, worker: string): boolean {
+  return unpaused(connection, handlersOf(connection, worker)).some((handler) =>
+    connection.get(
+      `SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_suspect
+       WHERE state = 'pending' AND crashes > 0 AND handler = ? LIMIT 1`,
+      handler,
+    ),
+  );
 }
 
 function remove(connection: SqliteConnection, worker: string): void {
