@@ -41,7 +41,8 @@ onEachAdapter((start) => {
       handle(): void {}
     }
     await using app = await start({ providers: [Orders, Others] });
-    expect(app.app.get(PaymentInbox).handlers()).toEqual(['a#handle', 'others']);
+    const handlers = await app.app.get(PaymentInbox).handlers();
+    expect(handlers.map(({ name }) => name)).toEqual(['a#handle', 'others']);
   });
 
   it('IN-37 refuses to boot a handler whose name is the default name of another', async () => {

@@ -32,7 +32,7 @@ function reset(): void {
 }
 
 onEachAdapter((start) => {
-  it('21: runs each handler once for 50 copies at the same moment, and answers all 50 2xx', async () => {
+  it('WH-21 runs each handler once for 50 copies at the same moment, and answers all 50 2xx', async () => {
     reset();
     await using app = await start({ providers: [Orders] });
     const sent = delivery({ id: 'e-1' });
@@ -53,7 +53,7 @@ onEachAdapter((start) => {
     expect(gate.entered).toBe(1);
   });
 
-  it('21: tells all copies that wait of a failure, and runs the handler once more for the next', async () => {
+  it('WH-21 tells all copies that wait of a failure, and runs the handler once more for the next', async () => {
     reset();
     broken = true;
     await using app = await start({ providers: [Orders] });
@@ -69,7 +69,7 @@ onEachAdapter((start) => {
     expect(await storedDelivery(app, 'e-1', '*#gated')).toMatchObject({ state: 'done' });
   });
 
-  it('22: answers a duplicate after success 200 and runs nothing', async () => {
+  it('WH-22 answers a duplicate after success 200 and runs nothing', async () => {
     reset();
     gate.open();
     await using app = await start({ providers: [Orders] });
@@ -85,7 +85,7 @@ onEachAdapter((start) => {
     expect((await storedDelivery(app, 'e-1', '*#gated')).attempts).toBe(1);
   });
 
-  it('22: runs the failed handler again for a duplicate after a failure', async () => {
+  it('WH-22 runs the failed handler again for a duplicate after a failure', async () => {
     reset();
     gate.open();
     broken = true;
@@ -103,14 +103,16 @@ onEachAdapter((start) => {
   });
 
   it.each([
-    ['event', ['e-1', 'e-2'], 'handled'],
-    ['transaction', ['e-1'], 'duplicate'],
+    [undefined, ['e-1'], 'duplicate'],
+    [['other.type'], ['e-1', 'e-2'], 'handled'],
+    [[], ['e-1', 'e-2'], 'handled'],
   ] as const)(
-    '23: with dedupeBy %s, handles one transaction and type under two ids as %j',
-    async (dedupeBy, ids, status) => {
+    'WH-23 with oncePerTransaction %j, handles two completed events of one transaction as %j',
+    async (oncePerTransaction, ids, status) => {
       reset();
       gate.open();
-      await using app = await start({ providers: [Orders], payments: { dedupeBy } });
+      const payments = oncePerTransaction && { oncePerTransaction };
+      await using app = await start({ providers: [Orders], ...(payments && { payments }) });
       const data = { transactionId: 't-1' };
       expect(await app.send(delivery({ id: 'e-1', data }))).toMatchObject({ status: 200 });
       const copy = await app.send(delivery({ id: 'e-2', data: { ...data, later: true } }));
@@ -119,13 +121,17 @@ onEachAdapter((start) => {
         ids.map((id) => `gated ${id}`),
       );
       expect(app.log.matching(/another body/)).toEqual([]);
+      expect(app.log.matching(/^warn .*Event e-2 .*event e-1, .*was not handled/)).toHaveLength(
+        status === 'duplicate' ? 1 : 0,
+      );
     },
   );
 
-  it('23: with dedupeBy transaction, another type or transaction is new, and so is one without an id', async () => {
+  it('WH-23 handles another type or transaction, and an event without a transaction id, as new', async () => {
     reset();
     gate.open();
-    await using app = await start({ providers: [Orders], payments: { dedupeBy: 'transaction' } });
+    const payments = { oncePerTransaction: ['a', 'b'] };
+    await using app = await start({ providers: [Orders], payments });
     const events = [
       { id: 'e-1', eventType: 'a', data: { transactionId: 't-1' } },
       { id: 'e-2', eventType: 'b', data: { transactionId: 't-1' } },
@@ -136,16 +142,18 @@ onEachAdapter((start) => {
       { id: 'e-7', eventType: 'a', data: { transactionId: '' } },
       { id: 'e-8', eventType: 'a', data: { transactionId: 7 } },
       { id: 'e-9', eventType: 'a', data: { transactionId: 7 } },
+      { id: 'e-10', eventType: 'c', data: { transactionId: 't-1' } },
+      { id: 'e-11', eventType: 'c', data: { transactionId: 't-1' } },
     ];
     for (const event of events) {
       const answer = await app.send(delivery(event));
       expect(answer).toMatchObject({ status: 200, body: { status: 'handled', id: event.id } });
     }
-    // The same event under its own id is a duplicate, whatever it is de-duplicated by.
+    // The same event under its own id is a duplicate in any case.
     expect((await app.send(delivery(events[3]))).body['status']).toBe('duplicate');
   });
 
-  it('5: keeps the first body of an id, logs the conflict, and runs nothing for the second', async () => {
+  it('IN-05 keeps the first body of an id, logs the conflict, and runs nothing for the second', async () => {
     reset();
     gate.open();
     await using app = await start({ providers: [Orders] });
@@ -155,15 +163,15 @@ onEachAdapter((start) => {
     expect(answer).toMatchObject({ status: 200, body: { status: 'duplicate' } });
     expect(ran).toHaveLength(2);
     expect((await stored(app, 'e-1')).raw?.equals(first.body)).toBe(true);
-    const [line] = app.log.matching(/^error .*e-1.*came again with another body/);
+    const [line] = app.log.matching(/^error .*e-1.*was received again with another body/);
     expect(line).not.toContain('1000000');
   });
 
-  it('16: never runs two events of one transaction at once in one handler, and others side by side', async () => {
+  it('IN-16 never runs two events of one transaction at once in one handler, and others in parallel', async () => {
     reset();
     await using app = await start({ providers: [Orders] });
     const send = (id: string, transactionId: string) =>
-      app.send(delivery({ id, data: { transactionId } }));
+      app.send(delivery({ id, eventType: 'transaction.updated', data: { transactionId } }));
     const answers = [send('e-1', 't-1'), send('e-2', 't-1'), send('e-3', 't-2')];
     await until(() => ran.filter((name) => name.startsWith('quick')).length === 3);
     await until(() => gate.inside === 2);

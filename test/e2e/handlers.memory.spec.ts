@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
-import { memoryInbox, OnPaymentEvent, PaymentInbox } from 'nestjs-payments';
+import { memoryInbox, none, OnPaymentEvent, PaymentInbox } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
 import { FakeRuntime, until } from '../support/fake.runtime.js';
 import { Gate } from '../support/gate.js';
@@ -111,7 +111,7 @@ onEachAdapter((start) => {
     reset();
     broken = true;
     const inbox = memoryInbox({ maxBytes: 10_000 });
-    const worker = { maxAttempts: 1 };
+    const worker = { retry: none };
     await using app = await start({ providers: [Orders], payments: { inbox, worker } });
     const dead = sized('dead', 4000);
     await app.send(dead);

@@ -63,7 +63,8 @@ onEachAdapter((start) => {
     for (const minify of [false, true]) {
       const providers = await bundled(minify);
       await using app = await start({ providers });
-      names.push(app.app.get(payments.PaymentInbox).handlers());
+      const handlers = await app.app.get(payments.PaymentInbox).handlers();
+      names.push(handlers.map(({ name }) => name));
       classes.push(providers.map(({ name }) => name).join());
     }
     expect(classes[0]).toBe('Orders,Receipts');

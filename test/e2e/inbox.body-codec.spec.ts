@@ -45,10 +45,10 @@ onEachInbox((content) => {
     expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
     await eventually(async () => expect(await states(app, 'evt_1')).toEqual({ book: 'done 1' }));
     expect((await app.send(first)).body).toMatchObject({ status: 'duplicate' });
-    expect(app.log.matching(/came again with another body/)).toEqual([]);
+    expect(app.log.matching(/was received again with another body/)).toEqual([]);
     const other = await app.send(delivery({ id: 'evt_1', data: { amount: 2 } }));
     expect(other).toMatchObject({ status: 200, body: { status: 'duplicate' } });
-    expect(app.log.matching(/evt_1 .*came again with another body/)).toHaveLength(1);
+    expect(app.log.matching(/evt_1 .*was received again with another body/)).toHaveLength(1);
     expect((await inboxOf(app).get('evt_1'))!.raw!.equals(first.body)).toBe(true);
     expect(ran).toEqual(['evt_1']);
   });

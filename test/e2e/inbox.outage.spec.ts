@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { expect, it } from '@jest/globals';
-import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
-import { AT_ONCE, post, startOn, states } from '../support/inbox.application.js';
+import { exponential, fixed } from 'nestjs-payments';
+import { post, startOn, states } from '../support/inbox.application.js';
 import type { Handle } from '../support/inbox.application.js';
 import { Gate } from '../support/gate.js';
 import { delivery } from '../support/handler.application.js';
@@ -13,7 +13,7 @@ const BOUND_MS = 10_000;
 
 onEachDurableInbox(
   (stage) => {
-    it('8, 25: answers 503 in bounded time while the database is locked, and resumes by itself', async () => {
+    it('IN-08 IN-25 answers 503 in bounded time while the database is locked, and resumes by itself', async () => {
       const data = await stage.data();
       const gate = new Gate();
       const handle: Handle = async ({ id }, context) => {
@@ -49,7 +49,7 @@ onEachDurableInbox(
 onEachDurableInbox(
   (stage) => {
     it.each(['fast', 'immediate'] as const)(
-      '8, 25: answers 503 while the server is down (%s), survives it, and resumes by itself',
+      'IN-08 IN-25 answers 503 while the server is down (%s), survives it, and resumes by itself',
       async (mode) => {
         if (!stage.server().controllable) return;
         const data = await stage.data();
@@ -59,9 +59,8 @@ onEachDurableInbox(
           if (id === 'waiting' && attempt === 1) throw new Error('not yet');
         };
         // The retry falls due while the server is down, or soon after.
-        const worker = { firstRetryMs: 1500, maxRetryMs: 1500 };
-        const runtime = { ...systemRuntime, random: () => 0.999 };
-        await using app = await startOn(data, { book: handle }, { worker, runtime });
+        const worker = { retry: fixed(Array.from({ length: 10 }, () => 1500)) };
+        await using app = await startOn(data, { book: handle }, { worker });
         await post(app, 'running');
         await gate.arrival;
         await post(app, 'waiting');
@@ -99,10 +98,10 @@ onEachDurableInbox(
       60_000,
     );
 
-    it('25: goes on when its connections are cut again and again, and has every effect once', async () => {
+    it('IN-25 goes on when its connections are cut again and again, and has every effect once', async () => {
       const data = await stage.data();
       const handle: Handle = async ({ id }, context) => void (await book(data, context, id));
-      const options = { worker: { ...AT_ONCE, maxAttempts: 100 } };
+      const options = { worker: { retry: exponential({ attempts: 100, firstMs: 1, maxMs: 1 }) } };
       await using a = await startOn(data, { book: handle }, options);
       await using b = await startOn(data, { book: handle }, options);
       const acknowledged: string[] = [];

@@ -1,6 +1,7 @@
 import { expect, it } from '@jest/globals';
+import { none } from 'nestjs-payments';
 import { signedDelivery } from '../support/signed-delivery.js';
-import { AT_ONCE, inboxOf, post, startOn, states } from '../support/inbox.application.js';
+import { inboxOf, post, startOn, states } from '../support/inbox.application.js';
 import type { Handle } from '../support/inbox.application.js';
 import { Gate } from '../support/gate.js';
 import { delivery } from '../support/handler.application.js';
@@ -9,7 +10,7 @@ import { eventually } from '../support/eventually.js';
 import { company, SECRET } from '../support/webhook.application.js';
 
 onEachDurableInbox((stage) => {
-  it('1: keeps the raw bytes as they were signed, and gives them to the handler', async () => {
+  it('IN-01 keeps the raw bytes as they were signed, and gives them to the handler', async () => {
     const data = await stage.data();
     const seen: Buffer[] = [];
     await using app = await startOn(data, { book: (_event, { raw }) => void seen.push(raw) });
@@ -31,7 +32,7 @@ onEachDurableInbox((stage) => {
     gate.open();
   });
 
-  it('2: stores one of 50 copies that arrive at once at two applications, and runs it once', async () => {
+  it('IN-02 stores one of 50 copies that arrive at once at two applications, and runs it once', async () => {
     const data = await stage.data();
     const ran: string[] = [];
     const handle: Handle = ({ id }) => void ran.push(id);
@@ -47,7 +48,7 @@ onEachDurableInbox((stage) => {
     expect((await inboxOf(a).list()).events).toHaveLength(1);
   });
 
-  it('4: keeps the same id of two companies as two events', async () => {
+  it('IN-04 keeps the same id of two companies as two events', async () => {
     const data = await stage.data();
     const ran: string[] = [];
     const secrets = { acme: 'whsec_of_acme_123456', umbrella: 'whsec_of_umbrella_1' };
@@ -62,7 +63,7 @@ onEachDurableInbox((stage) => {
     expect((await inboxOf(app).list()).events).toHaveLength(2);
   });
 
-  it('5: logs the same id with another body as a conflict, answers 200 and keeps the original', async () => {
+  it('IN-05 logs the same id with another body as a conflict, answers 200 and keeps the original', async () => {
     const data = await stage.data();
     const amounts: unknown[] = [];
     const handle: Handle = (event) => void amounts.push(event.data['amount']);
@@ -70,14 +71,16 @@ onEachDurableInbox((stage) => {
     expect(await post(app, 'paid', { amount: 1500 })).toBe(200);
     await eventually(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
     expect(await post(app, 'paid', { amount: 9999 })).toBe(200);
-    expect(app.log.matching(/^error .*Event paid .* came again with another body/)).toHaveLength(1);
+    expect(
+      app.log.matching(/^error .*Event paid .* was received again with another body/),
+    ).toHaveLength(1);
     expect(JSON.parse(String((await inboxOf(app).get('paid'))!.raw))).toMatchObject({
       data: { amount: 1500 },
     });
     expect(amounts).toEqual([1500]);
   });
 
-  it('6: delivers nothing again for a copy that comes while it runs, is done or is dead', async () => {
+  it('IN-06 adds no delivery for a copy that is received while it runs, is done or is dead', async () => {
     const data = await stage.data();
     const gate = new Gate();
     const ran: string[] = [];
@@ -91,7 +94,7 @@ onEachDurableInbox((stage) => {
         throw new Error('no');
       },
     };
-    await using app = await startOn(data, handlers, { worker: { ...AT_ONCE, maxAttempts: 1 } });
+    await using app = await startOn(data, handlers, { worker: { retry: none } });
     const sent = delivery({ id: 'paid' });
     const copy = async () => (await app.send(sent)).status;
     expect(await copy()).toBe(200);
@@ -107,5 +110,29 @@ onEachDurableInbox((stage) => {
     await eventually(async () => expect(await states(app, 'next')).toEqual(done));
     expect(await states(app, 'paid')).toEqual(done);
     expect(ran.toSorted()).toEqual(['dead', 'dead', 'slow', 'slow']);
+  });
+
+  it('WH-23 stores a second completed event of a transaction as a note on the first, and runs nothing', async () => {
+    const data = await stage.data();
+    const ran: string[] = [];
+    const handle: Handle = ({ id }) => void ran.push(id);
+    await using a = await startOn(data, { book: handle });
+    await using b = await startOn(data, { book: handle });
+    const send = (app: typeof a, id: string, eventType = 'transaction.completed') =>
+      app.send(delivery({ id, eventType, data: { transactionId: 'T', amount: id } }));
+    expect((await send(a, 'first')).body).toMatchObject({ status: 'stored', id: 'first' });
+    for (const id of ['second', 'third', 'second']) {
+      const { status, body } = await send(b, id);
+      expect([status, body]).toEqual([200, { received: true, status: 'duplicate', id: 'first' }]);
+    }
+    for (const id of ['u1', 'u2', 'u3']) await send(a, id, 'transaction.updated');
+    await eventually(() => expect(ran.toSorted()).toEqual(['first', 'u1', 'u2', 'u3']));
+    const first = (await inboxOf(a).get('first'))!;
+    expect(first.repeats.map(({ id }) => id)).toEqual(['second', 'third']);
+    expect(await inboxOf(a).get('second')).toBeUndefined();
+    // One line a minute, with the rest counted.
+    expect(b.log.matching(/^warn .*Event second .*event first, .*was not handled/)).toHaveLength(1);
+    expect(b.log.matching(/has the transaction of event/)).toHaveLength(1);
+    expect(a.log.matching(/has the transaction of event/)).toEqual([]);
   });
 });

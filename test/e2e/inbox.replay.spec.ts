@@ -86,11 +86,11 @@ onEachDurableInbox((stage) => {
     expect(await send(event('late', 29 * DAY))).toBe('200 stored');
     expect(await send(event('old', 31 * DAY))).toBe('200 stale');
     expect(ran).toEqual(['late']);
-    expect(await inbox.stats()).toMatchObject({ stale: 1 });
+    expect(await inbox.stats()).toMatchObject({ stale: { count: 1 } });
     expect(await inbox.redrive({ state: 'stale' })).toEqual({ events: 1, deliveries: 1 });
     await inbox.runDue({ forMs: 20_000 });
     expect(ran).toEqual(['late', 'old']);
-    expect(await inbox.stats()).toMatchObject({ stale: 0 });
+    expect(await inbox.stats()).toMatchObject({ stale: { count: 0 } });
   });
 
   it('SE-09 applies the limit that webhook.maxAgeMs sets', async () => {

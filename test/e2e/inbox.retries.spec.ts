@@ -1,12 +1,14 @@
 import { expect, it } from '@jest/globals';
-import { UnrecoverableError } from 'nestjs-payments';
+import { Injectable } from '@nestjs/common';
+import { exponential, fixed, none, OnPaymentEvent, UnrecoverableError } from 'nestjs-payments';
 import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
 import { inboxOf, post, startOn, states } from '../support/inbox.application.js';
 import { onEachDurableInbox } from '../support/inbox.stages.js';
 import { eventually } from '../support/eventually.js';
+import { WebhookApplication } from '../support/webhook.application.js';
 
 onEachDurableInbox((stage) => {
-  it('15: runs only the one again that failed, of three handlers of one event', async () => {
+  it('IN-15 retries only the one of three handlers that failed', async () => {
     const data = await stage.data();
     const ran: string[] = [];
     const handler = (name: string, failures: number) => (): void => {
@@ -25,29 +27,29 @@ onEachDurableInbox((stage) => {
   });
 
   it.each([
-    { chance: 0.999, title: 'late' },
-    { chance: 0.25, title: 'early' },
+    { chance: 0, title: 'shortest' },
+    { chance: 0.999, title: 'longest' },
   ])(
-    '18: waits between 0 and a bound that doubles up to its maximum, drawn by chance ($title)',
+    'IN-18 waits as the schedule says, times 1 to 2 ($title), and is dead after the last attempt',
     async ({ chance }) => {
       const data = await stage.data();
-      const worker = { firstRetryMs: 60_000, maxRetryMs: 200_000, maxAttempts: 5 };
+      const retry = exponential({ attempts: 5, firstMs: 60_000, exponent: 1, maxMs: 200_000 });
       const runtime = { ...systemRuntime, random: () => chance };
       const fails = () => {
         throw new Error('not yet');
       };
-      await using app = await startOn(data, { book: fails }, { worker, runtime });
+      await using app = await startOn(data, { book: fails }, { worker: { retry }, runtime });
       const [id, inbox] = ['paid', inboxOf(app)];
       let before = Date.now();
       await post(app, id);
-      for (const [index, bound] of [60_000, 120_000, 200_000, 200_000].entries()) {
+      for (const [index, bound] of [60_000, 120_000, 180_000, 200_000].entries()) {
         await eventually(async () =>
           expect(await states(app, id)).toEqual({ book: `pending ${index + 1}` }),
         );
         const wait = (await inbox.get(id))!.deliveries[0]!.dueAt!.getTime() - before;
         // What passed since is the machine's, and no part of the wait.
-        expect(wait).toBeGreaterThanOrEqual(bound * chance - 5);
-        expect(wait).toBeLessThan(bound * chance + (Date.now() - before) + 5);
+        expect(wait).toBeGreaterThanOrEqual(bound * (1 + chance) - 5);
+        expect(wait).toBeLessThan(bound * (1 + chance) + (Date.now() - before) + 5);
         before = Date.now();
         await inbox.redrive({ ids: [id], state: 'pending' });
       }
@@ -62,7 +64,35 @@ onEachDurableInbox((stage) => {
     },
   );
 
-  it('17, 18: puts an unrecoverable one to the dead letters at once, and runs the next of its transaction', async () => {
+  it('IN-18 follows the schedule of each handler', async () => {
+    const data = await stage.data();
+    @Injectable()
+    class Handlers {
+      @OnPaymentEvent('*', { name: 'once', retry: none })
+      once(): void {
+        throw new Error('no');
+      }
+
+      @OnPaymentEvent('*', { name: 'twice', retry: fixed([1]) })
+      twice(): void {
+        throw new Error('no');
+      }
+
+      @OnPaymentEvent('*', { name: 'thrice' })
+      thrice(): void {
+        throw new Error('no');
+      }
+    }
+    await using app = await WebhookApplication.start({
+      providers: [Handlers],
+      payments: { inbox: data.inbox(), worker: { retry: fixed([1, 1]) } },
+    });
+    expect(await post(app, 'paid')).toBe(200);
+    const dead = { once: 'dead 1', twice: 'dead 2', thrice: 'dead 3' };
+    await eventually(async () => expect(await states(app, 'paid')).toEqual(dead));
+  });
+
+  it('IN-17 IN-18 gives an unrecoverable delivery up at once, and runs the next of its transaction', async () => {
     const data = await stage.data();
     const ran: string[] = [];
     const handle = ({ id }: { id: string }): void => {

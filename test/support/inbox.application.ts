@@ -33,13 +33,17 @@ export function startOn(
   });
 }
 
-/** Delivers an event, and tells the status of the answer. */
+/**
+ * Delivers an event and returns the status of the answer: `transaction.completed` or, with data of its own,
+ * `transaction.updated`, of which there are several per transaction.
+ */
 export async function post(
   app: WebhookApplication,
   id: string,
   data?: Record<string, unknown>,
 ): Promise<number> {
-  const { status } = await app.send(delivery({ id, ...(data && { data }) }));
+  const own = data && { eventType: 'transaction.updated', data };
+  const { status } = await app.send(delivery({ id, ...own }));
   return status;
 }
 
