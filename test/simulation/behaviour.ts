@@ -1,0 +1,115 @@
+import type {
+  PaymentEvent,
+  PaymentEventContext,
+} from '../../libs/payments/dist/events/payment-event.js';
+import { UnrecoverableError } from '../../libs/payments/dist/payments.errors.js';
+import { never } from './simulated-process.ts';
+import type { SimulatedProcess } from './simulated-process.ts';
+import type { SimulatedTransaction } from './durable-memory-store.ts';
+
+/** What a handler does in one attempt. */
+export const BEHAVIOURS = [
+  'succeed',
+  'work',
+  'fail',
+  'give up',
+  'hang until aborted',
+  'ignore the signal',
+  'commit',
+  'commit, then throw',
+  'commit, then work',
+  'commit slowly',
+  'commit nothing',
+  'commit twice',
+  'commit after the time limit',
+  'crash the process',
+] as const;
+export type Behaviour = (typeof BEHAVIOURS)[number];
+
+/** Behaviours that leave an effect behind if they succeed. */
+export const COMMITTING: ReadonlySet<Behaviour> = new Set<Behaviour>([
+  'commit',
+  'commit, then throw',
+  'commit, then work',
+  'commit slowly',
+  'commit twice',
+]);
+
+/** How long a handler that works takes, and how long one that commits slowly does, in units of a lease. */
+export interface BehaviourTimes {
+  readonly workMs: number;
+  readonly slowCommitMs: number;
+  readonly timeoutMs: number;
+}
+
+/** Runs one attempt. */
+export async function behave(
+  behaviour: Behaviour,
+  process: SimulatedProcess,
+  times: BehaviourTimes,
+  { id }: PaymentEvent,
+  context: PaymentEventContext<SimulatedTransaction>,
+): Promise<void> {
+  const effect = `${context.company}/${id}/${context.handler}`;
+  const commit = () =>
+    context.commit(async (tx: SimulatedTransaction) => {
+      await process.transfer();
+      tx.write(effect);
+    });
+  switch (behaviour) {
+    case 'succeed':
+      return;
+    case 'work':
+      await process.sleep(times.workMs);
+      return;
+    case 'fail':
+      throw new Error('The handler failed, as the scenario says.');
+    case 'give up':
+      throw new UnrecoverableError('The handler gave up, as the scenario says.');
+    case 'hang until aborted':
+      await new Promise((_resolve, reject) => {
+        context.signal.addEventListener('abort', () => reject(context.signal.reason as Error));
+      });
+      return;
+    case 'ignore the signal':
+      await process.sleep(2 * times.timeoutMs);
+      return;
+    case 'commit':
+      await commit();
+      return;
+    case 'commit, then throw':
+      await commit();
+      throw new Error('The handler failed after its commit, as the scenario says.');
+    case 'commit, then work':
+      await commit();
+      await process.sleep(times.workMs);
+      return;
+    case 'commit slowly':
+      await context.commit(async (tx: SimulatedTransaction) => {
+        tx.write(effect);
+        await process.sleep(times.slowCommitMs);
+      });
+      return;
+    case 'commit nothing':
+      await context.commit((tx: SimulatedTransaction) => {
+        tx.write(effect);
+        throw new Error('The work of the commit failed, as the scenario says.');
+      });
+      return;
+    case 'commit twice':
+      await commit();
+      await commit().then(
+        () => process.timeline.schedule(0, () => {}),
+        () => {},
+      );
+      return;
+    case 'commit after the time limit':
+      await process.sleep(times.timeoutMs + times.workMs);
+      await commit();
+      return;
+    case 'crash the process':
+      await process.sleep(times.workMs / 4);
+      process.crash();
+      await never();
+  }
+}

@@ -1,0 +1,271 @@
+import { matchesPattern } from '../../libs/payments/dist/events/event-pattern.js';
+import type {
+  ClaimedDelivery,
+  DeliverySelection,
+  DeliveryState,
+  IncomingEvent,
+  InboxStore,
+  Lease,
+  Settlement,
+  StoreReceipt,
+} from '../../libs/payments/dist/inbox/inbox-store.js';
+import type { RunJournal } from './run-journal.ts';
+
+interface ModelDelivery {
+  state: DeliveryState;
+  attempts: number;
+  /** Who claimed it last, while it is `running`. */
+  holder: { token: number; worker: string; alone: boolean; since: number } | null;
+  /** Times that an operator forced it to run again. */
+  forced: number;
+  commits: number;
+}
+
+/**
+ * What every delivery must be, by the operations that took effect. It repeats the rules of the contract on plain
+ * records; nothing of the package's code is in it.
+ */
+export class DeliveryModel {
+  readonly violations: string[] = [];
+  readonly #deliveries = new Map<string, ModelDelivery>();
+  /** Id of the first event, by company, type and transaction. */
+  readonly #once = new Map<string, string>();
+  readonly #lastTokens = new Map<string, number>();
+
+  readonly #store: InboxStore;
+  readonly #journal: RunJournal;
+  readonly #maxAttempts: number;
+  readonly #now: () => number;
+
+  constructor(store: InboxStore, journal: RunJournal, maxAttempts: number, now: () => number) {
+    this.#store = store;
+    this.#journal = journal;
+    this.#maxAttempts = maxAttempts;
+    this.#now = now;
+  }
+
+  get(company: string, id: string, handler: string): Readonly<ModelDelivery> | undefined {
+    return this.#deliveries.get(`${company}/${id}/${handler}`);
+  }
+
+  async received(
+    events: readonly IncomingEvent[],
+    receipts: readonly StoreReceipt[],
+  ): Promise<void> {
+    const { handlers: known } = await this.#store.catalog();
+    const repeats: [IncomingEvent, StoreReceipt][] = [];
+    events.forEach((event, index) => {
+      const receipt = receipts[index]!;
+      if (receipt.outcome !== 'stored') {
+        if (receipt.outcome !== 'outdated') repeats.push([event, receipt]);
+        return;
+      }
+      const { company, id, onceKey, eventType } = event;
+      const once = `${company}/${eventType}/${onceKey}`;
+      if (onceKey !== null && this.#once.has(once)) {
+        this.violations.push(
+          `${company}/${id} was stored, and so was ${this.#once.get(once)}: ${once}`,
+        );
+      }
+      this.#once.set(once, id);
+      for (const { name, patterns } of known) {
+        const takes = patterns.some((pattern) => matchesPattern(pattern, event.eventType));
+        if (takes && !event.handlers.includes(name)) {
+          this.violations.push(`IN-32 ${company}/${id} was stored without a delivery to ${name}`);
+        }
+      }
+      for (const handler of event.handlers) {
+        const key = `${company}/${id}/${handler}`;
+        if (this.#deliveries.has(key)) this.violations.push(`IN-02 ${key} was stored twice`);
+        this.#deliveries.set(key, {
+          state: 'pending',
+          attempts: 0,
+          holder: null,
+          forced: 0,
+          commits: 0,
+        });
+      }
+      this.claimed(event.assign?.worker ?? '?', receipt.claimed, false);
+    });
+    for (const [{ company, id }, receipt] of repeats) {
+      const first = await this.#store.find(company, receipt.id);
+      const noted = first?.repeats.some((repeat) => repeat.id === id) ?? false;
+      if (receipt.id !== id && !noted) {
+        this.violations.push(`${company}/${id} was ignored without a note on ${receipt.id}`);
+      }
+    }
+  }
+
+  claimed(worker: string, claimed: readonly ClaimedDelivery[], alone: boolean): void {
+    for (const lease of claimed) {
+      const key = keyOf(lease);
+      const delivery = this.#deliveries.get(key);
+      if (delivery === undefined) {
+        this.violations.push(`${key} was claimed, and is not known`);
+        continue;
+      }
+      const expected = this.#nextAttempt(key, delivery);
+      if (lease.attempt !== expected) {
+        this.violations.push(
+          `IN-19 the claim of ${key} is attempt ${lease.attempt}, not ${expected}`,
+        );
+      }
+      if (lease.token <= (this.#lastTokens.get(key) ?? -Infinity)) {
+        this.violations.push(`IN-13 the token of ${key} did not increase`);
+      }
+      if (lease.crashes >= 2 && !alone) {
+        this.violations.push(
+          `IN-19 ${key} with ${lease.crashes} crashes was claimed not to run alone`,
+        );
+      }
+      this.#lastTokens.set(key, lease.token);
+      delivery.state = 'running';
+      delivery.attempts = lease.attempt;
+      delivery.holder = { token: lease.token, worker, alone, since: this.#now() };
+    }
+  }
+
+  /** Of `complete`, `fail`, `release` and `commit`, when it took effect or was refused. */
+  settled(
+    lease: Lease,
+    by:
+      | 'complete'
+      | 'commit'
+      | 'release'
+      | { readonly retryInMs: number | null; readonly error: string },
+    { settled }: Pick<Settlement, 'settled'>,
+  ): void {
+    const key = keyOf(lease);
+    const delivery = this.#deliveries.get(key)!;
+    const { holder } = delivery;
+    const current = delivery.state === 'running' && holder?.token === lease.token;
+    if (settled && !current) {
+      this.violations.push(`IN-13 a stale holder of ${key} (token ${lease.token}) settled it`);
+    }
+    if (!settled && current && !this.#journal.lost(holder.worker, holder.since)) {
+      this.violations.push(`IN-13 the holder of ${key} (token ${lease.token}) was refused`);
+    }
+    if (!settled) return;
+    delivery.holder = null;
+    if (by === 'complete' || by === 'commit') {
+      delivery.state = 'done';
+      if (by === 'commit') delivery.commits += 1;
+    } else if (by === 'release') {
+      delivery.state = 'pending';
+      delivery.attempts -= 1;
+    } else {
+      this.#checkFailure(key, delivery, by);
+      delivery.state = by.retryInMs === null ? 'dead' : 'pending';
+    }
+  }
+
+  /** After an operator's action: takes over what it changed, and checks that it could. */
+  async operated(
+    selections: readonly DeliverySelection[],
+    by: 'skip' | 'redrive' | 'redrive by force',
+  ): Promise<void> {
+    for (const { company, id, handlers } of selections) {
+      const stored = await this.#store.find(company, id);
+      for (const { handler, state, attempts } of stored?.deliveries ?? []) {
+        if (handlers.includes(handler))
+          this.#operated(`${company}/${id}/${handler}`, state, attempts, by);
+      }
+    }
+  }
+
+  /** After a handler was forgotten: its pending and dead deliveries are skipped. */
+  forgotten(handler: string): void {
+    for (const [key, delivery] of this.#deliveries) {
+      if (!key.endsWith(`/${handler}`)) continue;
+      if (delivery.state === 'pending' || delivery.state === 'dead') delivery.state = 'skipped';
+      // One that its dead worker held may be freed or not.
+      else if (delivery.state === 'running') delivery.holder = null;
+    }
+  }
+
+  /** Compares what is stored with what must be; only deliveries that nothing changes any more. */
+  async checkStored(): Promise<void> {
+    const seen = new Set<string>();
+    const page = await this.#store.list({ filter: {}, order: 'oldest', limit: 1000, after: null });
+    for (const { company, id, deliveries } of page.events) {
+      for (const { handler, state, attempts } of deliveries) {
+        const key = `${company}/${id}/${handler}`;
+        seen.add(key);
+        const model = this.#deliveries.get(key);
+        const is = `${state} after ${attempts} attempts`;
+        const must = `${model?.state} after ${model?.attempts} attempts`;
+        const uncertain = model?.state === 'running' && model.holder === null;
+        if (is !== must && !uncertain) this.violations.push(`${key} is ${is}, and must be ${must}`);
+      }
+    }
+    for (const key of this.#deliveries.keys()) {
+      if (!seen.has(key)) this.violations.push(`IN-09 ${key} is missing`);
+    }
+  }
+
+  /** Which attempt a claim must be, and whether there may be a claim at all. */
+  #nextAttempt(key: string, delivery: ModelDelivery): number {
+    const { state, attempts, holder } = delivery;
+    if (state === 'pending') return attempts + 1;
+    if (state !== 'running') {
+      this.violations.push(`IN-06 ${key} was claimed while it was ${state}`);
+      return attempts + 1;
+    }
+    if (holder === null) return attempts;
+    if (!this.#journal.lost(holder.worker, holder.since)) {
+      this.violations.push(`IN-11 ${key} was claimed while ${holder.worker} held it`);
+    }
+    const charged = holder.alone && !this.#journal.hasRetired(holder.worker);
+    return charged ? attempts + 1 : attempts;
+  }
+
+  #checkFailure(
+    key: string,
+    { attempts }: ModelDelivery,
+    { retryInMs, error }: { readonly retryInMs: number | null; readonly error: string },
+  ): void {
+    if (retryInMs !== null && attempts >= this.#maxAttempts) {
+      this.violations.push(`IN-18 ${key} is to run again after ${attempts} attempts`);
+    }
+    const unrecoverable = error.includes('gave up');
+    if (retryInMs === null && attempts < this.#maxAttempts && !unrecoverable) {
+      this.violations.push(`IN-18 ${key} is dead after ${attempts} attempts: ${error}`);
+    }
+    if (retryInMs !== null && unrecoverable) {
+      this.violations.push(`IN-18 ${key} is to run again though its handler gave up`);
+    }
+  }
+
+  #operated(
+    key: string,
+    state: DeliveryState,
+    attempts: number,
+    by: 'skip' | 'redrive' | 'redrive by force',
+  ): void {
+    const model = this.#deliveries.get(key);
+    if (model === undefined) {
+      // A redrive added it.
+      this.#deliveries.set(key, { state, attempts, holder: null, forced: 0, commits: 0 });
+      return;
+    }
+    if (model.state === state && state !== 'pending') return;
+    if (model.state === 'done') {
+      if (by !== 'redrive by force')
+        this.violations.push(`IN-20 ${by} changed ${key}, which was done`);
+      model.forced += 1;
+    }
+    if (model.state === 'running' && state !== 'pending' && state !== 'skipped') {
+      this.violations.push(`${by} made ${key} ${state} while it ran`);
+    }
+    const restarted = model.state !== 'pending' && model.state !== 'running' && state === 'pending';
+    if (restarted && attempts !== 0) {
+      this.violations.push(`IN-20 ${by} of ${key} kept ${attempts} attempts`);
+    }
+    if (by === 'skip' && state === 'pending') return;
+    Object.assign(model, { state, attempts, holder: null });
+  }
+}
+
+function keyOf({ company, id, handler }: Lease): string {
+  return `${company}/${id}/${handler}`;
+}

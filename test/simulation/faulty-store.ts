@@ -1,0 +1,83 @@
+import type { InboxStore } from '../../libs/payments/dist/inbox/inbox-store.js';
+import { never } from './simulated-process.ts';
+import type { SimulatedProcess } from './simulated-process.ts';
+
+/** Sees each store operation when it has taken effect, before its process knows. */
+export interface StoreObserver {
+  called(process: SimulatedProcess, operation: string): void;
+  ended(
+    process: SimulatedProcess,
+    operation: string,
+    parameters: readonly unknown[],
+    outcome: { readonly result: unknown } | { readonly error: unknown },
+  ): Promise<void> | void;
+}
+
+/** How long an operation takes that a fault makes slow, in milliseconds. */
+const SLOW_MS = 7_000;
+
+/** The store as one process sees it: operations take time and fail, before or after they took effect. */
+export function faultyStore(
+  store: InboxStore,
+  process: SimulatedProcess,
+  observer: StoreObserver,
+): InboxStore {
+  const call = async (operation: string, parameters: readonly unknown[]): Promise<unknown> => {
+    observer.called(process, operation);
+    const fault = process.takeFault(operation);
+    await process.transfer();
+    if (fault === 'slow before') await process.sleep(SLOW_MS);
+    if (fault === 'crash before') process.crash();
+    if (!process.alive) return never();
+    if (fault === 'reject before' || process.cutOff) throw failure(operation, 'before');
+    const outcome = await apply(operation, parameters);
+    await observer.ended(process, operation, parameters, outcome);
+    if (fault === 'crash after') process.crash();
+    if (!process.alive) return never();
+    await process.transfer();
+    if (fault === 'slow after') await process.sleep(SLOW_MS);
+    if (fault === 'reject after' || process.cutOff) throw failure(operation, 'after');
+    if ('error' in outcome) throw outcome.error;
+    return outcome.result;
+  };
+  const apply = async (
+    operation: string,
+    parameters: readonly unknown[],
+  ): Promise<{ result: unknown } | { error: unknown }> => {
+    const method = store[operation as 'find'] as (...all: unknown[]) => Promise<unknown>;
+    try {
+      return { result: await method.apply(store, parameters.map(abortable)) };
+    } catch (error) {
+      return { error };
+    }
+  };
+  /** The database rolls back a transaction whose process died. */
+  const abortable = (parameter: unknown): unknown => {
+    if (typeof parameter !== 'function') return parameter;
+    return (tx: unknown) =>
+      new Promise((resolve, reject) => {
+        process.onDeath(() => reject(new Error('The process died during its transaction.')));
+        Promise.resolve(tx)
+          .then(parameter as (tx: unknown) => unknown)
+          .then(resolve, reject);
+      });
+  };
+  return new Proxy(store, {
+    get: (target, name) => {
+      if (name === 'capabilities') return target.capabilities;
+      if (name === 'onWake') {
+        return (listener: () => void) =>
+          target.onWake(() => {
+            if (!process.oneIn(5)) process.timeline.schedule(0, () => process.deliver(listener));
+          });
+      }
+      if (typeof name !== 'string' || typeof target[name as 'find'] !== 'function')
+        return undefined;
+      return (...parameters: unknown[]) => call(name, parameters);
+    },
+  });
+}
+
+function failure(operation: string, when: string): Error {
+  return new Error(`Simulated: the connection was cut ${when} ${operation} took effect.`);
+}

@@ -1,0 +1,185 @@
+import * as fc from 'fast-check';
+import { BEHAVIOURS } from './behaviour.ts';
+import type { Behaviour } from './behaviour.ts';
+import { FAULTY_OPERATIONS } from './simulated-process.ts';
+import type { Fault } from './simulated-process.ts';
+
+/** How many processes share the store. */
+export const SLOTS = 3;
+/** Handlers of the simulated application, with their event types. The second version has them all. */
+export const HANDLERS = {
+  book: ['transaction.*'],
+  mail: ['transaction.completed'],
+  log: ['*'],
+  audit: ['transaction.completed', 'refund.*'],
+} as const;
+export type HandlerName = keyof typeof HANDLERS;
+export const FIRST_VERSION: readonly HandlerName[] = ['book', 'mail', 'log'];
+export const SECOND_VERSION: readonly HandlerName[] = ['book', 'mail', 'log', 'audit'];
+
+/** An event that the service sends, and what each handler does with it, attempt by attempt. */
+export interface EventPlan {
+  readonly company: string;
+  readonly eventType: string;
+  readonly transactionId: string | null;
+  readonly scripts: Readonly<Record<HandlerName, readonly Behaviour[]>>;
+}
+
+/** One thing that happens. Numbers of events and processes count modulo how many there are. */
+export type Step =
+  | { readonly step: 'send'; readonly event: number; readonly to: number }
+  | { readonly step: 'send under another id'; readonly event: number; readonly to: number }
+  | { readonly step: 'pass time'; readonly ms: number }
+  | { readonly step: 'fault'; readonly in: number; readonly fault: Fault }
+  | { readonly step: 'outage'; readonly in: number | 'all'; readonly ms: number }
+  | { readonly step: 'crash'; readonly in: number }
+  | { readonly step: 'freeze'; readonly in: number; readonly ms: number }
+  | { readonly step: 'drain and restart'; readonly in: number; readonly deploy: boolean }
+  | { readonly step: 'pause'; readonly handler: HandlerName | '*'; readonly in: number }
+  | { readonly step: 'resume'; readonly handler: HandlerName | '*'; readonly in: number }
+  | {
+      readonly step: 'redrive';
+      readonly event: number | 'dead';
+      readonly force: boolean;
+      readonly in: number;
+    }
+  | { readonly step: 'skip'; readonly event: number; readonly in: number }
+  | { readonly step: 'forget'; readonly handler: HandlerName; readonly in: number }
+  | { readonly step: 'set the wall clock'; readonly byMs: number };
+
+/** A whole run: its events, what happens, and the seed of everything that is drawn meanwhile. */
+export interface Scenario {
+  readonly seed: number;
+  readonly events: readonly EventPlan[];
+  readonly steps: readonly Step[];
+}
+
+/** Which steps a scenario has. Real databases have no virtual time, so some are left out there. */
+export interface ScenarioBounds {
+  readonly maxSteps: number;
+  readonly behaviours: readonly Behaviour[];
+  readonly steps: ReadonlySet<Step['step']>;
+}
+
+export const EVERY_STEP: ReadonlySet<Step['step']> = new Set<Step['step']>([
+  'send',
+  'send under another id',
+  'pass time',
+  'fault',
+  'outage',
+  'crash',
+  'freeze',
+  'drain and restart',
+  'pause',
+  'resume',
+  'redrive',
+  'skip',
+  'forget',
+  'set the wall clock',
+]);
+
+export const VIRTUAL: ScenarioBounds = { maxSteps: 40, behaviours: BEHAVIOURS, steps: EVERY_STEP };
+
+const HANDLER_NAMES = Object.keys(HANDLERS) as HandlerName[];
+const slot = fc.nat({ max: SLOTS - 1 });
+const event = fc.nat({ max: 9 });
+const handler = fc.constantFrom(...HANDLER_NAMES);
+const handlerOrAll = fc.constantFrom<HandlerName | '*'>(...HANDLER_NAMES, '*');
+const kind = fc.constantFrom<Fault['kind']>(
+  'reject before',
+  'reject after',
+  'slow before',
+  'slow after',
+  'crash before',
+  'crash after',
+);
+const passMs = fc.constantFrom(0, 1, 20, 20, 500, 500, 3_000, 3_000, 12_000, 60_000, 100_000);
+
+const STEPS: readonly { readonly weight: number; readonly arbitrary: fc.Arbitrary<Step> }[] = [
+  { weight: 8, arbitrary: fc.record({ step: fc.constant('send'), event, to: slot }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ step: fc.constant('send under another id'), event, to: slot }),
+  },
+  { weight: 8, arbitrary: fc.record({ step: fc.constant('pass time'), ms: passMs }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      step: fc.constant('fault'),
+      in: slot,
+      fault: fc.record({ operation: fc.constantFrom(...FAULTY_OPERATIONS), kind }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      step: fc.constant('outage'),
+      in: fc.oneof(slot, fc.constant('all' as const)),
+      ms: fc.constantFrom(500, 5_000, 30_000),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ step: fc.constant('crash'), in: slot }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      step: fc.constant('freeze'),
+      in: slot,
+      ms: fc.constantFrom(100, 4_000, 15_000, 40_000),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      step: fc.constant('drain and restart'),
+      in: slot,
+      deploy: fc.boolean(),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ step: fc.constant('pause'), handler: handlerOrAll, in: slot }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ step: fc.constant('resume'), handler: handlerOrAll, in: slot }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      step: fc.constant('redrive'),
+      event: fc.oneof(event, fc.constant('dead' as const)),
+      force: fc.boolean(),
+      in: slot,
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ step: fc.constant('skip'), event, in: slot }) },
+  { weight: 1, arbitrary: fc.record({ step: fc.constant('forget'), handler, in: slot }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      step: fc.constant('set the wall clock'),
+      byMs: fc.constantFrom(-3_600_000, 3_600_000),
+    }),
+  },
+] as const;
+
+/** Scenarios, the smaller ones first when one that fails is made smaller. */
+export function scenarios(bounds: ScenarioBounds): fc.Arbitrary<Scenario> {
+  const script = fc.array(fc.constantFrom(...bounds.behaviours), { minLength: 1, maxLength: 3 });
+  const plan = fc.record({
+    company: fc.constantFrom('a', 'b'),
+    eventType: fc.constantFrom('transaction.completed', 'transaction.pending', 'refund.created'),
+    transactionId: fc.constantFrom('t1', 't1', 't2', null),
+    scripts: fc.record({ book: script, mail: script, log: script, audit: script }),
+  });
+  const steps = STEPS.filter(({ arbitrary }) => bounds.steps.has(stepOf(arbitrary)));
+  return fc.record({
+    seed: fc.nat(),
+    events: fc.array(plan, { minLength: 1, maxLength: 10 }),
+    steps: fc.array(fc.oneof(...steps), { minLength: 1, maxLength: bounds.maxSteps, size: 'max' }),
+  });
+}
+
+function stepOf(arbitrary: fc.Arbitrary<Step>): Step['step'] {
+  return fc.sample(arbitrary, { numRuns: 1, seed: 1 })[0]!.step;
+}

@@ -1,0 +1,142 @@
+import { parseEnvelope } from '../../libs/payments/dist/events/envelope.js';
+import { HandlerRegistry } from '../../libs/payments/dist/events/handler.registry.js';
+import { fixed } from '../../libs/payments/dist/events/retry-schedule.js';
+import type { RetrySchedule } from '../../libs/payments/dist/events/retry-schedule.js';
+import { InboxMaintenance } from '../../libs/payments/dist/inbox/inbox-maintenance.js';
+import type { InboxStore } from '../../libs/payments/dist/inbox/inbox-store.js';
+import {
+  BODY_CODEC,
+  INBOX_STORE,
+  MAX_AGE_MS,
+  RECEIVE_OPTIONS,
+  WORKER_OPTIONS,
+} from '../../libs/payments/dist/inbox/inbox-tokens.js';
+import { InboxWorker } from '../../libs/payments/dist/inbox/inbox-worker.js';
+import { PaymentInbox } from '../../libs/payments/dist/inbox/payment-inbox.js';
+import { resolveReceiveOptions } from '../../libs/payments/dist/inbox/receive-options.js';
+import { VerifiedDelivery } from '../../libs/payments/dist/inbox/verified-delivery.js';
+import { resolveWorkerOptions } from '../../libs/payments/dist/inbox/worker-options.js';
+import { PAYMENTS_RUNTIME } from '../../libs/payments/dist/payments.runtime.js';
+import { behave } from './behaviour.ts';
+import type { Behaviour, BehaviourTimes } from './behaviour.ts';
+import { Container } from './container.ts';
+import type { RunJournal } from './run-journal.ts';
+import { HANDLERS } from './scenario.ts';
+import type { HandlerName } from './scenario.ts';
+import type { SimulatedProcess } from './simulated-process.ts';
+
+/** Times of the simulated application, in milliseconds. */
+export interface ApplicationTimes extends BehaviourTimes {
+  readonly leaseMs: number;
+  readonly drainMs: number;
+  readonly retry: RetrySchedule;
+}
+
+export const VIRTUAL_TIMES: ApplicationTimes = {
+  workMs: 2_000,
+  slowCommitMs: 15_000,
+  timeoutMs: 20_000,
+  leaseMs: 10_000,
+  drainMs: 5_000,
+  retry: fixed([1_000, 10_000, 60_000]),
+};
+/** How many runs of one handler are under way at the same time in one process. */
+export const CONCURRENCY: Readonly<Record<HandlerName, number>> = {
+  book: 3,
+  mail: 2,
+  log: 1,
+  audit: 2,
+};
+/** The data of an event: what each handler does, attempt by attempt. */
+type Scripts = Readonly<Record<string, readonly Behaviour[]>>;
+
+/** One version of the merchant's application in one process: the package's own receiver, worker and maintenance. */
+export class SimulatedApplication {
+  readonly #inbox: PaymentInbox;
+  readonly #worker: InboxWorker;
+  readonly #maintenance: InboxMaintenance;
+
+  readonly #process: SimulatedProcess;
+  readonly #times: ApplicationTimes;
+  readonly #journal: RunJournal;
+
+  constructor(
+    process: SimulatedProcess,
+    store: InboxStore,
+    handlers: readonly HandlerName[],
+    times: ApplicationTimes,
+    journal: RunJournal,
+  ) {
+    this.#process = process;
+    this.#times = times;
+    this.#journal = journal;
+
+    const { leaseMs, timeoutMs, drainMs, retry } = times;
+    const container = new Container([
+      [INBOX_STORE, store],
+      [PAYMENTS_RUNTIME, process.runtime],
+      [WORKER_OPTIONS, resolveWorkerOptions({ leaseMs, timeoutMs, drainMs, retry })],
+      [RECEIVE_OPTIONS, resolveReceiveOptions({})],
+      [MAX_AGE_MS, Infinity],
+      [BODY_CODEC, null],
+    ]);
+    const registry = container.get(HandlerRegistry);
+    for (const name of handlers) {
+      registry.add({
+        name,
+        source: `Simulation.${name}`,
+        patterns: HANDLERS[name],
+        options: { concurrency: CONCURRENCY[name] },
+        invoke: (event, context) => this.#run(event, context),
+      });
+    }
+    this.#worker = container.get(InboxWorker);
+    this.#maintenance = container.get(InboxMaintenance);
+    this.#inbox = container.get(PaymentInbox);
+  }
+
+  /** What operators use. */
+  get inbox(): PaymentInbox {
+    return this.#inbox;
+  }
+
+  start(): void {
+    this.#worker.start(true);
+    this.#maintenance.start();
+  }
+
+  async drain(): Promise<void> {
+    this.#process.draining = true;
+    await Promise.all([this.#worker.drain(), this.#maintenance.stop()]);
+  }
+
+  /** Takes a delivery in. Resolves if the sender is answered 2xx. */
+  async receive(company: string, body: Buffer): Promise<void> {
+    const arrivedAt = this.#process.runtime.monotonic();
+    await this.#inbox.receive(new VerifiedDelivery(company, parseEnvelope(body), body, arrivedAt));
+  }
+
+  readonly #run: Parameters<HandlerRegistry['add']>[0]['invoke'] = async (event, context) => {
+    const { company, handler, attempt, signal } = context;
+    const { transactionId } = event.data;
+    const orderingKey = typeof transactionId === 'string' ? transactionId : null;
+    const { id } = event;
+    const process = this.#process;
+    const run = this.#journal.begin({
+      process,
+      handler,
+      company,
+      id,
+      orderingKey,
+      attempt,
+      signal,
+    });
+    try {
+      const script = (event.data['scripts'] as Scripts)[handler]!;
+      const behaviour = script[Math.min(attempt, script.length) - 1]!;
+      await behave(behaviour, process, this.#times, event, context as never);
+    } finally {
+      run.ended = true;
+    }
+  };
+}

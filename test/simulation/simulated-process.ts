@@ -1,0 +1,155 @@
+import type { PaymentsRuntime } from '../../libs/payments/dist/payments.runtime.js';
+import type { SeededRandom } from '../hostile/seeded-random.ts';
+import type { Timeline } from './virtual-timeline.ts';
+
+/** Store operations that a fault can be aimed at. */
+export const FAULTY_OPERATIONS = [
+  'any',
+  'receive',
+  'claim',
+  'claimSuspect',
+  'complete',
+  'fail',
+  'commit',
+  'heartbeat',
+  'register',
+  'retire',
+  'release',
+] as const;
+
+/** What goes wrong, once, with the next call of one operation. */
+export interface Fault {
+  readonly operation: (typeof FAULTY_OPERATIONS)[number];
+  /** Whether the operation has taken effect by then. */
+  readonly kind:
+    | 'reject before'
+    | 'reject after'
+    | 'crash before'
+    | 'crash after'
+    | 'slow before'
+    | 'slow after';
+}
+
+/** The wall clock at the start of a simulation. */
+const START = Date.UTC(2026, 0, 1);
+/** Delays of a store operation on its way there and back, in milliseconds. */
+const DELAYS_MS = [0, 0, 0, 0, 1, 2, 10, 40];
+
+/**
+ * One process: its clocks and timers, and what the machine does to it. After a crash nothing of it goes on: its
+ * timers never run and what it waits for never comes.
+ */
+export class SimulatedProcess {
+  #alive = true;
+  #pausedUntil = -Infinity;
+  /** Until when the store cannot be reached from here. */
+  #cutOffUntil = -Infinity;
+  #waiting: (() => void)[] = [];
+  #onDeath: (() => void)[] = [];
+  readonly #faults: Fault[] = [];
+  /** Since when it drains. */
+  draining = false;
+  readonly runtime: PaymentsRuntime;
+
+  readonly name: string;
+  readonly timeline: Timeline;
+  readonly #random: SeededRandom;
+
+  constructor(
+    name: string,
+    timeline: Timeline,
+    random: SeededRandom,
+    /** How far its wall clock is off, in milliseconds. */
+    skewMs: number,
+  ) {
+    this.name = name;
+    this.timeline = timeline;
+    this.#random = random;
+
+    this.runtime = {
+      now: () => START + timeline.now + skewMs,
+      monotonic: () => timeline.now,
+      random: () => random.next(),
+      schedule: (ms, callback) => timeline.schedule(ms, () => this.deliver(callback)),
+      environment: 'test',
+    };
+  }
+
+  get alive(): boolean {
+    return this.#alive;
+  }
+
+  /** Runs the callback unless the process is dead; while it is paused, afterwards. */
+  deliver(callback: () => void): void {
+    if (!this.#alive) return;
+    if (this.timeline.now < this.#pausedUntil) this.#waiting.push(callback);
+    else callback();
+  }
+
+  /** Stops everything in the process for a while, as a blocked event loop or SIGSTOP does. */
+  pauseFor(ms: number): void {
+    this.#pausedUntil = Math.max(this.#pausedUntil, this.timeline.now + ms);
+    this.timeline.schedule(ms, () => {
+      if (this.timeline.now < this.#pausedUntil) return;
+      const waiting = this.#waiting;
+      this.#waiting = [];
+      for (const callback of waiting) this.timeline.schedule(0, () => this.deliver(callback));
+    });
+  }
+
+  /** Makes every store operation reject for a while. */
+  cutOffFor(ms: number): void {
+    this.#cutOffUntil = Math.max(this.#cutOffUntil, this.timeline.now + ms);
+  }
+
+  get cutOff(): boolean {
+    return this.timeline.now < this.#cutOffUntil;
+  }
+
+  /** Ends the process at once. */
+  crash(): void {
+    if (!this.#alive) return;
+    this.#alive = false;
+    for (const callback of this.#onDeath) callback();
+  }
+
+  onDeath(callback: () => void): void {
+    this.#onDeath.push(callback);
+  }
+
+  addFault(fault: Fault): void {
+    this.#faults.push(fault);
+  }
+
+  /** Ends all faults, those to come included. */
+  heal(): void {
+    this.#faults.length = 0;
+    this.#cutOffUntil = -Infinity;
+  }
+
+  takeFault(operation: string): Fault['kind'] | null {
+    const index = this.#faults.findIndex(
+      (one) => one.operation === 'any' || one.operation === operation,
+    );
+    return index === -1 ? null : this.#faults.splice(index, 1)[0]!.kind;
+  }
+
+  /** Whether to drop a hint; the seed decides. */
+  oneIn(count: number): boolean {
+    return this.#random.between(1, count) === 1;
+  }
+
+  sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => this.runtime.schedule(ms, resolve));
+  }
+
+  /** Some time on the way to the store or back. */
+  transfer(): Promise<void> {
+    return this.sleep(this.#random.pick(DELAYS_MS));
+  }
+}
+
+/** What a process waits for that is dead. */
+export function never(): Promise<never> {
+  return new Promise(() => {});
+}
