@@ -139,6 +139,10 @@ export async function changed(
 ): Promise<void> {
   await page.route(`**/api/${path}?*`, async (route) => {
     const response = await route.fetch();
+    if (!response.ok()) {
+      await route.fulfill({ response });
+      return;
+    }
     const query = new URL(route.request().url()).searchParams;
     await route.fulfill({ response, json: change((await response.json()) as Body, query) });
   });
