@@ -101,7 +101,8 @@ export interface InboxStore<Tx = unknown> {
   /**
    * Leases due pending deliveries that are no suspects to the worker: per handler at most its limit, the longest due
    * first, and counts an attempt of each. It skips paused handlers, and holds deliveries whose ordering key is
-   * running for that handler.
+   * running for that handler. A store may lease nothing to a worker that is not live, here and on receipt; if it leases
+   * to one, the next heartbeat of any worker frees the delivery.
    */
   claim(request: ClaimRequest): Promise<ClaimedDelivery[]>;
 

@@ -14,7 +14,7 @@ export interface ClaimedMessage extends Omit<ClaimedDelivery, 'raw' | 'receivedA
 }
 
 /** Deliveries that one claim holds for each handler: with more of a busy key, the next claim goes on. */
-const MAX_HELD = 300;
+const MAX_HELD = 500;
 
 interface DueRow {
   readonly event_seq: number;

@@ -2,13 +2,14 @@ import type { SqliteConnection } from '../thread/connection.js';
 
 /** What the deliveries of one company, handler and ordering key do. */
 export interface LaneState {
-  readonly running: boolean;
-  readonly held: boolean;
-  /** Whether one is pending and due, held or not. */
-  readonly due: boolean;
+  /** Whether a new delivery may run at once: none runs, and none is pending and due. */
+  readonly free: boolean;
+  /**
+   * Whether a delivery that is due now is to be held: one of the key runs, or is claimable now. Whoever ends that one
+   * releases the next, so that claims read one delivery of a key, not its backlog. A suspect holds nothing up.
+   */
+  readonly busy: boolean;
 }
-
-const FREE: LaneState = { running: false, held: false, due: false };
 
 /** The state of the handler's deliveries with that ordering key. */
 export function laneState(
@@ -17,20 +18,21 @@ export function laneState(
   lane: string | null,
   clock: number,
 ): LaneState {
-  if (lane === null) return FREE;
-  const row = connection.get<{ running: number; held: number; due: number }>(
-    `SELECT
-       EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
-         WHERE state = 'running' AND handler = ?1 AND lane = ?2) AS running,
+  if (lane === null) return { free: true, busy: false };
+  if (isLaneRunning(connection, handler, lane)) return { free: false, busy: true };
+  // Held ones are due, and no suspects. There may be many; of the others, only those that wait for a retry.
+  const { crashes } = connection.get<{ crashes: number | null }>(
+    `SELECT iif(
        EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_lane
-         WHERE state = 'pending' AND handler = ?1 AND lane = ?2 AND held = 1) AS held,
-       EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_lane
-         WHERE state = 'pending' AND handler = ?1 AND lane = ?2 AND held = 0 AND due_at <= ?3) AS due`,
+         WHERE state = 'pending' AND handler = ?1 AND lane = ?2 AND held = 1),
+       0,
+       (SELECT min(crashes) FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_lane
+         WHERE state = 'pending' AND handler = ?1 AND lane = ?2 AND held = 0 AND due_at <= ?3)) AS crashes`,
     handler,
     lane,
     clock,
   )!;
-  return { running: row.running === 1, held: row.held === 1, due: row.held + row.due > 0 };
+  return { free: crashes === null, busy: crashes === 0 };
 }
 
 /** Whether a delivery of that ordering key runs. */

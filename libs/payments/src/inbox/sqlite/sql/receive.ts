@@ -145,9 +145,9 @@ function insertDeliveries(
   const assignable = assignableHandlers(connection, assign);
   const claimed: ClaimedMessage[] = [];
   for (const handler of handlers) {
-    const { running, held, due } = laneState(connection, handler, lane, times.clock);
-    if (!assignable.has(handler) || running || due) {
-      insertPending(connection, { seq, handler, lane, occurredAt }, running || held, times);
+    const { free, busy } = laneState(connection, handler, lane, times.clock);
+    if (!assignable.has(handler) || !free) {
+      insertPending(connection, { seq, handler, lane, occurredAt }, busy, times);
       continue;
     }
     connection.run(
@@ -187,7 +187,7 @@ function assignableHandlers(
   return new Set(unpaused(connection, assign.handlers));
 }
 
-/** One whose key is running is held from the start, so that no claim has to move it. */
+/** One whose key is busy is held from the start, so that no claim has to move it. */
 function insertPending(
   connection: SqliteConnection,
   delivery: {

@@ -39,9 +39,8 @@ export function redrive(
       const state = stateOf(connection, event.seq, handler);
       if (state === 'running' || (state === 'done' && !request.force)) continue;
       const lane = laneOf(event.company, event.ordering_key && fromStored(event.ordering_key));
-      const { running, held } = laneState(connection, handler, lane, clock);
-      const busy = dueInMs <= 0 && (running || held);
-      const due: Due = { dueAt: clock + dueInMs, held: busy ? 1 : 0 };
+      const { busy } = laneState(connection, handler, lane, clock);
+      const due: Due = { dueAt: clock + dueInMs, held: busy && dueInMs <= 0 ? 1 : 0 };
       if (state === undefined) add(connection, event, handler, lane, due);
       else if (state === 'pending') bringForward(connection, event.seq, handler, due);
       else restart(connection, event.seq, handler, due);
