@@ -1,0 +1,188 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { sqliteInbox } from 'nestjs-payments';
+import type { InboxStore, StoredEvent } from 'nestjs-payments';
+import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
+import { Recorder, whyNotRecorded } from '../support/power-loss/recorder.js';
+import type { FileOperation } from '../support/power-loss/recorder.js';
+import { SURVIVALS, VolatileDisk } from '../support/power-loss/volatile-disk.js';
+
+/** Power losses of a recording. */
+const CUTS = 60;
+const EVENTS = 160;
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'payments-power-loss-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** The operations of merchants that work on one inbox at the same time. */
+async function record(names: readonly string[]): Promise<FileOperation[]> {
+  const recorder = new Recorder();
+  try {
+    mkdirSync(join(folder, 'inbox'));
+    const file = join(folder, 'inbox', 'inbox.db');
+    const program = join(import.meta.dirname, '../support/power-loss/merchant.mjs');
+    const env = { ...process.env, ...recorder.environment(file) };
+    await Promise.all(
+      names.map((name) => {
+        const args = ['--no-warnings', program, file, name, String(EVENTS / names.length)];
+        return promisify(execFile)(process.execPath, args, { env });
+      }),
+    );
+    return recorder.operations();
+  } finally {
+    recorder.remove();
+  }
+}
+
+/** Random numbers from a seed (mulberry32), so that a failure can be repeated. */
+function seeded(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** Which operations the power fails after: some right after an acknowledgement, and some anywhere. */
+function cutsOf(operations: readonly FileOperation[], random: () => number): Set<number> {
+  const acknowledgements = operations.flatMap(({ path }, index) =>
+    path.endsWith('.ack') ? [index] : [],
+  );
+  const pick = (values: readonly number[]) => values[Math.floor(random() * values.length)]!;
+  return new Set(
+    Array.from({ length: CUTS }, (_, index) =>
+      index % 2 === 0 ? pick(acknowledgements) : Math.floor(random() * operations.length),
+    ),
+  );
+}
+
+/** What is wrong with an inbox after each of many power losses. */
+async function losses(
+  operations: readonly FileOperation[],
+  seed: number,
+  honest = true,
+): Promise<string[]> {
+  const random = seeded(seed);
+  const cuts = cutsOf(operations, random);
+  const disk = new VolatileDisk(honest);
+  const acknowledged: string[] = [];
+  const examined: Promise<string[]>[] = [];
+  for (const [index, operation] of operations.entries()) {
+    if (operation.path.endsWith('.ack')) {
+      if (operation.kind === 'write') acknowledged.push(operation.data.toString().trim());
+    } else disk.apply(operation);
+    if (!cuts.has(index)) continue;
+    const survival = SURVIVALS[Math.floor(random() * SURVIVALS.length)]!;
+    const after = join(folder, `after-${seed}-${index}`);
+    mkdirSync(after);
+    disk.losePower(after, survival, random);
+    const examination = examine(join(after, 'inbox.db'), [...acknowledged])
+      .catch((error: unknown) => [String(error)])
+      .then((found) => {
+        rmSync(after, { recursive: true });
+        return found.map((line) => `seed ${seed}, operation ${index}, ${survival}: ${line}`);
+      });
+    examined.push(examination);
+    // A few at a time.
+    await examined.at(-4);
+  }
+  return (await Promise.all(examined)).flat();
+}
+
+async function examine(file: string, acknowledged: readonly string[]): Promise<string[]> {
+  const store = sqliteInbox({ file, allowOldSqlite: true }).create(systemRuntime);
+  await store.open();
+  try {
+    const events = await eventsOf(store);
+    const [integrity, effects] = readFile(file);
+    const booked = [...events.values()].flatMap((event) =>
+      stateOf(event, 'book') === 'done' ? [event.id] : [],
+    );
+    const wrong: string[] = [];
+    if (integrity !== 'ok') wrong.push(integrity);
+    if (effects.join() !== booked.toSorted().join()) {
+      wrong.push(`effects ${effects.join()} but done ${booked.toSorted().join()}`);
+    }
+    for (const line of acknowledged) {
+      const [what, id, handler] = line.split(' ') as [string, string, string];
+      const event = events.get(id);
+      const kept =
+        what === 'received' ? event !== undefined : stateOf(event, handler) === STATES[what];
+      if (!kept) wrong.push(`${line} is undone`);
+    }
+    for (const { id, deliveries } of events.values()) {
+      if (deliveries.length !== 2) wrong.push(`${id} has ${deliveries.length} deliveries`);
+    }
+    const [last] = acknowledged.filter((line) => line.startsWith('received')).slice(-1);
+    if (last !== undefined) {
+      const id = last.split(' ')[1]!;
+      const raw = (await store.find('acme', id))?.raw?.toString() ?? '';
+      if (!raw.startsWith(`${id} `)) wrong.push(`${id} has another body`);
+    }
+    return wrong;
+  } finally {
+    await store.close();
+  }
+}
+
+const STATES: Readonly<Record<string, string>> = { done: 'done', failed: 'pending' };
+
+function stateOf(event: StoredEvent | undefined, handler: string): string | undefined {
+  return event?.deliveries.find((delivery) => delivery.handler === handler)?.state;
+}
+
+async function eventsOf(store: InboxStore): Promise<Map<string, StoredEvent>> {
+  const page = await store.list({ filter: {}, order: 'oldest', limit: 1000, after: null });
+  return new Map(page.events.map((event) => [event.id, event]));
+}
+
+function readFile(file: string): [integrity: string, effects: string[]] {
+  const database = new DatabaseSync(file);
+  try {
+    const integrity = database.prepare('PRAGMA integrity_check').get() as {
+      integrity_check: string;
+    };
+    // The table may be younger than the power loss.
+    const made = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'effect'").get();
+    const rows = made === undefined ? [] : database.prepare('SELECT id FROM effect').all();
+    return [integrity.integrity_check, rows.map(({ id }) => String(id)).toSorted()];
+  } finally {
+    database.close();
+  }
+}
+
+const reason = whyNotRecorded();
+const describeIfRecorded = reason === null ? describe : describe.skip;
+
+describeIfRecorded(
+  `a SQLite inbox after a power loss${reason ? ` (skipped: ${reason})` : ''}`,
+  () => {
+    it.each([
+      ['one process', ['a']],
+      ['two processes', ['a', 'b']],
+    ])(
+      'IN-09 has every acknowledged event and settlement, and effects exactly with their settlements, of %s',
+      async (_, names) => {
+        const operations = await record(names);
+        expect(await losses(operations, 1)).toEqual([]);
+      },
+      180_000,
+    );
+
+    it('is examined by a test that notices a disk which ignores syncs', async () => {
+      const operations = await record(['a']);
+      const wrong = await losses(operations, 2, false);
+      expect(wrong.filter((line) => line.endsWith('is undone')).length).toBeGreaterThan(CUTS);
+    }, 180_000);
+  },
+);
