@@ -1,12 +1,15 @@
 import type { Logger } from '@nestjs/common';
 import type { ThrottledLog } from '../errors/throttled-log.js';
 import { parseEnvelope } from '../events/envelope.js';
+import { OtherVersionError } from '../events/event.dispatcher.js';
 import type { EventDispatcher } from '../events/event.dispatcher.js';
-import { nextRetryMs } from '../events/retry-schedule.js';
-import { describeThrown, framesOf, isUnrecoverable } from '../events/thrown.js';
+import { describeThrown } from '../events/thrown.js';
 import { PaymentsError } from '../payments.errors.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
+import { traced, verdictOf } from './attempt-verdict.js';
+import type { Failure, Verdict } from './attempt-verdict.js';
 import { Backoff, STORE_BACKOFF } from '../runtime/backoff.js';
+import type { HandlerCatalogCache } from './handler-catalog-cache.js';
 import type { HandlerPolicy } from './handler-policy.js';
 import type { ClaimedDelivery, InboxStore, Settlement } from './inbox-store.js';
 import type { OverdueRuns } from './overdue-runs.js';
@@ -25,6 +28,7 @@ export interface RunServices {
   readonly dispatcher: EventDispatcher;
   readonly bodies: StoredBodies;
   readonly overdue: OverdueRuns;
+  readonly catalog: Pick<HandlerCatalogCache, 'refresh' | 'takesElsewhere'>;
 }
 
 /** How a run ended. */
@@ -34,17 +38,6 @@ export interface EndedRun {
   readonly nextDue: boolean;
   /** In how many milliseconds this delivery is due again; `null` if it is not. */
   readonly retryInMs: number | null;
-}
-
-interface Failure {
-  readonly thrown: unknown;
-}
-
-/** How to settle a failed attempt, and what to log once that is done. */
-interface Verdict {
-  readonly settle: (store: InboxStore) => Promise<Settlement>;
-  readonly retryInMs: number | null;
-  readonly log: () => void;
 }
 
 /** One attempt of one delivery: runs its handler within its time limit, and settles the delivery. */
@@ -89,7 +82,13 @@ export class DeliveryRun {
     const failure = await this.#withinTime(this.#handle());
     this.onHandled();
     if (this.#commit.done) return this.#committed(failure);
-    const verdict = failure === null ? this.#success() : this.#verdict(failure.thrown);
+    const verdict = verdictOf(failure, {
+      delivery: this.delivery,
+      name: this.#name,
+      retry: this.policy.retry,
+      closing: this.#closing,
+      services: this.worker,
+    });
     const settlement = await this.#settle(verdict);
     if (settlement?.settled) {
       verdict.log();
@@ -116,6 +115,8 @@ export class DeliveryRun {
       await worker.dispatcher.dispatch(parseEnvelope(body), context);
     } catch (thrown) {
       failure = { thrown };
+      // If that fails, what is known of the other versions is used.
+      if (thrown instanceof OtherVersionError) await worker.catalog.refresh().catch(() => {});
     }
     try {
       await this.#commit.close();
@@ -159,46 +160,6 @@ export class DeliveryRun {
       );
     }
     return { outcome: 'succeeded', nextDue: this.#commit.nextDue, retryInMs: null };
-  }
-
-  #success(): Verdict {
-    return {
-      settle: (store) => store.complete(this.delivery),
-      retryInMs: null,
-      log: () => {},
-    };
-  }
-
-  /** What is to become of a delivery whose handler failed. */
-  #verdict(thrown: unknown): Verdict {
-    const { delivery, policy, worker } = this;
-    const { logger } = worker;
-    const error = describeThrown(thrown);
-    const what = `Delivery ${this.#name} failed (attempt ${delivery.attempt} of ${policy.retry.attempts})`;
-    if (this.#closing) {
-      return {
-        settle: (store) => store.release(delivery),
-        retryInMs: null,
-        log: () =>
-          logger.warn(`${what} as the application closes, so it is not charged. ${error}`),
-      };
-    }
-    const retryInMs = isUnrecoverable(thrown)
-      ? null
-      : nextRetryMs(policy.retry, delivery.attempt, worker.runtime.random());
-    const settle = (store: InboxStore) => store.fail(delivery, { error, retryInMs });
-    if (retryInMs === null) {
-      const log = () =>
-        logger.error(`${what} and is dead; it is kept and can be redriven. ${traced(thrown)}`);
-      return { settle, retryInMs, log };
-    }
-    // The stack is the same each time: the first line and the last have it.
-    const why = delivery.attempt === 1 ? traced(thrown) : error;
-    return {
-      settle,
-      retryInMs,
-      log: () => logger.warn(`${what}; next attempt in ${retryInMs} ms. ${why}`),
-    };
   }
 
   /**
@@ -247,12 +208,11 @@ export class DeliveryRun {
   }
 }
 
-function traced(thrown: unknown): string {
-  return `${describeThrown(thrown)}${framesOf(thrown)}`;
-}
-
 /** The last attempt was charged but had no result, or the schedule was longer when the delivery failed. */
-function outOfAttempts({ attempt, crashes }: ClaimedDelivery, policy: HandlerPolicy): PaymentsError {
+function outOfAttempts(
+  { attempt, crashes }: ClaimedDelivery,
+  policy: HandlerPolicy,
+): PaymentsError {
   const { attempts } = policy.retry;
   const message =
     crashes > 0

@@ -46,6 +46,12 @@ export class HandlerCatalogCache {
     return [...new Set([...this.registry.matching(eventType), ...elsewhere])];
   }
 
+  /** Whether a handler of another process takes an event type, as far as is known. */
+  takesElsewhere(handler: string, eventType: string): boolean {
+    const known = this.#catalog.handlers.find(({ name }) => name === handler);
+    return known?.patterns.some((pattern) => matchesPattern(pattern, eventType)) ?? false;
+  }
+
   /** Names of all handlers: those of this process first, each once. */
   names(): string[] {
     const elsewhere = this.#catalog.handlers.map(({ name }) => name);

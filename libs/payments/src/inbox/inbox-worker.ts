@@ -98,7 +98,7 @@ export class InboxWorker {
     };
     this.#runs = new DeliveryRuns({
       ...shared,
-      services: { store, runtime, logger, throttled, dispatcher, bodies, overdue },
+      services: { store, runtime, logger, throttled, dispatcher, bodies, overdue, catalog },
       working: () => this.working,
       policy: (handler) => policyOf(registry.get(handler)!, options),
       onFree: () => this.#lookIfWanting(),
