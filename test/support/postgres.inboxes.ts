@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { postgresInbox } from '../../libs/payments/src/inbox/postgres/index.js';
 import type {
   PostgresInboxOptions,
@@ -57,28 +58,41 @@ export function freshSchema(): string {
   return `inbox_${schemas}`;
 }
 
-/** An event to one handler, `book`, with what a test cares about. */
+/** An event to one handler, `book`, with the given fields in place of the defaults. */
 export function incoming(id: string, given: Partial<IncomingEvent> = {}): IncomingEvent {
   return {
     company: 'default',
     id,
-    dedupeKey: id,
     eventType: 'transaction.completed',
     occurredAt: new Date('2026-01-01T00:00:00Z'),
     orderingKey: null,
     raw: Buffer.from(`{"id":${JSON.stringify(id)}}`),
     headers: {},
-    stale: false,
+    onceKey: null,
     handlers: ['book'],
+    catalogVersion: 0,
+    assign: null,
+    stale: false,
     ...given,
   };
 }
 
-/** Claims for `book`. */
-export async function claim(
-  store: Pick<InboxStore, 'claim'>,
-  limit = 10,
+/** Registers a worker without handlers, so that the version of the catalog stays as it is. Returns its id. */
+export async function startWorker(
+  store: Pick<InboxStore, 'register'>,
   leaseMs = 30_000,
+): Promise<string> {
+  const id = randomUUID();
+  await store.register({ id, leaseMs, handlers: [] });
+  return id;
+}
+
+/** Claims for `book`, under a new worker unless one is named. */
+export async function claim(
+  store: Pick<InboxStore, 'register' | 'claim'>,
+  limit = 10,
+  worker?: string,
 ): Promise<ClaimedDelivery[]> {
-  return store.claim({ handlers: ['book'], limit, leaseMs });
+  const wanted = [{ handler: 'book', limit }];
+  return store.claim({ worker: worker ?? (await startWorker(store)), wanted });
 }

@@ -1,0 +1,23 @@
+import { Logger } from '@nestjs/common';
+import { describeThrown } from '../../../events/thrown.js';
+
+/**
+ * Says once that something is out of reach and once that it is back: an outage under load is one line in the
+ * log and not one for every delivery.
+ */
+export class OutageLog {
+  readonly #logger = new Logger('PostgresInbox');
+  #out = false;
+
+  constructor(private readonly what: string) {}
+
+  failed(thrown: unknown): void {
+    if (!this.#out) this.#logger.error(`${this.what} failed: ${describeThrown(thrown)}`);
+    this.#out = true;
+  }
+
+  worked(): void {
+    if (this.#out) this.#logger.log(`${this.what} works again`);
+    this.#out = false;
+  }
+}

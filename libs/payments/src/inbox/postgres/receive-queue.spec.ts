@@ -1,0 +1,166 @@
+import { describe, expect, it } from '@jest/globals';
+import type { IncomingEvent, StoreReceipt } from '../inbox-store.js';
+import { ReceiveQueue } from './receive-queue.js';
+
+const event = (id: string, bytes = 10): IncomingEvent => ({
+  company: 'default',
+  id,
+  dedupeKey: id,
+  eventType: 'transaction.completed',
+  occurredAt: new Date(0),
+  orderingKey: null,
+  raw: Buffer.alloc(bytes),
+  headers: {},
+  stale: false,
+  handlers: [],
+});
+
+/** A store whose statements end when the test says so. */
+class SlowStore {
+  readonly statements: {
+    ids: string[];
+    succeed: () => void;
+    fail: (error: unknown) => void;
+  }[] = [];
+  readonly queue = new ReceiveQueue(
+    (events) =>
+      new Promise<StoreReceipt[]>((resolve, reject) => {
+        const ids = events.map(({ id }) => id);
+        const receipts = ids.map((id): StoreReceipt => ({ outcome: 'stored', id }));
+        this.statements.push({ ids, succeed: () => resolve(receipts), fail: reject });
+      }),
+  );
+
+  /** Each in a turn of its own. */
+  async receiveInTurns(...receives: string[][]): Promise<Promise<string[]>[]> {
+    const received: Promise<string[]>[] = [];
+    for (const ids of receives) {
+      received.push(this.receive(...ids));
+      await turn();
+    }
+    return received;
+  }
+
+  receive(...ids: string[]): Promise<string[]> {
+    return this.queue
+      .receive(ids.map((id) => event(id)))
+      .then((receipts) => receipts.map(({ id }) => id));
+  }
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const databaseError = (code: string): Error =>
+  Object.assign(new Error('no'), { code, severity: 'ERROR' });
+
+describe('group commit', () => {
+  it('stores what comes alone at once, and together what comes meanwhile', async () => {
+    const store = new SlowStore();
+    const received = await store.receiveInTurns(['a'], ['b'], ['c', 'd'], ['e']);
+    expect(store.statements.map(({ ids }) => ids)).toEqual([['a'], ['b']]);
+    store.statements[0]!.succeed();
+    expect(await received[0]).toEqual(['a']);
+    await turn();
+    expect(store.statements[2]?.ids).toEqual(['c', 'd', 'e']);
+    for (const { succeed } of store.statements) succeed();
+    expect(await Promise.all(received)).toEqual([['a'], ['b'], ['c', 'd'], ['e']]);
+    await store.queue.drained();
+  });
+
+  it('stores what comes in one turn together', async () => {
+    const store = new SlowStore();
+    const received = [['a'], ['b', 'c']].map((ids) => store.receive(...ids));
+    await turn();
+    expect(store.statements.map(({ ids }) => ids)).toEqual([['a', 'b', 'c']]);
+    store.statements[0]!.succeed();
+    expect(await Promise.all(received)).toEqual([['a'], ['b', 'c']]);
+  });
+
+  it('divides what is much between two statements, and what is little not', async () => {
+    const store = new SlowStore();
+    const many = Array.from({ length: 101 }, (_, n) => store.receive(`a${n}`));
+    await turn();
+    expect(store.statements.map(({ ids }) => ids.length)).toEqual([51, 50]);
+    for (const { succeed } of store.statements.splice(0)) succeed();
+    expect((await Promise.all(many)).flat()).toEqual(many.map((_, n) => `a${n}`));
+    const few = Array.from({ length: 63 }, (_, n) => store.receive(`b${n}`));
+    await turn();
+    expect(store.statements.map(({ ids }) => ids.length)).toEqual([63]);
+    store.statements[0]!.succeed();
+    expect(await Promise.all(few)).toHaveLength(63);
+  });
+
+  it('is drained when what has not been begun is stored, too', async () => {
+    const store = new SlowStore();
+    let drained = false;
+    const received = store.receive('a');
+    const draining = store.queue.drained().then(() => (drained = true));
+    await turn();
+    expect(drained).toBe(false);
+    store.statements[0]!.succeed();
+    await Promise.all([received, draining]);
+  });
+
+  it('bounds a statement by events and by bytes, and takes a receive that is larger alone', async () => {
+    const store = new SlowStore();
+    const sizes = [400, 200, 900, 1];
+    const receives = sizes.map((count, n) =>
+      store.receive(...Array.from({ length: count }, (_, i) => `${n}-${i}`)),
+    );
+    const large = [3e6, 3e6].map((bytes, n) => store.queue.receive([event(`large ${n}`, bytes)]));
+    await turn();
+    for (let n = 0; n < store.statements.length; n += 1) {
+      store.statements[n]!.succeed();
+      await turn();
+    }
+    await Promise.all([...receives, ...large]);
+    expect(store.statements.map(({ ids }) => ids.length)).toEqual([400, 200, 900, 2, 1]);
+  });
+
+  it('rejects all that waits when the database is out of reach, and goes on afterwards', async () => {
+    const store = new SlowStore();
+    const received = await store.receiveInTurns(['a'], ['b'], ['c'], ['d']);
+    const failed = Promise.allSettled(received);
+    store.statements[0]!.fail(new Error('connect ECONNREFUSED'));
+    store.statements[1]!.fail(new Error('connect ECONNREFUSED'));
+    expect((await failed).map(({ status }) => status)).toEqual(Array(4).fill('rejected'));
+    const [next] = await store.receiveInTurns(['e']);
+    store.statements.at(-1)!.succeed();
+    expect(await next).toEqual(['e']);
+  });
+
+  it('stores those one by one that were refused together', async () => {
+    const store = new SlowStore();
+    const received = await store.receiveInTurns(['a'], ['b'], ['bad'], ['good']);
+    const settled = Promise.allSettled(received);
+    store.statements[0]!.succeed();
+    await received[0];
+    store.statements[1]!.succeed();
+    await turn();
+    expect(store.statements[2]?.ids).toEqual(['bad', 'good']);
+    store.statements[2]!.fail(databaseError('22021'));
+    await turn();
+    expect(store.statements[3]?.ids).toEqual(['bad']);
+    store.statements[3]!.fail(databaseError('22021'));
+    await turn();
+    store.statements[4]!.succeed();
+    expect((await settled).map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'fulfilled',
+      'rejected',
+      'fulfilled',
+    ]);
+  });
+
+  it('is full where more waits than memory should hold', async () => {
+    const store = new SlowStore();
+    const many = Array.from({ length: 19_999 }, (_, n) => event(`${n}`));
+    const received: Promise<unknown>[] = await store.receiveInTurns(['a'], ['b']);
+    received.push(store.queue.receive(many));
+    await expect(store.receive('c', 'd')).rejects.toMatchObject({ code: 'inbox_full' });
+    for (let n = 0; n < 3; n += 1) {
+      store.statements[n]!.succeed();
+      await received[n];
+      await turn();
+    }
+  });
+});

@@ -1,0 +1,142 @@
+import type { HandlerCatalog } from '../../inbox-store.js';
+import type { ConnectionSource } from '../connection/connection-source.js';
+import type { Row } from '../connection/database-connection.js';
+import { BY_INDEX, epochMs } from './planner-settings.js';
+import { toDate } from './stored-rows.js';
+import { fromStored, toStored } from './stored-text.js';
+
+/** How many deliveries of a forgotten handler one statement skips. */
+const SKIPPED_AT_ONCE = 5000;
+
+/** The handlers that the database knows. */
+export async function readCatalog(
+  source: ConnectionSource,
+  schema: string,
+): Promise<HandlerCatalog> {
+  return toCatalog(await source.query(`SELECT * FROM ${schema}.read_catalog()`));
+}
+
+/** Removes a handler and skips its deliveries; `null` if a live worker has it. */
+export async function forgetHandler(
+  source: ConnectionSource,
+  schema: string,
+  handler: string,
+): Promise<number | null> {
+  const name = toStored(handler);
+  const [row] = await source.query(`SELECT ${schema}.forget_handler($1) AS forgotten`, [name]);
+  if (row!['forgotten'] !== 't') return null;
+  let skipped = 0;
+  for (;;) {
+    const rows = await source.query(`SELECT ${schema}.skip_all($1, $2) AS skipped`, [
+      name,
+      SKIPPED_AT_ONCE,
+    ]);
+    const count = Number(rows[0]!['skipped']);
+    skipped += count;
+    if (count < SKIPPED_AT_ONCE) return skipped;
+  }
+}
+
+export function toCatalog(rows: readonly Row[]): HandlerCatalog {
+  return {
+    version: Number(rows[0]!['o_version']),
+    handlers: rows
+      .filter((row) => row['o_name'] !== null)
+      .map((row) => ({
+        name: fromStored(row['o_name']!),
+        patterns: (JSON.parse(row['o_patterns']!) as string[]).map(fromStored),
+        firstSeenAt: toDate(row['o_first_ms']!),
+        lastSeenAt: toDate(row['o_last_ms']!),
+      })),
+  };
+}
+
+/**
+ * Whoever changes workers or the catalog holds the catalog lock until its transaction ends; `receive` holds it shared
+ * while it stores events by a version of the catalog.
+ */
+export const catalogFunctions = (schema: string, catalogLock: string): string => `
+-- One row at least, for the version.
+CREATE FUNCTION ${schema}.read_catalog()
+RETURNS TABLE (o_version bigint, o_name text, o_patterns json, o_first_ms double precision,
+               o_last_ms double precision)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $catalog$
+  SELECT m.catalog_version, h.name, to_json(h.patterns), ${epochMs('h.first_seen')},
+         ${epochMs(`greatest(h.last_seen, (
+           SELECT max(w.heartbeat_at) FROM ${schema}.worker w
+            WHERE NOT w.retired AND w.handlers @> jsonb_build_array(jsonb_build_object('name', h.name))))`)}
+    FROM ${schema}.meta m LEFT JOIN ${schema}.handler h ON true
+   ORDER BY h.name
+$catalog$;
+
+-- Makes the patterns those of the live workers.
+CREATE FUNCTION ${schema}.refresh_catalog() RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $refresh$
+BEGIN
+  WITH live AS (
+    SELECT d.entry ->> 'name' AS name, w.heartbeat_at AS seen, p.pattern
+      FROM ${schema}.worker w
+     CROSS JOIN LATERAL jsonb_array_elements(w.handlers) AS d (entry)
+      LEFT JOIN LATERAL jsonb_array_elements_text(d.entry -> 'patterns') AS p (pattern) ON true
+     WHERE NOT w.retired
+  ), changed AS (
+    INSERT INTO ${schema}.handler AS known (name, patterns, first_seen, last_seen)
+    SELECT l.name, COALESCE(array_agg(DISTINCT l.pattern ORDER BY l.pattern) FILTER (WHERE l.pattern IS NOT NULL), '{}'),
+           max(l.seen), max(l.seen)
+      FROM live l GROUP BY l.name
+    ON CONFLICT (name) DO UPDATE SET patterns = excluded.patterns
+     WHERE known.patterns <> excluded.patterns
+    RETURNING 1
+  )
+  UPDATE ${schema}.meta SET catalog_version = catalog_version + 1 WHERE EXISTS (SELECT FROM changed);
+END $refresh$;
+
+CREATE FUNCTION ${schema}.forget_handler(p_handler text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $forget$
+BEGIN
+  PERFORM pg_advisory_xact_lock(${catalogLock});
+  IF EXISTS (
+    SELECT FROM ${schema}.worker w
+     WHERE NOT w.retired AND w.heartbeat_at + w.lease_ms * interval '1 millisecond' >= clock_timestamp()
+       AND w.handlers @> jsonb_build_array(jsonb_build_object('name', p_handler))
+  ) THEN
+    RETURN false;
+  END IF;
+  DELETE FROM ${schema}.handler WHERE name = p_handler;
+  IF FOUND THEN UPDATE ${schema}.meta SET catalog_version = catalog_version + 1; END IF;
+  RETURN true;
+END $forget$;
+
+-- Held deliveries are among them, so none has to be released.
+CREATE FUNCTION ${schema}.skip_all(p_handler text, p_limit integer) RETURNS bigint
+LANGUAGE plpgsql VOLATILE ${BY_INDEX}
+AS $skip$
+DECLARE
+  v_skipped bigint;
+BEGIN
+  WITH wanted AS MATERIALIZED (
+    (SELECT d.event FROM ${schema}.delivery d
+      WHERE d.handler = p_handler AND d.state = 'pending' AND NOT d.held AND d.crashes = 0
+      ORDER BY d.due_at LIMIT p_limit)
+    UNION ALL
+    (SELECT d.event FROM ${schema}.delivery d
+      WHERE d.handler = p_handler AND d.state = 'pending' AND NOT d.held AND d.crashes > 0 LIMIT p_limit)
+    UNION ALL
+    (SELECT d.event FROM ${schema}.delivery d WHERE d.handler = p_handler AND d.held LIMIT p_limit)
+    UNION ALL
+    (SELECT d.event FROM ${schema}.delivery d WHERE d.handler = p_handler AND d.state = 'dead' LIMIT p_limit)
+    LIMIT p_limit
+  ), skipped AS (
+    UPDATE ${schema}.delivery d SET state = 'skipped', held = false, due_at = NULL,
+           finished_at = date_trunc('milliseconds', clock_timestamp())
+      FROM (SELECT w.event FROM wanted w ORDER BY w.event) w
+     WHERE d.event = w.event AND d.handler = p_handler AND COALESCE(d.state IN ('pending', 'dead'), false)
+    RETURNING 1
+  )
+  SELECT count(*) INTO v_skipped FROM skipped;
+  RETURN v_skipped;
+END $skip$;
+`;

@@ -1,0 +1,252 @@
+import { PaymentsError } from '../../../payments.errors.js';
+import type { PaymentsRuntime } from '../../../payments.runtime.js';
+import type { Committed, Lease } from '../../inbox-store.js';
+import type { CommitSemaphore } from '../commit-semaphore.js';
+import type { ConnectionSource } from '../connection/connection-source.js';
+import { rollBack } from '../connection/connection-source.js';
+import type { Connection } from '../connection/database-connection.js';
+import { isBroken, sqlStateOf, unavailable } from '../connection/database-failure.js';
+import type { PostgresTransaction, RunTransaction } from '../transaction-runner.js';
+import { appended } from './attempt-history.js';
+import { BY_INDEX, hidden, NOW } from './planner-settings.js';
+import { toStored } from './stored-text.js';
+
+/** How long the store asks for the outcome of a COMMIT that was not answered: a restart takes some seconds. */
+const OUTCOME_MS = 15_000;
+const OUTCOME_PAUSE_MS = 100;
+
+/** Results of the function `finish`. Any other number: the lease was lost. */
+const DONE = 1;
+const DONE_AND_NEXT_DUE = 2;
+/** The isolation level hides held deliveries from the transaction, so another has to release them. */
+const DONE_AND_RELEASE = 3;
+
+/** `context.commit`: the effects of a handler and the settlement of its delivery in one transaction. */
+export class CommitTransaction {
+  readonly #finish: string;
+
+  constructor(
+    private readonly source: ConnectionSource,
+    private readonly schema: string,
+    private readonly semaphore: CommitSemaphore,
+    private readonly runtime: PaymentsRuntime,
+  ) {
+    this.#finish = `SELECT ${schema}.finish($1::text::bigint, $2::text, $3::text::bigint) AS finished`;
+  }
+
+  /** In a transaction of the inbox's pool. */
+  async commit<R>(
+    lease: Lease,
+    work: (tx: PostgresTransaction) => R | Promise<R>,
+  ): Promise<Committed<R>> {
+    const leave = await this.semaphore.enter();
+    let ended: { result: R; finished: number };
+    try {
+      const connection = await this.source.connect();
+      try {
+        ended = await this.#work(connection, lease, work);
+        await this.#commit(connection, lease);
+      } finally {
+        connection.release();
+      }
+    } finally {
+      leave();
+    }
+    return this.#committed(lease, ended);
+  }
+
+  /** In a transaction of the application's ORM or query builder. */
+  async commitWith<R>(
+    lease: Lease,
+    runTransaction: RunTransaction,
+    work: (tx: unknown) => R | Promise<R>,
+  ): Promise<Committed<R>> {
+    let outcome: { result: R; finished: number } | { thrown: unknown } | null = null;
+    let runnerFailure: { thrown: unknown } | null = null;
+    try {
+      await runTransaction<R>(async (open) => {
+        outcome = null;
+        try {
+          const result = await work(open.tx);
+          const answer = open.query(this.#finish, leaseValues(lease)).catch((error: unknown) => {
+            throw isAborted(error) ? rolledBack() : error;
+          });
+          const finished = finishedOf(await answer);
+          if (!isDone(finished)) throw leaseLost(lease);
+          outcome = { result, finished };
+          return result;
+        } catch (thrown) {
+          outcome = { thrown };
+          throw thrown;
+        }
+      });
+    } catch (thrown) {
+      runnerFailure = { thrown };
+    }
+    // The compiler does not know that the callback has written it.
+    const ended = outcome as { result: R; finished: number } | { thrown: unknown } | null;
+    if (ended === null) {
+      throw runnerFailure?.thrown ?? new TypeError('"runTransaction" has not called its work.');
+    }
+    if ('thrown' in ended) throw ended.thrown;
+    // A runner that resolved may have rolled back: a COMMIT after a failed statement does so without an error. One that
+    // rejected may have committed: the connection was cut before the answer.
+    if (await this.#wasCommitted(lease)) return this.#committed(lease, ended);
+    throw runnerFailure?.thrown ?? rolledBack();
+  }
+
+  async #work<R>(
+    connection: Connection,
+    lease: Lease,
+    work: (tx: PostgresTransaction) => R | Promise<R>,
+  ): Promise<{ result: R; finished: number }> {
+    try {
+      await this.#run(connection, 'BEGIN');
+      const result = await work(connection.client);
+      const finished = finishedOf(await this.#run(connection, this.#finish, leaseValues(lease)));
+      if (!isDone(finished)) throw leaseLost(lease);
+      return { result, finished };
+    } catch (error) {
+      await rollBack(connection);
+      throw error;
+    }
+  }
+
+  /** A statement of the inbox, in contrast to those of the work. */
+  async #run(connection: Connection, text: string, values: string[] = []) {
+    try {
+      return await connection.run(text, values);
+    } catch (error) {
+      throw isAborted(error) ? rolledBack() : unavailable(error);
+    }
+  }
+
+  async #commit(connection: Connection, lease: Lease): Promise<void> {
+    let command: string;
+    try {
+      ({ command } = await connection.run('COMMIT'));
+    } catch (error) {
+      // A deferred constraint, or a conflict: the database refused it. It is an error of the work, and complete.
+      if (!isBroken(error)) throw error;
+      connection.discard();
+      if (await this.#wasCommitted(lease)) return;
+      throw unavailable(error);
+    }
+    if (command !== 'COMMIT') throw rolledBack();
+  }
+
+  async #committed<R>(
+    lease: Lease,
+    { result, finished }: { result: R; finished: number },
+  ): Promise<Committed<R>> {
+    if (finished !== DONE_AND_RELEASE) return { result, nextDue: finished === DONE_AND_NEXT_DUE };
+    // It is committed, so this must not fail. Maintenance releases what this could not.
+    const rows = await this.source
+      .query(`SELECT ${this.schema}.release_after($1::bigint, $2::text) AS next`, [
+        lease.seq,
+        toStored(lease.handler),
+      ])
+      .catch(() => []);
+    return { result, nextDue: rows[0]?.['next'] === 't' };
+  }
+
+  /**
+   * Reads the delivery on a connection of its own. The transaction may still be under way on the server; the read waits
+   * for its lock.
+   */
+  async #wasCommitted(lease: Lease): Promise<boolean> {
+    const until = this.runtime.monotonic() + OUTCOME_MS;
+    for (;;) {
+      try {
+        const rows = await this.source.query(
+          `SELECT d.state = 'done' AND d.token = $3::text::bigint AS settled FROM ${this.schema}.delivery d
+            WHERE d.event = $1::text::bigint AND d.handler = $2::text FOR UPDATE`,
+          leaseValues(lease),
+        );
+        return rows[0]?.['settled'] === 't';
+      } catch {
+        if (this.runtime.monotonic() >= until) break;
+      }
+      await new Promise<void>((resolve) => this.runtime.schedule(OUTCOME_PAUSE_MS, resolve));
+    }
+    throw new PaymentsError(
+      'outcome_unknown',
+      'The connection was cut while the transaction committed, and the database has not come back to report whether it ' +
+        'did. If it did, the delivery is done; if not, it runs again when its lease ends.',
+    );
+  }
+}
+
+function leaseValues({ seq, handler, token }: Lease): string[] {
+  return [String(seq), toStored(handler), String(token)];
+}
+
+function finishedOf(answer: readonly unknown[] | { readonly rows: readonly unknown[] }): number {
+  const [row] = 'rows' in answer ? answer.rows : answer;
+  // By position: a query builder may have renamed the column.
+  const [finished] =
+    typeof row === 'object' && row !== null ? (Object.values(row) as unknown[]) : [];
+  if (finished === undefined) {
+    throw new TypeError(
+      'The "query" of "runTransaction" must resolve with the rows of its statement.',
+    );
+  }
+  return Number(finished);
+}
+
+function isDone(finished: number): boolean {
+  return finished === DONE || finished === DONE_AND_NEXT_DUE || finished === DONE_AND_RELEASE;
+}
+
+/** Whether an earlier statement of the transaction failed, and the work hid it. */
+function isAborted(error: unknown): boolean {
+  return sqlStateOf(error) === '25P02';
+}
+
+function leaseLost({ id, company, handler }: Lease): PaymentsError {
+  return new PaymentsError(
+    'lease_lost',
+    `The lease of event ${id} (company ${company}) to ${handler} was lost before the commit, so nothing was committed ` +
+      'and the delivery runs again. Raise "worker.leaseMs", or look for what blocks the event loop.',
+  );
+}
+
+function rolledBack(): TypeError {
+  return new TypeError(
+    'The work of context.commit went on after one of its statements had failed, or ended the transaction itself; ' +
+      'PostgreSQL rolled all of it back. Let the error through, or guard the statement with a savepoint.',
+  );
+}
+
+/** The last statement of the transaction, so that a long work locks no row of the inbox. */
+export const commitFunction = (schema: string): string => `
+CREATE FUNCTION ${schema}.finish(p_event bigint, p_handler text, p_token bigint) RETURNS integer
+LANGUAGE plpgsql VOLATILE ${BY_INDEX}
+AS $finish$
+DECLARE
+  v_now CONSTANT timestamptz := ${NOW};
+  v_ordering uuid;
+BEGIN
+  UPDATE ${schema}.delivery d
+     SET state = 'done', worker = NULL, alone = false, crashes = 0, finished_at = v_now, ended_at = v_now,
+         history = ${appended('v_now', `'d'`)}
+   WHERE d.event = p_event AND d.handler = p_handler AND d.token = p_token AND ${hidden(`d.state = 'running'`)}
+  RETURNING d.ordering INTO v_ordering;
+  IF NOT FOUND THEN RETURN 0; END IF;
+  IF v_ordering IS NULL THEN RETURN ${DONE}; END IF;
+  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+    RETURN ${DONE_AND_RELEASE};
+  END IF;
+  PERFORM FROM ${schema}.release_next(ARRAY[v_ordering], ARRAY[p_handler]);
+  RETURN CASE WHEN FOUND THEN ${DONE_AND_NEXT_DUE} ELSE ${DONE} END;
+END $finish$;
+
+CREATE FUNCTION ${schema}.release_after(p_event bigint, p_handler text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE ${BY_INDEX}
+AS $after$
+BEGIN
+  PERFORM FROM ${schema}.delivery d CROSS JOIN LATERAL ${schema}.release_next(ARRAY[d.ordering], ARRAY[d.handler])
+    WHERE d.event = p_event AND d.handler = p_handler;
+  RETURN FOUND;
+END $after$;
+`;

@@ -1,0 +1,75 @@
+import { BY_INDEX, NOW } from './planner-settings.js';
+
+/** The advisory lock of an ordering key and handler. */
+export const keyLock = (ordering: string, handler: string): string =>
+  `hashtextextended(${ordering}::text || ${handler}, 0)`;
+
+/** Whether a delivery of the ordering key runs. */
+export const isRunning = (schema: string, ordering: string, handler: string): string => `EXISTS (
+  SELECT FROM ${schema}.delivery other
+   WHERE other.ordering = ${ordering} AND other.handler = ${handler}
+     AND other.state = 'running' AND other.ordering IS NOT NULL)`;
+
+/** Whether the handler has done a later event of the ordering key. */
+export const newerHandled = (
+  schema: string,
+  ordering: string,
+  handler: string,
+  occurredAt: string,
+): string => `(EXISTS (
+    SELECT FROM ${schema}.delivery newer
+     WHERE newer.ordering = ${ordering} AND newer.handler = ${handler} AND newer.occurred_at > ${occurredAt}
+       AND newer.state = 'done' AND newer.ordering IS NOT NULL)
+  OR EXISTS (
+    SELECT FROM ${schema}.event pruned
+     WHERE pruned.ordering = ${ordering} AND pruned.occurred_at > ${occurredAt}
+       AND ${handler} = ANY (pruned.done_by) AND pruned.done_by IS NOT NULL AND pruned.ordering IS NOT NULL))`;
+
+/**
+ * Why two deliveries of one ordering key and handler never run at the same time, and why no held delivery is forgotten:
+ *
+ * 1. Whoever wants to make a delivery running (a claim, or receive) first takes the advisory lock of the key, without
+ *    waiting, and keeps it until its transaction ends. It skips a key whose lock is taken.
+ * 2. Only then does a *new* statement look whether a delivery of the key is running. Its snapshot is younger than the
+ *    lock, so it sees what others committed before they let the lock go. (Hence READ COMMITTED: with one snapshot for the
+ *    whole transaction it would not.) If one runs, the due delivery is held.
+ * 3. Whoever ends a running delivery first updates it, then takes the lock, waiting for it, and then releases the next
+ *    held delivery in a new statement. So a claim either sees the end, or its held delivery is seen here.
+ * 4. Operators take the lock before they lock pending deliveries, so a held delivery is locked by nobody else in step 3.
+ * 5. A unique index on running deliveries makes two of them impossible in any case.
+ *
+ * Locks are taken in sorted order, and whoever holds one waits for nothing but the disk, except operators, who wait for
+ * claims. So no deadlock is possible between these.
+ */
+export const orderingFunctions = (schema: string): string => `
+CREATE FUNCTION ${schema}.lock_keys(p_orderings uuid[], p_handlers text[]) RETURNS boolean
+LANGUAGE plpgsql VOLATILE ${BY_INDEX}
+AS $lock$
+BEGIN
+  PERFORM pg_advisory_xact_lock(k.lock) FROM (
+    SELECT DISTINCT ${keyLock('n.ordering', 'n.handler')} AS lock
+      FROM unnest(p_orderings, p_handlers) AS n (ordering, handler)
+     WHERE n.ordering IS NOT NULL ORDER BY 1) k;
+  RETURN FOUND;
+END $lock$;
+
+CREATE FUNCTION ${schema}.release_next(p_orderings uuid[], p_handlers text[])
+RETURNS TABLE (o_ordering uuid, o_handler text)
+LANGUAGE plpgsql VOLATILE ${BY_INDEX}
+AS $release$
+BEGIN
+  IF NOT ${schema}.lock_keys(p_orderings, p_handlers) THEN RETURN; END IF;
+  RETURN QUERY
+  UPDATE ${schema}.delivery d SET held = false, due_at = ${NOW}
+    FROM (
+      SELECT DISTINCT n.ordering, n.handler FROM unnest(p_orderings, p_handlers) AS n (ordering, handler)
+       WHERE n.ordering IS NOT NULL
+    ) k CROSS JOIN LATERAL (
+      SELECT h.event FROM ${schema}.delivery h
+       WHERE h.held AND h.handler = k.handler AND h.ordering = k.ordering
+       ORDER BY h.due_at, h.event LIMIT 1
+    ) x
+   WHERE d.event = x.event AND d.handler = k.handler AND COALESCE(d.held, false)
+  RETURNING d.ordering, d.handler;
+END $release$;
+`;

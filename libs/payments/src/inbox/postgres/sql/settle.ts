@@ -1,0 +1,129 @@
+import { boundedError } from '../../delivery-history.js';
+import type { Lease, Settlement } from '../../inbox-store.js';
+import type { ConnectionSource } from '../connection/connection-source.js';
+import { prepared } from '../connection/database-connection.js';
+import type { Prepared } from '../connection/database-connection.js';
+import { appended } from './attempt-history.js';
+import { asInterval, BY_INDEX, hidden, NOW } from './planner-settings.js';
+import { toStored } from './stored-text.js';
+
+/** The longest delay that is stored: 100 years. */
+const MAX_DUE_MS = 3_155_760_000_000;
+
+/** How the run of a delivery ended. */
+export interface Ended {
+  readonly lease: Lease;
+  readonly kind: 'done' | 'failed' | 'released';
+  readonly error: string | null;
+  /** When it is due again; `null`: not again. */
+  readonly dueInMs: number | null;
+}
+
+export function completed(lease: Lease): Ended {
+  return { lease, kind: 'done', error: null, dueInMs: null };
+}
+
+export function failed(
+  lease: Lease,
+  { error, retryInMs }: { error: string; retryInMs: number | null },
+): Ended {
+  return { lease, kind: 'failed', error: toStored(boundedError(error)), dueInMs: retryInMs };
+}
+
+export function released(lease: Lease, dueInMs: number): Ended {
+  return { lease, kind: 'released', error: null, dueInMs };
+}
+
+/** Settles any number of leases in one statement. */
+export class SettleStatement {
+  readonly #statement: Prepared;
+
+  constructor(
+    private readonly source: ConnectionSource,
+    schema: string,
+  ) {
+    this.#statement = prepared(
+      `SELECT * FROM ${schema}.settle($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::float8[])`,
+    );
+  }
+
+  /** In the order of `all`. `null`: another transaction holds the delivery; ask again. */
+  async settle(all: readonly Ended[]): Promise<(Settlement | null)[]> {
+    const rows = await this.source.query(this.#statement, [
+      all.map(({ lease }) => lease.seq),
+      all.map(({ lease }) => toStored(lease.handler)),
+      all.map(({ lease }) => lease.token),
+      all.map(({ kind }) => kind),
+      all.map(({ error }) => error),
+      all.map(({ dueInMs }) => (dueInMs === null ? null : Math.min(dueInMs, MAX_DUE_MS))),
+    ]);
+    const settlements: (Settlement | null)[] = all.map(() => null);
+    for (const row of rows) {
+      const settlement = { settled: row['o_settled'] === 't', nextDue: row['o_next'] === 't' };
+      settlements[Number(row['o_place']) - 1] = row['o_locked'] === 't' ? null : settlement;
+    }
+    return settlements;
+  }
+}
+
+/** Waits for no row: one that is locked may be for long, and the others need not wait for it. */
+export const settleFunction = (schema: string): string => `
+CREATE FUNCTION ${schema}.settle(p_events bigint[], p_handlers text[], p_tokens bigint[], p_kinds text[],
+  p_errors text[], p_due_ms double precision[])
+RETURNS TABLE (o_place bigint, o_settled boolean, o_locked boolean, o_next boolean)
+LANGUAGE plpgsql VOLATILE ${BY_INDEX}
+AS $settle$
+DECLARE
+  v_now CONSTANT timestamptz := ${NOW};
+  v_places bigint[];
+  v_orderings uuid[];
+  v_handlers text[];
+  v_next text[];
+BEGIN
+  WITH locked AS MATERIALIZED (
+    SELECT l.tuple, s.*
+      FROM unnest(p_events, p_handlers, p_tokens, p_kinds, p_errors, p_due_ms)
+        WITH ORDINALITY AS s (event, handler, token, kind, error, due_ms, place)
+     CROSS JOIN LATERAL (
+       SELECT d.ctid AS tuple FROM ${schema}.delivery d
+        WHERE d.event = s.event AND d.handler = s.handler AND d.token = s.token
+          AND ${hidden(`d.state = 'running'`)}
+        LIMIT 1 FOR UPDATE OF d SKIP LOCKED
+     ) l
+  ), settled AS (
+    UPDATE ${schema}.delivery d
+       SET state = CASE WHEN s.kind = 'done' THEN 'done' WHEN s.due_ms IS NULL THEN 'dead' ELSE 'pending' END,
+           worker = NULL,
+           alone = false,
+           due_at = v_now + ${asInterval('s.due_ms')},
+           finished_at = CASE WHEN s.due_ms IS NULL THEN v_now END,
+           attempts = CASE s.kind WHEN 'released' THEN d.attempts - 1 ELSE d.attempts END,
+           crashes = CASE s.kind WHEN 'released' THEN d.crashes ELSE 0 END,
+           ended_at = CASE s.kind WHEN 'released' THEN d.ended_at ELSE v_now END,
+           last_error = COALESCE(s.error, d.last_error),
+           history = CASE s.kind WHEN 'done' THEN ${appended('v_now', `'d'`)}
+                                 WHEN 'failed' THEN ${appended('v_now', `'f'`, 's.error')}
+                                 ELSE d.history END
+      -- By its place while it is locked. One that was changed since this statement began is not found there, and
+      -- settled with the next statement if its token is still the same.
+      FROM locked s WHERE d.ctid = s.tuple
+    RETURNING s.place, d.ordering, d.handler
+  )
+  SELECT array_agg(t.place), array_agg(t.ordering), array_agg(t.handler)
+    INTO v_places, v_orderings, v_handlers FROM settled t;
+
+  SELECT array_agg(r.o_ordering::text || r.o_handler) INTO v_next
+    FROM ${schema}.release_next(v_orderings, v_handlers) r;
+
+  RETURN QUERY
+  SELECT t.place, true, false, COALESCE((t.ordering::text || t.handler) = ANY (v_next), false)
+    FROM unnest(v_places, v_orderings, v_handlers) AS t (place, ordering, handler)
+  UNION ALL
+  SELECT s.place, false, EXISTS (
+           SELECT FROM ${schema}.delivery d
+            WHERE d.event = s.event AND d.handler = s.handler AND d.token = s.token
+              AND ${hidden(`d.state = 'running'`)}), false
+    FROM unnest(p_events, p_handlers, p_tokens) WITH ORDINALITY AS s (event, handler, token, place)
+   WHERE s.place <> ALL (COALESCE(v_places, '{}'));
+END $settle$;
+`;
