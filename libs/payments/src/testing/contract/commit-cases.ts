@@ -15,7 +15,7 @@ export const commitCases: readonly InboxContractCase[] = [
         const written = effects!.write(tx, 'booked');
         return written instanceof Promise ? written.then(() => 42) : 42;
       });
-      equal(result, 42);
+      equal(result.result, 42);
       deepEqual(await effects!.read(), ['booked']);
       const other = await another();
       deepEqual(await states(other, event), { book: 'done 1' });
