@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { resolve } from 'node:path';
-import { sqliteInbox } from './sqlite.inbox.js';
-import { resolveSqliteOptions } from './sqlite.options.js';
-import type { SqliteInboxOptions } from './sqlite.options.js';
+import { sqliteInbox } from './sqlite-inbox.js';
+import { resolveSqliteOptions } from './sqlite-options.js';
+import type { SqliteInboxOptions } from './sqlite-options.js';
 
 describe('the options of sqliteInbox', () => {
   it('are complete with a file alone', () => {
@@ -15,6 +15,7 @@ describe('the options of sqliteInbox', () => {
       threadPath: null,
       maxBatch: 256,
       slowCommitMs: 0,
+      sqliteVersion: null,
     });
     expect(sqliteInbox({ file: 'inbox.db' }).name).toBe('sqlite');
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { driverOf } from './sqlite.driver.js';
-import { isOldSqlite, refuseOldSqlite } from './sqlite.version.js';
+import { driverOf } from './thread/driver.js';
+import { isOldSqlite, refuseOldSqlite } from './sqlite-version.js';
 
 describe('the SQLite in use', () => {
   it.each([

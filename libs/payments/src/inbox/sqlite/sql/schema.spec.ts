@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { SqliteConnection } from './sqlite.connection.js';
-import { loadDriver } from './sqlite.driver.js';
-import { migrate } from './sqlite.schema.js';
+import { SqliteConnection } from '../thread/connection.js';
+import { loadDriver } from '../thread/driver.js';
+import { createTables } from './schema.js';
 
 let connection: SqliteConnection;
 beforeEach(async () => {
@@ -9,41 +9,54 @@ beforeEach(async () => {
 });
 afterEach(() => connection.close());
 
-const version = () =>
-  connection.get<{ version: number }>('SELECT version FROM payments_inbox_schema')!.version;
+const names = () =>
+  connection
+    .all<{ name: string }>("SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'")
+    .map(({ name }) => name);
 
-describe('the migrations', () => {
-  const first = 'CREATE TABLE a (x)';
-  const second = 'CREATE TABLE b (x)';
-
-  it('run once each, in order', () => {
-    migrate(connection, 100, [first]);
-    expect(version()).toBe(1);
-    migrate(connection, 100, [first, second]);
-    migrate(connection, 100, [first, second]);
-    expect(version()).toBe(2);
+describe('the tables of the SQLite inbox', () => {
+  it('are created once, and all have the prefix of the package', () => {
+    createTables(connection, 100);
+    connection.run('UPDATE payments_inbox_meta SET catalog_version = 7');
+    createTables(connection, 100);
+    expect(connection.get('SELECT catalog_version FROM payments_inbox_meta')).toMatchObject({
+      catalog_version: 7,
+    });
+    expect(names().length).toBeGreaterThan(20);
+    expect(names().filter((name) => !name.startsWith('payments_inbox_'))).toEqual([]);
   });
 
-  it('change nothing where one of them fails', () => {
-    migrate(connection, 100, [first]);
-    expect(() => migrate(connection, 100, [first, second, 'CREATE TABLE a (x)'])).toThrow(
-      'already exists',
-    );
-    expect(version()).toBe(1);
-    expect(() => connection.all('SELECT * FROM b')).toThrow('no such table');
+  it('are created next to the tables of the application', () => {
+    connection.exec('CREATE TABLE payments (id TEXT); CREATE TABLE paymentsXinboxX (id TEXT)');
+    createTables(connection, 100);
+    expect(names()).toContain('payments_inbox_event');
   });
 
-  it('refuse tables that are newer than they are', () => {
-    migrate(connection, 100, [first, second]);
-    expect(() => migrate(connection, 100, [first])).toThrow('tables of version 2');
+  it('are refused if an unreleased version created them, with the statements that drop them', () => {
+    connection.exec(`
+      CREATE TABLE payments_inbox_schema (version INTEGER);
+      CREATE TABLE payments_inbox_event (seq INTEGER PRIMARY KEY);
+      CREATE TABLE payments_inbox_body (event_seq INTEGER REFERENCES payments_inbox_event);
+      PRAGMA foreign_keys = ON`);
+    let refusal: unknown;
+    try {
+      createTables(connection, 100);
+    } catch (error) {
+      refusal = error;
+    }
+    expect(refusal).toMatchObject({
+      code: 'inbox_unavailable',
+      message: expect.stringContaining('Delete the file'),
+    });
+    const drops = /DROP TABLE.*/.exec(String(refusal))![0];
+    connection.exec(drops);
+    expect(names()).toEqual([]);
+    createTables(connection, 100);
   });
 
-  it('give every table and index the prefix of the package', () => {
-    migrate(connection, 100);
-    const names = connection.all<{ name: string }>(
-      "SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'",
-    );
-    expect(names.length).toBeGreaterThan(10);
-    expect(names.filter(({ name }) => !name.startsWith('payments_inbox_'))).toEqual([]);
+  it('are refused if another version created them', () => {
+    createTables(connection, 100);
+    connection.run('UPDATE payments_inbox_meta SET version = 99');
+    expect(() => createTables(connection, 100)).toThrow('tables of version 99');
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { fromStored, laneOf, toReadable, toStored } from './sqlite.text.js';
+import { fromStored, laneOf, toReadable, toStored } from './text.js';
 
 describe('text in SQLite', () => {
   it('comes back as it was, whatever it holds', () => {

@@ -1,36 +1,25 @@
+import { SqliteDatabase } from '../../../../../../test/support/sqlite.database.js';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { runBatch, takeBatch } from './batch.js';
-import { SqliteConnection } from './connection.js';
-import { loadDriver } from './driver.js';
+import type { SqliteConnection } from './connection.js';
 import type { Call } from './messages.js';
 import type { EventMessage } from '../sql/receive.js';
-import { migrate } from '../sql/schema.js';
 
 const SETTINGS = { busyTimeoutMs: 100, slowCommitMs: 0 };
 
+let inbox: SqliteDatabase;
 let connection: SqliteConnection;
 let number = 0;
 beforeEach(async () => {
-  connection = new SqliteConnection(new (await loadDriver())(':memory:'));
-  migrate(connection, 100);
+  inbox = await SqliteDatabase.open();
+  ({ connection } = inbox);
 });
-afterEach(() => connection.close());
+afterEach(() => inbox.close());
 
 function receiveCall(id: string, event: Partial<EventMessage> = {}): Call {
-  const received = {
-    company: 'acme',
-    id,
-    dedupeKey: id,
-    eventType: 't',
-    occurredAt: 1,
-    orderingKey: null,
-    raw: Buffer.from(id),
-    headers: {},
-    stale: false,
-    handlers: ['book'],
-    ...event,
-  };
-  return { number: (number += 1), name: 'receive', request: { events: [received] }, now: 5 };
+  number += 1;
+  const request = { events: [inbox.event({ id, ...event })] };
+  return { number, name: 'receive', request, times: inbox.times };
 }
 
 const eventsOf = ({ request }: Call) => (request as { events: EventMessage[] }).events;

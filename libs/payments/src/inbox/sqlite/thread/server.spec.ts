@@ -4,45 +4,50 @@ import { join } from 'node:path';
 import { MessageChannel } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { resolveSqliteOptions } from '../sqlite-options.js';
+import { isOldSqlite, sqliteVersion } from '../sqlite-version.js';
+import type { Times } from '../store-clock.js';
+import { createTables } from '../sql/schema.js';
+import { storedClock } from '../sql/sync.js';
 import { openWriter } from './connection.js';
 import type { SqliteConnection } from './connection.js';
 import { loadDriver } from './driver.js';
 import type { Answer, Call, FromThread, ToThread } from './messages.js';
-import { resolveSqliteOptions } from '../sqlite-options.js';
-import { migrate } from '../sql/schema.js';
 import { SqliteServer } from './server.js';
-import { sqliteVersion } from '../sqlite-version.js';
 import { WriteAheadLog } from './write-ahead-log.js';
 
-const NOW = Date.now();
-const [NORMAL, FULL] = [1, 2];
+const NOW: Times = { wall: 1_000_000, clock: 1_000_000, monotonic: 1000 };
+const FULL = 2;
 
 let folder: string;
 let store: MessagePort;
-/** What was committed, in order: how safely, and whether it was a barrier. */
-let commits: { synchronous: unknown; barrier: boolean }[];
-/** What the thread has answered, in order, by message. */
+let connection: SqliteConnection;
+/** `PRAGMA synchronous` at each commit. */
+let commits: unknown[];
+/** The numbers in each message of answers, and the answers. */
 let answered: number[][];
 let answers: Answer[];
+/** The clocks that the thread told the store. */
+let clocks: number[];
 let closed: Promise<void>;
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'payments-inbox-'));
   const settings = resolveSqliteOptions({ file: join(folder, 'inbox.db'), allowOldSqlite: true });
-  const connection = openWriter(await loadDriver(), settings.file, 100);
-  migrate(connection, 100);
+  connection = openWriter(await loadDriver(), settings.file, 100);
+  createTables(connection, 100);
   const log = new WriteAheadLog(connection, sqliteVersion(connection));
-  commits = watchCommits(connection);
+  commits = watchCommits();
   const { port1, port2 } = new MessageChannel();
   store = port1;
-  answered = [];
-  answers = [];
+  [answered, answers, clocks] = [[], [], []];
   closed = new Promise((resolve) => {
     store.on('message', (message: FromThread) => {
       if (message.kind === 'answers') {
         answered.push(message.answers.map(({ number }) => number));
         answers.push(...message.answers);
       }
+      if (message.kind === 'clock') clocks.push(message.clock);
       if (message.kind === 'closed') resolve();
     });
   });
@@ -53,17 +58,11 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-function watchCommits(connection: SqliteConnection): typeof commits {
-  const seen: typeof commits = [];
+function watchCommits(): unknown[] {
+  const seen: unknown[] = [];
   const run = connection.run.bind(connection);
-  let barrier = false;
   connection.run = (sql, ...parameters) => {
-    if (sql === 'BEGIN IMMEDIATE') barrier = false;
-    if (sql.includes('barrier')) barrier = true;
-    if (sql === 'COMMIT') {
-      const [synchronous] = Object.values(connection.get('PRAGMA synchronous')!);
-      seen.push({ synchronous, barrier });
-    }
+    if (sql === 'COMMIT') seen.push(Object.values(connection.get('PRAGMA synchronous')!)[0]);
     return run(sql, ...parameters);
   };
   return seen;
@@ -76,141 +75,113 @@ function tell(...messages: ToThread[]): void {
 
 const calls = (...asked: Call[]): ToThread => ({ kind: 'calls', calls: asked });
 
-const receive = (number: number): Call => receiveFor(number, ['book']);
-
-/** Without a name for a handler, it fails when the event is written. */
-function receiveFor(number: number, handlers: (string | null)[]): Call {
-  const id = `event-${number}`;
+function receive(number: number, times = NOW): Call {
   const event = {
     company: 'acme',
-    id,
-    dedupeKey: id,
+    id: `event-${number}`,
     eventType: 't',
-    occurredAt: NOW,
+    occurredAt: NOW.wall,
     orderingKey: null,
     raw: new Uint8Array([1]),
     headers: {},
+    onceKey: null,
+    handlers: ['book'],
+    catalogVersion: 0,
+    assign: null,
     stale: false,
-    handlers,
   };
-  return { number, name: 'receive', request: { events: [event] }, now: NOW };
+  return { number, name: 'receive', request: { events: [event] }, times };
 }
 
-const claim = (number: number): Call => ({
+const register = (number: number): Call => ({
+  number,
+  name: 'register',
+  request: { id: 'worker', leaseMs: 60_000, handlers: [] },
+  times: NOW,
+});
+
+const claim = (number: number, times = NOW): Call => ({
   number,
   name: 'claim',
-  request: { handlers: ['book'], limit: 10, leaseMs: 60_000 },
-  now: NOW,
+  request: { worker: 'worker', wanted: [{ handler: 'book', limit: 10 }] },
+  times,
 });
 
-const complete = (number: number, event: number): Call => ({
-  number,
-  name: 'complete',
-  request: { lease: { company: 'acme', id: `event-${event}`, handler: 'book', token: 1 } },
-  now: NOW,
-});
+const window = (number: number): Call => ({ number, name: 'window', request: null, times: NOW });
 
-const window = (number: number): Call => ({ number, name: 'window', request: null, now: NOW });
-
-const SYNCED = { synchronous: FULL, barrier: false };
-const UNSYNCED = { synchronous: NORMAL, barrier: false };
-const BARRIER = { synchronous: FULL, barrier: true };
+const at = (clock: number): Times => ({ ...NOW, clock });
 
 describe('the thread of a SQLite inbox', () => {
-  it('commits once what comes together, on the disk', async () => {
-    tell(calls(receive(1), receive(2)), calls(receive(3)), { kind: 'close' });
+  it('commits once, synced, what arrives together: receives, claims and the rest', async () => {
+    tell(calls(register(1), receive(2), receive(3)), calls(claim(4)), { kind: 'close' });
     await closed;
-    expect(answered).toEqual([[1, 2, 3]]);
-    expect(commits).toEqual([SYNCED]);
+    expect(answered).toEqual([[1, 2, 3, 4]]);
+    expect(answers.at(-1)).toMatchObject({ value: [{ id: 'event-2' }, { id: 'event-3' }] });
+    expect(commits).toEqual([FULL]);
   });
 
-  it('tells a claim before the disk has it, and has it there with what came beside it', async () => {
-    tell(calls(receive(1)));
+  it('leaves the file alone during a window, and ends the window of an event loop that hangs', async () => {
+    tell(calls(window(1)));
     await until(() => answered.length === 1);
-    tell(calls(receive(2), claim(3)), calls(complete(4, 1), claim(5)), { kind: 'close' });
-    await closed;
-    expect(answered).toEqual([[1], [3, 5], [2, 4]]);
-    expect(commits).toEqual([SYNCED, UNSYNCED, SYNCED]);
-  });
-
-  it('has a claim on the disk soon, where nothing follows', async () => {
-    tell(calls(receive(1)));
-    await until(() => answered.length === 1);
-    tell(calls(claim(2)));
-    await until(() => commits.length === 3);
-    expect(answered).toEqual([[1], [2]]);
-    expect(commits).toEqual([SYNCED, UNSYNCED, BARRIER]);
-  });
-
-  it('has a claim on the disk before it closes', async () => {
-    tell(calls(receive(1)));
-    await until(() => answered.length === 1);
-    tell(calls(claim(2)), { kind: 'close' });
-    await closed;
-    expect(commits).toEqual([SYNCED, UNSYNCED, BARRIER]);
-  });
-
-  it.each([
-    ['wrote nothing', receive(1)],
-    ['failed, having written', receiveFor(9, [null])],
-  ])('has a claim on the disk soon, where what came beside it %s', async (_, beside) => {
-    tell(calls(receive(1)));
-    await until(() => answered.length === 1);
-    tell(calls(claim(2), beside));
-    await until(() => commits.some(({ barrier }) => barrier));
-    expect(commits.filter(({ barrier }) => barrier)).toEqual([BARRIER]);
-    expect(commits[1]).toEqual(UNSYNCED);
-  });
-
-  it('leaves a claim to the next batch, while the event loop has the file for itself', async () => {
-    tell(calls(receive(1)), calls(window(2)));
-    await until(() => answered.length === 2);
-    tell({ kind: 'windowClosed' }, calls(claim(3), window(4)));
-    await until(() => answered.length === 4);
+    tell(calls(receive(2)));
     const granted = performance.now();
-    // Longer than a claim waits to be on the disk.
-    await until(() => performance.now() - granted > 20);
-    // It is taken back from an event loop that hangs, as this one may.
-    expect(commits.length === 2 || performance.now() - granted > 150).toBe(true);
-    tell({ kind: 'windowClosed' });
-    await until(() => commits.length === 3);
-    expect(commits).toEqual([SYNCED, UNSYNCED, BARRIER]);
-  });
-
-  it('claims by its own time beside what holds no lease', async () => {
-    tell(calls(receive(1)));
-    await until(() => answered.length === 1);
-    const barrier: Call = { number: 3, name: 'barrier', request: null, now: 0 };
-    tell(calls(claim(2), barrier), { kind: 'close' });
-    await closed;
-    expect(answers).toContainEqual({
-      number: 2,
-      value: [expect.objectContaining({ id: 'event-1' })],
-    });
-  });
-
-  it('takes over no lease that its holder settled in time, beside the claim', async () => {
-    tell(calls(receive(1)));
-    await until(() => answered.length === 1);
-    tell(calls(claim(2)));
     await until(() => answered.length === 2);
-    tell(
-      calls(
-        { ...complete(3, 1), now: NOW + 59_999 },
-        { ...claim(4), now: NOW + 60_001 },
-        { number: 5, name: 'barrier', request: null, now: 0 },
-      ),
-      { kind: 'close' },
-    );
-    await closed;
-    expect(answers).toContainEqual({ number: 3, value: true });
-    expect(answers).toContainEqual({ number: 4, value: [] });
+    expect(performance.now() - granted).toBeGreaterThan(150);
+    tell(calls(window(3)));
+    await until(() => answered.length === 3);
+    tell(calls(receive(4)), { kind: 'windowClosed' });
+    await until(() => answered.length === 4);
+    expect(answered).toEqual([[1], [2], [3], [4]]);
   });
 
-  it('writes nothing for a claim that finds nothing', async () => {
-    tell(calls(claim(1)), { kind: 'close' });
-    await closed;
-    expect(commits).toEqual([UNSYNCED]);
+  it('runs a batch between two windows', async () => {
+    tell(calls(receive(1), window(2)));
+    await until(() => answered.length === 1);
+    tell({ kind: 'windowClosed' }, calls(window(3)));
+    await until(() => answered.length === 3);
+    expect(answered).toEqual([[2], [1], [3]]);
+  });
+
+  it('IN-36 stores the clock with writes, at most twice a second, and never set back', async () => {
+    const stored: number[] = [];
+    for (const clock of [1_000_000, 1_000_499, 1_000_500, 1_000_100]) {
+      tell(calls(receive(clock, at(clock))));
+      await until(() => answers.at(-1)?.number === clock);
+      stored.push(storedClock(connection).clock);
+    }
+    expect(stored).toEqual([1_000_000, 1_000_000, 1_000_500, 1_000_500]);
+  });
+
+  it('IN-36 uses the clock of another process that is ahead, and tells the store', async () => {
+    tell(calls(register(1), receive(2, at(5_000_000))));
+    await until(() => answered.length === 1);
+    // The clock of this store is an hour behind: the delivery is due all the same.
+    tell(calls(claim(3, at(1_400_000))));
+    await until(() => answered.length === 2);
+    expect(answers.at(-1)).toMatchObject({ value: [{ id: 'event-2' }] });
+    expect(clocks).toEqual([5_000_000]);
+  });
+
+  it('syncs nothing for claims that find nothing, however late it is', async () => {
+    tell(calls(register(1)));
+    await until(() => answered.length === 1);
+    const { syncs } = connection.get<{ syncs: number }>('SELECT syncs FROM payments_inbox_meta')!;
+    tell(calls(claim(2, at(9_000_000))));
+    await until(() => answered.length === 2);
+    expect(connection.get('SELECT syncs FROM payments_inbox_meta')).toMatchObject({ syncs });
+  });
+
+  it('bounds the write-ahead log, and starts it anew with a commit of its own', async () => {
+    if (isOldSqlite(sqliteVersion(connection))) return;
+    const frames = () => connection.get<{ log: number }>('PRAGMA wal_checkpoint(NOOP)')!.log;
+    for (let number = 1; number <= 400; number += 1) tell(calls(receive(number)));
+    await until(() => answers.length === 400);
+    for (let number = 401; number <= 600; number += 1) {
+      tell(calls(receive(number)));
+      await until(() => answers.length === number);
+    }
+    expect(frames()).toBeLessThan(2000);
+    expect(commits.every((synchronous) => synchronous === FULL)).toBe(true);
   });
 });
 

@@ -1,0 +1,56 @@
+import { describe, expect, it } from '@jest/globals';
+import type { DriverDatabase } from '../thread/driver.js';
+import { protect, UNSAFE_PRAGMAS } from './authorizer.js';
+
+const [OK, DENY] = [0, 1];
+const [INSERT, PRAGMA, TRANSACTION, ATTACH, DETACH, SAVEPOINT] = [18, 19, 22, 24, 25, 32];
+
+type Authorizer = Parameters<NonNullable<DriverDatabase['setAuthorizer']>>[0];
+
+/** What `protect` gave SQLite. */
+function authorizer(lent: boolean): Authorizer {
+  let given: Authorizer = () => -1;
+  const setAuthorizer = (callback: Authorizer) => {
+    given = callback;
+  };
+  protect({ setAuthorizer } as unknown as DriverDatabase, () => lent);
+  return given;
+}
+
+describe('the authorizer of a commit', () => {
+  const lent = authorizer(true);
+
+  it.each([...UNSAFE_PRAGMAS])('denies the application PRAGMA %s, in any case', (pragma) => {
+    expect(lent(PRAGMA, pragma, 'OFF')).toBe(DENY);
+    expect(lent(PRAGMA, pragma.toUpperCase(), null)).toBe(DENY);
+  });
+
+  it('has every pragma on its list that changes safety, locks or the settlement', () => {
+    const needed = ['busy_timeout', 'fullfsync', 'journal_mode', 'locking_mode', 'query_only'];
+    const more = ['synchronous', 'wal_autocheckpoint', 'wal_checkpoint', 'writable_schema'];
+    for (const pragma of [...needed, 'checkpoint_fullfsync', 'ignore_check_constraints', ...more]) {
+      expect(UNSAFE_PRAGMAS).toContain(pragma);
+    }
+  });
+
+  it('denies the end of a transaction, and other databases', () => {
+    for (const action of [TRANSACTION, ATTACH, DETACH]) expect(lent(action, 'x', null)).toBe(DENY);
+  });
+
+  it('allows everything else', () => {
+    expect(lent(PRAGMA, 'table_info', 'ledger')).toBe(OK);
+    expect(lent(PRAGMA, 'defer_foreign_keys', 'ON')).toBe(OK);
+    expect(lent(INSERT, 'ledger', null)).toBe(OK);
+    expect(lent(SAVEPOINT, 'BEGIN', 'mine')).toBe(OK);
+  });
+
+  it('allows the inbox everything', () => {
+    const own = authorizer(false);
+    expect(own(TRANSACTION, 'COMMIT', null)).toBe(OK);
+    expect(own(PRAGMA, 'wal_checkpoint', 'TRUNCATE')).toBe(OK);
+  });
+
+  it('is left out on a Node without authorizers', () => {
+    expect(() => protect({} as DriverDatabase, () => true)).not.toThrow();
+  });
+});

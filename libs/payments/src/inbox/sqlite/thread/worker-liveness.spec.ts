@@ -1,0 +1,60 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { WorkerLiveness } from './worker-liveness.js';
+import type { WorkerRow } from './worker-liveness.js';
+
+const HOUR = 3_600_000;
+const LEASE = 30_000;
+
+let liveness: WorkerLiveness;
+beforeEach(() => {
+  liveness = new WorkerLiveness();
+});
+
+const worker = (id: string, beat_at: number, retired: 0 | 1 = 0, lease_ms = LEASE): WorkerRow => ({
+  id,
+  beat_at,
+  retired,
+  lease_ms,
+});
+
+/** `clockAheadMs`: how far the clock of this process is ahead of that of the workers. */
+function look(monotonic: number, rows: WorkerRow[], clockAheadMs = 0): string[] {
+  const times = { wall: 0, clock: monotonic + clockAheadMs, monotonic };
+  return liveness.look(rows, times).map(({ id }) => id);
+}
+
+describe('which workers are dead', () => {
+  it('IN-12 is one without a heartbeat for longer than its lease', () => {
+    expect(look(0, [worker('a', 0)])).toEqual([]);
+    expect(look(LEASE, [worker('a', 0)])).toEqual([]);
+    expect(look(LEASE + 1, [worker('a', 0)])).toEqual(['a']);
+    expect(look(LEASE + 1, [worker('a', LEASE)])).toEqual([]);
+  });
+
+  it('IN-36 counts from when this process first saw a worker, whatever the clocks say', () => {
+    expect(look(1000, [worker('a', 1000)], 24 * HOUR)).toEqual([]);
+    expect(look(1000 + LEASE, [worker('a', 1000)], 24 * HOUR)).toEqual([]);
+    expect(look(1001 + LEASE, [worker('a', 1000)], 24 * HOUR)).toEqual(['a']);
+  });
+
+  it.each([HOUR, -HOUR])('IN-36 is no live one if its clock is off by %d ms', (ahead) => {
+    for (let time = 0; time < 10 * LEASE; time += LEASE / 3) {
+      expect(look(time, [worker('a', time)], ahead)).toEqual([]);
+    }
+  });
+
+  it('knows from the value how old a heartbeat is that came between two looks', () => {
+    look(0, [worker('a', 0)]);
+    // The heartbeat of 10,000 is seen 10 s late.
+    expect(look(20_000, [worker('a', 10_000)])).toEqual([]);
+    expect(look(10_000 + LEASE, [worker('a', 10_000)])).toEqual([]);
+    expect(look(10_001 + LEASE, [worker('a', 10_000)])).toEqual(['a']);
+  });
+
+  it('is a retired one at the end of its grace, at once for a grace of 0', () => {
+    look(0, [worker('a', 0), worker('b', 0)]);
+    expect(look(10, [worker('a', 10, 1, 0), worker('b', 10, 1, 100)])).toEqual(['a']);
+    expect(look(109, [worker('b', 10, 1, 100)])).toEqual([]);
+    expect(look(110, [worker('b', 10, 1, 100)])).toEqual(['b']);
+  });
+});
