@@ -5,7 +5,7 @@ import { describeThrown, framesOf, isUnrecoverable } from '../events/thrown.js';
 import type { RunServices } from './delivery-run.js';
 import type { ClaimedDelivery, InboxStore, Settlement } from './inbox-store.js';
 
-/** When a delivery to another version of its handler is due again, so that a process that has it can claim it. */
+/** How long this process keeps the place of a delivery to another version, so that a process with that one claims it. */
 const OTHER_VERSION_MS = 1000;
 
 /** What a handler threw, which may be anything. */
@@ -18,9 +18,13 @@ export interface Verdict {
   readonly settle: (store: InboxStore) => Promise<Settlement>;
   /** In how many milliseconds the delivery is due again; `null` if it is not. */
   readonly retryInMs: number | null;
+  /** How long its place stays taken after it is settled, in milliseconds. */
+  readonly keepPlaceMs: number;
   /** Call it once the delivery is settled. */
   readonly log: () => void;
 }
+
+const NOT_RETRIED = { retryInMs: null, keepPlaceMs: 0 };
 
 /** An attempt that has ended. */
 export interface EndedAttempt {
@@ -37,7 +41,7 @@ export interface EndedAttempt {
 export function verdictOf(failure: Failure | null, ended: EndedAttempt): Verdict {
   const { delivery, name, retry, closing, services } = ended;
   if (failure === null) {
-    return { settle: (store) => store.complete(delivery), retryInMs: null, log: () => {} };
+    return { ...NOT_RETRIED, settle: (store) => store.complete(delivery), log: () => {} };
   }
   const { thrown } = failure;
   const error = describeThrown(thrown);
@@ -45,8 +49,8 @@ export function verdictOf(failure: Failure | null, ended: EndedAttempt): Verdict
   if (closing) {
     const line = `${what} as the application closes, so it is not charged. ${error}`;
     return {
+      ...NOT_RETRIED,
       settle: (store) => store.release(delivery),
-      retryInMs: null,
       log: () => services.logger.warn(line),
     };
   }
@@ -56,8 +60,9 @@ export function verdictOf(failure: Failure | null, ended: EndedAttempt): Verdict
   ) {
     const line = `Delivery ${name} is left to another version of the handler, so it is not charged. ${error}`;
     return {
-      settle: (store) => store.release(delivery, OTHER_VERSION_MS),
-      retryInMs: OTHER_VERSION_MS,
+      ...NOT_RETRIED,
+      settle: (store) => store.release(delivery),
+      keepPlaceMs: OTHER_VERSION_MS,
       log: () => services.throttled.warn(`version of ${delivery.handler}`, line),
     };
   }
@@ -67,6 +72,7 @@ export function verdictOf(failure: Failure | null, ended: EndedAttempt): Verdict
   return {
     settle: (store) => store.fail(delivery, { error, retryInMs }),
     retryInMs,
+    keepPlaceMs: 0,
     log: () => {
       if (retryInMs === null) {
         services.logger.error(

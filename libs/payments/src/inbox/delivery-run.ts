@@ -80,8 +80,6 @@ export class DeliveryRun {
 
   async #run(): Promise<EndedRun> {
     const failure = await this.#withinTime(this.#handle());
-    this.onHandled();
-    if (this.#commit.done) return this.#committed(failure);
     const verdict = verdictOf(failure, {
       delivery: this.delivery,
       name: this.#name,
@@ -89,7 +87,13 @@ export class DeliveryRun {
       closing: this.#closing,
       services: this.worker,
     });
+    if (verdict.keepPlaceMs === 0) this.onHandled();
+    if (this.#commit.done) return this.#committed(failure);
     const settlement = await this.#settle(verdict);
+    if (verdict.keepPlaceMs > 0) {
+      await this.#wait(verdict.keepPlaceMs);
+      this.onHandled();
+    }
     if (settlement?.settled) {
       verdict.log();
       const outcome = failure === null ? 'succeeded' : 'failed';

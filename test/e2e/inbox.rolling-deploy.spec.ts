@@ -1,0 +1,153 @@
+import { expect, it } from '@jest/globals';
+import { Injectable } from '@nestjs/common';
+import { OnPaymentEvent } from 'nestjs-payments';
+import type { PaymentEvent, PaymentInbox } from 'nestjs-payments';
+import { eventually } from '../support/eventually.js';
+import { delivery } from '../support/handler.application.js';
+import { inboxOf, post, startOn, states } from '../support/inbox.application.js';
+import type { Handle } from '../support/inbox.application.js';
+import { onEachDurableInbox } from '../support/inbox.stages.js';
+import type { InboxData } from '../support/inbox.stages.js';
+import { WebhookApplication } from '../support/webhook.application.js';
+
+/** Resolves once the inbox knows the handlers of a process that has started. */
+async function registered(inbox: PaymentInbox, ...names: string[]): Promise<void> {
+  await eventually(async () => {
+    const known = (await inbox.handlers()).filter(({ lastSeenAt }) => lastSeenAt !== null);
+    expect(known.map(({ name }) => name)).toEqual(names);
+  });
+}
+
+/** Two versions of an application, of which the second has the handler `mail` too. */
+function versions(data: InboxData) {
+  const ran: string[] = [];
+  const handle =
+    (version: string): Handle =>
+    ({ id }, { handler }) =>
+      void ran.push(`${version} ${handler} ${id}`);
+  return {
+    ran,
+    /** Which events a handler was given, in any version. */
+    handled: (handler: string) =>
+      ran.flatMap((one) => (one.includes(` ${handler} `) ? [one.split(' ')[2]!] : [])).toSorted(),
+    old: () => startOn(data, { book: handle('old') }),
+    next: () => startOn(data, { book: handle('next'), mail: handle('next') }),
+    /** A process that receives and has no handlers. */
+    receiver: () => startOn(data, {}),
+  };
+}
+
+onEachDurableInbox((stage) => {
+  it('IN-32 delivers what an old version receives to a handler that only the new version has', async () => {
+    const data = await stage.data();
+    const { old, next, handled, ran } = versions(data);
+    await using a = await old();
+    await post(a, 'before');
+    await eventually(async () => expect(await states(a, 'before')).toEqual({ book: 'done 1' }));
+    await using b = await next();
+    await registered(inboxOf(b), 'book', 'mail');
+    const ids = Array.from({ length: 10 }, (_, index) => `during-${index}`);
+    for (const id of ids) expect(await post(a, id)).toBe(200);
+    await eventually(() => expect(handled('mail')).toEqual(ids));
+    await eventually(() => expect(handled('book')).toEqual(['before', ...ids]));
+    expect(ran.filter((one) => one.startsWith('old mail'))).toEqual([]);
+    expect(await states(a, 'before')).toEqual({ book: 'done 1' });
+  });
+
+  it('IN-32 delivers an event from before a handler was first seen to it only after a redrive, by any process', async () => {
+    const data = await stage.data();
+    const { old, next, handled } = versions(data);
+    await using a = await old();
+    await post(a, 'before');
+    await using b = await next();
+    await registered(inboxOf(b), 'book', 'mail');
+    await post(b, 'after');
+    await eventually(() => expect(handled('mail')).toEqual(['after']));
+    expect(await inboxOf(a).redrive({ handlers: ['mail'] })).toEqual({ events: 1, deliveries: 1 });
+    await eventually(() => expect(handled('mail')).toEqual(['after', 'before']));
+  });
+
+  it('IN-32 delivers what a process without handlers receives to the handlers of others', async () => {
+    const data = await stage.data();
+    const { next, receiver, handled } = versions(data);
+    await using a = await receiver();
+    expect((await a.send(delivery({ id: 'early' }))).body['status']).toBe('unhandled');
+    {
+      await using b = await next();
+      await registered(inboxOf(b), 'book', 'mail');
+      expect((await a.send(delivery({ id: 'running' }))).body['status']).toBe('stored');
+      await eventually(() => expect(handled('mail')).toEqual(['running']));
+    }
+    // While no process has a handler, its deliveries wait.
+    expect((await a.send(delivery({ id: 'down' }))).body['status']).toBe('stored');
+    expect(await states(a, 'down')).toEqual({ book: 'pending 0', mail: 'pending 0' });
+    await using c = await next();
+    await eventually(() => expect(handled('mail')).toEqual(['down', 'running']));
+    await eventually(async () =>
+      expect(await states(c, 'down')).toEqual({ book: 'done 1', mail: 'done 1' }),
+    );
+    expect(await states(a, 'early')).toEqual({});
+    expect(a.log.matching(/No handler takes the event type/)).toHaveLength(1);
+  });
+
+  it('IN-32 delivers what a rolled back version has added after the next deployment, or skips it when it is forgotten', async () => {
+    const data = await stage.data();
+    const { old, next, handled } = versions(data);
+    {
+      await using b = await next();
+      await registered(inboxOf(b), 'book', 'mail');
+      expect(await inboxOf(b).forgetHandler('mail')).toBeNull();
+    }
+    await using a = await old();
+    await post(a, 'rolled-back');
+    await eventually(async () =>
+      expect(await states(a, 'rolled-back')).toEqual({ book: 'done 1', mail: 'pending 0' }),
+    );
+    expect(await inboxOf(a).forgetHandler('mail')).toBe(1);
+    expect(await states(a, 'rolled-back')).toEqual({ book: 'done 1', mail: 'skipped 0' });
+    await post(a, 'forgotten');
+    await eventually(async () => expect(await states(a, 'forgotten')).toEqual({ book: 'done 1' }));
+    await using b = await next();
+    await registered(inboxOf(b), 'book', 'mail');
+    await post(a, 'again');
+    await eventually(() => expect(handled('mail')).toEqual(['again']));
+  });
+
+  it('IN-32 gives a handler that takes more types in the new version those types in that version only', async () => {
+    const data = await stage.data();
+    const ran: string[] = [];
+    @Injectable()
+    class Old {
+      @OnPaymentEvent('paid', { name: 'ledger' })
+      handle({ id, eventType }: PaymentEvent): void {
+        ran.push(`old ${eventType} ${id}`);
+      }
+    }
+    @Injectable()
+    class Next {
+      @OnPaymentEvent(['paid', 'refund.*'], { name: 'ledger' })
+      handle({ id, eventType }: PaymentEvent): void {
+        ran.push(`next ${eventType} ${id}`);
+      }
+    }
+    const start = (provider: new () => object) =>
+      WebhookApplication.start({ providers: [provider], payments: { inbox: data.inbox() } });
+    await using a = await start(Old);
+    await using b = await start(Next);
+    await registered(inboxOf(b), 'ledger');
+    await eventually(async () => {
+      const [ledger] = await inboxOf(a).handlers();
+      expect(ledger!.patterns.toSorted()).toEqual(['paid', 'refund.*']);
+    });
+    const ids = Array.from({ length: 8 }, (_, index) => `e${index}`);
+    for (const id of ids) await a.send(delivery({ id, eventType: 'refund.created', data: {} }));
+    await eventually(() =>
+      expect(ran.toSorted()).toEqual(ids.map((id) => `next refund.created ${id}`)),
+    );
+    for (const id of ids) {
+      const event = await inboxOf(a).get(id);
+      // What the old version claimed it has given back without a charge.
+      expect(event!.deliveries).toMatchObject([{ handler: 'ledger', state: 'done', attempts: 1 }]);
+    }
+  });
+});
