@@ -43,11 +43,12 @@ export interface ChaosOptions {
 
 /**
  * Sends events to processes of one application while faults happen, waits until all is handled, and checks what became
- * of each event. Ends by itself, and leaves nothing running.
+ * of each event. Ends by itself, and leaves nothing running. If a promise was broken, it leaves the journals of the processes.
  */
 export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   const { store, seed, seconds } = options;
   const folder = await mkdtemp(path.join(tmpdir(), 'payments-chaos-journals-'));
+  let keep = false;
   try {
     const run = { store: store.kind, seconds, processes: PROCESSES };
     const events = planEvents(new SeededRandom(seed, 'events'), { ...run, perSecond: PER_SECOND });
@@ -106,14 +107,21 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       until,
     };
     const violations = check(observed);
+    keep = violations.length > 0;
     return summarize(
-      { seed, seconds, store: store.kind, requests: sender.requests },
+      {
+        seed,
+        seconds,
+        store: store.kind,
+        requests: sender.requests,
+        journals: keep ? folder : null,
+      },
       faults,
       observed,
       violations,
     );
   } finally {
-    await rm(folder, { recursive: true, force: true });
+    if (!keep) await rm(folder, { recursive: true, force: true });
   }
 }
 

@@ -31,10 +31,12 @@ export interface ChaosResult {
   /** The faults that were planned. */
   readonly plan: readonly Fault[];
   readonly violations: readonly Violation[];
+  /** Folder with the journals of the processes; `null` if no promise was broken. */
+  readonly journals: string | null;
 }
 
 export function summarize(
-  run: Pick<ChaosResult, 'store' | 'seed' | 'seconds'> & { readonly requests: number },
+  run: Pick<ChaosResult, 'store' | 'seed' | 'seconds' | 'journals'> & { readonly requests: number },
   plan: readonly Fault[],
   observed: Observations,
   violations: readonly Violation[],
@@ -70,7 +72,13 @@ export function summarize(
 }
 
 /** The result in lines for people. */
-export function toLines({ counts, handledMs, faults, violations }: ChaosResult): string[] {
+export function toLines({
+  counts,
+  handledMs,
+  faults,
+  violations,
+  journals,
+}: ChaosResult): string[] {
   const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
   const rules = [...Map.groupBy(violations, ({ rule }) => rule)];
   const rows: [string, number | string][] = [
@@ -99,6 +107,7 @@ export function toLines({ counts, handledMs, faults, violations }: ChaosResult):
     ...rules.flatMap(([rule, found]) =>
       found.slice(0, 5).map(({ detail }) => `! ${rule}: ${detail}`),
     ),
+    ...(journals === null ? [] : [`! journals: ${journals}`]),
   ];
 }
 

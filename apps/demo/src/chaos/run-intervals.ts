@@ -24,7 +24,7 @@ export function runIntervals(processes: readonly ProcessRecord[], until: number)
         entry.kind === 'worked' ||
         entry.kind === 'end' ||
         entry.kind === 'die' ||
-        (entry.kind === 'abort' && /timeout|took longer/i.test(entry.reason));
+        (entry.kind === 'abort' && entry.reason.startsWith('TimeoutError'));
       if (ending && !ends.has(entry.run)) ends.set(entry.run, entry.at);
     }
     return journal.flatMap((entry) => {
