@@ -38,14 +38,27 @@ export async function settled(
   }
 }
 
-/** In this order: a delivery that is claimed between the two questions is seen as running by the second. */
+/**
+ * No delivery runs, so none is held behind one; then none is due; then still none runs and none has left the pending ones,
+ * so nothing ran or became due in between.
+ */
 async function isSettled(store: InboxStore, handlers: readonly string[]): Promise<boolean> {
+  const before = await pendingOfIdle(store, handlers);
+  if (before === null) return false;
   const dueInMs = await store.nextDueInMs(handlers);
   if (dueInMs !== null && dueInMs <= 0) return false;
+  return (await pendingOfIdle(store, handlers)) === before;
+}
+
+/** How many deliveries to the handlers are pending; `null` if one is running. */
+async function pendingOfIdle(
+  store: InboxStore,
+  handlers: readonly string[],
+): Promise<number | null> {
   const { deliveries } = await store.stats();
-  return !deliveries.some(
-    ({ handler, state }) => state === 'running' && handlers.includes(handler),
-  );
+  const own = deliveries.filter(({ handler }) => handlers.includes(handler));
+  if (own.some(({ state }) => state === 'running')) return null;
+  return own.reduce((sum, { state, count }) => (state === 'pending' ? sum + count : sum), 0);
 }
 
 async function describe(
