@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { OnPaymentEvent, PaymentInbox } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
 import { FakeRuntime, until, timersAtRest } from '../support/fake.runtime.js';
+import { eventually } from '../support/eventually.js';
 import { Gate } from '../support/gate.js';
 import { delivery, onEachAdapter, storedDelivery } from '../support/handler.application.js';
 
@@ -19,7 +20,7 @@ class Slow {
 }
 
 @Injectable()
-class Heedful {
+class Obedient {
   @OnPaymentEvent('*')
   async handle(_event: PaymentEvent, { signal }: PaymentEventContext): Promise<void> {
     contexts.push({ signal } as PaymentEventContext);
@@ -35,7 +36,7 @@ function reset(): FakeRuntime {
   return new FakeRuntime();
 }
 
-/** Closes the application; tells whether that has ended. */
+/** Closes the application, and knows whether that has ended. */
 function closing(app: { app: { close(): Promise<void> } }) {
   const state = { ended: false, end: Promise.resolve() };
   state.end = app.app.close().then(() => {
@@ -49,7 +50,7 @@ async function aFewTurns(): Promise<void> {
 }
 
 onEachAdapter((start) => {
-  it('27: waits for a running handler, answers its sender 200, and closes without a timer left', async () => {
+  it('IN-24 waits for a running handler, answers its sender 200, and closes without a timer left', async () => {
     const runtime = reset();
     await using app = await start({ providers: [Slow], payments: { runtime } });
     const answer = app.send(delivery());
@@ -65,7 +66,7 @@ onEachAdapter((start) => {
     expect(contexts[0]!.signal.aborted).toBe(false);
   });
 
-  it('27: answers a copy that waits when the handler it waits for ends', async () => {
+  it('IN-24 answers a copy that waits once the handler that it waits for has ended', async () => {
     const runtime = reset();
     await using app = await start({ providers: [Slow], payments: { runtime } });
     const sent = delivery();
@@ -84,7 +85,7 @@ onEachAdapter((start) => {
     expect(gate.entered).toBe(1);
   });
 
-  it('27: refuses what arrives meanwhile with 503, and keeps nothing of it', async () => {
+  it('IN-24 answers 503 to what arrives while the memory inbox drains, and stores nothing of it', async () => {
     reset();
     await using app = await start({ providers: [Slow] });
     const first = app.send(delivery());
@@ -102,14 +103,17 @@ onEachAdapter((start) => {
     expect(gate.entered).toBe(1);
   });
 
-  it('27: begins nothing that waits for its turn or its next attempt, and tells its sender 503', async () => {
+  it('IN-24 starts nothing that waits for a place, and answers its sender 503', async () => {
     const runtime = reset();
     const worker = { concurrency: 1 };
     await using app = await start({ providers: [Slow], payments: { runtime, worker } });
     const first = app.send(delivery({ id: 'e-1' }));
     await gate.arrival;
+    const before = await timersAtRest(runtime);
     const second = app.send(delivery({ id: 'e-2' }));
-    await until(() => runtime.pending >= 5, 'both deadlines');
+    await until(() => runtime.pending > before, 'the deadline of the second');
+    // It is stored, and waits for the place.
+    await eventually(() => storedDelivery(app, 'e-2'));
     const close = closing(app);
     await aFewTurns();
     gate.open();
@@ -120,7 +124,7 @@ onEachAdapter((start) => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('27: closes at once where nothing runs, whatever waits to be tried again', async () => {
+  it('IN-24 closes at once if nothing runs, whatever waits for its next attempt', async () => {
     const runtime = reset();
     gate.slam(new Error('broken'));
     await using app = await start({ providers: [Slow], payments: { runtime } });
@@ -129,9 +133,9 @@ onEachAdapter((start) => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('27: aborts what still runs after drainMs; what ends then is not charged', async () => {
+  it('IN-24 aborts what still runs after drainMs, and charges nothing that ends then', async () => {
     const runtime = reset();
-    await using app = await start({ providers: [Heedful], payments: { runtime } });
+    await using app = await start({ providers: [Obedient], payments: { runtime } });
     const answer = app.send(delivery({ id: 'e-1' }));
     await until(() => contexts.length === 1);
     const close = closing(app);
@@ -145,7 +149,7 @@ onEachAdapter((start) => {
       name: 'AbortError',
       message: expect.stringContaining('closes'),
     });
-    // Without time passing any further: it heeds the signal.
+    // No time passes: the handler ends because of its signal.
     await close.end;
     expect((await answer).status).toBe(503);
     expect(await storedDelivery(app, 'e-1')).toMatchObject({ state: 'pending', attempts: 0 });
@@ -153,7 +157,7 @@ onEachAdapter((start) => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('27: closes soon after drainMs though a handler never ends, and keeps no heartbeat for it', async () => {
+  it('IN-24 closes soon after drainMs although a handler never ends, and leaves no timer', async () => {
     const runtime = reset();
     const worker = { drainMs: 100, leaseMs: 1000 };
     await using app = await start({ providers: [Slow], payments: { runtime, worker } });
@@ -172,7 +176,7 @@ onEachAdapter((start) => {
     gate.open();
   });
 
-  it('27: closes twice as well as once', async () => {
+  it('IN-24 can be closed twice', async () => {
     reset();
     gate.open();
     await using app = await start({ providers: [Slow] });

@@ -8,7 +8,11 @@ import type {
 } from '../../libs/payments/src/events/payment-event.js';
 import { StrayRejections } from '../../libs/payments/src/events/stray-rejections.js';
 import { HandlerCatalogCache } from '../../libs/payments/src/inbox/handler-catalog-cache.js';
-import type { IncomingEvent } from '../../libs/payments/src/inbox/inbox-store.js';
+import type {
+  IncomingEvent,
+  StoredDelivery,
+  StoreReceipt,
+} from '../../libs/payments/src/inbox/inbox-store.js';
 import { InboxWorker } from '../../libs/payments/src/inbox/inbox-worker.js';
 import { MemoryStore } from '../../libs/payments/src/inbox/memory/memory-store.js';
 import { Settlements } from '../../libs/payments/src/inbox/settlements.js';
@@ -99,7 +103,7 @@ export class WorkerBench {
     return claimed.map(({ handler }) => handler);
   }
 
-  async delivery(id: string, handler = 'h') {
+  async delivery(id: string, handler = 'h'): Promise<StoredDelivery> {
     const { deliveries } = (await this.store.find('c', id))!;
     return deliveries.find((delivery) => delivery.handler === handler)!;
   }
@@ -124,7 +128,7 @@ export class WorkerBench {
     });
   }
 
-  async #store(id: string, more: Partial<IncomingEvent>) {
+  async #store(id: string, more: Partial<IncomingEvent>): Promise<StoreReceipt> {
     const timestamp = new Date(0).toISOString();
     const raw = Buffer.from(JSON.stringify({ id, eventType: 't', timestamp, data: {} }));
     const { version } = await this.store.catalog();

@@ -47,6 +47,7 @@ export class DeliveryRun {
   readonly #name: string;
   #closing = false;
   #endWait: () => void = () => {};
+  #cancelTimeLimit: () => void = () => {};
   /** Resolves when the delivery is settled, or could not be. Never rejects. */
   readonly ended: Promise<EndedRun>;
 
@@ -65,6 +66,7 @@ export class DeliveryRun {
   /** The application closes: aborts the signal. If the handler fails now, the attempt is not charged. */
   abandon(): void {
     this.#closing = true;
+    this.#cancelTimeLimit();
     this.#abortWith('The application closes and waits no longer for this handler.', 'AbortError');
     this.#endWait();
   }
@@ -136,7 +138,7 @@ export class DeliveryRun {
     const { timeoutMs } = this.policy;
     const { handler } = this.delivery;
     return new Promise((resolve) => {
-      const cancel = runtime.schedule(timeoutMs, () => {
+      this.#cancelTimeLimit = runtime.schedule(timeoutMs, () => {
         this.#abortWith(`The handler took longer than ${timeoutMs} ms.`, 'TimeoutError');
         overdue.add(handler, handled);
         void handled.then((late) =>
@@ -151,7 +153,7 @@ export class DeliveryRun {
         resolve({ thrown: new PaymentsError('handler_timeout', message) });
       });
       void handled.then((failure) => {
-        cancel();
+        this.#cancelTimeLimit();
         resolve(failure);
       });
     });

@@ -54,6 +54,7 @@ export class InboxWorker {
   readonly #claims: ClaimLoop;
   #state: 'idle' | 'working' | 'draining' = 'idle';
   #background = true;
+  #drained: Promise<void> | null = null;
   #stopListening: () => void = () => {};
   /**
    * Runs a function in the async context of the start. The worker is woken from within requests, and neither a handler
@@ -193,7 +194,11 @@ export class InboxWorker {
    * Claims nothing more, waits up to `drainMs` for what runs, then aborts the signals. What still runs half a second later
    * keeps its lease for 10 s more.
    */
-  async drain(): Promise<void> {
+  drain(): Promise<void> {
+    return (this.#drained ??= this.#drain());
+  }
+
+  async #drain(): Promise<void> {
     this.#state = 'draining';
     this.#stopListening();
     this.#dueRuns.end(true);
