@@ -79,13 +79,7 @@ export class Handlers {
     try {
       if (action === 'die') this.#die(run);
       if (attempt === 1) await this.#before(action);
-      // Not an async function: on SQLite the work is synchronous.
-      await context.commit((tx) => {
-        const values = [handler, event.id, transactionId, run];
-        if (!('prepare' in tx)) return this.#insert(tx, values, run);
-        tx.prepare(`${INSERT} (?, ?, ?, ?)`).run(...values);
-        this.journal.write({ kind: 'worked', run });
-      });
+      await context.commit((tx) => this.#write(tx, [handler, event.id, transactionId, run], run));
       if (action === 'die-after') this.#die(run);
       if (action === 'fail-after') throw new Error('The handler fails after its commit.');
       this.journal.write({ kind: 'end', run, error: null });
@@ -118,9 +112,13 @@ export class Handlers {
     }
   }
 
-  async #insert(tx: PostgresTransaction, values: string[], run: string): Promise<void> {
-    await tx.query(`${INSERT} ($1, $2, $3, $4)`, values);
-    this.journal.write({ kind: 'worked', run });
+  /** Not an async function: on SQLite the work of a commit is synchronous. */
+  #write(tx: Transaction, values: string[], run: string): Promise<void> | undefined {
+    const worked = (): void => this.journal.write({ kind: 'worked', run });
+    if (!('prepare' in tx)) return tx.query(`${INSERT} ($1, $2, $3, $4)`, values).then(worked);
+    tx.prepare(`${INSERT} (?, ?, ?, ?)`).run(...values);
+    worked();
+    return undefined;
   }
 
   #die(run: string): void {

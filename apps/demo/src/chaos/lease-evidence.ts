@@ -54,9 +54,10 @@ export function heartbeatGaps(
       .map((entry) => [entry.at, (entry as { end: number }).end] as const),
   ];
   const answered = beats.filter(({ alive }) => alive === true);
+  const retiredAt = journal.find((entry) => entry.kind === 'retired')?.at;
   return answered.flatMap((beat, index) => {
     const from = beat.at;
-    const to = answered[index + 1]?.end ?? endedAt ?? until;
+    const to = answered[index + 1]?.end ?? retiredAt ?? endedAt ?? until;
     if (to - from < leaseMs) return [];
     const explained = slow.some(([start, end]) => start < to && end > from);
     return [{ from, to, explained }];

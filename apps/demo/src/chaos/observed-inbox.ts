@@ -21,6 +21,11 @@ export function observedInbox(inbox: InboxDefinition, journal: Journal): InboxDe
             const heartbeat = await store.heartbeat(worker);
             return [heartbeat.alive, heartbeat];
           }),
+        retire: async (worker, graceMs) => {
+          const at = machineMs();
+          await store.retire(worker, graceMs);
+          journal.write({ kind: 'retired', at });
+        },
         claimSuspect: async (request) => {
           const claimed = await store.claimSuspect(request);
           if (claimed !== null && request.alone) {
