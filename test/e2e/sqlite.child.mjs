@@ -1,7 +1,8 @@
-// A process that tests may kill: `node sqlite.child.mjs <what> <file>`. It tells what it did on its standard
-// output, synchronously: a line that was written is true, whatever happens next.
+// A process that tests may kill: `node sqlite.child.mjs <role> <file>`. It reports what it did on its standard output,
+// synchronously: a line that was written is true, whatever happens next.
 import { writeSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { randomUUID } from 'node:crypto';
 import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
 
 const [what, file] = process.argv.slice(2);
@@ -10,8 +11,8 @@ const tell = (...words) => writeSync(1, `${words.join(' ')}\n`);
 
 async function open(settings = {}) {
   const { resolveSqliteOptions } =
-    await import('../../libs/payments/dist/inbox/sqlite/sqlite.options.js');
-  const { SqliteStore } = await import('../../libs/payments/dist/inbox/sqlite/sqlite.store.js');
+    await import('../../libs/payments/dist/inbox/sqlite/sqlite-options.js');
+  const { SqliteStore } = await import('../../libs/payments/dist/inbox/sqlite/sqlite-store.js');
   const store = new SqliteStore(
     { ...resolveSqliteOptions({ file, allowOldSqlite: true }), ...settings },
     systemRuntime,
@@ -20,20 +21,27 @@ async function open(settings = {}) {
   return store;
 }
 
+/** Registers without handlers, so that the version of the catalog stays 0. */
+async function register(store) {
+  const id = randomUUID();
+  await store.register({ id, leaseMs: 60_000, handlers: [] });
+  return (limit) => store.claim({ worker: id, wanted: [{ handler: 'book', limit }] });
+}
+
 function incoming(id, orderingKey = null) {
-  const raw = Buffer.from(`{"id":"${id}"}`);
-  const occurredAt = new Date();
-  const handlers = ['book'];
   return {
     company: 'acme',
     id,
-    dedupeKey: id,
     eventType: 't',
-    occurredAt,
+    occurredAt: new Date(),
     orderingKey,
-    raw,
+    raw: Buffer.from(`{"id":"${id}"}`),
     headers: {},
-    handlers,
+    onceKey: null,
+    handlers: ['book'],
+    catalogVersion: 0,
+    assign: null,
+    stale: false,
   };
 }
 
@@ -54,9 +62,10 @@ const roles = {
   /** Receives, claims and commits with an effect, until it is killed. */
   async commit() {
     const store = await open();
+    const claim = await register(store);
     for (let count = 0; ; count += 1) {
       await store.receive([incoming(`${process.pid}-${count}`)]);
-      const leases = await store.claim({ handlers: ['book'], limit: 3, leaseMs: 60_000 });
+      const leases = await claim(3);
       await Promise.all(
         leases.map(async (lease) => {
           await store.commit(lease, (tx) => {
@@ -71,9 +80,10 @@ const roles = {
   /** Claims one after the other, until it is killed. */
   async claim() {
     const store = await open();
+    const claim = await register(store);
     for (let count = 0; ; count += 1) {
       await store.receive([incoming(`${process.pid}-${count}`)]);
-      for (const { id } of await store.claim({ handlers: ['book'], limit: 1, leaseMs: 60_000 })) {
+      for (const { id } of await claim(1)) {
         tell(id);
       }
     }
@@ -82,14 +92,15 @@ const roles = {
   /** Claims and completes until nothing is left. */
   async work() {
     const store = await open();
+    const claim = await register(store);
     for (let idle = 0; idle < 20;) {
-      const leases = await store.claim({ handlers: ['book'], limit: 2, leaseMs: 60_000 });
+      const leases = await claim(2);
       idle = leases.length === 0 ? idle + 1 : 0;
       for (const lease of leases) {
         tell('began', lease.id);
         await nextTurn();
         tell('ended', lease.id);
-        if (!(await store.complete(lease))) tell('lost', lease.id);
+        if (!(await store.complete(lease)).settled) tell('lost', lease.id);
       }
     }
     await store.close();
@@ -111,10 +122,11 @@ const roles = {
       rejected.length > 0,
       rejected.every(({ reason }) => reason.code === 'inbox_unavailable'),
     );
+    const claim = await register(store);
     const [receipt] = await store.receive([incoming('after')]);
     tell(receipt.outcome, workers.length);
     await store.receive([incoming('lease')]);
-    const leases = await store.claim({ handlers: ['book'], limit: 1, leaseMs: 60_000 });
+    const leases = await claim(1);
     const committed = store.commit(leases[0], (tx) => tx.exec('CREATE TABLE effect (name TEXT)'));
     await committed;
     tell('committed');
@@ -131,7 +143,7 @@ const roles = {
 
   /** Imports the package. */
   async import() {
-    await import('../../libs/payments/dist/inbox/sqlite/sqlite.inbox.js');
+    await import('../../libs/payments/dist/inbox/sqlite/sqlite-inbox.js');
     await import('../../libs/payments/dist/index.js');
     tell('imported');
   },

@@ -1,22 +1,24 @@
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { SqliteTransaction } from '../../libs/payments/dist/inbox/sqlite/sqlite.inbox.js';
-import type { SqliteStore } from '../../libs/payments/dist/inbox/sqlite/sqlite.store.js';
+import type { SqliteTransaction } from '../../libs/payments/dist/inbox/sqlite/sqlite-inbox.js';
+import type { SqliteStore } from '../../libs/payments/dist/inbox/sqlite/sqlite-store.js';
 import type { ClaimedDelivery } from '../../libs/payments/dist/inbox/inbox-store.js';
 import { incoming, SqliteHarness } from './sqlite.harness.ts';
 
 let harness: SqliteHarness;
 let store: SqliteStore;
+let claim: (limit: number) => Promise<ClaimedDelivery[]>;
 beforeEach(async () => {
   harness = new SqliteHarness();
   store = await harness.open({ busyTimeoutMs: 500 });
+  claim = await harness.claimer(store);
   harness.connect().exec('CREATE TABLE ledger (id TEXT PRIMARY KEY, amount INTEGER) STRICT');
 });
 afterEach(() => harness.dispose());
 
 async function claimed(count = 1): Promise<ClaimedDelivery[]> {
   await store.receive(Array.from({ length: count }, () => incoming()));
-  return store.claim({ handlers: ['book'], limit: count, leaseMs: 60_000 });
+  return claim(count);
 }
 
 const write = (tx: SqliteTransaction, id: string) =>
@@ -28,7 +30,7 @@ const ledger = () =>
 describe('a commit on SQLite', () => {
   it('gives the callback the rows of its own file, bound by place or by name', async () => {
     const [lease] = await claimed();
-    const read = await store.commit(lease!, (tx) => {
+    const { result } = await store.commit(lease!, (tx) => {
       tx.exec(
         "INSERT INTO ledger VALUES ('a', 1); INSERT INTO ledger VALUES ('b', 9007199254740993)",
       );
@@ -42,7 +44,7 @@ describe('a commit on SQLite', () => {
         tx.prepare('SELECT 1 WHERE 0').get(),
       ];
     });
-    expect(read).toEqual([3, 9007199254740993n, 3, undefined]);
+    expect(result).toEqual([3, 9007199254740993n, 3, undefined]);
   });
 
   it('refuses a callback that returns a promise, and keeps nothing of it', async () => {
@@ -62,7 +64,7 @@ describe('a commit on SQLite', () => {
     await expect(commit).rejects.toThrow('must be synchronous');
     expect(late).toMatchObject({ message: expect.stringContaining('is over') });
     expect(ledger()).toEqual([]);
-    expect(await store.complete(lease!)).toBe(true);
+    expect((await store.complete(lease!)).settled).toBe(true);
   });
 
   it.each([
@@ -86,7 +88,7 @@ describe('a commit on SQLite', () => {
     });
     await expect(commit).rejects.toThrow('must not begin or end a transaction');
     expect(ledger()).toEqual([]);
-    expect(await store.complete(lease!)).toBe(true);
+    expect((await store.complete(lease!)).settled).toBe(true);
   });
 
   it('lets its work have savepoints, triggers and whatever a string holds', async () => {
@@ -112,8 +114,8 @@ describe('a commit on SQLite', () => {
       .exec('CREATE TABLE line (id REFERENCES ledger (id) DEFERRABLE INITIALLY DEFERRED)');
     const dangling = store.commit(other!, (tx) => tx.exec("INSERT INTO line VALUES ('none')"));
     await expect(dangling).rejects.toThrow('FOREIGN KEY constraint failed');
-    expect(await store.complete(lease!)).toBe(true);
-    expect(await store.complete(other!)).toBe(true);
+    expect((await store.complete(lease!)).settled).toBe(true);
+    expect((await store.complete(other!)).settled).toBe(true);
   });
 
   it('waits for the lock of another connection without holding up the event loop', async () => {
@@ -139,7 +141,7 @@ describe('a commit on SQLite', () => {
     });
     application.exec('ROLLBACK');
     expect(ledger()).toEqual([]);
-    expect(await store.complete(lease!)).toBe(true);
+    expect((await store.complete(lease!)).settled).toBe(true);
   });
 
   it('goes on beside receives, claims and other commits, none keeping another out', async () => {
@@ -151,8 +153,7 @@ describe('a commit on SQLite', () => {
     expect([commits.length, receives.length]).toEqual([100, 100]);
     expect(ledger()).toHaveLength(100);
     expect((await store.stats()).deliveries).toEqual([
-      { handler: 'book', state: 'done', count: 100 },
-      { handler: 'book', state: 'pending', count: 100 },
+      { handler: 'book', state: 'pending', count: 100, more: false },
     ]);
   }, 20_000);
 

@@ -9,7 +9,10 @@ import { resolveSqliteOptions } from '../../libs/payments/dist/inbox/sqlite/sqli
 import type { SqliteSettings } from '../../libs/payments/dist/inbox/sqlite/sqlite-options.js';
 import { SqliteStore } from '../../libs/payments/dist/inbox/sqlite/sqlite-store.js';
 
-export { incoming, TestWorker } from '../../libs/payments/dist/testing/contract/contract-fixtures.js';
+import { TestWorker } from '../../libs/payments/dist/testing/contract/contract-fixtures.js';
+import type { ClaimedDelivery } from '../../libs/payments/dist/inbox/inbox-store.js';
+
+export { incoming } from '../../libs/payments/dist/testing/contract/contract-fixtures.js';
 
 /** Stores on one file of its own, with one clock, and what an application has beside them. */
 export class SqliteHarness {
@@ -57,6 +60,12 @@ export class SqliteHarness {
     connection.exec('PRAGMA busy_timeout = 5000');
     this.#connections.push(connection);
     return connection;
+  }
+
+  /** Registers a worker at a store; returns how to claim for the handler `book`. */
+  async claimer(store: SqliteStore): Promise<(limit: number) => Promise<ClaimedDelivery[]>> {
+    const worker = await TestWorker.start(store);
+    return (limit) => worker.claim(['book'], limit);
   }
 
   async dispose(): Promise<void> {

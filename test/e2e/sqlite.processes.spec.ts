@@ -8,7 +8,7 @@ beforeEach(() => {
 afterEach(() => harness.dispose());
 
 describe('several processes on one SQLite file', () => {
-  it('run each delivery once, and those of one ordering key one at a time', async () => {
+  it('IN-11 IN-16 run each delivery once, and those of one ordering key one at a time', async () => {
     const store = await harness.open();
     const events = Array.from({ length: 120 }, (_, index) =>
       incoming({ orderingKey: `key-${index % 5}` }),
@@ -22,15 +22,14 @@ describe('several processes on one SQLite file', () => {
     expect(began).toHaveLength(120);
     expect(new Set(began).size).toBe(120);
     expect(told.filter((line) => line.startsWith('lost '))).toEqual([]);
-    const { deliveries } = await store.stats();
-    expect(deliveries).toEqual([{ handler: 'book', state: 'done', count: 120 }]);
+    expect((await store.stats()).deliveries).toEqual([]);
   }, 60_000);
 
   it('make the tables of a new file together', async () => {
     const stores = await Promise.all(Array.from({ length: 6 }, () => harness.open()));
     const receipts = await Promise.all(stores.map((store) => store.receive([incoming()])));
     expect(receipts.flat().map(({ outcome }) => outcome)).toEqual(Array(6).fill('stored'));
-    const versions = harness.connect().prepare('SELECT version FROM payments_inbox_schema').all();
+    const versions = harness.connect().prepare('SELECT version FROM payments_inbox_meta').all();
     expect(versions).toHaveLength(1);
   }, 30_000);
 

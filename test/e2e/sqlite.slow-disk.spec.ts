@@ -33,7 +33,8 @@ describe('a SQLite inbox on a slow disk', () => {
   it('leaves the event loop free while a commit waits for the disk', async () => {
     const store = await harness.open({ slowCommitMs: 300 });
     await store.receive([incoming()]);
-    const [lease] = await store.claim({ handlers: ['book'], limit: 1, leaseMs: 60_000 });
+    const claim = await harness.claimer(store);
+    const [lease] = await claim(1);
     const before = performance.now();
     const turns = await turnsDuring(store.commit(lease!, () => {}));
     expect(performance.now() - before).toBeGreaterThan(299);

@@ -84,16 +84,15 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
     this.#clock.start(clock);
     try {
       this.#connection = openCommitter(await loadDriver(), this.settings.file);
-      // So that the other processes learn of this one's clock.
-      await this.#client.call('sync', null, this.#clock.read());
     } catch (error) {
-      this.#connection?.close();
       await this.#client.close();
       throw toError(toFailure(error));
     }
     const warning = sharedFilesWarning(this.settings.file);
     if (warning !== null) this.#logger.warn(warning);
     this.#stage = 'open';
+    // The other processes learn of this one's clock. If it fails, the first write stores the clock.
+    this.#ask('sync', null).catch(() => {});
   }
 
   async close(): Promise<void> {
