@@ -110,8 +110,8 @@ export const receiveCases: readonly InboxContractCase[] = [
       await store.receive([event]);
       deepEqual(await store.receive([other]), [{ ...receipt, outcome: 'conflict' }]);
       deepEqual(await store.receive([event]), [{ ...receipt, outcome: 'duplicate' }]);
-      const found = await store.find('acme', event.id);
-      ok(found?.raw?.equals(event.raw));
+      const found = (await store.find('acme', event.id))!;
+      ok(found.raw?.equals(event.raw));
       deepEqual(found.repeats, []);
       deepEqual(await states(store, event), { book: 'pending 0' });
     },
