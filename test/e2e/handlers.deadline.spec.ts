@@ -28,7 +28,7 @@ async function pass(runtime: FakeRuntime, ms: number, step = 5000): Promise<void
 }
 
 onEachAdapter((start) => {
-  it('26: answers 503 when the deadline passes, lets the handler go on, and has a copy join it', async () => {
+  it('answers 503 when the deadline passes; the handler goes on, and a copy waits for it', async () => {
     gate = new Gate();
     contexts = [];
     const runtime = new FakeRuntime();
@@ -47,7 +47,7 @@ onEachAdapter((start) => {
     });
     const other = app.send(delivery({ id: 'e-2' }));
     await until(() => gate.entered === 2);
-    // The other event ran, so the worker has looked; the first one was not begun again.
+    // The worker started the other event, and did not start the first one again.
     expect({ answered, ids: contexts.length, most: gate.most }).toEqual({
       answered: false,
       ids: 2,
@@ -59,13 +59,17 @@ onEachAdapter((start) => {
     expect(await storedDelivery(app, 'e-1')).toMatchObject({ state: 'done', attempts: 1 });
   });
 
-  it('26: runs a handler once that takes ten leases, while copy after copy passes its deadline', async () => {
+  it('IN-14 runs a handler once that takes ten leases, while copy after copy passes its deadline', async () => {
     gate = new Gate();
     contexts = [];
     const runtime = new FakeRuntime();
     await using app = await start({
       providers: [Slow],
-      payments: { runtime, worker: { leaseMs: 10_000 }, deadlineMs: 20_000 },
+      payments: {
+        runtime,
+        worker: { leaseMs: 10_000, timeoutMs: 600_000 },
+        deadlineMs: 20_000,
+      },
     });
     const sent = delivery({ id: 'e-1' });
     for (let copy = 0; copy < 5; copy += 1) {
@@ -82,10 +86,10 @@ onEachAdapter((start) => {
     gate.open();
     expect(await app.send(sent)).toMatchObject({ status: 200 });
     expect(gate.entered).toBe(1);
-    expect(app.log.matching(/lost its lease/)).toEqual([]);
+    expect(app.log.matching(/was freed|not stored/)).toEqual([]);
   });
 
-  it('26: counts the deadline of a copy that waits from its own arrival', async () => {
+  it('counts the deadline of a copy from the arrival of the copy', async () => {
     gate = new Gate();
     const runtime = new FakeRuntime();
     await using app = await start({ providers: [Slow], payments: { runtime, deadlineMs: 10_000 } });
@@ -102,7 +106,7 @@ onEachAdapter((start) => {
     expect((await copy).status).toBe(200);
   });
 
-  it('26: runs handlers outside of the async context of the request that woke them', async () => {
+  it('runs handlers outside of the async context of the request that woke the worker', async () => {
     gate = new Gate();
     gate.open();
     const requests = new AsyncLocalStorage<string>();
@@ -120,7 +124,7 @@ onEachAdapter((start) => {
       providers: [Curious],
       main: (nest) => {
         nest.use((_request: unknown, _response: unknown, next: () => void) => {
-          requests.run('a request of somebody', next);
+          requests.run('a request', next);
         });
       },
     });

@@ -1,9 +1,9 @@
 import { expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
-import { OnPaymentEvent } from 'nestjs-payments';
+import { exponential, fixed, none, OnPaymentEvent, UnrecoverableError } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
 import { eventually } from '../support/eventually.js';
-import { FakeRuntime, until } from '../support/fake.runtime.js';
+import { FakeRuntime, timersAtRest, until } from '../support/fake.runtime.js';
 import { delivery, onEachAdapter, storedDelivery } from '../support/handler.application.js';
 import type { WebhookApplication } from '../support/webhook.application.js';
 
@@ -28,35 +28,32 @@ function reset(succeeds = Infinity): FakeRuntime {
 /** Resolves when the attempt of that number has failed and been recorded. */
 async function failed(app: WebhookApplication, id: string, attempt: number): Promise<void> {
   const lines = new RegExp(`event ${id} .*failed \\(attempt ${attempt} of`);
+  // It is recorded first, and logged after that.
   await until(() => app.log.matching(lines).length > 0, `failure ${attempt}`);
-  // The log comes first, the record after it.
-  await eventually(async () =>
-    expect((await storedDelivery(app, id)).lastError).toBe(`Error: attempt ${attempt}`),
-  );
+  expect((await storedDelivery(app, id)).lastError).toBe(`Error: attempt ${attempt}`);
 }
 
-/** Resolves when the worker sleeps so long. */
-function asleep(runtime: FakeRuntime, ms: number): Promise<void> {
-  return until(() => runtime.nextIn === ms, `the sleep of ${ms} ms`);
+/** Lets `ms` milliseconds pass in steps of at most a second, with whatever happens in each. */
+async function pass(runtime: FakeRuntime, ms: number): Promise<void> {
+  for (let left = ms; left > 0; left -= 1000) {
+    runtime.advance(Math.min(left, 1000));
+    for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  }
 }
 
 onEachAdapter((start) => {
-  it('22: tries again in the background, each time after twice as long, until it succeeds', async () => {
+  it('IN-18 retries in the background after attempt^4 seconds with jitter, until the handler succeeds', async () => {
     const runtime = reset(4);
     await using app = await start({ providers: [Flaky], payments: { runtime } });
     expect(await app.send(delivery({ id: 'e-1' }))).toMatchObject({ status: 503 });
-    // Half of 1 s, of 2 s, of 4 s: the runtime's chance is 0.5.
-    for (const [index, waitMs] of [500, 1000, 2000].entries()) {
+    // 1, 16 and 81 s, times 1.5: the runtime's chance is 0.5.
+    for (const [index, waitMs] of [1500, 24_000, 121_500].entries()) {
       await failed(app, 'e-1', index + 1);
-      await asleep(runtime, waitMs);
-      runtime.advance(waitMs - 1);
-      await new Promise((resolve) => setImmediate(resolve));
+      await pass(runtime, waitMs - 1);
       expect(attempts).toHaveLength(index + 1);
       runtime.advance(1);
       await until(() => attempts.length === index + 2, `attempt ${index + 2}`);
     }
-    // The worker's sleep, and the pruner's.
-    await until(() => runtime.pending === 2, 'the end of the heartbeat');
     await eventually(async () =>
       expect(await storedDelivery(app, 'e-1')).toMatchObject({ state: 'done', attempts: 4 }),
     );
@@ -65,14 +62,14 @@ onEachAdapter((start) => {
     expect(attempts).toHaveLength(4);
   });
 
-  it('22: gives up after maxAttempts: dead, kept, and logged as such', async () => {
+  it('IN-18 makes a delivery dead after its last attempt: it is kept, and logged as dead', async () => {
     const runtime = reset();
-    const worker = { maxAttempts: 3, firstRetryMs: 100, maxRetryMs: 100 };
+    const worker = { retry: fixed([50, 50]) };
     await using app = await start({ providers: [Flaky], payments: { runtime, worker } });
     await app.send(delivery({ id: 'e-1' }));
     for (const attempt of [1, 2]) {
       await failed(app, 'e-1', attempt);
-      await asleep(runtime, 50);
+      await until(() => runtime.nextIn === 50);
       runtime.advance(50);
     }
     await failed(app, 'e-1', 3);
@@ -83,20 +80,19 @@ onEachAdapter((start) => {
     });
     expect(app.log.matching(/^error .*attempt 3 of 3.*is dead; it is kept/)).toHaveLength(1);
     expect(app.log.matching(/^warn .*next attempt in 50 ms/)).toHaveLength(2);
-    runtime.advance(3_600_000);
-    await new Promise((resolve) => setImmediate(resolve));
+    await pass(runtime, 100_000);
     expect(attempts).toEqual([1, 2, 3]);
   });
 
-  it('22: runs a dead one again for a copy, and counts its attempts anew', async () => {
+  it('IN-18 runs a dead delivery again for a copy, and counts its attempts from 1', async () => {
     const runtime = reset(4);
-    const worker = { maxAttempts: 2, firstRetryMs: 100 };
+    const worker = { retry: exponential({ attempts: 2, firstMs: 20 }) };
     await using app = await start({ providers: [Flaky], payments: { runtime, worker } });
     const sent = delivery({ id: 'e-1' });
     await app.send(sent);
     await failed(app, 'e-1', 1);
-    await asleep(runtime, 50);
-    runtime.advance(50);
+    await until(() => runtime.nextIn === 30);
+    runtime.advance(30);
     await failed(app, 'e-1', 2);
     expect((await storedDelivery(app, 'e-1')).state).toBe('dead');
     expect(await app.send(sent)).toMatchObject({ status: 503 });
@@ -106,7 +102,39 @@ onEachAdapter((start) => {
     expect(await storedDelivery(app, 'e-1')).toMatchObject({ state: 'done', attempts: 2 });
   });
 
-  it('20: retries only what failed, and leaves the worker to others meanwhile', async () => {
+  it('IN-18 uses the schedule of the handler, and makes a delivery dead at once without retries or after an unrecoverable error', async () => {
+    const runtime = reset();
+    @Injectable()
+    class Schedules {
+      @OnPaymentEvent('*', { name: 'once', retry: none })
+      once(): void {
+        throw new Error('no');
+      }
+
+      @OnPaymentEvent('*', { name: 'later', retry: fixed([7000]) })
+      later(): void {
+        throw new Error('no');
+      }
+
+      @OnPaymentEvent('*', { name: 'hopeless' })
+      hopeless(): void {
+        throw new UnrecoverableError('only KES is booked here');
+      }
+    }
+    await using app = await start({ providers: [Schedules], payments: { runtime } });
+    expect(await app.send(delivery({ id: 'e-1' }))).toMatchObject({ status: 503 });
+    const now = runtime.now();
+    expect(await storedDelivery(app, 'e-1', 'once')).toMatchObject({ state: 'dead', attempts: 1 });
+    expect(await storedDelivery(app, 'e-1', 'hopeless')).toMatchObject({
+      state: 'dead',
+      attempts: 1,
+    });
+    const later = await storedDelivery(app, 'e-1', 'later');
+    expect(later).toMatchObject({ state: 'pending', attempts: 1 });
+    expect(later.dueAt!.getTime()).toBe(now + 7000);
+  });
+
+  it('IN-15 retries only what failed, next to other deliveries', async () => {
     const runtime = reset(2);
     let others = 0;
     @Injectable()
@@ -122,19 +150,18 @@ onEachAdapter((start) => {
     await app.send(delivery({ id: 'e-2' }));
     expect(attempts).toHaveLength(2);
     expect(others).toBe(2);
-    await asleep(runtime, 500);
-    runtime.advance(500);
+    await until(() => runtime.nextIn === 1500);
+    runtime.advance(1500);
     await until(() => attempts.length === 3);
     expect(others).toBe(2);
   });
 
-  it('22: sleeps without a timer of its own per delivery, and without polling while it waits', async () => {
+  it('sleeps until the next attempt without a timer for each delivery', async () => {
     const runtime = reset();
-    const worker = { firstRetryMs: 3_600_000 };
+    const worker = { retry: fixed([3_600_000]) };
     await using app = await start({ providers: [Flaky], payments: { runtime, worker } });
+    const before = await timersAtRest(runtime);
     for (let i = 0; i < 20; i += 1) await app.send(delivery());
-    // The other one is the pruner's.
-    await until(() => runtime.pending === 2, 'one timer');
-    expect(runtime.nextIn).toBe(30_000);
+    expect(await timersAtRest(runtime)).toBe(before);
   });
 });
