@@ -64,7 +64,7 @@ export type JournalEntry =
   /** The store has stored a registration of this process. */
   | { readonly kind: 'registered'; readonly at: number; readonly end: number }
   /** The store has stored that the worker retired. It keeps its deliveries for a while, without heartbeats. */
-  | { readonly kind: 'retired'; readonly at: number }
+  | { readonly kind: 'retired'; readonly at: number; readonly worker: string }
   /** A suspect was claimed to run alone. */
   | {
       readonly kind: 'alone';

@@ -178,7 +178,7 @@ describe('check()', () => {
     expect(rules({ processes: withBeats(stopped), faults })).toEqual([]);
     // Nothing kept it from its heartbeats.
     expect(rules({ processes: withBeats(stopped) })).toEqual(['heartbeat']);
-    const retired = [...beats(0, 1250), { kind: 'retired', at: 1300 } as const];
+    const retired = [...beats(0, 1250), { kind: 'retired', at: 1300, worker: 'w' } as const];
     expect(rules({ processes: withBeats(retired) })).toEqual(['overlap']);
     // The lease had not ended yet when the second one began.
     const late = [...beats(0, 2000), ...beats(3500, 5000)];

@@ -33,7 +33,10 @@ const RECOVERY_MS = 5000;
 /** A heartbeat that took this long, or an event loop that stood still for this long, explains a gap. */
 const SLOW_MS = 150;
 
-/** The gaps between the heartbeats of a process that are at least as long as its lease. */
+/**
+ * The gaps between the heartbeats of each worker of a process that are at least as long as its lease. A process has several workers
+ * one after the other, if it was declared dead or a claim failed.
+ */
 export function heartbeatGaps(
   { name, journal, endedAt }: ProcessRecord,
   faults: readonly InjectedFault[],
@@ -53,13 +56,15 @@ export function heartbeatGaps(
       .filter((entry) => entry.kind === 'gap' && entry.end - entry.at > SLOW_MS)
       .map((entry) => [entry.at, (entry as { end: number }).end] as const),
   ];
-  const answered = beats.filter(({ alive }) => alive === true);
-  const retiredAt = journal.find((entry) => entry.kind === 'retired')?.at;
-  return answered.flatMap((beat, index) => {
-    const from = beat.at;
-    const to = answered[index + 1]?.end ?? retiredAt ?? endedAt ?? until;
-    if (to - from < leaseMs) return [];
-    const explained = slow.some(([start, end]) => start < to && end > from);
-    return [{ from, to, explained }];
+  return [...Map.groupBy(beats, ({ worker }) => worker)].flatMap(([worker, own]) => {
+    const retired = journal.find((entry) => entry.kind === 'retired' && entry.worker === worker);
+    return own.flatMap(({ at: from, alive }, index) => {
+      if (alive !== true) return [];
+      const next = own.slice(index + 1).find((beat) => beat.alive !== null);
+      const to = next?.end ?? retired?.at ?? endedAt ?? until;
+      if (to - from < leaseMs) return [];
+      const explained = slow.some(([start, end]) => start < to && end > from);
+      return [{ from, to, explained }];
+    });
   });
 }

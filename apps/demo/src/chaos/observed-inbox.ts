@@ -24,7 +24,7 @@ export function observedInbox(inbox: InboxDefinition, journal: Journal): InboxDe
         retire: async (worker, graceMs) => {
           const at = machineMs();
           await store.retire(worker, graceMs);
-          journal.write({ kind: 'retired', at });
+          journal.write({ kind: 'retired', at, worker });
         },
         claimSuspect: async (request) => {
           const claimed = await store.claimSuspect(request);
