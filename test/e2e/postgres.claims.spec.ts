@@ -1,9 +1,15 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client } from 'pg';
 import type { InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
-import { claim, freshSchema, incoming, PostgresInboxes } from '../support/postgres.inboxes.js';
+import {
+  claim,
+  freshSchema,
+  incoming,
+  PostgresInboxes,
+  startWorker,
+} from '../support/postgres.inboxes.js';
 
-describe('claiming from PostgreSQL', () => {
+describe('claims on PostgreSQL', () => {
   let inboxes: PostgresInboxes;
   beforeAll(async () => {
     inboxes = await PostgresInboxes.start();
@@ -12,186 +18,151 @@ describe('claiming from PostgreSQL', () => {
   afterAll(() => inboxes.server.end(), 30_000);
 
   const ids = (claimed: readonly { id: string }[]): string[] => claimed.map(({ id }) => id);
+  const openClient = async (): Promise<Client> => {
+    const client = new Client({ connectionString: inboxes.connectionString });
+    await client.connect();
+    return client;
+  };
 
-  it('never leases two deliveries of one ordering key, whoever claims at the same time', async () => {
+  it('IN-16 never runs two deliveries of one ordering key, with three instances that receive, claim, settle, skip and redrive', async () => {
     const schema = freshSchema();
     const stores = await Promise.all([1, 2, 3].map(() => inboxes.open({ schema })));
-    const events = Array.from({ length: 240 }, (_, n) =>
-      incoming(`e${n}`, {
-        orderingKey: n % 8 === 0 ? null : `hot ${n % 5}`,
-        handlers: ['book', 'mail'],
-      }),
-    );
-    await stores[0]!.receive(events);
+    const all = Array.from({ length: 300 }, (_, n) => `e${n}`);
+    const keyOf = (id: string): string => `k${Number(id.slice(1)) % 5}`;
     const holders = new Map<string, string>();
-    const keyOf = new Map(events.map(({ id, orderingKey }) => [id, orderingKey]));
-    let done = 0;
     const violations: string[] = [];
-    const work = async (store: InboxStore, handlers: string[]): Promise<void> => {
-      while (done < events.length * 2) {
-        const leases = await store.claim({ handlers, limit: 7, leaseMs: 30_000 });
-        for (const lease of leases) {
-          const key = `${lease.handler} ${keyOf.get(lease.id) ?? lease.id}`;
-          if (holders.has(key)) violations.push(`${key}: ${holders.get(key)!} and ${lease.id}`);
-          holders.set(key, lease.id);
-        }
-        await Promise.all(
-          leases.map(async (lease) => {
-            // Free as soon as it is settled, which is before this process hears of it.
-            holders.delete(`${lease.handler} ${keyOf.get(lease.id) ?? lease.id}`);
-            expect(await store.complete(lease)).toBe(true);
-            done += 1;
-          }),
-        );
+    let done = 0;
+    const settle = async (
+      store: InboxStore,
+      lease: Parameters<InboxStore['complete']>[0],
+    ): Promise<void> => {
+      const key = `${lease.handler} ${keyOf(lease.id)}`;
+      if (holders.has(key)) violations.push(`${key}: ${holders.get(key)!} and ${lease.id}`);
+      holders.set(key, lease.id);
+      await new Promise((resolve) => setImmediate(resolve));
+      holders.delete(key);
+      const fails = (lease.token + lease.seq) % 4 === 0;
+      const { settled } = fails
+        ? await store.fail(lease, { error: 'no', retryInMs: 5 })
+        : await store.complete(lease);
+      if (!settled) violations.push(`${lease.id} was not held`);
+      else if (!fails) done += 1;
+    };
+    const work = async (store: InboxStore): Promise<void> => {
+      const worker = await startWorker(store);
+      while (done < all.length * 2) {
+        const wanted = ['book', 'mail'].map((handler) => ({ handler, limit: 7 }));
+        const leases = await store.claim({ worker, wanted });
+        await Promise.all(leases.map((lease) => settle(store, lease)));
       }
     };
-    await Promise.all(
-      stores.flatMap((store) =>
-        [['book', 'mail'], ['mail', 'book'], ['book'], ['mail']].map((handlers) =>
-          work(store, handlers),
-        ),
-      ),
-    );
-    expect(violations).toEqual([]);
-    const attempts = await inboxes.query(`SELECT max(attempts) AS most FROM ${schema}.deliveries`);
-    expect(attempts).toEqual([{ most: 1 }]);
-  }, 60_000);
-
-  it('keeps keys exclusive where leases run out under load', async () => {
-    const schema = freshSchema();
-    const stores = await Promise.all([1, 2, 3].map(() => inboxes.open({ schema })));
-    await stores[0]!.receive(
-      Array.from({ length: 60 }, (_, n) => incoming(`e${n}`, { orderingKey: `k${n % 4}` })),
-    );
-    const progress = { left: 60 };
-    let most = 0;
-    const watch = (async () => {
-      while (progress.left > 0) {
-        const [row] = await inboxes.query<{ n: string | null }>(
-          `SELECT max(n) AS n FROM (SELECT count(*) AS n FROM ${schema}.deliveries
-            WHERE state = 'running' AND due_at > clock_timestamp() GROUP BY ordering) x`,
-        );
-        most = Math.max(most, Number(row!.n ?? 0));
+    const receive = async (store: InboxStore, from: number): Promise<void> => {
+      const worker = await startWorker(store);
+      for (let n = from; n < all.length; n += 3) {
+        const handlers = ['book', 'mail'];
+        const [receipt] = await store.receive([
+          incoming(all[n]!, {
+            orderingKey: keyOf(all[n]!),
+            handlers,
+            assign: { worker, handlers },
+          }),
+        ]);
+        await Promise.all(receipt!.claimed.map((lease) => settle(store, lease)));
       }
-    })();
-    let abandoned = 0;
-    // A little longer after each that was too short, so that a machine that is slow comes to an end.
-    let leaseMs = 15;
-    await Promise.all(
-      stores.map(async (store, index) => {
-        while (progress.left > 0) {
-          for (const lease of await claim(store, 5, leaseMs)) {
-            if ((lease.token + index) % 3 === 0 && lease.attempt < 4) abandoned += 1;
-            else if (await store.complete(lease)) progress.left -= 1;
-            else leaseMs += 1;
-          }
-        }
-      }),
-    );
-    await watch;
-    expect(most).toBe(1);
-    expect(abandoned).toBeGreaterThan(0);
+    };
+    const operate = async (store: InboxStore): Promise<void> => {
+      for (let n = 0; done < all.length * 2; n += 1) {
+        const selection = { company: 'default', id: all[n % all.length]!, handlers: ['book'] };
+        await store.skip([selection]);
+        await store.redrive([selection], { force: false, dueInMs: [0] });
+      }
+    };
+    await Promise.all([
+      ...stores.map((store, index) => receive(store, index)),
+      ...stores.flatMap((store) => [work(store), work(store)]),
+      operate(stores[0]!),
+    ]);
+    expect(violations).toEqual([]);
+    expect((await stores[0]!.stats()).deliveries).toEqual([]);
   }, 60_000);
 
-  it('leases the longest due first, one of each key, up to the limit', async () => {
-    const store = await inboxes.open();
-    await store.receive([incoming('a1', { orderingKey: 'a' })]);
-    await store.receive([incoming('a2', { orderingKey: 'a' })]);
-    await store.receive([
-      incoming('b1', { orderingKey: 'b' }),
-      incoming('b2', { orderingKey: 'b' }),
-    ]);
+  it('claims the longest due first, one of each key, and holds the others until their key is free', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    for (const id of ['a1', 'a2', 'b1', 'b2']) {
+      await store.receive([incoming(id, { orderingKey: id.charAt(0) })]);
+    }
     await store.receive([incoming('free')]);
     const first = await claim(store, 2);
     expect(ids(first)).toEqual(['a1', 'b1']);
     expect(ids(await claim(store))).toEqual(['free']);
-    expect(await store.nextDueInMs(['book'])).toBeGreaterThan(1000);
-    await store.complete(first[0]!);
+    const held = `SELECT count(*)::integer AS held FROM ${schema}.delivery WHERE held`;
+    expect(await inboxes.query(held)).toEqual([{ held: 2 }]);
+    expect(await store.nextDueInMs(['book'])).toBeNull();
+    expect(await store.complete(first[0]!)).toEqual({ settled: true, nextDue: true });
     expect(await store.nextDueInMs(['book'])).toBeLessThanOrEqual(0);
     expect(ids(await claim(store))).toEqual(['a2']);
   });
 
-  it('finds what is free behind what others hold at this moment', async () => {
+  it('claims what is free behind rows that others lock', async () => {
     const schema = freshSchema();
     const stores = await Promise.all([1, 2, 3, 4].map(() => inboxes.open({ schema })));
     await stores[0]!.receive(Array.from({ length: 40 }, (_, n) => incoming(`e${n}`)));
-    // Each falls due at a time of its own.
-    const due = `UPDATE ${schema}.deliveries SET due_at = due_at - (99 - event) * interval '1 second'`;
+    // Each is due at a time of its own.
+    const due = `UPDATE ${schema}.delivery SET due_at = due_at - (99 - event) * interval '1 second'`;
     await inboxes.query(due);
-    const other = new Client({ connectionString: inboxes.connectionString });
-    await other.connect();
-    await other.query(`BEGIN; SELECT FROM ${schema}.deliveries ORDER BY event LIMIT 20 FOR UPDATE`);
+    const other = await openClient();
+    await other.query(`BEGIN; SELECT FROM ${schema}.delivery ORDER BY event LIMIT 20 FOR UPDATE`);
     expect(ids(await claim(stores[0]!, 4))).toEqual(['e20', 'e21', 'e22', 'e23']);
     await other.end();
     const claimed = await Promise.all(stores.map((store) => claim(store, 9)));
     expect(new Set(claimed.flatMap(ids)).size).toBe(36);
   });
 
-  it('refuses a lease that ran out though nobody took it, and one that was taken', async () => {
-    const store = await inboxes.open();
-    await store.receive([incoming('e1')]);
-    const [stale] = await claim(store, 1, 1);
-    await inboxes.query('SELECT pg_sleep(0.01)');
-    expect(await store.extend(stale!, 1000)).toBe(false);
-    expect(await store.complete(stale!)).toBe(false);
-    expect(await store.fail(stale!, { error: 'x', retryInMs: 0 })).toBe(false);
-    expect(await store.release(stale!)).toBe(false);
-    const [fresh] = await claim(store);
-    expect(fresh).toMatchObject({ id: 'e1', attempt: 2 });
-    expect(fresh!.token).toBeGreaterThan(stale!.token);
-    expect(await store.complete(stale!)).toBe(false);
-    expect(await store.complete(fresh!)).toBe(true);
-    expect(await store.complete(fresh!)).toBe(false);
-  });
-
-  it('lets a key go on when the lease that held it ran out', async () => {
-    const store = await inboxes.open();
-    await store.receive([incoming('old', { orderingKey: 'k' })]);
-    await store.receive([incoming('young', { orderingKey: 'k' })]);
-    await claim(store, 1, 1);
-    await inboxes.query('SELECT pg_sleep(0.01)');
-    // Due since it came, and so for longer than the other, which is due since its lease ended.
-    const [next] = await claim(store);
-    expect(next).toMatchObject({ id: 'young', attempt: 1, takenOver: false });
-    expect(await claim(store)).toEqual([]);
-    await store.complete(next!);
-    expect(await claim(store)).toMatchObject([{ id: 'old', attempt: 2, takenOver: true }]);
-  });
-
-  it('passes over a key that another instance is leasing at this moment, without waiting', async () => {
+  it('passes over a key that another process is claiming, without waiting, and claims it later', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
-    await store.receive([incoming('dead', { orderingKey: 'k' })]);
-    await store.fail((await claim(store))[0]!, { error: 'x', retryInMs: null });
-    await store.receive([incoming('e2', { orderingKey: 'k' })]);
-    const other = new Client({ connectionString: inboxes.connectionString });
-    await other.connect();
+    await store.receive([incoming('a', { orderingKey: 'k' })]);
+    const worker = await startWorker(store);
+    const other = await openClient();
     await other.query('BEGIN');
-    const leasing = await other.query(`SELECT o_id FROM ${schema}.claim('{book}', 9, 30000)`);
-    expect(leasing.rows).toEqual([{ o_id: 'e2' }]);
-    // Now another delivery of the key is the longest due, and nothing of the lease is visible yet.
-    const selection = { company: 'default', id: 'dead', handlers: ['book'] };
-    await store.redrive([selection], { force: false, dueInMs: [-60_000] });
+    const claiming = await other.query(
+      `SELECT o_id FROM ${schema}.claim('${worker}', '{book}', '{9}', '{NULL}') WHERE o_id IS NOT NULL`,
+    );
+    expect(claiming.rows).toEqual([{ o_id: 'a' }]);
+    await store.receive([incoming('b', { orderingKey: 'k' })]);
     expect(await claim(store)).toEqual([]);
-    await other.query('COMMIT');
-    expect(await claim(store)).toEqual([]);
+    const handlers = ['book'];
+    const [receipt] = await store.receive([
+      incoming('c', { orderingKey: 'k', assign: { worker, handlers } }),
+    ]);
+    expect(receipt).toMatchObject({ claimed: [], pending: true });
+    await other.query('ROLLBACK');
     await other.end();
+    expect(ids(await claim(store))).toEqual(['a']);
   });
 
-  it('passes over a key whose holder is committing beyond its lease', async () => {
-    const store = await inboxes.open();
-    await store.receive([incoming('e1', { orderingKey: 'k' })]);
-    await store.receive([incoming('e2', { orderingKey: 'k' })]);
-    const [lease] = await claim(store, 1, 1000);
-    const during = await store.commit(lease!, async () => {
-      await inboxes.query('SELECT pg_sleep(1.01)');
-      return claim(store);
-    });
-    expect(during).toEqual([]);
-    expect(ids(await claim(store))).toEqual(['e2']);
+  it('releases a held delivery that a claim holds while the running one ends', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    await store.receive([incoming('a', { orderingKey: 'k' })]);
+    const [running] = await claim(store);
+    await store.receive([incoming('b', { orderingKey: 'k' })]);
+    const worker = await startWorker(store);
+    const other = await openClient();
+    await other.query('BEGIN');
+    // It sees that "a" runs, and holds "b", but has not committed it.
+    await other.query(`SELECT FROM ${schema}.claim('${worker}', '{book}', '{9}', '{NULL}')`);
+    const settling = store.complete(running!);
+    const waiting = `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
+    while ((await inboxes.query(waiting)).length === 0);
+    await other.query('COMMIT');
+    await other.end();
+    expect(await settling).toEqual({ settled: true, nextDue: true });
+    expect(ids(await claim(store))).toEqual(['b']);
   });
 
-  it('says whether a newer event of the key was handled, also after that was pruned', async () => {
+  it('tells whether a newer event of the key was handled, also after that was pruned', async () => {
     const store = await inboxes.open();
     const at = (second: number): Date => new Date(Date.UTC(2026, 0, 1, 0, 0, second));
     await store.receive([incoming('newer', { orderingKey: 'k', occurredAt: at(2) })]);
@@ -204,7 +175,8 @@ describe('claiming from PostgreSQL', () => {
     ]);
     await inboxes.query('SELECT pg_sleep(0.005)');
     expect(await store.prune({ bodiesMs: 0, tombstonesMs: 1e9, limit: 10 })).toBe(1);
-    const claimed = await store.claim({ handlers: ['book', 'mail'], limit: 9, leaseMs: 9000 });
+    const wanted = ['book', 'mail'].map((handler) => ({ handler, limit: 9 }));
+    const claimed = await store.claim({ worker: await startWorker(store), wanted });
     const seen = claimed.map(({ id, handler, newerHandled }) => `${id} ${handler} ${newerHandled}`);
     expect(seen.toSorted()).toEqual(['older book true', 'older mail false', 'other book false']);
   });
@@ -222,26 +194,96 @@ describe('claiming from PostgreSQL', () => {
     }
   });
 
-  it('wakes another instance when an event came, and when a claim was given back', async () => {
+  it('IN-27 IN-20 wakes other processes on receipt, release, resume and redrive', async () => {
     const schema = freshSchema();
     const options = { schema, pollMs: 60_000 };
     const [here, there] = [await inboxes.open(options), await inboxes.open(options)];
-    let told = 0;
-    let tell = (): void => {};
+    let woken = 0;
+    let wake = (): void => {};
     there.onWake(() => {
-      told += 1;
-      tell();
+      woken += 1;
+      wake();
     });
-    const next = (): Promise<void> => new Promise((resolve) => (tell = resolve));
-    // The first comes of itself, once it listens.
-    if (told === 0) await next();
-    const received = next();
-    await here.receive([incoming('e1')]);
-    await received;
+    const next = (): Promise<void> => new Promise((resolve) => (wake = resolve));
+    // The first wake is its own, once it listens.
+    if (woken === 0) await next();
+    const wakes = async (work: () => Promise<unknown>): Promise<void> => {
+      const waked = next();
+      await work();
+      await waked;
+    };
+    await wakes(() => here.receive([incoming('e1')]));
     const [lease] = await claim(here);
-    const released = next();
-    await here.release(lease!);
-    await released;
+    await wakes(() => here.release(lease!));
+    const [again] = await claim(here);
+    await here.fail(again!, { error: 'no', retryInMs: null });
+    const selection = { company: 'default', id: 'e1', handlers: ['book'] };
+    await wakes(() => here.redrive([selection], { force: false, dueInMs: [0] }));
+    await here.pause('book', true);
+    await wakes(() => here.pause('book', false));
     expect(await claim(there)).toMatchObject([{ id: 'e1', attempt: 1 }]);
   });
+
+  it('wakes nobody for what is assigned on receipt', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema, pollMs: 60_000 });
+    const listener = await openClient();
+    let notifications = 0;
+    listener.on('notification', () => (notifications += 1));
+    await listener.query(`LISTEN ${schema}`);
+    const worker = await startWorker(store);
+    const assign = { worker, handlers: ['book'] };
+    await store.receive([incoming('a', { assign })]);
+    await store.close();
+    await listener.query('SELECT 1');
+    expect(notifications).toBe(0);
+    await listener.end();
+  });
+
+  it('IN-39 starts from a cursor while index entries of claimed deliveries cannot be removed, and misses nothing', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    const worker = await startWorker(store);
+    const holder = await openClient();
+    await holder.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
+    // Dead entries at the front of the claim index, as after minutes of work.
+    await inboxes.query(`
+      INSERT INTO ${schema}.delivery (event, handler, state, due_at, occurred_at)
+      SELECT -n, 'book', 'pending', now() - interval '1 hour' + n * interval '1 ms', now()
+        FROM generate_series(1, 150000) n`);
+    await inboxes.query(
+      `UPDATE ${schema}.delivery SET state = 'skipped', due_at = NULL WHERE event < 0`,
+    );
+    const reader = await openClient();
+    const pages = async (since: number | null): Promise<number> => {
+      const text = `SELECT * FROM ${schema}.claim('${worker}', '{book}', '{1}', '{${since ?? 'NULL'}}')`;
+      const { rows } = await reader.query<{ 'QUERY PLAN': { Plan: Record<string, number> }[] }>(
+        `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`,
+      );
+      const { Plan } = rows[0]!['QUERY PLAN'][0]!;
+      return Plan['Shared Hit Blocks']! + Plan['Shared Read Blocks']!;
+    };
+    // Makes the plans.
+    await pages(null);
+    expect(await pages(null)).toBeGreaterThan(1000);
+    expect(await pages(Date.now() - 1000)).toBeLessThan(100);
+    await reader.end();
+    // Slow once, and confirmed by a look back.
+    await claim(store, 1, worker);
+    await store.receive([incoming('new')]);
+    const begun = performance.now();
+    expect(ids(await claim(store, 1, worker))).toEqual(['new']);
+    const [deep] = await inboxes.query<{ event: string }>(`
+      WITH e AS (
+        INSERT INTO ${schema}.event (company, id, event_type, occurred_at, received_at, digest, raw, stale, unhandled)
+        VALUES ('default', 'late', 't', now(), now(), '', '{}', false, false) RETURNING seq)
+      INSERT INTO ${schema}.delivery (event, handler, state, due_at, occurred_at)
+      SELECT seq, 'book', 'pending', now() - interval '10 minutes', now() FROM e RETURNING event`);
+    expect(deep).toBeDefined();
+    const found: string[] = [];
+    while (found.length === 0) found.push(...ids(await claim(store, 1, worker)));
+    expect(found).toEqual(['late']);
+    expect(performance.now() - begun).toBeLessThan(20_000);
+    await holder.end();
+  }, 60_000);
 });

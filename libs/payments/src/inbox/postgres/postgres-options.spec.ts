@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { Pool } from 'pg';
-import { loadDriver } from './driver.loader.js';
+import { loadDriver } from './connection/driver-loader.js';
 import { postgresInbox } from './postgres-inbox.js';
 import type { PostgresInboxOptions } from './postgres-options.js';
 import { resolvePostgresOptions } from './postgres-options.js';
@@ -13,7 +13,7 @@ describe('postgresInbox options', () => {
       pool: undefined,
       runTransaction: undefined,
       schema: 'payments_inbox',
-      poolSize: 10,
+      poolSize: 12,
       statementTimeoutMs: 10_000,
       connectTimeoutMs: 5000,
       pollMs: 5000,

@@ -5,39 +5,41 @@ import type { RunTransaction } from './transaction-runner.js';
 /** Options of {@link postgresInbox}: one of `connectionString` and `pool`, and what has a default. */
 export interface PostgresInboxOptions {
   /**
-   * How to connect, e.g. `postgres://shop:secret@db.internal/shop`. Without it and without `pool`, the
-   * environment says (`PGHOST`, `PGUSER` and their like, as for every PostgreSQL program).
+   * How to connect, e.g. `postgres://shop:secret@db.internal/shop`. Without it and without `pool`, the environment
+   * variables of PostgreSQL apply (`PGHOST`, `PGUSER` and so on).
    */
   connectionString?: string;
   /**
-   * The application's own pool of `pg`, instead. It is not closed with the inbox. One more connection is made
-   * from its options, to be told of new deliveries.
+   * The application's own pool of `pg`. The inbox does not close it. It makes one more connection with the pool's options,
+   * to be notified of new deliveries.
    */
   pool?: Pool;
   /**
-   * The schema the inbox has its tables in. It is made where it is missing. One to 63 of `a-z 0-9 _`, not a
-   * digit first. Default `payments_inbox`.
+   * The schema of the inbox's tables. It is created if necessary. One to 63 of `a-z 0-9 _`, not a digit first. Default
+   * `payments_inbox`.
    */
   schema?: string;
-  /** Connections at the most, where the pool is the inbox's own. 3 to 500. Default 10. */
+  /**
+   * Connections at most, if the pool is the inbox's own. 3 to 500. Default 12. `context.commit` uses all but 4 of them, or
+   * all but 2 if there are fewer than 12.
+   */
   poolSize?: number;
   /**
-   * Milliseconds a statement may take, those of `context.commit` on the inbox's own pool included; then it is
-   * given up. 100 to 600,000. Default 10,000.
+   * Milliseconds until a statement is cancelled, those of `context.commit` on the inbox's own pool included. 100 to
+   * 600,000. Default 10,000.
    */
   statementTimeoutMs?: number;
   /** Milliseconds to wait for a connection. 100 to 60,000. Default 5,000. */
   connectTimeoutMs?: number;
   /**
-   * Milliseconds between two looks for work where nobody told of any: a notification may be lost with the
-   * connection or the instance that was to send it. 100 to 60,000. Default 5,000.
+   * Milliseconds between two looks for work without a notification, which may be lost with a connection or a process. 100
+   * to 60,000. Default 5,000.
    */
   pollMs?: number;
   /**
-   * Whether each connection prepares the statements of every day once, by name, and keeps their plans: a fifth to
-   * a third less work for the database. A pooler that gives every transaction another connection must know of
-   * them (PgBouncer does from 1.21 on, with `max_prepared_statements`). Default `true`; `false` with `pool`, of
-   * which the inbox cannot know what it connects to.
+   * Whether each connection prepares frequent statements once, by name, which saves the database a fifth to a third of its
+   * work. A pooler that gives every transaction another connection must support it (PgBouncer does since 1.21, with
+   * `max_prepared_statements`). Default `true`; `false` with `pool`, since the inbox does not know what it connects to.
    */
   preparedStatements?: boolean;
   /** Runs `context.commit` in a transaction of the application's ORM or query builder. */
@@ -94,7 +96,7 @@ export function resolvePostgresOptions(options: PostgresInboxOptions): ResolvedP
     preparedStatements,
     runTransaction,
     poolSize: integerOption('postgresInbox poolSize', options.poolSize, {
-      default: 10,
+      default: 12,
       min: 3,
       max: 500,
       unit: 'connections',

@@ -275,5 +275,5 @@ async function openStore(
 
 /** How many connections of the pool `context.commit` may use: the others are for receives, claims and settlements. */
 function commitPlaces(poolSize: number): number {
-  return Math.max(1, poolSize - (poolSize >= 8 ? 4 : 2));
+  return Math.max(1, poolSize - (poolSize >= 12 ? 4 : 2));
 }

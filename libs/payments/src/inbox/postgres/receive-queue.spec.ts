@@ -5,14 +5,23 @@ import { ReceiveQueue } from './receive-queue.js';
 const event = (id: string, bytes = 10): IncomingEvent => ({
   company: 'default',
   id,
-  dedupeKey: id,
   eventType: 'transaction.completed',
   occurredAt: new Date(0),
   orderingKey: null,
   raw: Buffer.alloc(bytes),
   headers: {},
-  stale: false,
+  onceKey: null,
   handlers: [],
+  catalogVersion: 0,
+  assign: null,
+  stale: false,
+});
+
+const receiptOf = (id: string): StoreReceipt => ({
+  outcome: 'stored',
+  id,
+  claimed: [],
+  pending: true,
 });
 
 /** A store whose statements end when the test says so. */
@@ -26,7 +35,7 @@ class SlowStore {
     (events) =>
       new Promise<StoreReceipt[]>((resolve, reject) => {
         const ids = events.map(({ id }) => id);
-        const receipts = ids.map((id): StoreReceipt => ({ outcome: 'stored', id }));
+        const receipts = ids.map(receiptOf);
         this.statements.push({ ids, succeed: () => resolve(receipts), fail: reject });
       }),
   );

@@ -1,109 +1,122 @@
 import { describe, expect, it } from '@jest/globals';
-import { SettlementQueue } from './settlement.queue.js';
+import { TestRuntime } from '../../testing/test-runtime.js';
+import type { Settlement } from '../inbox-store.js';
+import { SettleQueue } from './settle-queue.js';
+import { completed } from './sql/settle.js';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const databaseError = (code: string): Error =>
   Object.assign(new Error('no'), { code, severity: 'ERROR' });
+const YES: Settlement = { settled: true, nextDue: false };
+const NO: Settlement = { settled: false, nextDue: false };
 
-/** A store whose statements end when the test says so. */
+/** A store whose statements end when the test decides it. */
 class SlowStore {
-  readonly together: {
-    items: readonly string[];
-    settle: (...places: number[]) => void;
+  readonly statements: {
+    ids: readonly string[];
+    answer: (...settlements: (Settlement | null)[]) => void;
     fail: (error: unknown) => void;
   }[] = [];
-  readonly alone: { item: string; settle: (settled: boolean) => void }[] = [];
-  readonly queue = new SettlementQueue<string>(
-    (items) =>
+  readonly runtime = new TestRuntime();
+  readonly queue = new SettleQueue(
+    (all) =>
       new Promise((resolve, fail) => {
-        this.together.push({ items, settle: (...places) => resolve(new Set(places)), fail });
+        const ids = all.map(({ lease }) => lease.id);
+        this.statements.push({ ids, answer: (...answer) => resolve(answer), fail });
       }),
-    (item) => new Promise((settle) => this.alone.push({ item, settle })),
+    1000,
+    this.runtime,
   );
+
+  settle(id: string): Promise<Settlement> {
+    const lease = { company: 'acme', id, handler: 'book', token: 1, seq: 1 };
+    return this.queue.settle(completed(lease));
+  }
+
+  get ids(): (readonly string[])[] {
+    return this.statements.map(({ ids }) => ids);
+  }
 }
 
-describe('group commit of settlements', () => {
-  it('settles what comes alone at once, and together what comes meanwhile', async () => {
-    const { queue, together } = new SlowStore();
-    const first = queue.settle('a');
+describe('SettleQueue', () => {
+  it('settles one that comes alone at once, and those that come meanwhile together', async () => {
+    const store = new SlowStore();
+    const first = store.settle('a');
     await turn();
-    const rest = ['b', 'c'].map((item) => queue.settle(item));
+    const rest = ['b', 'c'].map((id) => store.settle(id));
     await turn();
-    expect(together.map(({ items }) => items)).toEqual([['a']]);
-    together[0]!.settle(0);
-    expect(await first).toBe(true);
+    expect(store.ids).toEqual([['a']]);
+    store.statements[0]!.answer(YES);
+    expect(await first).toEqual(YES);
     await turn();
-    expect(together[1]?.items).toEqual(['b', 'c']);
-    together[1]!.settle(0, 1);
-    expect(await Promise.all(rest)).toEqual([true, true]);
-    const later = queue.settle('d');
+    store.statements[1]!.answer(YES, NO);
+    expect(await Promise.all(rest)).toEqual([YES, NO]);
+    const later = store.settle('d');
     await turn();
-    expect(together[2]?.items).toEqual(['d']);
-    together[2]!.settle(0);
-    expect(await later).toBe(true);
+    store.statements[2]!.answer({ settled: true, nextDue: true });
+    expect(await later).toEqual({ settled: true, nextDue: true });
+    expect(store.ids).toEqual([['a'], ['b', 'c'], ['d']]);
   });
 
-  it('settles what comes in one turn together', async () => {
-    const { queue, together } = new SlowStore();
-    const all = ['a', 'b', 'c'].map((item) => queue.settle(item));
+  it('tries one again that another transaction holds, and the others do not wait for it', async () => {
+    const store = new SlowStore();
+    const [a, b] = ['a', 'b'].map((id) => store.settle(id));
     await turn();
-    expect(together.map(({ items }) => items)).toEqual([['a', 'b', 'c']]);
-    together[0]!.settle(0, 1, 2);
-    expect(await Promise.all(all)).toEqual([true, true, true]);
+    store.statements[0]!.answer(null, YES);
+    expect(await b).toEqual(YES);
+    await turn();
+    expect(store.statements).toHaveLength(1);
+    await store.runtime.advance(10);
+    await turn();
+    store.statements[1]!.answer(YES);
+    expect(await a).toEqual(YES);
+    expect(store.ids).toEqual([['a', 'b'], ['a']]);
   });
 
-  it('asks alone for what could not be settled with the others, and has nobody wait for it', async () => {
-    const { queue, together, alone } = new SlowStore();
-    const [a, b, c] = ['a', 'b', 'c'].map((item) => queue.settle(item));
+  it('rejects one that another transaction holds for too long', async () => {
+    const store = new SlowStore();
+    const settling = store.settle('a');
     await turn();
-    together[0]!.settle(1);
-    expect(await b).toBe(true);
-    expect(alone.map(({ item }) => item)).toEqual(['a', 'c']);
-    const d = queue.settle('d');
-    await turn();
-    together[1]!.settle(0);
-    expect(await d).toBe(true);
-    alone[0]!.settle(false);
-    alone[1]!.settle(true);
-    expect(await Promise.all([a, c])).toEqual([false, true]);
+    await store.runtime.advance(1000);
+    store.statements[0]!.answer(null);
+    await expect(settling).rejects.toMatchObject({ code: 'inbox_unavailable' });
+    await expect(settling).rejects.toThrow(/event a to book .* another transaction holds its row/);
   });
 
-  it('asks for each alone where the values of one cannot be stored', async () => {
-    const { queue, together, alone } = new SlowStore();
-    const all = ['a', 'b'].map((item) => queue.settle(item));
+  it('settles each alone if the values of one cannot be stored', async () => {
+    const store = new SlowStore();
+    const all = Promise.allSettled(['a', 'b'].map((id) => store.settle(id)));
     await turn();
-    together[0]!.fail(databaseError('22P02'));
+    store.statements[0]!.fail(databaseError('22P02'));
     await turn();
-    expect(alone.map(({ item }) => item)).toEqual(['a', 'b']);
-    for (const { settle } of alone) settle(true);
-    expect(await Promise.all(all)).toEqual([true, true]);
+    store.statements[1]!.fail(databaseError('22P02'));
+    await turn();
+    store.statements[2]!.answer(YES);
+    expect(await all).toMatchObject([{ status: 'rejected' }, { status: 'fulfilled', value: YES }]);
+    expect(store.ids).toEqual([['a', 'b'], ['a'], ['b']]);
   });
 
-  it('fails those of a statement that failed, and goes on with the next', async () => {
-    const { queue, together, alone } = new SlowStore();
-    const failing = Promise.allSettled(['a', 'b'].map((item) => queue.settle(item)));
+  it('rejects those of a statement that failed, and goes on with the next', async () => {
+    const store = new SlowStore();
+    const failing = Promise.allSettled(['a', 'b'].map((id) => store.settle(id)));
     await turn();
-    const next = queue.settle('c');
+    const next = store.settle('c');
     const failure = databaseError('57P01');
-    together[0]!.fail(failure);
-    expect((await failing).map((one) => one.status === 'rejected' && one.reason)).toEqual([
-      failure,
-      failure,
-    ]);
+    store.statements[0]!.fail(failure);
+    expect(await failing).toMatchObject([{ reason: failure }, { reason: failure }]);
     await turn();
-    together[1]!.settle(0);
-    expect(await next).toBe(true);
-    expect(alone).toEqual([]);
+    store.statements[1]!.answer(YES);
+    expect(await next).toEqual(YES);
   });
 
   it('bounds a statement', async () => {
-    const { queue, together } = new SlowStore();
-    void Array.from({ length: 501 }, (_, n) => queue.settle(`${n}`));
+    const store = new SlowStore();
+    for (let n = 0; n <= 500; n += 1) void store.settle(`${n}`);
     await turn();
-    expect(together[0]!.items).toHaveLength(500);
-    together[0]!.settle(...Array.from({ length: 500 }, (_, place) => place));
+    expect(store.ids[0]).toHaveLength(500);
+    store.statements[0]!.answer(...Array<Settlement>(500).fill(YES));
     await turn();
-    expect(together[1]!.items).toEqual(['500']);
-    together[1]!.settle(0);
+    expect(store.ids[1]).toEqual(['500']);
+    store.statements[1]!.answer(YES);
   });
 });
