@@ -7,6 +7,7 @@ import {
   FrontDoor,
   OPERATOR,
   asked,
+  changed,
   closedMinutes,
 } from '../support/console.browser.js';
 import {
@@ -42,6 +43,10 @@ async function* views(app: ConsoleApplication, page: Page): AsyncGenerator<strin
   app.handlers.trouble = null;
   await app.receive({ id: 'evt_3' }, { id: 'evt_4', eventType: 'payout.settled' });
   await app.inbox.pause('Mailer.receipt');
+  await changed(page, 'overview', (overview) => ({
+    ...overview,
+    handlers: [...overview.handlers, { ...overview.handlers[0], name: long, here: false }],
+  }));
   for (const [place, shown] of [
     ['', '.counts'],
     ['events', '.events'],

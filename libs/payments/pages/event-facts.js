@@ -35,7 +35,7 @@ export function Facts({ event: { company, receivedAt, occurredAt, orderingKey } 
 export function Repeats({ repeats }) {
   return html`<section aria-labelledby="repeats">
     <h2 id="repeats">Repeats</h2>
-    <p class="quiet">
+    <p class="quiet note">
       Other events of this type and transaction that were received later. They were not stored and
       not handled, because this type is processed once per transaction. The last 20 at most.
     </p>
@@ -43,8 +43,9 @@ export function Repeats({ repeats }) {
       ${repeats.map(
         ({ id, receivedAt }) =>
           html`<li key=${id}>
-            <${Foreign} text=${id} class="id" />
-            <small>received <${Time} at=${receivedAt} /></small>
+            <${Foreign} text=${id} class="id" />${' '}<small
+              >received <${Time} at=${receivedAt}
+            /></small>
           </li>`,
       )}
     </ul>

@@ -18,10 +18,10 @@ export function Handlers({ handlers, stats, activity, range, ask }) {
   return html`<table class="counts" role="table">
     <thead role="rowgroup">
       <tr role="row">
-        <td></td>
+        <td role="cell"></td>
         <th role="columnheader" scope="colgroup" colspan="3">now</th>
         <th role="columnheader" scope="colgroup" colspan="3">${range}</th>
-        <td></td>
+        <td role="cell"></td>
       </tr>
       <tr role="row">
         <th role="columnheader" scope="col">Handler</th>

@@ -29,10 +29,11 @@ const asBars = barred({ align: 1, size: [1, Infinity] });
  */
 export function dataOf(lines, activity) {
   const times = activity.map(({ startsAt }) => Date.parse(startsAt) / 1000);
-  // A logarithm has no zero: what took no time at all took one millisecond.
-  const values = lines.map(({ field }) =>
+  // A logarithm has no zero: 0 ms is shown as 1 ms. A bar of height 0 would be a line on the axis.
+  const values = lines.map(({ field, bars }) =>
     activity.map((minute) => {
       const value = minute[field];
+      if (bars && value === 0) return null;
       return field.endsWith('Ms') && value !== null ? Math.max(1, value) : value;
     }),
   );

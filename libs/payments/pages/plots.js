@@ -48,7 +48,7 @@ export function Plots({ activity, now }) {
   const lateMs = Date.parse(now) - endedAt;
   const means = size === 1 ? '' : `, means of ${size} minutes`;
   const worst = size === 1 ? '' : `, the slowest of ${size} minutes`;
-  return html`<p class=${lateMs > LATE_MS ? 'late' : 'quiet'}>
+  return html`<p class=${`until ${lateMs > LATE_MS ? 'late' : 'quiet'}`}>
       Closed minutes, until${' '}<${Time} at=${new Date(endedAt).toISOString()} />.${' '}
       ${lateMs > LATE_MS && `That was ${duration(lateMs)} ago: later minutes are not written yet.`}
     </p>
