@@ -26,6 +26,7 @@ export class ClaimCursors {
   #slow = false;
   #looking = false;
   #nextLookAt = -Infinity;
+  #found = 0;
 
   constructor(
     private readonly source: ConnectionSource,
@@ -50,9 +51,17 @@ export class ClaimCursors {
     });
   }
 
-  /** What a claim found: the first due delivery, or that there is none up to now, and how long it looked. */
-  looked(handler: string, cursorMs: number, tookMs: number): void {
-    this.#cursors.set(handler, cursorMs);
+  /** How many looks back have found something. */
+  get found(): number {
+    return this.#found;
+  }
+
+  /**
+   * What a claim found: the first due delivery, or that there is none up to now, and how long it looked. `since` is what
+   * {@link found} was when it started: a look back that found something meanwhile has moved the cursor back.
+   */
+  looked(handler: string, cursorMs: number, tookMs: number, since: number): void {
+    if (since === this.#found) this.#cursors.set(handler, cursorMs);
     // One look may be slow for another reason, so a second has to confirm it.
     if (tookMs >= SLOW_MS && !this.#slow) void this.#look();
   }
@@ -63,7 +72,8 @@ export class ClaimCursors {
     this.#looking = true;
     const known = [...this.#cursors];
     const begun = this.runtime.monotonic();
-    let found: boolean | null = null;
+    let looked = false;
+    let found = false;
     try {
       const rows = await this.source.query(this.#lookBack, [
         known.map(([handler]) => toStored(handler)),
@@ -73,12 +83,14 @@ export class ClaimCursors {
       for (const { place, due_ms } of due) {
         this.#cursors.set(known[Number(place) - 1]![0], Number(due_ms));
       }
+      looked = true;
       found = due.length > 0;
+      if (found) this.#found += 1;
     } catch {
       // The next one looks again.
     }
     const tookMs = this.runtime.monotonic() - begun;
-    if (found !== null) this.#slow = tookMs >= SLOW_MS;
+    if (looked) this.#slow = tookMs >= SLOW_MS;
     this.#nextLookAt = this.runtime.monotonic() + Math.max(LOOK_BACK_MS, tookMs * LOOK_BACK_SHARE);
     this.#looking = false;
     if (found) this.onFound();

@@ -68,6 +68,7 @@ export class ClaimStatement {
   async claim({ worker, wanted }: ClaimRequest): Promise<ClaimedDelivery[]> {
     if (wanted.length === 0) return [];
     const handlers = wanted.map(({ handler }) => handler);
+    const since = this.cursors.found;
     const rows = await this.source.query(this.#statement, [
       worker,
       handlers.map(toStored),
@@ -76,7 +77,7 @@ export class ClaimStatement {
     ]);
     for (const { o_handler, cursor_ms, o_look_ms } of rows) {
       if (cursor_ms == null) continue;
-      this.cursors.looked(fromStored(o_handler!), Number(cursor_ms), Number(o_look_ms));
+      this.cursors.looked(fromStored(o_handler!), Number(cursor_ms), Number(o_look_ms), since);
     }
     return rows.filter((row) => row['o_seq'] !== null).map(toClaimed);
   }
