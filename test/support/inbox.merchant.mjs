@@ -36,17 +36,17 @@ const deeds = {
   book: (event, context) => book(context, event.id),
   nothing: () => {},
   die,
-  'die later': async () => {
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    die();
-  },
   'book and die': async (event, context) => {
     await book(context, event.id);
     die();
   },
-  /** Slower than any who dies beside it. */
+  'die when told': async () => {
+    await told.promise;
+    die();
+  },
+  /** Takes `data.ms` milliseconds. */
   'book slowly': async (event, context) => {
-    await new Promise((resolve) => setTimeout(resolve, 150));
+    await new Promise((resolve) => setTimeout(resolve, event.data.ms));
     await book(context, event.id);
   },
   'book when told': async (event, context) => {
@@ -55,10 +55,10 @@ const deeds = {
   },
   /** Never ends, and does not heed its signal. */
   hang: () => new Promise(() => {}),
-  /** Blocks the event loop for longer than its lease, then commits. */
+  /** Blocks the event loop for three times its lease, then commits. */
   block: async (event, context) => {
     if (context.attempt === 1) {
-      const end = performance.now() + 1500;
+      const end = performance.now() + 3000;
       while (performance.now() < end);
     }
     await book(context, event.id).catch((error) => {
