@@ -48,7 +48,7 @@ async function* views(app: ConsoleApplication, page: Page): AsyncGenerator<strin
     handlers: [...overview.handlers, { ...overview.handlers[0], name: long, here: false }],
   }));
   for (const [place, shown] of [
-    ['', '.counts'],
+    ['', '.elsewhere'],
     ['events', '.events'],
     [EVENT, '.payload'],
     ['events?state=running', '.empty'],
