@@ -75,7 +75,9 @@ const TABLES = `
     history TEXT NOT NULL DEFAULT '[]', -- a JSON array of arrays
     PRIMARY KEY (event_seq, handler)
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX payments_inbox_delivery_claim ON payments_inbox_delivery (handler, due_at, event_seq)
+  -- The last three, so that SQLite does not look up the rows to compare them: stats count up to 10,000.
+  CREATE INDEX payments_inbox_delivery_claim ON payments_inbox_delivery
+    (handler, due_at, event_seq, state, held, crashes)
     WHERE state = 'pending' AND held = 0 AND crashes = 0;
   CREATE INDEX payments_inbox_delivery_suspect ON payments_inbox_delivery (handler, due_at, event_seq)
     WHERE state = 'pending' AND crashes > 0;

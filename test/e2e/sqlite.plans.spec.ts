@@ -1,0 +1,166 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { SqliteDatabase } from '../support/sqlite.database.js';
+import { OPERATIONS } from '../../libs/payments/src/inbox/sqlite/thread/operations.js';
+
+let inbox: SqliteDatabase;
+let statements: Set<string>;
+beforeEach(async () => {
+  inbox = await SqliteDatabase.open();
+  statements = new Set();
+  const prepare = inbox.database.prepare.bind(inbox.database);
+  inbox.database.prepare = (sql) => {
+    statements.add(sql);
+    return prepare(sql);
+  };
+});
+afterEach(() => inbox.close());
+
+/** The plan of each statement that was prepared, a line for each table that it reads. */
+function plans(): { sql: string; lines: string[] }[] {
+  return [...statements]
+    .filter((sql) => !sql.startsWith('EXPLAIN'))
+    .map((sql) => ({
+      sql,
+      lines: inbox.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).map(({ detail }) => detail),
+    }));
+}
+
+/** The plan of the statement that contains all these texts. */
+function planOf(...texts: string[]): string {
+  const found = plans().filter(({ sql }) => texts.every((text) => sql.includes(text)));
+  expect(found).toHaveLength(1);
+  return found[0]!.lines.join('; ');
+}
+
+/** Runs every operation once, with something to do for each statement. */
+function runEverything(): void {
+  const { connection } = inbox;
+  const [dying, worker] = [inbox.worker(1000), inbox.worker(3_600_000)];
+  const assign = { worker, handlers: ['book'] };
+  for (const id of ['a', 'b', 'c', 'd']) inbox.receive({ id, orderingKey: 'k' });
+  inbox.receive({ id: 'e', handlers: ['mail'], onceKey: 'tx', orderingKey: 'j' });
+  inbox.receive({ id: 'f', handlers: ['mail'], onceKey: 'tx' });
+  inbox.receive({ id: 'g', handlers: [] });
+  inbox.claim(dying, 1, 'mail');
+  inbox.now += 1001;
+  OPERATIONS.heartbeat(connection, { worker }, inbox.times);
+  const request = { worker, handlers: ['mail'], alone: false };
+  const suspect = OPERATIONS.claimSuspect(connection, request, inbox.times)!;
+  OPERATIONS.complete(connection, { lease: suspect }, inbox.times);
+  const [first] = inbox.claim(worker);
+  inbox.connection.exec("UPDATE payments_inbox_delivery SET held = 0 WHERE state = 'pending'");
+  inbox.claim(worker);
+  inbox.receive({ id: 'assigned', orderingKey: 'm', assign });
+  OPERATIONS.fail(connection, { lease: first!, error: 'no', retryInMs: null }, inbox.times);
+  const [second] = inbox.claim(worker);
+  OPERATIONS.fail(connection, { lease: second!, error: 'no', retryInMs: 5 }, inbox.times);
+  const [third] = inbox.claim(worker);
+  OPERATIONS.release(connection, { lease: third!, dueInMs: 0 }, inbox.times);
+  const selections = [{ company: 'acme', id: 'a', handlers: ['book', 'audit'] }];
+  OPERATIONS.redrive(connection, { selections, force: true, dueInMs: [0] }, inbox.times);
+  OPERATIONS.skip(connection, { selections }, inbox.times);
+  OPERATIONS.nextDue(connection, { handlers: ['book'] }, inbox.times);
+  OPERATIONS.find(connection, { company: 'acme', id: 'e' }, inbox.times);
+  OPERATIONS.stats(connection, null, inbox.times);
+  OPERATIONS.retire(connection, { worker, graceMs: 0 }, inbox.times);
+  OPERATIONS.forgetHandler(connection, { handler: 'audit' }, inbox.times);
+  inbox.now += 120_000;
+  OPERATIONS.summarize(connection, { from: null }, inbox.times);
+  OPERATIONS.activity(connection, { minutes: 5 }, inbox.times);
+  for (const tombstonesMs of [1e9, 2]) {
+    const prune = { bodiesMs: 1, tombstonesMs, limit: 5, after: null };
+    OPERATIONS.prune(connection, prune, inbox.times);
+    inbox.now += 10;
+  }
+}
+
+describe('the plans of the statements on SQLite', () => {
+  it('IN-26 IN-33 scan no table and no index of what is finished', () => {
+    runEverything();
+    expect(statements.size).toBeGreaterThan(60);
+    const scans = plans().flatMap(({ lines }) =>
+      lines.filter((line) => /^SCAN (payments_|[de]$|[de] )/.test(line)),
+    );
+    // As large as the lists of handlers, workers and pauses, what runs now, and the first entry of an index.
+    expect([...new Set(scans)].toSorted()).toEqual([
+      'SCAN payments_inbox_delivery USING INDEX payments_inbox_delivery_running',
+      'SCAN payments_inbox_delivery USING INDEX payments_inbox_delivery_unfinished',
+      'SCAN payments_inbox_handler',
+      'SCAN payments_inbox_meta',
+      'SCAN payments_inbox_pause',
+      'SCAN payments_inbox_worker',
+    ]);
+  });
+
+  it.each([
+    [
+      ['SELECT event_seq, lane', 'delivery_claim'],
+      'SEARCH payments_inbox_delivery USING INDEX payments_inbox_delivery_claim (handler=? AND due_at<?)',
+    ],
+    [
+      ['SELECT due_at', 'delivery_claim'],
+      'SEARCH payments_inbox_delivery USING COVERING INDEX payments_inbox_delivery_claim (handler=?)',
+    ],
+    [
+      ['SELECT event_seq FROM', 'delivery_lane', 'held = 1'],
+      'SEARCH payments_inbox_delivery USING COVERING INDEX payments_inbox_delivery_lane (handler=? AND lane=? AND held=?)',
+    ],
+    [
+      ['SELECT 1 FROM', 'delivery_running', 'handler = ? AND lane = ?'],
+      'SEARCH payments_inbox_delivery USING COVERING INDEX payments_inbox_delivery_running (handler=? AND lane=?)',
+    ],
+    [
+      ['SELECT 1 FROM', 'delivery_newest'],
+      'SEARCH payments_inbox_delivery USING COVERING INDEX payments_inbox_delivery_newest (handler=? AND lane=? AND occurred_at>?)',
+    ],
+    [
+      ['lane, attempts, started_at, history', 'token = ?'],
+      'SEARCH payments_inbox_delivery USING PRIMARY KEY (event_seq=? AND handler=?)',
+    ],
+    [
+      ['SELECT seq, id, digest', 'company = ?'],
+      'SEARCH payments_inbox_event USING INDEX payments_inbox_event_id (id=? AND company=?)',
+    ],
+    [
+      ['SELECT seq, id, digest', 'once_hash = ?'],
+      'SEARCH payments_inbox_event USING INDEX payments_inbox_event_once (once_hash=?)',
+    ],
+  ])('IN-33 read only what they need: %j', (texts, plan) => {
+    runEverything();
+    expect(planOf(...texts)).toBe(plan);
+  });
+
+  it('sort nothing that is due or held', () => {
+    runEverything();
+    const sorted = plans().filter(
+      ({ sql, lines }) =>
+        /delivery_(claim|lane|held|unfinished)/.test(sql) &&
+        lines.some((line) => line.includes('TEMP B-TREE')),
+    );
+    expect(sorted).toEqual([]);
+  });
+
+  it('IN-28 count up to the cap: stats reads at most 10,001 entries for each handler and state', () => {
+    const worker = inbox.worker();
+    inbox.connection.exec(`
+      INSERT INTO payments_inbox_event (seq, company, id, event_type, occurred_at, received_at, digest, stale, undelivered)
+        WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000)
+        SELECT i, 'acme', 'e' || i, 't', 1, 1, x'00', 0, 0 FROM n;
+      INSERT INTO payments_inbox_delivery (event_seq, handler, state, due_at, occurred_at, received_at)
+        SELECT seq, 'book', 'pending', 1, 1, 1 FROM payments_inbox_event;
+      INSERT INTO payments_inbox_body SELECT seq, x'00', '{}' FROM payments_inbox_event`);
+    inbox.claim(worker, 5);
+    expect(OPERATIONS.stats(inbox.connection, null, inbox.times).deliveries).toEqual([
+      { handler: 'book', state: 'pending', count: 10_000, more: true },
+      { handler: 'book', state: 'running', count: 5, more: false },
+    ]);
+    const counts = plans().filter(({ sql }) => sql.includes('count(*)'));
+    expect(counts.every(({ sql }) => sql.includes('LIMIT'))).toBe(true);
+    // Without a look at the rows; there are few suspects.
+    const rowsRead = counts.filter(
+      ({ sql, lines }) =>
+        !sql.includes('suspect') && !lines.some((line) => line.includes('COVERING INDEX')),
+    );
+    expect(rowsRead).toEqual([]);
+  });
+});
