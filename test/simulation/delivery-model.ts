@@ -60,12 +60,11 @@ export class DeliveryModel {
         if (receipt.outcome !== 'outdated') repeats.push([event, receipt]);
         return;
       }
-      const { company, id, onceKey, eventType } = event;
-      const once = `${company}/${eventType}/${onceKey}`;
-      if (onceKey !== null && this.#once.has(once)) {
-        this.violations.push(
-          `${company}/${id} was stored, and so was ${this.#once.get(once)}: ${once}`,
-        );
+      const { company, id, orderingKey, eventType } = event;
+      const once = `${company}/${eventType}/${orderingKey}`;
+      const first = this.#once.get(once);
+      if (eventType === 'transaction.completed' && orderingKey !== null && first !== undefined) {
+        this.violations.push(`${company}/${id} was stored, and so was ${first}: ${once}`);
       }
       this.#once.set(once, id);
       for (const { name, patterns } of known) {

@@ -24,7 +24,7 @@ export function faultyStore(
 ): InboxStore {
   const call = async (operation: string, parameters: readonly unknown[]): Promise<unknown> => {
     observer.called(process, operation);
-    const fault = process.takeFault(operation);
+    let fault = process.takeFault(operation);
     await process.transfer();
     if (fault === 'slow before') await process.sleep(SLOW_MS);
     if (fault === 'crash before') process.crash();
@@ -32,6 +32,11 @@ export function faultyStore(
     if (fault === 'reject before' || process.cutOff) throw failure(operation, 'before');
     const outcome = await apply(operation, parameters);
     await observer.ended(process, operation, parameters, outcome);
+    // Kept for a claim that leased something.
+    if (fault !== null && fault.endsWith('after') && isEmpty(operation, outcome)) {
+      process.addFault({ operation: operation as 'claim', kind: fault });
+      fault = null;
+    }
     if (fault === 'crash after') process.crash();
     if (!process.alive) return never();
     await process.transfer();
@@ -76,6 +81,15 @@ export function faultyStore(
       return (...parameters: unknown[]) => call(name, parameters);
     },
   });
+}
+
+function isEmpty(
+  operation: string,
+  outcome: { readonly result: unknown } | { readonly error: unknown },
+): boolean {
+  if (!('result' in outcome)) return false;
+  if (operation === 'claimSuspect') return outcome.result === null;
+  return operation === 'claim' && (outcome.result as unknown[]).length === 0;
 }
 
 function failure(operation: string, when: string): Error {

@@ -25,6 +25,21 @@ interface Holder {
   readonly alone: boolean;
 }
 
+/** What is known of a worker, in milliseconds of virtual time. */
+interface Beats {
+  /** When its last heartbeat took effect. */
+  last: number;
+  /** When a heartbeat took effect that was too late. */
+  lostAt: number;
+  /** Until when it keeps its deliveries after it retired. */
+  retiredUntil: number;
+  /** Until when a closing application must keep the deliveries of handlers that still run. */
+  graceUntil: number;
+}
+
+/** How long a closing application keeps the deliveries of handlers that still run, in milliseconds. */
+const GRACE_MS = 10_000;
+
 /** Limits of the simulated application, in milliseconds. */
 export interface JournalLimits {
   readonly leaseMs: number;
@@ -39,7 +54,7 @@ export class RunJournal {
   readonly #runs: JournalRun[] = [];
   /** Who claimed a delivery last, by process and delivery. */
   readonly #claims = new Map<string, Holder>();
-  readonly #beats = new Map<string, { last: number; lostAt: number; retiredUntil: number }>();
+  readonly #beats = new Map<string, Beats>();
 
   readonly #limits: JournalLimits;
   readonly #now: () => number;
@@ -58,16 +73,20 @@ export class RunJournal {
       last: now,
       lostAt: -Infinity,
       retiredUntil: Infinity,
+      graceUntil: Infinity,
     };
     if (now - known.last >= this.#limits.leaseMs) known.lostAt = now;
     known.last = now;
     this.#beats.set(worker, known);
   }
 
-  /** A worker retired. */
-  retired(worker: string, graceMs: number): void {
+  /** A worker retired: because its application closes, or because its process goes on under another id. */
+  retired(worker: string, graceMs: number, closing: boolean): void {
     const known = this.#beats.get(worker);
-    if (known) known.retiredUntil = Math.min(known.retiredUntil, this.#now() + graceMs);
+    if (known === undefined) return;
+    known.retiredUntil = Math.min(known.retiredUntil, this.#now() + graceMs);
+    const mustMs = closing ? Math.max(graceMs, GRACE_MS) : graceMs;
+    known.graceUntil = Math.min(known.graceUntil, this.#now() + mustMs);
   }
 
   /** Whether others may have freed the deliveries of a worker, now or since `since`. */
@@ -146,9 +165,14 @@ export class RunJournal {
       const same = other.company === run.company && other.handler === run.handler;
       if (!same || !(sameKey || other.id === run.id)) continue;
       if (other.committed || this.#timedOut(other)) continue;
-      if (this.lost(other.worker, other.startedAt)) continue;
+      if (this.lost(other.worker, other.startedAt) && !this.#inGrace(other.worker)) continue;
       this.violations.push(`IN-16 ${nameOf(run)} began while ${nameOf(other)} ran`);
     }
+  }
+
+  #inGrace(worker: string): boolean {
+    const { graceUntil, lostAt } = this.#beats.get(worker)!;
+    return graceUntil < Infinity && this.#now() < graceUntil && lostAt === -Infinity;
   }
 
   #checkPlaces(run: JournalRun): void {

@@ -75,6 +75,11 @@ export class SimulatedProcess {
     };
   }
 
+  /** How long it has not been paused, in milliseconds. */
+  get awakeMs(): number {
+    return this.timeline.now - Math.max(0, this.#pausedUntil);
+  }
+
   get alive(): boolean {
     return this.#alive;
   }

@@ -45,6 +45,8 @@ export interface SimulationStage {
 const DOWN_MS = 1_000;
 /** How long the sender waits before it sends again what was not acknowledged, in milliseconds. */
 const RESEND_MS = 10_000;
+/** How long a process lives on after its drain, in milliseconds. */
+const CLOSING_MS = 3_000;
 /** How much longer than `drainMs` a drain may take while operations are slow or fail, in milliseconds. */
 const DRAIN_MARGIN_MS = 60_000;
 
@@ -135,7 +137,8 @@ export class Simulation implements StoreObserver {
     if (operation === 'register' && done) this.#journal.beat((first as WorkerRegistration).id);
     if (operation === 'heartbeat' && done && (result as Heartbeat).alive)
       this.#journal.beat(first as string);
-    if (operation === 'retire' && done) this.#journal.retired(first as string, second as number);
+    if (operation === 'retire' && done)
+      this.#journal.retired(first as string, second as number, process.draining);
     if (operation === 'heartbeat' && done && !(result as Heartbeat).alive) {
       const worker = first as string;
       // After the answer has arrived, and the worker has had time to act on it.
@@ -320,19 +323,33 @@ export class Simulation implements StoreObserver {
   /** A rolling deploy: the process drains and ends, and the next version starts. */
   #drain(slot: Slot, next: readonly HandlerName[]): void {
     const { process, application } = slot;
+    const { timeline } = this.#stage;
     if (process === null || application === null || process.draining) return;
     slot.handlers = next;
-    const cancel = process.runtime.schedule(this.#stage.times.drainMs + DRAIN_MARGIN_MS, () => {
-      this.#violations.push(`IN-24 ${process.name} still drains`);
-    });
+    const cancel = this.#watchDrain(process);
     void application.drain().then(
       () => {
         cancel();
-        process.crash();
+        // Servers and databases close meanwhile.
+        timeline.schedule(CLOSING_MS, () => process.crash());
       },
       (error: unknown) =>
         this.#violations.push(`IN-24 the drain of ${process.name} failed: ${String(error)}`),
     );
+  }
+
+  /** A drain ends, unless the process is paused. Returns a function that stops watching. */
+  #watchDrain(process: SimulatedProcess): () => void {
+    const limitMs = this.#stage.times.drainMs + DRAIN_MARGIN_MS;
+    let cancel = (): void => {};
+    const watch = (ms: number): void => {
+      cancel = process.runtime.schedule(ms, () => {
+        if (process.awakeMs < limitMs) watch(limitMs - process.awakeMs);
+        else this.#violations.push(`IN-24 ${process.name} still drains`);
+      });
+    };
+    watch(limitMs);
+    return () => cancel();
   }
 
   #planned(index: number, suffix: string): { company: string; id: string; body: Buffer } {
@@ -372,9 +389,11 @@ export class Simulation implements StoreObserver {
   async #settle(): Promise<void> {
     const { timeline, database, settleMs } = this.#stage;
     for (const { process } of this.#slots) process?.heal();
+    const { handlers } = await database.store.catalog();
+    const deployed = handlers.some(({ name }) => name === 'audit');
     for (const slot of this.#slots) {
-      if (slot.handlers !== SECOND_VERSION) this.#drain(slot, SECOND_VERSION);
-      slot.handlers = SECOND_VERSION;
+      if (!slot.handlers.includes('audit') && deployed) this.#drain(slot, SECOND_VERSION);
+      if (deployed) slot.handlers = SECOND_VERSION;
     }
     const allSent = (): boolean =>
       [...this.#sent.values()].every(({ acknowledged }) => acknowledged);
