@@ -31,8 +31,8 @@ export class MemoryDeliveries {
     private readonly runtime: PaymentsRuntime,
   ) {}
 
-  get suspects(): boolean {
-    return this.#suspects.size > 0;
+  hasSuspects(handlers: readonly string[]): boolean {
+    return [...this.#suspects].some(({ handler }) => handlers.includes(handler));
   }
 
   /** Adds a pending delivery, due in so many milliseconds. */

@@ -26,10 +26,10 @@ export class MemoryEvents {
   #bytes = 0;
   #unfinishedBytes = 0;
 
-  /** @param onStrip called for each event that loses its deliveries. */
+  /** @param onRelease called for each event that loses its deliveries. */
   constructor(
     private readonly limits: MemoryLimits,
-    private readonly onStrip: (row: EventRow) => void,
+    private readonly onRelease: (row: EventRow) => void,
   ) {}
 
   /** In the order of receipt. */
@@ -116,21 +116,21 @@ export class MemoryEvents {
 
   /** Deletes the body and the deliveries of a finished event; its copies are still known. */
   entomb(row: EventRow): void {
+    this.#release(row);
     if (row.raw !== null) row.digest = digestOf(row.raw);
-    this.#strip(row);
+    Object.assign(row, { raw: null, headers: {}, deliveries: [] });
   }
 
   forget(row: EventRow): void {
-    this.#strip(row);
+    this.#release(row);
     this.#finished.delete(row);
     this.#byId.delete(row.key);
     if (row.onceKey !== null) this.#byOnceKey.delete(row.onceKey);
   }
 
-  #strip(row: EventRow): void {
-    this.onStrip(row);
+  #release(row: EventRow): void {
+    this.onRelease(row);
     this.#bytes -= sizeOf(row);
-    Object.assign(row, { raw: null, headers: {}, deliveries: [] });
     this.#bodies.delete(row);
     this.undelivered.unhandled.delete(row);
     this.undelivered.stale.delete(row);

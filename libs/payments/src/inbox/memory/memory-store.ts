@@ -66,7 +66,9 @@ export class MemoryStore implements InboxStore<never> {
   }
 
   async heartbeat(worker: string): Promise<Heartbeat> {
-    return this.#workers.heartbeat(worker);
+    const handlers = this.#workers.heartbeat(worker);
+    const suspects = this.#deliveries.hasSuspects(this.#notPaused(handlers ?? []));
+    return { alive: handlers !== null, suspects };
   }
 
   async retire(worker: string, graceMs: number): Promise<void> {

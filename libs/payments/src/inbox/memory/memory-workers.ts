@@ -1,10 +1,5 @@
 import type { PaymentsRuntime } from '../../payments.runtime.js';
-import type {
-  HandlerCatalog,
-  Heartbeat,
-  KnownHandler,
-  WorkerRegistration,
-} from '../inbox-store.js';
+import type { HandlerCatalog, KnownHandler, WorkerRegistration } from '../inbox-store.js';
 import type { MemoryDeliveries } from './memory-deliveries.js';
 
 interface WorkerRow extends WorkerRegistration {
@@ -35,7 +30,8 @@ export class MemoryWorkers {
     this.#updateCatalog(worker);
   }
 
-  heartbeat(id: string): Heartbeat {
+  /** Returns the names of the worker's handlers; `null` if it is not live. */
+  heartbeat(id: string): string[] | null {
     const now = this.runtime.monotonic();
     const own = this.#workers.get(id);
     if (own !== undefined && own.graceUntil === null) {
@@ -52,7 +48,7 @@ export class MemoryWorkers {
     for (const holder of this.deliveries.running.keys()) {
       if (!this.#workers.has(holder)) this.#free(holder, true);
     }
-    return { alive: this.#workers.has(id), suspects: this.deliveries.suspects };
+    return this.#workers.get(id)?.handlers.map(({ name }) => name) ?? null;
   }
 
   retire(id: string, graceMs: number): void {

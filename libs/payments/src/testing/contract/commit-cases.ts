@@ -15,7 +15,7 @@ export const commitCases: readonly InboxContractCase[] = [
         const written = effects!.write(tx, 'booked');
         return written instanceof Promise ? written.then(() => 42) : 42;
       });
-      equal(result.result, 42);
+      deepEqual(result, { result: 42, nextDue: false });
       deepEqual(await effects!.read(), ['booked']);
       const other = await another();
       deepEqual(await states(other, event), { book: 'done 1' });
@@ -105,9 +105,11 @@ export const commitCases: readonly InboxContractCase[] = [
       await store.receive(events);
       const [lease] = await worker.claim();
       equal((await worker.claim()).length, 0);
-      await store.commit(lease!, (tx) => effects!.write(tx, 'first'));
+      const first = await store.commit(lease!, (tx) => effects!.write(tx, 'first'));
+      equal(first.nextDue, true);
       const next = await worker.claimOne();
-      await store.commit(next, (tx) => effects!.write(tx, 'second'));
+      const second = await store.commit(next, (tx) => effects!.write(tx, 'second'));
+      equal(second.nextDue, false);
       deepEqual(await effects!.read(), ['first', 'second']);
     },
   },

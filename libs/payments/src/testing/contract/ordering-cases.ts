@@ -55,7 +55,7 @@ const endCases = Object.entries(ENDS).map(([end, act]): InboxContractCase => ({
     equal(next?.id, held.held[0]);
     equal(more.length, 0);
     await held.other.store.complete(next!);
-    deepEqual(idsOf(await held.worker.claim()), [held.held[1]]);
+    deepEqual(idsOf(await held.other.claim()), [held.held[1]]);
   },
 }));
 

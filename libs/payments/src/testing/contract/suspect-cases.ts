@@ -1,6 +1,6 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { ClaimedDelivery } from '../../inbox/inbox-store.js';
+import type { ClaimedDelivery, IncomingEvent } from '../../inbox/inbox-store.js';
 import { historyOf, incoming, NOW, states, TestWorker } from './contract-fixtures.js';
 import type { InboxContractCase, InboxUnderTest } from './inbox-contract.js';
 
@@ -9,10 +9,17 @@ class Crashes {
   private constructor(
     private readonly inbox: InboxUnderTest,
     readonly observer: TestWorker,
+    private readonly catalogVersion: number,
   ) {}
 
   static async start(inbox: InboxUnderTest): Promise<Crashes> {
-    return new Crashes(inbox, await TestWorker.start(await inbox.another()));
+    const handlers = [{ name: 'book', patterns: ['*'] }];
+    const observer = await TestWorker.start(await inbox.another(), handlers);
+    return new Crashes(inbox, observer, (await inbox.store.catalog()).version);
+  }
+
+  event(fields: Partial<IncomingEvent> = {}): IncomingEvent {
+    return incoming({ catalogVersion: this.catalogVersion, ...fields });
   }
 
   /** Has a new process claim something, and die with it. */
@@ -31,13 +38,16 @@ export const suspectCases: readonly InboxContractCase[] = [
       const { store } = inbox;
       const crashes = await Crashes.start(inbox);
       const { observer } = crashes;
-      const event = incoming();
+      const event = crashes.event();
       await store.receive([event]);
       equal(await observer.claimSuspect(true), null);
       equal((await observer.heartbeat()).suspects, false);
       await crashes.die((worker) => worker.claimOne());
       equal((await observer.heartbeat()).suspects, true);
-      await store.receive([incoming({ id: 'fresh' })]);
+      // They are those of the worker's own handlers.
+      const mailer = await TestWorker.start(store);
+      deepEqual(await mailer.heartbeat(), { alive: true, suspects: false });
+      await store.receive([crashes.event({ id: 'fresh' })]);
       equal((await observer.claimOne()).id, 'fresh');
       equal(await observer.claimSuspect(false, ['mail']), null);
       equal(await observer.claimSuspect(false, []), null);
@@ -61,7 +71,7 @@ export const suspectCases: readonly InboxContractCase[] = [
       const crashes = await Crashes.start(inbox);
       const ids: string[] = [];
       for (let n = 0; n < 3; n += 1) {
-        const event = incoming();
+        const event = crashes.event();
         await store.receive([event]);
         await crashes.die((worker) => worker.claimOne());
         await advance(10);
@@ -77,7 +87,7 @@ export const suspectCases: readonly InboxContractCase[] = [
     async run(inbox) {
       const { store } = inbox;
       const crashes = await Crashes.start(inbox);
-      const events = Array.from({ length: 10 }, () => incoming());
+      const events = Array.from({ length: 10 }, () => crashes.event());
       await store.receive(events);
       await crashes.die((worker) => worker.claim());
       const workers = [
@@ -99,7 +109,7 @@ export const suspectCases: readonly InboxContractCase[] = [
     async run(inbox) {
       const { store } = inbox;
       const crashes = await Crashes.start(inbox);
-      const event = incoming();
+      const event = crashes.event();
       await store.receive([event]);
       await crashes.die((worker) => worker.claimOne());
       await crashes.die((worker) => worker.claimSuspect(false));
@@ -116,7 +126,7 @@ export const suspectCases: readonly InboxContractCase[] = [
     async run(inbox) {
       const { store } = inbox;
       const crashes = await Crashes.start(inbox);
-      const event = incoming();
+      const event = crashes.event();
       await store.receive([event]);
       await crashes.die((worker) => worker.claimOne());
       deepEqual(await states(store, event), { book: 'pending 0' });
@@ -147,7 +157,7 @@ export const suspectCases: readonly InboxContractCase[] = [
     async run(inbox) {
       const { store } = inbox;
       const crashes = await Crashes.start(inbox);
-      const events = Array.from({ length: 5 }, () => incoming());
+      const events = Array.from({ length: 5 }, () => crashes.event());
       await store.receive(events);
       await crashes.die((worker) => worker.claim());
       await crashes.die((worker) => worker.claimSuspect(false));
@@ -170,7 +180,7 @@ export const suspectCases: readonly InboxContractCase[] = [
     async run(inbox) {
       const { store } = inbox;
       const crashes = await Crashes.start(inbox);
-      const event = incoming();
+      const event = crashes.event();
       await store.receive([event]);
       await crashes.die((worker) => worker.claimOne());
       const { observer } = crashes;
@@ -191,7 +201,7 @@ export const suspectCases: readonly InboxContractCase[] = [
     async run(inbox) {
       const { store, advance } = inbox;
       const crashes = await Crashes.start(inbox);
-      const event = incoming();
+      const event = crashes.event();
       await store.receive([event]);
       await crashes.die((worker) => worker.claimOne());
       const { observer } = crashes;
@@ -210,17 +220,17 @@ export const suspectCases: readonly InboxContractCase[] = [
       const { store } = inbox;
       const crashes = await Crashes.start(inbox);
       const { observer } = crashes;
-      const event = incoming({ orderingKey: 'k' });
+      const event = crashes.event({ orderingKey: 'k' });
       await store.receive([event]);
       await crashes.die((worker) => worker.claimOne());
-      await store.receive([incoming({ orderingKey: 'k' })]);
+      await store.receive([crashes.event({ orderingKey: 'k' })]);
       const lease = await observer.claimOne();
       equal(await observer.claimSuspect(true), null);
       await store.complete(lease);
       const suspect = await observer.claimSuspect(true);
       equal(suspect?.id, event.id);
       // And the other way round.
-      const next = incoming({ orderingKey: 'k' });
+      const next = crashes.event({ orderingKey: 'k' });
       await store.receive([next]);
       equal((await observer.claim()).length, 0);
       equal((await store.complete(suspect)).nextDue, true);
@@ -233,10 +243,11 @@ export const suspectCases: readonly InboxContractCase[] = [
       const { store } = inbox;
       const crashes = await Crashes.start(inbox);
       const { observer } = crashes;
-      await store.receive([incoming()]);
+      await store.receive([crashes.event()]);
       await crashes.die((worker) => worker.claimOne());
       for (const paused of ['book', '*']) {
         await store.pause(paused, true);
+        equal((await observer.heartbeat()).suspects, false);
         equal(await observer.claimSuspect(true), null);
         await store.pause(paused, false);
       }
@@ -248,7 +259,7 @@ export const suspectCases: readonly InboxContractCase[] = [
     async run(inbox) {
       const { store } = inbox;
       const crashes = await Crashes.start(inbox);
-      const event = incoming();
+      const event = crashes.event();
       await store.receive([event]);
       await crashes.die((worker) => worker.claimOne());
       const selection = [{ company: 'acme', id: event.id, handlers: ['book'] }];
@@ -265,7 +276,7 @@ export const suspectCases: readonly InboxContractCase[] = [
     async run(inbox) {
       const { store } = inbox;
       const crashes = await Crashes.start(inbox);
-      const event = incoming();
+      const event = crashes.event();
       await store.receive([event]);
       await crashes.die((worker) => worker.claimOne());
       const worker = randomUUID();

@@ -1,0 +1,167 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import type { PaymentsRuntime } from '../../payments.runtime.js';
+import { incoming, TestWorker } from '../../testing/contract/contract-fixtures.js';
+import type { IncomingEvent } from '../inbox-store.js';
+import type { MemoryLimits } from './memory-events.js';
+import { MemoryStore } from './memory-store.js';
+
+let now = 0;
+const runtime: PaymentsRuntime = {
+  now: () => now,
+  monotonic: () => now,
+  random: () => 0.5,
+  schedule: () => () => {},
+};
+let store: MemoryStore;
+let worker: TestWorker;
+
+async function start(limits: Partial<MemoryLimits> = {}): Promise<void> {
+  now = 0;
+  store = new MemoryStore({ maxEvents: 4, maxBytes: 100, retentionMs: 50, ...limits }, runtime);
+  worker = await TestWorker.start(store);
+}
+
+beforeEach(() => start());
+
+const event = (id: string, bytes = 10, fields: Partial<IncomingEvent> = {}) =>
+  incoming({ id, raw: Buffer.alloc(bytes), occurredAt: new Date(0), ...fields });
+const outcomes = async (...events: IncomingEvent[]) =>
+  (await store.receive(events)).map(({ outcome }) => outcome);
+
+/** Receives an event, and finishes it. */
+async function finish(id: string, bytes = 10, fields: Partial<IncomingEvent> = {}): Promise<void> {
+  expect(await outcomes(event(id, bytes, fields))).toEqual(['stored']);
+  await store.complete(await worker.claimOne());
+  now += 1;
+}
+
+/** `body`, `tombstone` or `forgotten`. */
+async function kept(...ids: string[]): Promise<string[]> {
+  const found = await Promise.all(ids.map((id) => store.find('acme', id)));
+  return found.map((one) => (one === undefined ? 'forgotten' : one.raw ? 'body' : 'tombstone'));
+}
+
+describe('MemoryStore', () => {
+  it('rejects a batch as a whole with inbox_full, and counts its duplicates once', async () => {
+    await start({ maxEvents: 2 });
+    const batch = [event('a'), event('b'), event('c')];
+    await expect(store.receive(batch)).rejects.toMatchObject({ code: 'inbox_full' });
+    expect(await kept('a', 'b')).toEqual(['forgotten', 'forgotten']);
+    expect(await outcomes(event('a'), event('b'), event('a'), event('b'))).toEqual([
+      'stored',
+      'stored',
+      'duplicate',
+      'duplicate',
+    ]);
+    await expect(store.receive([event('c')])).rejects.toThrow(/full/);
+  });
+
+  it('needs no room for copies of one transaction, and for what is outdated', async () => {
+    await start({ maxEvents: 1 });
+    const copies = [event('a', 10, { onceKey: 'tx' }), event('b', 10, { onceKey: 'tx' })];
+    expect(await outcomes(...copies, event('c', 10, { catalogVersion: 7 }))).toEqual([
+      'stored',
+      'duplicate',
+      'outdated',
+    ]);
+  });
+
+  it('deletes the bodies that finished first to make room, and no more than it must', async () => {
+    await finish('a', 40);
+    await finish('b', 40);
+    await store.receive([event('c', 20)]);
+    expect(await kept('a', 'b', 'c')).toEqual(['body', 'body', 'body']);
+    await store.receive([event('d', 1)]);
+    expect(await kept('a', 'b', 'c', 'd')).toEqual(['tombstone', 'body', 'body', 'body']);
+    expect(await outcomes(event('a', 40), event('a', 41))).toEqual(['duplicate', 'conflict']);
+  });
+
+  it('deletes the events that finished first to make room, under both of their keys', async () => {
+    for (const id of ['a', 'b', 'c', 'd']) await finish(id, 10, { onceKey: `key of ${id}` });
+    await store.receive([event('e'), event('f')]);
+    expect(await kept('a', 'b', 'c', 'd')).toEqual(['forgotten', 'forgotten', 'body', 'body']);
+    expect(await outcomes(event('x', 10, { onceKey: 'key of d' }))).toEqual(['duplicate']);
+    expect(await outcomes(event('y', 10, { onceKey: 'key of a' }))).toEqual(['stored']);
+  });
+
+  it('deletes nothing if what is unfinished leaves too little room', async () => {
+    await finish('a', 50);
+    await store.receive([event('b', 40)]);
+    const tooMany = ['c', 'd', 'e', 'f'].map((id) => event(id, 1));
+    for (const batch of [tooMany, [event('c', 61)]]) {
+      await expect(store.receive(batch)).rejects.toMatchObject({ code: 'inbox_full' });
+    }
+    expect(await kept('a', 'b')).toEqual(['body', 'body']);
+    expect(await outcomes(event('c', 60))).toEqual(['stored']);
+  });
+
+  it('deletes nothing of an event that is redriven', async () => {
+    await finish('a', 40);
+    await finish('b', 40);
+    const selection = { company: 'acme', id: 'a', handlers: ['book'] };
+    await store.redrive([selection], { force: true, dueInMs: [0] });
+    await store.receive([event('c', 60)]);
+    expect(await kept('a', 'b')).toEqual(['body', 'tombstone']);
+    now += 1000;
+    await store.receive([]);
+    expect(await kept('a', 'b')).toEqual(['body', 'forgotten']);
+  });
+
+  it('deletes a dead letter as a whole: with its tombstone, copies would be answered as handled', async () => {
+    await store.receive([event('a', 60)]);
+    await store.fail(await worker.claimOne(), { error: 'no', retryInMs: null });
+    await store.receive([event('b', 60)]);
+    expect(await kept('a')).toEqual(['forgotten']);
+  });
+
+  it('IN-07 forgets what finished as long ago as the retention, and nothing after it', async () => {
+    await finish('a');
+    await finish('b');
+    now = 49;
+    expect(await outcomes(event('a'), event('b'))).toEqual(['duplicate', 'duplicate']);
+    now = 50;
+    expect(await outcomes(event('b'), event('a'))).toEqual(['duplicate', 'stored']);
+  });
+
+  it('knows a copy whose original is deleted to make room for the same batch', async () => {
+    await start({ maxEvents: 1 });
+    await finish('a');
+    expect(await outcomes(event('b'), event('a'))).toEqual(['stored', 'duplicate']);
+  });
+
+  it('counts no deliveries of events that it deleted', async () => {
+    await start({ maxEvents: 1 });
+    await store.receive([event('a')]);
+    await store.fail(await worker.claimOne(), { error: 'no', retryInMs: null });
+    await store.receive([event('b', 10, { handlers: [] })]);
+    await store.receive([event('c', 10, { orderingKey: 'k' })]);
+    expect(await store.stats()).toMatchObject({
+      deliveries: [{ handler: 'book', state: 'pending', count: 1 }],
+      unhandled: { count: 0 },
+    });
+  });
+
+  it('IN-01 returns copies of bodies, and keeps one of its own', async () => {
+    const received = event('a', 4);
+    await store.receive([received]);
+    received.raw.fill(1);
+    (await store.find('acme', 'a'))!.raw!.fill(2);
+    expect((await store.find('acme', 'a'))!.raw!.toString('hex')).toBe('00000000');
+  });
+
+  it('IN-33 claims other work next to 20,000 deliveries of a busy key as fast as alone', async () => {
+    await start({ maxEvents: 100_000, maxBytes: 1e9 });
+    const key = { orderingKey: 'k' };
+    await store.receive(Array.from({ length: 20_000 }, (_, n) => event(`held ${n}`, 1, key)));
+    const [busy] = await worker.claim(['book'], 1);
+    expect(await worker.claim()).toEqual([]);
+    const begun = performance.now();
+    for (let n = 0; n < 2000; n += 1) {
+      await store.receive([event(`free ${n}`, 1)]);
+      await store.complete(await worker.claimOne());
+    }
+    // 2,000 claims that looked at 20,000 deliveries each would take seconds.
+    expect(performance.now() - begun).toBeLessThan(2000);
+    expect(await store.complete(busy!)).toEqual({ settled: true, nextDue: true });
+  });
+});
