@@ -8,7 +8,8 @@ import type {
   StoredEvent,
 } from './inbox-store.js';
 
-const PAGE = 500;
+/** Events in one statement of the store: few enough that a receive never waits long for it. */
+const PAGE = 100;
 /** Events per second that a redrive makes due, unless the caller says otherwise. */
 const DEFAULT_RATE = 100;
 /** What is redriven or skipped, unless another state is named. */
