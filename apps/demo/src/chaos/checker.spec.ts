@@ -178,6 +178,12 @@ describe('check()', () => {
     expect(rules({ processes: withBeats(stopped), faults })).toEqual([]);
     // Nothing kept it from its heartbeats.
     expect(rules({ processes: withBeats(stopped) })).toEqual(['heartbeat']);
+    // The second one's process stood still between its claim and its run.
+    const claimed = [...beats(0, 1250), ...beats(2600, 5000), ...run('q/1', 'b', 2500, 2600)];
+    const blocked = { name: 'q', journal: claimed, endedAt: null };
+    const whole = { name: 'p', journal: [...beats(0, 5000), ...first], endedAt: null };
+    const block = [{ kind: 'block', process: 'q', from: 1300, to: 2490 } as const];
+    expect(rules({ processes: [whole, blocked], faults: block })).toEqual([]);
     const retired = [...beats(0, 1250), { kind: 'retired', at: 1300, worker: 'w' } as const];
     expect(rules({ processes: withBeats(retired) })).toEqual(['overlap']);
     // The lease had not ended yet when the second one began.

@@ -164,12 +164,14 @@ function checkRuns({ processes, faults, leaseMs, until }: Observations): Violati
   const gaps = new Map(
     processes.map((record) => [record.name, heartbeatGaps(record, faults, leaseMs, until)]),
   );
+  /** Whether the store may have declared a worker of the process dead while the process had a run of that time. */
+  const leaseLost = (name: string, from: number, to: number): boolean =>
+    gaps.get(name)!.some((gap) => gap.from + leaseMs <= to && gap.to >= from);
   const unexplained = overlaps(runIntervals(processes, until)).filter(
     ([first, second]) =>
-      // Its process may have been declared dead before the second run began.
-      !gaps
-        .get(first.process)!
-        .some(({ from, to }) => from + leaseMs <= second.from && to >= first.from),
+      !leaseLost(first.process, first.from, second.from) &&
+      // A process that stood still may begin what it claimed before.
+      !leaseLost(second.process, second.from, second.from),
   );
   return [
     ...unexplained.map(([first, second]) =>
