@@ -11,6 +11,15 @@ import { StrayRejections } from './stray-rejections.js';
  * with other types: during a deployment, two versions run at the same time.
  */
 export class OtherVersionError extends PaymentsError {
+  /** Whether something that was thrown is one. Never throws: `instanceof` does, for a revoked proxy. */
+  static is(thrown: unknown): thrown is OtherVersionError {
+    try {
+      return thrown instanceof OtherVersionError;
+    } catch {
+      return false;
+    }
+  }
+
   constructor(
     handler: string,
     readonly eventType: string,

@@ -60,6 +60,14 @@ describe('verdictOf', () => {
     expect(judge(new Error('no'), { closing: true }).call).toBe('release');
   });
 
+  it('takes anything that can be thrown', () => {
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    revoke();
+    for (const thrown of [proxy, null, 'text', 5, () => {}, Object.create(null)]) {
+      expect(judge(thrown).call).toMatchObject(['fail', { retryInMs: 500 }]);
+    }
+  });
+
   it('IN-32 returns what another version takes, and keeps its place so that the other can claim it', () => {
     const judged = judge(new OtherVersionError('h', 'refund'));
     expect(judged).toMatchObject({ call: 'release', retryInMs: null, keepPlaceMs: 1000 });

@@ -55,7 +55,7 @@ export function verdictOf(failure: Failure | null, ended: EndedAttempt): Verdict
     };
   }
   if (
-    thrown instanceof OtherVersionError &&
+    OtherVersionError.is(thrown) &&
     services.catalog.takesElsewhere(delivery.handler, thrown.eventType)
   ) {
     const line = `Delivery ${name} is left to another version of the handler, so it is not charged. ${error}`;

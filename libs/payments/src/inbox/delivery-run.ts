@@ -122,7 +122,7 @@ export class DeliveryRun {
     } catch (thrown) {
       failure = { thrown };
       // If that fails, what is known of the other versions is used.
-      if (thrown instanceof OtherVersionError) await worker.catalog.refresh().catch(() => {});
+      if (OtherVersionError.is(thrown)) await worker.catalog.refresh().catch(() => {});
     }
     try {
       await this.#commit.close();
