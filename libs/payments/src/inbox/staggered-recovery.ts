@@ -5,8 +5,8 @@ import type { HandlerPlaces } from './handler-places.js';
 import type { ClaimedDelivery, InboxStore } from './inbox-store.js';
 import type { WorkerRegistration } from './worker-registration.js';
 
-/** Between a suspect that ran alone and the next one, so that other deliveries run meanwhile. */
-const BETWEEN_MS = 1000;
+/** The pause after a suspect that ran alone, at least. Other deliveries run meanwhile. */
+const PAUSE_MS = 50;
 /** How many heartbeats that report suspects are ignored at most, after none of them could be claimed. */
 const MAX_IGNORED = 64;
 
@@ -83,12 +83,14 @@ export class StaggeredRecovery {
 
   /** Resolves with whether there was a suspect to run. */
   async #runAlone(): Promise<boolean> {
-    const { places } = this.worker;
+    const { places, runtime } = this.worker;
     if (!this.worker.active()) return false;
     let found = false;
+    let startedAt = 0;
     places.close();
     try {
       await places.whenIdle();
+      startedAt = runtime.monotonic();
       found = await this.#runOne(true);
     } finally {
       places.open();
@@ -97,13 +99,14 @@ export class StaggeredRecovery {
     // The ordering keys of those that wait are busy: do not stop everything else for each heartbeat.
     this.#ignore = found ? 0 : this.#ignoreNext;
     this.#ignoreNext = found ? 1 : Math.min(MAX_IGNORED, 2 * this.#ignoreNext);
-    if (found) await this.#pause();
+    // As long as it ran: half of the time is for other deliveries.
+    if (found) await this.#pause(Math.max(PAUSE_MS, runtime.monotonic() - startedAt));
     return found;
   }
 
-  #pause(): Promise<void> {
+  #pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
-      const cancel = this.worker.runtime.schedule(BETWEEN_MS, resolve);
+      const cancel = this.worker.runtime.schedule(ms, resolve);
       this.#endPause = () => {
         cancel();
         resolve();
