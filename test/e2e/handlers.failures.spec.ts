@@ -171,7 +171,7 @@ onEachAdapter((start) => {
           lastError: kept,
         });
         const lines = app.log.lines.filter((line) => line.includes(`event ${what} (`));
-        expect(lines).toEqual([expect.stringMatching(/^warn .*failed \(attempt 1 of 15\)/)]);
+        expect(lines).toEqual([expect.stringMatching(/^warn .*failed \(attempt 1 of 16\)/)]);
       },
     );
   });
