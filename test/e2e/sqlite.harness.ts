@@ -12,7 +12,10 @@ import { SqliteStore } from '../../libs/payments/dist/inbox/sqlite/sqlite-store.
 import { TestWorker } from '../../libs/payments/dist/testing/contract/contract-fixtures.js';
 import type { ClaimedDelivery } from '../../libs/payments/dist/inbox/inbox-store.js';
 
-export { incoming } from '../../libs/payments/dist/testing/contract/contract-fixtures.js';
+export {
+  incoming,
+  TestWorker,
+} from '../../libs/payments/dist/testing/contract/contract-fixtures.js';
 
 /** Stores on one file of its own, with one clock, and what an application has beside them. */
 export class SqliteHarness {
