@@ -5,7 +5,7 @@ import { Pool } from 'pg';
 import type { RunTransaction } from '../../libs/payments/src/inbox/postgres/index.js';
 import type { ClaimedDelivery, InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
 import { CutProxy } from '../support/cut.proxy.js';
-import { claim, freshSchema, incoming, PostgresInboxes } from '../support/postgres.inboxes.js';
+import { claim, incoming, PostgresInboxes, startWorker } from '../support/postgres.inboxes.js';
 
 interface Tables {
   ledger: { id: string; amount: number };
@@ -31,12 +31,13 @@ describe('context.commit on PostgreSQL', () => {
   const stateOf = async (store: Pick<InboxStore, 'find'>): Promise<unknown> =>
     (await store.find('default', 'e1'))?.deliveries[0]?.state;
   const leased = async (
-    store: Pick<InboxStore, 'receive' | 'claim'>,
-    leaseMs = 30_000,
+    store: Pick<InboxStore, 'receive' | 'claim' | 'register'>,
   ): Promise<ClaimedDelivery> => {
-    await store.receive([incoming('e1')]);
-    return (await claim(store, 1, leaseMs))[0]!;
+    await store.receive([incoming('e1', { orderingKey: 'k' })]);
+    return (await claim(store, 1))[0]!;
   };
+  const LOST = { settled: false, nextDue: false };
+  const SETTLED = { settled: true, nextDue: false };
 
   it('books and settles in one transaction', async () => {
     const store = await inboxes.open();
@@ -46,12 +47,12 @@ describe('context.commit on PostgreSQL', () => {
       expect(await stateOf(store)).toBe('running');
       return 'receipt';
     });
-    expect(result).toBe('receipt');
+    expect(result).toEqual({ result: 'receipt', nextDue: false });
     expect(await booked()).toEqual([{ id: 't1', amount: 5 }]);
     expect(await store.find('default', 'e1')).toMatchObject({
       deliveries: [{ state: 'done', attempts: 1, dueAt: null, finishedAt: expect.any(Date) }],
     });
-    expect(await store.complete(lease)).toBe(false);
+    expect(await store.complete(lease)).toEqual(LOST);
   });
 
   it('leaves nothing where the work throws, and hands on what it threw', async () => {
@@ -64,31 +65,51 @@ describe('context.commit on PostgreSQL', () => {
     });
     await expect(committing).rejects.toBe(failure);
     expect(await booked()).toEqual([]);
-    expect(await store.fail(lease, { error: 'no such account', retryInMs: 0 })).toBe(true);
+    expect(await store.fail(lease, { error: 'no such account', retryInMs: 0 })).toEqual(SETTLED);
   });
 
-  it('runs no work for a lease that was lost', async () => {
+  it('IN-13 rolls back if the lease was lost while the work ran', async () => {
     const store = await inboxes.open();
-    const lease = await leased(store, 1);
-    await inboxes.query('SELECT pg_sleep(0.01)');
-    let ran = false;
-    const committing = store.commit(lease, () => (ran = true));
+    const lease = await leased(store);
+    const committing = store.commit(lease, async (tx) => {
+      await tx.query(insert('t1'));
+      await store.release(lease);
+    });
     await expect(committing).rejects.toMatchObject({ code: 'lease_lost' });
-    expect(ran).toBe(false);
+    expect(await booked()).toEqual([]);
+    expect(await stateOf(store)).toBe('pending');
   });
 
-  it('commits what it began in time, though the lease ends meanwhile and others look for work', async () => {
-    const schema = freshSchema();
-    const [store, other] = [await inboxes.open({ schema }), await inboxes.open({ schema })];
-    const lease = await leased(store, 1000);
-    await store.commit(lease, async (tx) => {
-      await tx.query('SELECT pg_sleep(1.01)');
-      expect(await claim(other)).toEqual([]);
-      await tx.query(insert('t1'));
+  it('IN-16 locks no row of the inbox while the work runs, and releases the next of its key', async () => {
+    const store = await inboxes.open();
+    const lease = await leased(store);
+    await store.receive([incoming('e2', { orderingKey: 'k' })]);
+    const committed = await store.commit(lease, async () => {
+      expect(await claim(store)).toEqual([]);
+      const selection = { company: 'default', id: 'e1', handlers: ['book'] };
+      expect(await store.redrive([selection], { force: true, dueInMs: [0] })).toBe(0);
+      expect(await store.skip([selection])).toBe(0);
     });
-    expect(await booked()).toHaveLength(1);
-    expect(await claim(other)).toEqual([]);
+    expect(committed.nextDue).toBe(true);
+    expect(await claim(store)).toMatchObject([{ id: 'e2' }]);
   });
+
+  it.each(['repeatable read', 'serializable'])(
+    'releases what is held while a transaction runs that is %s',
+    async (isolation) => {
+      const store = await inboxes.open();
+      const lease = await leased(store);
+      await store.receive([incoming('e2', { orderingKey: 'k' })]);
+      const committed = await store.commit(lease, async (tx) => {
+        await tx.query(`SET TRANSACTION ISOLATION LEVEL ${isolation}`);
+        await tx.query(insert('t1'));
+        // After the snapshot of the transaction.
+        expect(await claim(store)).toEqual([]);
+      });
+      expect(committed.nextDue).toBe(true);
+      expect(await claim(store)).toMatchObject([{ id: 'e2' }]);
+    },
+  );
 
   it('says so where the work hid a statement that failed', async () => {
     const store = await inboxes.open();
@@ -110,7 +131,7 @@ describe('context.commit on PostgreSQL', () => {
     });
     await expect(committing).rejects.toMatchObject({ code: '23505' });
     expect(await stateOf(store)).toBe('running');
-    expect(await store.complete(lease)).toBe(true);
+    expect(await store.complete(lease)).toEqual(SETTLED);
   });
 
   it('finds out what became of a COMMIT that was never answered: committed', async () => {
@@ -123,7 +144,7 @@ describe('context.commit on PostgreSQL', () => {
         proxy.swallowAnswerTo = (sent) => sent.includes('COMMIT');
         return 'receipt';
       });
-      expect(result).toBe('receipt');
+      expect(result).toEqual({ result: 'receipt', nextDue: false });
       expect(await booked()).toHaveLength(1);
       expect(await stateOf(store)).toBe('done');
     } finally {
@@ -143,24 +164,50 @@ describe('context.commit on PostgreSQL', () => {
       });
       await expect(committing).rejects.toMatchObject({ code: 'inbox_unavailable' });
       expect(await booked()).toEqual([]);
-      expect(await store.complete(lease)).toBe(true);
+      expect(await store.complete(lease)).toEqual(SETTLED);
     } finally {
       await store.close();
       await proxy.end();
     }
   });
 
-  it('leaves the rest of the inbox its connections, however many commits wait', async () => {
-    const store = await inboxes.open({ poolSize: 3 });
-    await store.receive(['a', 'b', 'c', 'd'].map((id) => incoming(id)));
-    const leases = await claim(store);
+  it('IN-31 keeps receives fast while eight commits are open, at the default settings', async () => {
+    const store = await inboxes.open();
+    const worker = await startWorker(store);
+    await store.receive(Array.from({ length: 9 }, (_, n) => incoming(`c${n}`)));
+    const leases = await claim(store, 9, worker);
     let finish = (): void => {};
     const finished = new Promise<void>((resolve) => (finish = resolve));
-    const commits = leases.map((lease) => store.commit(lease, () => finished));
-    expect(await store.receive([incoming('meanwhile')])).toMatchObject([{ outcome: 'stored' }]);
-    expect(await claim(store)).toHaveLength(1);
+    let open = 0;
+    let allOpen = (): void => {};
+    const eight = new Promise<void>((resolve) => (allOpen = resolve));
+    const commits = leases.map((lease) =>
+      store.commit(lease, async (tx) => {
+        await tx.query(insert(lease.id));
+        if ((open += 1) === 8) allOpen();
+        await finished;
+      }),
+    );
+    await eight;
+    const times: number[] = [];
+    const busy = { on: true };
+    // What else needs connections meanwhile.
+    const others = [() => store.stats(), () => store.heartbeat(worker), () => claim(store)].map(
+      async (work) => {
+        while (busy.on) await work();
+      },
+    );
+    for (let n = 0; n < 50; n += 1) {
+      const begun = performance.now();
+      expect(await store.receive([incoming(`r${n}`)])).toMatchObject([{ outcome: 'stored' }]);
+      times.push(performance.now() - begun);
+    }
+    busy.on = false;
+    expect(open).toBe(8);
     finish();
-    await Promise.all(commits);
+    await Promise.all([...commits, ...others]);
+    expect(await booked()).toHaveLength(9);
+    expect(times.toSorted((a, b) => a - b)[47]).toBeLessThan(100);
   });
 
   describe("in an application's own transaction (Kysely)", () => {
@@ -185,7 +232,9 @@ describe('context.commit on PostgreSQL', () => {
     it('books and settles', async () => {
       const store = await inboxes.open<Transaction<Tables>>({ runTransaction });
       const lease = await leased(store);
-      expect(await store.commit(lease, (trx) => book(trx).then(() => 'receipt'))).toBe('receipt');
+      expect(await store.commit(lease, (trx) => book(trx).then(() => 'receipt'))).toMatchObject({
+        result: 'receipt',
+      });
       expect(await booked()).toEqual([{ id: 't1', amount: 5 }]);
       expect(await stateOf(store)).toBe('done');
     });
@@ -200,10 +249,10 @@ describe('context.commit on PostgreSQL', () => {
       });
       await expect(committing).rejects.toBe(failure);
       expect(await booked()).toEqual([]);
-      expect(await store.complete(lease)).toBe(true);
+      expect(await store.complete(lease)).toEqual(SETTLED);
     });
 
-    it('runs no work for a lease that was lost', async () => {
+    it('leaves nothing if the lease was lost', async () => {
       const store = await inboxes.open<Transaction<Tables>>({ runTransaction });
       const lease = await leased(store);
       await store.release(lease);
@@ -212,26 +261,29 @@ describe('context.commit on PostgreSQL', () => {
       expect(await booked()).toEqual([]);
     });
 
-    it('says so where the transaction was rolled back in silence', async () => {
+    it.each([
+      ['hides the error of a statement', 'COMMIT', -1],
+      ['rolls back without an error', 'ROLLBACK', 5],
+    ])('rejects if the work or its runner %s', async (_case, end, amount) => {
       const pool = new Pool({ connectionString: inboxes.connectionString, max: 1 });
       const careless: RunTransaction = async (work) => {
         const client = await pool.connect();
-        await client.query('BEGIN');
-        const result = await work({
-          tx: client,
-          query: (text, values) => client.query(text, values),
-        });
-        await client.query('COMMIT');
-        client.release();
-        return result;
+        try {
+          await client.query('BEGIN');
+          return await work({ tx: client, query: (text, values) => client.query(text, values) });
+        } finally {
+          await client.query(end);
+          client.release();
+        }
       };
       const store = await inboxes.open({ runTransaction: careless });
       const lease = await leased(store);
       const committing = store.commit(lease, async (tx) => {
-        await tx.query(insert('t1', -1)).catch(() => 'whatever');
+        await tx.query(insert('t1', amount)).catch(() => 'whatever');
       });
       await expect(committing).rejects.toThrow(/went on after one of its statements had failed/);
       expect(await stateOf(store)).toBe('running');
+      expect(await booked()).toEqual([]);
       await pool.end();
     });
 
@@ -243,7 +295,9 @@ describe('context.commit on PostgreSQL', () => {
         },
       });
       const lease = await leased(store);
-      expect(await store.commit(lease, (trx) => book(trx).then(() => 'receipt'))).toBe('receipt');
+      expect(await store.commit(lease, (trx) => book(trx).then(() => 'receipt'))).toMatchObject({
+        result: 'receipt',
+      });
     });
 
     it('tells a runner that calls no work, or answers without rows', async () => {

@@ -1,7 +1,18 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { types } from 'pg';
-import type { EventFilter, InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
-import { claim, freshSchema, incoming, PostgresInboxes } from '../support/postgres.inboxes.js';
+import type {
+  ActivityCounts,
+  EventFilter,
+  InboxStore,
+  StoredEvent,
+} from '../../libs/payments/src/inbox/inbox-store.js';
+import {
+  claim,
+  freshSchema,
+  incoming,
+  PostgresInboxes,
+  startWorker,
+} from '../support/postgres.inboxes.js';
 
 describe('operating an inbox in PostgreSQL', () => {
   let inboxes: PostgresInboxes;
@@ -24,54 +35,77 @@ describe('operating an inbox in PostgreSQL', () => {
     return (await store.list(query)).events.map(({ id }) => id);
   };
 
-  it('counts by handler and state, and what was forgotten no more', async () => {
+  it('IN-28 counts what is unfinished by handler and state, of every kind', async () => {
     const store = await inboxes.open();
+    const none = { count: 0, more: false };
     expect(await store.stats()).toEqual({
       deliveries: [],
-      unhandled: 0,
-      stale: 0,
+      unhandled: none,
+      stale: none,
       oldestPendingMs: null,
       paused: [],
     });
     await store.receive([
-      ...['a', 'b', 'c', 'd', 'e'].map((id) => incoming(id)),
+      ...['done', 'dead', 'running'].map((id) => incoming(id, { orderingKey: id })),
+      incoming('held', { orderingKey: 'running' }),
+      ...['skipped', 'pending'].map((id) => incoming(id, { handlers: ['book', 'mail'] })),
       incoming('none', { handlers: [] }),
+      ...['old 1', 'old 2'].map((id) => incoming(id, { handlers: [], stale: true })),
+      incoming('test', { handlers: [], eventType: 'webhook.test' }),
     ]);
-    const [done, dead, running] = await claim(store, 3);
+    const [done, dead] = await claim(store, 3);
     await store.complete(done!);
     await store.fail(dead!, { error: 'no\0use', retryInMs: null });
-    await store.skip(one('d'));
+    await store.skip(one('skipped'));
+    await claim(store, 1);
     await store.pause('*', true);
+    await store.pause('mail', true);
     const stats = await store.stats();
-    expect(stats.deliveries.map(({ state, count }) => `${state} ${count}`)).toEqual([
-      'dead 1',
-      'done 1',
-      'pending 1',
-      'running 1',
-      'skipped 1',
-    ]);
-    expect(stats).toMatchObject({ unhandled: 1, paused: ['*'] });
+    expect(stats).toMatchObject({
+      deliveries: [
+        { handler: 'book', state: 'pending', count: 1, more: false },
+        { handler: 'book', state: 'running', count: 2 },
+        { handler: 'book', state: 'dead', count: 1 },
+        { handler: 'mail', state: 'pending', count: 2 },
+      ],
+      unhandled: { count: 1, more: false },
+      stale: { count: 2, more: false },
+      paused: ['*', 'mail'],
+    });
     expect(stats.oldestPendingMs).toBeGreaterThanOrEqual(0);
     expect(stats.oldestPendingMs).toBeLessThan(60_000);
     await pass();
-    expect(await store.prune({ bodiesMs: 0, tombstonesMs: 1e9, limit: 100 })).toBe(3);
-    expect(await store.redrive(one('b'), now)).toBe(1);
-    await store.complete(running!);
-    const later = await store.stats();
-    expect(later.deliveries).toEqual([
-      { handler: 'book', state: 'done', count: 1 },
-      { handler: 'book', state: 'pending', count: 2 },
-    ]);
-    expect(later.unhandled).toBe(0);
+    expect(await store.prune({ bodiesMs: 0, tombstonesMs: 1e9, limit: 100 })).toBe(5);
+    expect(await store.stats()).toMatchObject({ unhandled: none, stale: none });
   });
 
-  it('takes deliveries along with an event that somebody deletes', async () => {
+  it('IN-28 counts up to 10,000, and finds the oldest that is pending or running', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
-    await store.receive([incoming('a', { handlers: ['book', 'mail'] }), incoming('b')]);
-    await inboxes.query(`DELETE FROM ${schema}.events WHERE id = 'a'`);
-    expect(await claim(store)).toMatchObject([{ id: 'b' }]);
-    expect(await inboxes.query(`SELECT handler FROM ${schema}.deliveries`)).toHaveLength(1);
+    await store.receive([incoming('running', { handlers: ['mail'] }), incoming('pending')]);
+    await inboxes.query(`
+      UPDATE ${schema}.event SET received_at = received_at - (10 - seq) * interval '1 hour';
+      INSERT INTO ${schema}.delivery (event, handler, state, due_at, occurred_at)
+      SELECT n, h.name, 'pending', now(), now()
+        FROM generate_series(1000, 11000) n, (VALUES ('big'), ('more')) AS h (name)`);
+    const age = async () => Math.round((await store.stats()).oldestPendingMs! / 3_600_000);
+    expect(await age()).toBe(9);
+    const wanted = [{ handler: 'mail', limit: 1 }];
+    const [lease] = await store.claim({ worker: await startWorker(store), wanted });
+    expect(await age()).toBe(9);
+    await store.complete(lease!);
+    expect(await age()).toBe(8);
+    await store.skip(one('pending'));
+    expect((await store.stats()).deliveries).toEqual(
+      ['big', 'more'].map((handler) => ({ handler, state: 'pending', count: 10_000, more: true })),
+    );
+    await inboxes.query(
+      `DELETE FROM ${schema}.delivery WHERE event = 1000 OR (event = 1001 AND handler = 'big')`,
+    );
+    expect((await store.stats()).deliveries).toMatchObject([
+      { handler: 'big', count: 9999, more: false },
+      { handler: 'more', count: 10_000, more: false },
+    ]);
   });
 
   it('redrives what is dead, skipped and, forced, done; once; with its attempts begun anew', async () => {
@@ -104,7 +138,7 @@ describe('operating an inbox in PostgreSQL', () => {
     await store.receive([incoming('none', { handlers: [], orderingKey: 'k' })]);
     expect(await store.redrive(one('none', ['book', 'mail']), now)).toBe(2);
     expect(await store.redrive(one('none', ['book', 'mail']), now)).toBe(2);
-    expect(await store.stats()).toMatchObject({ unhandled: 0 });
+    expect((await store.stats()).unhandled.count).toBe(0);
     expect(await claim(store)).toHaveLength(1);
     expect((await store.find('default', 'none'))?.deliveries).toHaveLength(2);
   });
@@ -123,7 +157,7 @@ describe('operating an inbox in PostgreSQL', () => {
       ]);
       const left = await claim(store);
       expect(left).toHaveLength(redriven);
-      for (const again of left) expect(await store.complete(again)).toBe(true);
+      for (const again of left) expect((await store.complete(again)).settled).toBe(true);
     }
   }, 30_000);
 
@@ -142,27 +176,73 @@ describe('operating an inbox in PostgreSQL', () => {
     expect(await store.receive([incoming('e1')])).toMatchObject([{ outcome: 'stored' }]);
   });
 
-  it('keeps the minutes of a day, and no row of the day before', async () => {
+  it('IN-38 writes the activity of closed minutes as a full scan of the events counts it', async () => {
     const schema = freshSchema();
-    const store = await inboxes.open({ schema });
-    for (const age of ['1438 minutes', '1440 minutes', '30 days']) {
-      await inboxes.query(`INSERT INTO ${schema}.activity
-        VALUES (date_trunc('minute', now(), 'UTC') - interval '${age}', 1, 0, 0, 0, '{}')`);
+    const [store, other] = [await inboxes.open({ schema }), await inboxes.open({ schema })];
+    expect(await store.activity(3)).toEqual([]);
+    const handlers = ['book', 'mail'];
+    await store.receive(Array.from({ length: 40 }, (_, n) => incoming(`e${n}`, { handlers })));
+    const worker = await startWorker(store);
+    const wanted = handlers.map((handler) => ({ handler, limit: 40 }));
+    for (let round = 0; round < 3; round += 1) {
+      const leases = await store.claim({ worker, wanted });
+      await Promise.all(
+        leases.map((lease) => {
+          if (lease.seq % 3 === 0) return store.complete(lease);
+          const retryInMs = lease.seq % 5 === 0 && round === 1 ? null : 0;
+          return store.fail(lease, { error: 'no', retryInMs });
+        }),
+      );
     }
-    expect(await store.prune({ bodiesMs: 1e9, tombstonesMs: 1e9, limit: 10 })).toBe(0);
-    expect(await inboxes.query(`SELECT received FROM ${schema}.activity`)).toHaveLength(1);
+    // As though it had happened over the last minutes.
+    await inboxes.query(`
+      UPDATE ${schema}.event SET received_at = received_at - interval '130 s' - seq % 7 * interval '11 s';
+      UPDATE ${schema}.delivery d
+         SET finished_at = finished_at - shift.s, ended_at = ended_at - shift.s, history = (
+           SELECT jsonb_agg(jsonb_set(x, '{1}', to_jsonb((x ->> 1)::bigint - 1000 * extract(epoch FROM shift.s)::bigint)))
+             FROM jsonb_array_elements(d.history) x)
+        FROM (SELECT event, handler, make_interval(secs => 120 - event % 13 * 5) AS s FROM ${schema}.delivery) shift
+       WHERE shift.event = d.event AND shift.handler = d.handler`);
+    await Promise.all([store.summarize(), other.summarize()]);
+    await store.summarize();
+    const minutes = await other.activity(1440);
+    expect(minutes).toHaveLength(1440);
+    const scanned: StoredEvent[] = [];
+    for (let n = 0; n < 40; n += 1) scanned.push((await store.find('default', `e${n}`))!);
+    const counted = minutes.slice(-7).map(({ startsAt }) => ({
+      startsAt,
+      total: scan(scanned, startsAt, handlers),
+      handlers: Object.fromEntries(
+        handlers
+          .map((handler) => [handler, scan(scanned, startsAt, [handler])] as const)
+          .filter(([, { received, done, failed }]) => received + done + failed > 0),
+      ),
+    }));
+    expect(minutes.slice(-7)).toEqual(counted);
+    for (const field of ['received', 'done', 'failed', 'dead'] as const) {
+      expect(counted.some(({ total }) => total[field] > 0)).toBe(true);
+    }
+    await inboxes.query(`UPDATE ${schema}.activity SET minute = minute - interval '1 day'`);
+    await store.prune({ bodiesMs: 1e9, tombstonesMs: 1e9, limit: 10 });
+    expect(
+      await inboxes.query(
+        `SELECT FROM ${schema}.activity WHERE minute < now() - interval '1442 minutes'`,
+      ),
+    ).toEqual([]);
   });
 
   it('holds a handler, or all, back in every instance', async () => {
     const schema = freshSchema();
     const [store, other] = [await inboxes.open({ schema }), await inboxes.open({ schema })];
     await store.receive([incoming('e1', { handlers: ['book', 'mail'] })]);
-    const request = { handlers: ['book', 'mail'], limit: 9, leaseMs: 9000 };
+    const handlers = ['book', 'mail'];
+    const wanted = handlers.map((handler) => ({ handler, limit: 9 }));
+    const request = { worker: await startWorker(store), wanted };
     await store.pause('*', true);
     await store.pause('mail', true);
     await store.pause('mail', true);
     expect(await other.claim(request)).toEqual([]);
-    expect(await other.nextDueInMs(request.handlers)).toBeNull();
+    expect(await other.nextDueInMs(handlers)).toBeNull();
     await other.pause('*', false);
     expect(await other.claim(request)).toMatchObject([{ handler: 'book' }]);
     await other.pause('mail', false);
@@ -222,10 +302,41 @@ describe('operating an inbox in PostgreSQL', () => {
       await store.receive([incoming('e1')]);
       const [lease] = await claim(store);
       expect(lease).toMatchObject({ id: 'e1', token: 1, attempt: 1 });
-      expect(await store.complete(lease!)).toBe(true);
+      expect(await store.complete(lease!)).toMatchObject({ settled: true });
       expect((await store.find('default', 'e1'))?.receivedAt.getTime()).toBeGreaterThan(1e12);
     } finally {
       for (const [index, oid] of oids.entries()) types.setTypeParser(oid, before[index]);
     }
   });
 });
+
+/** What a minute's activity must be. */
+function scan(
+  events: readonly StoredEvent[],
+  startsAt: Date,
+  names: readonly string[],
+): ActivityCounts {
+  const within = (at: Date | null): boolean =>
+    at !== null && at >= startsAt && at.getTime() < startsAt.getTime() + 60_000;
+  const all = events.flatMap((event) =>
+    event.deliveries
+      .filter(({ handler }) => names.includes(handler))
+      .map((delivery) => ({ ...delivery, event })),
+  );
+  const ended = (state: string) =>
+    all.filter((delivery) => delivery.state === state && within(delivery.finishedAt));
+  const took = ended('done')
+    .map(({ event, finishedAt }) => Math.max(0, finishedAt!.getTime() - event.receivedAt.getTime()))
+    .toSorted((a, b) => a - b);
+  const attempts = all.flatMap(({ history }) => history);
+  return {
+    received: new Set(
+      all.filter(({ event }) => within(event.receivedAt)).map(({ event }) => event.id),
+    ).size,
+    done: took.length,
+    failed: attempts.filter(({ outcome, endedAt }) => outcome !== 'done' && within(endedAt)).length,
+    dead: ended('dead').length,
+    p50Ms: took[Math.ceil(took.length * 0.5) - 1] ?? null,
+    p95Ms: took[Math.ceil(took.length * 0.95) - 1] ?? null,
+  };
+}

@@ -1,6 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { randomBytes } from 'node:crypto';
-import { claim, freshSchema, incoming, PostgresInboxes } from '../support/postgres.inboxes.js';
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { StoreReceipt } from '../../libs/payments/src/inbox/inbox-store.js';
+import {
+  claim,
+  freshSchema,
+  incoming,
+  PostgresInboxes,
+  startWorker,
+} from '../support/postgres.inboxes.js';
 
 describe('receiving into PostgreSQL', () => {
   let inboxes: PostgresInboxes;
@@ -10,7 +17,7 @@ describe('receiving into PostgreSQL', () => {
   afterEach(() => inboxes.close());
   afterAll(() => inboxes.server.end(), 30_000);
 
-  it('keeps every byte as it came, those that are no text too', async () => {
+  it('IN-01 keeps every byte as it came, those that are no text too', async () => {
     const store = await inboxes.open();
     const raw = Buffer.concat([Buffer.from([0, 255, 92, 39, 34]), randomBytes(10_000)]);
     await store.receive([incoming('e1', { raw })]);
@@ -18,62 +25,120 @@ describe('receiving into PostgreSQL', () => {
     expect((await claim(store))[0]?.raw.equals(raw)).toBe(true);
   });
 
-  it('stores one of fifty that come at the same time, on two instances', async () => {
+  it('IN-02 stores one of fifty that come at the same time, on two instances', async () => {
     const schema = freshSchema();
     const stores = [await inboxes.open({ schema }), await inboxes.open({ schema })];
     const receipts = await Promise.all(
       Array.from({ length: 50 }, (_, n) => stores[n % 2]!.receive([incoming('same')])),
     );
-    const outcomes = receipts.flat().map(({ outcome }) => outcome);
-    expect(outcomes.filter((outcome) => outcome === 'stored')).toHaveLength(1);
-    expect(outcomes.filter((outcome) => outcome === 'duplicate')).toHaveLength(49);
+    const found = outcomes(receipts.flat()).toSorted();
+    expect(found).toEqual([...Array<string>(49).fill('duplicate same'), 'stored same']);
   });
 
-  it('reports what is twice in one batch and stores the first', async () => {
+  const outcomes = (receipts: readonly StoreReceipt[]): string[] =>
+    receipts.map(({ outcome, id }) => `${outcome} ${id}`);
+
+  it('IN-03 reports what is twice in one batch, by id or by transaction, and stores the first', async () => {
     const store = await inboxes.open();
     const receipts = await store.receive([
-      incoming('a', { dedupeKey: 'k' }),
-      incoming('b', { dedupeKey: 'k' }),
-      incoming('a', { dedupeKey: 'z', raw: Buffer.from('other') }),
+      incoming('b', { onceKey: 'k' }),
+      incoming('a', { onceKey: 'k' }),
+      incoming('b', { onceKey: 'z', raw: Buffer.from('other') }),
+      incoming('c'),
       incoming('c'),
     ]);
-    expect(receipts).toEqual([
-      { outcome: 'stored', id: 'a' },
-      { outcome: 'duplicate', id: 'a' },
-      { outcome: 'conflict', id: 'a' },
-      { outcome: 'stored', id: 'c' },
+    expect(outcomes(receipts)).toEqual([
+      'stored b',
+      'duplicate b',
+      'conflict b',
+      'stored c',
+      'duplicate c',
+    ]);
+    expect(await store.find('default', 'b')).toMatchObject({
+      repeats: [{ id: 'a', receivedAt: expect.any(Date) }],
+    });
+  });
+
+  it('stores an event if the one before it in the batch with the same id was itself a duplicate', async () => {
+    const store = await inboxes.open();
+    await store.receive([incoming('first', { onceKey: 'k' })]);
+    const receipts = await store.receive([
+      incoming('x', { onceKey: 'k' }),
+      incoming('x', { onceKey: 'other' }),
+    ]);
+    expect(outcomes(receipts)).toEqual(['duplicate first', 'stored x']);
+  });
+
+  it('keeps transactions of other companies and types apart', async () => {
+    const store = await inboxes.open();
+    const once = (id: string, given = {}) => incoming(id, { onceKey: 'k', ...given });
+    const receipts = await store.receive([
+      once('a'),
+      once('b', { company: 'other' }),
+      once('c', { eventType: 'transaction.refunded' }),
+      once('d', { onceKey: 'K' }),
+      once('e'),
+    ]);
+    expect(outcomes(receipts)).toEqual([
+      'stored a',
+      'stored b',
+      'stored c',
+      'stored d',
+      'duplicate a',
     ]);
   });
 
-  it('stores an event whose rival in the batch was itself a duplicate', async () => {
-    const store = await inboxes.open();
-    await store.receive([incoming('first', { dedupeKey: 'k' })]);
-    const receipts = await store.receive([
-      incoming('x', { dedupeKey: 'k' }),
-      incoming('x', { dedupeKey: 'other' }),
+  it('notes each repeat once, the last 20, from all instances', async () => {
+    const schema = freshSchema();
+    const stores = [await inboxes.open({ schema }), await inboxes.open({ schema })];
+    await stores[0]!.receive([incoming('first', { onceKey: 'k' })]);
+    const ids = Array.from({ length: 22 }, (_, n) => `r${n}`);
+    await Promise.all(ids.map((id, n) => stores[n % 2]!.receive([incoming(id, { onceKey: 'k' })])));
+    await stores[0]!.receive([
+      incoming('last', { onceKey: 'k' }),
+      incoming('last', { onceKey: 'k' }),
     ]);
-    expect(receipts).toEqual([
-      { outcome: 'duplicate', id: 'first' },
-      { outcome: 'stored', id: 'x' },
-    ]);
+    const { repeats } = (await stores[1]!.find('default', 'first'))!;
+    expect(repeats).toHaveLength(20);
+    expect(new Set(repeats.map(({ id }) => id)).size).toBe(20);
+    expect(repeats.at(-1)!.id).toBe('last');
   });
 
-  it('knows a dedupe key that is the id of another event, whichever came first', async () => {
-    const store = await inboxes.open();
-    await store.receive([incoming('a'), incoming('p', { dedupeKey: 'q' })]);
-    const receipts = await store.receive([
-      incoming('b', { dedupeKey: 'a' }),
-      incoming('q'),
-      incoming('c', { company: 'other', dedupeKey: 'a' }),
-      incoming('a', { dedupeKey: 'z', raw: Buffer.from('x') }),
-    ]);
-    expect(receipts).toEqual([
-      { outcome: 'duplicate', id: 'a' },
-      { outcome: 'duplicate', id: 'p' },
-      { outcome: 'stored', id: 'c' },
-      { outcome: 'conflict', id: 'a' },
-    ]);
-  });
+  it('IN-32 stores no event with an outdated version of the catalog once a handler was registered', async () => {
+    const schema = freshSchema();
+    const [store, other] = [await inboxes.open({ schema }), await inboxes.open({ schema })];
+    let version = 0;
+    let stop = false;
+    const stored: string[] = [];
+    const receiving = Array.from({ length: 4 }, async (_, sender) => {
+      for (let n = 0; !stop; n += 1) {
+        const id = `${sender}-${n}`;
+        const known = version;
+        const handlers = Array.from({ length: known }, (_, index) => `h${index + 1}`);
+        const event = incoming(id, { handlers, catalogVersion: known });
+        const [receipt] = await store.receive([event]);
+        if (receipt!.outcome === 'stored') stored.push(id);
+        else expect(receipt!.outcome).toBe('outdated');
+      }
+    });
+    for (let n = 1; n <= 10; n += 1) {
+      const handlers = [{ name: `h${n}`, patterns: ['*'] }];
+      const catalog = await other.register({ id: randomUUID(), leaseMs: 60_000, handlers });
+      expect(catalog.version).toBe(n);
+      version = n;
+      const before = stored.length;
+      while (stored.length < before + 8) await new Promise((resolve) => setImmediate(resolve));
+    }
+    stop = true;
+    await Promise.all(receiving);
+    // Times are in whole milliseconds, so events of the same one are left out.
+    const rows = await inboxes.query<{ wrong: number }>(`
+      SELECT count(*)::integer AS wrong FROM ${schema}.event e
+       WHERE (SELECT count(*) FROM ${schema}.delivery d WHERE d.event = e.seq) <>
+             (SELECT count(*) FROM ${schema}.handler h WHERE h.first_seen < e.received_at)
+         AND NOT EXISTS (SELECT FROM ${schema}.handler h WHERE h.first_seen = e.received_at)`);
+    expect(rows).toEqual([{ wrong: 0 }]);
+  }, 30_000);
 
   it('keeps texts that PostgreSQL cannot hold, and tells them apart', async () => {
     const store = await inboxes.open();
@@ -81,20 +146,21 @@ describe('receiving into PostgreSQL', () => {
     const receipts = await store.receive(
       odd.map((id) => incoming(id, { orderingKey: id, eventType: id, handlers: [`h${id}`] })),
     );
-    expect(receipts).toEqual(odd.map((id) => ({ outcome: 'stored', id })));
+    expect(outcomes(receipts)).toEqual(odd.map((id) => `stored ${id}`));
     for (const id of odd) {
       const stored = await store.find('default', id);
       expect(stored).toMatchObject({ id, orderingKey: id, eventType: id });
       expect(stored?.deliveries[0]?.handler).toBe(`h${id}`);
-      expect(await store.claim({ handlers: [`h${id}`], limit: 9, leaseMs: 9000 })).toHaveLength(1);
+      const wanted = [{ handler: `h${id}`, limit: 9 }];
+      expect(await store.claim({ worker: await startWorker(store), wanted })).toHaveLength(1);
     }
   });
 
-  it('takes ordering and dedupe keys of any length', async () => {
+  it('takes ordering and once keys of any length', async () => {
     const store = await inboxes.open();
     const long = randomBytes(50_000).toString('hex');
-    const event = incoming('long', { orderingKey: long, dedupeKey: long });
-    expect(await store.receive([event])).toEqual([{ outcome: 'stored', id: 'long' }]);
+    const event = incoming('long', { orderingKey: long, onceKey: long });
+    expect(outcomes(await store.receive([event]))).toEqual(['stored long']);
     expect((await store.find('default', 'long'))?.orderingKey).toBe(long);
   });
 
@@ -152,7 +218,7 @@ describe('receiving into PostgreSQL', () => {
     });
     await Promise.allSettled(sending);
     await inboxes.server.start();
-    const known = await inboxes.query<{ id: string }>(`SELECT id FROM ${schema}.events`);
+    const known = await inboxes.query<{ id: string }>(`SELECT id FROM ${schema}.event`);
     const ids = new Set(known.map(({ id }) => id));
     expect(acknowledged.length).toBeGreaterThanOrEqual(400);
     expect(acknowledged.filter((id) => !ids.has(id))).toEqual([]);
