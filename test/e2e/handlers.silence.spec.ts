@@ -62,7 +62,10 @@ onEachAdapter((start) => {
     expect(warned()).toHaveLength(3);
     expect(warned()[2]).toMatch(/\(5 more since the previous line\)/);
     const inbox = app.app.get(PaymentInbox);
-    expect(await inbox.stats()).toMatchObject({ unhandled: 8, deliveries: [] });
+    expect(await inbox.stats()).toMatchObject({
+      unhandled: { count: 8 },
+      deliveries: [],
+    });
     expect((await inbox.list({ state: 'unhandled' })).events).toHaveLength(8);
   });
 
@@ -90,7 +93,7 @@ onEachAdapter((start) => {
     await app.send(delivery({ eventType: 'webhook.test' }));
     expect(app.log.matching(/No handler takes/)).toEqual([]);
     const inbox = app.app.get(PaymentInbox);
-    expect(await inbox.stats()).toMatchObject({ unhandled: 0 });
+    expect(await inbox.stats()).toMatchObject({ unhandled: { count: 0 } });
     expect((await inbox.list({ state: 'unhandled' })).events).toEqual([]);
     expect((await inbox.list()).events).toHaveLength(1);
   });

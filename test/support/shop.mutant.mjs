@@ -8,8 +8,18 @@ import { SqliteBooks } from '../../apps/shop/dist/books/sqlite.books.js';
 import { Bookkeeper } from '../../apps/shop/dist/payments/bookkeeper.js';
 
 const MISTAKES = {
-  /** Asks nobody whether a transaction is booked, and has no constraint that would. */
-  'books-twice': forgetWhatIsBooked,
+  /** Books twice in one transaction, and has no constraint that prevents it. */
+  'books-twice'() {
+    forgetWhatIsBooked();
+    for (const { prototype } of [SqliteBooks, PostgresBooks]) {
+      const { book } = prototype;
+      prototype.book = function (tx, payment) {
+        const again = () => book.call(this, tx, payment);
+        const first = again();
+        return first instanceof Promise ? first.then(again) : again();
+      };
+    }
+  },
   'loses-one'() {
     for (const { prototype } of [SqliteBooks, PostgresBooks]) {
       const { book } = prototype;
