@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { turns, WorkerBench } from '../../../../test/support/worker.bench.js';
 import { fixed } from '../events/retry-schedule.js';
+import type { WorkerOptions } from './worker-options.js';
 
 const OPTIONS = { leaseMs: 3000, timeoutMs: 600_000, retry: fixed([0, 0, 0]) };
 const INNOCENTS = ['i-1', 'i-2', 'i-3', 'i-4', 'i-5'];
@@ -14,16 +15,22 @@ async function pass(bench: WorkerBench, seconds: number): Promise<void> {
 
 /** One process after another on one store. Each dies when it runs the poison. */
 class Host {
-  readonly first = new WorkerBench(OPTIONS);
-  process = this.first;
+  readonly first: WorkerBench;
+  process: WorkerBench;
   /** What each process ran, in order. */
   readonly ran: string[][] = [];
   /** The most that ran next to a suspect. */
   readonly nextTo: string[][] = [];
   readonly #open = new Map<string, () => void>();
 
+  constructor(private readonly options: WorkerOptions = {}) {
+    this.first = new WorkerBench({ ...OPTIONS, ...options });
+    this.process = this.first;
+  }
+
   start(poison: string | null = 'poison'): WorkerBench {
-    if (this.ran.length > 0) this.process = new WorkerBench(OPTIONS, { of: this.first });
+    if (this.ran.length > 0)
+      this.process = new WorkerBench({ ...OPTIONS, ...this.options }, { of: this.first });
     const bench = this.process;
     const ran: string[] = [];
     this.ran.push(ran);
@@ -125,6 +132,28 @@ describe('StaggeredRecovery', () => {
     await host.end('pending');
     expect(bench.worker.reserve(['h'])).not.toBeNull();
     expect(await bench.delivery('suspect')).toMatchObject({ state: 'done', attempts: 1 });
+  });
+
+  it('IN-30 leaves a suspect its place while it is claimed next to another claim', async () => {
+    const host = new Host({ concurrency: 1 });
+    host.start(null);
+    await turns();
+    await host.process.receive('suspect');
+    await turns();
+    host.process.crash();
+    const bench = host.start(null);
+    const claimSuspect = bench.store.claimSuspect.bind(bench.store);
+    bench.store.claimSuspect = async (request) => {
+      bench.store.claimSuspect = claimSuspect;
+      const suspect = await claimSuspect(request);
+      await bench.receive('new');
+      await turns();
+      return suspect;
+    };
+    await pass(bench, 8);
+    expect(host.ran[1]).toEqual(['suspect']);
+    await host.end('suspect');
+    expect(host.ran[1]).toEqual(['suspect', 'new']);
   });
 
   it('stops other work less and less often for suspects that it cannot claim', async () => {

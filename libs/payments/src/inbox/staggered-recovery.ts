@@ -120,15 +120,18 @@ export class StaggeredRecovery {
     const worker = this.worker.active() ? registration.current() : null;
     const handlers = alone ? places.names : places.withRoom;
     if (worker === null || handlers.length === 0) return false;
-    let suspect: ClaimedDelivery | null;
+    // Of whichever handler the suspect is, a claim that is under way meanwhile must not fill its last place.
+    for (const handler of handlers) places.take(handler);
+    let suspect: ClaimedDelivery | null = null;
     try {
       suspect = await store.claimSuspect({ worker, handlers, alone });
     } catch (error) {
       registration.replace(worker);
       throw error;
+    } finally {
+      for (const handler of handlers) if (handler !== suspect?.handler) places.free(handler);
     }
     if (suspect === null) return false;
-    places.take(suspect.handler);
     await this.worker.run(suspect, worker);
     return true;
   }
