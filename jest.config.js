@@ -4,6 +4,7 @@ export default {
     '<rootDir>/libs/*/src/**/*.spec.ts',
     '<rootDir>/apps/*/src/**/*.spec.ts',
     '<rootDir>/test/e2e/**/*.spec.ts',
+    '<rootDir>/test/simulation/**/*.spec.ts',
     '<rootDir>/bench/**/*.spec.ts',
   ],
   // Prints results only; the log of a test is printed if the test fails.

@@ -154,8 +154,8 @@ export class Simulation implements StoreObserver {
   }
 
   #trace(line: () => string): void {
-    const { timeline, trace } = this.#stage;
-    trace?.(`${timeline.now.toFixed(0).padStart(9)} ms  ${line()}`);
+    const { timeline } = this.#stage;
+    this.#stage.trace?.(`${timeline.now.toFixed(0).padStart(9)} ms  ${line()}`);
   }
 
   #journalClaims(

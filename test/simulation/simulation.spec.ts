@@ -1,0 +1,107 @@
+import { Logger } from '@nestjs/common';
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import * as fc from 'fast-check';
+import { scenarios, VIRTUAL } from './scenario.ts';
+import type { EventPlan, Scenario, Step } from './scenario.ts';
+import { playInMemory } from './stages.ts';
+
+/** Processor time for random scenarios, in milliseconds. */
+const BUDGET_MS = 8_000;
+
+beforeAll(() => Logger.overrideLogger(false));
+
+const event = (over: Partial<EventPlan> = {}): EventPlan => ({
+  company: 'a',
+  eventType: 'transaction.completed',
+  transactionId: 't1',
+  scripts: { book: ['commit'], mail: ['succeed'], log: ['succeed'], audit: ['succeed'] },
+  ...over,
+});
+const play = (events: readonly EventPlan[], steps: readonly Step[]): Promise<string[]> =>
+  playInMemory({ seed: 1, events, steps });
+
+describe('The inbox in a simulation of faults', () => {
+  it('random scenarios: every acknowledged event becomes final, and nothing is done twice', async () => {
+    const property = fc.asyncProperty(scenarios(VIRTUAL), async (scenario: Scenario) => {
+      const wrong = await playInMemory(scenario);
+      if (wrong.length > 0) throw new Error(wrong[0]);
+    });
+    const result = await fc.check(property, {
+      numRuns: 100_000,
+      interruptAfterTimeLimit: BUDGET_MS,
+      markInterruptAsFailure: false,
+    });
+    const replay = `npm run simulate -- --seed ${result.seed} --path ${result.counterexamplePath}`;
+    expect(result.failed ? `${String(result.errorInstance)}\nreplay: ${replay}` : 'passed').toBe(
+      'passed',
+    );
+    expect(result.numRuns).toBeGreaterThan(10);
+  });
+
+  it('a scenario repeats exactly', async () => {
+    const [scenario] = fc.sample(scenarios(VIRTUAL), { numRuns: 1, seed: 7 });
+    const traces = [0, 1].map(() => [] as string[]);
+    for (const trace of traces)
+      await playInMemory(scenario!, (line) => trace.push(withoutIds(line)));
+    expect(traces[0]!.length).toBeGreaterThan(20);
+    expect(traces[1]).toEqual(traces[0]);
+  });
+
+  it('IN-11 deliveries of a claim whose answer was lost run again', async () => {
+    const lost: Step = {
+      step: 'fault',
+      in: 0,
+      fault: { operation: 'claim', kind: 'reject after' },
+    };
+    const steps: Step[] = [
+      { step: 'pause', handler: '*', in: 0 },
+      { step: 'pass time', ms: 500 },
+      { step: 'send', event: 0, to: 1 },
+      { step: 'pass time', ms: 500 },
+      { step: 'outage', in: 1, ms: 1_000 },
+      { step: 'outage', in: 2, ms: 1_000 },
+      lost,
+      { step: 'resume', handler: '*', in: 0 },
+    ];
+    expect(await play([event()], steps)).toEqual([]);
+  });
+
+  it('IN-19 an event that crashes its process takes no attempt from others', async () => {
+    const poison = event({
+      transactionId: null,
+      scripts: {
+        ...event().scripts,
+        book: ['crash the process'],
+        mail: ['work'],
+        log: ['crash the process'],
+      },
+    });
+    const innocent = event({
+      transactionId: 't2',
+      scripts: { ...event().scripts, book: ['work'] },
+    });
+    const steps: Step[] = [0, 1, 0, 1].flatMap((number, to): Step[] => [
+      { step: 'send', event: number, to: to % 3 },
+      { step: 'pass time', ms: 20 },
+    ]);
+    expect(await play([poison, innocent], steps)).toEqual([]);
+  });
+
+  it('IN-32 a rolling deploy to a version with one more handler, and back', async () => {
+    const steps: Step[] = [0, 1, 2].flatMap((slot): Step[] => [
+      { step: 'drain and restart', in: slot, deploy: true },
+      { step: 'send', event: slot, to: slot + 1 },
+      { step: 'pass time', ms: 3_000 },
+    ]);
+    const back = steps.map((step) =>
+      step.step === 'drain and restart' ? { ...step, deploy: false } : step,
+    );
+    const events = ['t1', 't2', null].map((transactionId) => event({ transactionId }));
+    expect(await play(events, [...steps, ...back])).toEqual([]);
+  });
+});
+
+/** Ids of workers are random in each run. */
+function withoutIds(line: string): string {
+  return line.replaceAll(/[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/g, 'id');
+}
