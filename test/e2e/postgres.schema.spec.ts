@@ -1,5 +1,16 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { claim, freshSchema, incoming, PostgresInboxes } from '../support/postgres.inboxes.js';
+import { Pool } from 'pg';
+import { ConnectionSource } from '../../libs/payments/src/inbox/postgres/connection/connection-source.js';
+import { migrate } from '../../libs/payments/src/inbox/postgres/connection/schema-migrator.js';
+import { versionOne } from '../../libs/payments/src/inbox/postgres/sql/schema.js';
+import { systemRuntime } from '../../libs/payments/src/payments.runtime.js';
+import {
+  claim,
+  freshSchema,
+  incoming,
+  PostgresInboxes,
+  startWorker,
+} from '../support/postgres.inboxes.js';
 
 describe("the inbox's schema in PostgreSQL", () => {
   let inboxes: PostgresInboxes;
@@ -25,18 +36,77 @@ describe("the inbox's schema in PostgreSQL", () => {
     );
     await Promise.all(stores.map((store, n) => store.receive([incoming(`e${n}`)])));
     expect(await claim(stores[0]!)).toHaveLength(8);
-    const applied = await inboxes.query(`SELECT version FROM ${schema}.migrations ORDER BY 1`);
-    expect(applied).toEqual([{ version: 1 }, { version: 2 }, { version: 3 }, { version: 4 }]);
+    const meta = await inboxes.query(`SELECT schema_version AS version FROM ${schema}.meta`);
+    expect(meta).toEqual([{ version: 1 }]);
   });
 
   it('is left as it is where a newer version made it', async () => {
     const schema = freshSchema();
     await inboxes.open({ schema });
-    await inboxes.query(`INSERT INTO ${schema}.migrations (version) VALUES (99)`);
+    await inboxes.query(`UPDATE ${schema}.meta SET schema_version = 99`);
     const opening = inboxes.open({ schema });
     await expect(opening).rejects.toMatchObject({ code: 'options_invalid' });
-    await expect(opening).rejects.toThrow(/version 99, made by a newer nestjs-payments/);
+    await expect(opening).rejects.toThrow(/has version 99, made by a newer nestjs-payments/);
   });
+
+  it('is refused if an unreleased version made it, with the statement that drops it', async () => {
+    const schema = freshSchema();
+    await inboxes.query(`
+      CREATE SCHEMA ${schema};
+      CREATE TABLE ${schema}.migrations (version integer);
+      CREATE TABLE ${schema}.events (seq bigint);
+      CREATE TABLE ${schema}.deliveries (event bigint)`);
+    const opening = inboxes.open({ schema });
+    await expect(opening).rejects.toMatchObject({ code: 'options_invalid' });
+    await expect(opening).rejects.toThrow(`DROP SCHEMA "${schema}" CASCADE`);
+    await inboxes.query(`DROP SCHEMA "${schema}" CASCADE`);
+    await (await inboxes.open({ schema })).receive([incoming('a')]);
+  });
+
+  it("is set up in a schema that has other tables, such as the application's own", async () => {
+    const schema = freshSchema();
+    await inboxes.query(`CREATE SCHEMA ${schema}; CREATE TABLE ${schema}.events (id text)`);
+    expect(await (await inboxes.open({ schema })).receive([incoming('a')])).toMatchObject([
+      { outcome: 'stored' },
+    ]);
+  });
+
+  it('IN-34 is migrated while commits are open without receives behind it, in short tries', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    await store.receive([incoming('a')]);
+    const [lease] = await claim(store);
+    const pool = new Pool({ connectionString: inboxes.connectionString });
+    const settings = { connectTimeoutMs: 5000, statementTimeoutMs: 5000, preparedStatements: true };
+    const source = new ConnectionSource(pool, settings, systemRuntime);
+    const addColumn = (name: string): string =>
+      `ALTER TABLE "${name}".delivery ADD COLUMN note text`;
+    let migrated = false;
+    const times: number[] = [];
+    let migrating: Promise<void> | undefined;
+    await store.commit(lease!, async (tx) => {
+      await tx.query(`SELECT FROM ${schema}.delivery`);
+      migrating = migrate(source, schema, systemRuntime, [versionOne, addColumn]).then(() => {
+        migrated = true;
+      });
+      const waiting = `SELECT FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'`;
+      while ((await inboxes.query(waiting)).length === 0);
+      for (let n = 0; n < 20; n += 1) {
+        const begun = performance.now();
+        await store.receive([incoming(`meanwhile ${n}`)]);
+        times.push(performance.now() - begun);
+      }
+      expect(migrated).toBe(false);
+    });
+    await migrating;
+    expect(Math.max(...times)).toBeLessThan(3000);
+    expect(await inboxes.query(`SELECT schema_version FROM ${schema}.meta`)).toEqual([
+      { schema_version: 2 },
+    ]);
+    await inboxes.query(`SELECT note FROM ${schema}.delivery`);
+    source.close();
+    await pool.end();
+  }, 30_000);
 
   it('is set up by a role that may create nothing in the database, in a schema of its own', async () => {
     const schema = freshSchema();
@@ -45,10 +115,8 @@ describe("the inbox's schema in PostgreSQL", () => {
     await store.receive([incoming('e1'), incoming('e2', { handlers: [] })]);
     const [lease] = await claim(store);
     await store.commit(lease!, (tx) => tx.query('SELECT 1'));
-    expect(await store.stats()).toMatchObject({
-      deliveries: [{ handler: 'book', state: 'done', count: 1 }],
-      unhandled: 1,
-    });
+    expect(await store.stats()).toMatchObject({ deliveries: [], unhandled: { count: 1 } });
+    await store.summarize();
     await store.prune({ bodiesMs: 0, tombstonesMs: 0, limit: 10 });
   });
 
@@ -61,7 +129,10 @@ describe("the inbox's schema in PostgreSQL", () => {
       GRANT USAGE ON ALL SEQUENCES IN SCHEMA ${schema} TO clerk`);
     const store = await inboxes.open({ schema, connectionString: asClerk });
     await store.receive([incoming('e1')]);
-    expect(await store.complete((await claim(store))[0]!)).toBe(true);
+    expect((await store.complete((await claim(store))[0]!)).settled).toBe(true);
+    expect((await store.heartbeat(await startWorker(store))).alive).toBe(true);
+    await store.prune({ bodiesMs: 0, tombstonesMs: 0, limit: 10 });
+    await store.summarize();
   });
 
   it('says what to grant where the role may not set it up', async () => {
