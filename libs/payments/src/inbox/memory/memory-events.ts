@@ -2,6 +2,7 @@ import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import { PaymentsError } from '../../payments.errors.js';
 import type { IncomingEvent } from '../inbox-store.js';
 import { Heap } from './heap.js';
+import type { MemoryQueue } from './memory-queue.js';
 import { digestOf, isFinished, keyOf } from './memory-rows.js';
 import type { EventRow } from './memory-rows.js';
 
@@ -26,10 +27,9 @@ export class MemoryEvents {
   #bytes = 0;
   #unfinishedBytes = 0;
 
-  /** @param onRelease called for each event that loses its deliveries. */
   constructor(
     private readonly limits: MemoryLimits,
-    private readonly onRelease: (row: EventRow) => void,
+    private readonly queue: MemoryQueue,
   ) {}
 
   /** In the order of receipt. */
@@ -114,22 +114,22 @@ export class MemoryEvents {
       this.forget(row);
   }
 
-  /** Deletes the body and the deliveries of a finished event; its copies are still known. */
+  /** Deletes the body of a finished event. Its deliveries are not shown any more, and its copies are still known. */
   entomb(row: EventRow): void {
-    this.#release(row);
+    this.#deleteBody(row);
     if (row.raw !== null) row.digest = digestOf(row.raw);
-    Object.assign(row, { raw: null, headers: {}, deliveries: [] });
+    Object.assign(row, { raw: null, headers: {} });
   }
 
   forget(row: EventRow): void {
-    this.#release(row);
+    this.#deleteBody(row);
+    for (const delivery of row.deliveries) this.queue.forget(delivery);
     this.#finished.delete(row);
     this.#byId.delete(row.key);
     if (row.onceKey !== null) this.#byOnceKey.delete(row.onceKey);
   }
 
-  #release(row: EventRow): void {
-    this.onRelease(row);
+  #deleteBody(row: EventRow): void {
     this.#bytes -= sizeOf(row);
     this.#bodies.delete(row);
     this.undelivered.unhandled.delete(row);

@@ -19,7 +19,8 @@ export function pageOf(
 
 function matches(row: EventRow, filter: EventFilter, { undelivered }: MemoryEvents): boolean {
   const { company, ids, eventType, from, to, handler, state, search } = filter;
-  const { fixed, deliveries } = row;
+  const { fixed, raw } = row;
+  const deliveries = raw === null ? [] : row.deliveries;
   const texts = [fixed.id, fixed.eventType, fixed.orderingKey ?? ''];
   const inState = (): boolean =>
     state === 'unhandled' || state === 'stale'

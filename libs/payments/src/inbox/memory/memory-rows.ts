@@ -96,21 +96,28 @@ export function eventRow(event: IncomingEvent, seq: number, wall: number, since:
   };
 }
 
-/** The event as `find()` returns it. */
+/** The event as `find()` returns it. A tombstone keeps its deliveries only to know what newer ones were handled. */
 export function describeEvent(row: EventRow, toDate: (monotonicMs: number) => Date): StoredEvent {
   const { fixed, raw, headers, repeats } = row;
-  const deliveries = row.deliveries.map((delivery): StoredDelivery => {
-    const { handler, state, attempts, lastError, finishedAt, history } = delivery;
-    const dueAt = state === 'pending' ? toDate(delivery.dueAt) : null;
-    return { handler, state, attempts, lastError, dueAt, finishedAt, history };
-  });
-  deliveries.sort((a, b) => (a.handler < b.handler ? -1 : 1));
+  const deliveries = row.raw === null ? [] : describeDeliveries(row, toDate);
   return { ...fixed, raw: raw && Buffer.from(raw), headers: { ...headers }, repeats, deliveries };
 }
 
 /** The event as `list()` returns it. */
 export function listedEvent(row: EventRow, toDate: (monotonicMs: number) => Date): StoredEvent {
-  const event = describeEvent({ ...row, raw: null, headers: {}, repeats: [] }, toDate);
-  const deliveries = event.deliveries.map((delivery) => ({ ...delivery, history: [] }));
-  return { ...event, deliveries };
+  const deliveries = row.raw === null ? [] : describeDeliveries(row, toDate);
+  const listed = deliveries.map((delivery) => ({ ...delivery, history: [] }));
+  return { ...row.fixed, raw: null, headers: {}, repeats: [], deliveries: listed };
+}
+
+function describeDeliveries(
+  { deliveries }: EventRow,
+  toDate: (monotonicMs: number) => Date,
+): StoredDelivery[] {
+  const described = deliveries.map((delivery): StoredDelivery => {
+    const { handler, state, attempts, lastError, finishedAt, history } = delivery;
+    const dueAt = state === 'pending' ? toDate(delivery.dueAt) : null;
+    return { handler, state, attempts, lastError, dueAt, finishedAt, history };
+  });
+  return described.toSorted((a, b) => (a.handler < b.handler ? -1 : 1));
 }

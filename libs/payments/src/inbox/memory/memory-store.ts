@@ -24,12 +24,10 @@ import { MemoryDeliveries } from './memory-deliveries.js';
 import { MemoryEvents } from './memory-events.js';
 import type { MemoryLimits } from './memory-events.js';
 import { pageOf, prunable } from './memory-queries.js';
-import { conflicts, describeEvent, eventRow } from './memory-rows.js';
-import type { DeliveryRow, EventRow } from './memory-rows.js';
+import { MemoryQueue } from './memory-queue.js';
+import { MemoryReceiver } from './memory-receiver.js';
+import { describeEvent } from './memory-rows.js';
 import { MemoryWorkers } from './memory-workers.js';
-
-/** How many repeats of an event are kept. */
-const REPEATS = 20;
 
 /** The store of `memoryInbox()`. Due times and heartbeats follow the monotonic clock, so no jump of the wall clock moves them. */
 export class MemoryStore implements InboxStore<never> {
@@ -39,21 +37,30 @@ export class MemoryStore implements InboxStore<never> {
     transactional: false,
     ownClock: false,
   });
+  readonly #queue = new MemoryQueue();
   readonly #events: MemoryEvents;
   readonly #deliveries: MemoryDeliveries;
   readonly #workers: MemoryWorkers;
+  readonly #receiver: MemoryReceiver;
   readonly #activity = new MemoryActivity();
   readonly #paused = new Set<string>();
   readonly #listeners = new Set<() => void>();
-  #seq = 0;
 
   constructor(
     limits: MemoryLimits,
     private readonly runtime: PaymentsRuntime,
   ) {
-    this.#events = new MemoryEvents(limits, (row) => this.#deliveries.strip(row));
-    this.#deliveries = new MemoryDeliveries(this.#events, runtime);
-    this.#workers = new MemoryWorkers(this.#deliveries, runtime);
+    this.#events = new MemoryEvents(limits, this.#queue);
+    this.#deliveries = new MemoryDeliveries(this.#events, this.#queue, runtime);
+    this.#workers = new MemoryWorkers(this.#deliveries, this.#queue, runtime);
+    this.#receiver = new MemoryReceiver(
+      this.#events,
+      this.#deliveries,
+      this.#queue,
+      runtime,
+      (event) => event.catalogVersion === this.#workers.version,
+      (handler) => this.#isPaused(handler),
+    );
   }
 
   async open(): Promise<void> {}
@@ -67,7 +74,7 @@ export class MemoryStore implements InboxStore<never> {
 
   async heartbeat(worker: string): Promise<Heartbeat> {
     const handlers = this.#workers.heartbeat(worker);
-    const suspects = this.#deliveries.hasSuspects(this.#notPaused(handlers ?? []));
+    const suspects = this.#queue.hasSuspects(this.#notPaused(handlers ?? []));
     return { alive: handlers !== null, suspects };
   }
 
@@ -82,20 +89,11 @@ export class MemoryStore implements InboxStore<never> {
   async forgetHandler(handler: string): Promise<number | null> {
     if (!this.#workers.forget(handler)) return null;
     const rows = [...this.#events.all()].flatMap(({ deliveries }) => deliveries);
-    return this.#skip(rows.filter((row) => row.handler === handler));
+    return this.#deliveries.skip(rows.filter((row) => row.handler === handler));
   }
 
   async receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]> {
-    this.#events.forgetExpired(this.#now());
-    // Before room is made: what that deletes is known in this batch all the same.
-    const known = events.map((event) => this.#events.known(event));
-    const fresh = firstOfEach(events.filter((event, n) => !known[n] && this.#isCurrent(event)));
-    const bytes = fresh.reduce((sum, { raw }) => sum + raw.byteLength, 0);
-    this.#events.makeRoom(fresh.length, bytes);
-    // Again, for what came earlier in the batch.
-    const receipts = events.map((event, n) =>
-      this.#receive(event, known[n] ?? this.#events.known(event)),
-    );
+    const receipts = this.#receiver.receive(events);
     if (receipts.some(({ pending }) => pending)) this.#wake();
     return receipts;
   }
@@ -131,7 +129,8 @@ export class MemoryStore implements InboxStore<never> {
   }
 
   async nextDueInMs(handlers: readonly string[]): Promise<number | null> {
-    return this.#deliveries.nextDueInMs(this.#notPaused(handlers));
+    const nextDueAt = this.#queue.nextDueAt(this.#notPaused(handlers));
+    return nextDueAt === Infinity ? null : nextDueAt - this.#now();
   }
 
   onWake(listener: () => void): () => void {
@@ -155,7 +154,7 @@ export class MemoryStore implements InboxStore<never> {
       more: count > COUNT_CAP,
     });
     return {
-      deliveries: this.#deliveries.counts(),
+      deliveries: this.#queue.counts(),
       unhandled: capped(undelivered.unhandled.size),
       stale: capped(undelivered.stale.size),
       oldestPendingMs: oldestUnfinished ? this.#now() - oldestUnfinished.since : null,
@@ -197,7 +196,7 @@ export class MemoryStore implements InboxStore<never> {
       const deliveries = this.#events.find(company, id)?.deliveries ?? [];
       return deliveries.filter(({ handler }) => handlers.includes(handler));
     });
-    return this.#skip(rows);
+    return this.#deliveries.skip(rows);
   }
 
   async pause(handler: string, paused: boolean): Promise<void> {
@@ -216,52 +215,6 @@ export class MemoryStore implements InboxStore<never> {
       changed += 1;
     }
     return changed;
-  }
-
-  #receive(event: IncomingEvent, known: EventRow | undefined): StoreReceipt {
-    if (known !== undefined) return this.#receiveCopy(event, known);
-    const { id, handlers, assign } = event;
-    const none = { id, claimed: [], pending: false };
-    if (!this.#isCurrent(event)) return { ...none, outcome: 'outdated' };
-    const row = eventRow(event, (this.#seq += 1), this.runtime.now(), this.#now());
-    // Before its deliveries are added, one of which would be due.
-    const free = handlers.filter(
-      (handler) =>
-        assign?.handlers.includes(handler) &&
-        !this.#isPaused(handler) &&
-        this.#deliveries.isFree(row, handler),
-    );
-    this.#events.add(row);
-    const rows = handlers.map((handler) => this.#deliveries.add(row, handler, 0));
-    this.#events.update(row, this.#now());
-    const claimed = rows
-      .filter(({ handler }) => free.includes(handler))
-      .map((delivery) => this.#deliveries.lease(delivery, assign!.worker, false));
-    return { id, claimed, pending: claimed.length < rows.length, outcome: 'stored' };
-  }
-
-  #receiveCopy({ id, raw }: IncomingEvent, known: EventRow): StoreReceipt {
-    const original = known.fixed.id;
-    const none = { id: original, claimed: [], pending: false };
-    if (id === original)
-      return { ...none, outcome: conflicts(known, raw) ? 'conflict' : 'duplicate' };
-    if (!known.repeats.some((repeat) => repeat.id === id)) {
-      const repeat = { id, receivedAt: new Date(this.runtime.now()) };
-      known.repeats = known.repeats.concat(repeat).slice(-REPEATS);
-    }
-    return { ...none, outcome: 'duplicate' };
-  }
-
-  #skip(rows: readonly DeliveryRow[]): number {
-    const skipped = [...new Set(rows)].filter(
-      ({ state }) => state === 'pending' || state === 'dead',
-    );
-    for (const row of skipped) this.#deliveries.skip(row);
-    return skipped.length;
-  }
-
-  #isCurrent({ catalogVersion }: IncomingEvent): boolean {
-    return catalogVersion === this.#workers.version;
   }
 
   #isPaused(handler: string): boolean {
@@ -283,19 +236,6 @@ export class MemoryStore implements InboxStore<never> {
   /** A time of the monotonic clock, on the wall clock. */
   readonly #toDate = (monotonicMs: number): Date =>
     new Date(this.runtime.now() + monotonicMs - this.#now());
-}
-
-/** The events without copies of events before them. */
-function firstOfEach(events: readonly IncomingEvent[]): readonly IncomingEvent[] {
-  if (events.length < 2) return events;
-  const seen = new Set<string>();
-  return events.filter(({ company, id, eventType, onceKey }) => {
-    const keys = [`id\n${company}\n${id}`, `once\n${company}\n${eventType}\n${onceKey}`];
-    if (onceKey === null) keys.pop();
-    if (keys.some((key) => seen.has(key))) return false;
-    for (const key of keys) seen.add(key);
-    return true;
-  });
 }
 
 /** The error of `context.commit()` with an inbox that has no transactions. */

@@ -1,6 +1,7 @@
 import type { PaymentsRuntime } from '../../payments.runtime.js';
 import type { HandlerCatalog, KnownHandler, WorkerRegistration } from '../inbox-store.js';
 import type { MemoryDeliveries } from './memory-deliveries.js';
+import type { MemoryQueue } from './memory-queue.js';
 
 interface WorkerRow extends WorkerRegistration {
   /** Last heartbeat, on the monotonic clock. */
@@ -17,6 +18,7 @@ export class MemoryWorkers {
 
   constructor(
     private readonly deliveries: MemoryDeliveries,
+    private readonly queue: MemoryQueue,
     private readonly runtime: PaymentsRuntime,
   ) {}
 
@@ -42,11 +44,11 @@ export class MemoryWorkers {
       const { graceUntil, beatAt, leaseMs } = worker;
       if (graceUntil === null ? now - beatAt <= leaseMs : now < graceUntil) continue;
       this.#remove(worker);
-      if (graceUntil !== null) this.#free(worker.id, false);
+      if (graceUntil !== null) this.deliveries.free(worker.id, false);
     }
     // This includes what was claimed for a worker that had already been declared dead.
-    for (const holder of this.deliveries.running.keys()) {
-      if (!this.#workers.has(holder)) this.#free(holder, true);
+    for (const holder of this.queue.running.keys()) {
+      if (!this.#workers.has(holder)) this.deliveries.free(holder, true);
     }
     return this.#workers.get(id)?.handlers.map(({ name }) => name) ?? null;
   }
@@ -54,7 +56,7 @@ export class MemoryWorkers {
   retire(id: string, graceMs: number): void {
     const worker = this.#workers.get(id);
     if (worker === undefined) return;
-    if (this.deliveries.running.has(id)) worker.graceUntil = this.runtime.monotonic() + graceMs;
+    if (this.queue.running.has(id)) worker.graceUntil = this.runtime.monotonic() + graceMs;
     else this.#remove(worker);
   }
 
@@ -71,12 +73,6 @@ export class MemoryWorkers {
     if (this.#patternsOf(handler).length > 0) return false;
     if (this.#handlers.delete(handler)) this.#version += 1;
     return true;
-  }
-
-  #free(worker: string, lost: boolean): void {
-    for (const row of this.deliveries.running.get(worker) ?? []) {
-      this.deliveries.free(row, lost);
-    }
   }
 
   #remove(worker: WorkerRow): void {

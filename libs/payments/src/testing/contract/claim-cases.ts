@@ -119,6 +119,27 @@ export const claimCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title: 'tells that a newer event was handled also after that one was pruned',
+    async run({ store, advance }) {
+      const worker = await TestWorker.start(store);
+      const at = (time: string) => new Date(`2025-11-20T${time}.000Z`);
+      const newerHandled = async (time: string, handler = 'book') => {
+        const occurredAt = at(time);
+        await store.receive([incoming({ orderingKey: 'k', occurredAt, handlers: [handler] })]);
+        const lease = await worker.claimOne(handler);
+        await store.fail(lease, { error: 'no', retryInMs: null });
+        return lease.newerHandled;
+      };
+      await store.receive([incoming({ orderingKey: 'k', occurredAt: at('12:00:00') })]);
+      await store.complete(await worker.claimOne());
+      await advance(2000);
+      equal(await store.prune({ bodiesMs: 1000, tombstonesMs: 100_000, limit: 10 }), 1);
+      equal(await newerHandled('11:00:00'), true);
+      equal(await newerHandled('11:00:00', 'mail'), false);
+      equal(await newerHandled('12:00:00'), false);
+    },
+  },
+  {
     title: 'does not call an event handled that is pending, dead or skipped',
     async run({ store }) {
       const worker = await TestWorker.start(store);
