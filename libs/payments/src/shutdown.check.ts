@@ -8,8 +8,8 @@ import type { PaymentsRuntime } from './payments.runtime.js';
 const AFTER_MS = 5000;
 
 /**
- * Logs a warning if SIGTERM would end the process at once. A durable inbox loses nothing by that, but running
- * handlers are cut off: their deliveries wait until their leases end, and each is charged an attempt.
+ * Logs a warning if SIGTERM would end the process at once. A durable inbox loses nothing by that, but running handlers
+ * are cut off: their deliveries run again, from the start, when `worker.leaseMs` has passed.
  */
 @Injectable()
 export class ShutdownCheck {
@@ -27,8 +27,8 @@ export class ShutdownCheck {
       // Nest has no API that says whether its shutdown hooks are enabled. They are a listener.
       if (process.listenerCount('SIGTERM') > 0) return;
       this.#logger.warn(
-        'Nothing listens to SIGTERM, so a deployment cuts off payment handlers that are running: each is charged ' +
-          'an attempt and waits for its lease to end. Call app.enableShutdownHooks() in main.ts.',
+        'Nothing listens to SIGTERM, so a deployment cuts off payment handlers that are running: their deliveries run ' +
+          'again when "worker.leaseMs" has passed. Call app.enableShutdownHooks() in main.ts.',
       );
     });
   }

@@ -52,29 +52,32 @@ export interface OnPaymentEventMetadata extends OnPaymentEventOptions {
  */
 export const ON_PAYMENT_EVENT = Symbol.for('nestjs-payments:on-payment-event');
 
-/** What may stand under {@link OnPaymentEvent}: a method that takes the event and, if it likes, the context. */
+/** Signature of a handler method: it takes the event and, if it needs it, the context. */
 export type PaymentEventHandler<T extends PaymentEventType, D> = (
   event: PaymentEvent<T, D>,
   // Of any transaction: which one there is depends on the inbox.
   context: PaymentEventContext<never>,
 ) => unknown;
 
-/** The event types a pattern stands for: itself, or any where it ends in `*`. */
+/** The event types that a pattern matches: itself, or any if it ends in `*`. */
 export type MatchedType<T extends PaymentEventType> = T extends '*' | `${string}.*` ? string : T;
 
 /**
- * Runs the method for every event of the given types, once per event. It may stand on a method of any
- * provider or controller, several times on one method, and on one a class inherits; a method that overrides
- * it needs its own. A method that several classes inherit needs an override with a `name` in all but one. Handlers are found when the application starts: those of a module loaded lazily are not.
+ * Runs the method for every event of the given types, once per event. Use it on methods of providers and controllers,
+ * also several times on one method. A class inherits it; a method that overrides another needs its own. If several
+ * classes inherit a method, all but one need an override with a `name`. Handlers are found when the application starts:
+ * those of lazily loaded modules are not.
  *
  * Types are exact (`transaction.completed`), of a family (`transaction.*`, at any depth) or all (`*`).
  *
- * The handler has succeeded once what it returns has resolved; of an Observable the last value is awaited,
- * and one that completes without any has failed. Guards, pipes, interceptors and filters that stand on the
- * method or its class run, with `ExecutionContext.getType()` being `payments` and `getArgs()` the event and
- * its context; the application's global ones do not. A guard that refuses is a failure. A filter that returns
- * (or promises) something truthy has handled the error, and the delivery is done; one that returns nothing
- * has only looked, and the delivery has failed.
+ * Each handler runs at most `concurrency` times at the same time in a process, and has `timeoutMs` for each attempt, so
+ * that a slow handler delays no other. Two events with one `data.transactionId` never run at the same time in it.
+ *
+ * The handler has succeeded when what it returns has resolved. Of an Observable, the last value is awaited; one that
+ * completes without a value has failed. Guards, pipes, interceptors and filters of the method or its class run, with
+ * `payments` as `ExecutionContext.getType()` and the event and its context as `getArgs()`; the application's global ones
+ * do not. If a guard refuses, the attempt fails. A filter that returns (or promises) something truthy has handled the
+ * error, and the delivery is done; if it returns nothing, the attempt fails.
  *
  * @throws TypeError if a type is no pattern, an option is out of bounds, the decorator is applied to anything but a
  *   method with a name, or several decorators on one method contradict each other.
@@ -111,13 +114,13 @@ export function OnPaymentEvent<
   };
 }
 
-/** The function the decorator stands on. Nest finds methods of instances that are named by a string alone. */
+/** The decorated function. Nest finds only methods of instances that are named by a string. */
 function methodOf(target: object, method: unknown, descriptor?: PropertyDescriptor): object {
   const found: unknown = descriptor?.value;
   if (typeof target === 'function' || typeof method !== 'string' || typeof found !== 'function') {
     throw new TypeError(
-      `@OnPaymentEvent stands on ${String(method)}, which is no method of instances named by a string, and ` +
-        'would never run: a static or symbol-named method, an accessor or a property. Make it a method.',
+      `@OnPaymentEvent is applied to ${String(method)}, which would never run: it is a static method, a method named ` +
+        'by a symbol, an accessor or a property. Apply it to a method of instances that is named by a string.',
     );
   }
   return found;

@@ -58,9 +58,8 @@ export interface PaymentEvent<T extends PaymentEventType = string, D = PaymentEv
 }
 
 /**
- * What a handler is told about the run it is in, beside the event. Hand it on as it is: a copy (`{ ...context }`) is
- * without `raw` and `signal`, which are made when they are asked for. `Tx` is the transaction of the inbox in use,
- * such as `PostgresTransaction`.
+ * What a handler gets next to the event: facts about this attempt. Pass it on as it is: a copy (`{ ...context }`) lacks
+ * `raw` and `signal`, which are getters. `Tx` is the transaction of the inbox in use, such as `PostgresTransaction`.
  */
 export interface PaymentEventContext<Tx = unknown> {
   /** Id of the company the delivery was signed for. */
@@ -79,21 +78,22 @@ export interface PaymentEventContext<Tx = unknown> {
    */
   readonly newerHandled: boolean;
   /**
-   * Aborts when this run no longer counts: its lease was lost, or the application closed without waiting any
-   * longer. Pass it to `fetch`, to `PaymentsApiService` and the like.
+   * Aborts if the attempt takes longer than `timeoutMs`, if the process was cut off for so long that another may run the
+   * delivery, and if the application closes and waits no longer. Pass it to `fetch`, to `PaymentsApiService` and to
+   * everything else that takes long.
    */
   readonly signal: AbortSignal;
   /**
-   * Runs `work` and settles this delivery in one database transaction: both happen, or neither. Do what is slow
-   * first (ask the API, render a receipt) and commit last. What follows may still fail, and changes nothing of
-   * it. E-mail and calls to other systems are not in the transaction.
+   * Runs `work` and marks this delivery done in one database transaction: both happen, or neither. Do what is slow
+   * first (call the API, render a receipt) and commit last. If the handler fails after that, the delivery stays done.
+   * E-mail and calls to other systems are not in the transaction.
    *
    * Resolves with what `work` returns. A run commits once; one that never commits is settled when the handler
    * has returned, and its effects then happen at least once.
    *
-   * @throws PaymentsError `lease_lost` where the delivery belongs to another run by now, `commit_unsupported`
-   *   where the inbox has no transaction, `commit_refused` for a second commit; and what `work` throws. In each
-   *   case nothing of `work` stays.
+   * @throws PaymentsError `lease_lost` if the delivery belongs to another run by now, `commit_unsupported` if the inbox
+   *   has no transactions, `commit_refused` for a second commit; and what `work` throws. In each case nothing of `work`
+   *   is stored.
    * @example
    * ```ts
    * await context.commit((tx) => ledger.book(tx, transaction));

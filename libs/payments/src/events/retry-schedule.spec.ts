@@ -65,12 +65,17 @@ describe('fixed', () => {
     expect(nextRetryMs(none, 1, 0)).toBeNull();
   });
 
-  it.each([[[-1]], [[1.5]], [[604_800_001]], [['5']], [Array.from({ length: 1000 }, () => 1)], [5], [undefined]])(
-    'refuses %j',
-    (waitsMs) => {
-      expect(() => fixed(waitsMs as never)).toThrow(/^fixed\(\)/);
-    },
-  );
+  it.each([
+    [[-1]],
+    [[1.5]],
+    [[604_800_001]],
+    [['5']],
+    [Array.from({ length: 1000 }, () => 1)],
+    [5],
+    [undefined],
+  ])('refuses %j', (waitsMs) => {
+    expect(() => fixed(waitsMs as never)).toThrow(/^fixed\(\)/);
+  });
 
   it('keeps a list of its own, frozen', () => {
     const waitsMs = [5];
