@@ -62,6 +62,7 @@ describe('The inbox in a simulation of faults', () => {
       { step: 'outage', in: 2, ms: 1_000 },
       lost,
       { step: 'resume', handler: '*', in: 0 },
+      { step: 'pass time', ms: 500 },
     ];
     expect(await play([event()], steps)).toEqual([]);
   });
