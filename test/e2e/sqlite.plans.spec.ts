@@ -110,8 +110,14 @@ describe('the plans of the statements on SQLite', () => {
       'SEARCH payments_inbox_delivery USING COVERING INDEX payments_inbox_delivery_running (handler=? AND lane=?)',
     ],
     [
-      ['SELECT 1 FROM', 'delivery_newest'],
-      'SEARCH payments_inbox_delivery USING COVERING INDEX payments_inbox_delivery_newest (handler=? AND lane=? AND occurred_at>?)',
+      ['delivery_newest', 'inbox_handled'],
+      [
+        'SCAN CONSTANT ROW',
+        'SCALAR SUBQUERY 1',
+        'SEARCH payments_inbox_delivery USING COVERING INDEX payments_inbox_delivery_newest (handler=? AND lane=? AND occurred_at>?)',
+        'SCALAR SUBQUERY 2',
+        'SEARCH payments_inbox_handled USING PRIMARY KEY (handler=? AND lane=? AND occurred_at>?)',
+      ].join('; '),
     ],
     [
       ['lane, attempts, started_at, history', 'token = ?'],

@@ -1,4 +1,3 @@
-import { Logger } from '@nestjs/common';
 import type { PaymentsRuntime } from '../../payments.runtime.js';
 import type {
   ActivityMinute,
@@ -20,22 +19,14 @@ import type {
   WorkerRegistration,
 } from '../inbox-store.js';
 import { toActivity, toCatalog, toClaimed, toEvent, toReceipts, toStats } from './answers.js';
-import { SqliteCommitter } from './commit/committer.js';
 import type { SqliteTransaction } from './commit/transaction.js';
-import { sharedFilesWarning } from './file-modes.js';
 import { listPage } from './list-page.js';
 import { FORGET_SLICE } from './sql/catalog.js';
 import type { PruneCursor } from './sql/prune.js';
 import type { LeaseName } from './sql/settle.js';
-import { toError, toFailure, unavailable } from './sqlite-failure.js';
 import type { SqliteSettings } from './sqlite-options.js';
-import { isOldSqlite, oldSqliteReason } from './sqlite-version.js';
-import { StoreClock } from './store-clock.js';
-import { SqliteClient } from './thread/client.js';
-import { openCommitter } from './thread/connection.js';
-import type { SqliteConnection } from './thread/connection.js';
-import { loadDriver } from './thread/driver.js';
-import type { AnswerOf, OperationName, RequestOf } from './thread/operations.js';
+import { SqliteSession } from './sqlite-session.js';
+import type { AnswerOf } from './thread/operations.js';
 
 /** Events pruned in one transaction: a receive that arrives meanwhile waits for no more than these. */
 const PRUNE_SLICE = 100;
@@ -48,85 +39,43 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
     transactional: true,
     ownClock: false,
   });
-  readonly #logger = new Logger('PaymentInbox');
-  readonly #listeners = new Set<() => void>();
-  readonly #clock: StoreClock;
-  readonly #client: SqliteClient;
-  readonly #committer: SqliteCommitter;
-  #connection: SqliteConnection | undefined;
-  #stage: 'new' | 'open' | 'closed' = 'new';
+  readonly #session: SqliteSession;
 
-  constructor(
-    private readonly settings: SqliteSettings,
-    runtime: PaymentsRuntime,
-  ) {
-    this.#clock = new StoreClock(runtime);
-    this.#client = new SqliteClient(
-      settings,
-      () => this.#wake(),
-      (clock) => this.#clock.advanceTo(clock),
-    );
-    this.#committer = new SqliteCommitter(
-      this.#client,
-      () => this.#connection!,
-      settings.busyTimeoutMs,
-      () => this.#clock.read(),
-    );
+  constructor(settings: SqliteSettings, runtime: PaymentsRuntime) {
+    this.#session = new SqliteSession(settings, runtime);
   }
 
-  async open(): Promise<void> {
-    const { sqliteVersion, clock } = await this.#client.open();
-    if (isOldSqlite(sqliteVersion)) {
-      this.#logger.warn(
-        `${oldSqliteReason(sqliteVersion)}. It is used because of "allowOldSqlite".`,
-      );
-    }
-    this.#clock.start(clock);
-    try {
-      this.#connection = openCommitter(await loadDriver(), this.settings.file);
-    } catch (error) {
-      await this.#client.close();
-      throw toError(toFailure(error));
-    }
-    const warning = sharedFilesWarning(this.settings.file);
-    if (warning !== null) this.#logger.warn(warning);
-    this.#stage = 'open';
-    // The other processes learn of this one's clock. If it fails, the first write stores the clock.
-    this.#ask('sync', null).catch(() => {});
+  open(): Promise<void> {
+    return this.#session.open();
   }
 
-  async close(): Promise<void> {
-    this.#stage = 'closed';
-    await this.#committer.idle();
-    this.#listeners.clear();
-    this.#connection?.close();
-    this.#connection = undefined;
-    await this.#client.close();
+  close(): Promise<void> {
+    return this.#session.close();
   }
 
   async register({ id, leaseMs, handlers }: WorkerRegistration): Promise<HandlerCatalog> {
     const declared = handlers.map(({ name, patterns }) => ({ name, patterns }));
-    return toCatalog(await this.#ask('register', { id, leaseMs, handlers: declared }));
+    return toCatalog(await this.#session.ask('register', { id, leaseMs, handlers: declared }));
   }
 
   async heartbeat(worker: string): Promise<Heartbeat> {
-    const { alive, suspects, freed } = await this.#ask('heartbeat', { worker });
-    if (freed > 0) this.#wake();
+    const { alive, suspects, freed } = await this.#session.ask('heartbeat', { worker });
+    if (freed > 0) this.#session.wake();
     return { alive, suspects };
   }
 
   async retire(worker: string, graceMs: number): Promise<void> {
-    await this.#ask('retire', { worker, graceMs });
+    await this.#session.ask('retire', { worker, graceMs });
   }
 
   async catalog(): Promise<HandlerCatalog> {
-    return toCatalog(await this.#ask('catalog', null));
+    return toCatalog(await this.#session.ask('catalog', null));
   }
 
   async forgetHandler(handler: string): Promise<number | null> {
     let skipped = 0;
     for (let last = FORGET_SLICE; last === FORGET_SLICE; skipped += last) {
-      const slice = await this.#ask('forgetHandler', { handler });
+      const slice = await this.#session.ask('forgetHandler', { handler });
       if (slice === null) return skipped === 0 ? null : skipped;
       last = slice;
     }
@@ -134,7 +83,7 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
   }
 
   async receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]> {
-    const receipts = await this.#ask('receive', {
+    const receipts = await this.#session.ask('receive', {
       events: events.map((event) => ({
         company: event.company,
         id: event.id,
@@ -151,22 +100,22 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
         stale: event.stale,
       })),
     });
-    if (receipts.some(({ pending }) => pending)) this.#wake();
+    if (receipts.some(({ pending }) => pending)) this.#session.wake();
     return toReceipts(receipts, events);
   }
 
   async claim(request: ClaimRequest): Promise<ClaimedDelivery[]> {
-    const claimed = await this.#ask('claim', request);
+    const claimed = await this.#session.ask('claim', request);
     return Array.from(claimed, (delivery) => toClaimed(delivery));
   }
 
   async claimSuspect(request: SuspectRequest): Promise<ClaimedDelivery | null> {
-    const claimed = await this.#ask('claimSuspect', request);
+    const claimed = await this.#session.ask('claimSuspect', request);
     return claimed && toClaimed(claimed);
   }
 
   async complete(lease: Lease): Promise<Settlement> {
-    return this.#settled(await this.#ask('complete', { lease: named(lease) }));
+    return this.#settled(await this.#session.ask('complete', { lease: named(lease) }));
   }
 
   async fail(
@@ -174,14 +123,14 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
     failure: { error: string; retryInMs: number | null },
   ): Promise<Settlement> {
     const { error, retryInMs } = failure;
-    const settlement = await this.#ask('fail', { lease: named(lease), error, retryInMs });
-    if (settlement.settled && retryInMs !== null) this.#wake();
+    const settlement = await this.#session.ask('fail', { lease: named(lease), error, retryInMs });
+    if (settlement.settled && retryInMs !== null) this.#session.wake();
     return this.#settled(settlement);
   }
 
   async release(lease: Lease, dueInMs = 0): Promise<Settlement> {
-    const settlement = await this.#ask('release', { lease: named(lease), dueInMs });
-    if (settlement.settled) this.#wake();
+    const settlement = await this.#session.ask('release', { lease: named(lease), dueInMs });
+    if (settlement.settled) this.#session.wake();
     return this.#settled(settlement);
   }
 
@@ -189,49 +138,42 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
     lease: Lease,
     work: (tx: SqliteTransaction) => R | Promise<R>,
   ): Promise<Committed<R>> {
-    this.#check();
     // A promise was refused before it gets here.
-    const { result, nextDue } = (await this.#committer.commit(lease, work)) as Committed<R>;
-    if (nextDue) this.#wake();
+    const { result, nextDue } = (await this.#session.commit(lease, work)) as Committed<R>;
+    if (nextDue) this.#session.wake();
     return { result, nextDue };
   }
 
   async nextDueInMs(handlers: readonly string[]): Promise<number | null> {
-    return this.#ask('nextDue', { handlers });
+    return this.#session.ask('nextDue', { handlers });
   }
 
   onWake(listener: () => void): () => void {
-    // A function of its own, so that one listener added twice is two.
-    const added = () => listener();
-    if (this.#listeners.size === 0) this.#client.listen(true);
-    this.#listeners.add(added);
-    return () => {
-      if (this.#listeners.delete(added) && this.#listeners.size === 0) this.#client.listen(false);
-    };
+    return this.#session.onWake(listener);
   }
 
   async find(company: string, id: string): Promise<StoredEvent | undefined> {
-    const found = await this.#ask('find', { company, id });
+    const found = await this.#session.ask('find', { company, id });
     return found && toEvent(found);
   }
 
   async list(query: Parameters<InboxStore['list']>[0]): Promise<EventPage> {
-    return listPage(query, (slice) => this.#ask('listSlice', slice));
+    return listPage(query, (slice) => this.#session.ask('listSlice', slice));
   }
 
   async stats(): Promise<InboxStats> {
-    return toStats(await this.#ask('stats', null));
+    return toStats(await this.#session.ask('stats', null));
   }
 
   async summarize(): Promise<void> {
     let from: number | null = null;
     do {
-      from = await this.#ask('summarize', { from });
+      from = await this.#session.ask('summarize', { from });
     } while (from !== null);
   }
 
   async activity(minutes: number): Promise<ActivityMinute[]> {
-    return toActivity(await this.#ask('activity', { minutes }));
+    return toActivity(await this.#session.ask('activity', { minutes }));
   }
 
   async redrive(
@@ -239,20 +181,20 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
     options: { readonly force: boolean; readonly dueInMs: readonly number[] },
   ): Promise<number> {
     const { force, dueInMs } = options;
-    const changed = await this.#ask('redrive', { selections, force, dueInMs });
-    if (changed > 0) this.#wake();
+    const changed = await this.#session.ask('redrive', { selections, force, dueInMs });
+    if (changed > 0) this.#session.wake();
     return changed;
   }
 
   async skip(selections: readonly DeliverySelection[]): Promise<number> {
-    const skipped = await this.#ask('skip', { selections });
-    if (skipped > 0) this.#wake();
+    const skipped = await this.#session.ask('skip', { selections });
+    if (skipped > 0) this.#session.wake();
     return skipped;
   }
 
   async pause(handler: string, paused: boolean): Promise<void> {
-    await this.#ask('pause', { handler, paused });
-    if (!paused) this.#wake();
+    await this.#session.ask('pause', { handler, paused });
+    if (!paused) this.#session.wake();
   }
 
   async prune({
@@ -265,7 +207,7 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
     let after: PruneCursor | null = null;
     while (!done && changed < limit) {
       const slice = Math.min(PRUNE_SLICE, limit - changed);
-      const pruned: AnswerOf<'prune'> = await this.#ask('prune', {
+      const pruned: AnswerOf<'prune'> = await this.#session.ask('prune', {
         bodiesMs,
         tombstonesMs,
         limit: slice,
@@ -277,26 +219,9 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
     return changed;
   }
 
-  async #ask<Name extends OperationName>(
-    name: Name,
-    request: RequestOf<Name>,
-  ): Promise<AnswerOf<Name>> {
-    this.#check();
-    return this.#client.call(name, request, this.#clock.read());
-  }
-
   #settled({ settled, nextDue }: Settlement): Settlement {
-    if (nextDue) this.#wake();
+    if (nextDue) this.#session.wake();
     return { settled, nextDue };
-  }
-
-  #check(): void {
-    if (this.#stage === 'new') throw unavailable('is not open yet.');
-    if (this.#stage === 'closed') throw unavailable('is closed.');
-  }
-
-  #wake(): void {
-    for (const listener of this.#listeners) listener();
   }
 }
 

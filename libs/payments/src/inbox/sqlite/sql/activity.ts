@@ -52,17 +52,15 @@ export function activity(
   return connection.all<ActivityRow>(
     `SELECT minute, handler, received, done, failed, dead, p50_ms AS p50Ms, p95_ms AS p95Ms
      FROM payments_inbox_activity WHERE minute > ? AND minute <= ? ORDER BY minute, handler`,
-    last - minutes * MINUTE_MS,
-    last,
+    [last - minutes * MINUTE_MS, last],
   );
 }
 
 /** Deletes the minutes that nobody can ask for any more. */
 export function pruneActivity(connection: SqliteConnection, { wall }: Times): void {
-  connection.run(
-    'DELETE FROM payments_inbox_activity WHERE minute < ?',
+  connection.run('DELETE FROM payments_inbox_activity WHERE minute < ?', [
     closedUntil(wall) - KEPT_MINUTES * MINUTE_MS,
-  );
+  ]);
 }
 
 function closedUntil(wall: number): number {
@@ -78,7 +76,7 @@ function firstUnwritten(connection: SqliteConnection, end: number): number {
 function lastWritten(connection: SqliteConnection, end: number): number | null {
   return connection.get<{ minute: number | null }>(
     'SELECT max(minute) AS minute FROM payments_inbox_activity WHERE minute < ?',
-    end,
+    [end],
   )!.minute;
 }
 
@@ -107,7 +105,7 @@ function write(connection: SqliteConnection, minute: number): number {
     total.dead += dead;
     total.tookMs = total.tookMs.concat(tookMs);
   }
-  connection.run('DELETE FROM payments_inbox_activity WHERE minute = ?', minute);
+  connection.run('DELETE FROM payments_inbox_activity WHERE minute = ?', [minute]);
   for (const [handler, tally] of handlers) insert(connection, minute, handler, tally);
   insert(connection, minute, '', total);
   return handlers.size + total.received;
@@ -122,8 +120,7 @@ function newEvents(connection: SqliteConnection, minute: number): number {
   return connection.get<{ count: number }>(
     `SELECT count(*) AS count FROM payments_inbox_event INDEXED BY payments_inbox_event_received
      WHERE received_at >= ? AND received_at < ?`,
-    minute,
-    minute + MINUTE_MS,
+    [minute, minute + MINUTE_MS],
   )!.count;
 }
 
@@ -133,8 +130,7 @@ function received(connection: SqliteConnection, minute: number): CountRow[] {
      FROM payments_inbox_event e INDEXED BY payments_inbox_event_received
        CROSS JOIN payments_inbox_delivery d ON d.event_seq = e.seq
      WHERE e.received_at >= ? AND e.received_at < ? GROUP BY d.handler`,
-    minute,
-    minute + MINUTE_MS,
+    [minute, minute + MINUTE_MS],
   );
 }
 
@@ -146,8 +142,7 @@ function done(
     `SELECT handler, max(0, finished_at - received_at) AS tookMs
      FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_done
      WHERE state = 'done' AND finished_at >= ? AND finished_at < ?`,
-    minute,
-    minute + MINUTE_MS,
+    [minute, minute + MINUTE_MS],
   );
 }
 
@@ -159,8 +154,7 @@ function failed(connection: SqliteConnection, minute: number): CountRow[] {
      WHERE failed_at IS NOT NULL AND failed_at >= ?1 AND json_extract(attempt.value, '$[3]') IN ('f', 'l')
        AND json_extract(attempt.value, '$[1]') + json_extract(attempt.value, '$[2]') BETWEEN ?1 AND ?2
      GROUP BY handler`,
-    minute,
-    minute + MINUTE_MS - 1,
+    [minute, minute + MINUTE_MS - 1],
   );
 }
 
@@ -169,8 +163,7 @@ function dead(connection: SqliteConnection, minute: number): CountRow[] {
     `SELECT handler, count(*) AS count
      FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_failed
      WHERE failed_at IS NOT NULL AND failed_at >= ? AND failed_at < ? AND state = 'dead' GROUP BY handler`,
-    minute,
-    minute + MINUTE_MS,
+    [minute, minute + MINUTE_MS],
   );
 }
 
@@ -182,8 +175,7 @@ function insert(
 ): void {
   const sorted = Float64Array.from(tookMs).toSorted();
   const nearestRank = (share: number) => sorted[Math.ceil(share * sorted.length) - 1] ?? null;
-  connection.run(
-    'INSERT INTO payments_inbox_activity VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+  connection.run('INSERT INTO payments_inbox_activity VALUES (?, ?, ?, ?, ?, ?, ?, ?)', [
     minute,
     handler,
     received,
@@ -192,5 +184,5 @@ function insert(
     dead,
     nearestRank(0.5),
     nearestRank(0.95),
-  );
+  ]);
 }

@@ -49,9 +49,7 @@ export function refreshCatalog(connection: SqliteConnection, { wall }: Times): v
     connection.run(
       `INSERT INTO payments_inbox_handler VALUES (?1, ?2, ?3, ?3)
        ON CONFLICT DO UPDATE SET patterns = ?2, last_seen_at = ?3`,
-      name,
-      patterns,
-      wall,
+      [name, patterns, wall],
     );
   }
   if (changed) newVersion(connection);
@@ -70,7 +68,7 @@ export function forgetHandler(
   { wall }: Times,
 ): number | null {
   if (livePatterns(connection).has(handler)) return null;
-  const removed = connection.run('DELETE FROM payments_inbox_handler WHERE name = ?', handler);
+  const removed = connection.run('DELETE FROM payments_inbox_handler WHERE name = ?', [handler]);
   if (removed > 0) newVersion(connection);
   let skipped = 0;
   for (const [index, where] of UNFINISHED) {
@@ -79,9 +77,7 @@ export function forgetHandler(
        WHERE (event_seq, handler) IN (
          SELECT event_seq, handler FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_${index}
          WHERE handler = ? AND ${where} LIMIT ?)`,
-      wall,
-      handler,
-      FORGET_SLICE - skipped,
+      [wall, handler, FORGET_SLICE - skipped],
     );
   }
   return skipped;

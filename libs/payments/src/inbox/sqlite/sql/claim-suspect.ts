@@ -21,9 +21,7 @@ export function claimSuspect(
            SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
            WHERE state = 'running' AND handler = d.handler AND lane = d.lane)
        ORDER BY due_at, event_seq LIMIT 1`,
-      handler,
-      times.clock,
-      alone ? Number.MAX_SAFE_INTEGER : 1,
+      [handler, times.clock, alone ? Number.MAX_SAFE_INTEGER : 1],
     );
     return row === undefined ? [] : [{ ...row, handler }];
   });

@@ -72,17 +72,14 @@ function findDue(
     `SELECT event_seq, lane FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_claim
      WHERE state = 'pending' AND held = 0 AND crashes = 0 AND handler = ? AND due_at <= ?
      ORDER BY due_at, event_seq LIMIT ?`,
-    handler,
-    clock,
-    limit,
+    [handler, clock, limit],
   );
 }
 
 function hold(connection: SqliteConnection, seq: number, handler: string): void {
   connection.run(
     'UPDATE payments_inbox_delivery SET held = 1 WHERE event_seq = ? AND handler = ?',
-    seq,
-    handler,
+    [seq, handler],
   );
 }
 
@@ -113,19 +110,14 @@ export function lease(
        CROSS JOIN payments_inbox_event e ON e.seq = d.event_seq
        CROSS JOIN payments_inbox_body b ON b.event_seq = d.event_seq
      WHERE d.event_seq = ? AND d.handler = ?`,
-    seq,
-    handler,
+    [seq, handler],
   )!;
   connection.run(
     `UPDATE payments_inbox_delivery
      SET state = 'running', worker = ?, alone = ?, attempts = attempts + 1, token = token + 1, held = 0, due_at = NULL,
        started_at = ?
      WHERE event_seq = ? AND handler = ?`,
-    worker,
-    alone ? 1 : 0,
-    wall,
-    seq,
-    handler,
+    [worker, alone ? 1 : 0, wall, seq, handler],
   );
   return {
     company: row.company,
@@ -150,12 +142,12 @@ export function newerHandled(
   occurredAt: number,
 ): boolean {
   if (lane === null) return false;
-  const row = connection.get(
-    `SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_newest
-     WHERE state = 'done' AND handler = ? AND lane = ? AND occurred_at > ? LIMIT 1`,
-    handler,
-    lane,
-    occurredAt,
-  );
-  return row !== undefined;
+  const { newer } = connection.get<{ newer: 0 | 1 }>(
+    `SELECT EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_newest
+         WHERE state = 'done' AND handler = ?1 AND lane = ?2 AND occurred_at > ?3)
+       OR EXISTS (SELECT 1 FROM payments_inbox_handled
+         WHERE handler = ?1 AND lane = ?2 AND occurred_at > ?3) AS newer`,
+    [handler, lane, occurredAt],
+  )!;
+  return newer === 1;
 }

@@ -13,8 +13,7 @@ export function find(
   const row = connection.get<EventRow & EventBody>(
     `SELECT ${EVENT_COLUMNS}, b.raw, b.headers FROM payments_inbox_event e
      LEFT JOIN payments_inbox_body b ON b.event_seq = e.seq WHERE e.id = ? AND e.company = ?`,
-    toStored(id),
-    company,
+    [toStored(id), company],
   );
   return row && describe(connection, row, row, times);
 }

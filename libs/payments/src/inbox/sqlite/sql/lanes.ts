@@ -28,9 +28,7 @@ export function laneState(
        0,
        (SELECT min(crashes) FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_lane
          WHERE state = 'pending' AND handler = ?1 AND lane = ?2 AND held = 0 AND due_at <= ?3)) AS crashes`,
-    handler,
-    lane,
-    clock,
+    [handler, lane, clock],
   )!;
   return { free: crashes === null, busy: crashes === 0 };
 }
@@ -45,8 +43,7 @@ export function isLaneRunning(
   const row = connection.get(
     `SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
      WHERE state = 'running' AND handler = ? AND lane = ?`,
-    handler,
-    lane,
+    [handler, lane],
   );
   return row !== undefined;
 }
@@ -64,14 +61,12 @@ export function releaseNext(
   const next = connection.get<{ event_seq: number }>(
     `SELECT event_seq FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_lane
      WHERE state = 'pending' AND handler = ? AND lane = ? AND held = 1 ORDER BY due_at, event_seq LIMIT 1`,
-    handler,
-    lane,
+    [handler, lane],
   );
   if (next === undefined) return false;
   connection.run(
     'UPDATE payments_inbox_delivery SET held = 0 WHERE event_seq = ? AND handler = ?',
-    next.event_seq,
-    handler,
+    [next.event_seq, handler],
   );
   return true;
 }

@@ -50,17 +50,13 @@ export function listSlice(
   const slice = `FROM ${table} ${within.sql.join(' AND ')} ORDER BY ${sorted(seq)}`;
   const last = connection.get<{ receivedAt: number; seq: number }>(
     `SELECT received_at AS receivedAt, ${seq} AS seq ${slice} LIMIT 1 OFFSET ?`,
-    ...within.values,
-    size - 1,
+    [...within.values, size - 1],
   );
   const rows = connection.all<EventRow>(
     `SELECT ${EVENT_COLUMNS} FROM payments_inbox_event e
      WHERE e.seq IN (SELECT ${seq} ${slice} LIMIT ?)
      ${matching.sql.map((clause) => `AND ${clause}`).join(' ')} ORDER BY ${sorted('seq')} LIMIT ?`,
-    ...within.values,
-    size,
-    ...matching.values,
-    limit,
+    [...within.values, size, ...matching.values, limit],
   );
   return {
     found: rows.map((row) => ({

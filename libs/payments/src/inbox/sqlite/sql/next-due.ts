@@ -12,7 +12,7 @@ export function nextDue(
     const row = connection.get<{ due_at: number }>(
       `SELECT due_at FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_claim
        WHERE state = 'pending' AND held = 0 AND crashes = 0 AND handler = ? ORDER BY due_at LIMIT 1`,
-      handler,
+      [handler],
     );
     return row === undefined ? [] : [row.due_at];
   });

@@ -129,9 +129,10 @@ describe('the operations on SQLite', () => {
     const worker = inbox.worker();
     const id = inbox.receive();
     const [lease] = inbox.claim(worker);
-    fail(inbox.connection, { lease: lease!, error: 'no', retryInMs: 1000.4 }, inbox.times);
     // The wall clock was set back.
     const times = { ...inbox.times, wall: inbox.now - 500_000, clock: inbox.now + 400 };
+    const failedAt = { ...times, clock: inbox.now };
+    fail(inbox.connection, { lease: lease!, error: 'no', retryInMs: 1000.4 }, failedAt);
     const find = { company: 'acme', id };
     expect(OPERATIONS.find(inbox.connection, find, times)?.deliveries).toMatchObject([
       { state: 'pending', dueAt: times.wall + 600 },

@@ -6,9 +6,9 @@ export function pause(
   { handler, paused }: { readonly handler: string; readonly paused: boolean },
 ): void {
   if (paused) {
-    connection.run('INSERT OR IGNORE INTO payments_inbox_pause (handler) VALUES (?)', handler);
+    connection.run('INSERT OR IGNORE INTO payments_inbox_pause (handler) VALUES (?)', [handler]);
   } else {
-    connection.run('DELETE FROM payments_inbox_pause WHERE handler = ?', handler);
+    connection.run('DELETE FROM payments_inbox_pause WHERE handler = ?', [handler]);
   }
 }
 

@@ -62,8 +62,7 @@ function forgetTombstones(connection: SqliteConnection, before: number, limit: n
     `DELETE FROM payments_inbox_event WHERE seq IN (
        SELECT seq FROM payments_inbox_event INDEXED BY payments_inbox_event_pruned
        WHERE pruned = 1 AND received_at < ?1 AND occurred_at < ?1 ORDER BY received_at LIMIT ?2)`,
-    before,
-    limit,
+    [before, limit],
   );
 }
 
@@ -87,18 +86,24 @@ function wholeEvents(
      FROM payments_inbox_event INDEXED BY payments_inbox_event_pruned
      WHERE pruned = 0 AND received_at < ?1 AND received_at >= ?2 AND (received_at, seq) > (?2, ?3)
      ORDER BY received_at, seq LIMIT ${SLICE}`,
-    before,
-    receivedAt,
-    seq,
+    [before, receivedAt, seq],
   );
 }
 
 function forget(connection: SqliteConnection, seq: number): void {
-  connection.run('DELETE FROM payments_inbox_event WHERE seq = ?', seq);
+  connection.run('DELETE FROM payments_inbox_event WHERE seq = ?', [seq]);
 }
 
 function entomb(connection: SqliteConnection, seq: number): void {
-  connection.run('DELETE FROM payments_inbox_body WHERE event_seq = ?', seq);
-  connection.run('DELETE FROM payments_inbox_delivery WHERE event_seq = ?', seq);
-  connection.run('UPDATE payments_inbox_event SET pruned = 1, undelivered = 0 WHERE seq = ?', seq);
+  connection.run(
+    `INSERT INTO payments_inbox_handled (event_seq, handler, lane, occurred_at)
+     SELECT event_seq, handler, lane, occurred_at FROM payments_inbox_delivery
+     WHERE event_seq = ? AND state = 'done' AND lane IS NOT NULL`,
+    [seq],
+  );
+  connection.run('DELETE FROM payments_inbox_body WHERE event_seq = ?', [seq]);
+  connection.run('DELETE FROM payments_inbox_delivery WHERE event_seq = ?', [seq]);
+  connection.run('UPDATE payments_inbox_event SET pruned = 1, undelivered = 0 WHERE seq = ?', [
+    seq,
+  ]);
 }

@@ -62,15 +62,14 @@ export function receive(
 function findById(connection: SqliteConnection, event: EventMessage): KnownRow | undefined {
   return connection.get<KnownRow>(
     'SELECT seq, id, digest FROM payments_inbox_event WHERE id = ? AND company = ?',
-    toStored(event.id),
-    event.company,
+    [toStored(event.id), event.company],
   );
 }
 
 function findByOnceHash(connection: SqliteConnection, onceHash: Uint8Array): KnownRow | undefined {
   return connection.get<KnownRow>(
     'SELECT seq, id, digest FROM payments_inbox_event WHERE once_hash = ?',
-    onceHash,
+    [onceHash],
   );
 }
 
@@ -85,17 +84,14 @@ function onceHashOf({ company, eventType, onceKey }: EventMessage): Uint8Array |
 function noteRepeat(connection: SqliteConnection, seq: number, id: string, { wall }: Times): void {
   const added = connection.run(
     'INSERT OR IGNORE INTO payments_inbox_repeat (event_seq, id, received_at) VALUES (?, ?, ?)',
-    seq,
-    toStored(id),
-    wall,
+    [seq, toStored(id), wall],
   );
   if (added === 0) return;
   connection.run(
     `DELETE FROM payments_inbox_repeat WHERE event_seq = ?1 AND id IN (
        SELECT id FROM payments_inbox_repeat WHERE event_seq = ?1 AND id <> ?2
        ORDER BY received_at DESC, id DESC LIMIT -1 OFFSET ${MAX_REPEATS - 1})`,
-    seq,
-    toStored(id),
+    [seq, toStored(id)],
   );
 }
 
@@ -112,23 +108,23 @@ function insertEvent(
     `INSERT INTO payments_inbox_event (company, id, event_type, occurred_at, received_at, ordering_key, once_hash,
        digest, stale, undelivered)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    company,
-    toStored(id),
-    toStored(eventType),
-    occurredAt,
-    wall,
-    orderingKey === null ? null : toStored(orderingKey),
-    onceHash,
-    digest,
-    stale ? 1 : 0,
-    needsNone ? 0 : stale ? 2 : 1,
+    [
+      company,
+      toStored(id),
+      toStored(eventType),
+      occurredAt,
+      wall,
+      orderingKey === null ? null : toStored(orderingKey),
+      onceHash,
+      digest,
+      stale ? 1 : 0,
+      needsNone ? 0 : stale ? 2 : 1,
+    ],
   );
   connection.run(
     // An empty body is bound as NULL.
     "INSERT INTO payments_inbox_body (event_seq, raw, headers) VALUES (?, coalesce(?, x''), ?)",
-    seq,
-    event.raw,
-    JSON.stringify(event.headers),
+    [seq, event.raw, JSON.stringify(event.headers)],
   );
   return seq;
 }
@@ -154,13 +150,7 @@ function insertDeliveries(
       `INSERT INTO payments_inbox_delivery
          (event_seq, handler, state, attempts, token, worker, started_at, lane, occurred_at, received_at)
        VALUES (?, ?, 'running', 1, 1, ?, ?, ?, ?, ?)`,
-      seq,
-      handler,
-      assign!.worker,
-      times.wall,
-      lane,
-      occurredAt,
-      times.wall,
+      [seq, handler, assign!.worker, times.wall, lane, occurredAt, times.wall],
     );
     claimed.push({
       company,
@@ -203,12 +193,6 @@ function insertPending(
   connection.run(
     `INSERT INTO payments_inbox_delivery (event_seq, handler, state, held, due_at, lane, occurred_at, received_at)
      VALUES (?, ?, 'pending', ?, ?, ?, ?, ?)`,
-    seq,
-    handler,
-    held ? 1 : 0,
-    clock,
-    lane,
-    occurredAt,
-    wall,
+    [seq, handler, held ? 1 : 0, clock, lane, occurredAt, wall],
   );
 }

@@ -58,8 +58,7 @@ function findWhole(
   return connection.get<EventRow>(
     `SELECT seq, company, ordering_key, occurred_at, received_at FROM payments_inbox_event
      WHERE id = ? AND company = ? AND pruned = 0`,
-    toStored(id),
-    company,
+    [toStored(id), company],
   );
 }
 
@@ -70,8 +69,7 @@ function stateOf(
 ): DeliveryState | undefined {
   return connection.get<{ state: DeliveryState }>(
     'SELECT state FROM payments_inbox_delivery WHERE event_seq = ? AND handler = ?',
-    seq,
-    handler,
+    [seq, handler],
   )?.state;
 }
 
@@ -84,9 +82,7 @@ function bringForward(
 ): void {
   connection.run(
     'UPDATE payments_inbox_delivery SET due_at = min(due_at, ?) WHERE event_seq = ? AND handler = ?',
-    dueAt,
-    seq,
-    handler,
+    [dueAt, seq, handler],
   );
 }
 
@@ -100,10 +96,7 @@ function restart(
     `UPDATE payments_inbox_delivery
      SET state = 'pending', held = ?, attempts = 0, crashes = 0, due_at = ?, finished_at = NULL
      WHERE event_seq = ? AND handler = ?`,
-    held,
-    dueAt,
-    seq,
-    handler,
+    [held, dueAt, seq, handler],
   );
 }
 
@@ -117,13 +110,7 @@ function add(
   connection.run(
     `INSERT INTO payments_inbox_delivery (event_seq, handler, state, held, due_at, lane, occurred_at, received_at)
      VALUES (?, ?, 'pending', ?, ?, ?, ?, ?)`,
-    seq,
-    handler,
-    held,
-    dueAt,
-    lane,
-    occurred_at,
-    received_at,
+    [seq, handler, held, dueAt, lane, occurred_at, received_at],
   );
-  connection.run('UPDATE payments_inbox_event SET undelivered = 0 WHERE seq = ?', seq);
+  connection.run('UPDATE payments_inbox_event SET undelivered = 0 WHERE seq = ?', [seq]);
 }

@@ -67,7 +67,7 @@ export function describe(
   const deliveries = connection.all<DeliveryRow>(
     `SELECT handler, state, attempts, last_error, due_at, finished_at, ${body ? 'history' : "'[]' AS history"}
      FROM payments_inbox_delivery WHERE event_seq = ? ORDER BY handler`,
-    row.seq,
+    [row.seq],
   );
   return {
     company: row.company,
@@ -99,7 +99,7 @@ function repeatsOf(
   return connection
     .all<{ id: string; received_at: number }>(
       'SELECT id, received_at FROM payments_inbox_repeat WHERE event_seq = ? ORDER BY received_at, id',
-      seq,
+      [seq],
     )
     .map(({ id, received_at }) => ({ id: fromStored(id), receivedAt: received_at }));
 }

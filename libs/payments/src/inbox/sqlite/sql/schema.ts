@@ -97,6 +97,15 @@ const TABLES = `
     WHERE state = 'done';
   CREATE INDEX payments_inbox_delivery_failed ON payments_inbox_delivery (failed_at) WHERE failed_at IS NOT NULL;
 
+  CREATE TABLE payments_inbox_handled ( -- what a tombstone remembers of its done deliveries
+    handler TEXT NOT NULL,
+    lane TEXT NOT NULL,
+    occurred_at INTEGER NOT NULL,
+    event_seq INTEGER NOT NULL REFERENCES payments_inbox_event ON DELETE CASCADE,
+    PRIMARY KEY (handler, lane, occurred_at, event_seq)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX payments_inbox_handled_event ON payments_inbox_handled (event_seq);
+
   CREATE TABLE payments_inbox_handler (
     name TEXT PRIMARY KEY,
     patterns TEXT NOT NULL, -- a JSON array

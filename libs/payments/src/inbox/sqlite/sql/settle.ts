@@ -91,9 +91,7 @@ function findRunning(
   return connection.get<RunningRow>(
     `SELECT lane, attempts, started_at, history FROM payments_inbox_delivery
      WHERE event_seq = ? AND handler = ? AND token = ? AND state = 'running'`,
-    seq,
-    handler,
-    token,
+    [seq, handler, token],
   );
 }
 
@@ -105,8 +103,6 @@ function change(
 ): void {
   connection.run(
     `UPDATE payments_inbox_delivery SET ${set}, worker = NULL, alone = 0 WHERE event_seq = ? AND handler = ?`,
-    ...values,
-    seq,
-    handler,
+    [...values, seq, handler],
   );
 }

@@ -17,17 +17,13 @@ export function skip(
         `SELECT event_seq, state, lane FROM payments_inbox_delivery
          WHERE event_seq = (SELECT seq FROM payments_inbox_event WHERE id = ? AND company = ?)
            AND handler = ? AND state IN ('pending', 'dead')`,
-        toStored(id),
-        company,
-        handler,
+        [toStored(id), company, handler],
       );
       if (row === undefined) continue;
       connection.run(
         `UPDATE payments_inbox_delivery SET state = 'skipped', held = 0, crashes = 0, due_at = NULL, finished_at = ?
          WHERE event_seq = ? AND handler = ?`,
-        wall,
-        row.event_seq,
-        handler,
+        [wall, row.event_seq, handler],
       );
       if (row.state === 'pending') releaseNext(connection, handler, row.lane);
       skipped += 1;

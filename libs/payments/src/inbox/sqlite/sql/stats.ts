@@ -50,7 +50,7 @@ function handlersIn(connection: SqliteConnection, [index, where]: Part): string[
     const row = connection.get<{ handler: string }>(
       `SELECT handler FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_${index}
        WHERE ${where} AND handler > ? ORDER BY handler LIMIT 1`,
-      last,
+      [last],
     );
     if (row === undefined) return names;
     names.push(row.handler);
@@ -69,8 +69,7 @@ function countOf(
       `SELECT count(*) AS count FROM (
          SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_${index}
          WHERE ${where} AND handler = ? LIMIT ?)`,
-      handler,
-      COUNT_CAP + 1 - count,
+      [handler, COUNT_CAP + 1 - count],
     )!.count;
   }
   return capped(count);
@@ -81,7 +80,7 @@ function undelivered(connection: SqliteConnection, reason: 1 | 2): CappedCount {
     `SELECT count(*) AS count FROM (
        SELECT 1 FROM payments_inbox_event INDEXED BY payments_inbox_event_undelivered
        WHERE undelivered > 0 AND undelivered = ? LIMIT ${COUNT_CAP + 1})`,
-    reason,
+    [reason],
   )!;
   return capped(count);
 }

@@ -14,8 +14,7 @@ export function sync(
 ): void {
   connection.run(
     'UPDATE payments_inbox_meta SET syncs = syncs + 1, wall = iif(?1 > clock, ?2, wall), clock = max(clock, ?1)',
-    clock,
-    wall,
+    [clock, wall],
   );
 }
 

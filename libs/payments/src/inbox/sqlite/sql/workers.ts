@@ -16,10 +16,7 @@ export function register(
 ): CatalogMessage {
   connection.run(
     'INSERT OR REPLACE INTO payments_inbox_worker (id, lease_ms, beat_at, handlers) VALUES (?, ?, ?, ?)',
-    id,
-    leaseMs,
-    times.clock,
-    JSON.stringify(handlers),
+    [id, leaseMs, times.clock, JSON.stringify(handlers)],
   );
   connection.liveness.look(allWorkers(connection), times);
   refreshCatalog(connection, times);
@@ -33,11 +30,10 @@ export function heartbeat(
   times: Times,
 ): Heartbeat & { readonly freed: number } {
   const alive =
-    connection.run(
-      'UPDATE payments_inbox_worker SET beat_at = ? WHERE id = ? AND retired = 0',
+    connection.run('UPDATE payments_inbox_worker SET beat_at = ? WHERE id = ? AND retired = 0', [
       times.clock,
       worker,
-    ) === 1;
+    ]) === 1;
   const dead = connection.liveness.look(allWorkers(connection), times);
   for (const { id } of dead) remove(connection, id);
   const retired = new Set(dead.filter((row) => row.retired === 1).map(({ id }) => id));
@@ -56,15 +52,13 @@ export function retire(
   const holds = connection.get(
     `SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
      WHERE state = 'running' AND worker = ? LIMIT 1`,
-    worker,
+    [worker],
   );
   if (holds === undefined) remove(connection, worker);
   else {
     connection.run(
       'UPDATE payments_inbox_worker SET retired = 1, lease_ms = ?, beat_at = max(beat_at + 1, ?) WHERE id = ?',
-      Math.round(graceMs),
-      times.clock,
-      worker,
+      [Math.round(graceMs), times.clock, worker],
     );
   }
   connection.liveness.look(allWorkers(connection), times);
@@ -73,10 +67,9 @@ export function retire(
 
 /** Whether the worker is registered, not declared dead and not retired. */
 export function isLive(connection: SqliteConnection, worker: string): boolean {
-  const row = connection.get(
-    'SELECT 1 FROM payments_inbox_worker WHERE id = ? AND retired = 0',
+  const row = connection.get('SELECT 1 FROM payments_inbox_worker WHERE id = ? AND retired = 0', [
     worker,
-  );
+  ]);
   return row !== undefined;
 }
 
@@ -89,7 +82,7 @@ function allWorkers(connection: SqliteConnection): WorkerRow[] {
 function handlersOf(connection: SqliteConnection, worker: string): string[] {
   const row = connection.get<{ handlers: string }>(
     'SELECT handlers FROM payments_inbox_worker WHERE id = ?',
-    worker,
+    [worker],
   );
   return (JSON.parse(row?.handlers ?? '[]') as HandlerDeclaration[]).map(({ name }) => name);
 }
@@ -99,13 +92,13 @@ function hasSuspects(connection: SqliteConnection, worker: string): boolean {
     connection.get(
       `SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_suspect
        WHERE state = 'pending' AND crashes > 0 AND handler = ? LIMIT 1`,
-      handler,
+      [handler],
     ),
   );
 }
 
 function remove(connection: SqliteConnection, worker: string): void {
-  connection.run('DELETE FROM payments_inbox_worker WHERE id = ?', worker);
+  connection.run('DELETE FROM payments_inbox_worker WHERE id = ?', [worker]);
 }
 
 interface OrphanRow {
@@ -145,11 +138,7 @@ function freeLost(connection: SqliteConnection, row: OrphanRow, { wall, clock }:
     `UPDATE payments_inbox_delivery SET ${FREED}, attempts = attempts - iif(alone = 1, 0, 1), crashes = crashes + 1,
        failed_at = ?, history = ?
      WHERE event_seq = ? AND handler = ?`,
-    clock,
-    wall,
-    withAttempt(row.history, row, wall, 'l'),
-    row.event_seq,
-    row.handler,
+    [clock, wall, withAttempt(row.history, row, wall, 'l'), row.event_seq, row.handler],
   );
 }
 
@@ -157,8 +146,6 @@ function freeRetired(connection: SqliteConnection, row: OrphanRow, { clock }: Ti
   connection.run(
     `UPDATE payments_inbox_delivery SET ${FREED}, attempts = attempts - 1, crashes = 0
      WHERE event_seq = ? AND handler = ?`,
-    clock,
-    row.event_seq,
-    row.handler,
+    [clock, row.event_seq, row.handler],
   );
 }

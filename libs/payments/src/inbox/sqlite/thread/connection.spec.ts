@@ -37,12 +37,12 @@ describe('the connections', () => {
   });
 
   it('bind numbered parameters by their numbers, as often as they stand there', () => {
-    expect(writer.get('SELECT ?2 AS b, ?1 AS a, ?2 AS again', 1, 2)).toEqual({
+    expect(writer.get('SELECT ?2 AS b, ?1 AS a, ?2 AS again', [1, 2])).toEqual({
       b: 2,
       a: 1,
       again: 2,
     });
-    expect(writer.get('SELECT ? AS a, ? AS b', 1, 2)).toEqual({ a: 1, b: 2 });
+    expect(writer.get('SELECT ? AS a, ? AS b', [1, 2])).toEqual({ a: 1, b: 2 });
   });
 
   it('wait for a lock no longer than they are told', () => {

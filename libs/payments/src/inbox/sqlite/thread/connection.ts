@@ -18,25 +18,25 @@ export class SqliteConnection {
   }
 
   /** Runs a statement; returns how many rows it changed. */
-  run(sql: string, ...parameters: unknown[]): number {
+  run(sql: string, parameters: readonly unknown[] = []): number {
     const { statement, values } = this.#bound(sql, parameters);
     return Number(statement.run(...values).changes);
   }
 
   /** Runs an `INSERT`; returns the number of its row. For `RETURNING`, SQLite would make a table of its own. */
-  insert(sql: string, ...parameters: unknown[]): number {
+  insert(sql: string, parameters: readonly unknown[] = []): number {
     const { statement, values } = this.#bound(sql, parameters);
     return Number(statement.run(...values).lastInsertRowid);
   }
 
   /** The first row. */
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the SQL defines what a row has
-  get<Row = SqliteRow>(sql: string, ...parameters: unknown[]): Row | undefined {
+  get<Row = SqliteRow>(sql: string, parameters: readonly unknown[] = []): Row | undefined {
     const { statement, values } = this.#bound(sql, parameters);
     return statement.get(...values) as Row | undefined;
   }
 
-  all<Row = SqliteRow>(sql: string, ...parameters: unknown[]): Row[] {
+  all<Row = SqliteRow>(sql: string, parameters: readonly unknown[] = []): Row[] {
     const { statement, values } = this.#bound(sql, parameters);
     return statement.all(...values) as Row[];
   }

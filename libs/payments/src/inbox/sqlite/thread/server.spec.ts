@@ -61,9 +61,9 @@ afterEach(() => {
 function watchCommits(): unknown[] {
   const seen: unknown[] = [];
   const run = connection.run.bind(connection);
-  connection.run = (sql, ...parameters) => {
+  connection.run = (sql, parameters) => {
     if (sql === 'COMMIT') seen.push(Object.values(connection.get('PRAGMA synchronous')!)[0]);
-    return run(sql, ...parameters);
+    return run(sql, parameters);
   };
   return seen;
 }
