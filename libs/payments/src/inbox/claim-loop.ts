@@ -11,7 +11,7 @@ const MAX_SLEEP_MS = 30_000;
 /** How long it waits if something is due that its last claim did not return. */
 const LOOK_AGAIN_MS = 100;
 
-/** What a claim loop needs of the worker. */
+/** What claims need of the worker. */
 export interface ClaimingWorker {
   readonly store: InboxStore;
   readonly runtime: PaymentsRuntime;
@@ -20,12 +20,8 @@ export interface ClaimingWorker {
   readonly registration: WorkerRegistration;
   /** Whether it may claim now. */
   active(): boolean;
-  /** Runs a function in the async context of the start of the worker. */
-  outside<R>(work: () => R): R;
-  /** Runs what was claimed for that worker id. Its place is taken. */
+  /** Runs what was claimed for that worker id. Its place is taken. Resolves when it has ended. */
   run(delivery: ClaimedDelivery, worker: string): Promise<void>;
-  /** Nothing was due when it looked. */
-  onNothingDue(): void;
 }
 
 /** Claims due deliveries, one claim at a time: if something may have become due, and when the next one becomes due. */
@@ -39,7 +35,11 @@ export class ClaimLoop {
   #wakesAt = Infinity;
   #cancelSleep: () => void = () => {};
 
-  constructor(private readonly worker: ClaimingWorker) {
+  constructor(
+    private readonly worker: ClaimingWorker,
+    /** Nothing was due when it looked. */
+    private readonly onNothingDue: () => void,
+  ) {
     this.#backoff = new Backoff(worker.runtime, STORE_BACKOFF);
   }
 
@@ -48,7 +48,7 @@ export class ClaimLoop {
     this.#again = true;
     if (this.#looking || !this.worker.active()) return;
     this.#looking = true;
-    this.#round = this.worker.outside(() => this.#look());
+    this.#round = this.#look();
   }
 
   /** Something becomes due in `ms` milliseconds. */
@@ -125,7 +125,7 @@ export class ClaimLoop {
     if (this.#again) return;
     if (next !== null && next <= 0) return this.wakeIn(LOOK_AGAIN_MS);
     this.wakeIn(Math.min(MAX_SLEEP_MS, Math.ceil(next ?? MAX_SLEEP_MS)));
-    worker.onNothingDue();
+    this.onNothingDue();
   }
 }
 

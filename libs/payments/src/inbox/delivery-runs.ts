@@ -6,6 +6,19 @@ import type { HandlerPolicy } from './handler-policy.js';
 import type { ClaimedDelivery } from './inbox-store.js';
 import type { WorkerRegistration } from './worker-registration.js';
 
+/** Places that are kept free for deliveries of an event that is being received. */
+export interface Reservation {
+  /** Id of the worker. */
+  readonly worker: string;
+  /** The handlers that have a place. */
+  readonly handlers: readonly string[];
+  /**
+   * Runs the deliveries that were assigned, and frees the other places. Call it exactly once: with `null` if the receive
+   * failed in a way that leaves open whether it took effect.
+   */
+  start(claimed: readonly ClaimedDelivery[] | null): void;
+}
+
 /** What the runs need of the worker. */
 export interface HostingWorker {
   readonly services: RunServices;
@@ -37,15 +50,19 @@ export class DeliveryRuns {
     return this.#held.has(id);
   }
 
-  hold(id: string): void {
-    this.#held.set(id, (this.#held.get(id) ?? 0) + 1);
-  }
-
-  letGo(id: string): void {
-    const left = this.#held.get(id)! - 1;
-    if (left > 0) this.#held.set(id, left);
-    else this.#held.delete(id);
-    this.worker.registration.ended(id);
+  /** Runs deliveries under that worker id at places that are taken, once it is known which were assigned. */
+  reserve(id: string, handlers: readonly string[]): Reservation {
+    const { places, registration } = this.worker;
+    this.#hold(id);
+    const start: Reservation['start'] = (claimed) => {
+      if (claimed === null) registration.replace(id);
+      const assigned = new Set(claimed?.map(({ handler }) => handler));
+      for (const handler of handlers) if (!assigned.has(handler)) places.free(handler);
+      for (const delivery of claimed ?? []) void this.start(delivery, id);
+      this.#letGo(id);
+      this.worker.onFree();
+    };
+    return { worker: id, handlers, start };
   }
 
   /** Runs a delivery that was claimed for that worker id, and whose place is taken. Resolves when it has ended. */
@@ -53,7 +70,7 @@ export class DeliveryRuns {
     const { services, places, registration } = this.worker;
     const { handler } = delivery;
     if (!this.worker.working() || !registration.isLive(id)) return this.#giveBack(delivery, id);
-    this.hold(id);
+    this.#hold(id);
     const run = new DeliveryRun(delivery, this.worker.policy(handler), services, () => {
       places.handled(handler);
       this.worker.onFree();
@@ -62,7 +79,7 @@ export class DeliveryRuns {
     const ended = await run.ended;
     this.#running.delete(run);
     places.settled(handler);
-    this.letGo(id);
+    this.#letGo(id);
     this.worker.onEnded(delivery, ended);
   }
 
@@ -94,5 +111,16 @@ export class DeliveryRuns {
     places.free(delivery.handler);
     places.wake(delivery.handler);
     this.worker.onFree();
+  }
+
+  #hold(id: string): void {
+    this.#held.set(id, (this.#held.get(id) ?? 0) + 1);
+  }
+
+  #letGo(id: string): void {
+    const left = this.#held.get(id)! - 1;
+    if (left > 0) this.#held.set(id, left);
+    else this.#held.delete(id);
+    this.worker.registration.ended(id);
   }
 }

@@ -7,8 +7,10 @@ import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { ClaimLoop } from './claim-loop.js';
+import type { ClaimingWorker } from './claim-loop.js';
 import type { EndedRun } from './delivery-run.js';
 import { DeliveryRuns } from './delivery-runs.js';
+import type { Reservation } from './delivery-runs.js';
 import { DueRuns } from './due-runs.js';
 import type { DueRun } from './due-runs.js';
 import { HandlerCatalogCache } from './handler-catalog-cache.js';
@@ -27,19 +29,6 @@ import { WorkerRegistration } from './worker-registration.js';
 const ABORTED_MS = 500;
 /** How long what still runs after that keeps its lease, so that nobody else runs it meanwhile. */
 const GRACE_MS = 10_000;
-
-/** Places that are kept free for deliveries of an event that is being received. */
-export interface Reservation {
-  /** Id of the worker. */
-  readonly worker: string;
-  /** The handlers that have a place. */
-  readonly handlers: readonly string[];
-  /**
-   * Runs the deliveries that were assigned, and frees the other places. Call it exactly once: with `null` if the receive
-   * failed in a way that leaves open whether it took effect.
-   */
-  start(claimed: readonly ClaimedDelivery[] | null): void;
-}
 
 /** Runs deliveries: those that the receiver assigns, and those that it claims. One for every store. */
 @Injectable()
@@ -77,7 +66,6 @@ export class InboxWorker {
     const overdue = new OverdueRuns(runtime, throttled);
     this.#overdue = overdue;
     this.#dueRuns = new DueRuns(runtime);
-    const active = (): boolean => this.#active;
     this.#registration = new WorkerRegistration({
       store,
       runtime,
@@ -88,39 +76,29 @@ export class InboxWorker {
       onRegistered: (known) => catalog.set(known),
       onRenewed: () => this.wake(),
       onDeclaredDead: (id) => this.#declaredDead(id),
-      onSuspects: () => active() && this.#recovery.suspectsWait(),
+      onSuspects: () => this.#active && this.#recovery.suspectsWait(),
     });
-    const shared = {
-      store,
-      runtime,
-      logger,
+    this.#runs = new DeliveryRuns({
+      services: { store, runtime, logger, throttled, dispatcher, bodies, overdue, catalog },
       places: this.#places,
       registration: this.#registration,
-    };
-    this.#runs = new DeliveryRuns({
-      ...shared,
-      services: { store, runtime, logger, throttled, dispatcher, bodies, overdue, catalog },
       working: () => this.working,
       policy: (handler) => policyOf(registry.get(handler)!, options),
       onFree: () => this.#lookIfWanting(),
       onEnded: (delivery, run) => this.#ended(delivery, run),
     });
-    const run = (delivery: ClaimedDelivery, id: string): Promise<void> =>
-      this.#runs.start(delivery, id);
-    this.#recovery = new StaggeredRecovery({
-      ...shared,
-      active,
-      run,
-      onOpen: () => this.#claims.look(),
-    });
-    this.#claims = new ClaimLoop({
-      ...shared,
-      active,
-      run,
-      outside: (work) => this.#outsideRequests(work),
-      onNothingDue: () => {
-        if (this.#places.idle && !this.#recovery.busy) this.#dueRuns.end(false);
-      },
+    const claiming: ClaimingWorker = {
+      store,
+      runtime,
+      logger,
+      places: this.#places,
+      registration: this.#registration,
+      active: () => this.#active,
+      run: (delivery, id) => this.#runs.start(delivery, id),
+    };
+    this.#recovery = new StaggeredRecovery(claiming, () => this.#claims.look());
+    this.#claims = new ClaimLoop(claiming, () => {
+      if (this.#places.idle && !this.#recovery.busy) this.#dueRuns.end(false);
     });
   }
 
@@ -170,7 +148,7 @@ export class InboxWorker {
   wake(handlers?: readonly string[]): void {
     if (handlers === undefined) this.#places.wake();
     else for (const handler of handlers) this.#places.wake(handler);
-    this.#claims.look();
+    this.#outsideRequests(() => this.#claims.look());
   }
 
   /**
@@ -182,11 +160,10 @@ export class InboxWorker {
     const worker = this.#outsideRequests(() => this.#registration.current());
     const reserved = worker === null ? [] : this.#places.reserve(handlers);
     if (worker === null || reserved.length === 0) return null;
-    this.#runs.hold(worker);
+    const reservation = this.#runs.reserve(worker, reserved);
     return {
-      worker,
-      handlers: reserved,
-      start: (claimed) => this.#outsideRequests(() => this.#assign(worker, reserved, claimed)),
+      ...reservation,
+      start: (claimed) => this.#outsideRequests(() => reservation.start(claimed)),
     };
   }
 
@@ -234,19 +211,6 @@ export class InboxWorker {
     const inTime = await Promise.race([ended.then(() => true), timeUp]);
     cancel();
     return inTime;
-  }
-
-  #assign(
-    worker: string,
-    reserved: readonly string[],
-    claimed: readonly ClaimedDelivery[] | null,
-  ): void {
-    if (claimed === null) this.#registration.replace(worker);
-    const assigned = new Set((claimed ?? []).map(({ handler }) => handler));
-    for (const handler of reserved) if (!assigned.has(handler)) this.#places.free(handler);
-    for (const delivery of claimed ?? []) void this.#runs.start(delivery, worker);
-    this.#runs.letGo(worker);
-    this.#lookIfWanting();
   }
 
   #ended(delivery: ClaimedDelivery, { outcome, nextDue, retryInMs }: EndedRun): void {

@@ -1,29 +1,11 @@
-import type { Logger } from '@nestjs/common';
 import { describeThrown } from '../events/thrown.js';
-import type { PaymentsRuntime } from '../payments.runtime.js';
-import type { HandlerPlaces } from './handler-places.js';
-import type { ClaimedDelivery, InboxStore } from './inbox-store.js';
-import type { WorkerRegistration } from './worker-registration.js';
+import type { ClaimingWorker } from './claim-loop.js';
+import type { ClaimedDelivery } from './inbox-store.js';
 
 /** The pause after a suspect that ran alone, at least. Other deliveries run meanwhile. */
 const PAUSE_MS = 50;
 /** How many heartbeats that report suspects are ignored at most, after none of them could be claimed. */
 const MAX_IGNORED = 64;
-
-/** What the recovery needs of the worker. */
-export interface RecoveringWorker {
-  readonly store: InboxStore;
-  readonly runtime: PaymentsRuntime;
-  readonly logger: Logger;
-  readonly places: HandlerPlaces;
-  readonly registration: WorkerRegistration;
-  /** Whether it may claim now. */
-  active(): boolean;
-  /** Runs what was claimed for that worker id. Its place is taken. Resolves when it has ended. */
-  run(delivery: ClaimedDelivery, worker: string): Promise<void>;
-  /** Places are free again. */
-  onOpen(): void;
-}
 
 /**
  * Runs suspects: deliveries during which their process died. One of them may be what it died of, so they run one at a
@@ -37,7 +19,11 @@ export class StaggeredRecovery {
   #ignoreNext = 1;
   #endPause: () => void = () => {};
 
-  constructor(private readonly worker: RecoveringWorker) {}
+  constructor(
+    private readonly worker: ClaimingWorker,
+    /** Places are free again. */
+    private readonly onOpen: () => void,
+  ) {}
 
   /** Whether suspects are being claimed or run, or may be left. */
   get busy(): boolean {
@@ -78,7 +64,7 @@ export class StaggeredRecovery {
       );
     }
     this.#round = null;
-    this.worker.onOpen();
+    this.onOpen();
   }
 
   /** Resolves with whether there was a suspect to run. */
@@ -94,7 +80,7 @@ export class StaggeredRecovery {
       found = await this.#runOne(true);
     } finally {
       places.open();
-      this.worker.onOpen();
+      this.onOpen();
     }
     // The ordering keys of those that wait are busy: do not stop everything else for each heartbeat.
     this.#ignore = found ? 0 : this.#ignoreNext;
