@@ -32,6 +32,9 @@ export class ClaimLoop {
   #again = false;
   /** Whether the store could not be read when it was last tried. */
   #failing = false;
+  /** Whether it waits before it tries again. */
+  #waiting = false;
+  #cancelWait: () => void = () => {};
   #wakesAt = Infinity;
   #cancelSleep: () => void = () => {};
 
@@ -46,7 +49,7 @@ export class ClaimLoop {
   /** Claims what handlers have places for, at the end of this turn of the event loop: once for all calls in it. */
   look(): void {
     this.#again = true;
-    if (this.#looking || !this.worker.active()) return;
+    if (this.#looking || this.#waiting || !this.worker.active()) return;
     this.#looking = true;
     this.#round = this.#look();
   }
@@ -68,6 +71,7 @@ export class ClaimLoop {
   /** Resolves when a claim that is under way has ended. */
   async stop(): Promise<void> {
     this.#cancelSleep();
+    this.#cancelWait();
     await this.#round;
   }
 
@@ -88,10 +92,20 @@ export class ClaimLoop {
         );
       }
       this.#failing = true;
-      this.wakeIn(this.#backoff.nextMs());
+      this.#wait();
     }
     this.#looking = false;
     if (this.#again) this.look();
+  }
+
+  /** Until then, nothing is claimed, whatever wakes it. */
+  #wait(): void {
+    if (!this.worker.active()) return;
+    this.#waiting = true;
+    this.#cancelWait = this.worker.runtime.schedule(this.#backoff.nextMs(), () => {
+      this.#waiting = false;
+      this.look();
+    });
   }
 
   async #claim(): Promise<void> {

@@ -9,6 +9,9 @@ import type { HandlerCatalog, HandlerDeclaration, InboxStore } from './inbox-sto
 /** How long the end of a registration may take, whether the store answers or not. */
 const RETIRE_MS = 2000;
 
+/** Between two registrations, at least: claims that fail again and again must not cause one each. */
+const REGISTER_MS = 1000;
+
 /** What a registration needs of the worker. */
 export interface RegisteredWorker {
   readonly store: InboxStore;
@@ -38,6 +41,8 @@ export class WorkerRegistration {
   #suspects = false;
   /** Ids that are not used for claims any more, but whose runs have not ended. */
   readonly #former = new Set<string>();
+  /** When it may register again, by the monotonic clock. */
+  #registerAt = -Infinity;
   readonly #backoff: Backoff;
   #failing = false;
   #stopped = false;
@@ -60,9 +65,8 @@ export class WorkerRegistration {
   current(): string | null {
     const { runtime, leaseMs } = this.worker;
     const fresh = runtime.monotonic() - this.#renewedAt < leaseMs;
-    if (this.#id !== null && fresh) return this.#id;
-    this.renew();
-    return null;
+    if (this.#id !== null && !fresh) this.renew();
+    return fresh ? this.#id : null;
   }
 
   /** Sends a heartbeat. Until it has succeeded, nothing is claimed. */
@@ -140,9 +144,10 @@ export class WorkerRegistration {
     }
     let sentAt = runtime.monotonic();
     if (this.#id !== null) await this.#renew(this.#id);
-    if (this.#id === null && !this.#stopped) {
+    if (this.#id === null && !this.#stopped && runtime.monotonic() >= this.#registerAt) {
       sentAt = runtime.monotonic();
       await this.#register();
+      this.#registerAt = sentAt + REGISTER_MS;
     }
     this.#renewedAt = sentAt;
   }
@@ -172,8 +177,10 @@ export class WorkerRegistration {
     if (this.#failing) this.worker.logger.log('The payment worker sends heartbeats again.');
     this.#failing = false;
     this.#backoff.reset();
-    // The id was replaced meanwhile.
-    this.#next(this.#id === null ? 0 : this.worker.leaseMs / 3);
+    const { runtime, leaseMs } = this.worker;
+    this.#next(
+      this.#id === null ? Math.max(0, this.#registerAt - runtime.monotonic()) : leaseMs / 3,
+    );
     if (this.#id === null || this.#stopped) return;
     this.worker.onRenewed();
     if (this.#suspects) this.worker.onSuspects();
