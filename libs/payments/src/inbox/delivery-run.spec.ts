@@ -300,6 +300,23 @@ describe('the time limit of a DeliveryRun', () => {
       ).toHaveLength(1);
     }));
 
+  it('waits for a commit that its handler does not await', async () => {
+    const bench = await started();
+    commits(bench);
+    let end = () => {};
+    bench.handle = (_event, { commit }) => {
+      void commit(() => new Promise<void>((resolve) => (end = resolve)));
+    };
+    const watch = bench.settlements.watch('c', 'a');
+    await bench.assign('a');
+    await turns();
+    expect(await bench.delivery('a')).toMatchObject({ state: 'running' });
+    expect(watch.has('h')).toBe(false);
+    end();
+    expect(await watch.failures(['h'])).toEqual([]);
+    expect(await bench.isDone('a')).toBe(true);
+  });
+
   it('runs the next delivery of an ordering key after a commit', async () => {
     const bench = await started();
     commits(bench);

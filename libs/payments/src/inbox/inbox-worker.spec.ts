@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { CapturedLog } from '../../../../test/support/captured.log.js';
 import { turns, WorkerBench } from '../../../../test/support/worker.bench.js';
+import { fixed } from '../events/retry-schedule.js';
 import type { ClaimRequest } from './inbox-store.js';
 
 /** The store completes nothing until the returned function is called, like one that is slow. */
@@ -238,6 +239,61 @@ describe('InboxWorker', () => {
     bench.runtime.advance(1500);
     await turns();
     expect(await bench.isDone('e-19')).toBe(true);
+  });
+
+  it('runs a retry when it is due, although another handler fails later with a longer wait', async () => {
+    const bench = await started(
+      new WorkerBench(
+        { leaseMs: 3_600_000 },
+        { handlers: { soon: { retry: fixed([1000]) }, late: { retry: fixed([20_000]) } } },
+      ),
+    );
+    bench.handle = () => Promise.reject(new Error('no'));
+    await bench.assign('a', ['soon']);
+    await bench.assign('b', ['late']);
+    await turns();
+    bench.handle = () => {};
+    bench.runtime.advance(1000);
+    await turns();
+    expect(await bench.isDone('a', 'soon')).toBe(true);
+    bench.runtime.advance(19_000);
+    await turns();
+    expect(await bench.isDone('b', 'late')).toBe(true);
+  });
+
+  it('runDue does not end while something becomes due that its last claim did not see', async () => {
+    const bench = new WorkerBench();
+    bench.worker.start(false);
+    await turns();
+    const nextDueInMs = bench.store.nextDueInMs.bind(bench.store);
+    bench.store.nextDueInMs = async (handlers) => {
+      bench.store.nextDueInMs = nextDueInMs;
+      const next = await nextDueInMs(handlers);
+      await bench.receive('late');
+      return next;
+    };
+    const run = bench.worker.runDue(60_000);
+    await turns();
+    expect(await run).toEqual({ done: 1, failed: 0, more: false });
+  });
+
+  it('runDue runs what another process left behind, before it ends', async () => {
+    const dead = await started(new WorkerBench({ leaseMs: 3000 }));
+    dead.handle = () => new Promise(() => {});
+    await dead.assign('a');
+    await turns();
+    dead.crash();
+    const bench = new WorkerBench({ leaseMs: 3000 }, { of: dead });
+    bench.worker.start(false);
+    await turns();
+    // The process was frozen meanwhile.
+    bench.runtime.advance(10_000);
+    expect(bench.worker.reserve(['h'])).toBeNull();
+    const run = bench.worker.runDue(60_000);
+    await turns();
+    await turns();
+    expect(bench.ids).toEqual(['a']);
+    expect(await run).toEqual({ done: 1, failed: 0, more: false });
   });
 
   it('IN-25 claims under a new id after a claim failed, by rejection or by exception, and logs it once', async () => {

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { CapturedLog } from '../../../../test/support/captured.log.js';
@@ -119,6 +120,86 @@ describe('WorkerRegistration', () => {
     answer();
     await turns();
     expect(bench.ids).toEqual(['a']);
+  });
+
+  it('IN-14 gives back, without running it, what a claim brings after the process was declared dead', async () => {
+    const bench = await started({ leaseMs: 3000 });
+    const claim = bench.store.claim.bind(bench.store);
+    const heartbeat = bench.store.heartbeat.bind(bench.store);
+    let answer = () => {};
+    bench.store.claim = async (request) => {
+      bench.store.claim = claim;
+      const claimed = await claim(request);
+      await new Promise<void>((resolve) => (answer = resolve));
+      return claimed;
+    };
+    await bench.receive('a');
+    await turns();
+    let dead = true;
+    bench.store.heartbeat = async (id) => {
+      const beat = await heartbeat(id);
+      const alive = beat.alive && !dead;
+      dead = false;
+      return { ...beat, alive };
+    };
+    await pass(bench, 1);
+    answer();
+    await turns();
+    expect(await bench.delivery('a')).toMatchObject({ state: 'done', attempts: 1 });
+    // Under the new id only.
+    expect(bench.ran).toHaveLength(1);
+    expect(bench.ran[0]!.context.signal.aborted).toBe(false);
+  });
+
+  it('IN-25 frees what could not be given back', async () => {
+    const bench = await started({ leaseMs: 3000 });
+    const release = bench.store.release.bind(bench.store);
+    const reservation = bench.worker.reserve(['h'])!;
+    const heartbeat = bench.store.heartbeat.bind(bench.store);
+    let dead = true;
+    bench.store.heartbeat = async (id) => {
+      const beat = await heartbeat(id);
+      const alive = beat.alive && !dead;
+      dead = false;
+      return { ...beat, alive };
+    };
+    await pass(bench, 1);
+    bench.store.release = async () => {
+      bench.store.release = release;
+      throw new Error('down');
+    };
+    bench.worker.reserve = () => reservation;
+    await bench.assign('a');
+    await turns();
+    expect(bench.ran).toEqual([]);
+    // The store has the old id still: nobody freed its deliveries, and it sends no heartbeats any more.
+    await pass(bench, 5);
+    expect(await bench.delivery('a')).toMatchObject({ state: 'done', attempts: 1 });
+  });
+
+  it('runs suspects outside of the async context of the request that found the lease to be over', async () => {
+    const requests = new AsyncLocalStorage<string>();
+    const bench = await started({ leaseMs: 3000 });
+    bench.handle = () => new Promise(() => {});
+    await bench.assign('a');
+    bench.crash();
+    const next = await started({ leaseMs: 3000 }, { of: bench });
+    const seen: unknown[] = [];
+    next.handle = () => void seen.push(requests.getStore());
+    bench.runtime.advance(2000);
+    await turns();
+    bench.runtime.passMonotonic(0);
+    requests.run('a request', () => {
+      // Timers are late, as after a pause of the process.
+      (next.runtime as { monotonic(): number }).monotonic = (
+        (now: number) => () =>
+          now
+      )(next.runtime.monotonic() + 3001);
+      expect(next.worker.reserve(['h'])).toBeNull();
+    });
+    await turns();
+    await turns();
+    expect(seen).toEqual([undefined]);
   });
 
   it('sends a heartbeat each third of the lease, one at a time, whatever the number of runs', async () => {
