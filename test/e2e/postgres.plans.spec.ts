@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client } from 'pg';
-import type { InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
+import type { ClaimedDelivery, InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
 import { RECEIVE_TYPES } from '../../libs/payments/src/inbox/postgres/sql/receive.js';
 import { claim, incoming, PostgresInboxes, startWorker } from '../support/postgres.inboxes.js';
 
@@ -66,7 +66,7 @@ describe('a backlog in PostgreSQL that the statistics do not know', () => {
     const text = `SELECT * FROM payments.settle($1::bigint[], array_fill('book'::text, ARRAY[20]), $2::bigint[],
       array_fill('done'::text, ARRAY[20]), array_fill(NULL::text, ARRAY[20]), array_fill(NULL::float8, ARRAY[20]))`;
     expect(await pagesAgain(text, [column('seq'), column('token')])).toBeLessThan(1500);
-    const [{ seq, token }] = leases as [{ seq: number; token: number }];
+    const [{ seq, token }] = leases as [ClaimedDelivery, ...ClaimedDelivery[]];
     expect(await pagesAgain(`SELECT payments.finish(${seq}, 'book', ${token})`)).toBeLessThan(100);
   });
 

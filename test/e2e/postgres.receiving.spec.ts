@@ -108,10 +108,10 @@ describe('receiving into PostgreSQL', () => {
     const schema = freshSchema();
     const [store, other] = [await inboxes.open({ schema }), await inboxes.open({ schema })];
     let version = 0;
-    let stop = false;
+    const stopping = new AbortController();
     const stored: string[] = [];
     const receiving = Array.from({ length: 4 }, async (_, sender) => {
-      for (let n = 0; !stop; n += 1) {
+      for (let n = 0; !stopping.signal.aborted; n += 1) {
         const id = `${sender}-${n}`;
         const known = version;
         const handlers = Array.from({ length: known }, (_, index) => `h${index + 1}`);
@@ -129,7 +129,7 @@ describe('receiving into PostgreSQL', () => {
       const before = stored.length;
       while (stored.length < before + 8) await new Promise((resolve) => setImmediate(resolve));
     }
-    stop = true;
+    stopping.abort();
     await Promise.all(receiving);
     // Times are in whole milliseconds, so events of the same one are left out.
     const rows = await inboxes.query<{ wrong: number }>(`

@@ -45,7 +45,7 @@ describe('settlements in PostgreSQL that come together', () => {
     const ids = Array.from({ length: 40 }, (_, n) => `e${n}`);
     const { schema, store, leases } = await claimed(...ids);
     const settled = await Promise.all(leases.map((lease) => store.complete(lease)));
-    expect(settled).toEqual(Array(40).fill(YES));
+    expect(settled).toEqual(leases.map(() => YES));
     const [row] = await inboxes.query<{ transactions: string; done: string }>(
       `SELECT count(DISTINCT xmin::text) AS transactions, count(*) AS done
          FROM ${schema}.delivery WHERE state = 'done'`,

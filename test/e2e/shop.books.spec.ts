@@ -14,7 +14,7 @@ interface OpenBooks {
   readonly books: Books;
   /** What `Books.book()` gets as its transaction. */
   readonly tx: unknown;
-  run(statement: 'BEGIN' | 'COMMIT' | 'ROLLBACK'): unknown;
+  readonly run: (statement: 'BEGIN' | 'COMMIT' | 'ROLLBACK') => unknown;
 }
 
 async function sqlite(ending: AsyncDisposableStack): Promise<OpenBooks> {

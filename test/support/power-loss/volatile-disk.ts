@@ -16,7 +16,7 @@ type Change = Pick<FileOperation, 'kind' | 'offset' | 'data'>;
 
 /** The content of a file: what is on the disk, and what is only in the cache. */
 class CachedFile {
-  #durable = Buffer.alloc(0);
+  #durable: Buffer = Buffer.alloc(0);
   #unsynced: Change[] = [];
 
   change(operation: Change): void {

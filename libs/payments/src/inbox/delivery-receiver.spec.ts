@@ -28,7 +28,7 @@ beforeEach(() => {
     });
   }
 });
-afterEach(() => jest.restoreAllMocks());
+afterEach(() => void jest.restoreAllMocks());
 
 const turns = () => eventLoopTurns(10);
 

@@ -16,7 +16,7 @@ beforeEach(() => {
     warnings.push(String(line));
   });
 });
-afterEach(() => jest.restoreAllMocks());
+afterEach(() => void jest.restoreAllMocks());
 
 /** The maintenance of a process with the handler `here`, at a store that answers as the test says. */
 function bench(answers: Partial<InboxStore> = {}) {

@@ -26,7 +26,7 @@ describe('handlerContext()', () => {
   });
 
   it('AP-11 rejects a commit as an inbox without transactions does', async () => {
-    const lease = { company: 'default', id: 'e', handler: 'h', token: 1 };
+    const lease = { company: 'default', id: 'e', handler: 'h', token: 1, seq: 1 };
     const real = memoryInbox()
       .create(systemRuntime)
       .commit(lease, () => {});

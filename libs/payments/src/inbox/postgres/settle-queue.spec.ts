@@ -114,7 +114,7 @@ describe('SettleQueue', () => {
     for (let n = 0; n <= 500; n += 1) void store.settle(`${n}`);
     await turn();
     expect(store.ids[0]).toHaveLength(500);
-    store.statements[0]!.answer(...Array<Settlement>(500).fill(YES));
+    store.statements[0]!.answer(...Array.from({ length: 500 }, () => YES));
     await turn();
     expect(store.ids[1]).toEqual(['500']);
     store.statements[1]!.answer(YES);
