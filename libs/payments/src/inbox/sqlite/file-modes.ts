@@ -1,6 +1,6 @@
 import { closeSync, fchmodSync, openSync, realpathSync, statSync } from 'node:fs';
 
-/** Readable and writable by its owner, and by nobody else. */
+/** Only its owner can read and write it. */
 const PRIVATE = 0o600;
 /** The permissions of the group and of others. */
 const SHARED = 0o077;

@@ -4,7 +4,7 @@ import type { Cursor, ListRequest, ListSlice } from './sql/list.js';
 
 /**
  * A page of a list, slice by slice: however long the search, no operation of the thread takes longer than a
- * slice, and a receive comes in between.
+ * slice, and receives are done in between.
  */
 export async function listPage(
   { filter, order, limit, after }: Parameters<InboxStore['list']>[0],

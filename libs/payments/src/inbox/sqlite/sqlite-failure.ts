@@ -9,24 +9,24 @@ export interface Failure {
 }
 
 /** What to do about SQLite's primary result codes (https://www.sqlite.org/rescode.html). */
-const MENDS: Readonly<Record<number, string>> = {
+const FIXES: Readonly<Record<number, string>> = {
   5: 'Another connection held the file locked for longer than "busyTimeoutMs": look for a long transaction.',
   8: 'The process needs to write the file and its folder.',
-  10: "The file's disk reported an error: look at the system's log.",
+  10: "The file's disk reported an error: read the log of the system.",
   11: 'The file is damaged: restore it from a backup.',
   13: 'Free some space on its disk.',
   14: 'Its folder must exist, and the process must be allowed to write in it.',
-  26: 'The file is something else than a SQLite database: give "file" another path.',
+  26: 'The file is no SQLite database: give "file" another path.',
 };
 
-/** What went wrong, in words without any of the data. SQLite's messages name tables, never values. */
+/** Describes an error without any stored data: SQLite's messages name tables, never values. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof PaymentsError) return { code: error.code, message: error.message };
   const message = (error instanceof Error ? error.message : String(error)).replace(/\.$/, '');
-  const mend = MENDS[primaryCode(error) ?? 0];
+  const fix = FIXES[primaryCode(error) ?? 0];
   return {
     code: 'inbox_unavailable',
-    message: `The SQLite inbox failed: ${message}.${mend === undefined ? '' : ` ${mend}`}`,
+    message: `The SQLite inbox failed: ${message}.${fix === undefined ? '' : ` ${fix}`}`,
   };
 }
 

@@ -12,23 +12,23 @@ export interface SqliteInboxOptions {
    */
   file: string;
   /**
-   * Whether to go on, with a warning in the log, on a SQLite older than 3.51.3, whose WAL-reset bug can lose
-   * committed transactions; a build with that mend carried back is one reason. Default `false`.
+   * Whether to start, with a warning in the log, on a SQLite older than 3.51.3, whose WAL-reset bug can lose
+   * committed transactions; for example on a build with a backport of the fix. Default `false`.
    */
   allowOldSqlite?: boolean;
   /**
-   * For how many milliseconds the first of several operations waits for others to share its transaction, and
-   * with it one fsync. 0 to 100; 0 does not wait, and still shares with what came during the last commit.
-   * Default 0: more is worth its wait on a disk that is paid by the write.
+   * How many milliseconds the first of several operations waits for others, to share its transaction and one fsync with
+   * them. 0 to 100. With 0, operations still share one transaction if they arrive during the commit before it. Default
+   * 0: more is useful on a disk with a price per write.
    */
   groupCommitMs?: number;
   /**
-   * For how many milliseconds an operation tries to get the lock that another process, or another connection
-   * of the application, holds. 100 to 60,000. Default 5,000.
+   * How many milliseconds an operation waits for the lock that another process, or another connection of the
+   * application, holds. 100 to 60,000. Default 5,000.
    */
   busyTimeoutMs?: number;
   /**
-   * How often, in milliseconds, to look whether another process wrote, while someone listens. 10 to 60,000.
+   * How often the worker checks whether another process wrote, in milliseconds. 10 to 60,000.
    * Default 250.
    */
   wakePollMs?: number;
@@ -103,18 +103,18 @@ export function resolveSqliteOptions(options: SqliteInboxOptions): SqliteSetting
 }
 
 function fileOption(file: unknown): string {
-  const mend = 'Give the path of a file, e.g. "payments-inbox.db".';
+  const fix = 'Give the path of a file, e.g. "payments-inbox.db".';
   if (typeof file !== 'string' || file.trim() === '' || file.includes('\0')) {
-    throw optionsInvalid(`"sqliteInbox file" must be the path of the database file. ${mend}`);
+    throw optionsInvalid(`"sqliteInbox file" must be the path of the database file. ${fix}`);
   }
   if (file.trim() === ':memory:') {
     throw optionsInvalid(
       '"sqliteInbox file" is ":memory:", which keeps nothing and is another database for each connection. ' +
-        `${mend} Use memoryInbox() to keep nothing.`,
+        `${fix} Use memoryInbox() to keep nothing.`,
     );
   }
   if (file.startsWith('file:')) {
-    throw optionsInvalid(`"sqliteInbox file" is a URI; it must be a path. ${mend}`);
+    throw optionsInvalid(`"sqliteInbox file" is a URI; it must be a path. ${fix}`);
   }
   return resolve(file);
 }

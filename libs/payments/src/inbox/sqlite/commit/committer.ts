@@ -6,10 +6,10 @@ import type { SqliteClient } from '../thread/client.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import type { SqliteTransaction } from './transaction.js';
 
-/** For how long the event loop runs commits in one go, in milliseconds, before others have their turn. */
+/** How long the event loop runs commits in one turn, in milliseconds. */
 const TURN_MS = 10;
 
-/** A commit that waits. `attempt` answers whether it is over; where the lock was taken, it is not. */
+/** A commit that waits. `attempt` returns whether it has ended; it has not if another connection has the lock. */
 interface Waiting {
   readonly attempt: () => boolean;
   readonly reject: (error: unknown) => void;
@@ -18,7 +18,7 @@ interface Waiting {
 
 /**
  * Commits on the event loop. Each asks the thread for a window, so that the two never wait for each other's
- * lock; what is committed in it is made durable by the thread, together with whatever else it commits.
+ * lock. The thread makes the commits durable, together with its own.
  */
 export class SqliteCommitter {
   #waiting: Waiting[] = [];
@@ -61,7 +61,7 @@ export class SqliteCommitter {
         if (outcome !== 'busy') resolve(outcome);
         return outcome !== 'busy';
       };
-      // Real time: what is waited for is a lock.
+      // Real time, because it waits for a lock.
       this.#waiting.push({ attempt, reject, deadline: performance.now() + this.busyTimeoutMs });
       void this.#takeTurns();
     });
@@ -73,7 +73,7 @@ export class SqliteCommitter {
       try {
         await this.client.call('sync', null, this.times());
       } catch (error) {
-        // Not after an error of the disk: an fsync that follows a failed one promises nothing.
+        // Not after an error of the disk: an fsync after a failed one guarantees nothing.
         if (this.client.deaths === deaths) throw error;
         await this.client.call('sync', null, this.times());
       }
@@ -102,7 +102,7 @@ export class SqliteCommitter {
     this.#turning = false;
   }
 
-  /** Runs what waits, in order; answers whether another process held the lock. */
+  /** Runs what waits, in order; returns whether another process had the lock. */
   #turn(): boolean {
     const end = performance.now() + TURN_MS;
     while (this.#waiting.length > 0 && performance.now() < end) {

@@ -1,10 +1,10 @@
 import { primaryCode } from '../thread/connection.js';
 import type { DriverDatabase, SqliteRow, SqliteValue } from '../thread/driver.js';
 
-/** Named parameters, or the first of several by place. */
+/** Named parameters, or one of several by position. */
 export type SqliteParameter = SqliteValue | Readonly<Record<string, SqliteValue>>;
 
-/** A statement of a {@link SqliteTransaction}; it is of no use after it. */
+/** A statement of a {@link SqliteTransaction}; it cannot be used after the transaction. */
 export interface SqliteStatement {
   /** Runs it. */
   run(...parameters: readonly SqliteParameter[]): {
@@ -19,7 +19,7 @@ export interface SqliteStatement {
 
 /**
  * The transaction of a `context.commit`, on the database file of the inbox. It lives as long as the callback
- * runs, which is synchronous: SQLite has one writer, and everybody else waits for it.
+ * runs, which is synchronous: SQLite has one writer, and all others wait for it.
  *
  * @example
  * ```ts
@@ -30,17 +30,17 @@ export interface SqliteStatement {
  */
 export interface SqliteTransaction {
   /**
-   * Prepares a statement. Integers beyond 2^53 come back as `bigint` where `readBigInts` is set (then all
-   * integers do); otherwise reading one throws.
+   * Prepares a statement. With `readBigInts`, all integers are read as `bigint`; without it, reading an
+   * integer beyond 2^53 throws.
    */
   prepare(sql: string, options?: { readonly readBigInts?: boolean }): SqliteStatement;
   /** Runs one statement or several, without parameters. */
   exec(sql: string): void;
 }
 
-/** What is no SQL of its own: strings, quoted names, comments. */
+/** Parts of a script that are not statements: strings, quoted names, comments. */
 const QUOTED = /'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|\/\*[^]*?(?:\*\/|$)/g;
-// Savepoints, and going back to one, stay within the transaction.
+// Savepoints, and ROLLBACK TO one, stay within the transaction.
 const CONTROL = /(?:^|;)\s*(?:BEGIN|COMMIT|END|ROLLBACK(?!\s+(?:TRANSACTION\s+)?TO\b))\b/i;
 
 /** Whether a script begins or ends a transaction. The body of a trigger has a BEGIN and an END of its own. */
@@ -49,10 +49,10 @@ function isTransactionControl(sql: string): boolean {
   return CONTROL.test(bare) && !/\bTRIGGER\b/i.test(bare);
 }
 
-/** SQLite's result code where the authorizer denied a statement. */
+/** SQLite's result code if the authorizer denied a statement. */
 const DENIED = 23;
 
-/** A {@link SqliteTransaction} on `database`, and how to end its life. */
+/** A {@link SqliteTransaction} on `database`, and how to end it. */
 export function lendTransaction(database: DriverDatabase): {
   readonly tx: SqliteTransaction;
   readonly revoke: () => void;
@@ -62,7 +62,7 @@ export function lendTransaction(database: DriverDatabase): {
     if (over) throw isOver();
     return act();
   };
-  /** Around what compiles SQL: that is when the authorizer is asked. */
+  /** For calls that compile SQL: SQLite calls the authorizer then. */
   const checked = <T>(sql: string, act: () => T): T => {
     if (over) throw isOver();
     if (isTransactionControl(sql)) throw isControl();

@@ -30,8 +30,8 @@ function bytesOf({ name, request }: Call): number {
 
 /**
  * Group commit: runs several writes in one transaction, so that one fsync serves all. If one of them fails, all are
- * done again, each in its own savepoint, so that the failure of one leaves the others alone; not at first, because
- * for a savepoint SQLite keeps each page it changes once more. If the transaction itself fails, all of them do.
+ * done again, each in its own savepoint, so that the failure of one does not affect the others; not at first, because
+ * for a savepoint SQLite keeps a copy of each page that it changes. If the transaction itself fails, all of them do.
  */
 export function runBatch(
   connection: SqliteConnection,

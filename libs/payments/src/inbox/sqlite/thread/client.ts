@@ -8,24 +8,24 @@ import type { SqliteSettings } from '../sqlite-options.js';
 import { PendingCalls } from './pending-calls.js';
 import { findThreadFile } from './thread-file.js';
 
-/** Calls under way at the most: where the disk hangs, what comes is refused, and memory does not fill. */
+/** Calls under way at most: if the disk hangs, more are rejected, so that they do not fill the memory. */
 const MAX_PENDING = 20_000;
 
-/** Receives in one message, after which no more are waited for. */
+/** Receives in one message at most. */
 const MAX_GATHERED = 16;
 
-/** How long after a thread died another one is started for those who listen, in milliseconds. */
+/** How long after a thread died another one is started, if somebody listens, in milliseconds. */
 const RESTART_MS = 1000;
 
 /** Of a call for which the time has no meaning. */
 const NO_TIME: Times = { wall: 0, clock: 0, monotonic: 0 };
 
-/** The store's end of the thread: starts it, and again where it died, and has every call answered in time. */
+/** The store's end of the thread: starts it, starts another if it dies, and answers every call in time. */
 export class SqliteClient {
   readonly #pending: PendingCalls;
   /** Calls that go to the thread in one message. */
   #outbox: Call[] = [];
-  /** How often a thread ended that was not asked to. */
+  /** How often a thread ended unexpectedly. */
   deaths = 0;
   #worker: Worker | undefined;
   /** The file that the thread runs; known once {@link open} was called. */
@@ -43,7 +43,7 @@ export class SqliteClient {
     private readonly onClock: (clock: number) => void,
   ) {
     this.#pending = new PendingCalls(
-      this.#patienceMs(),
+      this.#timeoutMs(),
       ({ reject }) => reject(this.#late()),
       () => this.#worker?.unref(),
     );
@@ -60,7 +60,7 @@ export class SqliteClient {
     if (this.#closed !== undefined) throw unavailable('is closed.');
     this.#start();
     const worker = this.#worker;
-    const late = setTimeout(() => void worker?.terminate(), this.#patienceMs());
+    const late = setTimeout(() => void worker?.terminate(), this.#timeoutMs());
     late.unref();
     return this.#opening!.promise.finally(() => clearTimeout(late));
   }
@@ -94,7 +94,7 @@ export class SqliteClient {
     this.#post({ kind: 'listen', on });
   }
 
-  /** Has everything done that was asked, and ends the thread. What is called later rejects. */
+  /** Completes all calls, and ends the thread. Later calls reject. */
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
@@ -106,7 +106,7 @@ export class SqliteClient {
     this.#send();
     worker.ref();
     const exited = new Promise((resolve) => worker.once('exit', resolve));
-    const late = setTimeout(() => void worker.terminate(), this.#patienceMs());
+    const late = setTimeout(() => void worker.terminate(), this.#timeoutMs());
     this.#post({ kind: 'close' });
     await exited;
     clearTimeout(late);
@@ -117,7 +117,7 @@ export class SqliteClient {
     if (this.#pending.size >= MAX_PENDING) {
       return Promise.reject(
         unavailable(
-          `has ${MAX_PENDING} operations waiting for the disk, and takes no more for now.`,
+          `has ${MAX_PENDING} operations waiting for the disk, and accepts no more for now.`,
         ),
       );
     }
@@ -132,8 +132,8 @@ export class SqliteClient {
   }
 
   /**
-   * Receives come one by one, each from a connection of its own: those of a turn of the event loop go together, but
-   * for so many that the thread had better begin with them meanwhile. Everything else goes at once.
+   * Receives arrive one by one, each from its own connection: those of one turn of the event loop are sent together,
+   * unless there are so many that the thread should begin before the turn ends. Everything else is sent at once.
    */
   #planSend(name: Call['name']): void {
     const { length } = this.#outbox;
@@ -141,8 +141,8 @@ export class SqliteClient {
     else if (length === 1) setImmediate(() => this.#send());
   }
 
-  /** One's own wait for a lock, another's before it, and the work. */
-  #patienceMs(): number {
+  /** The call's own wait for a lock, the wait of the batch before it, and the work. */
+  #timeoutMs(): number {
     return 2 * this.settings.busyTimeoutMs + 5000;
   }
 
@@ -152,7 +152,7 @@ export class SqliteClient {
     try {
       if (calls.length > 0) this.#post({ kind: 'calls', calls });
     } catch {
-      // One of them holds what cannot be sent, a function say: the others go by themselves.
+      // One of them has a value that cannot be sent, for example a function: the others are sent one by one.
       for (const call of calls) this.#sendAlone(call);
     }
   }
@@ -162,7 +162,7 @@ export class SqliteClient {
       this.#post({ kind: 'calls', calls: [call] });
     } catch (error) {
       this.#pending.take(call.number)?.reject(
-        new TypeError('The SQLite inbox was handed something else than plain data.', {
+        new TypeError('The SQLite inbox received a value that is no plain data.', {
           cause: error,
         }),
       );
@@ -179,12 +179,12 @@ export class SqliteClient {
     const worker = new Worker(this.#file!, {
       name: 'payments-inbox',
       workerData,
-      // Not the application's own loaders; and its ExperimentalWarning is told once, by the event loop.
+      // Without the application's own loaders. The event loop has printed the ExperimentalWarning already.
       execArgv: ['--disable-warning=ExperimentalWarning'],
     });
     this.#worker = worker;
     this.#opening = Promise.withResolvers();
-    // Whoever waits for it hears of it; nobody need.
+    // Only `open` waits for it.
     this.#opening.promise.catch(() => {});
     let reason = unavailable('lost its thread, which ended unexpectedly; another one is started.');
     worker.on('message', (message: FromThread) => {
@@ -229,8 +229,8 @@ export class SqliteClient {
 
   #late(): PaymentsError {
     return unavailable(
-      `did not answer within ${this.#patienceMs()} ms: its disk is slow or the file is locked. ` +
-        'What was asked may be done later.',
+      `did not answer within ${this.#timeoutMs()} ms: its disk is slow or the file is locked. ` +
+        'The operation may be done later.',
     );
   }
 

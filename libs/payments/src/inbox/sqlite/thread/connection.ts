@@ -105,8 +105,8 @@ export function openWriter(driver: Driver, file: string, busyTimeoutMs: number):
         `the file cannot be used with a write-ahead log (it stays in mode ${mode?.journal_mode})`,
       );
     });
-    // fullfsync is for macOS alone, whose plain fsync does not reach the platter. 64 MB of cache, where the file is as
-    // large: ids come in no order, and so the index of a million of them is read all over.
+    // fullfsync is for macOS only, where a plain fsync does not reach the disk. 64 MB of cache: ids have no order, so
+    // inserts read pages all over the index of ids.
     connection.exec(
       'PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;' +
         'PRAGMA foreign_keys = ON; PRAGMA cache_size = -64000',

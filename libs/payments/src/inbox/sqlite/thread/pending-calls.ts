@@ -5,22 +5,22 @@ export interface Pending {
 }
 
 interface Waiting extends Pending {
-  /** When it is given up, by {@link performance.now}: real time, as what is watched is a disk. */
+  /** When it times out, by {@link performance.now}: real time, because the call waits for a disk. */
   readonly until: number;
 }
 
-/** Calls that wait to be answered. One timer is for all of them: most are answered long before. */
+/** Calls that wait for their answers. They share one timer, because most are answered long before it ends. */
 export class PendingCalls {
-  /** In the order in which their patience ends. */
+  /** In the order in which they time out. */
   readonly #calls = new Map<number, Waiting>();
   /** Whether the timer is set, for the oldest or for one that was. */
   #watching = false;
 
-  /** `onLate` is told of those that were not answered within `patienceMs`. */
+  /** `onLate` is called for each call without an answer within `timeoutMs`. */
   constructor(
-    private readonly patienceMs: number,
+    private readonly timeoutMs: number,
     private readonly onLate: (call: Pending) => void,
-    /** Told when nothing is pending any more. */
+    /** Called when nothing is pending any more. */
     private readonly onIdle: () => void,
   ) {}
 
@@ -29,11 +29,11 @@ export class PendingCalls {
   }
 
   add(number: number, { resolve, reject }: Pending): void {
-    this.#calls.set(number, { resolve, reject, until: performance.now() + this.patienceMs });
-    if (!this.#watching) this.#watch(this.patienceMs);
+    this.#calls.set(number, { resolve, reject, until: performance.now() + this.timeoutMs });
+    if (!this.#watching) this.#watch(this.timeoutMs);
   }
 
-  /** Removes a call, for it to be answered; `undefined` where it was given up. */
+  /** Removes a call, for it to be answered; `undefined` if it timed out. */
   take(number: number): Pending | undefined {
     const call = this.#calls.get(number);
     if (call === undefined) return undefined;

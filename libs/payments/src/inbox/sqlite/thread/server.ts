@@ -26,7 +26,7 @@ export class SqliteServer {
   /** Set while the event loop has the file for itself. */
   #window: NodeJS.Timeout | undefined;
   #poll: NodeJS.Timeout | undefined;
-  /** Whether the last turn was a window's: then a batch that waits comes before another window. */
+  /** Whether a window was last: then a batch that waits is run before the next window. */
   #windowWasLast = false;
   #dataVersion = 0;
 
@@ -67,7 +67,7 @@ export class SqliteServer {
     else this.#answer([runRead(this.connection, call, this.settings.busyTimeoutMs)]);
   }
 
-  /** Plans what comes next: windows and batches in turn, a batch `waitMs` from now. */
+  /** Plans the next step: windows and batches in turn, a batch `waitMs` from now. */
   #plan(waitMs: number): void {
     if (this.#window !== undefined || this.#flush !== undefined) return;
     const batchWaits = this.#queue.length > 0;
@@ -107,7 +107,7 @@ export class SqliteServer {
         times: { ...call.times, clock: call.times.clock + aheadMs },
       }));
     }
-    // A claim alone stores nothing: most of those of an idle inbox find nothing, and would be synced for the clock.
+    // Not for claims only: most claims of an idle inbox find nothing, and would be synced just for the clock.
     if (aheadMs > -CLOCK_SLACK_MS || calls.every(({ name }) => name.startsWith('claim'))) {
       return calls;
     }

@@ -5,7 +5,7 @@ import type { SqliteConnection } from './connection.js';
 /** Pages in the write-ahead log from which it is copied into the database: SQLite's own default. */
 const CHECKPOINT_PAGES = 1000;
 
-/** The same while calls wait: they come first, for a while. 16 MB. */
+/** The same while calls wait: they are done first, until the log has 16 MB. */
 const CHECKPOINT_PAGES_BUSY = 4000;
 
 /**
