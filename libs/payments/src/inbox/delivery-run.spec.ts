@@ -93,6 +93,24 @@ describe('DeliveryRun', () => {
       expect(log.matching(/failed|done/)).toEqual([]);
     }));
 
+  it('IN-16 runs the next delivery of a key at once, although the answer to the end of the first was lost', async () => {
+    const bench = await started({ leaseMs: 3_600_000 });
+    const complete = bench.store.complete.bind(bench.store);
+    bench.store.complete = async (lease) => {
+      bench.store.complete = complete;
+      await complete(lease);
+      throw new Error('the connection was cut');
+    };
+    bench.store.onWake = () => () => {};
+    await bench.receive('first', 'key');
+    await bench.receive('second', 'key');
+    await turns();
+    bench.runtime.advance(100);
+    await turns();
+    expect(bench.ids).toEqual(['first', 'second']);
+    expect(await bench.isDone('second')).toBe(true);
+  });
+
   it('stops to settle when the application closes while the store is down', () =>
     logged(async (log) => {
       const bench = await started({ drainMs: 50 });

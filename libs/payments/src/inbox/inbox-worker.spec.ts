@@ -85,6 +85,7 @@ describe('InboxWorker', () => {
     const reservation = bench.worker.reserve(['full', 'free', 'unknown'])!;
     expect(reservation.handlers).toEqual(['free']);
     reservation.start([]);
+    for (let again = 0; again < 5; again += 1) bench.worker.reserve(['free'])!.start([]);
     expect(bench.worker.reserve(['full'])).toBeNull();
     await bench.receive('c', null, ['full']);
     await turns();
@@ -259,6 +260,26 @@ describe('InboxWorker', () => {
     bench.runtime.advance(19_000);
     await turns();
     expect(await bench.isDone('b', 'late')).toBe(true);
+  });
+
+  it('looks again soon, but not at once, if something is due that its claims do not return', async () => {
+    const bench = new WorkerBench();
+    const requests = asked(bench);
+    bench.store.nextDueInMs = async () => 0;
+    await started(bench);
+    expect(requests).toHaveLength(1);
+    expect(bench.runtime.nextIn).toBe(100);
+    bench.runtime.advance(100);
+    await turns();
+    expect(requests).toHaveLength(2);
+  });
+
+  it('reserves nothing without a background worker', async () => {
+    const bench = new WorkerBench();
+    bench.worker.start(false);
+    await turns();
+    await bench.worker.runDue(1000);
+    expect(bench.worker.reserve(['h'])).toBeNull();
   });
 
   it('runDue does not end while something becomes due that its last claim did not see', async () => {

@@ -3,6 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { CapturedLog } from '../../../../test/support/captured.log.js';
 import { turns, WorkerBench } from '../../../../test/support/worker.bench.js';
+import type { Lease } from './inbox-store.js';
 
 const DOWN = () => Promise.reject(new Error('down'));
 
@@ -148,6 +149,54 @@ describe('WorkerRegistration', () => {
     expect(await bench.delivery('a')).toMatchObject({ state: 'done', attempts: 1 });
     // Under the new id only.
     expect(bench.ran).toHaveLength(1);
+    expect(bench.ran[0]!.context.signal.aborted).toBe(false);
+  });
+
+  it('IN-14 aborts the runs of an id that was replaced and is declared dead, once', async () => {
+    const bench = await started({ leaseMs: 3000 });
+    bench.handle = () => new Promise(() => {});
+    await bench.assign('a');
+    bench.worker.reserve(['h'])!.start(null);
+    await pass(bench, 2);
+    const heartbeat = bench.store.heartbeat.bind(bench.store);
+    const asked: string[] = [];
+    let former: string | undefined;
+    bench.store.heartbeat = async (id) => {
+      asked.push(id);
+      former ??= id;
+      const beat = await heartbeat(id);
+      return { ...beat, alive: id !== former };
+    };
+    await pass(bench, 5);
+    expect(bench.ran[0]!.context.signal.aborted).toBe(true);
+    expect(asked.filter((id) => id === former)).toHaveLength(1);
+    expect(bench.worker.reserve(['h'])).not.toBeNull();
+  });
+
+  it('IN-14 does not abort the signal of a handler that works on after its commit', async () => {
+    const bench = await started({ leaseMs: 3000 });
+    Object.assign(bench.store, {
+      commit: async (lease: Lease, work: (tx: null) => unknown) => {
+        const result = await work(null);
+        return { result, nextDue: (await bench.store.complete(lease)).nextDue };
+      },
+    });
+    bench.handle = async (_event, { commit }) => {
+      await commit(() => {});
+      await new Promise(() => {});
+    };
+    await bench.assign('a');
+    await turns();
+    expect(await bench.isDone('a')).toBe(true);
+    const heartbeat = bench.store.heartbeat.bind(bench.store);
+    let dead = true;
+    bench.store.heartbeat = async (id) => {
+      const beat = await heartbeat(id);
+      const alive = beat.alive && !dead;
+      dead = false;
+      return { ...beat, alive };
+    };
+    await pass(bench, 2);
     expect(bench.ran[0]!.context.signal.aborted).toBe(false);
   });
 
