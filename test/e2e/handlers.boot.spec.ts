@@ -66,7 +66,7 @@ onEachAdapter((start) => {
     await refused.toThrow(/Many\.handle \(App\) is invalid.*default name.*\{ name: '…' \}/);
   });
 
-  it('18: refuses to boot if two modules provide one class, and names both modules', async () => {
+  it('WH-18 refuses to boot if two modules provide one class, and names both modules', async () => {
     @Module({ providers: [Orders] })
     class A {}
     @Module({ providers: [Orders] })
@@ -76,7 +76,7 @@ onEachAdapter((start) => {
     await refused.toThrow(/\(A\) and Orders\.handle \(B\).*two modules provide one class/);
   });
 
-  it('18: runs a class once that one module provides and another imports', async () => {
+  it('WH-18 runs a class once that one module provides and another imports', async () => {
     @Module({ providers: [Orders], exports: [Orders] })
     class A {}
     @Module({ imports: [A] })
@@ -85,7 +85,7 @@ onEachAdapter((start) => {
     expect(app.url).toContain('http');
   });
 
-  it('18: refuses to boot where a class is both provider and controller', async () => {
+  it('WH-18 refuses to boot where a class is both provider and controller', async () => {
     @Controller('twice')
     class Twice {
       @OnPaymentEvent('a')
@@ -98,7 +98,7 @@ onEachAdapter((start) => {
     ['no name at all', ''],
     ['a name of 201 characters', 'n'.repeat(201)],
     ['a name with a line break', 'a\nb'],
-  ])('18: refuses to boot with %s', async (_, name) => {
+  ])('WH-18 refuses to boot with %s', async (_, name) => {
     @Injectable()
     class Odd {
       @OnPaymentEvent('a', { name })
@@ -107,7 +107,7 @@ onEachAdapter((start) => {
     await expect(start({ providers: [Odd] })).rejects.toThrow(/name has 1 to 200 characters/);
   });
 
-  it('18: refuses to boot where a decorator above replaced the handler, which would never run', async () => {
+  it('WH-18 refuses to boot where a decorator above replaced the handler, which would never run', async () => {
     const wrap: MethodDecorator = (_target, _name, descriptor: PropertyDescriptor) => {
       descriptor.value = () => {};
     };
@@ -127,7 +127,7 @@ onEachAdapter((start) => {
     ['a factory', { provide: 'X', useFactory: () => new Guarded() }],
     ['a value', { provide: 'X', useValue: null as unknown }],
   ])(
-    '19: refuses to boot where Nest would skip the guard of a provider made by %s',
+    'WH-19 refuses to boot where Nest would skip the guard of a provider made by %s',
     async (_, provider) => {
       if ('useValue' in provider) provider.useValue = new Guarded();
       await expect(start({ providers: [provider] })).rejects.toThrow(
@@ -136,7 +136,7 @@ onEachAdapter((start) => {
     },
   );
 
-  it('19: refuses to boot for a filter on the class of such a provider too, and boots with an instance', async () => {
+  it('WH-19 refuses to boot for a filter on the class of such a provider too, and boots with an instance', async () => {
     class Filter {
       catch(): void {}
     }

@@ -59,7 +59,7 @@ const ID = '0f8fad5b-d9cb-469f-a165-70867728950e';
 
 onEachAdapter((start) => {
   it.each([['a singleton', Single] as const, ['request scope', Scoped] as const])(
-    '18: hands the handler an instance of its data class, in %s',
+    'WH-18 hands the handler an instance of its data class, in %s',
     async (_, provider) => {
       got.length = 0;
       await using app = await start({ providers: [provider] });
@@ -86,7 +86,7 @@ onEachAdapter((start) => {
     ],
     ['a type', { transactionId: ID, amount: '4242' }, 'amount (min), amount (isInt)'],
   ])(
-    '24: puts an event whose data breaks %s to the dead letters at once, and keeps it',
+    'WH-24 puts an event whose data breaks %s to the dead letters at once, and keeps it',
     async (_, data, rules) => {
       await using app = await start({ providers: [Single] });
       const sent = delivery({ id: 'e-1', data });
@@ -107,7 +107,7 @@ onEachAdapter((start) => {
     },
   );
 
-  it('24: quotes nothing of the payload where a @Transform of the data class throws', async () => {
+  it('WH-24 quotes nothing of the payload where a @Transform of the data class throws', async () => {
     await using app = await start({ providers: [Single] });
     const sent = delivery({ id: 'e-1', eventType: 'transaction.exact', data: { amount: 'x4242' } });
     expect(await app.send(sent)).toMatchObject({ status: 503 });

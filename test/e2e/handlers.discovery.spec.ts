@@ -136,7 +136,7 @@ const COVERED: [string, string[]][] = [
 ];
 
 onEachAdapter((start) => {
-  it('18: runs each handler whose pattern covers the type once: exact, in a list, of a family, all, stacked', async () => {
+  it('WH-18 runs each handler whose pattern covers the type once: exact, in a list, of a family, all, stacked', async () => {
     await using app = await start({ providers: [Patterns] });
     const { ran } = app.app.get(Patterns);
     for (const [eventType, names] of COVERED) {
@@ -146,7 +146,7 @@ onEachAdapter((start) => {
     }
   });
 
-  it('18: runs an inherited method on each heir, and an overridden one as its own decorator says', async () => {
+  it('WH-18 runs an inherited method on each heir, and an overridden one as its own decorator says', async () => {
     await using app = await start({ providers: [First, Second] });
     await app.send(delivery({ eventType: 'a' }));
     expect(app.app.get(First).ran).toEqual(['inherited by First']);
@@ -159,20 +159,20 @@ onEachAdapter((start) => {
     expect(app.app.get(First).ran).toEqual(['inherited by First', 'the override']);
   });
 
-  it('18: runs a handler that a class got from another by a mixin', async () => {
+  it('WH-18 runs a handler that a class got from another by a mixin', async () => {
     await using app = await start({ providers: [Mixed] });
     expect(await app.send(delivery())).toMatchObject({ status: 200 });
     expect(app.app.get(Mixed).ran).toEqual(['exact']);
   });
 
-  it('18: runs a handler on a controller, beside its routes', async () => {
+  it('WH-18 runs a handler on a controller, beside its routes', async () => {
     await using app = await start({ controllers: [OrdersController] });
     await app.send(delivery({ id: 'e-1' }));
     const answer = await fetch(`${app.url}/orders`);
     expect(await answer.json()).toEqual(['e-1']);
   });
 
-  it('18: runs handlers of providers made by a class, a factory and as a value, and of an alias once', async () => {
+  it('WH-18 runs handlers of providers made by a class, a factory and as a value, and of an alias once', async () => {
     const value = Plain.labelled(new Plain(), 'value');
     await using app = await start({
       providers: [
@@ -206,7 +206,7 @@ onEachAdapter((start) => {
     expect(app.app.get<Plain>('ASYNC').ran).toEqual(['later']);
   });
 
-  it('18: finds handlers in modules of any depth, and of a global one', async () => {
+  it('WH-18 finds handlers in modules of any depth, and of a global one', async () => {
     const ran: string[] = [];
     @Injectable()
     class Deep {
@@ -235,7 +235,7 @@ onEachAdapter((start) => {
     expect(ran.toSorted()).toEqual(['deep', 'wide']);
   });
 
-  it('18: looks at no getter, and at no value that is no class, while it looks for handlers', async () => {
+  it('WH-18 looks at no getter, and at no value that is no class, while it looks for handlers', async () => {
     const touched: string[] = [];
     @Injectable()
     class Guarded {

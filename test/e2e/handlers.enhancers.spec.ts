@@ -104,7 +104,7 @@ const HOSTS: [string, () => object][] = [Guarded, GuardedClass, TransientlyGuard
 
 onEachAdapter((start) => {
   it.each(HOSTS)(
-    '19: asks the guard of %s, who sees the event and its context',
+    'WH-19 asks the guard of %s, who sees the event and its context',
     async (name, host) => {
       seen = [];
       await using app = await start(host());
@@ -124,7 +124,7 @@ onEachAdapter((start) => {
   it.each([
     ['a promise', () => Promise.resolve('value')],
     ['an observable', () => of('first', 'value')],
-  ])('19: runs interceptors around a handler that returns %s', async (_, answer) => {
+  ])('WH-19 runs interceptors around a handler that returns %s', async (_, answer) => {
     seen = [];
     @UseInterceptors(Wrap)
     class Orders {
@@ -153,7 +153,7 @@ onEachAdapter((start) => {
     ],
     ['an observable without any value', () => EMPTY],
     ['a promise that is rejected', () => Promise.reject(new Error('late'))],
-  ])('19: takes %s for a failure', async (_, answer) => {
+  ])('WH-19 takes %s for a failure', async (_, answer) => {
     class Orders {
       @OnPaymentEvent('*')
       handle(): unknown {

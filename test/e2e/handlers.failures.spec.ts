@@ -128,7 +128,7 @@ const THROWN: [string, () => unknown, string][] = [
 ];
 
 onEachAdapter((start) => {
-  it('20: runs the other handlers once where one throws, and only that one again', async () => {
+  it('WH-20 runs the other handlers once where one throws, and only that one again', async () => {
     Object.assign(runs, { first: 0, second: 0, third: 0 });
     broken = true;
     await using app = await start({ providers: [Three] });
@@ -147,7 +147,7 @@ onEachAdapter((start) => {
     expect(states).toEqual(['done', 'done', 'done']);
   });
 
-  describe.each(['later', 'at once'])('24: of what is thrown %s', (eventType) => {
+  describe.each(['later', 'at once'])('WH-24 of what is thrown %s', (eventType) => {
     let app: WebhookApplication;
     beforeAll(async () => {
       app = await start({ providers: [Thrower] });
@@ -155,7 +155,7 @@ onEachAdapter((start) => {
     afterAll(() => app.app.close());
 
     it.each(THROWN)(
-      '24: records %s, and tells the sender nothing of it',
+      'WH-24 records %s, and tells the sender nothing of it',
       async (what, make, kept) => {
         thrown = make;
         const answer = await app.send(delivery({ id: what, eventType }));
@@ -176,7 +176,7 @@ onEachAdapter((start) => {
     );
   });
 
-  it('24: logs the frames of an error, and its message once and in bounds', async () => {
+  it('WH-24 logs the frames of an error, and its message once and in bounds', async () => {
     thrown = () => new Error('m'.repeat(5000));
     await using app = await start({ providers: [Thrower] });
     await app.send(delivery({ eventType: 'at once' }));
@@ -187,7 +187,7 @@ onEachAdapter((start) => {
     expect(app.log.lines.join()).not.toContain('ExceptionsHandler');
   });
 
-  it('24: gives an UnrecoverableError up at once, and says so', async () => {
+  it('WH-24 gives an UnrecoverableError up at once, and says so', async () => {
     thrown = () => new UnrecoverableError('only KES is booked here');
     await using app = await start({ providers: [Thrower] });
     await app.send(delivery({ id: 'e-1', eventType: 'later' }));

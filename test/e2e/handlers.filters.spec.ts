@@ -112,7 +112,7 @@ onEachAdapter((start) => {
   it.each(
     HOSTS.flatMap(([where, base]) => KINDS.map(([kind, of]) => [where, kind, base, of] as const)),
   )(
-    '19: runs the filter of %s of %s: what it returns tells whether the error was handled',
+    'WH-19 runs the filter of %s of %s: what it returns tells whether the error was handled',
     async (_where, _kind, base, of) => {
       await using app = await boot(base, of);
       for (const eventType of ['swallows', 'swallows later']) {
@@ -139,7 +139,7 @@ onEachAdapter((start) => {
     },
   );
 
-  it('19: runs no filter for an error it does not catch, nor for a handler that succeeds', async () => {
+  it('WH-19 runs no filter for an error it does not catch, nor for a handler that succeeds', async () => {
     await using other = await boot(Other, Injectable());
     expect(await run(other, 'swallows')).toMatchObject({
       status: 503,

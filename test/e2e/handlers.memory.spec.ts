@@ -42,7 +42,7 @@ function sized(id: string, bytes: number, eventType = 'quick') {
 }
 
 onEachAdapter((start) => {
-  it('3: forgets the oldest finished events beyond maxEvents, and none that is unfinished', async () => {
+  it('forgets the oldest finished events beyond maxEvents, and none that is unfinished', async () => {
     reset();
     const inbox = memoryInbox({ maxEvents: 3 });
     await using app = await start({ providers: [Orders], payments: { inbox } });
@@ -59,7 +59,7 @@ onEachAdapter((start) => {
     expect((await slow).status).toBe(200);
   });
 
-  it('3: answers 503 inbox_full while it is full of unfinished events, takes copies, and recovers', async () => {
+  it('answers 503 inbox_full while it is full of unfinished events, takes copies, and recovers', async () => {
     reset();
     const inbox = memoryInbox({ maxEvents: 2 });
     await using app = await start({ providers: [Orders], payments: { inbox } });
@@ -78,7 +78,7 @@ onEachAdapter((start) => {
     expect(ran.toSorted()).toEqual(['e-1', 'e-2', 'e-3']);
   });
 
-  it('3: lets go of the bodies of finished events beyond maxBytes, and still knows their copies', async () => {
+  it('lets go of the bodies of finished events beyond maxBytes, and still knows their copies', async () => {
     reset();
     const inbox = memoryInbox({ maxBytes: 10_000 });
     await using app = await start({ providers: [Orders], payments: { inbox } });
@@ -94,7 +94,7 @@ onEachAdapter((start) => {
     expect(ran).toEqual(['e-1', 'e-2', 'e-3']);
   });
 
-  it('3: answers 503 inbox_full where the bodies of unfinished events leave no room', async () => {
+  it('answers 503 inbox_full where the bodies of unfinished events leave no room', async () => {
     reset();
     const inbox = memoryInbox({ maxBytes: 10_000 });
     await using app = await start({ providers: [Orders], payments: { inbox } });
@@ -107,7 +107,7 @@ onEachAdapter((start) => {
     expect(await app.send(sized('e-1', 4000))).toMatchObject({ status: 200 });
   });
 
-  it('22: takes the copy of a dead event that had to make room for new, and runs it', async () => {
+  it('WH-22 takes the copy of a dead event that had to make room for new, and runs it', async () => {
     reset();
     broken = true;
     const inbox = memoryInbox({ maxBytes: 10_000 });
@@ -124,7 +124,7 @@ onEachAdapter((start) => {
     expect((await stored(app, 'dead')).raw?.equals(dead.body)).toBe(true);
   });
 
-  it('7: knows a duplicate until the retention is over, and takes it for new after', async () => {
+  it('IN-07 knows a duplicate until the retention is over, and takes it for new after', async () => {
     reset();
     const runtime = new FakeRuntime();
     const inbox = memoryInbox({ retentionMs: 60_000 });

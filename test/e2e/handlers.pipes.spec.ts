@@ -40,7 +40,7 @@ onEachAdapter((start) => {
     ['the class', 'over'],
     ['the parameter', 'at'],
   ] as const)(
-    '19: runs pipes of %s on the event, on a singleton and in request scope',
+    'WH-19 runs pipes of %s on the event, on a singleton and in request scope',
     async (_, where) => {
       seen = [];
       class On {
@@ -74,7 +74,7 @@ onEachAdapter((start) => {
     },
   );
 
-  it('19: has a ValidationPipe judge the event by the type of its parameter', async () => {
+  it('WH-19 has a ValidationPipe judge the event by the type of its parameter', async () => {
     seen = [];
     @Injectable()
     class Orders {
@@ -102,7 +102,7 @@ onEachAdapter((start) => {
     });
   });
 
-  it('19: lets a parameter decorator of the application fetch what it likes of the run', async () => {
+  it('WH-19 lets a parameter decorator of the application fetch what it likes of the run', async () => {
     seen = [];
     @Injectable()
     class Orders {
@@ -116,7 +116,7 @@ onEachAdapter((start) => {
     expect(seen).toEqual(['payments t-1', '*#handle']);
   });
 
-  it('19: hands over a field of the event, such as its data, to a parameter that asks for it', async () => {
+  it('WH-19 hands over a field of the event, such as its data, to a parameter that asks for it', async () => {
     seen = [];
     @Injectable()
     class Orders {
@@ -130,7 +130,7 @@ onEachAdapter((start) => {
     expect(seen).toEqual([{ transactionId: 't-1' }, '*#handle']);
   });
 
-  it('19: runs each pipe once on each parameter, also under a filter', async () => {
+  it('WH-19 runs each pipe once on each parameter, also under a filter', async () => {
     seen = [];
     class Count implements PipeTransform {
       transform(value: unknown, { type, metatype }: ArgumentMetadata): unknown {

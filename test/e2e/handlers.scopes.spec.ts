@@ -108,7 +108,7 @@ onEachAdapter((start) => {
     ],
     ['a request-scoped controller', { controllers: [ScopedController] }],
   ])(
-    '18: gives each event a fresh instance that is %s, with the event under REQUEST',
+    'WH-18 gives each event a fresh instance that is %s, with the event under REQUEST',
     async (_, metadata) => {
       notes = [];
       await using app = await start(metadata);
@@ -125,7 +125,7 @@ onEachAdapter((start) => {
     },
   );
 
-  it('18: gives each attempt of one event, and each of its handlers, an instance of its own', async () => {
+  it('WH-18 gives each attempt of one event, and each of its handlers, an instance of its own', async () => {
     notes = [];
     let failures = 1;
     @Injectable({ scope: Scope.REQUEST })
@@ -152,7 +152,7 @@ onEachAdapter((start) => {
     expect(new Set(notes.map(({ instance }) => instance)).size).toBe(3);
   });
 
-  it('18: keeps instances of two modules apart that stand under one token', async () => {
+  it('WH-18 keeps instances of two modules apart that stand under one token', async () => {
     notes = [];
     const declare = (name: string) => {
       @Injectable({ scope: Scope.REQUEST })
@@ -171,7 +171,7 @@ onEachAdapter((start) => {
     expect(notes.map(({ extra }) => String(extra)).toSorted()).toEqual(['left', 'right']);
   });
 
-  it('18: runs a scoped handler once that an alias of its base class stands for too', async () => {
+  it('WH-18 runs a scoped handler once that an alias of its base class stands for too', async () => {
     notes = [];
     abstract class Base {
       @OnPaymentEvent('*')
@@ -188,7 +188,7 @@ onEachAdapter((start) => {
     expect(notes.map(({ instance }) => instance instanceof Heir)).toEqual([true]);
   });
 
-  it('18: makes an instance of a singleton once, whatever comes', async () => {
+  it('WH-18 makes an instance of a singleton once, whatever comes', async () => {
     let made = 0;
     @Injectable()
     class Single {

@@ -67,7 +67,7 @@ class Merchant implements AsyncDisposable {
 }
 
 describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
-  it('24: survives and logs a promise a handler left behind that fails after it returned', async () => {
+  it('WH-24 survives and logs a promise a handler left behind that fails after it returned', async () => {
     await using merchant = await Merchant.start(adapter, 2);
     expect(await merchant.receive()).toBe(200);
     await merchant.obey('release');
@@ -82,7 +82,7 @@ describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
     await eventually(() => expect(merchant.output.match(/at failLater/g)).toHaveLength(3));
   });
 
-  it('24: leaves an unrelated rejection its default end, also where two applications run', async () => {
+  it('WH-24 leaves an unrelated rejection its default end, also where two applications run', async () => {
     await using two = await Merchant.start(adapter, 2);
     expect(await two.dieOf('unrelated')).toBe(1);
     expect(two.count('Error: of somebody else')).toBe(1);
@@ -105,7 +105,7 @@ describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
     await merchant.wrote('left a promise behind');
   });
 
-  it('24: watches no more once the application has closed', async () => {
+  it('WH-24 watches no more once the application has closed', async () => {
     await using merchant = await Merchant.start(adapter);
     expect(await merchant.receive()).toBe(200);
     await merchant.obey('close');
@@ -117,7 +117,7 @@ describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
 describe('told how to take unhandled rejections', () => {
   const adapter = 'express';
 
-  it('24: leaves an unrelated rejection what --unhandled-rejections says, and watches on', async () => {
+  it('WH-24 leaves an unrelated rejection what --unhandled-rejections says, and watches on', async () => {
     await using merchant = await Merchant.start(adapter, 2, '--unhandled-rejections=warn');
     await merchant.obey('unrelated');
     await merchant.obey('unrelated');
@@ -128,7 +128,7 @@ describe('told how to take unhandled rejections', () => {
     await merchant.wrote('left a promise behind');
   });
 
-  it('24: leaves it a warning and an exit code where that is what it says', async () => {
+  it('WH-24 leaves it a warning and an exit code where that is what it says', async () => {
     await using merchant = await Merchant.start(
       adapter,
       2,

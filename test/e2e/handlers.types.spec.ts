@@ -103,11 +103,11 @@ abstract class Wrong {
   third(_event: PaymentEvent, _context: PaymentEventContext, _more: string): void {}
 }
 
-it('18: types the event of a handler by its decorator', () => {
+it('WH-18 types the event of a handler by its decorator', () => {
   expect([Right, Wrong]).toHaveLength(2);
 });
 
-it('18: refuses to decorate what would never run, as the compiler does', () => {
+it('WH-18 refuses to decorate what would never run, as the compiler does', () => {
   expect(() => {
     class Static {
       // @ts-expect-error a symbol names no handler

@@ -20,7 +20,7 @@ class Named {
 }
 
 onEachAdapter((start) => {
-  it('10: answers a webhook.test delivery 200 without any handler, and logs it as such', async () => {
+  it('WH-10 answers a webhook.test delivery 200 without any handler, and logs it as such', async () => {
     await using app = await start({});
     const sent = delivery({ id: 'e-1', eventType: 'webhook.test' });
     expect(await app.send(sent)).toMatchObject({
@@ -42,7 +42,7 @@ onEachAdapter((start) => {
     'hasOwnProperty',
     '*',
   ])(
-    '11, 25: answers the type %s 200 where nobody handles it, and keeps it as unhandled',
+    'WH-11 WH-25 answers the type %s 200 where nobody handles it, and keeps it as unhandled',
     async (eventType) => {
       await using app = await start({});
       const sent = delivery({ id: 'e-1', eventType });
@@ -53,7 +53,7 @@ onEachAdapter((start) => {
     },
   );
 
-  it('25: hands types and handlers named like properties of every object to those that ask for them', async () => {
+  it('WH-25 hands types and handlers named like properties of every object to those that ask for them', async () => {
     await using app = await start({ providers: [Named] });
     for (const eventType of ['constructor', '__proto__', 'toString', 'prototype']) {
       expect(await app.send(delivery({ eventType }))).toMatchObject({ status: 200 });
@@ -61,7 +61,7 @@ onEachAdapter((start) => {
     expect(app.app.get(Named).seen).toEqual(['constructor', '__proto__']);
   });
 
-  it('25: takes an event whose id is named like one for an event like any', async () => {
+  it('WH-25 takes an event whose id is named like one for an event like any', async () => {
     await using app = await start({ providers: [Named] });
     for (const id of ['__proto__', 'constructor']) {
       const sent = delivery({ id, eventType: 'constructor' });

@@ -17,7 +17,7 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
 }
 
 onEachDurableInbox((stage) => {
-  it('21: leaves no effect where the work of a commit throws, and runs the delivery again', async () => {
+  it('IN-21 leaves no effect where the work of a commit throws, and runs the delivery again', async () => {
     const data = await stage.data();
     const seen: string[][] = [];
     const handle: Handle = async (event, context) => {
@@ -38,7 +38,7 @@ onEachDurableInbox((stage) => {
     expect(app.log.matching(/no such account/)).toHaveLength(2);
   });
 
-  it('21: refuses a second commit in one run, at the same time or after, and keeps the first', async () => {
+  it('IN-21 refuses a second commit in one run, at the same time or after, and keeps the first', async () => {
     const data = await stage.data();
     const refusals: string[] = [];
     const handle: Handle = async (_event, context) => {
@@ -54,7 +54,7 @@ onEachDurableInbox((stage) => {
     expect(await data.effects()).toEqual(['first']);
   });
 
-  it('21: lets a handler mend what failed in its work, and commit that', async () => {
+  it('IN-21 lets a handler mend what failed in its work, and commit that', async () => {
     const data = await stage.data();
     const handle: Handle = async (_event, context) => {
       const failing = context.commit(() => {
@@ -68,7 +68,7 @@ onEachDurableInbox((stage) => {
     expect(await data.effects()).toEqual(['back-ordered']);
   });
 
-  it('21: refuses a commit that comes after its handler has returned', async () => {
+  it('IN-21 refuses a commit that comes after its handler has returned', async () => {
     const data = await stage.data();
     let late: PaymentEventContext | undefined;
     const handle: Handle = (_event, context) => {
@@ -81,7 +81,7 @@ onEachDurableInbox((stage) => {
     expect(await data.effects()).toEqual([]);
   });
 
-  it('22: leaves a delivery done whose handler throws after its commit, and logs the error', async () => {
+  it('IN-22 leaves a delivery done whose handler throws after its commit, and logs the error', async () => {
     const data = await stage.data();
     const handle: Handle = async (_event, context) => {
       await book(data, context, 'paid');
@@ -100,7 +100,7 @@ onEachDurableInbox((stage) => {
     expect(await data.effects()).toEqual(['paid', 'paid']);
   });
 
-  it('22: waits for a commit that a handler began and did not await', async () => {
+  it('IN-22 waits for a commit that a handler began and did not await', async () => {
     const data = await stage.data();
     const handle: Handle = (_event, context) => {
       void book(data, context, 'paid');
