@@ -37,7 +37,14 @@ export function dataOf(lines, activity) {
       return field.endsWith('Ms') && value !== null ? Math.max(1, value) : value;
     }),
   );
-  return [times, ...values];
+  const last = times.at(-1);
+  if (last === undefined) return [times, ...values];
+  // A minute is drawn from its start to the next time, so the newest needs its end.
+  const lengthS = last - (times.at(-2) ?? last - 60);
+  const ends = lines.map(({ field, bars }, line) =>
+    bars || field.endsWith('Ms') ? null : (values[line]?.at(-1) ?? null),
+  );
+  return [[...times, last + lengthS], ...values.map((all, line) => [...all, ends[line] ?? null])];
 }
 
 /**

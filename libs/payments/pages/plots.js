@@ -112,7 +112,8 @@ function Plot({ title, lines, activity, show, log = false }) {
 
   useEffect(() => plot.current?.setData(dataOf(lines, activity)), [activity]);
 
-  const minute = activity[pointed ?? activity.length - 1];
+  const newestAt = activity.length - 1;
+  const minute = activity[Math.min(pointed ?? newestAt, newestAt)];
   return html`<figure>
     <figcaption>${title}</figcaption>
     <div

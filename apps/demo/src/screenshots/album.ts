@@ -4,6 +4,8 @@ import type { Camera, Look } from './camera.js';
 
 const DESKTOP: Look = { on: 'desktop', scheme: 'light' };
 const PHONE: Look = { on: 'phone', scheme: 'light' };
+/** The first closed minute is plotted about two minutes after the start. */
+const PLOTTED_MS = 150_000;
 
 /** Photographs every page, of a shop that has been open for a while. */
 export async function takeAll(camera: Camera, stage: Stage): Promise<void> {
@@ -76,11 +78,11 @@ async function takeConsole(camera: Camera, stage: Stage): Promise<void> {
   for (const scheme of ['light', 'dark'] as const) {
     const name = scheme === 'light' ? 'console-overview' : 'console-overview-dark';
     await camera.take(name, overview, { on: 'desktop', scheme, operator }, async (page) => {
-      await page.locator('.uplot canvas').first().waitFor();
+      await page.locator('.uplot canvas').first().waitFor({ timeout: PLOTTED_MS });
     });
   }
   await camera.take('console-overview-phone', overview, { ...PHONE, operator }, async (page) =>
-    page.locator('.uplot canvas').first().waitFor({ state: 'attached' }),
+    page.locator('.uplot canvas').first().waitFor({ state: 'attached', timeout: PLOTTED_MS }),
   );
 }
 
