@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it, jest } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { eventually } from '../support/eventually.js';
 import { delivery } from '../support/handler.application.js';
 import { ADAPTERS, SECRET } from '../support/webhook.application.js';
@@ -12,6 +12,12 @@ const SCRIPT = fileURLToPath(new URL('../support/stray.process.mjs', import.meta
 // Processes take a while to start where others start too.
 jest.setTimeout(30_000);
 
+/** Processes that have not ended. A test that runs out of time disposes of nothing. */
+const running = new Set<ChildProcess>();
+afterEach(() => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
 /** A merchant's process under test. */
 class Merchant implements AsyncDisposable {
   output = '';
@@ -19,7 +25,11 @@ class Merchant implements AsyncDisposable {
   readonly exit: Promise<number | null>;
 
   private constructor(private readonly child: ChildProcess) {
-    this.exit = once(child, 'close').then(([code]) => code as number | null);
+    running.add(child);
+    this.exit = once(child, 'close').then(([code]) => {
+      running.delete(child);
+      return code as number | null;
+    });
     child.stdout!.on('data', (text) => (this.output += String(text)));
     child.stderr!.on('data', (text) => (this.output += String(text)));
   }
@@ -93,7 +103,7 @@ describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
     expect(merchant.output).toContain('ERR_UNHANDLED_REJECTION');
   });
 
-  it("24: leaves unrelated rejections to the application's own listener, which lives as before", async () => {
+  it("WH-24 leaves unrelated rejections to the application's own listener, which lives as before", async () => {
     await using merchant = await Merchant.start(adapter);
     await merchant.obey('listen');
     await merchant.obey('unrelated');
