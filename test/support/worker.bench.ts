@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
-import { EventDispatcher } from '../../libs/payments/src/events/event.dispatcher.js';
-import { HandlerRegistry } from '../../libs/payments/src/events/handler.registry.js';
-import type { HandlerOptions } from '../../libs/payments/src/events/handler.registry.js';
+import { EventDispatcher } from '../../libs/payments/src/events/event-dispatcher.js';
+import { HandlerRegistry } from '../../libs/payments/src/events/handler-registry.js';
+import type { HandlerOptions } from '../../libs/payments/src/events/handler-registry.js';
 import type {
   PaymentEvent,
   PaymentEventContext,

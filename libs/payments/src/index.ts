@@ -86,7 +86,7 @@ export type {
   FixedRetrySchedule,
   RetrySchedule,
 } from './events/retry-schedule.js';
-export { PAYMENTS_CONTEXT } from './events/handler.invoker.js';
+export { PAYMENTS_CONTEXT } from './events/handler-invoker.js';
 export { OnPaymentEvent } from './events/on-payment-event.decorator.js';
 export type {
   MatchedType,

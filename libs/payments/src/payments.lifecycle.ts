@@ -6,8 +6,8 @@ import type {
 } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { prepareDataClasses } from './events/event-data.js';
-import { HandlerExplorer } from './events/handler.explorer.js';
-import { HandlerRegistry } from './events/handler.registry.js';
+import { HandlerExplorer } from './events/handler-explorer.js';
+import { HandlerRegistry } from './events/handler-registry.js';
 import { StrayRejections } from './events/stray-rejections.js';
 import type { InboxStore } from './inbox/inbox-store.js';
 import { INBOX_STORE, WORKER_OPTIONS } from './inbox/inbox-tokens.js';

@@ -5,10 +5,10 @@ import { PAYMENTS_API_OPTIONS } from './api/api.options.js';
 import { COMPANY_SOURCE } from './api/company.source.js';
 import { PaymentsApiService } from './api/payments-api.service.js';
 import { COMPANIES } from './companies/companies.js';
-import { EventDispatcher } from './events/event.dispatcher.js';
-import { HandlerExplorer } from './events/handler.explorer.js';
-import { HandlerInvoker } from './events/handler.invoker.js';
-import { HandlerRegistry } from './events/handler.registry.js';
+import { EventDispatcher } from './events/event-dispatcher.js';
+import { HandlerExplorer } from './events/handler-explorer.js';
+import { HandlerInvoker } from './events/handler-invoker.js';
+import { HandlerRegistry } from './events/handler-registry.js';
 import { StrayRejections } from './events/stray-rejections.js';
 import { resolveMaxAge } from './inbox/freshness.js';
 import {

@@ -1,5 +1,5 @@
 import { PaymentsError } from '../payments.errors.js';
-import type { PaymentHandler } from './handler.registry.js';
+import type { PaymentHandler } from './handler-registry.js';
 import type { PaymentEvent } from './payment-event.js';
 
 type DataClass = new () => object;

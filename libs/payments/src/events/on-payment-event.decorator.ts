@@ -1,5 +1,5 @@
 import { assertPattern } from './event-pattern.js';
-import { defineHandlerParams } from './handler.params.js';
+import { defineHandlerParams } from './handler-params.js';
 import type {
   PaymentEvent,
   PaymentEventContext,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { OtherVersionError } from '../events/event.dispatcher.js';
+import { OtherVersionError } from '../events/event-dispatcher.js';
 import { fixed } from '../events/retry-schedule.js';
 import { UnrecoverableError } from '../payments.errors.js';
 import { verdictOf } from './attempt-verdict.js';

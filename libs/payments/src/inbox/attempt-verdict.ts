@@ -1,4 +1,4 @@
-import { OtherVersionError } from '../events/event.dispatcher.js';
+import { OtherVersionError } from '../events/event-dispatcher.js';
 import { nextRetryMs } from '../events/retry-schedule.js';
 import type { RetrySchedule } from '../events/retry-schedule.js';
 import { describeThrown, framesOf, isUnrecoverable } from '../events/thrown.js';

@@ -5,7 +5,7 @@ import {
   turns as eventLoopTurns,
   until,
 } from '../../../../test/support/fake.runtime.js';
-import { HandlerRegistry } from '../events/handler.registry.js';
+import { HandlerRegistry } from '../events/handler-registry.js';
 import { DeliveryReceiver } from './delivery-receiver.js';
 import { EventStorage } from './event-storage.js';
 import { HandlerCatalogCache } from './handler-catalog-cache.js';

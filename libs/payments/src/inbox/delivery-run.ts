@@ -1,8 +1,8 @@
 import type { Logger } from '@nestjs/common';
 import type { ThrottledLog } from '../errors/throttled-log.js';
 import { parseEnvelope } from '../events/envelope.js';
-import { OtherVersionError } from '../events/event.dispatcher.js';
-import type { EventDispatcher } from '../events/event.dispatcher.js';
+import { OtherVersionError } from '../events/event-dispatcher.js';
+import type { EventDispatcher } from '../events/event-dispatcher.js';
 import { describeThrown } from '../events/thrown.js';
 import { PaymentsError } from '../payments.errors.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { HandlerRegistry } from '../events/handler.registry.js';
+import { HandlerRegistry } from '../events/handler-registry.js';
 import { FakeRuntime } from '../../../../test/support/fake.runtime.js';
 import { PaymentsError } from '../payments.errors.js';
 import { EventStorage } from './event-storage.js';

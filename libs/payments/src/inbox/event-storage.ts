@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { HandlerRegistry } from '../events/handler.registry.js';
+import { HandlerRegistry } from '../events/handler-registry.js';
 import { PaymentsError } from '../payments.errors.js';
 import { HandlerCatalogCache } from './handler-catalog-cache.js';
 import type { ClaimedDelivery, IncomingEvent, InboxStore, StoreReceipt } from './inbox-store.js';

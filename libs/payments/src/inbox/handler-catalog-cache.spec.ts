@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { HandlerRegistry } from '../events/handler.registry.js';
+import { HandlerRegistry } from '../events/handler-registry.js';
 import { HandlerCatalogCache } from './handler-catalog-cache.js';
 import type { HandlerCatalog, InboxStore } from './inbox-store.js';
 

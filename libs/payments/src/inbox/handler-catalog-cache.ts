@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { matchesPattern, similarType } from '../events/event-pattern.js';
-import { HandlerRegistry } from '../events/handler.registry.js';
+import { HandlerRegistry } from '../events/handler-registry.js';
 import { INBOX_STORE } from './inbox-tokens.js';
 import type { HandlerCatalog, InboxStore } from './inbox-store.js';
 

@@ -1,4 +1,4 @@
-import type { HandlerOptions } from '../events/handler.registry.js';
+import type { HandlerOptions } from '../events/handler-registry.js';
 import type { RetrySchedule } from '../events/retry-schedule.js';
 import type { ResolvedWorkerOptions } from './worker-options.js';
 

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { FakeRuntime, turns } from '../../../../test/support/fake.runtime.js';
-import { HandlerRegistry } from '../events/handler.registry.js';
+import { HandlerRegistry } from '../events/handler-registry.js';
 import { HandlerCatalogCache } from './handler-catalog-cache.js';
 import { InboxMaintenance } from './inbox-maintenance.js';
 import type { InboxStore, KnownHandler } from './inbox-store.js';

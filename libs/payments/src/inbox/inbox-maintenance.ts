@@ -1,6 +1,6 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { ThrottledLog } from '../errors/throttled-log.js';
-import { HandlerRegistry } from '../events/handler.registry.js';
+import { HandlerRegistry } from '../events/handler-registry.js';
 import { describeThrown } from '../events/thrown.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { FakeRuntime } from '../../../../test/support/fake.runtime.js';
-import { HandlerRegistry } from '../events/handler.registry.js';
+import { HandlerRegistry } from '../events/handler-registry.js';
 import { HandlerCatalogCache } from './handler-catalog-cache.js';
 import { InboxRedrive } from './inbox-redrive.js';
 import { MemoryStore } from './memory/memory-store.js';

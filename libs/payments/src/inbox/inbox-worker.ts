@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { ThrottledLog } from '../errors/throttled-log.js';
-import { EventDispatcher } from '../events/event.dispatcher.js';
-import { HandlerRegistry } from '../events/handler.registry.js';
+import { EventDispatcher } from '../events/event-dispatcher.js';
+import { HandlerRegistry } from '../events/handler-registry.js';
 import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';

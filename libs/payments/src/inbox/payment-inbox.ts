@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { DEFAULT_COMPANY } from '../companies/company.js';
-import { HandlerRegistry } from '../events/handler.registry.js';
+import { HandlerRegistry } from '../events/handler-registry.js';
 import { DeliveryReceiver } from './delivery-receiver.js';
 import type { InboxReceipt } from './delivery-receiver.js';
 import type { DueRun } from './due-runs.js';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { INestApplicationContext } from '@nestjs/common';
-import { HandlerRegistry } from '../events/handler.registry.js';
+import { HandlerRegistry } from '../events/handler-registry.js';
 import type { DeliveryState, InboxStore } from '../inbox/inbox-store.js';
 import { INBOX_STORE } from '../inbox/inbox-tokens.js';
 

@@ -6,8 +6,8 @@ import {
   ModuleRef,
 } from '@nestjs/core';
 import type { ContextId, DiscoveryService, NestContainer } from '@nestjs/core';
-import { FILTERS } from './handler.enhancers.js';
-import { HANDLER_PARAMS, handlerParam, hasParamsToResolve } from './handler.params.js';
+import { FILTERS } from './handler-enhancers.js';
+import { HANDLER_PARAMS, handlerParam, hasParamsToResolve } from './handler-params.js';
 import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
 
 /** A provider or controller that carries handlers, as Nest's discovery gives it. */

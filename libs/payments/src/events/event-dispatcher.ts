@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { PaymentsError } from '../payments.errors.js';
 import { parseData } from './event-data.js';
 import { matchesPattern } from './event-pattern.js';
-import { HandlerRegistry } from './handler.registry.js';
+import { HandlerRegistry } from './handler-registry.js';
 import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
 import { StrayRejections } from './stray-rejections.js';
 

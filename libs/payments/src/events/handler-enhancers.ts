@@ -1,5 +1,5 @@
 import { PaymentsError } from '../payments.errors.js';
-import type { HandlerHost } from './handler.invoker.js';
+import type { HandlerHost } from './handler-invoker.js';
 
 /** Reflect keys of what `@UseGuards()` and its like leave on a class or a method, and what each calls. */
 const ENHANCERS: ReadonlyMap<string, string> = new Map([

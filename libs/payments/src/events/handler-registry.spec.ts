@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { PaymentsError } from '../payments.errors.js';
-import { defaultName, HandlerRegistry } from './handler.registry.js';
+import { defaultName, HandlerRegistry } from './handler-registry.js';
 
 function registry(...handlers: [name: string, ...patterns: string[]][]): HandlerRegistry {
   const made = new HandlerRegistry();

@@ -1,11 +1,11 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { PaymentsError } from '../payments.errors.js';
-import { assertEnhancers } from './handler.enhancers.js';
-import { HandlerInvoker } from './handler.invoker.js';
-import type { HandlerHost } from './handler.invoker.js';
-import { defaultName, HandlerRegistry } from './handler.registry.js';
-import type { HandlerOptions } from './handler.registry.js';
+import { assertEnhancers } from './handler-enhancers.js';
+import { HandlerInvoker } from './handler-invoker.js';
+import type { HandlerHost } from './handler-invoker.js';
+import { defaultName, HandlerRegistry } from './handler-registry.js';
+import type { HandlerOptions } from './handler-registry.js';
 import { ON_PAYMENT_EVENT } from './on-payment-event.decorator.js';
 import type { OnPaymentEventMetadata } from './on-payment-event.decorator.js';
 
