@@ -60,16 +60,17 @@ AS $release$
 BEGIN
   IF NOT ${schema}.lock_keys(p_orderings, p_handlers) THEN RETURN; END IF;
   RETURN QUERY
-  UPDATE ${schema}.delivery d SET held = false, due_at = ${NOW}
-    FROM (
+  WITH chosen AS MATERIALIZED (
+    SELECT x.tuple FROM (
       SELECT DISTINCT n.ordering, n.handler FROM unnest(p_orderings, p_handlers) AS n (ordering, handler)
        WHERE n.ordering IS NOT NULL
     ) k CROSS JOIN LATERAL (
-      SELECT h.event FROM ${schema}.delivery h
+      SELECT h.ctid AS tuple FROM ${schema}.delivery h
        WHERE h.held AND h.handler = k.handler AND h.ordering = k.ordering
-       ORDER BY h.due_at, h.event LIMIT 1
+       ORDER BY h.due_at, h.event LIMIT 1 FOR UPDATE OF h
     ) x
-   WHERE d.event = x.event AND d.handler = k.handler AND COALESCE(d.held, false)
+  )
+  UPDATE ${schema}.delivery d SET held = false, due_at = ${NOW} FROM chosen c WHERE d.ctid = c.tuple
   RETURNING d.ordering, d.handler;
 END $release$;
 `;

@@ -1,7 +1,7 @@
 import type { DeliverySelection } from '../../inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { asInterval, BY_INDEX, NOW } from './planner-settings.js';
-import { columnsOf, LOCK_SELECTED } from './skip.js';
+import { columnsOf, lockSelected } from './skip.js';
 
 /** Makes deliveries due again. */
 export async function redrive(
@@ -32,16 +32,13 @@ AS $redrive$
 DECLARE
   v_now CONSTANT timestamptz := ${NOW};
   v_orderings uuid[];
-  v_handlers text[];
+  v_events bigint[];
+  v_names text[];
   v_again bigint;
   v_added bigint[];
 BEGIN
-  ${LOCK_SELECTED(schema)}
-  PERFORM FROM ${schema}.event e
-    WHERE e.seq IN (
-      SELECT n.seq FROM unnest(p_companies, p_ids) AS w (company, id)
-        JOIN ${schema}.event n ON n.company = w.company AND n.id = w.id)
-    ORDER BY e.seq FOR NO KEY UPDATE;
+  ${lockSelected(schema)}
+  PERFORM FROM ${schema}.event e WHERE e.seq = ANY (v_events) ORDER BY e.seq FOR NO KEY UPDATE;
 
   WITH wanted AS MATERIALIZED (
     SELECT e.seq, e.ordering, e.occurred_at, w.handler, v_now + ${asInterval('min(w.due_ms)')} AS due_at

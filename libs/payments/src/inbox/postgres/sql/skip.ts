@@ -26,13 +26,13 @@ export function columnsOf(
   return [rows.map((row) => row[0]!), rows.map((row) => row[1]!), rows.map((row) => row[2]!)];
 }
 
-/** Takes the locks of the keys first; see `ordering.ts`. */
-export const LOCK_SELECTED = (schema: string): string => `
-  SELECT array_agg(e.ordering), array_agg(w.handler) INTO v_orderings, v_handlers
-    FROM unnest(p_companies, p_ids, p_handlers) AS w (company, id, handler)
-    JOIN ${schema}.event e ON e.company = w.company AND e.id = w.id
-   WHERE e.ordering IS NOT NULL;
-  PERFORM ${schema}.lock_keys(v_orderings, v_handlers);`;
+/** Finds the selected events and handlers, each pair once, and takes the locks of their keys; see `ordering.ts`. */
+export const lockSelected = (schema: string): string => `
+  SELECT array_agg(s.seq), array_agg(s.handler), array_agg(s.ordering) INTO v_events, v_names, v_orderings
+    FROM (SELECT DISTINCT e.seq, w.handler, e.ordering
+            FROM unnest(p_companies, p_ids, p_handlers) AS w (company, id, handler)
+            JOIN ${schema}.event e ON e.company = w.company AND e.id = w.id) s;
+  PERFORM ${schema}.lock_keys(v_orderings, v_names);`;
 
 /** Rows are locked in the order of event and handler, so that two operators cannot wait for each other. */
 export const skipFunction = (schema: string): string => `
@@ -42,14 +42,15 @@ AS $skip$
 DECLARE
   v_orderings uuid[];
   v_handlers text[];
+  v_events bigint[];
+  v_names text[];
   v_skipped bigint;
 BEGIN
-  ${LOCK_SELECTED(schema)}
+  ${lockSelected(schema)}
   WITH wanted AS MATERIALIZED (
     SELECT d.event, d.handler, d.state
-      FROM (SELECT DISTINCT * FROM unnest(p_companies, p_ids, p_handlers) AS n (company, id, handler)) w
-      JOIN ${schema}.event e ON e.company = w.company AND e.id = w.id
-      JOIN ${schema}.delivery d ON d.event = e.seq AND d.handler = w.handler
+      FROM unnest(v_events, v_names) AS w (event, handler)
+      JOIN ${schema}.delivery d ON d.event = w.event AND d.handler = w.handler
      WHERE COALESCE(d.state IN ('pending', 'dead'), false)
      ORDER BY d.event, d.handler FOR UPDATE OF d
   ), skipped AS (
