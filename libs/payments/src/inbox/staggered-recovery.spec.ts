@@ -134,6 +134,52 @@ describe('StaggeredRecovery', () => {
     expect(await bench.delivery('suspect')).toMatchObject({ state: 'done', attempts: 1 });
   });
 
+  it('IN-19 pauses after each suspect that ran alone for as long as it ran, then runs the next', async () => {
+    const host = new Host({ leaseMs: 30_000 });
+    for (const received of [['s-1', 's-2'], [], []]) {
+      const bench = host.start(null);
+      await turns();
+      for (const id of received) await bench.receive(id);
+      await turns();
+      bench.crash();
+      await pass(bench, 45);
+    }
+    const bench = host.start(null);
+    await turns();
+    expect(host.ran.slice(1)).toEqual([['s-1'], ['s-2'], [expect.anything()]]);
+    const [first] = host.ran[3]!;
+    await pass(bench, 3);
+    expect(host.ran[3]).toEqual([first]);
+    await host.end(first!);
+    expect(await bench.assign('other')).toEqual(['h']);
+    await host.end('other');
+    await pass(bench, 2);
+    expect(host.ran[3]).toEqual([first, 'other']);
+    await pass(bench, 2);
+    expect(host.ran[3]!.toSorted()).toEqual(['other', 's-1', 's-2']);
+  });
+
+  it('IN-25 frees a suspect whose claim was lost', async () => {
+    const host = new Host();
+    host.start(null);
+    await turns();
+    await host.process.receive('suspect');
+    await turns();
+    host.process.crash();
+    const bench = host.start(null);
+    const claimSuspect = bench.store.claimSuspect.bind(bench.store);
+    bench.store.claimSuspect = async (request) => {
+      const suspect = await claimSuspect(request);
+      if (suspect === null) return null;
+      bench.store.claimSuspect = claimSuspect;
+      throw new Error('the connection was cut');
+    };
+    await pass(bench, 15);
+    expect(host.ran[1]).toEqual(['suspect']);
+    await host.end('suspect');
+    expect(await bench.delivery('suspect')).toMatchObject({ state: 'done', attempts: 1 });
+  });
+
   it('IN-30 leaves a suspect its place while it is claimed next to another claim', async () => {
     const host = new Host({ concurrency: 1 });
     host.start(null);
