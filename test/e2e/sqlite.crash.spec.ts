@@ -8,7 +8,7 @@ beforeEach(() => {
 afterEach(() => harness.dispose());
 
 describe('a SQLite inbox that is killed', () => {
-  it('IN-09 has every event it acknowledged, after 50 rounds of kill -9', async () => {
+  it('IN-09 has stored every event that it acknowledged, after 50 rounds of kill -9', async () => {
     const acknowledged: string[] = [];
     for (let round = 0; round < 50; round += 2) {
       // Two at a time, on one file: each is killed while the other writes, checkpoints or recovers.
@@ -35,7 +35,7 @@ describe('a SQLite inbox that is killed', () => {
     expect(deliveries).toMatchObject([{ handler: 'book', state: 'pending', count: ids.size }]);
   }, 360_000);
 
-  it('has counted every attempt that it handed out', async () => {
+  it('has counted every attempt of a claim that it answered', async () => {
     const claimed: string[] = [];
     for (let round = 0; round < 8; round += 1) {
       const child = startChild('claim', harness.file);
@@ -55,7 +55,7 @@ describe('a SQLite inbox that is killed', () => {
     expect(claimed.filter((id) => !ids.has(id))).toEqual([]);
   }, 120_000);
 
-  it('IN-22 has for each effect one settled delivery, and for each settled delivery one effect', async () => {
+  it('IN-22 has one settled delivery for each effect of a commit, and one effect for each settled delivery', async () => {
     await (await harness.open()).close();
     const connection = harness.connect();
     connection.exec('CREATE TABLE ledger (id TEXT NOT NULL)');

@@ -11,8 +11,8 @@ beforeEach(() => {
 });
 afterEach(() => harness.dispose());
 
-describe('a SQLite inbox that cannot do what it is asked', () => {
-  it('says what holds the lock up, in bounded time, and works again when it is free', async () => {
+describe('failures of a SQLite inbox', () => {
+  it('IN-08 a receive rejects in bounded time if the file is locked, and works again when the lock is released', async () => {
     const store = await harness.open({ busyTimeoutMs: 200 });
     const application = harness.connect();
     application.exec('BEGIN IMMEDIATE');
@@ -29,7 +29,7 @@ describe('a SQLite inbox that cannot do what it is asked', () => {
     expect(await store.receive([incoming({ raw })])).toMatchObject([{ outcome: 'stored' }]);
   });
 
-  it('fails the one operation of a batch that is wrong, and no other', async () => {
+  it('an invalid operation fails without the others of its batch', async () => {
     const store = await harness.open({ groupCommitMs: 20 });
     const twice = incoming({ handlers: ['book', 'book'] });
     const [good, bad, other] = await Promise.allSettled([
@@ -42,7 +42,7 @@ describe('a SQLite inbox that cannot do what it is asked', () => {
     expect((await store.stats()).deliveries).toMatchObject([{ state: 'pending', count: 2 }]);
   });
 
-  it('rejects what is not plain data, and nothing beside it', async () => {
+  it('a request that is no plain data is rejected without the others of its message', async () => {
     const store = await harness.open();
     const handlers = [(() => {}) as never];
     const [odd, good] = await Promise.allSettled([
@@ -52,7 +52,7 @@ describe('a SQLite inbox that cannot do what it is asked', () => {
     expect([odd.status, good.status]).toEqual(['rejected', 'fulfilled']);
   });
 
-  it('does not open in a folder that is not there, and says so', async () => {
+  it('a missing folder is reported when the store opens', async () => {
     const store = harness.store({ file: join(harness.folder, 'none', 'inbox.db') });
     await expect(store.open()).rejects.toMatchObject({
       code: 'inbox_unavailable',
@@ -60,7 +60,7 @@ describe('a SQLite inbox that cannot do what it is asked', () => {
     });
   });
 
-  it('does not open what is no database, and leaves it alone', async () => {
+  it('a file that is no database is reported and not changed', async () => {
     writeFileSync(harness.file, 'a letter to the bank, long enough to be no empty file'.repeat(90));
     await expect(harness.store().open()).rejects.toMatchObject({
       code: 'inbox_unavailable',
@@ -68,7 +68,7 @@ describe('a SQLite inbox that cannot do what it is asked', () => {
     });
   });
 
-  it('does not open tables that another version created', async () => {
+  it('tables of another version are refused', async () => {
     await (await harness.open()).close();
     harness.connect().exec('UPDATE payments_inbox_meta SET version = 99');
     await expect(harness.store().open()).rejects.toMatchObject({
@@ -77,7 +77,7 @@ describe('a SQLite inbox that cannot do what it is asked', () => {
     });
   });
 
-  it('does not open tables of an unreleased version, and tells how to drop them', async () => {
+  it('tables of an unreleased version are refused with the statements that drop them', async () => {
     harness.connect().exec('CREATE TABLE payments_inbox_schema (version INTEGER)');
     await expect(harness.store().open()).rejects.toMatchObject({
       code: 'inbox_unavailable',
@@ -85,7 +85,7 @@ describe('a SQLite inbox that cannot do what it is asked', () => {
     });
   });
 
-  it('does not open on a SQLite with the WAL-reset bug, and creates no file', async () => {
+  it('a SQLite with the WAL-reset bug is refused before a file is created', async () => {
     const old = { allowOldSqlite: false, sqliteVersion: '3.51.2' };
     await expect(harness.store(old).open()).rejects.toMatchObject({
       code: 'options_invalid',
@@ -94,7 +94,7 @@ describe('a SQLite inbox that cannot do what it is asked', () => {
     expect(existsSync(harness.file)).toBe(false);
   });
 
-  it('works on an old SQLite if that is allowed, with a warning', async () => {
+  it('an old SQLite works with a warning if it is allowed', async () => {
     const log = new CapturedLog();
     Logger.overrideLogger(log);
     const store = await harness.open({ sqliteVersion: '3.50.0' });
@@ -102,7 +102,7 @@ describe('a SQLite inbox that cannot do what it is asked', () => {
     expect(await store.receive([incoming()])).toMatchObject([{ outcome: 'stored' }]);
   });
 
-  it('rejects what is asked before it is open', async () => {
+  it('operations before open() are rejected', async () => {
     await expect(harness.store().receive([incoming()])).rejects.toThrow('is not open yet');
   });
 });

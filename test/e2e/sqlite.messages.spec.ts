@@ -24,8 +24,8 @@ afterEach(async () => {
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-describe('what a SQLite inbox tells its thread', () => {
-  it('is one message for the receives of a turn, though they come one by one', async () => {
+describe('messages of a SQLite inbox to its thread', () => {
+  it('the receives of one turn of the event loop are sent in one message', async () => {
     const store = await harness.open();
     const receives: Promise<unknown>[] = [];
     for (let count = 0; count < 3; count += 1) {
@@ -38,7 +38,7 @@ describe('what a SQLite inbox tells its thread', () => {
     await Promise.all(receives);
   });
 
-  it('is sent before the turn ends where there are many, so that the thread begins', async () => {
+  it('many receives are sent before the turn ends, so that the thread begins with them', async () => {
     const store = await harness.open();
     const receives = Array.from({ length: 20 }, () => store.receive([incoming()]));
     await Promise.all(receives);
@@ -53,7 +53,7 @@ describe('what a SQLite inbox tells its thread', () => {
     expect(sent().map(({ length }) => length)).toEqual([20, 16, 4]);
   });
 
-  it('is sent at once where it is something else, with the receives before it', async () => {
+  it('other operations are sent at once, with the receives before them', async () => {
     const store = await harness.open();
     const received = store.receive([incoming({ id: 'a' })]);
     const claimed = store.claim({ worker: 'w', wanted: [{ handler: 'book', limit: 1 }] });

@@ -25,7 +25,7 @@ describe('several processes on one SQLite file', () => {
     expect((await store.stats()).deliveries).toEqual([]);
   }, 60_000);
 
-  it('make the tables of a new file together', async () => {
+  it('create the tables of a new file at the same time', async () => {
     const stores = await Promise.all(Array.from({ length: 6 }, () => harness.open()));
     const receipts = await Promise.all(stores.map((store) => store.receive([incoming()])));
     expect(receipts.flat().map(({ outcome }) => outcome)).toEqual(Array(6).fill('stored'));
@@ -33,14 +33,14 @@ describe('several processes on one SQLite file', () => {
     expect(versions).toHaveLength(1);
   }, 30_000);
 
-  it('end by themselves where they closed nothing and have nothing to do', async () => {
+  it('end by themselves if they closed nothing and have nothing to do', async () => {
     const child = startChild('idle', harness.file);
     const { code } = await child.ended;
     expect(child.lines).toEqual(['idle']);
     expect(code).toBe(0);
   }, 30_000);
 
-  it('go on with another thread where theirs dies, and reject what it had not answered', async () => {
+  it('start another thread if theirs dies, and reject what it had not answered', async () => {
     const child = startChild('threadDeath', harness.file, [
       '--disable-warning=ExperimentalWarning',
     ]);
@@ -50,7 +50,7 @@ describe('several processes on one SQLite file', () => {
     expect(code).toBe(0);
   }, 30_000);
 
-  it('print no warning where they only import the package', async () => {
+  it('print no warning if they only import the package', async () => {
     const child = startChild('import', harness.file);
     const { stderr } = await child.ended;
     expect(child.lines).toEqual(['imported']);

@@ -41,7 +41,7 @@ describe('a SQLite inbox on a slow disk', () => {
     expect(turns).toBeGreaterThan(100);
   });
 
-  it('has operations that come together share one commit', async () => {
+  it('commits operations that arrive together in one transaction', async () => {
     const store = await harness.open({ slowCommitMs: 50 });
     const before = performance.now();
     await Promise.all(Array.from({ length: 200 }, () => store.receive([incoming()])));
@@ -49,14 +49,14 @@ describe('a SQLite inbox on a slow disk', () => {
     expect(performance.now() - before).toBeLessThan(5000);
   }, 15_000);
 
-  it('never has more in one transaction than a batch holds', async () => {
+  it('has at most a batch of operations in one transaction', async () => {
     const store = await harness.open({ slowCommitMs: 50, maxBatch: 5 });
     const before = performance.now();
     await Promise.all(Array.from({ length: 20 }, () => store.receive([incoming()])));
     expect(performance.now() - before).toBeGreaterThan(199);
   });
 
-  it('does everything it was asked before it closes', async () => {
+  it('completes all operations before it closes', async () => {
     const store = await harness.open({ slowCommitMs: 50, maxBatch: 5 });
     const receives = Array.from({ length: 20 }, () => store.receive([incoming()]));
     const closed = store.close();
@@ -66,7 +66,7 @@ describe('a SQLite inbox on a slow disk', () => {
     await expect(store.stats()).rejects.toThrow('is closed');
   });
 
-  it('rejects in time where the disk hangs, and says that it may be done later', async () => {
+  it('IN-08 rejects in time if the disk hangs, and tells that the operation may be done later', async () => {
     const store = await harness.open({ slowCommitMs: 6000, busyTimeoutMs: 100 });
     const receive = store.receive([incoming()]);
     await expect(receive).rejects.toMatchObject({

@@ -5,7 +5,7 @@ import { resolveSqliteOptions } from './sqlite-options.js';
 import type { SqliteInboxOptions } from './sqlite-options.js';
 
 describe('the options of sqliteInbox', () => {
-  it('are complete with a file alone', () => {
+  it('are complete with only a file', () => {
     expect(resolveSqliteOptions({ file: 'inbox.db' })).toEqual({
       file: resolve('inbox.db'),
       allowOldSqlite: false,

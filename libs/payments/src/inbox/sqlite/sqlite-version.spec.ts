@@ -14,13 +14,13 @@ describe('the SQLite in use', () => {
     expect(isOldSqlite(version)).toBe(old);
   });
 
-  it('is refused with the reason, the Node to move to, how to check, and the way around', () => {
+  it('is refused with the reason, the versions of Node that fix it, and the option to start anyway', () => {
     expect(() => refuseOldSqlite('3.47.2')).toThrow(
       /3\.47\.2.*WAL-reset bug.*Node 24\.15\.0.*22\.22\.3.*process\.versions\.sqlite.*allowOldSqlite/,
     );
   });
 
-  it('is found under either name of its class', () => {
+  it('is found under both names of its class', () => {
     class Either {}
     expect(driverOf({ DatabaseSync: Either })).toBe(Either);
     expect(driverOf({ Database: Either })).toBe(Either);

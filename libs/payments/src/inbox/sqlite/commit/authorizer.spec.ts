@@ -50,7 +50,7 @@ describe('the authorizer of a commit', () => {
     expect(own(PRAGMA, 'wal_checkpoint', 'TRUNCATE')).toBe(OK);
   });
 
-  it('is left out on a Node without authorizers', () => {
+  it('does nothing on a Node without authorizers', () => {
     expect(() => protect({} as DriverDatabase, () => true)).not.toThrow();
   });
 });

@@ -83,11 +83,14 @@ export function forgetHandler(
   return skipped;
 }
 
-/** The indexes that together have the pending and dead deliveries of a handler, each once. */
+/**
+ * The indexes that together have the pending and dead deliveries of a handler, each once. The held ones first: as long
+ * as one is held, the one that it waits for exists, also if the process dies between two slices.
+ */
 const UNFINISHED = [
+  ['held', 'held = 1'],
   ['claim', "state = 'pending' AND held = 0 AND crashes = 0"],
   ['suspect', "state = 'pending' AND crashes > 0"],
-  ['held', 'held = 1'],
   ['dead', "state = 'dead'"],
 ] as const;
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { fromStored, laneOf, toReadable, toStored } from './text.js';
 
 describe('text in SQLite', () => {
-  it('comes back as it was, whatever it holds', () => {
+  it('is read as it was stored, whatever it contains', () => {
     for (const text of ['', 'tx-1', 'é漢😀', '"\\', '\0\n', '\ud800', '\ud801x', '\\u0000']) {
       expect(fromStored(toStored(text))).toBe(text);
       expect(toStored(text).isWellFormed()).toBe(true);
@@ -11,13 +11,13 @@ describe('text in SQLite', () => {
     expect(toStored('an-ordinary_id.7')).toBe('an-ordinary_id.7');
   });
 
-  it('is stored as every version has stored it, so that what is known stays known', () => {
+  it('is stored as JSON escapes it', () => {
     for (const text of ['a"b', 'a\\b', 'a/b', 'a\tb', '\x7f', 'é', '\u2028', ' !#[]~']) {
       expect(toStored(text)).toBe(JSON.stringify(text).slice(1, -1));
     }
   });
 
-  it('keeps lanes apart, and short', () => {
+  it('makes different, short lanes of different ordering keys', () => {
     const lanes = [
       laneOf('a', 'b'),
       laneOf('a', 'c'),
@@ -32,7 +32,7 @@ describe('text in SQLite', () => {
     expect(laneOf('a', null)).toBeNull();
   });
 
-  it('of an error is readable', () => {
+  it('is well-formed if it is an error', () => {
     expect(toReadable('a\0b\ud800')).toBe('a\uFFFDb\uFFFD');
   });
 });

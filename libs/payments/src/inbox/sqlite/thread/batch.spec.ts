@@ -28,7 +28,7 @@ const stored = () =>
   connection.all<{ id: string }>('SELECT id FROM payments_inbox_event').map(({ id }) => id);
 
 describe('a batch', () => {
-  it('keeps what succeeds beside what fails', () => {
+  it('stores the calls that succeed if another one fails', () => {
     const calls = [
       receiveCall('a'),
       receiveCall('b', { handlers: ['twice', 'twice'] }),
@@ -39,7 +39,7 @@ describe('a batch', () => {
     expect(stored()).toEqual(['a', 'c']);
   });
 
-  it('keeps nothing of one that fails alone, and goes on after', () => {
+  it('stores nothing of a single call that fails, and works afterwards', () => {
     const [a, b] = [receiveCall('a'), receiveCall('b', { handlers: ['twice', 'twice'] })];
     const both = { ...a, request: { events: [...eventsOf(a), ...eventsOf(b)] } };
     expect(runBatch(connection, [both], SETTINGS)).toEqual([
@@ -50,7 +50,7 @@ describe('a batch', () => {
     expect(stored()).toEqual(['c']);
   });
 
-  it('answers every call where the disk is full, with the mend and without the body, and goes on after', () => {
+  it('answers every call if the disk is full, with the fix and without the body, and works afterwards', () => {
     const { page_count } = connection.get<{ page_count: number }>('PRAGMA page_count')!;
     connection.exec(`PRAGMA max_page_count = ${page_count + 2}`);
     const raw = Buffer.alloc(50_000, 'card 4111111111111111 ');
@@ -68,7 +68,7 @@ describe('a batch', () => {
     expect(again).toMatchObject({ value: [{ outcome: 'stored', id: 'b' }] });
   });
 
-  it('is bounded in operations and in bytes, and takes one operation at least', () => {
+  it('is bounded in operations and in bytes, and has at least one operation', () => {
     const small = Array.from({ length: 7 }, (_, index) => receiveCall(String(index)));
     expect(takeBatch(small, 3)).toHaveLength(3);
     expect(small).toHaveLength(4);

@@ -36,7 +36,7 @@ describe('the connections', () => {
     expect([pragma(writer, 'foreign_keys'), pragma(committer, 'foreign_keys')]).toEqual([1, 1]);
   });
 
-  it('bind numbered parameters by their numbers, as often as they stand there', () => {
+  it('bind numbered parameters by their numbers, also those that are used several times', () => {
     expect(writer.get('SELECT ?2 AS b, ?1 AS a, ?2 AS again', [1, 2])).toEqual({
       b: 2,
       a: 1,
@@ -45,7 +45,7 @@ describe('the connections', () => {
     expect(writer.get('SELECT ? AS a, ? AS b', [1, 2])).toEqual({ a: 1, b: 2 });
   });
 
-  it('wait for a lock no longer than they are told', () => {
+  it('wait for a lock at most as long as given', () => {
     writer.run('BEGIN IMMEDIATE');
     let tries = 0;
     const attempt = () => {
@@ -65,7 +65,7 @@ describe('the connections', () => {
     committer.rollback();
   });
 
-  it('throw at once what is no lock', () => {
+  it('throw other errors at once', () => {
     let tries = 0;
     const attempt = () => {
       tries += 1;

@@ -35,7 +35,7 @@ describe('pending calls', () => {
     expect(calls.size).toBe(0);
   });
 
-  it('are given up when their patience ends, each its own', () => {
+  it('time out, each at its own time', () => {
     const { calls, add, told } = pendingCalls(30);
     add(1);
     add(2);
@@ -63,7 +63,7 @@ describe('pending calls', () => {
     expect(jest.getTimerCount()).toBe(0);
   });
 
-  it('are all rejected where there is nobody to answer', () => {
+  it('are all rejected if the thread has died', () => {
     const { calls, add, told } = pendingCalls(60_000);
     add(1);
     add(2);

@@ -23,8 +23,8 @@ function look(monotonic: number, rows: WorkerRow[], clockAheadMs = 0): string[] 
   return liveness.look(rows, times).map(({ id }) => id);
 }
 
-describe('which workers are dead', () => {
-  it('IN-12 is one without a heartbeat for longer than its lease', () => {
+describe('the liveness of workers', () => {
+  it('IN-12 ends when a worker sends no heartbeat for longer than its lease', () => {
     expect(look(0, [worker('a', 0)])).toEqual([]);
     expect(look(LEASE, [worker('a', 0)])).toEqual([]);
     expect(look(LEASE + 1, [worker('a', 0)])).toEqual(['a']);
@@ -37,13 +37,16 @@ describe('which workers are dead', () => {
     expect(look(1001 + LEASE, [worker('a', 1000)], 24 * HOUR)).toEqual(['a']);
   });
 
-  it.each([HOUR, -HOUR])('IN-36 is no live one if its clock is off by %d ms', (ahead) => {
-    for (let time = 0; time < 10 * LEASE; time += LEASE / 3) {
-      expect(look(time, [worker('a', time)], ahead)).toEqual([]);
-    }
-  });
+  it.each([HOUR, -HOUR])(
+    'IN-36 continues with heartbeats if its clock is off by %d ms',
+    (ahead) => {
+      for (let time = 0; time < 10 * LEASE; time += LEASE / 3) {
+        expect(look(time, [worker('a', time)], ahead)).toEqual([]);
+      }
+    },
+  );
 
-  it('knows from the value how old a heartbeat is that came between two looks', () => {
+  it('counts from the time of a heartbeat between two looks', () => {
     look(0, [worker('a', 0)]);
     // The heartbeat of 10,000 is seen 10 s late.
     expect(look(20_000, [worker('a', 10_000)])).toEqual([]);
@@ -51,7 +54,7 @@ describe('which workers are dead', () => {
     expect(look(10_001 + LEASE, [worker('a', 10_000)])).toEqual(['a']);
   });
 
-  it('is a retired one at the end of its grace, at once for a grace of 0', () => {
+  it('ends at the end of the grace of a retired worker, at once for a grace of 0', () => {
     look(0, [worker('a', 0), worker('b', 0)]);
     expect(look(10, [worker('a', 10, 1, 0), worker('b', 10, 1, 100)])).toEqual(['a']);
     expect(look(109, [worker('b', 10, 1, 100)])).toEqual([]);

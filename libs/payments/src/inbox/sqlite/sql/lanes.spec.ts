@@ -1,0 +1,95 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { SqliteDatabase } from '../../../../../../test/support/sqlite.database.js';
+import { OPERATIONS } from '../thread/operations.js';
+
+let inbox: SqliteDatabase;
+beforeEach(async () => {
+  inbox = await SqliteDatabase.open();
+});
+afterEach(() => inbox.close());
+
+const { redrive, skip, complete, fail, heartbeat } = OPERATIONS;
+
+/** The pending deliveries, by receipt. */
+const pending = () =>
+  inbox.all<{ id: string; held: number; crashes: number }>(
+    `SELECT e.id, d.held, d.crashes FROM payments_inbox_delivery d JOIN payments_inbox_event e ON e.seq = d.event_seq
+     WHERE d.state = 'pending' ORDER BY e.seq`,
+  );
+
+describe('the deliveries of one ordering key on SQLite', () => {
+  it('IN-33 are held but for one, so that claims do not read the others', () => {
+    const worker = inbox.worker();
+    for (let n = 0; n < 50; n += 1) inbox.receive({ id: `k${n}`, orderingKey: 'k' });
+    inbox.receive({ id: 'other', orderingKey: 'free' });
+    expect(inbox.all('SELECT 1 FROM payments_inbox_delivery WHERE held = 0')).toHaveLength(2);
+    expect(inbox.claim(worker).map(({ id }) => id)).toEqual(['k0', 'other']);
+    inbox.receive({ id: 'late', orderingKey: 'k' });
+    expect(inbox.claim(worker)).toEqual([]);
+    expect(pending().every(({ held }) => held === 1)).toBe(true);
+  });
+
+  it('IN-33 are held by claims in bounded numbers, if they were not held before', () => {
+    const worker = inbox.worker();
+    const selections = Array.from({ length: 1300 }, (_, n) => {
+      const id = inbox.receive({ id: `k${n}`, orderingKey: 'k' });
+      return { company: 'acme', id, handlers: ['book'] };
+    });
+    inbox.receive({ id: 'other' });
+    expect(inbox.claim(worker, 1)).toHaveLength(1);
+    // As after a redrive of a key that was not busy at the time.
+    inbox.connection.exec('UPDATE payments_inbox_delivery SET held = 0');
+    expect(inbox.claim(worker, 1)).toEqual([]);
+    expect(inbox.claim(worker, 1)).toEqual([]);
+    expect(inbox.claim(worker, 1).map(({ id }) => id)).toEqual(['other']);
+    expect(skip(inbox.connection, { selections }, inbox.times)).toBe(1299);
+  });
+
+  it('IN-16 run in the order of their receipt', () => {
+    const worker = inbox.worker();
+    for (const id of ['a', 'b', 'c']) {
+      inbox.now += 1;
+      inbox.receive({ id, orderingKey: 'k' });
+    }
+    const order: string[] = [];
+    for (let n = 0; n < 5; n += 1) {
+      inbox.now += 1;
+      const [lease] = inbox.claim(worker);
+      order.push(lease!.id);
+      if (n < 2) inbox.receive({ id: `late ${n}`, orderingKey: 'k' });
+      const settlement = complete(inbox.connection, { lease: lease! }, inbox.times);
+      expect(settlement).toEqual({ settled: true, nextDue: n < 4 });
+    }
+    expect(order).toEqual(['a', 'b', 'c', 'late 0', 'late 1']);
+  });
+
+  it('are not held behind a suspect, which only claimSuspect leases', () => {
+    const [worker, other] = [inbox.worker(1000), inbox.worker(3_600_000)];
+    inbox.receive({ id: 'suspect', orderingKey: 'k' });
+    inbox.claim(worker);
+    inbox.now += 1001;
+    heartbeat(inbox.connection, { worker: other }, inbox.times);
+    inbox.receive({ id: 'next', orderingKey: 'k', assign: { worker: other, handlers: ['book'] } });
+    expect(pending()).toEqual([
+      { id: 'suspect', held: 0, crashes: 1 },
+      { id: 'next', held: 0, crashes: 0 },
+    ]);
+    expect(inbox.claim(other).map(({ id }) => id)).toEqual(['next']);
+  });
+
+  it('are held if they are redriven while one of them runs', () => {
+    const worker = inbox.worker();
+    inbox.receive({ id: 'dead', orderingKey: 'k' });
+    const [lease] = inbox.claim(worker);
+    fail(inbox.connection, { lease: lease!, error: 'no', retryInMs: null }, inbox.times);
+    inbox.receive({ id: 'running', orderingKey: 'k' });
+    inbox.claim(worker);
+    const selections = [{ company: 'acme', id: 'dead', handlers: ['book', 'mail'] }];
+    const request = { selections, force: false, dueInMs: [0] };
+    expect(redrive(inbox.connection, request, inbox.times)).toBe(2);
+    expect(pending()).toEqual([
+      { id: 'dead', held: 1, crashes: 0 },
+      { id: 'dead', held: 0, crashes: 0 },
+    ]);
+  });
+});

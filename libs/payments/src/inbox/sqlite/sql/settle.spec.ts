@@ -1,0 +1,81 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { SqliteDatabase } from '../../../../../../test/support/sqlite.database.js';
+import { OPERATIONS } from '../thread/operations.js';
+
+let inbox: SqliteDatabase;
+beforeEach(async () => {
+  inbox = await SqliteDatabase.open();
+});
+afterEach(() => inbox.close());
+
+const { complete, fail, release } = OPERATIONS;
+
+/** The pending deliveries, by receipt. */
+const pending = () =>
+  inbox.all<{ id: string; held: number; crashes: number }>(
+    `SELECT e.id, d.held, d.crashes FROM payments_inbox_delivery d JOIN payments_inbox_event e ON e.seq = d.event_seq
+     WHERE d.state = 'pending' ORDER BY e.seq`,
+  );
+
+describe('claims and settlements on SQLite', () => {
+  it('lease nothing to a worker that is not live', () => {
+    const assign = { worker: 'unknown', handlers: ['book'] };
+    inbox.receive({ assign });
+    expect(pending()).toHaveLength(1);
+    expect(inbox.claim('unknown')).toEqual([]);
+    const request = { worker: 'unknown', handlers: ['book'], alone: true };
+    expect(OPERATIONS.claimSuspect(inbox.connection, request, inbox.times)).toBeNull();
+  });
+
+  it('report no event as newer that has the same time', () => {
+    const worker = inbox.worker();
+    for (const [id, occurredAt] of [
+      ['first', 10],
+      ['same', 10],
+      ['older', 9],
+    ] as const) {
+      inbox.receive({ id, orderingKey: 'k', occurredAt });
+    }
+    const newer = Array.from({ length: 3 }, () => {
+      const [lease] = inbox.claim(worker);
+      complete(inbox.connection, { lease: lease! }, inbox.times);
+      return [lease!.id, lease!.newerHandled];
+    });
+    expect(newer).toEqual([
+      ['first', false],
+      ['same', false],
+      ['older', true],
+    ]);
+  });
+
+  it('IN-13 compare only the state and the token, and no clock', () => {
+    const worker = inbox.worker();
+    inbox.receive();
+    const [lease] = inbox.claim(worker);
+    const { connection, times } = inbox;
+    const not = { settled: false, nextDue: false };
+    expect(complete(connection, { lease: { ...lease!, token: 0 } }, times)).toEqual(not);
+    expect(release(connection, { lease: lease!, dueInMs: 0 }, times).settled).toBe(true);
+    expect(complete(connection, { lease: lease! }, times)).toEqual(not);
+    const [again] = inbox.claim(worker);
+    expect(again).toMatchObject({ attempt: 1, token: 2 });
+    expect(complete(connection, { lease: lease! }, times)).toEqual(not);
+    inbox.now += 1_000_000;
+    expect(complete(connection, { lease: again! }, inbox.times).settled).toBe(true);
+  });
+
+  it('IN-18 make a retry due on the monotonic clock, and show its time on the wall clock', () => {
+    const worker = inbox.worker();
+    const id = inbox.receive();
+    const [lease] = inbox.claim(worker);
+    // The wall clock was set back.
+    const times = { ...inbox.times, wall: inbox.now - 500_000, clock: inbox.now + 400 };
+    const failedAt = { ...times, clock: inbox.now };
+    fail(inbox.connection, { lease: lease!, error: 'no', retryInMs: 1000.4 }, failedAt);
+    const find = { company: 'acme', id };
+    expect(OPERATIONS.find(inbox.connection, find, times)?.deliveries).toMatchObject([
+      { state: 'pending', dueAt: times.wall + 600 },
+    ]);
+    expect(OPERATIONS.nextDue(inbox.connection, { handlers: ['book', 'book'] }, times)).toBe(600);
+  });
+});
