@@ -116,12 +116,13 @@ export class ApplicationFleet implements AsyncDisposable {
   /** Drains a process, and starts the second version in its place. Returns whether it ended in time. */
   async deploy(target: number): Promise<boolean> {
     const slot = this.#slots[target]!;
-    while (slot.busy) await setTimeout(20);
+    while (slot.busy && !this.#closing) await setTimeout(20);
     slot.busy = true;
     try {
       slot.version = 2;
       const inTime = await this.drain(target);
-      while (slot.process.url === null || slot.process.setup.version === 1) await setTimeout(20);
+      const replaced = (): boolean => slot.process.url !== null && slot.process.setup.version === 2;
+      while (!replaced() && !this.#closing) await setTimeout(20);
       return inTime;
     } finally {
       slot.busy = false;

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setTimeout } from 'node:timers/promises';
 import type { PostgresServer } from 'test-postgres';
 import type { StoreKind } from './fault-plan.js';
 import { TcpProxy } from './tcp-proxy.js';
@@ -35,6 +36,8 @@ export interface PostgresFaults {
   restart(how: 'fast' | 'immediate' | 'crash'): Promise<void>;
 }
 
+/** How long PostgreSQL may take to recover from the death of a backend, in milliseconds. */
+const RECOVERY_MS = 30_000;
 const TABLE =
   'CREATE TABLE effect (handler text NOT NULL, event text NOT NULL, transaction_id text NOT NULL, run text NOT NULL)';
 const SELECT = 'SELECT handler, event, transaction_id AS "transaction", run FROM effect';
@@ -105,7 +108,10 @@ function faultsOf(
         database,
         `SELECT pid ${BACKENDS} ORDER BY random() LIMIT 1`,
       );
-      if (backend !== undefined) process.kill(backend.pid, 'SIGKILL');
+      if (backend === undefined) return;
+      process.kill(backend.pid, 'SIGKILL');
+      // PostgreSQL 18 never ends if it is to shut down while it recovers from this.
+      await recovered(() => server.query(database, 'SELECT 1'));
     },
     restart: async (how) => {
       if (how !== 'crash') return server.restart(how);
@@ -113,6 +119,19 @@ function faultsOf(
       await server.start();
     },
   };
+}
+
+async function recovered(query: () => Promise<unknown>): Promise<void> {
+  const end = performance.now() + RECOVERY_MS;
+  for (;;) {
+    try {
+      await query();
+      return;
+    } catch (error) {
+      if (performance.now() > end) throw error;
+      await setTimeout(50);
+    }
+  }
 }
 
 function withDatabase<T>(file: string, work: (database: DatabaseSync) => T): T {

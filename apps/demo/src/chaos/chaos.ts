@@ -25,6 +25,8 @@ const PER_SECOND = 30;
 const WEBHOOK_SECRET = 'whsec_chaos';
 /** For processes to start, in milliseconds. */
 const START_MS = 60_000;
+/** For how long faults may go on after the traffic, in milliseconds: processes start again, and PostgreSQL. */
+const FAULTS_MS = 60_000;
 /** How long after the traffic everything may take to be acknowledged, and then to be handled, in milliseconds. */
 const QUIET_MS = 45_000;
 
@@ -71,8 +73,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     const sender = new Sender((target) => fleet.url(target), WEBHOOK_SECRET);
     const injector = new FaultInjector(fleet, store);
     const sending = sender.send(events, signal).catch(() => {});
-    await injector.inject(faults, options.signal);
-    const acknowledged = await within(QUIET_MS, sending);
+    const injecting = injector.inject(faults, signal).catch(() => {});
+    const injected = await within(seconds * 1000 + FAULTS_MS, injecting, signal);
+    options.signal.throwIfAborted();
+    if (!injected) throw new Error(`The faults do not end on ${store.kind} with the seed ${seed}.`);
+    const acknowledged = await within(QUIET_MS, sending, signal);
     timeUp.abort();
     options.signal.throwIfAborted();
     const stored = await settled(fleet, acknowledged, options.signal);
@@ -147,11 +152,16 @@ async function settled(
   }
 }
 
-/** Whether it resolves in time. */
-async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
+/** Whether it resolves in time, and before `signal` aborts. */
+async function within(
+  ms: number,
+  promise: Promise<unknown>,
+  signal: AbortSignal,
+): Promise<boolean> {
   const timer = new AbortController();
-  const late = setTimeout(ms, false, { signal: timer.signal }).catch(() => false);
-  const inTime = await Promise.race([promise.then(() => true), late]);
+  const either = AbortSignal.any([signal, timer.signal]);
+  const late = setTimeout(ms, false, { signal: either }).catch(() => false);
+  const inTime = await Promise.race([promise.then(() => !signal.aborted), late]);
   timer.abort();
   return inTime;
 }
