@@ -32,8 +32,8 @@ function versions(data: InboxData) {
       ran.flatMap((one) => (one.includes(` ${handler} `) ? [one.split(' ')[2]!] : [])).toSorted(),
     old: () => startOn(data, { book: handle('old') }),
     next: () => startOn(data, { book: handle('next'), mail: handle('next') }),
-    /** A process that receives and has no handlers. */
-    receiver: () => startOn(data, {}),
+    /** A process that receives, has no handlers and never registers as a worker. */
+    receiver: () => startOn(data, {}, { worker: { background: false } }),
   };
 }
 
