@@ -21,7 +21,7 @@ export class MemoryActivity {
 
   summarize(rows: Iterable<EventRow>, now: number): void {
     const end = Math.floor((now - CLOSING_MS) / MINUTE_MS) * MINUTE_MS;
-    const start = Math.max(this.#end - 2 * MINUTE_MS, end - KEPT_MINUTES * MINUTE_MS);
+    const start = Math.max(this.#end, end - KEPT_MINUTES * MINUTE_MS);
     const tallies = new Map<number, Map<string | null, Tally>>();
     for (let minute = start; minute < end; minute += MINUTE_MS) tallies.set(minute, new Map());
     // Counts for all handlers together, under `null`, and for one handler.

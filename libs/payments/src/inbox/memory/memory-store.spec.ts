@@ -141,6 +141,24 @@ describe('MemoryStore', () => {
     });
   });
 
+  it('calls its listeners if something is received, redriven or resumed, until they are removed', async () => {
+    let calls = 0;
+    const stop = store.onWake(() => (calls += 1));
+    await store.receive([event('a'), event('b', 10, { handlers: [] })]);
+    expect(calls).toBe(1);
+    await store.receive([event('a')]);
+    expect(calls).toBe(1);
+    const selection = { company: 'acme', id: 'a', handlers: ['mail'] };
+    await store.redrive([selection], { force: false, dueInMs: [0] });
+    expect(calls).toBe(2);
+    await store.pause('book', true);
+    await store.pause('book', false);
+    expect(calls).toBe(3);
+    stop();
+    await store.receive([event('c')]);
+    expect(calls).toBe(3);
+  });
+
   it('IN-01 returns copies of bodies, and keeps one of its own', async () => {
     const received = event('a', 4);
     await store.receive([received]);

@@ -72,6 +72,20 @@ export const listCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title: 'finds no tombstone by a handler or by the state of a delivery',
+    async run({ store, advance }) {
+      const worker = await TestWorker.start(store);
+      await store.receive([incoming({ id: 'old' })]);
+      await store.complete(await worker.claimOne());
+      await advance(2000);
+      deepEqual(await ids(store, { handler: 'book', state: 'done' }), ['old']);
+      await store.prune({ bodiesMs: 1000, tombstonesMs: 100_000, limit: 10 });
+      deepEqual(await ids(store), ['old']);
+      deepEqual(await ids(store, { handler: 'book' }), []);
+      deepEqual(await ids(store, { state: 'done' }), []);
+    },
+  },
+  {
     title: 'lists events without their bodies, headers and histories',
     async run({ store }) {
       const worker = await TestWorker.start(store);

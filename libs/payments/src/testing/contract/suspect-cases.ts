@@ -197,6 +197,22 @@ export const suspectCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title: 'IN-19 makes a suspect a normal delivery again when it is done, also for a redrive',
+    async run(inbox) {
+      const { store } = inbox;
+      const crashes = await Crashes.start(inbox);
+      const event = crashes.event();
+      await store.receive([event]);
+      await crashes.die((worker) => worker.claimOne());
+      const { observer } = crashes;
+      await store.complete((await observer.claimSuspect(false))!);
+      const selection = [{ company: 'acme', id: event.id, handlers: ['book'] }];
+      equal(await store.redrive(selection, { ...NOW, force: true }), 1);
+      const again = await observer.claimOne();
+      deepEqual([again.crashes, again.attempt], [0, 1]);
+    },
+  },
+  {
     title: 'IN-19 leaves a suspect that is released a suspect',
     async run(inbox) {
       const { store, advance } = inbox;
