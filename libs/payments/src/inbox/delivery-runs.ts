@@ -69,7 +69,7 @@ export class DeliveryRuns {
   async start(delivery: ClaimedDelivery, id: string): Promise<void> {
     const { services, places, registration } = this.worker;
     const { handler } = delivery;
-    if (!this.worker.working() || !registration.isLive(id)) return this.#giveBack(delivery, id);
+    if (!this.worker.working() || !registration.isLive(id)) return this.#giveBack(delivery);
     this.#hold(id);
     const run = new DeliveryRun(delivery, this.worker.policy(handler), services, () => {
       places.handled(handler);
@@ -96,17 +96,16 @@ export class DeliveryRuns {
   }
 
   /** Returns a delivery that was claimed too late, without a charge. */
-  async #giveBack(delivery: ClaimedDelivery, id: string): Promise<void> {
-    const { services, places, registration } = this.worker;
+  async #giveBack(delivery: ClaimedDelivery): Promise<void> {
+    const { services, places } = this.worker;
     try {
       await services.store.release(delivery);
     } catch (error) {
       services.throttled.warn(
         'release',
-        () => `A delivery could not be returned: ${describeThrown(error)}. It is freed later.`,
+        () =>
+          `A delivery could not be returned: ${describeThrown(error)}. The store frees it later, as its worker is gone.`,
       );
-      // Otherwise this process would hold it and never run it.
-      registration.replace(id);
     }
     places.free(delivery.handler);
     places.wake(delivery.handler);
