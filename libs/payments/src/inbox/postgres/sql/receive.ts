@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { TEST_EVENT_TYPE } from '../../../events/payment-event.js';
 import type { ClaimedDelivery, IncomingEvent, StoreReceipt } from '../../inbox-store.js';
+import { byteaArray, textArray } from '../connection/binary-arrays.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
 import type { Prepared, Row, Value } from '../connection/database-connection.js';
@@ -84,22 +85,22 @@ function valuesOf(rows: readonly EventRow[]): Value[] {
     })),
   );
   return [
-    rows.map(({ event }) => event.company),
-    rows.map(({ event }) => toStored(event.id)),
-    rows.map(({ once }) => once),
-    rows.map(({ event }) => toStored(event.eventType)),
+    textArray(rows.map(({ event }) => event.company)),
+    textArray(rows.map(({ event }) => toStored(event.id))),
+    byteaArray(rows.map(({ once }) => once)),
+    textArray(rows.map(({ event }) => toStored(event.eventType))),
     rows.map(({ event }) => event.occurredAt.getTime()),
-    rows.map(({ event }) => (event.orderingKey === null ? null : toStored(event.orderingKey))),
+    textArray(rows.map(({ event: { orderingKey } }) => orderingKey && toStored(orderingKey))),
     rows.map(({ ordering }) => ordering),
-    rows.map(({ digest }) => digest),
-    rows.map(({ event }) => event.raw),
-    rows.map(({ event }) => headersOf(event)),
+    byteaArray(rows.map(({ digest }) => digest)),
+    byteaArray(rows.map(({ event }) => event.raw)),
+    textArray(rows.map(({ event }) => headersOf(event))),
     rows.map(({ event }) => String(event.stale)),
     rows.map(({ event }) => String(needsHandler(event))),
     rows.map(({ event }) => event.catalogVersion),
     rows.map((row) => String(firsts.has(row))),
     deliveries.map(({ ord }) => ord),
-    deliveries.map(({ handler }) => handler),
+    textArray(deliveries.map(({ handler }) => handler)),
     deliveries.map(({ worker }) => worker),
   ];
 }
