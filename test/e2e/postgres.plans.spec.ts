@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client } from 'pg';
 import type { InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
-import { RECEIVE_TYPES } from '../../libs/payments/src/inbox/postgres/sql/receive.js';
+import { RECEIVE_TYPES } from '../../libs/payments/src/inbox/postgres/sql/receive-values.js';
 import { claim, incoming, PostgresInboxes, startWorker } from '../support/postgres.inboxes.js';
 
 const BACKLOG = 1500;

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { claimFunction } from './claim.js';
 import { claimSuspectFunction } from './claim-suspect.js';
-import { commitFunction } from './commit.js';
+import { finishFunction } from './finish.js';
 import { catalogFunctions } from './catalog.js';
 import { orderingFunctions } from './ordering.js';
 import { nextDueFunction } from './next-due.js';
@@ -42,7 +42,7 @@ export function versionOne(name: string): string {
     claimSuspectFunction(schema),
     nextDueFunction(schema),
     settleFunction(schema),
-    commitFunction(schema),
+    finishFunction(schema),
     workerFunctions(schema, catalogLock),
     skipFunction(schema),
     redriveFunction(schema),
