@@ -57,7 +57,11 @@ function bench(...answers: [Answer, ...Answer[]]) {
   const worker = {
     reserve: (handlers: readonly string[]) =>
       state.places
-        ? { worker: 'w', handlers, start: (claimed: typeof CLAIMED | null) => started.push(claimed) }
+        ? {
+            worker: 'w',
+            handlers,
+            start: (claimed: typeof CLAIMED | null) => started.push(claimed),
+          }
         : null,
     wake: (handlers: unknown) => woken.push(handlers),
   } as unknown as InboxWorker;
@@ -115,7 +119,9 @@ describe('EventStorage', () => {
 
   it('reserves nothing for a stale event, or one that only other processes handle', async () => {
     const { storage, received, started, state } = bench(STORED, OUTDATED, STORED);
-    state.catalogs = [{ version: 1, handlers: [{ ...catalogOf(1, 'all').handlers[0]!, patterns: ['*'] }] }];
+    state.catalogs = [
+      { version: 1, handlers: [{ ...catalogOf(1, 'all').handlers[0]!, patterns: ['*'] }] },
+    ];
     await storage.add({ ...FACTS, stale: true }, BODY);
     await storage.add({ ...FACTS, eventType: 'other' }, BODY);
     expect(received.map(({ assign }) => assign)).toEqual([null, null, null]);

@@ -24,7 +24,9 @@ export interface ResolvedReceiveOptions {
 
 /** @throws PaymentsError `options_invalid`. */
 export function resolveReceiveOptions(options: ReceiveOptions): ResolvedReceiveOptions {
-  const { oncePerTransaction: types = ['transaction.completed'] }: { oncePerTransaction?: unknown } = options;
+  const {
+    oncePerTransaction: types = ['transaction.completed'],
+  }: { oncePerTransaction?: unknown } = options;
   if (!Array.isArray(types) || !types.every(isExactType)) {
     throw optionsInvalid(
       '"oncePerTransaction" must be a list of exact event types, such as "transaction.completed", without "*"; ' +
