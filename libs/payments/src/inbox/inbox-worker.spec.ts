@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { CapturedLog } from '../../../../test/support/captured.log.js';
@@ -262,6 +263,48 @@ describe('InboxWorker', () => {
     expect(await bench.isDone('b', 'late')).toBe(true);
   });
 
+  it('claims what waited for a place that was reserved in vain', async () => {
+    const bench = await started(new WorkerBench({ concurrency: 1 }));
+    const reservation = bench.worker.reserve(['h'])!;
+    await bench.receive('a');
+    await turns();
+    expect(bench.ids).toEqual([]);
+    reservation.start([]);
+    await turns();
+    expect(bench.ids).toEqual(['a']);
+  });
+
+  it('runs what it claims outside of the async context of the request that woke it', async () => {
+    const bench = await started(new WorkerBench());
+    const requests = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    bench.handle = () => void seen.push(requests.getStore());
+    await requests.run('a request', () => bench.receive('a'));
+    await turns();
+    expect(seen).toEqual([undefined]);
+  });
+
+  it('IN-25 registers at most once a second, however many receives fail', async () => {
+    const bench = await started(new WorkerBench());
+    let registered = 0;
+    const register = bench.store.register.bind(bench.store);
+    bench.store.register = (worker) => {
+      registered += 1;
+      return register(worker);
+    };
+    for (let second = 0; second < 5; second += 1) {
+      for (let failure = 0; failure < 20; failure += 1) {
+        bench.worker.reserve(['h'])?.start(null);
+        await turns();
+      }
+      bench.runtime.advance(1000);
+      await turns();
+    }
+    expect(registered).toBeGreaterThan(2);
+    expect(registered).toBeLessThan(7);
+    expect(await bench.assign('a')).toEqual(['h']);
+  });
+
   it('looks again soon, but not at once, if something is due that its claims do not return', async () => {
     const bench = new WorkerBench();
     const requests = asked(bench);
@@ -497,6 +540,15 @@ describe('the drain of an InboxWorker', () => {
     await turns();
     expect(other.ids.toSorted()).toEqual(['hangs', 'next']);
     expect(await bench.delivery('hangs')).toMatchObject({ state: 'done', attempts: 1 });
+  });
+
+  it('IN-24 leaves no timer if the store is down', async () => {
+    const bench = await started(new WorkerBench());
+    bench.store.nextDueInMs = () => Promise.reject(new Error('down'));
+    bench.worker.wake();
+    await turns();
+    await bench.worker.drain();
+    expect(bench.runtime.pending).toBe(0);
   });
 
   it('IN-24 records what ends within the grace', async () => {
