@@ -1,17 +1,19 @@
 import { PaymentsError } from '../../libs/payments/dist/payments.errors.js';
+import type { PaymentsRuntime } from '../../libs/payments/dist/payments.runtime.js';
 import type { InboxStore, Lease } from '../../libs/payments/dist/inbox/inbox-store.js';
 
-/** The transaction of the simulation: effects that exist if and only if it commits. */
-export interface SimulatedTransaction {
-  write(effect: string): void;
-}
-
-/** A store, and the effects that its transactions committed. */
+/** A store that several simulated processes use, and the effects that its transactions committed. */
 export interface SimulatedDatabase {
+  /** For checks, and without faults. */
   readonly store: InboxStore;
-  /** Effects of transactions that committed, in their order. */
+  /** The store as a process opens it. */
+  connect(runtime: PaymentsRuntime): InboxStore;
+  /** Whether the work of a commit must be synchronous. */
+  readonly synchronous: boolean;
+  /** Writes an effect, as part of a transaction. */
+  write(tx: unknown, effect: string): void | Promise<void>;
+  /** Effects of transactions that committed. */
   effects(): Promise<readonly string[]>;
-  close(): Promise<void>;
 }
 
 /**
@@ -20,12 +22,9 @@ export interface SimulatedDatabase {
  */
 export function durableMemory(memory: InboxStore): SimulatedDatabase {
   const committed: string[] = [];
-  const commit = async (
-    lease: Lease,
-    work: (tx: SimulatedTransaction) => unknown,
-  ): Promise<unknown> => {
+  const commit = async (lease: Lease, work: (tx: string[]) => unknown): Promise<unknown> => {
     const effects: string[] = [];
-    const result = await work({ write: (effect) => effects.push(effect) });
+    const result = await work(effects);
     const { settled, nextDue } = await memory.complete(lease);
     if (!settled) throw new PaymentsError('lease_lost', 'The delivery belongs to another run.');
     committed.push(...effects);
@@ -40,5 +39,11 @@ export function durableMemory(memory: InboxStore): SimulatedDatabase {
       return typeof value === 'function' ? (value.bind(target) as unknown) : value;
     },
   });
-  return { store, effects: async () => committed, close: async () => {} };
+  return {
+    store,
+    connect: () => store,
+    synchronous: false,
+    write: (tx, effect) => void (tx as string[]).push(effect),
+    effects: async () => committed,
+  };
 }

@@ -1,37 +1,41 @@
-import type { InboxStore } from '../../libs/payments/dist/inbox/inbox-store.js';
+import type { InboxStore, Lease } from '../../libs/payments/dist/inbox/inbox-store.js';
 import { never } from './simulated-process.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 
 /** Sees each store operation when it has taken effect, before its process knows. */
 export interface StoreObserver {
   called(process: SimulatedProcess, operation: string): void;
+  /** The work of a commit has ended, and the commit may take effect from now on. */
+  worked(process: SimulatedProcess, lease: Lease): void;
   ended(
     process: SimulatedProcess,
     operation: string,
     parameters: readonly unknown[],
     outcome: { readonly result: unknown } | { readonly error: unknown },
+    /** When it was sent: it took effect then or later. */
+    sentAt: number,
   ): Promise<void> | void;
 }
-
-/** How long an operation takes that a fault makes slow, in milliseconds. */
-const SLOW_MS = 7_000;
 
 /** The store as one process sees it: operations take time and fail, before or after they took effect. */
 export function faultyStore(
   store: InboxStore,
   process: SimulatedProcess,
   observer: StoreObserver,
+  /** How long an operation takes that a fault makes slow, in milliseconds. */
+  slowMs: number,
 ): InboxStore {
   const call = async (operation: string, parameters: readonly unknown[]): Promise<unknown> => {
     observer.called(process, operation);
     let fault = process.takeFault(operation);
     await process.transfer();
-    if (fault === 'slow before') await process.sleep(SLOW_MS);
+    if (fault === 'slow before') await process.sleep(slowMs);
     if (fault === 'crash before') process.crash();
     if (!process.alive) return never();
     if (fault === 'reject before' || process.cutOff) throw failure(operation, 'before');
+    const sentAt = process.timeline.now;
     const outcome = await apply(operation, parameters);
-    await observer.ended(process, operation, parameters, outcome);
+    await observer.ended(process, operation, parameters, outcome, sentAt);
     // Kept for a claim that leased something.
     if (fault !== null && fault.endsWith('after') && isEmpty(operation, outcome)) {
       process.addFault({ operation: operation as 'claim', kind: fault });
@@ -40,7 +44,7 @@ export function faultyStore(
     if (fault === 'crash after') process.crash();
     if (!process.alive) return never();
     await process.transfer();
-    if (fault === 'slow after') await process.sleep(SLOW_MS);
+    if (fault === 'slow after') await process.sleep(slowMs);
     if (fault === 'reject after' || process.cutOff) throw failure(operation, 'after');
     if ('error' in outcome) throw outcome.error;
     return outcome.result;
@@ -51,21 +55,30 @@ export function faultyStore(
   ): Promise<{ result: unknown } | { error: unknown }> => {
     const method = store[operation as 'find'] as (...all: unknown[]) => Promise<unknown>;
     try {
-      return { result: await method.apply(store, parameters.map(abortable)) };
+      return {
+        result: await method.apply(
+          store,
+          parameters.map((one) => abortable(one, parameters[0] as Lease)),
+        ),
+      };
     } catch (error) {
       return { error };
     }
   };
   /** The database rolls back a transaction whose process died. */
-  const abortable = (parameter: unknown): unknown => {
+  const abortable = (parameter: unknown, lease: Lease): unknown => {
     if (typeof parameter !== 'function') return parameter;
-    return (tx: unknown) =>
-      new Promise((resolve, reject) => {
+    return (tx: unknown): unknown => {
+      const result: unknown = (parameter as (tx: unknown) => unknown)(tx);
+      if (!(result instanceof Promise)) {
+        observer.worked(process, lease);
+        return result;
+      }
+      return new Promise((resolve, reject) => {
         process.onDeath(() => reject(new Error('The process died during its transaction.')));
-        Promise.resolve(tx)
-          .then(parameter as (tx: unknown) => unknown)
-          .then(resolve, reject);
+        void result.finally(() => observer.worked(process, lease)).then(resolve, reject);
       });
+    };
   };
   return new Proxy(store, {
     get: (target, name) => {

@@ -67,8 +67,7 @@ export class RunJournal {
   }
 
   /** A worker registered or sent a heartbeat that took effect. */
-  beat(worker: string): void {
-    const now = this.#now();
+  beat(worker: string, now: number): void {
     const known = this.#beats.get(worker) ?? {
       last: now,
       lostAt: -Infinity,

@@ -59,6 +59,9 @@ export interface ScenarioBounds {
   readonly maxSteps: number;
   readonly behaviours: readonly Behaviour[];
   readonly steps: ReadonlySet<Step['step']>;
+  /** What the times of steps are multiplied by, and their limit in milliseconds. */
+  readonly timeScale: number;
+  readonly maxMs: number;
 }
 
 export const EVERY_STEP: ReadonlySet<Step['step']> = new Set<Step['step']>([
@@ -78,7 +81,13 @@ export const EVERY_STEP: ReadonlySet<Step['step']> = new Set<Step['step']>([
   'set the wall clock',
 ]);
 
-export const VIRTUAL: ScenarioBounds = { maxSteps: 40, behaviours: BEHAVIOURS, steps: EVERY_STEP };
+export const VIRTUAL: ScenarioBounds = {
+  timeScale: 1,
+  maxMs: Infinity,
+  maxSteps: 40,
+  behaviours: BEHAVIOURS,
+  steps: EVERY_STEP,
+};
 
 const HANDLER_NAMES = Object.keys(HANDLERS) as HandlerName[];
 const slot = fc.nat({ max: SLOTS - 1 });
@@ -173,11 +182,14 @@ export function scenarios(bounds: ScenarioBounds): fc.Arbitrary<Scenario> {
     scripts: fc.record({ book: script, mail: script, log: script, audit: script }),
   });
   const steps = STEPS.filter(({ arbitrary }) => bounds.steps.has(stepOf(arbitrary)));
-  return fc.record({
+  const scaled = (step: Step): Step =>
+    'ms' in step ? { ...step, ms: Math.min(bounds.maxMs, step.ms * bounds.timeScale) } : step;
+  const all = fc.record({
     seed: fc.nat(),
     events: fc.array(plan, { minLength: 1, maxLength: 10 }),
     steps: fc.array(fc.oneof(...steps), { minLength: 1, maxLength: bounds.maxSteps, size: 'max' }),
   });
+  return all.map((scenario) => ({ ...scenario, steps: scenario.steps.map(scaled) }));
 }
 
 function stepOf(arbitrary: fc.Arbitrary<Step>): Step['step'] {

@@ -1,5 +1,5 @@
 import { parseEnvelope } from '../../libs/payments/dist/events/envelope.js';
-import { HandlerRegistry } from '../../libs/payments/dist/events/handler.registry.js';
+import { HandlerRegistry } from '../../libs/payments/dist/events/handler-registry.js';
 import { fixed } from '../../libs/payments/dist/events/retry-schedule.js';
 import type { RetrySchedule } from '../../libs/payments/dist/events/retry-schedule.js';
 import { InboxMaintenance } from '../../libs/payments/dist/inbox/inbox-maintenance.js';
@@ -20,6 +20,7 @@ import { PAYMENTS_RUNTIME } from '../../libs/payments/dist/payments.runtime.js';
 import { behave } from './behaviour.ts';
 import type { Behaviour, BehaviourTimes } from './behaviour.ts';
 import { Container } from './container.ts';
+import type { SimulatedDatabase } from './durable-memory-store.ts';
 import type { RunJournal } from './run-journal.ts';
 import { HANDLERS } from './scenario.ts';
 import type { HandlerName } from './scenario.ts';
@@ -30,6 +31,14 @@ export interface ApplicationTimes extends BehaviourTimes {
   readonly leaseMs: number;
   readonly drainMs: number;
   readonly retry: RetrySchedule;
+  /** How long a process is down between a crash and its restart. */
+  readonly downMs: number;
+  /** How long the sender waits before it sends again what was not acknowledged. */
+  readonly resendMs: number;
+  /** How long a process lives on after its drain. */
+  readonly closingMs: number;
+  /** How long an operation takes that a fault makes slow. */
+  readonly slowMs: number;
 }
 
 export const VIRTUAL_TIMES: ApplicationTimes = {
@@ -39,6 +48,10 @@ export const VIRTUAL_TIMES: ApplicationTimes = {
   leaseMs: 10_000,
   drainMs: 5_000,
   retry: fixed([1_000, 10_000, 60_000]),
+  downMs: 1_000,
+  resendMs: 10_000,
+  closingMs: 3_000,
+  slowMs: 7_000,
 };
 /** How many runs of one handler are under way at the same time in one process. */
 export const CONCURRENCY: Readonly<Record<HandlerName, number>> = {
@@ -56,6 +69,9 @@ export class SimulatedApplication {
   readonly #worker: InboxWorker;
   readonly #maintenance: InboxMaintenance;
 
+  readonly #store: InboxStore;
+  readonly #database: SimulatedDatabase;
+  #started = false;
   readonly #process: SimulatedProcess;
   readonly #times: ApplicationTimes;
   readonly #journal: RunJournal;
@@ -63,11 +79,14 @@ export class SimulatedApplication {
   constructor(
     process: SimulatedProcess,
     store: InboxStore,
+    database: SimulatedDatabase,
     handlers: readonly HandlerName[],
     times: ApplicationTimes,
     journal: RunJournal,
   ) {
     this.#process = process;
+    this.#store = store;
+    this.#database = database;
     this.#times = times;
     this.#journal = journal;
 
@@ -95,12 +114,19 @@ export class SimulatedApplication {
     this.#inbox = container.get(PaymentInbox);
   }
 
+  /** Whether it receives deliveries: as soon as its store is open. */
+  get started(): boolean {
+    return this.#started;
+  }
+
   /** What operators use. */
   get inbox(): PaymentInbox {
     return this.#inbox;
   }
 
-  start(): void {
+  async start(): Promise<void> {
+    await this.#store.open();
+    this.#started = true;
     this.#worker.start(true);
     this.#maintenance.start();
   }
@@ -134,7 +160,7 @@ export class SimulatedApplication {
     try {
       const script = (event.data['scripts'] as Scripts)[handler]!;
       const behaviour = script[Math.min(attempt, script.length) - 1]!;
-      await behave(behaviour, process, this.#times, event, context as never);
+      await behave(behaviour, process, this.#times, this.#database, event, context);
     } finally {
       run.ended = true;
     }

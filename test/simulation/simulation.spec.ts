@@ -5,8 +5,8 @@ import { scenarios, VIRTUAL } from './scenario.ts';
 import type { EventPlan, Scenario, Step } from './scenario.ts';
 import { playInMemory } from './stages.ts';
 
-/** Processor time for random scenarios, in milliseconds. */
-const BUDGET_MS = 8_000;
+/** Time for random scenarios, in milliseconds. */
+const BUDGET_MS = 6_000;
 
 beforeAll(() => Logger.overrideLogger(false));
 

@@ -4,7 +4,6 @@ import type {
   DeliverySelection,
   Heartbeat,
   IncomingEvent,
-  InboxStore,
   Lease,
   Settlement,
   StoredEvent,
@@ -41,12 +40,6 @@ export interface SimulationStage {
   trace?(line: string): void;
 }
 
-/** How long a process is down between a crash and its restart, in milliseconds. */
-const DOWN_MS = 1_000;
-/** How long the sender waits before it sends again what was not acknowledged, in milliseconds. */
-const RESEND_MS = 10_000;
-/** How long a process lives on after its drain, in milliseconds. */
-const CLOSING_MS = 3_000;
 /** How much longer than `drainMs` a drain may take while operations are slow or fail, in milliseconds. */
 const DRAIN_MARGIN_MS = 60_000;
 
@@ -79,6 +72,8 @@ export class Simulation implements StoreObserver {
   }));
   readonly #sent = new Map<string, SentEvent>();
   readonly #violations: string[] = [];
+  readonly #closing: Promise<void>[] = [];
+  #ended = false;
 
   readonly #scenario: Scenario;
   readonly #stage: SimulationStage;
@@ -92,10 +87,21 @@ export class Simulation implements StoreObserver {
     this.#random = new SeededRandom(scenario.seed);
     this.#journal = new RunJournal(
       (line) => this.#trace(() => line),
-      { leaseMs: times.leaseMs, timeoutMs: times.timeoutMs, concurrency: CONCURRENCY },
+      {
+        leaseMs: times.leaseMs,
+        timeoutMs: times.timeoutMs,
+        concurrency: CONCURRENCY,
+      },
       now,
     );
     this.#model = new DeliveryModel(database.store, this.#journal, times.retry.attempts, now);
+  }
+
+  /** Ends all processes, and waits until their stores are closed. */
+  async end(): Promise<void> {
+    this.#ended = true;
+    for (const { process } of this.#slots) process?.crash();
+    await Promise.all(this.#closing);
   }
 
   /** Returns what was wrong, the first first; empty if all was right. */
@@ -124,19 +130,25 @@ export class Simulation implements StoreObserver {
       this.#violations.push(`IN-24 ${process.name} claims while it drains`);
   }
 
+  worked(process: SimulatedProcess, lease: Lease): void {
+    if (!this.#stage.exact) this.#journal.committed(process, lease);
+  }
+
   async ended(
     process: SimulatedProcess,
     operation: string,
     parameters: readonly unknown[],
     outcome: { readonly result: unknown } | { readonly error: unknown },
+    sentAt: number,
   ): Promise<void> {
     const result = 'result' in outcome ? outcome.result : undefined;
     this.#trace(() => `${process.name} ${operation} ${shown(parameters)} -> ${shown(outcome)}`);
     const done = 'result' in outcome;
     const [first, second] = parameters;
-    if (operation === 'register' && done) this.#journal.beat((first as WorkerRegistration).id);
+    if (operation === 'register' && done)
+      this.#journal.beat((first as WorkerRegistration).id, sentAt);
     if (operation === 'heartbeat' && done && (result as Heartbeat).alive)
-      this.#journal.beat(first as string);
+      this.#journal.beat(first as string, sentAt);
     if (operation === 'retire' && done)
       this.#journal.retired(first as string, second as number, process.draining);
     if (operation === 'heartbeat' && done && !(result as Heartbeat).alive) {
@@ -290,7 +302,7 @@ export class Simulation implements StoreObserver {
   /** What an operator does, in a process that is up. It may fail; what it changed is checked. */
   #operate(index: number, act: (inbox: SimulatedApplication['inbox']) => Promise<unknown>): void {
     const { application } = this.#slots[index]!;
-    if (application) act(application.inbox).catch(() => {});
+    if (application?.started) act(application.inbox).catch(() => {});
   }
 
   #start(slot: Slot): void {
@@ -299,10 +311,12 @@ export class Simulation implements StoreObserver {
     const random = new SeededRandom(this.#random.between(0, 2 ** 31));
     const skewMs = [0, 600_000, -600_000][slot.index]!;
     const process = new SimulatedProcess(`p${slot.index}.${slot.starts}`, timeline, random, skewMs);
-    const store: InboxStore = faultyStore(database.store, process, this);
+    const opened = database.connect(process.runtime);
+    const store = faultyStore(opened, process, this, times.slowMs);
     const application = new SimulatedApplication(
       process,
       store,
+      database,
       slot.handlers,
       times,
       this.#journal,
@@ -310,28 +324,30 @@ export class Simulation implements StoreObserver {
     slot.process = process;
     slot.application = application;
     process.onDeath(() => {
-      if (slot.process !== process) return;
       slot.process = null;
       slot.application = null;
-      timeline.schedule(DOWN_MS, () => {
-        if (slot.process === null) this.#start(slot);
+      if (opened !== database.store) this.#closing.push(opened.close().catch(() => {}));
+      if (this.#ended) return;
+      timeline.schedule(times.downMs, () => {
+        if (slot.process === null && !this.#ended) this.#start(slot);
       });
     });
-    application.start();
+    // An application whose store cannot be opened does not start.
+    application.start().catch(() => process.crash());
   }
 
   /** A rolling deploy: the process drains and ends, and the next version starts. */
   #drain(slot: Slot, next: readonly HandlerName[]): void {
     const { process, application } = slot;
     const { timeline } = this.#stage;
-    if (process === null || application === null || process.draining) return;
+    if (process === null || !application?.started || process.draining) return;
     slot.handlers = next;
     const cancel = this.#watchDrain(process);
     void application.drain().then(
       () => {
         cancel();
         // Servers and databases close meanwhile.
-        timeline.schedule(CLOSING_MS, () => process.crash());
+        timeline.schedule(this.#stage.times.closingMs, () => process.crash());
       },
       (error: unknown) =>
         this.#violations.push(`IN-24 the drain of ${process.name} failed: ${String(error)}`),
@@ -373,10 +389,11 @@ export class Simulation implements StoreObserver {
   /** Sends a delivery until it is acknowledged, to one process after the other. */
   #deliver(sent: SentEvent, to: number): void {
     const { application } = this.#slots[to % SLOTS]!;
-    const resend = this.#stage.timeline.schedule(RESEND_MS, () => {
+    const resend = this.#stage.timeline.schedule(this.#stage.times.resendMs, () => {
       if (!sent.acknowledged) this.#deliver(sent, to + 1);
     });
-    application?.receive(sent.company, sent.body).then(
+    if (!application?.started) return;
+    application.receive(sent.company, sent.body).then(
       () => {
         sent.acknowledged = true;
         resend();
@@ -389,6 +406,8 @@ export class Simulation implements StoreObserver {
   async #settle(): Promise<void> {
     const { timeline, database, settleMs } = this.#stage;
     for (const { process } of this.#slots) process?.heal();
+    const up = (): boolean => this.#slots.every(({ application }) => application?.started ?? false);
+    await timeline.until(up, settleMs);
     const { handlers } = await database.store.catalog();
     const deployed = handlers.some(({ name }) => name === 'audit');
     for (const slot of this.#slots) {

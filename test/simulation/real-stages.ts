@@ -1,0 +1,133 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { Pool } from 'pg';
+import type { PoolClient } from 'pg';
+import { fixed } from '../../libs/payments/dist/events/retry-schedule.js';
+import { postgresInbox } from '../../libs/payments/dist/inbox/postgres/index.js';
+import { sqliteInbox } from '../../libs/payments/dist/inbox/sqlite/sqlite-inbox.js';
+import type { SqliteTransaction } from '../../libs/payments/dist/inbox/sqlite/sqlite-inbox.js';
+import type { InboxStore } from '../../libs/payments/dist/inbox/inbox-store.js';
+import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
+import { BEHAVIOURS } from './behaviour.ts';
+import type { SimulatedDatabase } from './durable-memory-store.ts';
+import { RealTimeline } from './real-timeline.ts';
+import { EVERY_STEP } from './scenario.ts';
+import type { Scenario, ScenarioBounds } from './scenario.ts';
+import type { ApplicationTimes } from './simulated-application.ts';
+import { Simulation } from './simulation.ts';
+
+/** Everything is shorter in real time, but for the lease, which has a lower bound. */
+const REAL_TIMES: ApplicationTimes = {
+  workMs: 40,
+  slowCommitMs: 300,
+  timeoutMs: 500,
+  leaseMs: 1_000,
+  drainMs: 200,
+  retry: fixed([20, 50, 100]),
+  downMs: 50,
+  resendMs: 500,
+  closingMs: 100,
+  slowMs: 700,
+};
+/** Without the wall clock, which cannot be set, and without what ends only after the grace of a drain. */
+export const REAL: ScenarioBounds = {
+  maxSteps: 25,
+  behaviours: BEHAVIOURS.filter((one) => one !== 'ignore the signal'),
+  steps: new Set([...EVERY_STEP].filter((step) => step !== 'set the wall clock')),
+  timeScale: 1 / 20,
+  maxMs: 1_500,
+};
+const SETTLE_MS = 60_000;
+
+/** Plays a scenario on a SQLite file of its own, in real time. Returns what was wrong. */
+export async function playInSqlite(
+  scenario: Scenario,
+  trace?: (line: string) => void,
+): Promise<string[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'simulation-'));
+  const file = join(folder, 'inbox.db');
+  const ledger = new DatabaseSync(file);
+  ledger.exec('PRAGMA journal_mode = WAL; CREATE TABLE effect (name TEXT NOT NULL) STRICT');
+  const definition = sqliteInbox({ file });
+  try {
+    return await play(
+      scenario,
+      definition.create(systemRuntime),
+      {
+        connect: (runtime) => definition.create(runtime),
+        synchronous: true,
+        write: (tx, effect) => {
+          (tx as SqliteTransaction).prepare('INSERT INTO effect VALUES (?)').run(effect);
+        },
+        effects: async () =>
+          ledger
+            .prepare('SELECT name FROM effect')
+            .all()
+            .map(({ name }) => String(name)),
+      },
+      trace,
+    );
+  } finally {
+    ledger.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Plays a scenario on a PostgreSQL database of its own, in real time. Returns what was wrong. */
+export async function playInPostgres(
+  scenario: Scenario,
+  connectionString: string,
+  trace?: (line: string) => void,
+): Promise<string[]> {
+  const pool = new Pool({ connectionString, max: 2 });
+  await pool.query('CREATE TABLE effect (name text NOT NULL)');
+  const definition = postgresInbox({ connectionString, poolSize: 6, pollMs: 500 });
+  try {
+    return await play(
+      scenario,
+      definition.create(systemRuntime),
+      {
+        connect: (runtime) => definition.create(runtime),
+        synchronous: false,
+        write: async (tx, effect) => {
+          await (tx as PoolClient).query('INSERT INTO public.effect VALUES ($1)', [effect]);
+        },
+        effects: async () => {
+          const { rows } = await pool.query<{ name: string }>('SELECT name FROM effect');
+          return rows.map(({ name }) => name);
+        },
+      },
+      trace,
+    );
+  } finally {
+    await pool.end();
+  }
+}
+
+async function play(
+  scenario: Scenario,
+  store: InboxStore,
+  database: Omit<SimulatedDatabase, 'store'>,
+  trace: ((line: string) => void) | undefined,
+): Promise<string[]> {
+  const timeline = new RealTimeline();
+  await store.open();
+  const simulation = new Simulation(scenario, {
+    timeline,
+    database: { store, ...database },
+    times: REAL_TIMES,
+    exact: false,
+    setWallClock: () => {},
+    settleMs: SETTLE_MS,
+    ...(trace && { trace }),
+  });
+  try {
+    return await simulation.run();
+  } finally {
+    await simulation.end();
+    timeline.stop();
+    await store.close();
+  }
+}

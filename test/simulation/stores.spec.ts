@@ -1,0 +1,44 @@
+import { Logger } from '@nestjs/common';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import * as fc from 'fast-check';
+import { startPostgres } from 'test-postgres';
+import type { PostgresServer } from 'test-postgres';
+import { playInPostgres, playInSqlite, REAL } from './real-stages.ts';
+import { scenarios } from './scenario.ts';
+import type { Scenario } from './scenario.ts';
+
+/** Scenarios that run at the same time, each on a database of its own. */
+const SCENARIOS = 4;
+
+beforeAll(() => Logger.overrideLogger(false));
+
+/** Plays random scenarios. Returns what was wrong, with how to play the scenario again. */
+async function wrongs(
+  store: string,
+  play: (scenario: Scenario) => Promise<string[]>,
+): Promise<string[]> {
+  const seed = Math.floor(Math.random() * 1_000_000);
+  const drawn = fc.sample(scenarios({ ...REAL, maxSteps: 12 }), { numRuns: SCENARIOS, seed });
+  const found = await Promise.all(drawn.map((scenario) => play(scenario)));
+  return found.flatMap((wrong, index) =>
+    wrong.map((one) => `${one}\non ${store}: ${JSON.stringify(drawn[index])}`),
+  );
+}
+
+describe('Faults on durable stores, in real time', () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await startPostgres();
+  });
+  afterAll(() => server.end(), 60_000);
+
+  it('SQLite: every acknowledged event becomes final, and effects exist once', async () => {
+    expect(await wrongs('SQLite', playInSqlite)).toEqual([]);
+  });
+
+  it('PostgreSQL: every acknowledged event becomes final, and effects exist once', async () => {
+    const play = async (scenario: Scenario) =>
+      playInPostgres(scenario, await server.createDatabase());
+    expect(await wrongs('PostgreSQL', play)).toEqual([]);
+  });
+});
