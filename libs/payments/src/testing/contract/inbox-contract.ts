@@ -1,3 +1,4 @@
+import { deepEqual } from 'node:assert/strict';
 import type { InboxCapabilities, InboxStore } from '../../inbox/inbox-store.js';
 import { activityCases } from './activity-cases.js';
 import { assignCases } from './assign-cases.js';
@@ -47,7 +48,7 @@ export interface InboxUnderTest {
 
 /** The promises of a store, and how to start one. */
 export interface InboxContractOptions {
-  /** What the store under test promises. */
+  /** What the store under test promises: each case compares it with `store.capabilities`. */
   readonly capabilities: InboxCapabilities;
   /** Whether {@link InboxUnderTest.breakDown} exists: `false` for a store without a database. */
   readonly breakable: boolean;
@@ -95,6 +96,7 @@ export function inboxContract(options: InboxContractOptions): ReadyCase[] {
       run: async () => {
         const inbox = await start();
         try {
+          deepEqual({ ...inbox.store.capabilities }, { ...capabilities });
           await run(inbox);
         } finally {
           await inbox.dispose();
