@@ -162,6 +162,24 @@ describe('claims on PostgreSQL', () => {
     expect(ids(await claim(store))).toEqual(['b']);
   });
 
+  it('releases held deliveries in maintenance if the process that was to release them died', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    for (const key of ['a', 'b']) {
+      await store.receive([1, 2, 3].map((n) => incoming(`${key}${n}`, { orderingKey: key })));
+    }
+    expect(ids(await claim(store))).toEqual(['a1', 'b1']);
+    await claim(store);
+    await inboxes.query(`
+      UPDATE ${schema}.delivery SET state = 'done', worker = NULL
+       WHERE event = (SELECT seq FROM ${schema}.event WHERE id = 'b1')`);
+    expect(await claim(store)).toEqual([]);
+    await store.prune({ bodiesMs: 1e9, tombstonesMs: 1e9, limit: 1 });
+    expect(ids(await claim(store))).toEqual(['b2']);
+    await store.prune({ bodiesMs: 1e9, tombstonesMs: 1e9, limit: 1 });
+    expect(await claim(store)).toEqual([]);
+  });
+
   it('tells whether a newer event of the key was handled, also after that was pruned', async () => {
     const store = await inboxes.open();
     const at = (second: number): Date => new Date(Date.UTC(2026, 0, 1, 0, 0, second));

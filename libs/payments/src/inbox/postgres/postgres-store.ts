@@ -27,6 +27,7 @@ import { forgetHandler, readCatalog } from './sql/catalog.js';
 import { claimSuspect } from './sql/claim-suspect.js';
 import { find } from './sql/find.js';
 import { list } from './sql/list.js';
+import { releaseStranded } from './sql/ordering.js';
 import { pause } from './sql/pause.js';
 import { prune } from './sql/prune.js';
 import { redrive } from './sql/redrive.js';
@@ -188,7 +189,9 @@ export class PostgresStore implements InboxStore<PostgresTransaction> {
   }
 
   async prune(request: Parameters<InboxStore['prune']>[0]): Promise<number> {
-    return prune(this.#open().source, this.#schema, request);
+    const { source, notifier } = this.#open();
+    if (await releaseStranded(source, this.#schema)) notifier.notify();
+    return prune(source, this.#schema, request);
   }
 
   async #settle(ended: Ended): Promise<Settlement> {

@@ -1,4 +1,8 @@
+import type { ConnectionSource } from '../connection/connection-source.js';
 import { BY_INDEX, NOW } from './planner-settings.js';
+
+/** How many keys maintenance looks at. */
+const MAX_KEYS = 1000;
 
 /** The advisory lock of an ordering key and handler. */
 export const keyLock = (ordering: string, handler: string): string =>
@@ -73,4 +77,38 @@ BEGIN
   UPDATE ${schema}.delivery d SET held = false, due_at = ${NOW} FROM chosen c WHERE d.ctid = c.tuple
   RETURNING d.ordering, d.handler;
 END $release$;
+
+-- Releases held deliveries of keys of which nothing runs and nothing is due. There are none unless a process died
+-- between a commit with a strict isolation level and the release after it.
+CREATE FUNCTION ${schema}.release_stranded() RETURNS boolean
+LANGUAGE plpgsql VOLATILE ${BY_INDEX}
+AS $stranded$
+DECLARE
+  v_orderings uuid[];
+  v_handlers text[];
+BEGIN
+  WITH RECURSIVE key AS (
+    (SELECT d.handler, d.ordering FROM ${schema}.delivery d WHERE d.held ORDER BY d.handler, d.ordering LIMIT 1)
+    UNION ALL
+    SELECT n.handler, n.ordering FROM key k CROSS JOIN LATERAL (
+      SELECT d.handler, d.ordering FROM ${schema}.delivery d
+       WHERE d.held AND (d.handler, d.ordering) > (k.handler, k.ordering)
+       ORDER BY d.handler, d.ordering LIMIT 1) n
+  )
+  SELECT array_agg(k.ordering), array_agg(k.handler) INTO v_orderings, v_handlers
+    FROM (SELECT * FROM key LIMIT ${MAX_KEYS}) k
+   WHERE NOT ${isRunning(schema, 'k.ordering', 'k.handler')}
+     AND NOT EXISTS (
+       SELECT FROM ${schema}.delivery w
+        WHERE w.ordering = k.ordering AND w.handler = k.handler AND w.due_at <= clock_timestamp()
+          AND w.state = 'pending' AND NOT w.held AND w.ordering IS NOT NULL);
+  PERFORM FROM ${schema}.release_next(v_orderings, v_handlers);
+  RETURN FOUND;
+END $stranded$;
 `;
+
+/** Returns whether deliveries became claimable. */
+export async function releaseStranded(source: ConnectionSource, schema: string): Promise<boolean> {
+  const [row] = await source.query(`SELECT ${schema}.release_stranded() AS released`);
+  return row!['released'] === 't';
+}
