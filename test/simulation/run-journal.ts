@@ -146,6 +146,20 @@ export class RunJournal {
     }
   }
 
+  /** A process that nothing stops must send heartbeats for every worker that it runs deliveries of. */
+  checkHeartbeats(): void {
+    const { leaseMs } = this.#limits;
+    for (const run of this.#live()) {
+      const beats = this.#beats.get(run.worker);
+      if (beats === undefined || beats.retiredUntil < Infinity) continue;
+      if (run.committed || run.signal.aborted || run.process.undisturbedMs < 2 * leaseMs) continue;
+      if (this.#now() - beats.last < leaseMs) continue;
+      this.violations.push(
+        `IN-12 no heartbeat was sent for ${nameOf(run)}, though nothing stopped it`,
+      );
+    }
+  }
+
   /** Runs whose handlers have not ended, in processes that are alive. */
   #live(): JournalRun[] {
     return this.#runs.filter(({ ended, process }) => !ended && process.alive);

@@ -47,6 +47,8 @@ export class SimulatedProcess {
   #waiting: (() => void)[] = [];
   #onDeath: (() => void)[] = [];
   readonly #faults: Fault[] = [];
+  #lastFaultAt = -Infinity;
+  readonly #startedAt: number;
   /** Since when it drains. */
   draining = false;
   readonly runtime: PaymentsRuntime;
@@ -66,6 +68,7 @@ export class SimulatedProcess {
     this.timeline = timeline;
     this.#random = random;
 
+    this.#startedAt = timeline.now;
     this.runtime = {
       now: () => START + timeline.now + skewMs,
       monotonic: () => timeline.now,
@@ -78,6 +81,17 @@ export class SimulatedProcess {
   /** How long it has not been paused, in milliseconds. */
   get awakeMs(): number {
     return this.timeline.now - Math.max(0, this.#pausedUntil);
+  }
+
+  /** How long nothing has stopped it: no pause, no outage and no fault. In milliseconds. */
+  get undisturbedMs(): number {
+    const since = Math.max(
+      this.#pausedUntil,
+      this.#cutOffUntil,
+      this.#lastFaultAt,
+      this.#startedAt,
+    );
+    return this.timeline.now - since;
   }
 
   get alive(): boolean {
@@ -136,7 +150,9 @@ export class SimulatedProcess {
     const index = this.#faults.findIndex(
       (one) => one.operation === 'any' || one.operation === operation,
     );
-    return index === -1 ? null : this.#faults.splice(index, 1)[0]!.kind;
+    if (index === -1) return null;
+    this.#lastFaultAt = this.timeline.now;
+    return this.#faults.splice(index, 1)[0]!.kind;
   }
 
   /** Whether to drop a hint; the seed decides. */

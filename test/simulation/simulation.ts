@@ -112,7 +112,10 @@ export class Simulation implements StoreObserver {
       this.#trace(() => `step ${shown(step)}`);
       this.#play(step);
       await timeline.run(0);
-      if (this.#stage.exact) await this.#checkStats();
+      if (this.#stage.exact) {
+        this.#journal.checkHeartbeats();
+        await this.#checkStats();
+      }
       if (this.violations.length > 0) return this.violations;
       if (step.step === 'pass time') await timeline.run(step.ms);
     }
@@ -418,6 +421,7 @@ export class Simulation implements StoreObserver {
       [...this.#sent.values()].every(({ acknowledged }) => acknowledged);
     const final = async (): Promise<boolean> => {
       for (const { process } of this.#slots) process?.heal();
+      if (this.#stage.exact) this.#journal.checkHeartbeats();
       if (this.violations.length > 0) return true;
       const { deliveries, paused } = await database.store.stats();
       // An operator's last action may still be on its way.
