@@ -184,7 +184,7 @@ export interface InboxStore<Tx = unknown> {
     options: { readonly force: boolean; readonly dueInMs: readonly number[] },
   ): Promise<number>;
 
-  /** Marks pending and dead deliveries skipped. Returns how many. */
+  /** Marks pending and dead deliveries skipped, and makes suspects normal deliveries. Returns how many it skipped. */
   skip(selections: readonly DeliverySelection[]): Promise<number>;
 
   /** Stops (or, with `false`, restarts) the claims of a handler, or of all for `*`, in every process. */

@@ -131,6 +131,7 @@ export class MemoryDeliveries {
     for (const row of rows) {
       const { state, lane } = row;
       if (state !== 'pending' && state !== 'dead') continue;
+      row.crashes = 0;
       this.#finish(row, 'skipped');
       if (state === 'pending') this.queue.releaseHeld(lane, this.#now());
       skipped += 1;

@@ -271,7 +271,7 @@ export const suspectCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'skips a suspect, and gives it attempts from 0 again when it is redriven',
+    title: 'IN-35 keeps a redriven suspect a suspect, and makes a skipped one a normal delivery',
     async run(inbox) {
       const { store } = inbox;
       const crashes = await Crashes.start(inbox);
@@ -285,6 +285,8 @@ export const suspectCases: readonly InboxContractCase[] = [
       equal(await store.skip(selection), 1);
       equal(await crashes.observer.claimSuspect(true), null);
       equal((await crashes.observer.heartbeat()).suspects, false);
+      equal(await store.redrive(selection, NOW), 1);
+      equal((await crashes.observer.claimOne()).crashes, 0);
     },
   },
   {

@@ -130,7 +130,7 @@ BEGIN
     (SELECT d.event FROM ${schema}.delivery d WHERE d.handler = p_handler AND d.state = 'dead' LIMIT p_limit)
     LIMIT p_limit
   ), skipped AS (
-    UPDATE ${schema}.delivery d SET state = 'skipped', held = false, due_at = NULL,
+    UPDATE ${schema}.delivery d SET state = 'skipped', held = false, crashes = 0, due_at = NULL,
            finished_at = date_trunc('milliseconds', clock_timestamp())
       FROM (SELECT w.event FROM wanted w ORDER BY w.event) w
      WHERE d.event = w.event AND d.handler = p_handler AND COALESCE(d.state IN ('pending', 'dead'), false)

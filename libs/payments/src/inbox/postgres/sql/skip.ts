@@ -55,7 +55,7 @@ BEGIN
      ORDER BY d.event, d.handler FOR UPDATE OF d
   ), skipped AS (
     UPDATE ${schema}.delivery d
-       SET state = 'skipped', held = false, finished_at = ${NOW}, due_at = NULL
+       SET state = 'skipped', held = false, crashes = 0, finished_at = ${NOW}, due_at = NULL
       FROM wanted w WHERE d.event = w.event AND d.handler = w.handler
     RETURNING d.ordering, d.handler, w.state
   )
