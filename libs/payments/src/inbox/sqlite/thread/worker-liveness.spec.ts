@@ -46,6 +46,15 @@ describe('the liveness of workers', () => {
     },
   );
 
+  it('IN-12 does not end for a look that waited: it sees a heartbeat that is younger than itself', () => {
+    look(0, [worker('a', 0)]);
+    // Asked for at 10,000, it waited for a lock until 45,000.
+    expect(look(10_000, [worker('a', 44_000)])).toEqual([]);
+    expect(look(45_000, [worker('a', 44_000)])).toEqual([]);
+    expect(look(45_000 + LEASE, [worker('a', 44_000)])).toEqual([]);
+    expect(look(45_001 + LEASE, [worker('a', 44_000)])).toEqual(['a']);
+  });
+
   it('counts from the time of a heartbeat between two looks', () => {
     look(0, [worker('a', 0)]);
     // The heartbeat of 10,000 is seen 10 s late.

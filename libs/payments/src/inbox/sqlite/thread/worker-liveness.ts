@@ -10,14 +10,15 @@ export interface WorkerRow {
 
 interface Seen {
   readonly beatAt: number;
-  /** When it sent that heartbeat, at the earliest, on this process's monotonic clock. */
-  readonly since: number;
+  /** When it sent that heartbeat, at the earliest, on this process's monotonic clock; `null`: after that look. */
+  readonly since: number | null;
 }
 
 /**
  * Finds out which workers send no heartbeats. It compares no clocks of different processes: a heartbeat is a change
  * of `beat_at`, and its age counts from when this process saw the change on its own monotonic clock. What the value
- * says about the time of the heartbeat is used only as far back as the look before, which saw another value.
+ * says about the time of the heartbeat is used only as far back as the look before, which saw another value. The time of
+ * a look is when it was asked for: if it then waited for a lock, it sees heartbeats that were sent after that time.
  */
 export class WorkerLiveness {
   #seen = new Map<string, Seen>();
@@ -29,12 +30,12 @@ export class WorkerLiveness {
     const seen = new Map<string, Seen>();
     const dead: Row[] = [];
     for (const row of rows) {
-      const age = Math.max(0, clock - row.beat_at);
+      const age = clock - row.beat_at;
       const known = this.#seen.get(row.id);
-      const { since } =
-        known?.beatAt === row.beat_at ? known : { since: Math.max(earliest, monotonic - age) };
+      const sentAt = age < 0 ? null : Math.max(earliest, monotonic - age);
+      const since = known?.beatAt === row.beat_at ? (known.since ?? monotonic) : sentAt;
       seen.set(row.id, { beatAt: row.beat_at, since });
-      const silentMs = monotonic - since;
+      const silentMs = since === null ? 0 : monotonic - since;
       // A grace of 0 ends at once.
       if (row.retired === 1 ? silentMs >= row.lease_ms : silentMs > row.lease_ms) dead.push(row);
     }
