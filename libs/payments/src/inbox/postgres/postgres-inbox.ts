@@ -4,17 +4,16 @@ import type { PostgresInboxOptions } from './postgres-options.js';
 import { PostgresStore } from './postgres-store.js';
 
 /**
- * Keeps events in PostgreSQL 13 or later, in a schema of their own: durable, for any number of instances, with
- * leases by the database's clock. It needs the `pg` package: `npm install pg`.
+ * Stores events in PostgreSQL 13 or later, in a schema of its own. It is durable and shared by any number of processes,
+ * and uses the clock of the database. It needs the `pg` package: `npm install pg`.
  *
  * `context.commit(work)` runs `work` and settles the delivery in one transaction. Its `tx` is the `pg` client;
- * with `runTransaction` it is the transaction of the application's ORM or query builder. It is short: do the
- * slow work first and commit last.
+ * with `runTransaction` it is the transaction of the application's ORM or query builder. Keep it short, because it uses a
+ * connection: do slow work before it.
  *
- * Behind a pooler that gives every transaction another connection (PgBouncer), hand in a `pool`: it refuses the
- * time-outs that the inbox's own connections ask the server for. Nothing is prepared on it unless `preparedStatements`
- * says so. Notifications don't arrive there and instances find each other's work by polling; everything else
- * holds.
+ * Behind a pooler that gives every transaction another connection (PgBouncer), pass a `pool`: such a pooler rejects the
+ * timeouts that the inbox's own connections set. Nothing is prepared on a `pool` unless `preparedStatements` is set.
+ * Notifications do not pass such a pooler, so processes find each other's work by polling. Everything else is the same.
  *
  * @example
  * ```ts

@@ -2,17 +2,17 @@ import { PaymentsError } from '../../payments.errors.js';
 import type { IncomingEvent, StoreReceipt } from '../inbox-store.js';
 import { isAboutValues } from './connection/database-failure.js';
 
-/** Statements under way at a time. More than one, so that one that waits for another instance stalls no others. */
+/** Statements at a time. More than one, so that one that waits for another process does not stall the others. */
 const MAX_FLIGHTS = 2;
-/** What one statement takes at the most, but for a single receive that is larger. */
+/** What one statement stores at most, except for a single receive that is larger. */
 const MAX_EVENTS = 500;
 const MAX_BYTES = 4 * 1024 ** 2;
 /**
- * What is at least twice this is divided: the server works on both halves at once. With less, what each
- * statement costs by itself is more than that saves.
+ * At least twice this many events are divided between statements, so that the server works on both halves at once. With
+ * fewer, the cost of another statement is more than that saves.
  */
 const MIN_SHARE = 32;
-/** What waits at the most: the database is slower than the service, and memory is finite. */
+/** What waits at most if the database is slower than the service. */
 const MAX_WAITING_EVENTS = 20_000;
 const MAX_WAITING_BYTES = 256 * 1024 ** 2;
 
@@ -24,8 +24,8 @@ interface Waiting {
 }
 
 /**
- * Group commit. A receive that comes alone is stored at once; those that come in one turn of the event loop, or
- * while statements are under way, are stored together, so that a wait for the disk is shared by all of them.
+ * Group commit. A receive that comes alone is stored at once; those that come in one turn of the event loop, or while
+ * statements run, are stored together, so that they share a wait for the disk.
  */
 export class ReceiveQueue {
   #waiting: Waiting[] = [];
@@ -60,13 +60,13 @@ export class ReceiveQueue {
     });
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when nothing waits and no statement runs. */
   async drained(): Promise<void> {
     if (this.#flights + this.#waiting.length > 0)
       await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
-  /** At the end of this turn. */
+  /** Starts statements at the end of this turn. */
   #pump(): void {
     if (this.#scheduled || this.#flights === MAX_FLIGHTS) return;
     this.#scheduled = true;
@@ -84,7 +84,7 @@ export class ReceiveQueue {
       await this.#storeTogether(group);
     } catch (error) {
       for (const { reject } of group) reject(error);
-      // What waits would only find out the same, each after a time-out of its own.
+      // Those that wait would fail too, each after a timeout of its own.
       if (!isAboutValues(error)) this.#rejectWaiting(error);
     }
     this.#flights -= 1;
@@ -99,12 +99,12 @@ export class ReceiveQueue {
         resolve(receipts.slice(from, (from += events.length)));
     } catch (error) {
       if (group.length === 1 || !isAboutValues(error)) throw error;
-      // One of them cannot be stored: that must not be the others' fault.
+      // One of them cannot be stored, which must not fail the others.
       for (const one of group) await this.#storeTogether([one]).catch(one.reject);
     }
   }
 
-  /** An even share of what waits, for each statement that may begin now. */
+  /** An even share of what waits, for each statement that may start now. */
   #take(): Waiting[] {
     const free = MAX_FLIGHTS - this.#flights;
     const shares = Math.max(1, Math.min(free, Math.floor(this.#waitingEvents / MIN_SHARE)));

@@ -6,10 +6,10 @@ import type { Prepared, Row, Value } from './database-connection.js';
 import { isTransient, PostgresInboxError, unavailable } from './database-failure.js';
 import { OutageLog } from './outage-log.js';
 
-/** How often a statement is repeated that lost to another: it did nothing, and the other is through. */
+/** How often a statement is repeated after a deadlock or a conflict: it had no effect, and the other has ended. */
 const MAX_REPEATS = 3;
 
-/** Where connections come from. Whatever fails here fails as `inbox_unavailable`, within a bounded time. */
+/** The connections of the inbox. What fails here rejects with `inbox_unavailable`, within a bounded time. */
 export class ConnectionSource {
   readonly #outage = new OutageLog("The inbox's PostgreSQL");
   readonly #onPoolError = (error: Error): void => this.#outage.failed(error);
@@ -25,11 +25,11 @@ export class ConnectionSource {
     },
     private readonly runtime: PaymentsRuntime,
   ) {
-    // A pool says that an idle connection was cut; with nobody listening, that would end the process.
+    // A pool emits an error if an idle connection is cut. Without a listener, that would end the process.
     pool.on('error', this.#onPoolError);
   }
 
-  /** Told at the start that transactions are not READ COMMITTED by default, the isolation all here is made for. */
+  /** Sets READ COMMITTED explicitly, which all statements here need, because it is not the default of the database. */
   isolateExplicitly(): void {
     this.#strict = true;
   }
@@ -43,12 +43,12 @@ export class ConnectionSource {
     });
   }
 
-  /** Runs statements in one transaction, which may be begun again from the start. */
+  /** Runs statements in one transaction, which may be repeated from the start. */
   async transaction<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     return this.#repeated((connection) => inTransaction(connection, () => work(connection)));
   }
 
-  /** Lends a connection. What `work` throws is rethrown as it is. */
+  /** Runs `work` with a connection. What `work` throws is rethrown unchanged. */
   async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const connection = await this.connect();
     try {
@@ -73,13 +73,13 @@ export class ConnectionSource {
     }
   }
 
-  /** Refuses what comes from now on. The pool is its owner's to end. */
+  /** Rejects later calls. It does not end the pool. */
   close(): void {
     this.#closed = true;
     this.pool.off('error', this.#onPoolError);
   }
 
-  /** An application's pool may wait without end; we do not. */
+  /** For a bounded time: an application's pool may wait forever. */
   #checkOut(): Promise<Connection> {
     const { connectTimeoutMs, statementTimeoutMs, preparedStatements } = this.settings;
     return new Promise((resolve, reject) => {
@@ -93,8 +93,8 @@ export class ConnectionSource {
           ),
         );
       });
-      // With a callback, which is called at once: the pool has just stopped listening to the client, and what
-      // brought the end of the handshake may bring the end of the connection too. A promise is too late for it.
+      // With a callback, which is called at once: the pool has just stopped listening to the client, and the packet that
+      // ended the handshake may also end the connection. A promise would be too late for that error.
       this.pool.connect((error, client) => {
         cancel();
         if (client === undefined) {
@@ -114,7 +114,7 @@ export class ConnectionSource {
         return await this.use(work);
       } catch (error) {
         if (repeats < MAX_REPEATS && isTransient(error)) continue;
-        // What is the family's has been told of where it came from.
+        // A PaymentsError was logged where it came from.
         if (!(error instanceof PaymentsError)) this.#outage.failed(error);
         throw unavailable(error);
       }
@@ -122,7 +122,7 @@ export class ConnectionSource {
   }
 }
 
-/** Begins, runs and commits; what fails rolls back and is rethrown. */
+/** Begins, runs and commits, or rolls back and rethrows. */
 async function inTransaction<T>(connection: Connection, work: () => Promise<T>): Promise<T> {
   await connection.run('BEGIN ISOLATION LEVEL READ COMMITTED');
   try {
@@ -135,7 +135,7 @@ async function inTransaction<T>(connection: Connection, work: () => Promise<T>):
   }
 }
 
-/** Ends a transaction that failed. Where even that fails the connection goes, and the transaction with it. */
+/** Rolls back. If that fails too, it closes the connection, which ends the transaction. */
 export async function rollBack(connection: Connection): Promise<void> {
   try {
     await connection.run('ROLLBACK');

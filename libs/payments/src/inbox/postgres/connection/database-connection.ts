@@ -2,16 +2,16 @@ import { createHash } from 'node:crypto';
 import type { PoolClient } from 'pg';
 import { isBroken } from './database-failure.js';
 
-/** A row as it came: every value the text that PostgreSQL wrote. */
+/** A row with every value as the text that PostgreSQL wrote. */
 export type Row = Readonly<Record<string, string | null>>;
 
-/** What a statement may be given. Times and numbers are passed as numbers, and cast where they arrive. */
+/** A parameter of a statement. Times and numbers are passed as numbers, and cast in the statement. */
 export type Value =
   string | number | boolean | null | Buffer | readonly (string | number | Buffer | null)[];
 
 /**
- * A statement that is run all day: each connection parses it once and keeps its plan. Its name says what its
- * text is, so that whoever finds it prepared already, by another client of a pooler, finds the same.
+ * A frequent statement: each connection parses it once and keeps its plan. Its name is a hash of its text, so that a
+ * client of a pooler that finds it prepared by another client finds the same statement.
  */
 export interface Prepared {
   readonly name: string;
@@ -24,15 +24,15 @@ export function prepared(text: string): Prepared {
 }
 
 /**
- * Every value as its text: an application may have set the driver's parsers, which all its pools share, to
- * make of a number or a time what it likes.
+ * Every value as text: an application may have replaced the driver's parsers of numbers and times, which all pools
+ * share.
  */
 const AS_TEXT = { getTypeParser: () => (value: unknown) => value };
 
-/** How much longer than the server we wait for a statement, so that its own word of a timeout comes first. */
+/** How much longer than the server the client waits for a statement, so that the server's timeout error comes first. */
 const GRACE_MS = 1000;
 
-/** A connection that was taken from the pool, to be given back. */
+/** A connection from the pool, to be released. */
 export class Connection {
   readonly #ignore = (): void => {};
   #released = false;
@@ -43,8 +43,8 @@ export class Connection {
     /** Whether the server keeps prepared statements for this connection. */
     private readonly prepares: boolean,
   ) {
-    // The pool listens to those that lie idle only; the death of this one, with nobody listening, would be
-    // the process's too. What was running on it rejects, and that is where it is dealt with.
+    // The pool listens for errors of idle connections only, and an error event without a listener ends the process. The
+    // statement that runs rejects.
     client.on('error', this.#ignore);
   }
 
@@ -61,19 +61,19 @@ export class Connection {
       text,
       values: [...values],
       types: AS_TEXT,
-      // Not in the driver's types. It is what ends the wait for a server that has fallen silent.
+      // Not in the driver's types. It ends the wait for a server that no longer answers.
       query_timeout: timeoutMs + GRACE_MS,
     };
     const { rows, command } = await this.client.query(query);
     return { rows: rows as Row[], command };
   }
 
-  /** Gives it back or, after a failure that says nothing good of it, throws it away. */
+  /** Returns it to the pool, or closes it if the failure may have broken it. */
   release(failure?: unknown): void {
     this.#release(failure !== undefined && isBroken(failure));
   }
 
-  /** Throws it away: its state is unknown. */
+  /** Closes it, because its state is unknown. */
   discard(): void {
     this.#release(true);
   }

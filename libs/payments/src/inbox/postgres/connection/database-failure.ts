@@ -1,24 +1,24 @@
 import { describeThrown } from '../../../events/thrown.js';
 import { PaymentsError } from '../../../payments.errors.js';
 
-/** The database could not be reached, or refused. Whatever was asked of it may be asked again. */
+/** The database could not be reached, or refused. The operation can be retried. */
 export class PostgresInboxError extends PaymentsError {
   constructor(
     message: string,
-    /** PostgreSQL's own code, e.g. `53300`; `null` where it never answered. */
+    /** PostgreSQL's own code, e.g. `53300`; `null` if it did not answer. */
     readonly sqlState: string | null,
   ) {
     super('inbox_unavailable', message);
   }
 }
 
-/** A prepared statement that should be there is not, or one is there that should not. */
+/** A prepared statement is missing, or exists although it should not. */
 const UNPREPARED = /^(26000|42P05)$/;
 const POOLED =
   '. A pooler that gives each transaction another connection does this, unless it keeps prepared statements itself ' +
   '(PgBouncer 1.21 with "max_prepared_statements"): set "preparedStatements" of postgresInbox to false.';
 
-/** What a statement failed with, as the family's error. Of the original only the message is kept: its other fields may quote a row. */
+/** The error of a statement as a {@link PaymentsError}. It keeps only the message, since other fields may quote a row. */
 export function unavailable(thrown: unknown): PaymentsError {
   if (thrown instanceof PaymentsError) return thrown;
   const state = sqlStateOf(thrown);
@@ -29,19 +29,18 @@ export function unavailable(thrown: unknown): PaymentsError {
   );
 }
 
-/** PostgreSQL's code of what it answered; `null` where something else failed, a connection for one. */
+/** PostgreSQL's code of its error; `null` if something else failed, such as the connection. */
 export function sqlStateOf(thrown: unknown): string | null {
   if (typeof thrown !== 'object' || thrown === null) return null;
   if (thrown instanceof PostgresInboxError) return thrown.sqlState;
   const { code, severity } = thrown as { code?: unknown; severity?: unknown };
-  // A system's error has a code too, and EPIPE has five letters; only a server's has a severity.
+  // A system error has a code too, such as EPIPE; only one of the server has a severity.
   return typeof code === 'string' && typeof severity === 'string' ? code : null;
 }
 
 /**
- * Whether the connection is to be thrown away: it is cut, or the server is going down, or it has become a
- * standby (25006: after a failover, every statement would fail on it for ever), or its prepared statements are
- * not those that the driver remembers.
+ * Whether to close the connection: it is cut, or the server shuts down, or the server has become a standby (25006: after a
+ * failover, every statement on it would fail), or its prepared statements are not those that the driver remembers.
  */
 export function isBroken(thrown: unknown): boolean {
   const state = sqlStateOf(thrown);
@@ -53,7 +52,7 @@ export function isTransient(thrown: unknown): boolean {
   return /^(40001|40P01)$/.test(sqlStateOf(thrown) ?? '');
 }
 
-/** Whether it was the values, so that others stored together with them would have succeeded alone. */
+/** Whether the values caused it, so that others of the same batch would succeed alone. */
 export function isAboutValues(thrown: unknown): boolean {
   return /^(22|23|54)/.test(sqlStateOf(thrown) ?? '');
 }

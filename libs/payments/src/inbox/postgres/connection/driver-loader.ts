@@ -1,21 +1,20 @@
 import type pg from 'pg';
 import { optionsInvalid } from '../../../payments.validation.js';
 
-/** What is used of the `pg` package. */
+/** What the inbox uses of the `pg` package. */
 export type Driver = Pick<typeof pg, 'Pool' | 'Client'>;
 
 /**
- * Loads `pg` when it is needed and not before: it is an optional peer, and an application on another inbox
- * hasn't got it.
+ * Loads `pg` on first use: it is an optional peer dependency, which an application with another inbox does not install.
  *
- * @throws PaymentsError `options_invalid` where it is not installed.
+ * @throws PaymentsError `options_invalid` if it is not installed.
  */
 export async function loadDriver(
   load: () => Promise<unknown> = () => import('pg'),
 ): Promise<Driver> {
   try {
     const loaded = (await load()) as Driver & { default?: Driver };
-    // Before 8.16 it was CommonJS alone, whose names may hide under `default`.
+    // Before 8.16 it was CommonJS only, whose names may be under `default`.
     return loaded.default ?? loaded;
   } catch (error) {
     const { code } = error as { code?: unknown };

@@ -2,8 +2,8 @@ import { Logger } from '@nestjs/common';
 import { describeThrown } from '../../../events/thrown.js';
 
 /**
- * Says once that something is out of reach and once that it is back: an outage under load is one line in the
- * log and not one for every delivery.
+ * Logs once that something is out of reach and once that it is back, so that an outage under load is one line in the log
+ * instead of one per delivery.
  */
 export class OutageLog {
   readonly #logger = new Logger('PostgresInbox');

@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { optionsInvalid } from '../../../payments.validation.js';
 import type { ConnectionSource } from './connection-source.js';
 
-/** Looks at the server before anything is stored in it. */
+/** Checks the server before anything is stored. */
 export async function checkServer(source: ConnectionSource): Promise<void> {
   const [row] = await source.query(`
     SELECT current_setting('server_version_num')::integer AS version,
@@ -12,13 +12,13 @@ export async function checkServer(source: ConnectionSource): Promise<void> {
   const { version, encoding, isolation, fsync } = row!;
   if (Number(version) < 130_000) {
     throw optionsInvalid(
-      'postgresInbox needs PostgreSQL 13 or later; this server is older. Move the database.',
+      'postgresInbox needs PostgreSQL 13 or later; this server is older. Upgrade it.',
     );
   }
   if (encoding !== 'UTF8') {
     throw optionsInvalid(
-      `postgresInbox needs a database whose encoding is UTF8; this one's is ${encoding}, which not every event ` +
-        `fits in. Make one with: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`,
+      `postgresInbox needs a database whose encoding is UTF8; this one has ${encoding}, which cannot store every ` +
+        `event. Create one with: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`,
     );
   }
   if (isolation !== 'read committed') source.isolateExplicitly();

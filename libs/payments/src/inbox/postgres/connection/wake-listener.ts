@@ -1,20 +1,17 @@
 import type { Client } from 'pg';
 import type { PaymentsRuntime } from '../../../payments.runtime.js';
+import { Backoff, STORE_BACKOFF } from '../../../runtime/backoff.js';
 import { OutageLog } from './outage-log.js';
 
-const FIRST_RETRY_MS = 100;
-const MAX_RETRY_MS = 10_000;
-
 /**
- * Calls those who wait for work: when another instance says so, at each poll, and when the connection that is
- * listened on was made anew, since what was said meanwhile is lost. The connection is made for the first one
- * who waits, and again, with growing pauses, whenever it is cut.
+ * Calls listeners when another process notifies, at each poll, and after each new connection, since notifications before
+ * it are lost. It connects for the first listener, and again with backoff whenever the connection is cut.
  */
 export class WakeListener {
   readonly #listeners = new Set<() => void>();
   readonly #outage = new OutageLog('The connection for notifications of new payment events');
+  readonly #backoff: Backoff;
   #client: Client | null = null;
-  #attempts = 0;
   #started = false;
   #closed = false;
   #cancelRetry: () => void = () => {};
@@ -25,10 +22,12 @@ export class WakeListener {
     private readonly channel: string,
     private readonly pollMs: number,
     private readonly runtime: PaymentsRuntime,
-  ) {}
+  ) {
+    this.#backoff = new Backoff(runtime, STORE_BACKOFF);
+  }
 
   add(listener: () => void): () => void {
-    // A wrapper of its own, so that one function may be added twice and each be removed by itself.
+    // A wrapper, so that one function can be added twice and each removed by itself.
     const own = (): void => listener();
     this.#listeners.add(own);
     if (!this.#started && !this.#closed) {
@@ -72,7 +71,7 @@ export class WakeListener {
     try {
       await client.connect();
       await client.query(`LISTEN "${this.channel}"`);
-      this.#attempts = 0;
+      this.#backoff.reset();
       this.#outage.worked();
       this.wake();
     } catch (error) {
@@ -80,17 +79,13 @@ export class WakeListener {
     }
   }
 
-  /** Told more than once of one loss: by its error, and by its end. */
+  /** Called more than once for one loss: by its error, and by its end. */
   #lost(client: Client | null, error: unknown): void {
     if (this.#closed || client !== this.#client) return;
     this.#client = null;
     this.#outage.failed(error);
     client?.end().catch(() => {});
-    const longest = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** this.#attempts);
-    this.#attempts += 1;
-    // Half of it by chance, so that a fleet does not come back in one moment.
-    const pauseMs = longest * (0.5 + this.runtime.random() / 2);
-    this.#cancelRetry = this.runtime.schedule(pauseMs, () => void this.#listen());
+    this.#cancelRetry = this.runtime.schedule(this.#backoff.nextMs(), () => void this.#listen());
   }
 
   wake(): void {

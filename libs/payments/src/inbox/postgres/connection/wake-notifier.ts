@@ -1,13 +1,13 @@
 import type { PaymentsRuntime } from '../../../payments.runtime.js';
 import type { ConnectionSource } from './connection-source.js';
 
-/** At most one notification in this time: one says as much as a hundred. */
+/** At most one notification in this time: more would tell nothing new. */
 const QUIET_MS = 25;
 
 /**
- * Tells all instances that deliveries have become due. After the transaction and not within it: PostgreSQL
- * lets only one transaction that notifies commit at a time, in the whole server, its wait for the disk
- * included. One that is lost, with the process that was to send it, is made up for by the next poll.
+ * Notifies all processes that deliveries have become due. After the transaction instead of in it: in the whole server,
+ * PostgreSQL commits only one notifying transaction at a time, its wait for the disk included. If a notification is lost
+ * with its process, the next poll replaces it.
  */
 export class WakeNotifier {
   #state: 'quiet' | 'told' | 'again' = 'quiet';
@@ -45,7 +45,7 @@ export class WakeNotifier {
     const sent = this.source.query('SELECT pg_notify($1, $2)', [this.channel, '']);
     this.#sending = sent.then(
       () => {},
-      // A hint: whoever misses it polls.
+      // It is a hint; the others poll.
       () => {},
     );
   }

@@ -2,7 +2,7 @@ import type { EventFilter } from '../../inbox-store.js';
 import type { Value } from '../connection/database-connection.js';
 import { toStored } from './stored-text.js';
 
-/** Numbers the values of a statement as they are named in it. */
+/** The numbered parameters of a statement. */
 export class Values {
   readonly all: Value[] = [];
 
@@ -13,7 +13,7 @@ export class Values {
   }
 }
 
-/** What must hold of an event `e`. */
+/** Conditions for an event `e`. */
 export function conditions(schema: string, filter: EventFilter, values: Values): string[] {
   const text = (value: string): string => values.add(toStored(value), 'text');
   const time = (value: Date): string =>
@@ -33,7 +33,7 @@ export function conditions(schema: string, filter: EventFilter, values: Values):
   return [...found, ...deliveryConditions(schema, filter, values)];
 }
 
-/** Handler and state together: both of one delivery. */
+/** Handler and state together, of one delivery. */
 function deliveryConditions(
   schema: string,
   { handler, state }: EventFilter,
@@ -43,7 +43,7 @@ function deliveryConditions(
   const undelivered: string[] = [];
   if (state === 'unhandled') undelivered.push('e.unhandled AND NOT e.stale');
   else if (state === 'stale') undelivered.push('e.unhandled AND e.stale');
-  // Not as a parameter: a partial index is used only where the state is seen.
+  // Not as a parameter: the planner uses a partial index only if it knows the state.
   else if (state !== undefined) delivery.push(`d.state = ${literal(state)}`);
   if (handler !== undefined) {
     delivery.push(`d.handler = ${values.add(toStored(handler), 'text')}`);

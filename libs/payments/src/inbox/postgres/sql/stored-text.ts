@@ -1,14 +1,14 @@
 /**
- * PostgreSQL's text holds any character but U+0000, and UTF-8 has no lone surrogates; JSON, where our texts
- * come from, has both. They are stored escaped, as is the escape character itself (a private-use one), so that
- * two different texts stay different and what is read is what was written.
+ * PostgreSQL's text holds any character except U+0000, and UTF-8 has no lone surrogates; texts from JSON may have both.
+ * They are stored escaped, as is the escape character itself (a private-use one), so that different texts stay different
+ * and are read as they were written.
  */
 const ESCAPE = '\uE000';
 // oxlint-disable-next-line no-control-regex
 const UNSTORABLE = /[\0\uE000]|\p{Surrogate}/gu;
 const ESCAPED = /\uE000([0-9a-f]{4})/g;
 
-/** A text as it can be stored. Most are that as they are. */
+/** A text as it can be stored. Most need no change. */
 export function toStored(text: string): string {
   return text.replace(
     UNSTORABLE,
