@@ -1,4 +1,4 @@
-import { createHash, hash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { TEST_EVENT_TYPE } from '../../../events/payment-event.js';
 import type { IncomingEvent, StoreReceipt } from '../../inbox-store.js';
 import type { Times } from '../store-clock.js';
@@ -76,9 +76,7 @@ function findByOnceHash(connection: SqliteConnection, onceHash: Uint8Array): Kno
 /** No two triples have one text: JSON escapes what separates them. */
 function onceHashOf({ company, eventType, onceKey }: EventMessage): Uint8Array | null {
   if (onceKey === null) return null;
-  return createHash('sha256')
-    .update(JSON.stringify([company, eventType, onceKey]))
-    .digest();
+  return hash('sha256', JSON.stringify([company, eventType, onceKey]), 'buffer');
 }
 
 function noteRepeat(connection: SqliteConnection, seq: number, id: string, { wall }: Times): void {
