@@ -56,6 +56,8 @@ export class RunJournal {
   readonly #claims = new Map<string, Holder>();
   readonly #beats = new Map<string, Beats>();
 
+  /** Workers whose processes were told that they are dead. */
+  readonly #declaredDead = new Set<string>();
   readonly #limits: JournalLimits;
   readonly #now: () => number;
   readonly #trace: (line: string) => void;
@@ -123,6 +125,7 @@ export class RunJournal {
     this.#checkPlaces(begun);
     this.#checkAlone(begun);
     this.#runs.push(begun);
+    begun.signal.addEventListener('abort', () => this.#checkAbort(begun));
     this.#trace(`begin ${nameOf(begun)}`);
     return begun;
   }
@@ -132,6 +135,11 @@ export class RunJournal {
       const same = run.company === company && run.id === id && run.handler === handler;
       if (same && run.process === process) run.committed = true;
     }
+  }
+
+  /** The store told a process that one of its workers is dead. */
+  declaredDead(worker: string): void {
+    this.#declaredDead.add(worker);
   }
 
   /** A worker learned that it was declared dead: its runs must be aborted at once. */
@@ -168,6 +176,12 @@ export class RunJournal {
   /** Whether its place is free although its handler has not ended. */
   #timedOut(run: JournalRun): boolean {
     return run.signal.aborted && this.#now() - run.startedAt >= this.#limits.timeoutMs - 1;
+  }
+
+  /** A heartbeat that fails aborts nothing. */
+  #checkAbort(run: JournalRun): void {
+    if (this.#timedOut(run) || run.process.draining || this.#declaredDead.has(run.worker)) return;
+    this.violations.push(`IN-14 ${nameOf(run)} was aborted without a reason`);
   }
 
   #checkOverlap(run: JournalRun): void {

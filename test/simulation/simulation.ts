@@ -156,6 +156,7 @@ export class Simulation implements StoreObserver {
       this.#journal.retired(first as string, second as number, process.draining);
     if (operation === 'heartbeat' && done && !(result as Heartbeat).alive) {
       const worker = first as string;
+      this.#journal.declaredDead(worker);
       // After the answer has arrived, and the worker has had time to act on it.
       this.#stage.timeline.schedule(50, () =>
         process.deliver(() =>
