@@ -113,17 +113,18 @@ export class ApplicationFleet implements AsyncDisposable {
     return inTime;
   }
 
-  /** Drains a process, and starts the second version in its place. Returns whether it ended in time. */
-  async deploy(target: number): Promise<boolean> {
+  /** Drains a process, and starts the second version in its place. Returns it if it did not end in time. */
+  async deploy(target: number): Promise<ApplicationProcess | null> {
     const slot = this.#slots[target]!;
     while (slot.busy && !this.#closing) await setTimeout(20);
     slot.busy = true;
     try {
       slot.version = 2;
+      const before = slot.process;
       const inTime = await this.drain(target);
       const replaced = (): boolean => slot.process.url !== null && slot.process.setup.version === 2;
       while (!replaced() && !this.#closing) await setTimeout(20);
-      return inTime;
+      return inTime ? null : before;
     } finally {
       slot.busy = false;
     }

@@ -76,7 +76,10 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     const injecting = injector.inject(faults, signal).catch(() => {});
     const injected = await within(seconds * 1000 + FAULTS_MS, injecting, signal);
     options.signal.throwIfAborted();
-    if (!injected) throw new Error(`The faults do not end on ${store.kind} with the seed ${seed}.`);
+    if (!injected) {
+      const faults = [...injector.underWay].map(({ kind, atMs }) => `${kind} at ${atMs} ms`);
+      throw new Error(`Faults do not end, with the seed ${seed}: ${faults.join(', ')}.`);
+    }
     const acknowledged = await within(QUIET_MS, sending, signal);
     timeUp.abort();
     options.signal.throwIfAborted();

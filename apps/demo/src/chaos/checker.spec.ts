@@ -59,7 +59,7 @@ const GOOD: Observations = {
   processes: [{ name: 'p', journal: beats(0, 5000), endedAt: null }],
   ends: [{ how: 'SIGKILL', why: 'killed', log: '' }],
   faults: [],
-  lateDrains: 0,
+  lateDrains: [],
   newHandlerKnown: null,
   leaseMs: 1000,
   until: 5000,
@@ -128,7 +128,7 @@ describe('check()', () => {
       { ends: [{ how: 'exit code 1', why: null, log: '' }] },
       ['fell'],
     ],
-    ['a process that did not end after SIGTERM', { lateDrains: 1 }, ['drain']],
+    ['a process that did not end after SIGTERM', { lateDrains: ['p: still busy'] }, ['drain']],
   ])('reports %s', (_, changes, expected) => {
     expect(rules(changes)).toEqual(expected);
   });

@@ -20,7 +20,7 @@ export interface Observations {
   readonly ends: readonly ProcessEnd[];
   readonly faults: readonly InjectedFault[];
   /** Processes that did not end in time after SIGTERM. */
-  readonly lateDrains: number;
+  readonly lateDrains: readonly string[];
   /** Between these times the new handler became known to the store; `null` without a deploy. */
   readonly newHandlerKnown: { readonly from: number; readonly to: number } | null;
   readonly leaseMs: number;
@@ -74,7 +74,7 @@ export function check(observed: Observations): Violation[] {
     ...observed.ends
       .filter(({ why }) => why === null)
       .map(({ how, log }) => violation('fell', `${how}: ${log.slice(-600)}`)),
-    ...Array.from({ length: observed.lateDrains }, () => violation('drain', 'after SIGTERM')),
+    ...observed.lateDrains.map((detail) => violation('drain', detail)),
   ];
 }
 

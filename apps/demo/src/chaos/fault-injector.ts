@@ -17,8 +17,10 @@ export interface InjectedFault {
 /** Carries out the faults of a plan, each at its time. */
 export class FaultInjector {
   readonly injected: InjectedFault[] = [];
-  /** Processes that did not end in time after SIGTERM. */
-  lateDrains = 0;
+  /** Processes that did not end in time after SIGTERM: their names, and what they logged. */
+  readonly lateDrains: string[] = [];
+  /** Faults that have begun and not ended. */
+  readonly underWay = new Set<Fault>();
   #restarting: Promise<void> = Promise.resolve();
 
   constructor(
@@ -34,7 +36,9 @@ export class FaultInjector {
         await setTimeout(Math.max(0, began + fault.atMs - performance.now()), undefined, {
           signal,
         });
+        this.underWay.add(fault);
         await this.#carryOut(fault);
+        this.underWay.delete(fault);
       }),
     );
   }
@@ -85,7 +89,7 @@ export class FaultInjector {
         application.tell({ type: 'clock', offsetMs: amount });
         return;
       case 'drain':
-        if (!(await this.fleet.drain(number))) this.lateDrains += 1;
+        if (!(await this.fleet.drain(number))) this.#drainedLate(application);
         return;
       case 'cut':
         proxy?.cut();
@@ -100,9 +104,14 @@ export class FaultInjector {
   async #deploy(): Promise<void> {
     for (let number = 0; number < this.fleet.count; number += 1) {
       await this.#timed('deploy', null, async () => {
-        if (!(await this.fleet.deploy(number))) this.lateDrains += 1;
+        const late = await this.fleet.deploy(number);
+        if (late !== null) this.#drainedLate(late);
       });
     }
+  }
+
+  #drainedLate({ name, log }: ApplicationProcess): void {
+    this.lateDrains.push(`${name}: ${log.slice(-1000)}`);
   }
 
   /** Only one at a time: a server that starts cannot be stopped. */
