@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { SqliteDatabase } from '../support/sqlite.database.js';
 import { OPERATIONS } from '../../libs/payments/src/inbox/sqlite/thread/operations.js';
 
@@ -156,10 +156,13 @@ describe('the plans of the statements on SQLite', () => {
         SELECT seq, 'book', 'pending', 1, 1, 1 FROM payments_inbox_event;
       INSERT INTO payments_inbox_body SELECT seq, x'00', '{}' FROM payments_inbox_event`);
     inbox.claim(worker, 5);
+    const get = jest.spyOn(inbox.connection, 'get');
     expect(OPERATIONS.stats(inbox.connection, null, inbox.times).deliveries).toEqual([
       { handler: 'book', state: 'pending', count: 10_000, more: true },
       { handler: 'book', state: 'running', count: 5, more: false },
     ]);
+    const read = get.mock.results.map(({ value }) => (value as { count?: number })?.count ?? 0);
+    expect(Math.max(...read)).toBe(10_001);
     const counts = plans().filter(({ sql }) => sql.includes('count(*)'));
     expect(counts.every(({ sql }) => sql.includes('LIMIT'))).toBe(true);
     // Without a look at the rows; there are few suspects.
