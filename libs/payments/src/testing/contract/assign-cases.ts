@@ -178,18 +178,6 @@ export const assignCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-12 frees what was assigned to a worker that dies',
-    async run({ store, another, advance }) {
-      const worker = await TestWorker.start(store);
-      const observer = await TestWorker.start(await another());
-      const event = assigned(worker);
-      await receiveOne(worker, event);
-      await observer.outlive(advance);
-      deepEqual(await states(store, event), { book: 'pending 0' });
-      deepEqual(await historyOf(store, event), [[1, 'lost', null]]);
-    },
-  },
-  {
     title:
       'IN-16 assigns one delivery of an ordering key within a batch, and of concurrent receives',
     async run({ store, another }) {

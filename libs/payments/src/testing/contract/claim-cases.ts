@@ -190,6 +190,28 @@ export const claimCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title: 'IN-33 claims other work past 2,000 deliveries of a busy key',
+    async run({ store }) {
+      const worker = await TestWorker.start(store);
+      for (let batch = 0; batch < 4; batch += 1) {
+        await store.receive(Array.from({ length: 500 }, () => incoming({ orderingKey: 'k' })));
+      }
+      const free = incoming({ orderingKey: 'l' });
+      await store.receive([free]);
+      const [busy] = await worker.claim(['book'], 1);
+      let found: string[] = [];
+      // Each claim looks at a bounded number of them.
+      for (let n = 0; n < 20 && found.length === 0; n += 1) found = idsOf(await worker.claim());
+      deepEqual(found, [free.id]);
+      let done = 0;
+      for (let next: ClaimedDelivery | undefined = busy; next && done < 5; done += 1) {
+        equal((await store.complete(next)).nextDue, true);
+        [next] = await worker.claim();
+      }
+      equal(done, 5);
+    },
+  },
+  {
     title: 'calls listeners when something became due through another process',
     needs: 'shared',
     async run({ store, another }) {

@@ -12,6 +12,7 @@ import { listCases } from './list-cases.js';
 import { onceCases } from './once-cases.js';
 import { orderingCases } from './ordering-cases.js';
 import { pauseCases } from './pause-cases.js';
+import { poisonCases } from './poison-cases.js';
 import { pruneCases } from './prune-cases.js';
 import { receiveCases } from './receive-cases.js';
 import { redriveCases } from './redrive-cases.js';
@@ -116,6 +117,7 @@ const CASES: readonly InboxContractCase[] = [
   ...commitCases,
   ...workerCases,
   ...suspectCases,
+  ...poisonCases,
   ...catalogCases,
   ...redriveCases,
   ...pauseCases,

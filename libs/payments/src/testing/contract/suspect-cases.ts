@@ -1,35 +1,8 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { ClaimedDelivery, IncomingEvent } from '../../inbox/inbox-store.js';
-import { historyOf, incoming, NOW, states, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase, InboxUnderTest } from './inbox-contract.js';
-
-/** Processes that die one after the other, and one that sees it. */
-class Crashes {
-  private constructor(
-    private readonly inbox: InboxUnderTest,
-    readonly observer: TestWorker,
-    private readonly catalogVersion: number,
-  ) {}
-
-  static async start(inbox: InboxUnderTest): Promise<Crashes> {
-    const handlers = [{ name: 'book', patterns: ['*'] }];
-    const observer = await TestWorker.start(await inbox.another(), handlers);
-    return new Crashes(inbox, observer, (await inbox.store.catalog()).version);
-  }
-
-  event(fields: Partial<IncomingEvent> = {}): IncomingEvent {
-    return incoming({ catalogVersion: this.catalogVersion, ...fields });
-  }
-
-  /** Has a new process claim something, and die with it. */
-  async die<T>(claim: (worker: TestWorker) => Promise<T>): Promise<T> {
-    const worker = await TestWorker.start(this.inbox.store);
-    const claimed = await claim(worker);
-    await this.observer.outlive(this.inbox.advance);
-    return claimed;
-  }
-}
+import { historyOf, NOW, states, TestWorker } from './contract-fixtures.js';
+import { Crashes } from './crashes.js';
+import type { InboxContractCase } from './inbox-contract.js';
 
 export const suspectCases: readonly InboxContractCase[] = [
   {
@@ -102,77 +75,6 @@ export const suspectCases: readonly InboxContractCase[] = [
       }
       equal(claimed.length, 10);
       equal(new Set(claimed).size, 10);
-    },
-  },
-  {
-    title: 'IN-19 leases a suspect of two crashes only alone',
-    async run(inbox) {
-      const { store } = inbox;
-      const crashes = await Crashes.start(inbox);
-      const event = crashes.event();
-      await store.receive([event]);
-      await crashes.die((worker) => worker.claimOne());
-      await crashes.die((worker) => worker.claimSuspect(false));
-      const { observer } = crashes;
-      equal((await observer.heartbeat()).suspects, true);
-      equal(await observer.claimSuspect(false), null);
-      const suspect = await observer.claimSuspect(true);
-      deepEqual([suspect?.id, suspect?.crashes, suspect?.attempt], [event.id, 2, 1]);
-    },
-  },
-  {
-    title:
-      'IN-19 charges only the attempts that ran alone, so that a poison event reaches its last attempt',
-    async run(inbox) {
-      const { store } = inbox;
-      const crashes = await Crashes.start(inbox);
-      const event = crashes.event();
-      await store.receive([event]);
-      await crashes.die((worker) => worker.claimOne());
-      deepEqual(await states(store, event), { book: 'pending 0' });
-      await crashes.die((worker) => worker.claimSuspect(false));
-      deepEqual(await states(store, event), { book: 'pending 0' });
-      for (const attempt of [1, 2, 3]) {
-        const suspect = await crashes.die((worker) => worker.claimSuspect(true));
-        equal(suspect?.attempt, attempt);
-        equal(suspect?.crashes, attempt + 1);
-        deepEqual(await states(store, event), { book: `pending ${attempt}` });
-      }
-      const last = (await crashes.observer.claimSuspect(true))!;
-      equal(last.attempt, 4);
-      await store.fail(last, { error: 'given up', retryInMs: null });
-      deepEqual(await states(store, event), { book: 'dead 4' });
-      deepEqual(await historyOf(store, event), [
-        [1, 'lost', null],
-        [1, 'lost', null],
-        [1, 'lost', null],
-        [2, 'lost', null],
-        [3, 'lost', null],
-        [4, 'failed', 'given up'],
-      ]);
-    },
-  },
-  {
-    title: 'IN-19 charges no innocent delivery for the crashes next to it',
-    async run(inbox) {
-      const { store } = inbox;
-      const crashes = await Crashes.start(inbox);
-      const events = Array.from({ length: 5 }, () => crashes.event());
-      await store.receive(events);
-      await crashes.die((worker) => worker.claim());
-      await crashes.die((worker) => worker.claimSuspect(false));
-      for (const event of events) deepEqual(await states(store, event), { book: 'pending 0' });
-      const { observer } = crashes;
-      const done: ClaimedDelivery[] = [];
-      for (let next = await observer.claimSuspect(false); next;) {
-        await observer.store.complete(next);
-        done.push(next);
-        next = await observer.claimSuspect(false);
-      }
-      // The one with two crashes waits for a process that runs nothing else.
-      equal(done.length, 4);
-      ok(done.every(({ attempt, crashes: count }) => attempt === 1 && count === 1));
-      equal((await observer.claimSuspect(true))?.crashes, 2);
     },
   },
   {

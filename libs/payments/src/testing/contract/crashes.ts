@@ -1,0 +1,30 @@
+import type { IncomingEvent } from '../../inbox/inbox-store.js';
+import { incoming, TestWorker } from './contract-fixtures.js';
+import type { InboxUnderTest } from './inbox-contract.js';
+
+/** Processes that die one after the other, and one that sees it. */
+export class Crashes {
+  private constructor(
+    private readonly inbox: InboxUnderTest,
+    readonly observer: TestWorker,
+    private readonly catalogVersion: number,
+  ) {}
+
+  static async start(inbox: InboxUnderTest): Promise<Crashes> {
+    const handlers = [{ name: 'book', patterns: ['*'] }];
+    const observer = await TestWorker.start(await inbox.another(), handlers);
+    return new Crashes(inbox, observer, (await inbox.store.catalog()).version);
+  }
+
+  event(fields: Partial<IncomingEvent> = {}): IncomingEvent {
+    return incoming({ catalogVersion: this.catalogVersion, ...fields });
+  }
+
+  /** Has a new process claim something, and die with it. */
+  async die<T>(claim: (worker: TestWorker) => Promise<T>): Promise<T> {
+    const worker = await TestWorker.start(this.inbox.store);
+    const claimed = await claim(worker);
+    await this.observer.outlive(this.inbox.advance);
+    return claimed;
+  }
+}
