@@ -7,7 +7,7 @@ import { readJournal } from './journal.js';
 /** Pause before another start, if a process could not start, in milliseconds: its database may be down. */
 const RESTART_MS = 200;
 /** For how much longer than `drainMs` a process may take to end after SIGTERM, in milliseconds. */
-const DRAIN_SLACK_MS = 8000;
+const DRAIN_SLACK_MS = 15_000;
 
 /** How the processes of a fleet start. */
 export interface FleetOptions {

@@ -53,6 +53,8 @@ export type JournalEntry =
   | { readonly kind: 'abort'; readonly at: number; readonly run: string; readonly reason: string }
   /** The run kills its process. */
   | { readonly kind: 'die'; readonly at: number; readonly run: string }
+  /** A registration or a heartbeat began. Without a `beat` of the same time, the process ended before the answer. */
+  | { readonly kind: 'sent'; readonly at: number }
   /** A registration or a heartbeat that the store answered, or did not (`alive: null`). */
   | {
       readonly kind: 'beat';

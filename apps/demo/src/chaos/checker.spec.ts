@@ -186,6 +186,10 @@ describe('check()', () => {
     expect(rules({ processes: [whole, blocked], faults: block })).toEqual([]);
     const retired = [...beats(0, 1250), { kind: 'retired', at: 1300, worker: 'w' } as const];
     expect(rules({ processes: withBeats(retired) })).toEqual(['overlap']);
+    // It waited for the answer of the store until it ended.
+    const unanswered = [...beats(0, 1250), { kind: 'sent', at: 1500 } as const];
+    const ended = { name: 'p', journal: unanswered, endedAt: 4000 };
+    expect(rules({ processes: [ended] })).toEqual([]);
     // The lease had not ended yet when the second one began.
     const late = [...beats(0, 2000), ...beats(3500, 5000)];
     expect(rules({ processes: withBeats(late), faults })).toEqual(['overlap']);

@@ -52,6 +52,10 @@ export function heartbeatGaps(
     ...beats
       .filter(({ at, end, alive }) => alive === null || end - at > SLOW_MS)
       .map(({ at, end }) => [at, end] as const),
+    // The store did not answer before the process ended.
+    ...journal
+      .filter((entry) => entry.kind === 'sent' && !beats.some(({ at }) => at === entry.at))
+      .map(({ at }) => [at, endedAt ?? until] as const),
     ...journal
       .filter((entry) => entry.kind === 'gap' && entry.end - entry.at > SLOW_MS)
       .map((entry) => [entry.at, (entry as { end: number }).end] as const),

@@ -46,6 +46,7 @@ export function observedInbox(inbox: InboxDefinition, journal: Journal): InboxDe
   /** The lease begins when the store renews it, which is not before `at`. */
   async function beat<T>(worker: string, call: () => Promise<[boolean, T]>): Promise<T> {
     const at = machineMs();
+    journal.write({ kind: 'sent', at });
     try {
       const [alive, result] = await call();
       journal.write({ kind: 'beat', at, end: machineMs(), worker, alive });
