@@ -212,33 +212,42 @@ describe('claims on PostgreSQL', () => {
     }
   });
 
-  it('IN-27 IN-20 wakes other processes on receipt, release, resume and redrive', async () => {
+  const one = { company: 'default', id: 'e1', handlers: ['book'] };
+  it.each<
+    [string, (store: InboxStore) => Promise<unknown>, (store: InboxStore) => Promise<unknown>]
+  >([
+    ['receipt', async () => {}, (store) => store.receive([incoming('e1')])],
+    [
+      'release',
+      (store) => store.receive([incoming('e1')]),
+      async (store) => store.release((await claim(store))[0]!),
+    ],
+    [
+      'redrive',
+      (store) => store.receive([incoming('e1')]).then(() => store.skip([one])),
+      (store) => store.redrive([one], { force: false, dueInMs: [0] }),
+    ],
+    [
+      'resume',
+      (store) => store.receive([incoming('e1')]).then(() => store.pause('book', true)),
+      (store) => store.pause('book', false),
+    ],
+  ])('IN-27 IN-20 wakes other processes on %s', async (_name, prepare, act) => {
     const schema = freshSchema();
     const options = { schema, pollMs: 60_000 };
+    // Closed, so that none of its notifications is late.
+    const before = await inboxes.open(options);
+    await prepare(before);
+    await before.close();
     const [here, there] = [await inboxes.open(options), await inboxes.open(options)];
-    let woken = 0;
     let wake = (): void => {};
-    there.onWake(() => {
-      woken += 1;
-      wake();
-    });
     const next = (): Promise<void> => new Promise((resolve) => (wake = resolve));
-    // The first wake is its own, once it listens.
-    if (woken === 0) await next();
-    const wakes = async (work: () => Promise<unknown>): Promise<void> => {
-      const waked = next();
-      await work();
-      await waked;
-    };
-    await wakes(() => here.receive([incoming('e1')]));
-    const [lease] = await claim(here);
-    await wakes(() => here.release(lease!));
-    const [again] = await claim(here);
-    await here.fail(again!, { error: 'no', retryInMs: null });
-    const selection = { company: 'default', id: 'e1', handlers: ['book'] };
-    await wakes(() => here.redrive([selection], { force: false, dueInMs: [0] }));
-    await here.pause('book', true);
-    await wakes(() => here.pause('book', false));
+    const listens = next();
+    there.onWake(() => wake());
+    await listens;
+    const woken = next();
+    await act(here);
+    await woken;
     expect(await claim(there)).toMatchObject([{ id: 'e1', attempt: 1 }]);
   });
 

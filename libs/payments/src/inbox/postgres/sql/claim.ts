@@ -10,8 +10,9 @@ import { fromStored, toStored } from './stored-text.js';
 
 /** A claim locks the ordering keys that it looks at, and the database's table of locks is finite. */
 const MAX_CLAIM = 500;
-/** How often a claim looks further behind deliveries that it cannot have, and how many it looks at each time. */
+/** How often a claim looks further, behind deliveries that it cannot have. */
 const LOOKS = 8;
+/** How many it looks at after it has held some: the backlog of their key may be long. */
 const WINDOW = 200;
 
 /** What a claim returns of a delivery, from the columns of {@link CLAIMED_TYPES}. */
@@ -98,6 +99,7 @@ DECLARE
   v_handler text;
   v_left integer;
   v_window integer;
+  v_held integer;
   v_cursors timestamptz[];
   v_look_ms float8[];
   v_begun timestamptz;
@@ -123,10 +125,11 @@ BEGIN
     v_cursors[v_place] := NULL;
     v_look_ms[v_place] := 0;
     v_event := 0;
+    v_held := 0;
     CONTINUE WHEN EXISTS (SELECT FROM ${schema}.pause p WHERE p.handler IN (v_handler, '*'));
     v_begun := clock_timestamp();
     FOR v_look IN 1..${LOOKS} LOOP
-      v_window := CASE v_look WHEN 1 THEN v_left ELSE ${WINDOW} END;
+      v_window := CASE WHEN v_held > 0 THEN greatest(p_limits[v_place], ${WINDOW}) ELSE p_limits[v_place] END;
       SELECT array_agg(f.ordering) FILTER (WHERE f.free), array_agg(f.event) FILTER (WHERE f.free), count(*),
              min(f.due_at), (array_agg(f.due_at))[count(*)], (array_agg(f.event))[count(*)]
         INTO v_keys, v_events, v_seen, v_first, v_due, v_event
@@ -166,13 +169,14 @@ BEGIN
           UPDATE ${schema}.delivery d SET held = true FROM numbered n
            WHERE d.ctid = n.tuple AND (n.busy OR (
              n.nth > 1 AND n.ordering IN (SELECT c.ordering FROM chosen c WHERE c.ordering IS NOT NULL)))
+          RETURNING 1
         ), taken AS (
           -- By its place while it is locked. One that was changed since this statement began is not found there, and
           -- left for the next claim.
           UPDATE ${schema}.delivery d SET ${leased('false')} FROM chosen c WHERE d.ctid = c.tuple
           RETURNING c.place, d.event
         )
-        SELECT array_agg(t.event ORDER BY t.place) INTO v_taken FROM taken t;
+        SELECT array_agg(t.event ORDER BY t.place), (SELECT count(*) FROM held) INTO v_taken, v_held FROM taken t;
         r_events := r_events || v_taken;
         r_handlers := r_handlers || array_fill(v_handler, ARRAY[COALESCE(cardinality(v_taken), 0)]);
         v_left := v_left - COALESCE(cardinality(v_taken), 0);
