@@ -143,6 +143,7 @@ export class SimulatedProcess {
   /** Ends all faults, those to come included. */
   heal(): void {
     this.#faults.length = 0;
+    if (this.cutOff) this.#lastFaultAt = this.timeline.now;
     this.#cutOffUntil = -Infinity;
   }
 
