@@ -249,7 +249,8 @@ describe('claims on PostgreSQL', () => {
     await act(here);
     await woken;
     expect(await claim(there)).toMatchObject([{ id: 'e1', attempt: 1 }]);
-  });
+    // Less than a poll, which would wake it too.
+  }, 20_000);
 
   it('wakes nobody for what is assigned on receipt', async () => {
     const schema = freshSchema();
