@@ -232,25 +232,29 @@ describe('claims on PostgreSQL', () => {
       (store) => store.receive([incoming('e1')]).then(() => store.pause('book', true)),
       (store) => store.pause('book', false),
     ],
-  ])('IN-27 IN-20 wakes other processes on %s', async (_name, prepare, act) => {
-    const schema = freshSchema();
-    const options = { schema, pollMs: 60_000 };
-    // Closed, so that none of its notifications is late.
-    const before = await inboxes.open(options);
-    await prepare(before);
-    await before.close();
-    const [here, there] = [await inboxes.open(options), await inboxes.open(options)];
-    let wake = (): void => {};
-    const next = (): Promise<void> => new Promise((resolve) => (wake = resolve));
-    const listens = next();
-    there.onWake(() => wake());
-    await listens;
-    const woken = next();
-    await act(here);
-    await woken;
-    expect(await claim(there)).toMatchObject([{ id: 'e1', attempt: 1 }]);
-    // Less than a poll, which would wake it too.
-  }, 20_000);
+  ])(
+    'IN-27 IN-20 wakes other processes on %s',
+    async (_name, prepare, act) => {
+      const schema = freshSchema();
+      const options = { schema, pollMs: 60_000 };
+      // Closed, so that none of its notifications is late.
+      const before = await inboxes.open(options);
+      await prepare(before);
+      await before.close();
+      const [here, there] = [await inboxes.open(options), await inboxes.open(options)];
+      let wake = (): void => {};
+      const next = (): Promise<void> => new Promise((resolve) => (wake = resolve));
+      const listens = next();
+      there.onWake(() => wake());
+      await listens;
+      const woken = next();
+      await act(here);
+      await woken;
+      expect(await claim(there)).toMatchObject([{ id: 'e1', attempt: 1 }]);
+      // Less than a poll, which would wake it too.
+    },
+    20_000,
+  );
 
   it('wakes nobody for what is assigned on receipt', async () => {
     const schema = freshSchema();
