@@ -48,6 +48,13 @@ export class DeliveryModel {
     return this.#deliveries.get(`${company}/${id}/${handler}`);
   }
 
+  /** Whether a worker holds a delivery. */
+  holds(worker: string): boolean {
+    return [...this.#deliveries.values()].some(
+      ({ state, holder }) => state === 'running' && holder?.worker === worker,
+    );
+  }
+
   async received(
     events: readonly IncomingEvent[],
     receipts: readonly StoreReceipt[],

@@ -154,8 +154,7 @@ export class Simulation implements StoreObserver {
       this.#journal.beat((first as WorkerRegistration).id, sentAt);
     if (operation === 'heartbeat' && done && (result as Heartbeat).alive)
       this.#journal.beat(first as string, sentAt);
-    if (operation === 'retire' && done)
-      this.#journal.retired(first as string, second as number, process.draining);
+    if (operation === 'retire' && done) this.#retired(process, first as string, second as number);
     if (operation === 'heartbeat' && done && !(result as Heartbeat).alive) {
       const worker = first as string;
       this.#journal.declaredDead(worker);
@@ -169,6 +168,12 @@ export class Simulation implements StoreObserver {
     this.#journalClaims(process, operation, first, result);
     if (operation === 'commit' && done) this.#journal.committed(process, first as Lease);
     if (this.#stage.exact) await this.#observeExactly(operation, parameters, outcome);
+  }
+
+  /** A worker that holds nothing is removed at once, whatever its grace. */
+  #retired(process: SimulatedProcess, worker: string, graceMs: number): void {
+    const removed = this.#stage.exact && !this.#model.holds(worker);
+    this.#journal.retired(worker, removed ? 0 : graceMs, process.draining && !removed);
   }
 
   #trace(line: () => string): void {
