@@ -17,8 +17,7 @@ async function wrongs(
   store: string,
   play: (scenario: Scenario) => Promise<string[]>,
 ): Promise<string[]> {
-  const seed = Math.floor(Math.random() * 1_000_000);
-  const drawn = fc.sample(scenarios({ ...REAL, maxSteps: 12 }), { numRuns: SCENARIOS, seed });
+  const drawn = fc.sample(scenarios({ ...REAL, maxSteps: 12 }), { numRuns: SCENARIOS, seed: 1 });
   const found = await Promise.all(drawn.map((scenario) => play(scenario)));
   return found.flatMap((wrong, index) =>
     wrong.map((one) => `${one}\non ${store}: ${JSON.stringify(drawn[index])}`),
