@@ -76,12 +76,13 @@ export function planEvents(
       copies: copies(atMs),
     });
   };
-  const action = (): PlannedEvent['actions'] => {
+  const action = (hot = false): PlannedEvent['actions'] => {
     const drawn = random.next();
     if (drawn < 0.12) return { [random.pick(['book', 'audit'])]: 'slow' };
     if (drawn < 0.16) return { book: 'fail' };
     if (drawn < 0.18) return { audit: 'fail-after' };
-    if (drawn < 0.19) return { book: 'long' };
+    // Not on hot keys: others would wait for it. While it runs, its process may be stopped or blocked.
+    if (drawn < 0.26 && !hot) return { book: 'long' };
     return null;
   };
   for (let atMs = 0; atMs < endMs; atMs += random.between(0, 2000 / run.perSecond)) {
@@ -91,7 +92,7 @@ export function planEvents(
         `hot-${random.between(1, HOT)}`,
         atMs,
         ['audit', 'book'],
-        action(),
+        action(true),
       );
       continue;
     }
