@@ -67,6 +67,9 @@ export interface InboxStore<Tx = unknown> {
    * `attempts` decreases by one again. Each becomes a suspect ({@link ClaimedDelivery.crashes} increases by one).
    * The deliveries of a worker that retired are freed without a charge, without an entry in the history, and are
    * no suspects.
+   *
+   * A heartbeat that is late itself, by more than the worker's `leaseMs`, declares nobody dead: the store may have
+   * been out of reach for all workers, so the others get the time to renew theirs, too.
    */
   heartbeat(worker: string): Promise<Heartbeat>;
 

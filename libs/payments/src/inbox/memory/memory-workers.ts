@@ -36,11 +36,13 @@ export class MemoryWorkers {
   heartbeat(id: string): string[] | null {
     const now = this.runtime.monotonic();
     const own = this.#workers.get(id);
+    let late = false;
     if (own !== undefined && own.graceUntil === null) {
+      late = now - own.beatAt > own.leaseMs;
       own.beatAt = now;
       this.#updateCatalog(own);
     }
-    for (const worker of this.#workers.values()) {
+    for (const worker of late ? [] : this.#workers.values()) {
       const { graceUntil, beatAt, leaseMs } = worker;
       if (graceUntil === null ? now - beatAt <= leaseMs : now < graceUntil) continue;
       this.#remove(worker);

@@ -105,6 +105,23 @@ export const workerCases: readonly InboxContractCase[] = [
     },
   },
   {
+    title:
+      'IN-13 declares nobody dead with a heartbeat that is late itself, as after an outage of the store',
+    async run(inbox) {
+      const [worker, other] = await two(inbox);
+      const { store, advance } = inbox;
+      const event = incoming();
+      await store.receive([event]);
+      const lease = await worker.claimOne();
+      await other.heartbeat();
+      await advance(LEASE_MS + 1000);
+      equal((await other.store.heartbeat(other.id)).alive, true);
+      equal((await worker.store.heartbeat(worker.id)).alive, true);
+      equal((await store.complete(lease)).settled, true);
+      deepEqual(await states(store, event), { book: 'done 1' });
+    },
+  },
+  {
     title: 'IN-12 frees each delivery once, if several workers see the death at the same time',
     async run({ store, another, advance }) {
       const worker = await TestWorker.start(store);

@@ -92,14 +92,16 @@ DECLARE
   v_retired uuid[];
   v_orderings uuid[];
   v_handlers text[];
+  v_late boolean;
 BEGIN
+  SELECT ${expired('w')} INTO v_late FROM ${schema}.worker w WHERE w.id = p_worker AND NOT w.retired;
   UPDATE ${schema}.worker w SET heartbeat_at = v_now WHERE w.id = p_worker AND NOT w.retired;
   o_alive := FOUND;
   -- A worker that is locked renews its own heartbeat at this moment.
   SELECT array_agg(x.id) FILTER (WHERE NOT x.retired), array_agg(x.id) FILTER (WHERE x.retired)
     INTO v_dead, v_retired
     FROM (SELECT w.id, w.retired FROM ${schema}.worker w
-           WHERE ${expired('w')} ORDER BY w.id FOR UPDATE SKIP LOCKED) x;
+           WHERE ${expired('w')} AND v_late IS NOT TRUE ORDER BY w.id FOR UPDATE SKIP LOCKED) x;
 
   -- What runs under no live worker, also if its claim was late: the gaps between the ids of live workers are read, so
   -- that the deliveries of live ones are not.

@@ -29,12 +29,18 @@ export function heartbeat(
   { worker }: { readonly worker: string },
   times: Times,
 ): Heartbeat & { readonly freed: number } {
+  const own = connection.get<{ beat_at: number; lease_ms: number }>(
+    'SELECT beat_at, lease_ms FROM payments_inbox_worker WHERE id = ? AND retired = 0',
+    [worker],
+  );
+  const late = own !== undefined && times.clock - own.beat_at > own.lease_ms;
   const alive =
     connection.run('UPDATE payments_inbox_worker SET beat_at = ? WHERE id = ? AND retired = 0', [
       times.clock,
       worker,
     ]) === 1;
-  const dead = connection.liveness.look(allWorkers(connection), times);
+  const silent = connection.liveness.look(allWorkers(connection), times);
+  const dead = late ? [] : silent;
   for (const { id } of dead) remove(connection, id);
   const retired = new Set(dead.filter((row) => row.retired === 1).map(({ id }) => id));
   const freed = freeOrphans(connection, retired, times);
