@@ -8,7 +8,7 @@ export interface DeliveryTransition {
   readonly by: string;
 }
 
-/** Every transition there is. The diagram in `docs/architecture.md` and the contract suite are compared with it. */
+/** Every transition there is. The state diagram of the architecture page and the contract suite are compared with it. */
 export const DELIVERY_TRANSITIONS: readonly DeliveryTransition[] = Object.freeze([
   { from: 'new', to: 'pending', by: 'receive' },
   { from: 'new', to: 'running', by: 'receive (assigned)' },
