@@ -121,6 +121,28 @@ describe('operators next to claims and settlements on PostgreSQL', () => {
     expect(left).toEqual([]);
   }, 60_000);
 
+  it('stores events while a worker that retires waits for a heartbeat that removes it', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    const worker = await startWorker(store);
+    const heartbeat = new Client({ connectionString: inboxes.connectionString });
+    await heartbeat.connect();
+    await heartbeat.query('BEGIN');
+    await heartbeat.query(`SELECT FROM ${schema}.worker WHERE id = '${worker}' FOR UPDATE`);
+    let retired = false;
+    const retiring = store.retire(worker, 0).then(() => {
+      retired = true;
+    });
+    const waits = `SELECT FROM pg_locks WHERE NOT granted AND database =
+      (SELECT oid FROM pg_database WHERE datname = current_database()) OR NOT granted AND database IS NULL`;
+    while ((await inboxes.query(waits)).length === 0);
+    await store.receive([incoming('meanwhile')]);
+    expect(retired).toBe(false);
+    await heartbeat.query('COMMIT');
+    await heartbeat.end();
+    await retiring;
+  });
+
   it('settles and claims while somebody locks rows by hand', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });

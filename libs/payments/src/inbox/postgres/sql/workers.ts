@@ -152,6 +152,8 @@ CREATE FUNCTION ${schema}.retire(p_worker uuid, p_grace_ms double precision) RET
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $retire$
 BEGIN
+  -- The worker before the catalog, as in a heartbeat: or each could wait for the other, and receives for both.
+  PERFORM FROM ${schema}.worker w WHERE w.id = p_worker FOR UPDATE;
   PERFORM FROM ${schema}.delivery d
     WHERE d.worker = p_worker AND d.state = 'running' LIMIT 1;
   IF NOT FOUND THEN
