@@ -13,6 +13,7 @@ import { ClaimCursors } from './sql/claim-cursors.js';
 import { ClaimStatement } from './sql/claim.js';
 import { CommitTransaction } from './sql/commit.js';
 import { NextDueStatement } from './sql/next-due.js';
+import { Pruning } from './sql/prune.js';
 import { ReceiveStatement } from './sql/receive.js';
 import { SettleStatement } from './sql/settle.js';
 
@@ -24,6 +25,7 @@ export interface OpenStore {
   readonly nextDue: NextDueStatement;
   readonly settlements: SettleQueue;
   readonly commits: CommitTransaction;
+  readonly pruning: Pruning;
   readonly notifier: WakeNotifier;
   readonly listener: WakeListener;
   close(): Promise<void>;
@@ -65,6 +67,7 @@ export async function openStore(
     nextDue: new NextDueStatement(source, schema, cursors),
     settlements: new SettleQueue((all) => settle.settle(all), statementTimeoutMs, runtime),
     commits: new CommitTransaction(source, schema, semaphore, runtime),
+    pruning: new Pruning(source, schema),
     async close() {
       await endWithin(connectTimeoutMs, runtime, listener.close());
       await receives.drained();

@@ -29,7 +29,6 @@ import { find } from './sql/find.js';
 import { list } from './sql/list.js';
 import { releaseStranded } from './sql/ordering.js';
 import { pause } from './sql/pause.js';
-import { prune } from './sql/prune.js';
 import { redrive } from './sql/redrive.js';
 import { lockNumber, quoted } from './sql/schema.js';
 import { completed, failed, released } from './sql/settle.js';
@@ -189,9 +188,9 @@ export class PostgresStore implements InboxStore<PostgresTransaction> {
   }
 
   async prune(request: Parameters<InboxStore['prune']>[0]): Promise<number> {
-    const { source, notifier } = this.#open();
+    const { source, notifier, pruning } = this.#open();
     if (await releaseStranded(source, this.#schema)) notifier.notify();
-    return prune(source, this.#schema, request);
+    return pruning.prune(request);
   }
 
   async #settle(ended: Ended): Promise<Settlement> {

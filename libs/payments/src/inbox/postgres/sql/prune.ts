@@ -1,39 +1,104 @@
 import type { InboxStore } from '../../inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { KEPT_MINUTES } from './activity.js';
-import { asInterval } from './planner-settings.js';
+import { asInterval, epochMs } from './planner-settings.js';
 
-/** Deletes what is finished and old, in batches that nobody has to wait for. Returns how many events it changed. */
-export async function prune(
-  source: ConnectionSource,
-  schema: string,
-  { bodiesMs, tombstonesMs, limit }: Parameters<InboxStore['prune']>[0],
-): Promise<number> {
-  const bodies = await pruneBodies(source, schema, bodiesMs, limit);
-  const left = limit - bodies;
-  const tombstones = left > 0 ? await pruneTombstones(source, schema, tombstonesMs, left) : 0;
-  await source.query(
-    `DELETE FROM ${schema}.activity WHERE minute < clock_timestamp() - ${KEPT_MINUTES + 2} * interval '1 minute'`,
-  );
-  return bodies + tombstones;
+/** Old events that one statement looks at. Those that are not finished are kept, and there may be millions of them. */
+const SLICE = 2000;
+
+/** An event in the order of receipt. */
+interface Position {
+  readonly receivedMs: number;
+  readonly seq: string;
+}
+
+const START: Position = { receivedMs: 0, seq: '0' };
+
+/** Deletes what is finished and old, in batches that nobody has to wait for. */
+export class Pruning {
+  /** Where the last batch ended, so that the next one does not look at the same unfinished events again. */
+  #from = START;
+
+  constructor(
+    private readonly source: ConnectionSource,
+    private readonly schema: string,
+  ) {}
+
+  /** Returns how many events it changed. */
+  async prune({
+    bodiesMs,
+    tombstonesMs,
+    limit,
+  }: Parameters<InboxStore['prune']>[0]): Promise<number> {
+    const { source, schema } = this;
+    const bodies = await this.#pruneBodies(bodiesMs, limit);
+    const left = limit - bodies;
+    const tombstones = left > 0 ? await pruneTombstones(source, schema, tombstonesMs, left) : 0;
+    await source.query(
+      `DELETE FROM ${schema}.activity WHERE minute < clock_timestamp() - ${KEPT_MINUTES + 2} * interval '1 minute'`,
+    );
+    return bodies + tombstones;
+  }
+
+  async #pruneBodies(olderMs: number, limit: number): Promise<number> {
+    let from = this.#from;
+    let fromStart = from === START;
+    let changed = 0;
+    while (changed < limit) {
+      const slice = await this.#look(olderMs, from);
+      const finished = slice.filter((event) => event.finished);
+      const chosen = finished.slice(0, limit - changed);
+      if (chosen.length > 0) changed += await pruneChosen(this.source, this.schema, chosen);
+      if (chosen.length < finished.length) {
+        from = chosen.at(-1)!;
+      } else if (slice.length === SLICE) {
+        from = slice.at(-1)!;
+      } else {
+        from = START;
+        if (fromStart) break;
+        // What has finished meanwhile before the place where this call began.
+        fromStart = true;
+      }
+    }
+    this.#from = from;
+    return changed;
+  }
+
+  /** The next old events that have a body. */
+  async #look(
+    olderMs: number,
+    { receivedMs, seq }: Position,
+  ): Promise<(Position & { readonly finished: boolean })[]> {
+    const rows = await this.source.query(
+      `SELECT e.seq, ${epochMs('e.received_at')} AS received_ms, ${isFinished(this.schema)} AS finished
+         FROM ${this.schema}.event e
+        WHERE e.raw IS NOT NULL AND e.received_at < ${before('$1')}
+          AND (e.received_at, e.seq) > (to_timestamp($2::float8 / 1000), $3::bigint)
+        ORDER BY e.received_at, e.seq LIMIT ${SLICE}`,
+      [olderMs, receivedMs, seq],
+    );
+    return rows.map((row) => ({
+      seq: row['seq']!,
+      receivedMs: Math.round(Number(row['received_ms'])),
+      finished: row['finished'] === 't',
+    }));
+  }
 }
 
 /**
  * Two statements: the first locks the events, the second reads their deliveries after that. With one, a delivery that an
  * operator redrives in between would be lost.
  */
-async function pruneBodies(
+async function pruneChosen(
   source: ConnectionSource,
   schema: string,
-  olderMs: number,
-  limit: number,
+  chosen: readonly Position[],
 ): Promise<number> {
   return source.transaction(async (connection) => {
     const { rows } = await connection.run(
       `SELECT e.seq FROM ${schema}.event e
-        WHERE e.raw IS NOT NULL AND e.received_at < ${before('$1')} AND ${isFinished(schema)}
-        ORDER BY e.received_at LIMIT $2 FOR UPDATE SKIP LOCKED`,
-      [olderMs, limit],
+        WHERE e.seq = ANY ($1::bigint[]) AND e.raw IS NOT NULL FOR UPDATE SKIP LOCKED`,
+      [chosen.map(({ seq }) => seq)],
     );
     if (rows.length === 0) return 0;
     const pruned = await connection.run(

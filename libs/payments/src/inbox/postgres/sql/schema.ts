@@ -85,7 +85,8 @@ CREATE TABLE ${schema}.event (
 );
 CREATE UNIQUE INDEX event_once ON ${schema}.event (once) WHERE once IS NOT NULL;
 CREATE INDEX event_received ON ${schema}.event (received_at, seq);
-CREATE INDEX event_with_body ON ${schema}.event (received_at) WHERE raw IS NOT NULL;
+CREATE INDEX event_with_body ON ${schema}.event (received_at, seq) WHERE raw IS NOT NULL;
+CREATE INDEX event_tombstone ON ${schema}.event (received_at, seq) WHERE raw IS NULL;
 CREATE INDEX event_unhandled ON ${schema}.event (stale, seq) WHERE unhandled;
 CREATE INDEX event_done_by ON ${schema}.event (ordering, occurred_at)
   WHERE done_by IS NOT NULL AND ordering IS NOT NULL;

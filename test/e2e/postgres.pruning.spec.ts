@@ -1,0 +1,44 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { claim, freshSchema, incoming, PostgresInboxes } from '../support/postgres.inboxes.js';
+
+const UNFINISHED = 80_000;
+
+describe('pruning an inbox in PostgreSQL', () => {
+  let inboxes: PostgresInboxes;
+  beforeAll(async () => {
+    inboxes = await PostgresInboxes.start();
+  }, 60_000);
+  afterEach(() => inboxes.close());
+  afterAll(() => inboxes.server.end(), 30_000);
+
+  it('IN-26 prunes what comes after many old dead letters, with statements of bounded length', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema, statementTimeoutMs: 100 });
+    await inboxes.query(`
+      WITH old AS (
+        INSERT INTO ${schema}.event (company, id, event_type, occurred_at, received_at, digest, raw, stale, unhandled)
+        SELECT 'default', 'dead ' || n, 'x', now(), now() - interval '2 days', '', '', false, false
+          FROM generate_series(1, ${UNFINISHED}) n RETURNING seq, occurred_at)
+      INSERT INTO ${schema}.delivery (event, handler, state, occurred_at)
+      SELECT seq, 'gone', 'dead', occurred_at FROM old`);
+    await store.receive(['a', 'b', 'c'].map((id) => incoming(id)));
+    for (const lease of await claim(store)) await store.complete(lease);
+    await inboxes.query(
+      `UPDATE ${schema}.event SET received_at = now() - interval '1 day' WHERE id IN ('a', 'b', 'c')`,
+    );
+    const request = { bodiesMs: 3_600_000, tombstonesMs: 1e9 };
+    expect(await store.prune({ ...request, limit: 1 })).toBe(1);
+    expect(await store.prune({ ...request, limit: 1 })).toBe(1);
+    await store.skip([{ company: 'default', id: 'dead 7', handlers: ['gone'] }]);
+    expect(await store.prune({ ...request, limit: 10 })).toBe(2);
+    expect(await store.prune({ ...request, limit: 10 })).toBe(0);
+    const isPruned = async (id: string) => (await store.find('default', id))!.raw === null;
+    expect(await Promise.all(['a', 'b', 'c', 'dead 7', 'dead 8'].map(isPruned))).toEqual([
+      true,
+      true,
+      true,
+      true,
+      false,
+    ]);
+  }, 60_000);
+});
