@@ -217,6 +217,52 @@ describe('StaggeredRecovery', () => {
     expect(alone).toBeLessThan(8);
   });
 
+  it('runs what is pending at a place that was kept for a suspect of another handler', async () => {
+    const handlers = { g: { concurrency: 1 }, h: { concurrency: 1 } };
+    const first = new WorkerBench(OPTIONS, { handlers });
+    first.handle = () => new Promise(() => {});
+    first.worker.start();
+    await turns();
+    await first.receive('suspect', null, ['h']);
+    await turns();
+    first.crash();
+    const bench = new WorkerBench({ ...OPTIONS, leaseMs: 60_000 }, { of: first, handlers });
+    const claimSuspect = bench.store.claimSuspect.bind(bench.store);
+    bench.store.claimSuspect = async (request) => {
+      bench.store.claimSuspect = claimSuspect;
+      const suspect = await claimSuspect(request);
+      await bench.receive('pending', null, ['g']);
+      await turns();
+      return suspect;
+    };
+    bench.handle = ({ id }) => (id === 'suspect' ? new Promise(() => {}) : undefined);
+    bench.runtime.advance(8000);
+    bench.worker.start();
+    await turns();
+    await turns();
+    expect(bench.ids).toEqual(['suspect', 'pending']);
+    expect(await bench.isDone('pending', 'g')).toBe(true);
+  });
+
+  it('IN-24 drains without the pause after a suspect that ran alone', async () => {
+    const host = new Host();
+    for (const _life of [1, 2]) {
+      const bench = host.start(null);
+      await turns();
+      await bench.receive('suspect');
+      await pass(bench, 8);
+      bench.crash();
+    }
+    const bench = host.start(null);
+    await pass(bench, 8);
+    expect(host.ran[2]).toEqual(['suspect']);
+    let drained = false;
+    void bench.worker.drain().then(() => (drained = true));
+    await host.end('suspect');
+    expect(drained).toBe(true);
+    expect(await bench.delivery('suspect')).toMatchObject({ state: 'done', attempts: 1 });
+  });
+
   it('IN-24 drains while it waits to run a suspect alone', async () => {
     const host = new Host();
     for (const _life of [1, 2]) {

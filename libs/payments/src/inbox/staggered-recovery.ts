@@ -86,7 +86,8 @@ export class StaggeredRecovery {
     this.#ignore = found ? 0 : this.#ignoreNext;
     this.#ignoreNext = found ? 1 : Math.min(MAX_IGNORED, 2 * this.#ignoreNext);
     // As long as it ran: half of the time is for other deliveries.
-    if (found) await this.#pause(Math.max(PAUSE_MS, runtime.monotonic() - startedAt));
+    if (found && this.worker.active())
+      await this.#pause(Math.max(PAUSE_MS, runtime.monotonic() - startedAt));
     return found;
   }
 
@@ -116,6 +117,7 @@ export class StaggeredRecovery {
       throw error;
     } finally {
       for (const handler of handlers) if (handler !== suspect?.handler) places.free(handler);
+      if (places.wanting) this.onOpen();
     }
     if (suspect === null) return false;
     await this.worker.run(suspect, worker);
