@@ -335,6 +335,21 @@ describe('the time limit of a DeliveryRun', () => {
     expect(await bench.isDone('a')).toBe(true);
   });
 
+  it('IN-30 does not wait for a commit that hangs, after another process has freed its delivery', async () => {
+    const bench = await started({ timeoutMs: 1000 });
+    commits(bench);
+    bench.handle = (_event, { commit }) => commit(() => new Promise(() => {}));
+    bench.store.fail = async () => ({ settled: false, nextDue: false });
+    const watch = bench.settlements.watch('c', 'a');
+    await bench.assign('a');
+    await turns();
+    for (const ms of [1000, 5000]) {
+      bench.runtime.advance(ms);
+      await turns();
+    }
+    expect(watch.has('h')).toBe(true);
+  });
+
   it('runs the next delivery of an ordering key after a commit', async () => {
     const bench = await started();
     commits(bench);

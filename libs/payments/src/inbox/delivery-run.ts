@@ -9,6 +9,7 @@ import type { PaymentsRuntime } from '../payments.runtime.js';
 import { traced, verdictOf } from './attempt-verdict.js';
 import type { Failure, Verdict } from './attempt-verdict.js';
 import { Backoff, STORE_BACKOFF } from '../runtime/backoff.js';
+import { withTimeLimit } from '../runtime/time-limit.js';
 import type { HandlerCatalogCache } from './handler-catalog-cache.js';
 import type { HandlerPolicy } from './handler-policy.js';
 import type { ClaimedDelivery, InboxStore, Settlement } from './inbox-store.js';
@@ -17,6 +18,9 @@ import { RunCommit } from './run-commit.js';
 import { RunContext } from './run-context.js';
 import type { AttemptOutcome } from './settlements.js';
 import type { StoredBodies } from './stored-bodies.js';
+
+/** How long the answer to a commit that has won may take. One whose work hangs has not won. */
+const COMMIT_ANSWER_MS = 5000;
 
 /** What runs use. */
 export interface RunServices {
@@ -102,7 +106,7 @@ export class DeliveryRun {
       return { outcome, nextDue: settlement.nextDue, retryInMs: verdict.retryInMs };
     }
     // A commit that was under way when the time was up may have won.
-    await this.#commit.settled();
+    await this.#commitAnswered();
     if (this.#commit.done) return this.#committed(failure);
     if (settlement !== null) this.#logNotRecorded(failure);
     // An earlier try that failed may have taken effect, and made another delivery due.
@@ -188,6 +192,13 @@ export class DeliveryRun {
         await this.#wait(backoff.nextMs());
       }
     }
+  }
+
+  /** Waits for a commit that is under way, within a bound: until it resolves, the delivery holds a place. */
+  async #commitAnswered(): Promise<void> {
+    const late = (): Error => new Error('late');
+    const answered = this.#commit.settled();
+    await withTimeLimit(answered, COMMIT_ANSWER_MS, this.worker.runtime, late).catch(() => {});
   }
 
   #wait(ms: number): Promise<void> {
