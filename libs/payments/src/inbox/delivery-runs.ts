@@ -69,7 +69,7 @@ export class DeliveryRuns {
   async start(delivery: ClaimedDelivery, id: string): Promise<void> {
     const { services, places, registration } = this.worker;
     const { handler } = delivery;
-    if (!this.worker.working() || !registration.isLive(id)) return this.#giveBack(delivery);
+    if (!this.worker.working() || !registration.mayRun(id)) return this.#giveBack(delivery, id);
     this.#hold(id);
     const run = new DeliveryRun(delivery, this.worker.policy(handler), services, () => {
       places.handled(handler);
@@ -96,15 +96,17 @@ export class DeliveryRuns {
   }
 
   /** Returns a delivery that was claimed too late, without a charge. */
-  async #giveBack(delivery: ClaimedDelivery): Promise<void> {
-    const { services, places } = this.worker;
+  async #giveBack(delivery: ClaimedDelivery, id: string): Promise<void> {
+    const { services, places, registration } = this.worker;
     try {
       await services.store.release(delivery);
     } catch (error) {
+      // Or heartbeats of that id would keep the lease, and nobody would run the delivery.
+      registration.replace(id);
       services.throttled.warn(
         'release',
         () =>
-          `A delivery could not be returned: ${describeThrown(error)}. The store frees it later, as its worker is gone.`,
+          `A delivery could not be returned: ${describeThrown(error)}. The store frees it once its worker has retired.`,
       );
     }
     places.free(delivery.handler);

@@ -341,6 +341,31 @@ describe('InboxWorker', () => {
     expect(await run).toEqual({ done: 1, failed: 0, more: false });
   });
 
+  it('runDue starts nothing after its time is up, and gives back what a claim brings then', async () => {
+    const bench = new WorkerBench();
+    bench.worker.start(false);
+    await turns();
+    await bench.receive('a');
+    const claim = bench.store.claim.bind(bench.store);
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+    bench.store.claim = async (request) => {
+      const claimed = await claim(request);
+      await answered;
+      return claimed;
+    };
+    const run = bench.worker.runDue(1000);
+    await turns();
+    bench.runtime.advance(1000);
+    expect(await run).toEqual({ done: 0, failed: 0, more: true });
+    answer();
+    await turns();
+    expect(bench.ids).toEqual([]);
+    expect(await bench.delivery('a')).toMatchObject({ state: 'pending', attempts: 0 });
+    const next = bench.worker.runDue(1000);
+    await turns();
+    expect(await next).toEqual({ done: 1, failed: 0, more: false });
+  });
+
   it('runDue runs what another process left behind, before it ends', async () => {
     const dead = await started(new WorkerBench({ leaseMs: 3000 }));
     dead.handle = () => new Promise(() => {});

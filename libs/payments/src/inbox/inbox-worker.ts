@@ -82,7 +82,7 @@ export class InboxWorker {
       services: { store, runtime, logger, throttled, dispatcher, bodies, overdue, catalog },
       places: this.#places,
       registration: this.#registration,
-      working: () => this.working,
+      working: () => this.#active,
       policy: (handler) => policyOf(registry.get(handler)!, options),
       onFree: () => this.#lookIfWanting(),
       onEnded: (delivery, run) => this.#ended(delivery, run),
@@ -138,7 +138,7 @@ export class InboxWorker {
     const run = this.#dueRuns.add(forMs);
     this.#outsideRequests(() => {
       // The process may have been frozen since its last heartbeat.
-      if (!this.#background) this.#registration.renew();
+      if (!this.#background) this.#registration.resume();
       this.wake();
     });
     return run;

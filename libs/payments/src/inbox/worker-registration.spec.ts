@@ -152,6 +152,66 @@ describe('WorkerRegistration', () => {
     expect(bench.ran[0]!.context.signal.aborted).toBe(false);
   });
 
+  it.each(['claim', 'receive'] as const)(
+    'IN-14 gives back, without running it, what a %s brings after the process was stopped for longer than its lease',
+    async (operation) => {
+      const bench = await started({ leaseMs: 3000 });
+      const heartbeat = bench.store.heartbeat.bind(bench.store);
+      const { promise: renewed, resolve: renew } = Promise.withResolvers<void>();
+      const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+      const original = bench.store[operation].bind(bench.store) as (request: never) => unknown;
+      Object.assign(bench.store, {
+        [operation]: async (request: never) => {
+          const result = await original(request);
+          await answered;
+          return result;
+        },
+      });
+      const stored = operation === 'claim' ? bench.receive('a') : bench.assign('a');
+      await turns();
+      bench.store.heartbeat = async (id) => {
+        await renewed;
+        return heartbeat(id);
+      };
+      bench.runtime.advance(3000);
+      answer();
+      await stored;
+      await turns();
+      expect(bench.ids).toEqual([]);
+      expect(await bench.delivery('a')).toMatchObject({ state: 'pending', attempts: 0 });
+      renew();
+      await turns();
+      expect(await bench.delivery('a')).toMatchObject({ state: 'done', attempts: 1 });
+    },
+  );
+
+  it('IN-25 frees what a live worker could not give back', async () => {
+    const bench = await started({ leaseMs: 3000 });
+    const heartbeat = bench.store.heartbeat.bind(bench.store);
+    const release = bench.store.release.bind(bench.store);
+    const reservation = bench.worker.reserve(['h'])!;
+    bench.store.heartbeat = DOWN;
+    bench.store.release = DOWN;
+    bench.runtime.advance(3000);
+    bench.worker.reserve = () => reservation;
+    await bench.assign('a');
+    await turns();
+    Object.assign(bench.store, { heartbeat, release });
+    await pass(bench, 10);
+    expect(await bench.delivery('a')).toMatchObject({ state: 'done', attempts: 1 });
+  });
+
+  it('starts what was assigned under an id that was replaced meanwhile', async () => {
+    const bench = await started({ leaseMs: 3000 });
+    const reservation = bench.worker.reserve(['h'])!;
+    bench.store.heartbeat = () => new Promise(() => {});
+    bench.worker.reserve(['h'])!.start(null);
+    bench.worker.reserve = () => reservation;
+    await bench.assign('a');
+    await turns();
+    expect(bench.ids).toEqual(['a']);
+  });
+
   it('IN-14 aborts the runs of an id that was replaced and is declared dead, once', async () => {
     const bench = await started({ leaseMs: 3000 });
     bench.handle = () => new Promise(() => {});

@@ -38,6 +38,8 @@ export class WorkerRegistration {
   #id: string | null = null;
   /** When the last heartbeat that succeeded was sent, by the monotonic clock. */
   #renewedAt = -Infinity;
+  /** Whether a heartbeat has to succeed before the next claim. */
+  #unsure = false;
   #suspects = false;
   /** Ids that are not used for claims any more, but whose runs have not ended. */
   readonly #former = new Set<string>();
@@ -63,22 +65,33 @@ export class WorkerRegistration {
    * have been declared dead. It then sends one at once.
    */
   current(): string | null {
-    const { runtime, leaseMs } = this.worker;
-    const fresh = runtime.monotonic() - this.#renewedAt < leaseMs;
-    if (this.#id !== null && !fresh) this.renew();
-    return fresh ? this.#id : null;
+    const sure = this.#fresh && !this.#unsure;
+    if (this.#id !== null && !sure) this.renew();
+    return sure ? this.#id : null;
   }
 
   /** Sends a heartbeat. Until it has succeeded, nothing is claimed. */
   renew(): void {
-    this.#renewedAt = -Infinity;
+    this.#unsure = true;
     // If the store is down, the next heartbeat is due soon enough.
     if (!this.#failing) this.#beat();
   }
 
-  /** Whether an id has not been declared dead, as far as is known. */
-  isLive(id: string): boolean {
-    return id === this.#id || this.#former.has(id);
+  /**
+   * Sends a heartbeat after a time in which the process may have been frozen. A late heartbeat declares nobody dead, and
+   * a process that is frozen between two heartbeats would send only late ones: it registers under a new id instead.
+   */
+  resume(): void {
+    if (this.#id !== null && !this.#fresh && !this.#failing) this.replace(this.#id);
+    else this.renew();
+  }
+
+  /**
+   * Whether a delivery that was leased to an id may start to run: the id has not been declared dead, as far as is known,
+   * and the last heartbeat is not so long ago that it may have been.
+   */
+  mayRun(id: string): boolean {
+    return this.#fresh && (id === this.#id || this.#former.has(id));
   }
 
   /**
@@ -118,6 +131,12 @@ export class WorkerRegistration {
     }
   }
 
+  /** Whether the last heartbeat that succeeded is at most a lease old. */
+  get #fresh(): boolean {
+    const { runtime, leaseMs } = this.worker;
+    return runtime.monotonic() - this.#renewedAt < leaseMs;
+  }
+
   async #retireAll(graceMs: number): Promise<void> {
     await this.#beating;
     const ids = this.#id === null ? [...this.#former] : [...this.#former, this.#id];
@@ -150,6 +169,7 @@ export class WorkerRegistration {
       this.#registerAt = sentAt + REGISTER_MS;
     }
     this.#renewedAt = sentAt;
+    this.#unsure = false;
   }
 
   async #renew(id: string): Promise<void> {
