@@ -65,8 +65,8 @@ export interface InboxStore<Tx = unknown> {
    * `leaseMs`, and frees the running deliveries of all workers that are not live: each becomes pending and due now,
    * with the attempt added to the history as `lost`. The attempt is charged only if it ran `alone`; otherwise
    * `attempts` decreases by one again. Each becomes a suspect ({@link ClaimedDelivery.crashes} increases by one).
-   * The deliveries of a worker that retired are freed without a charge, without an entry in the history, and are
-   * no suspects.
+   * The deliveries of a worker that retired are freed without a charge, without an entry in the history, and do not
+   * become suspects; one that is a suspect already stays one, as after {@link release}.
    *
    * A heartbeat that is late itself, by more than the worker's `leaseMs`, declares nobody dead: the store may have
    * been out of reach for all workers, so the others get the time to renew theirs, too.
@@ -75,7 +75,8 @@ export interface InboxStore<Tx = unknown> {
 
   /**
    * Ends a worker on purpose. If it still holds deliveries, it keeps them for `graceMs` more milliseconds, and can
-   * settle them; then others free them. A worker that holds none is removed at once.
+   * settle them; then others free them. A worker that holds none is removed at once. A store without a clock of its own
+   * may count the grace from the next heartbeat of another worker.
    */
   retire(worker: string, graceMs: number): Promise<void>;
 

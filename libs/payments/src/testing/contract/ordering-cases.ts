@@ -134,6 +134,7 @@ export const orderingCases: readonly InboxContractCase[] = [
     async run(inbox) {
       const { worker, other, lease, held } = await hold(inbox);
       await worker.store.retire(worker.id, 1000);
+      await other.heartbeat();
       await inbox.advance(2000);
       await other.heartbeat();
       const done: string[] = [];

@@ -10,37 +10,32 @@ export interface WorkerRow {
 
 interface Seen {
   readonly beatAt: number;
-  /** When it sent that heartbeat, at the earliest, on this process's monotonic clock; `null`: after that look. */
+  /** Since when the heartbeat is known, on this process's monotonic clock; `null`: after the last look. */
   readonly since: number | null;
 }
 
 /**
- * Finds out which workers send no heartbeats. It compares no clocks of different processes: a heartbeat is a change
- * of `beat_at`, and its age counts from when this process saw the change on its own monotonic clock. What the value
- * says about the time of the heartbeat is used only as far back as the look before, which saw another value. The time of
- * a look is when it was asked for: if it then waited for a lock, it sees heartbeats that were sent after that time.
+ * Finds out which workers send no heartbeats. It compares no clocks of different processes, because they may differ by
+ * any amount after a jump of the wall clock: a heartbeat is a change of `beat_at`. The time of a look is when it was
+ * asked for: if it then waited for a lock, it sees heartbeats that were sent after that time. So the age of a heartbeat
+ * counts from the first look after the one that saw it.
  */
 export class WorkerLiveness {
   #seen = new Map<string, Seen>();
-  #lookedAt: number | undefined;
 
   /** Looks at all workers; returns those that are dead, or whose grace has ended. */
-  look<Row extends WorkerRow>(rows: readonly Row[], { clock, monotonic }: Times): Row[] {
-    const earliest = this.#lookedAt ?? monotonic;
+  look<Row extends WorkerRow>(rows: readonly Row[], { monotonic }: Times): Row[] {
     const seen = new Map<string, Seen>();
     const dead: Row[] = [];
     for (const row of rows) {
-      const age = clock - row.beat_at;
       const known = this.#seen.get(row.id);
-      const sentAt = age < 0 ? null : Math.max(earliest, monotonic - age);
-      const since = known?.beatAt === row.beat_at ? (known.since ?? monotonic) : sentAt;
+      const since = known?.beatAt === row.beat_at ? (known.since ?? monotonic) : null;
       seen.set(row.id, { beatAt: row.beat_at, since });
       const silentMs = since === null ? 0 : monotonic - since;
       // A grace of 0 ends at once.
       if (row.retired === 1 ? silentMs >= row.lease_ms : silentMs > row.lease_ms) dead.push(row);
     }
     this.#seen = seen;
-    this.#lookedAt = monotonic;
     return dead;
   }
 }
