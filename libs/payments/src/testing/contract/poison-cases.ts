@@ -1,6 +1,6 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import type { ClaimedDelivery } from '../../inbox/inbox-store.js';
-import { historyOf, states } from './contract-fixtures.js';
+import { historyOf, states, TestWorker } from './contract-fixtures.js';
 import { Crashes } from './crashes.js';
 import type { InboxContractCase } from './inbox-contract.js';
 
@@ -74,6 +74,24 @@ export const poisonCases: readonly InboxContractCase[] = [
       equal(done.length, 4);
       ok(done.every(({ attempt, crashes: count }) => attempt === 1 && count === 1));
       equal((await observer.claimSuspect(true))?.crashes, 2);
+    },
+  },
+  {
+    title: 'IN-19 keeps a suspect apart after the worker that ran it retired',
+    async run(inbox) {
+      const { store } = inbox;
+      const crashes = await Crashes.start(inbox);
+      const event = crashes.event();
+      await store.receive([event]);
+      await crashes.die((worker) => worker.claimOne());
+      const retiring = await TestWorker.start(store);
+      equal((await retiring.claimSuspect(true))?.crashes, 1);
+      await store.retire(retiring.id, 0);
+      const { observer } = crashes;
+      equal((await observer.heartbeat()).suspects, true);
+      deepEqual(await observer.claim(), []);
+      const again = await observer.claimSuspect(true);
+      deepEqual([again?.attempt, again?.crashes], [1, 1]);
     },
   },
 ];

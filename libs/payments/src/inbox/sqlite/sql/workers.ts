@@ -150,7 +150,7 @@ function freeLost(connection: SqliteConnection, row: OrphanRow, { wall, clock }:
 
 function freeRetired(connection: SqliteConnection, row: OrphanRow, { clock }: Times): void {
   connection.run(
-    `UPDATE payments_inbox_delivery SET ${FREED}, attempts = attempts - 1, crashes = 0
+    `UPDATE payments_inbox_delivery SET ${FREED}, attempts = attempts - 1
      WHERE event_seq = ? AND handler = ?`,
     [clock, row.event_seq, row.handler],
   );
