@@ -204,4 +204,15 @@ export const catalogCases: readonly InboxContractCase[] = [
       equal(await store.forgetHandler('book'), 0);
     },
   },
+  {
+    title:
+      'forgets no handler of a worker whose heartbeat is late, as long as nobody declared it dead',
+    async run({ store, advance }) {
+      const worker = await TestWorker.start(store, [book]);
+      await advance(LEASE_MS + 1000);
+      equal(await store.forgetHandler('book'), null);
+      equal((await worker.heartbeat()).alive, true);
+      deepEqual(await catalogOf(store), ['book: transaction.*']);
+    },
+  },
 ];

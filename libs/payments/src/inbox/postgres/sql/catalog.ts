@@ -98,10 +98,10 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $forget$
 BEGIN
   PERFORM pg_advisory_xact_lock(${catalogLock});
+  -- Also if its worker's heartbeat is late: nobody has declared it dead, so it may go on.
   IF EXISTS (
     SELECT FROM ${schema}.worker w
-     WHERE NOT w.retired AND w.heartbeat_at + w.lease_ms * interval '1 millisecond' >= clock_timestamp()
-       AND w.handlers @> jsonb_build_array(jsonb_build_object('name', p_handler))
+     WHERE NOT w.retired AND w.handlers @> jsonb_build_array(jsonb_build_object('name', p_handler))
   ) THEN
     RETURN false;
   END IF;
