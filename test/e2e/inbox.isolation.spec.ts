@@ -15,7 +15,7 @@ import { WebhookApplication } from '../support/webhook.application.js';
 const RATE = 20;
 const EVENTS = 60;
 const LIMIT_MS = 100;
-/** On a machine that is busy with something else: times the p95 without the other handlers. */
+/** A machine that is busy with something else is slower: the bound is then so many times the p95 without the other handlers. */
 const NOISE = 3;
 const MANY = 10_000;
 
@@ -129,7 +129,7 @@ async function storeMany(app: WebhookApplication): Promise<void> {
 }
 
 function isolation(open: () => Promise<InboxDefinition>): void {
-  it('IN-29 keeps the p95 of a handler under 100 ms while 20 runs of another hang', async () => {
+  it('IN-29 does not delay a handler while 20 runs of another hang', async () => {
     const stage = new Stage();
     await using app = await stage.start(await open());
     const limit = await stage.limit(app);
@@ -139,7 +139,7 @@ function isolation(open: () => Promise<InboxDefinition>): void {
     expect(stage.hanging).toBe(20);
   }, 60_000);
 
-  it('IN-29 keeps the p95 of a handler under 100 ms next to one that takes 10 s and fails', async () => {
+  it('IN-29 does not delay a handler next to one that takes 10 s and fails', async () => {
     const stage = new Stage();
     await using app = await stage.start(await open());
     const limit = await stage.limit(app);
@@ -149,7 +149,7 @@ function isolation(open: () => Promise<InboxDefinition>): void {
     expect(await stage.p95(app)).toBeLessThan(limit);
   }, 60_000);
 
-  it('IN-29 keeps the p95 of a handler under 100 ms while 10,000 deliveries of another are resumed, then redriven', async () => {
+  it('IN-29 does not delay a handler while 10,000 deliveries of another are resumed, then redriven', async () => {
     const stage = new Stage();
     await using app = await stage.start(await open());
     const limit = await stage.limit(app);

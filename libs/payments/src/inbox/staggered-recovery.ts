@@ -5,7 +5,7 @@ import type { ClaimedDelivery } from './inbox-store.js';
 /** The pause after a suspect that ran alone, at least. Other deliveries run meanwhile. */
 const PAUSE_MS = 50;
 /** How many heartbeats that report suspects are ignored at most, after none of them could be claimed. */
-const MAX_IGNORED = 64;
+const MAX_IGNORED = 8;
 
 /**
  * Runs suspects: deliveries during which their process died. One of them may be what it died of, so they run one at a
