@@ -45,18 +45,16 @@ function read(json: string): Result[] {
 }
 
 describe('npm run chaos', () => {
-  it('finds no broken promise on SQLite and on PostgreSQL, and ends by itself', async () => {
-    const { code, err, last, json } = await chaos({}, '--seconds', '5', '--store', 'both');
+  // `.ci/run` runs it on both stores.
+  it('finds no broken promise on PostgreSQL, and ends by itself', async () => {
+    const { code, err, last, json } = await chaos({}, '--seconds', '5', '--store', 'postgres');
     expect([code, err, last]).toEqual([
       0,
       [],
-      'chaos: no promise was broken (seed spec, sqlite and postgres)',
+      'chaos: no promise was broken (seed spec, postgres)',
     ]);
     const results = read(json);
-    expect(results.map(({ store, violations }) => [store, violations])).toEqual([
-      ['sqlite', []],
-      ['postgres', []],
-    ]);
+    expect(results.map(({ store, violations }) => [store, violations])).toEqual([['postgres', []]]);
     for (const { counts, plan } of results) {
       expect(counts.acknowledged).toBeGreaterThan(50);
       expect(counts.effects).toBeGreaterThan(counts.acknowledged);
