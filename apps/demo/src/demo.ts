@@ -9,6 +9,8 @@ import { isExact, judge, toTable } from './verdict.js';
 export interface DemoOptions extends StageOptions {
   /** Ends after the verdict, instead of staying up until `signal` aborts. */
   readonly once: boolean;
+  /** How long a check waits for what it expects, in milliseconds. */
+  readonly waitMs: number;
   readonly print: (line: string) => void;
   /** Ends the demo, wherever it is. */
   readonly signal: AbortSignal;
@@ -23,7 +25,7 @@ export interface DemoOptions extends StageOptions {
 export async function runDemo(options: DemoOptions): Promise<boolean> {
   const ended = new AbortController();
   const signal = AbortSignal.any([options.signal, ended.signal]);
-  const report = new Report(options.print, signal);
+  const report = new Report(options.print, signal, options.waitMs);
   await using stage = await Stage.set(options, report, signal, (how) => {
     const log = stage.shops.log.slice(-5).join('\n');
     ended.abort(new Error(`a shop ended by itself: ${how}\n${log}`));

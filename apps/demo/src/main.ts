@@ -10,6 +10,7 @@ const HELP = `Plays a day of business: the shop against the emulator, through re
   --postgres     three shops behind one address, on PostgreSQL: an embedded one, or that of DATABASE_URL, where it
                  makes a database of its own and drops it at the end; DATABASE_URL alone does the same
   --shop FILE    plays against another build of the shop
+  --wait N       how many seconds a check waits for what it expects (default: 10)
 `;
 
 /** Exit code of a process a signal ended, as shells write it. */
@@ -24,7 +25,7 @@ async function main(): Promise<number> {
     process.once(signal, () => abort.abort(signal));
   }
   try {
-    const { help, once, postgres, seed, shop } = readFlags();
+    const { help, once, postgres, seed, shop, wait } = readFlags();
     if (help) {
       process.stdout.write(HELP);
       return 0;
@@ -32,7 +33,8 @@ async function main(): Promise<number> {
     const print = (line: string): void => void process.stdout.write(`${line}\n`);
     const url = process.env['DATABASE_URL'];
     await using place = await (postgres || url ? openDatabase(url) : openFolder());
-    return (await runDemo({ once, seed, shop, place, print, signal: abort.signal })) ? 0 : 1;
+    const options = { once, seed, shop, place, print, waitMs: wait * 1000, signal: abort.signal };
+    return (await runDemo(options)) ? 0 : 1;
   } catch (error) {
     const reason = abort.signal.reason as keyof typeof EXIT_CODES | undefined;
     if (reason !== undefined) return EXIT_CODES[reason];
@@ -49,7 +51,10 @@ function readFlags() {
       postgres: { type: 'boolean', default: false },
       seed: { type: 'string', default: 'day-1' },
       shop: { type: 'string', default: fileURLToPath(import.meta.resolve('shop/dist/main.js')) },
+      wait: { type: 'string', default: '10' },
     },
   });
-  return values;
+  const wait = Number(values.wait);
+  if (!(wait >= 1 && wait <= 600)) throw new TypeError('--wait must be from 1 to 600');
+  return { ...values, wait };
 }

@@ -1,7 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 
-const DEADLINE_MS = 10_000;
 const POLL_MS = 20;
 
 /** Prints what happens as it happens, and remembers whether all of it was as expected. */
@@ -12,6 +11,8 @@ export class Report {
   constructor(
     private readonly print: (line: string) => void,
     private readonly signal: AbortSignal,
+    /** How long a check waits for what it expects, in milliseconds. */
+    private readonly waitMs = 10_000,
   ) {}
 
   /** How many checks have failed. */
@@ -34,12 +35,12 @@ export class Report {
     this.line(`    !!  ${message}`);
   }
 
-  /** Looks until what is seen is what is expected, for ten seconds at the most, and prints both. */
+  /** Looks until what is seen is what is expected, or until the time is over, and prints both. */
   async check(
     what: string,
     expected: string | number,
     see: () => unknown,
-    deadlineMs = DEADLINE_MS,
+    deadlineMs = this.waitMs,
   ): Promise<void> {
     const end = performance.now() + deadlineMs;
     let seen = await see();
