@@ -2,7 +2,7 @@ import type { IncomingEvent } from '../../inbox/inbox-store.js';
 import { incoming, TestWorker } from './contract-fixtures.js';
 import type { InboxUnderTest } from './inbox-contract.js';
 
-/** Processes that die one after the other, and one that sees it. */
+/** Processes that die one after the other, and one that observes it. */
 export class Crashes {
   private constructor(
     private readonly inbox: InboxUnderTest,
@@ -20,7 +20,15 @@ export class Crashes {
     return incoming({ catalogVersion: this.catalogVersion, ...fields });
   }
 
-  /** Has a new process claim something, and die with it. */
+  /** Stores an event whose delivery to `book` is a suspect: the process that claimed it died. */
+  async suspect(fields: Partial<IncomingEvent> = {}): Promise<IncomingEvent> {
+    const event = this.event(fields);
+    await this.inbox.store.receive([event]);
+    await this.die((worker) => worker.claimOne());
+    return event;
+  }
+
+  /** Starts a process that claims something and dies with it. */
   async die<T>(claim: (worker: TestWorker) => Promise<T>): Promise<T> {
     const worker = await TestWorker.start(this.inbox.store);
     const claimed = await claim(worker);

@@ -8,13 +8,10 @@ export const poisonCases: readonly InboxContractCase[] = [
   {
     title: 'IN-19 leases a suspect of two crashes only alone',
     async run(inbox) {
-      const { store } = inbox;
       const crashes = await Crashes.start(inbox);
-      const event = crashes.event();
-      await store.receive([event]);
-      await crashes.die((worker) => worker.claimOne());
-      await crashes.die((worker) => worker.claimSuspect(false));
       const { observer } = crashes;
+      const event = await crashes.suspect();
+      await crashes.die((worker) => worker.claimSuspect(false));
       equal((await observer.heartbeat()).suspects, true);
       equal(await observer.claimSuspect(false), null);
       const suspect = await observer.claimSuspect(true);
@@ -27,9 +24,7 @@ export const poisonCases: readonly InboxContractCase[] = [
     async run(inbox) {
       const { store } = inbox;
       const crashes = await Crashes.start(inbox);
-      const event = crashes.event();
-      await store.receive([event]);
-      await crashes.die((worker) => worker.claimOne());
+      const event = await crashes.suspect();
       deepEqual(await states(store, event), { book: 'pending 0' });
       await crashes.die((worker) => worker.claimSuspect(false));
       deepEqual(await states(store, event), { book: 'pending 0' });
@@ -81,9 +76,7 @@ export const poisonCases: readonly InboxContractCase[] = [
     async run(inbox) {
       const { store } = inbox;
       const crashes = await Crashes.start(inbox);
-      const event = crashes.event();
-      await store.receive([event]);
-      await crashes.die((worker) => worker.claimOne());
+      await crashes.suspect();
       const retiring = await TestWorker.start(store);
       equal((await retiring.claimSuspect(true))?.crashes, 1);
       await store.retire(retiring.id, 0);

@@ -40,15 +40,12 @@ export const suspectCases: readonly InboxContractCase[] = [
   {
     title: 'IN-19 leases one suspect at a time, the longest due first, to one worker',
     async run(inbox) {
-      const { store, advance } = inbox;
+      const { advance } = inbox;
       const crashes = await Crashes.start(inbox);
       const ids: string[] = [];
       for (let n = 0; n < 3; n += 1) {
-        const event = crashes.event();
-        await store.receive([event]);
-        await crashes.die((worker) => worker.claimOne());
+        ids.push((await crashes.suspect()).id);
         await advance(10);
-        ids.push(event.id);
       }
       const { observer } = crashes;
       for (const id of ids) equal((await observer.claimSuspect(false))?.id, id);
@@ -82,9 +79,7 @@ export const suspectCases: readonly InboxContractCase[] = [
     async run(inbox) {
       const { store } = inbox;
       const crashes = await Crashes.start(inbox);
-      const event = crashes.event();
-      await store.receive([event]);
-      await crashes.die((worker) => worker.claimOne());
+      const event = await crashes.suspect();
       const { observer } = crashes;
       const suspect = (await observer.claimSuspect(true))!;
       await store.fail(suspect, { error: 'no', retryInMs: 0 });
@@ -103,9 +98,7 @@ export const suspectCases: readonly InboxContractCase[] = [
     async run(inbox) {
       const { store } = inbox;
       const crashes = await Crashes.start(inbox);
-      const event = crashes.event();
-      await store.receive([event]);
-      await crashes.die((worker) => worker.claimOne());
+      const event = await crashes.suspect();
       const { observer } = crashes;
       await store.complete((await observer.claimSuspect(false))!);
       const selection = [{ company: 'acme', id: event.id, handlers: ['book'] }];
@@ -119,9 +112,7 @@ export const suspectCases: readonly InboxContractCase[] = [
     async run(inbox) {
       const { store, advance } = inbox;
       const crashes = await Crashes.start(inbox);
-      const event = crashes.event();
-      await store.receive([event]);
-      await crashes.die((worker) => worker.claimOne());
+      const event = await crashes.suspect();
       const { observer } = crashes;
       await store.release((await observer.claimSuspect(false))!, 30_000);
       equal((await observer.claim()).length, 0);
@@ -138,9 +129,7 @@ export const suspectCases: readonly InboxContractCase[] = [
       const { store } = inbox;
       const crashes = await Crashes.start(inbox);
       const { observer } = crashes;
-      const event = crashes.event({ orderingKey: 'k' });
-      await store.receive([event]);
-      await crashes.die((worker) => worker.claimOne());
+      const event = await crashes.suspect({ orderingKey: 'k' });
       await store.receive([crashes.event({ orderingKey: 'k' })]);
       const lease = await observer.claimOne();
       equal(await observer.claimSuspect(true), null);
@@ -161,8 +150,7 @@ export const suspectCases: readonly InboxContractCase[] = [
       const { store } = inbox;
       const crashes = await Crashes.start(inbox);
       const { observer } = crashes;
-      await store.receive([crashes.event()]);
-      await crashes.die((worker) => worker.claimOne());
+      await crashes.suspect();
       for (const paused of ['book', '*']) {
         await store.pause(paused, true);
         equal((await observer.heartbeat()).suspects, false);
@@ -177,9 +165,7 @@ export const suspectCases: readonly InboxContractCase[] = [
     async run(inbox) {
       const { store } = inbox;
       const crashes = await Crashes.start(inbox);
-      const event = crashes.event();
-      await store.receive([event]);
-      await crashes.die((worker) => worker.claimOne());
+      const event = await crashes.suspect();
       const selection = [{ company: 'acme', id: event.id, handlers: ['book'] }];
       equal(await store.redrive(selection, NOW), 1);
       // A redrive does not make it harmless.
@@ -196,9 +182,7 @@ export const suspectCases: readonly InboxContractCase[] = [
     async run(inbox) {
       const { store } = inbox;
       const crashes = await Crashes.start(inbox);
-      const event = crashes.event();
-      await store.receive([event]);
-      await crashes.die((worker) => worker.claimOne());
+      const event = await crashes.suspect();
       const worker = randomUUID();
       await store.claimSuspect({ worker, handlers: ['book'], alone: false });
       await crashes.observer.heartbeat();

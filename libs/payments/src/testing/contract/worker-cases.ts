@@ -1,5 +1,6 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { historyOf, incoming, LEASE_MS, states, TestWorker } from './contract-fixtures.js';
+import type { ClaimedDelivery, IncomingEvent } from '../../inbox/inbox-store.js';
 import type { InboxContractCase, InboxUnderTest } from './inbox-contract.js';
 
 /** Two workers of two processes. */
@@ -7,16 +8,26 @@ async function two({ store, another }: InboxUnderTest): Promise<[TestWorker, Tes
   return [await TestWorker.start(store), await TestWorker.start(await another())];
 }
 
+/** Two workers of two processes, and an event whose delivery the first one runs. */
+async function running(inbox: InboxUnderTest): Promise<{
+  worker: TestWorker;
+  other: TestWorker;
+  event: IncomingEvent;
+  lease: ClaimedDelivery;
+}> {
+  const [worker, other] = await two(inbox);
+  const event = incoming();
+  await inbox.store.receive([event]);
+  return { worker, other, event, lease: await worker.claimOne() };
+}
+
 export const workerCases: readonly InboxContractCase[] = [
   {
     title:
       'IN-12 frees the deliveries of a worker that sends no heartbeats, with the attempt lost and not charged',
     async run(inbox) {
-      const [worker, other] = await two(inbox);
+      const { worker, other, event } = await running(inbox);
       const { store, advance } = inbox;
-      const event = incoming();
-      await store.receive([event]);
-      await worker.claimOne();
       equal((await other.outlive(advance)).alive, true);
       deepEqual(await states(store, event), { book: 'pending 0' });
       deepEqual(await historyOf(store, event), [[1, 'lost', null]]);
@@ -56,11 +67,8 @@ export const workerCases: readonly InboxContractCase[] = [
   {
     title: 'IN-14 keeps the deliveries of a worker as long as it sends heartbeats',
     async run(inbox) {
-      const [worker, other] = await two(inbox);
+      const { worker, other, event, lease } = await running(inbox);
       const { store, advance } = inbox;
-      const event = incoming();
-      await store.receive([event]);
-      const lease = await worker.claimOne();
       for (let beat = 0; beat < 5; beat += 1) {
         await advance(LEASE_MS / 2);
         equal((await worker.heartbeat()).alive, true);
@@ -108,11 +116,8 @@ export const workerCases: readonly InboxContractCase[] = [
     title:
       'IN-13 declares nobody dead with a heartbeat that is late itself, as after an outage of the store',
     async run(inbox) {
-      const [worker, other] = await two(inbox);
+      const { worker, other, event, lease } = await running(inbox);
       const { store, advance } = inbox;
-      const event = incoming();
-      await store.receive([event]);
-      const lease = await worker.claimOne();
       await other.heartbeat();
       await advance(LEASE_MS + 1000);
       equal((await other.store.heartbeat(other.id)).alive, true);
@@ -187,11 +192,8 @@ export const workerCases: readonly InboxContractCase[] = [
   {
     title: 'IN-24 keeps the deliveries of a retired worker for its grace, also past its lease',
     async run(inbox) {
-      const [worker, other] = await two(inbox);
+      const { worker, other, event, lease } = await running(inbox);
       const { store, advance } = inbox;
-      const event = incoming();
-      await store.receive([event]);
-      const lease = await worker.claimOne();
       await store.retire(worker.id, 10 * LEASE_MS);
       await other.outlive(advance);
       await advance(LEASE_MS / 2);
@@ -203,11 +205,8 @@ export const workerCases: readonly InboxContractCase[] = [
   {
     title: 'frees the deliveries of a worker that retired with a grace of 0 at the next heartbeat',
     async run(inbox) {
-      const [worker, other] = await two(inbox);
+      const { worker, other } = await running(inbox);
       const { store, advance } = inbox;
-      const event = incoming();
-      await store.receive([event]);
-      await worker.claimOne();
       await store.retire(worker.id, 0);
       await advance(10);
       deepEqual(await other.heartbeat(), { alive: true, suspects: false });
