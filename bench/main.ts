@@ -1,12 +1,12 @@
 // npm run bench -- [row …] [--rounds N] [--quick] [--report]; see bench/README.md.
 import { cpus, release, type } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { installPeers, versions } from './peers.ts';
-import { busyShare } from './processes/busy.ts';
-import { interleave } from './rounds/interleave.ts';
-import type { Row, Scale, Table } from './rounds/row.ts';
 import type { RowResult, TableResult } from './report/results.ts';
+import { measureRoundRobin } from './rounds/round-robin.ts';
+import type { Row, Scale, Table } from './rounds/row.ts';
 
 const { values: flags, positionals: names } = parseArgs({
   allowPositionals: true,
@@ -18,11 +18,11 @@ const { values: flags, positionals: names } = parseArgs({
 });
 
 installPeers();
-// Not before: they import the peers.
+// Only now, since these files import the installed packages.
 const { ROWS } = await import('./rows/index.ts');
 const { readResults, writeResults } = await import('./report/results.ts');
 const { cellsOf, targetCells, terminalTable } = await import('./report/tables.ts');
-const { writeDocument } = await import('./report/document.ts');
+const { writePerformancePage } = await import('./report/performance-page.ts');
 
 const FILE = join(import.meta.dirname, 'results.json');
 const VERSIONS = versions();
@@ -32,8 +32,9 @@ if (unknown.length > 0) {
   throw new Error(`There is no row ${unknown.join(', ')}. The rows are ${known}.`);
 }
 const failed: string[] = [];
-/** How to be rid of what the row under way has started; and that it is being done, since somebody interrupted. */
+/** The processes and servers of the current row. */
 let ending = new AsyncDisposableStack();
+/** Set after SIGINT or SIGTERM: ends the current row, then the process. */
 let interrupted: Promise<never> | undefined;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => {
@@ -45,31 +46,31 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 }
 if (!flags.report) {
   for (const row of ROWS) {
-    if (names.length === 0 || names.includes(row.name)) await runAndKeep(row);
+    if (names.length === 0 || names.includes(row.name)) await runAndWrite(row);
   }
 }
 if (!flags.quick) {
   const found = readResults(FILE);
-  // In the order of the rows, without those there are no more.
+  // In the order of the rows, without rows that no longer exist.
   const known = ROWS.flatMap(({ name }) => (found[name] ? [[name, found[name]] as const] : []));
   const results = Object.fromEntries(known);
   await writeResults(FILE, results);
-  await writeDocument(results);
+  await writePerformancePage(results);
   console.log(`\n${terminalTable(targetCells(results))}`);
 }
 if (failed.length > 0) console.error(`\nFailed: ${failed.join(', ')}.`);
 process.exit(failed.length > 0 ? 1 : 0);
 
-/** One row's failure leaves the others be. */
-async function runAndKeep(row: Row): Promise<void> {
+/** Runs a row and writes its result. If it fails, the other rows still run. */
+async function runAndWrite(row: Row): Promise<void> {
   try {
-    const began = performance.now();
+    const started = performance.now();
     console.log(`\n${row.title} (${row.name})`);
     const result = await run(row);
     if (!flags.quick) await writeResults(FILE, { ...readResults(FILE), [row.name]: result });
-    console.log(`\n  ${((performance.now() - began) / 1000).toFixed(0)} s`);
+    console.log(`\n  ${((performance.now() - started) / 1000).toFixed(0)} s`);
   } catch (error) {
-    // What failed, failed for want of what is being ended.
+    // After an interrupt, the row fails because its processes have been ended.
     await interrupted;
     console.error(error);
     failed.push(row.name);
@@ -77,28 +78,43 @@ async function runAndKeep(row: Row): Promise<void> {
 }
 
 async function run(row: Row): Promise<RowResult> {
-  const asked = flags.rounds === undefined ? undefined : Number(flags.rounds);
-  const scale: Scale = { rounds: asked ?? (flags.quick ? 2 : row.rounds), quick: flags.quick };
-  const busyBefore = await busyShare(1000);
+  const rounds = flags.rounds === undefined ? undefined : Number(flags.rounds);
+  const scale: Scale = { rounds: rounds ?? (flags.quick ? 2 : row.rounds), quick: flags.quick };
+  const busyBefore = await processorLoad(1000);
   await using own = new AsyncDisposableStack();
   ending = own;
   const tables: TableResult[] = [];
-  for (const table of await row.open(scale, own)) tables.push(await measured(table, scale));
+  for (const table of await row.open(scale, own)) tables.push(await measure(table, scale));
   const machine = `${cpus().length} × ${cpus()[0]?.model.trim()}, ${type()} ${release()}`;
   const date = new Date().toISOString().slice(0, 10);
   return { title: row.title, date, machine, busyBefore, versions: VERSIONS, tables };
 }
 
-async function measured(table: Table, scale: Scale): Promise<TableResult> {
+async function measure(table: Table, scale: Scale): Promise<TableResult> {
   const { contenders, notes = [], warmUp, ...rest } = table;
   const rounds = table.rounds ?? scale.rounds;
-  const samples = await interleave(contenders, { rounds, warmUp }, (round) => {
+  const samples = await measureRoundRobin(contenders, { rounds, warmUp }, (round) => {
     if (process.stdout.isTTY)
       process.stdout.write(`\r  ${table.title}: round ${round} of ${rounds}`);
   });
-  const found = contenders.map(({ name }, place) => ({ name, rounds: samples[place]! }));
-  const result = { ...rest, notes, contenders: found };
+  const measured = contenders.map(({ name }, index) => ({ name, rounds: samples[index]! }));
+  const result = { ...rest, notes, contenders: measured };
   if (process.stdout.isTTY) process.stdout.write('\r\u001b[K');
   console.log(`\n  ${table.title}\n${terminalTable(cellsOf(result))}`);
   return result;
+}
+
+/** Processor load of the machine while this process waits, from 0 to 1. */
+async function processorLoad(ms: number): Promise<number> {
+  const before = processorTimes();
+  await wait(ms);
+  const after = processorTimes();
+  return 1 - (after.idle - before.idle) / (after.all - before.all);
+}
+
+function processorTimes(): { idle: number; all: number } {
+  const times = cpus().map((one) => one.times);
+  const idle = times.reduce((sum, one) => sum + one.idle, 0);
+  const busy = times.reduce((sum, { user, nice, sys, irq }) => sum + user + nice + sys + irq, 0);
+  return { idle, all: idle + busy };
 }

@@ -6,24 +6,24 @@ import { join } from 'node:path';
 const FOLDER = import.meta.dirname;
 const INSTALLED = join(FOLDER, 'node_modules', '.package-lock.json');
 
-/** Installs what is measured beside us, where it is not there yet or not as the lockfile says. */
+/** Installs the packages that nestjs-payments is compared with, if they are missing or the lockfile has changed. */
 export function installPeers(): void {
   const lock = join(FOLDER, 'package-lock.json');
   if (existsSync(INSTALLED) && statSync(INSTALLED).mtimeMs >= statSync(lock).mtimeMs) return;
-  console.log('Installing what is measured beside us, into bench/ …');
+  console.log('Installing the compared packages into bench/ …');
   const cli = process.env['npm_execpath'];
   const [program, args] = cli ? [process.execPath, [cli, 'ci']] : ['npm', ['ci']];
   const env = Object.fromEntries(
-    // What npm tells its scripts about the root package is not true of this one.
+    // npm sets these variables for the root package. They are wrong for this one.
     Object.entries(process.env).filter(
       ([name]) => !/^npm_(package|lifecycle|config_local)/.test(name),
     ),
   );
   const { status } = spawnSync(program, args, { cwd: FOLDER, env, stdio: 'inherit' });
-  if (status !== 0) throw new Error('npm ci in bench/ failed; what it said is above.');
+  if (status !== 0) throw new Error('npm ci in bench/ failed. Its output is above.');
 }
 
-/** The versions of what is measured, and of what it runs on. @throws where there are two copies of Nest. */
+/** The versions of Node and of the measured packages. @throws if there are several copies of Nest. */
 export function versions(): Record<string, string> {
   const from = createRequire(join(FOLDER, 'main.ts'));
   const nest = createRequire(join(FOLDER, 'node_modules/@golevelup/nestjs-stripe/package.json'));
@@ -32,7 +32,7 @@ export function versions(): Record<string, string> {
   );
   if (new Set(copies).size > 1) {
     throw new Error(
-      `There are several copies of Nest, so its modules differ: ${copies.join(', ')}`,
+      `There are several copies of Nest, which do not work together: ${copies.join(', ')}`,
     );
   }
   const names = [
@@ -58,6 +58,6 @@ function peers(): string[] {
 
 function versionOf(folders: readonly string[], name: string): string {
   const file = folders.map((folder) => join(folder, name, 'package.json')).find(existsSync);
-  if (file === undefined) return 'not there';
+  if (file === undefined) return 'not installed';
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }

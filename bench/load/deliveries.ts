@@ -1,23 +1,24 @@
 import { createHmac, randomUUID } from 'node:crypto';
 
-/** The secret of everything that is signed here: of the loopback interface alone. */
+/** The secret that signs every delivery of the bench. It is used on the loopback interface only. */
 export const SECRET = 'whsec_bench_0123456789abcdef';
 
-/** Who is to accept a delivery. */
+/** The signature scheme of a delivery. */
 export type Scheme = 'payments' | 'stripe';
 
+/** A signed request body and its headers. */
 export interface Delivery {
   readonly body: Buffer;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** A new event, signed the way its receiver wants it; with `bytes`, of about that size. */
+/** A new event, signed as its receiver expects. `bytes` sets its approximate size. */
 export function delivery(scheme: Scheme, bytes = 0): Delivery {
   const body = Buffer.from(JSON.stringify(scheme === 'payments' ? payment(bytes) : stripe()));
   return { body, headers: { 'content-type': 'application/json', ...signature(scheme, body) } };
 }
 
-/** An envelope of the service with ids of its own; with `bytes`, of about that size as JSON. */
+/** An envelope of the payments service with new ids. `bytes` sets its approximate size as JSON. */
 export function payment(bytes: number): object {
   const event = {
     id: randomUUID(),
@@ -36,7 +37,7 @@ export function payment(bytes: number): object {
   return missing > 0 ? { ...event, metadata: { note: 'x'.repeat(missing) } } : event;
 }
 
-/** The same facts as Stripe would put them, as long as ours but for some bytes. */
+/** The same facts as a Stripe event, which has nearly the same size. */
 function stripe(): object {
   return {
     id: `evt_${randomUUID()}`,
@@ -56,6 +57,7 @@ function stripe(): object {
   };
 }
 
+/** The signature header of a body. */
 export function signature(scheme: Scheme, body: Buffer): Record<string, string> {
   if (scheme === 'payments') {
     return { 'x-webhook-signature': `sha512=${hmac('sha512', body)}` };
@@ -65,6 +67,7 @@ export function signature(scheme: Scheme, body: Buffer): Record<string, string> 
   return { 'stripe-signature': `t=${time},v1=${hmac('sha256', signed)}` };
 }
 
+/** The HMAC of a body with {@link SECRET}, as hexadecimal digits. */
 export function hmac(algorithm: 'sha256' | 'sha512', body: Buffer): string {
   return createHmac(algorithm, SECRET).update(body).digest('hex');
 }

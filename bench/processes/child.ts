@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
-import type { Usage } from './parent.ts';
+import type { Usage } from './command-server.ts';
 
 const END_MS = 10_000;
 
@@ -11,31 +11,32 @@ interface Answer {
   readonly error?: string;
 }
 
-/** A process that the bench started, and can ask things of. It ends with the bench, however that ends. */
+/** A process that the bench starts and sends commands to. It exits when the bench exits, for any reason. */
 export class Child {
   readonly #process: ChildProcess;
-  readonly #asked = new Map<number, PromiseWithResolvers<unknown>>();
-  #last = 0;
+  readonly #pending = new Map<number, PromiseWithResolvers<unknown>>();
+  #lastId = 0;
+  #ready: unknown;
 
   private constructor(child: ChildProcess, file: string) {
     this.#process = child;
     child.on('message', ({ id, value, error }: Answer) => {
-      const asked = this.#asked.get(id);
-      this.#asked.delete(id);
-      if (error === undefined) asked?.resolve(value);
-      else asked?.reject(new Error(`${file}: ${error}`));
+      const pending = this.#pending.get(id);
+      this.#pending.delete(id);
+      if (error === undefined) pending?.resolve(value);
+      else pending?.reject(new Error(`${file}: ${error}`));
     });
     child.on('exit', (code, signal) => {
-      for (const { reject } of this.#asked.values()) {
-        reject(new Error(`${file} ended (${signal ?? code}); what it said is above.`));
+      for (const { reject } of this.#pending.values()) {
+        reject(new Error(`${file} exited (${signal ?? code}). Its output is above.`));
       }
-      this.#asked.clear();
+      this.#pending.clear();
     });
   }
 
   /**
-   * Starts a script of the bench and waits until it is ready. Where BENCH_CPU_PROF names a folder, a profile of
-   * the process lies there when it has ended.
+   * Starts a script of the bench and waits until it is ready. If BENCH_CPU_PROF names a folder, the process writes a
+   * CPU profile to it when it exits.
    *
    * @param flags of Node, e.g. `--expose-gc`.
    */
@@ -46,49 +47,49 @@ export class Child {
   ): Promise<Child> {
     const profiles = process.env['BENCH_CPU_PROF'];
     const profile = profiles ? ['--cpu-prof', `--cpu-prof-dir=${profiles}`] : [];
-    const child = fork(join(import.meta.dirname, '..', file), [JSON.stringify(config)], {
+    const forked = fork(join(import.meta.dirname, '..', file), [JSON.stringify(config)], {
       execArgv: ['--disable-warning=ExperimentalWarning', ...profile, ...flags],
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
-    const it = new Child(child, file);
-    it.#ready = await it.#answerTo(0);
-    return it;
+    const child = new Child(forked, file);
+    child.#ready = await child.#answerTo(0);
+    return child;
   }
 
-  #ready: unknown;
-
-  /** What it said when it was ready. */
+  /** The value that the process sent when it was ready. */
   get ready(): unknown {
     return this.#ready;
   }
 
+  /** Sends a command. Resolves with its answer. */
   ask<T>(command: string, value?: unknown): Promise<T> {
-    const id = (this.#last += 1);
+    const id = (this.#lastId += 1);
     const answer = this.#answerTo(id);
     this.#process.send({ id, command, value }, (error) => {
-      if (error) this.#asked.get(id)?.reject(error);
+      if (error) this.#pending.get(id)?.reject(error);
     });
     return answer as Promise<T>;
   }
 
+  /** The resources that the process has used so far. */
   usage(): Promise<Usage> {
     return this.ask('usage');
   }
 
-  /** Has it end, by force where it does not. */
+  /** Sends the command `end`, and SIGKILL if the process has not exited after ten seconds. */
   async end(): Promise<void> {
     const child = this.#process;
     if (child.exitCode !== null || child.signalCode !== null || !child.connected) return;
-    const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+    const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
     child.send({ id: -1, command: 'end' });
     const timer = setTimeout(() => child.kill('SIGKILL'), END_MS);
-    await gone;
+    await exited;
     clearTimeout(timer);
   }
 
   #answerTo(id: number): Promise<unknown> {
-    const asked = Promise.withResolvers<unknown>();
-    this.#asked.set(id, asked);
-    return asked.promise;
+    const pending = Promise.withResolvers<unknown>();
+    this.#pending.set(id, pending);
+    return pending.promise;
   }
 }

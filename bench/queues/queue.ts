@@ -1,29 +1,29 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Child } from '../processes/child.ts';
 import type { Contender } from '../rounds/row.ts';
-import { epochMs } from './tally.ts';
-import type { Handled } from './tally.ts';
+import { epochMs } from './handler-counter.ts';
+import type { Handled } from './handler-counter.ts';
 
-/** Something that keeps jobs, and the processes that work on them. */
+/** A queue of jobs, and the processes that run them. */
 export interface Queue {
   readonly name: string;
-  /** The script of its worker processes, and what it is started with. */
+  /** The script of its worker processes, and their configuration. */
   readonly script: string;
   readonly config: unknown;
-  /** Puts so many jobs in, none of which may begin. */
+  /** Adds `count` jobs, none of which starts yet. */
   fill(count: number): Promise<void>;
-  /** What it takes beyond the workers to have them begin. */
+  /** Lets the jobs start, if the workers alone do not. */
   begin?(): Promise<void>;
 }
 
-/** The most worker processes that are measured. */
-const MOST_WORKERS = 4;
+/** The largest number of worker processes that is measured. */
+const MAX_WORKERS = 4;
 
-/** The worker processes of a queue, which do nothing until they are told. */
+/** Starts the worker processes of a queue. They wait for the commands `prepare` and `go`. */
 export async function startWorkers(
   { script, config }: Queue,
   ending: AsyncDisposableStack,
-  count = MOST_WORKERS,
+  count = MAX_WORKERS,
 ): Promise<Child[]> {
   const workers: Child[] = [];
   for (let left = count; left > 0; left -= 1) {
@@ -34,8 +34,8 @@ export async function startWorkers(
   return workers;
 }
 
-/** A queue's jobs a second, from the moment its workers may begin until the last handler was called. */
-export function drained(queue: Queue, workers: readonly Child[], count: number): Contender {
+/** Jobs per second of a queue, from the moment its workers may start until the last call of a handler. */
+export function jobsPerSecond(queue: Queue, workers: readonly Child[], count: number): Contender {
   const all = <T>(command: string): Promise<T[]> =>
     Promise.all(workers.map((worker) => worker.ask<T>(command)));
   return {
@@ -44,7 +44,7 @@ export function drained(queue: Queue, workers: readonly Child[], count: number):
       await queue.fill(count);
       await all('prepare');
       const before = await Promise.all(workers.map((worker) => worker.usage()));
-      const begun = epochMs();
+      const startedAt = epochMs();
       await Promise.all([queue.begin?.(), all('go')]);
       let handled: Handled[];
       do {
@@ -53,13 +53,13 @@ export function drained(queue: Queue, workers: readonly Child[], count: number):
       } while (handled.reduce((sum, one) => sum + one.count, 0) < count);
       await all('stop');
       const after = await Promise.all(workers.map((worker) => worker.usage()));
-      const cpuMs = after.reduce((sum, one, place) => sum + one.cpuMs - before[place]!.cpuMs, 0);
+      const cpuMs = after.reduce((sum, one, index) => sum + one.cpuMs - before[index]!.cpuMs, 0);
       const endedAt = Math.max(...handled.map(({ lastAt }) => lastAt));
       const more = {
         cpuMsPerEvent: cpuMs / count,
         twice: handled.reduce((sum, one) => sum + one.count, 0) - count,
       };
-      return { value: (count / (endedAt - begun)) * 1000, more };
+      return { value: (count / (endedAt - startedAt)) * 1000, more };
     },
   };
 }

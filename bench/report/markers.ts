@@ -1,8 +1,8 @@
 /**
- * Puts what is generated between its markers, `<!-- bench:name -->` and `<!-- /bench:name -->`, and leaves what
- * people wrote around them.
+ * Replaces the text between the markers `<!-- bench:name -->` and `<!-- /bench:name -->` of a page. The text outside
+ * the markers stays.
  *
- * @throws where the page has no such markers: nothing is generated into the void.
+ * @throws if the page does not have the two markers in this order.
  */
 export function replaceBetweenMarkers(page: string, name: string, generated: string): string {
   const begin = `<!-- bench:${name} -->`;
@@ -10,12 +10,14 @@ export function replaceBetweenMarkers(page: string, name: string, generated: str
   const from = page.indexOf(begin);
   const to = page.indexOf(end, from);
   if (from === -1 || to === -1) {
-    throw new Error(`The page has no "${begin}" followed by "${end}". Put them where it belongs.`);
+    throw new Error(
+      `The page has no "${begin}" followed by "${end}". Add both markers to the page.`,
+    );
   }
   return `${page.slice(0, from + begin.length)}\n\n${generated.trim()}\n\n${page.slice(to)}`;
 }
 
-/** The names of the markers of a page, in their order. */
+/** The names of the markers of a page, in order. */
 export function markersOf(page: string): string[] {
   return [...page.matchAll(/<!-- bench:([\w-]+) -->/g)].map(([, name]) => name!);
 }

@@ -1,11 +1,10 @@
 import { describe, expect, it } from '@jest/globals';
-import { figure } from './figures.ts';
+import { barChart } from './bar-chart.ts';
 import { markersOf, replaceBetweenMarkers } from './markers.ts';
-import { plotOf } from './plot.ts';
 import type { TableResult } from './results.ts';
 import { costsOf, sizeFor } from './sizing.ts';
-import { cellsOf, markdownTable, targetCells, terminalTable } from './tables.ts';
-import { verdict } from './verdict.ts';
+import { cellsOf, figure, markdownTable, targetCells, terminalTable } from './tables.ts';
+import { checkTarget } from './target-check.ts';
 
 const table: TableResult = {
   id: 'one',
@@ -32,7 +31,7 @@ const row = {
 };
 
 describe('the report', () => {
-  it('puts what is generated between its markers, and leaves the rest', () => {
+  it('replaces the text between the markers and keeps the text around them', () => {
     const page =
       'Before\n<!-- bench:a -->\nold\n<!-- /bench:a -->\nAfter <!-- bench:b --><!-- /bench:b -->';
     const filled = replaceBetweenMarkers(page, 'a', 'new');
@@ -42,12 +41,12 @@ describe('the report', () => {
     expect(markersOf(page)).toEqual(['a', 'b']);
   });
 
-  it('refuses a page without the markers, or with their ends alone', () => {
+  it('throws if the markers are missing or in the wrong order', () => {
     expect(() => replaceBetweenMarkers('nothing', 'a', 'new')).toThrow('<!-- bench:a -->');
     expect(() => replaceBetweenMarkers('<!-- /bench:a --><!-- bench:a -->', 'a', '')).toThrow();
   });
 
-  it('shows the median, the middle half, and the median of the rounds’ ratios to the first', () => {
+  it('shows the median, the middle half, and the median ratio of the first contender to each other one', () => {
     expect(cellsOf(table)).toEqual([
       ['', 'events/s', 'middle half', 'first : this'],
       ['ours', '1,200', '1,100 – 2,100', ''],
@@ -55,21 +54,21 @@ describe('the report', () => {
     ]);
   });
 
-  it('shows what each took of the processor, where somebody counted it', () => {
+  it('shows the processor time of a contender if it was measured', () => {
     const [ours, peer] = table.contenders;
     const counted = ours!.rounds.map(({ value }) => ({ value, more: { cpuMsPerEvent: 0.25 } }));
     const cells = cellsOf({ ...table, contenders: [{ name: 'ours', rounds: counted }, peer!] });
     expect(cells.map((row) => row.at(-1))).toEqual(['processor, µs', '250', '–']);
   });
 
-  it('judges a target by the rounds, at its bound', () => {
+  it('compares the ratio, the difference or the value of a target with its bound', () => {
     const [half, more] = table.targets;
-    expect(verdict(table, half!)).toEqual({ found: 0.5, reached: true });
-    expect(verdict(table, more!)).toEqual({ found: 0.5, reached: false });
+    expect(checkTarget(table, half!)).toEqual({ found: 0.5, reached: true });
+    expect(checkTarget(table, more!)).toEqual({ found: 0.5, reached: false });
     const difference = { ...half!, of: 'difference', at: 'most', bound: -1000 } as const;
-    expect(verdict(table, difference)).toEqual({ found: -1000, reached: true });
+    expect(checkTarget(table, difference)).toEqual({ found: -1000, reached: true });
     const value = { ...half!, of: 'value', at: 'most', bound: 1199 } as const;
-    expect(verdict(table, value)).toEqual({ found: 1200, reached: false });
+    expect(checkTarget(table, value)).toEqual({ found: 1200, reached: false });
     expect(targetCells({ row }).map((cells) => cells.at(-1))).toEqual([
       '',
       'reached',
@@ -77,12 +76,12 @@ describe('the report', () => {
     ]);
   });
 
-  it('writes figures with three digits', () => {
+  it('formats numbers with three significant digits', () => {
     const written = [0, 0.12345, 1.5, 12.345, 123.4, 1234.5, 987_654, 3, Number.NaN].map(figure);
     expect(written).toEqual(['0', '0.123', '1.50', '12.3', '123', '1,230', '988,000', '3', '–']);
   });
 
-  it('makes tables for Markdown and for the terminal', () => {
+  it('formats tables for Markdown and for the terminal', () => {
     const cells = [
       ['', 'n'],
       ['a|b', '10'],
@@ -91,8 +90,8 @@ describe('the report', () => {
     expect(terminalTable(cells)).toBe('        n\n  a|b  10');
   });
 
-  it('draws a bar for each contender, its length the share of the longest', () => {
-    const svg = plotOf(row);
+  it('draws a bar for each contender in proportion to its median', () => {
+    const svg = barChart(row);
     const widths = [...svg.matchAll(/<rect class="bar[^"]*"[^>]* width="([\d.]+)"/g)].map(([, w]) =>
       Number(w),
     );
@@ -106,7 +105,7 @@ describe('the report', () => {
 describe('the sizing', () => {
   const costs = { appCpuMs: 0.5, databaseCpuMs: 0.25, walBytes: 2000, storedBytes: 1000 };
 
-  it('plans half of each core, and two instances at the least', () => {
+  it('plans half of each core, and at least two instances', () => {
     expect(sizeFor(10, costs)).toMatchObject({ instances: 2, databaseCores: 1, connections: 22 });
     expect(sizeFor(10_000, costs)).toMatchObject({
       instances: 10,
@@ -117,7 +116,7 @@ describe('the sizing', () => {
     });
   });
 
-  it('says nothing where a cost was not measured', () => {
+  it('has no costs if one was not measured', () => {
     expect(costsOf({ row })).toBeNull();
   });
 });

@@ -1,20 +1,19 @@
 import { median } from '../rounds/statistics.ts';
-import { figure } from './figures.ts';
 import type { Results } from './results.ts';
-import { markdownTable } from './tables.ts';
+import { figure, markdownTable } from './tables.ts';
 
-/** What one event costs, measured. */
+/** The measured costs of one event. */
 export interface Costs {
-  /** Of the application: receiving, storing and handling (by a handler that does nothing), in milliseconds of processor. */
+  /** Processor time of the application in milliseconds: to receive, store and handle it (the handler does nothing). */
   readonly appCpuMs: number;
-  /** Of PostgreSQL. */
+  /** Processor time of PostgreSQL in milliseconds. */
   readonly databaseCpuMs: number;
   readonly walBytes: number;
-  /** On disk, indexes included, while the event is kept whole. */
+  /** Bytes on disk with indexes, while the body of the event is kept. */
   readonly storedBytes: number;
 }
 
-/** What a rate of events needs. */
+/** The resources for a rate of events. */
 export interface Size {
   readonly instances: number;
   readonly databaseCores: number;
@@ -23,19 +22,19 @@ export interface Size {
   readonly diskGb: number;
 }
 
-/** A core is planned to be busy for this share: the rest is for bursts, deployments and a lost instance. */
+/** The planned load of a core, from 0 to 1. The rest is for bursts, deployments and a lost instance. */
 const PLANNED_LOAD = 0.5;
-/** One may be lost, or be replaced, without a delivery being refused. */
-const LEAST_INSTANCES = 2;
-/** An instance's pool at its default, and the connection on which it is told of new deliveries. */
+/** One instance may fail or be replaced while the other accepts the deliveries. */
+const MIN_INSTANCES = 2;
+/** The default pool of an instance, and its connection for notifications of new deliveries. */
 const CONNECTIONS_PER_INSTANCE = 11;
-/** `worker.keepMs` at its default. */
+/** The default of `worker.keepMs`, in seconds. */
 const KEPT_SECONDS = 7 * 86_400;
 
-/** An instance is a process, and a process is a core. */
+/** The resources for a rate of events. Each instance is one process and uses one core. */
 export function sizeFor(eventsPerSecond: number, costs: Costs): Size {
   const cores = (ms: number): number => (eventsPerSecond * ms) / 1000 / PLANNED_LOAD;
-  const instances = Math.max(LEAST_INSTANCES, Math.ceil(cores(costs.appCpuMs)));
+  const instances = Math.max(MIN_INSTANCES, Math.ceil(cores(costs.appCpuMs)));
   return {
     instances,
     databaseCores: Math.max(1, Math.ceil(cores(costs.databaseCpuMs))),
@@ -45,7 +44,7 @@ export function sizeFor(eventsPerSecond: number, costs: Costs): Size {
   };
 }
 
-/** The costs, of the rows that measure them; `null` where one was not run. */
+/** The costs, from the rows that measure them, or `null` if one of them has not been run. */
 export function costsOf(results: Results): Costs | null {
   const receive = results['receive-postgres']?.tables[0]?.contenders[0]?.rounds ?? [];
   const growth = results['growth-postgres']?.tables[0];
@@ -61,6 +60,7 @@ export function costsOf(results: Results): Costs | null {
   return Object.values(costs).every(Number.isFinite) ? costs : null;
 }
 
+/** The sizing section of the page, in Markdown. */
 export function sizing(results: Results): string {
   const costs = costsOf(results);
   if (costs === null) return '_The rows receive-postgres and growth-postgres have not been run._';

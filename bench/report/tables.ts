@@ -1,19 +1,18 @@
 import { median, medianOfPairs, quantile } from '../rounds/statistics.ts';
-import { figure } from './figures.ts';
 import type { Results, TableResult } from './results.ts';
-import { valuesOf, verdict } from './verdict.ts';
+import { valuesOf, checkTarget } from './target-check.ts';
 
-/** A table's cells, the head first: for the terminal and for Markdown. */
+/** The cells of a table, header first, for the terminal and for Markdown. */
 export function cellsOf(table: TableResult): string[][] {
   const first = valuesOf(table, table.contenders[0]?.name ?? '');
   const cpu = cpuColumn(table);
   const head = ['', table.unit, 'middle half', 'first : this', ...cpu.head];
-  const rows = table.contenders.map(({ name }, place) => {
+  const rows = table.contenders.map(({ name }, index) => {
     const values = valuesOf(table, name);
     const spread = `${figure(quantile(values, 0.25))} – ${figure(quantile(values, 0.75))}`;
     const ratio = figure(medianOfPairs(first, values, (a, b) => a / b));
-    const beside = place === 0 ? '' : ratio;
-    return [name, figure(median(values)), spread, beside, ...cpu.cell(table.contenders[place]!)];
+    const ratioCell = index === 0 ? '' : ratio;
+    return [name, figure(median(values)), spread, ratioCell, ...cpu.cell(table.contenders[index]!)];
   });
   return [head, ...rows];
 }
@@ -21,8 +20,8 @@ export function cellsOf(table: TableResult): string[][] {
 type Measured = TableResult['contenders'][number];
 
 /**
- * What a contender took of the processor for each event or call, where that was counted: unlike the rates, it
- * does not suffer from whoever else is at work.
+ * The processor time of a contender for each event or call, if it was measured. Unlike the rates, it hardly depends on
+ * the other load of the machine.
  */
 function cpuColumn({ contenders }: TableResult): {
   head: string[];
@@ -34,12 +33,12 @@ function cpuColumn({ contenders }: TableResult): {
   return { head: ['processor, µs'], cell: (one) => [figure(cpuMs(one) * 1000)] };
 }
 
-/** The targets of all rows: what was asked, what was found, whether that is enough. */
+/** The targets of all rows, with the measured values and whether each was reached. */
 export function targetCells(results: Results): string[][] {
   const rows = Object.entries(results).flatMap(([name, { tables }]) =>
     tables.flatMap((table) =>
       table.targets.map((target) => {
-        const { found, reached } = verdict(table, target);
+        const { found, reached } = checkTarget(table, target);
         const subject = `${table.title}: ${target.subject}`;
         return [name, subject, target.text, figure(found), reached ? 'reached' : '**not reached**'];
       }),
@@ -48,6 +47,7 @@ export function targetCells(results: Results): string[][] {
   return [['row', 'what', 'to be', 'found', ''], ...rows];
 }
 
+/** The cells as a Markdown table. */
 export function markdownTable(cells: readonly (readonly string[])[]): string {
   const [head = [], ...rows] = cells;
   const line = (row: readonly string[]): string =>
@@ -55,6 +55,7 @@ export function markdownTable(cells: readonly (readonly string[])[]): string {
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
 }
 
+/** The cells as aligned columns. */
 export function terminalTable(cells: readonly (readonly string[])[]): string {
   const widths = (cells[0] ?? []).map((_cell, column) =>
     Math.max(...cells.map((row) => row[column]?.length ?? 0)),
@@ -62,4 +63,16 @@ export function terminalTable(cells: readonly (readonly string[])[]): string {
   const pad = (cell: string, column: number): string =>
     column === 0 ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!);
   return cells.map((row) => `  ${row.map(pad).join('  ')}`.trimEnd()).join('\n');
+}
+
+/** A number for readers: three significant digits, with thousands separators. */
+export function figure(value: number): string {
+  if (!Number.isFinite(value)) return '–';
+  const digits = value === 0 ? 0 : Math.floor(Math.log10(Math.abs(value)));
+  const decimals = Math.min(3, Math.max(0, 2 - digits));
+  const rounded = digits > 2 ? Number(value.toPrecision(3)) : value;
+  return rounded.toLocaleString('en', {
+    minimumFractionDigits: Number.isInteger(value) ? 0 : decimals,
+    maximumFractionDigits: decimals,
+  });
 }

@@ -1,22 +1,22 @@
-/** What one round of one contender gave. */
+/** The measurement of one contender in one round. */
 export interface Sample {
-  /** In the unit of its table. */
+  /** The measured value, in the unit of the table. */
   readonly value: number;
-  /** What else was counted meanwhile, by name: for the sizing, and for whoever looks into the results. */
+  /** Other measurements of the round, by name, for the sizing and for readers of the results. */
   readonly more?: Readonly<Record<string, number>>;
 }
 
-/** One of those that are measured beside each other. */
+/** One of the things that a table compares. */
 export interface Contender {
   readonly name: string;
   measure(): Promise<Sample>;
 }
 
-/** What a table should show, of the medians of its rounds. */
+/** An expected result of a table. */
 export interface Target {
-  /** As a sentence's end: "at least 0.85 of the bare route". */
+  /** The expectation in words, such as "at least 0.85 of the bare route". */
   readonly text: string;
-  /** `ratio`: subject / against, in each round; `difference`: subject - against; `value`: the subject alone. */
+  /** `ratio`: subject / against, in each round; `difference`: subject - against; `value`: subject. */
   readonly of: 'ratio' | 'difference' | 'value';
   readonly subject: string;
   readonly against?: string;
@@ -24,52 +24,52 @@ export interface Target {
   readonly bound: number;
 }
 
-/** That `subject` is at least so many times `against`, round by round. */
+/** A target: in the median of the rounds, `subject` is at least `bound` times `against`. */
 export function atLeast(bound: number, subject: string, against: string, text: string): Target {
   return { text, of: 'ratio', subject, against, at: 'least', bound };
 }
 
-/** That `subject` is at most so many times `against`, round by round. */
+/** A target: in the median of the rounds, `subject` is at most `bound` times `against`. */
 export function atMost(bound: number, subject: string, against: string, text: string): Target {
   return { text, of: 'ratio', subject, against, at: 'most', bound };
 }
 
-/** Contenders that are measured in turn, round by round. */
+/** Contenders that are measured in turn, in rounds. */
 export interface Table {
   readonly id: string;
   readonly title: string;
-  /** E.g. `events/s`. */
+  /** Such as `events/s`. */
   readonly unit: string;
   readonly better: 'higher' | 'lower';
-  /** Ours first: what the others are set in relation to. */
+  /** The first one is nestjs-payments: the ratios of the others refer to it. */
   readonly contenders: readonly Contender[];
   readonly targets: readonly Target[];
-  /** What a reader must know to judge it, in Markdown. */
+  /** Notes for the reader, in Markdown. */
   readonly notes?: readonly string[];
-  /** Where rounds would only repeat themselves. */
+  /** Number of rounds of this table, instead of that of the row. */
   readonly rounds?: number;
-  /** How many rounds that are not counted go first. Default 1. */
+  /** Number of warm-up rounds, which do not count. Default 1. */
   readonly warmUp?: number;
 }
 
-/** How large a run is. */
+/** The size of a run. */
 export interface Scale {
   readonly rounds: number;
-  /** For trying the bench itself out: a tenth of everything, whose figures mean nothing. */
+  /** A tenth of everything, to test the bench itself. Its figures mean nothing. */
   readonly quick: boolean;
 }
 
-/** A part of the bench that can be run by itself. */
+/** A benchmark with a name, which can be run on its own: one row of the command line and of the page. */
 export interface Row {
   readonly name: string;
   readonly title: string;
-  /** Rounds, where nobody says otherwise. */
+  /** Default number of rounds. */
   readonly rounds: number;
-  /** Starts what it needs, and leaves with `ending` how to be rid of it. */
+  /** Starts its processes and servers, adds their disposal to `ending`, and returns the tables to measure. */
   open(scale: Scale, ending: AsyncDisposableStack): Promise<Table[]>;
 }
 
-/** `count`, or a tenth of it where the run is a quick one. */
+/** `count`, or a tenth of it in a quick run. */
 export function sized(scale: Scale, count: number): number {
   return scale.quick ? Math.ceil(count / 10) : count;
 }

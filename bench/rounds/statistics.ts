@@ -1,18 +1,18 @@
-/** The middle of the values; of an even number, the mean of the two in the middle. `NaN` of none. */
+/** The middle of the values, or the mean of the two middle values. `NaN` if there are none. */
 export function median(values: readonly number[]): number {
   return quantile(values, 0.5);
 }
 
-/** The value that a share (0 to 1) of the values is below, interpolated. `NaN` of none. */
+/** The value below which a share (0 to 1) of the values lies, interpolated. `NaN` if there are none. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
-  const place = (sorted.length - 1) * share;
-  const below = sorted[Math.floor(place)] ?? NaN;
-  const above = sorted[Math.ceil(place)] ?? NaN;
-  return below + (above - below) * (place - Math.floor(place));
+  const position = (sorted.length - 1) * share;
+  const below = sorted[Math.floor(position)] ?? NaN;
+  const above = sorted[Math.ceil(position)] ?? NaN;
+  return below + (above - below) * (position - Math.floor(position));
 }
 
-/** The median of what two contenders' values of the same round are to each other. */
+/** The median of `relate` over the values of two contenders in the same round. */
 export function medianOfPairs(
   first: readonly number[],
   second: readonly number[],

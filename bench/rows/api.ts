@@ -1,4 +1,4 @@
-import type { ApiCaller, CallOrder } from '../apps/api.app.ts';
+import type { ApiCaller, CallOrder } from '../apps/api-client.ts';
 import { Child } from '../processes/child.ts';
 import type { Contender, Row, Scale, Table } from '../rounds/row.ts';
 import { atLeast, sized } from '../rounds/row.ts';
@@ -18,12 +18,12 @@ export const api: Row = {
   title: 'Calling the service',
   rounds: 9,
   async open(scale, ending) {
-    const service = await Child.start('apps/service.app.ts');
+    const service = await Child.start('apps/payments-service.ts');
     ending.defer(() => service.end());
     const baseUrl = service.ready as string;
     const callers: { name: string; child: Child }[] = [];
     for (const [name, caller] of CALLERS) {
-      const child = await Child.start('apps/api.app.ts', { caller, baseUrl });
+      const child = await Child.start('apps/api-client.ts', { caller, baseUrl });
       ending.defer(() => child.end());
       callers.push({ name, child });
     }

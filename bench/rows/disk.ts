@@ -5,8 +5,15 @@ import { resolveSqliteOptions } from '../../libs/payments/dist/inbox/sqlite/sqli
 import { SqliteStore } from '../../libs/payments/dist/inbox/sqlite/sqlite-store.js';
 import type { Contender, Row, Table } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
-import { claim, incoming, lanes, receive, register, systemRuntime } from './events.ts';
-import { temporaryFolder } from './places.ts';
+import {
+  claim,
+  incoming,
+  concurrently,
+  receive,
+  register,
+  systemRuntime,
+} from './store-operations.ts';
+import { temporaryFolder } from './temporary-storage.ts';
 
 /** What the store can be told beyond its options, to see what they are good for. */
 type Settings = Partial<ReturnType<typeof resolveSqliteOptions>>;
@@ -51,7 +58,7 @@ function receives(name: string, store: SqliteStore, width: number, count: number
     async measure() {
       const events = Array.from({ length: count }, () => incoming());
       const start = performance.now();
-      await lanes(events, width, (event) => receive(store, [event]));
+      await concurrently(events, width, (event) => receive(store, [event]));
       return { value: (count / (performance.now() - start)) * 1000 };
     },
   };
@@ -76,7 +83,7 @@ function eventLoop(store: SqliteStore, count: number): Table {
     better: 'lower',
     contenders: [
       beside('receives, 64 at a time', () =>
-        lanes(
+        concurrently(
           Array.from({ length: count }, () => incoming()),
           64,
           (event) => receive(store, [event]),
@@ -88,7 +95,7 @@ function eventLoop(store: SqliteStore, count: number): Table {
           Array.from({ length: 250 }, () => incoming()),
         );
         const leases = await claim(store, await register(store), 250);
-        await lanes(leases, 16, (lease) => store.commit(lease, () => {}));
+        await concurrently(leases, 16, (lease) => store.commit(lease, () => {}));
       }),
       beside('nothing', () => wait(500)),
     ],

@@ -1,10 +1,10 @@
 import { postgresInbox } from 'nestjs-payments/postgres';
 import type { PostgresServer } from 'test-postgres';
 import type { Row } from '../rounds/row.ts';
-import { claim, incoming, receive, register, systemRuntime } from './events.ts';
-import { growthTables, sizesOf } from './growth.tables.ts';
-import type { GrownStore } from './growth.tables.ts';
-import { ownPostgres } from './places.ts';
+import { claim, incoming, receive, register, systemRuntime } from './store-operations.ts';
+import { growthTables, sizesOf } from './growth-tables.ts';
+import type { GrownStore } from './growth-tables.ts';
+import { ownPostgres } from './temporary-storage.ts';
 
 const SCHEMA = 'payments_inbox';
 

@@ -4,10 +4,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { sqliteInbox } from 'nestjs-payments';
 import type { InboxStore } from 'nestjs-payments';
 import type { Row } from '../rounds/row.ts';
-import { claim, incoming, receive, register, systemRuntime } from './events.ts';
-import { growthTables, sizesOf } from './growth.tables.ts';
-import type { GrownStore } from './growth.tables.ts';
-import { temporaryFolder } from './places.ts';
+import { claim, incoming, receive, register, systemRuntime } from './store-operations.ts';
+import { growthTables, sizesOf } from './growth-tables.ts';
+import type { GrownStore } from './growth-tables.ts';
+import { temporaryFolder } from './temporary-storage.ts';
 
 const STEP = 50_000;
 

@@ -1,7 +1,7 @@
 import type { Row } from '../rounds/row.ts';
 import { api } from './api.ts';
-import { receiveExpress } from './receive.express.ts';
-import { receiveFastify } from './receive.fastify.ts';
+import { receiveExpress } from './receive-express.ts';
+import { receiveFastify } from './receive-fastify.ts';
 import { receivePostgres } from './receive.postgres.ts';
 import { receiveSqlite } from './receive.sqlite.ts';
 import { start } from './start.ts';
@@ -14,7 +14,7 @@ import { token } from './token.ts';
 import { verify } from './verify.ts';
 import { workPostgres } from './work.postgres.ts';
 
-/** All rows, in the order they run in and are reported in. */
+/** All rows, in the order of the run and of the page. */
 export const ROWS: readonly Row[] = [
   verify,
   receiveExpress,

@@ -1,4 +1,4 @@
-import type { Footprint } from '../apps/memory.app.ts';
+import type { Footprint } from '../apps/memory-inbox.ts';
 import { Child } from '../processes/child.ts';
 import type { Contender, Row } from '../rounds/row.ts';
 import { atMost, sized } from '../rounds/row.ts';
@@ -32,7 +32,7 @@ function through(name: string, count: number): Contender {
   return {
     name,
     async measure() {
-      const app = await Child.start('apps/memory.app.ts', {}, ['--expose-gc']);
+      const app = await Child.start('apps/memory-inbox.ts', {}, ['--expose-gc']);
       try {
         const start = performance.now();
         const { heapMb, bodiesMb, peakRssMb } = await app.ask<Footprint>('through', count);

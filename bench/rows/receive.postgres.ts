@@ -1,13 +1,13 @@
 import { postgresInbox } from 'nestjs-payments/postgres';
 import type { IncomingEvent } from 'nestjs-payments';
-import { GroupInserts } from '../apps/group.inserts.ts';
+import { GroupedInserts } from '../apps/grouped-inserts.ts';
 import { delivery } from '../load/deliveries.ts';
-import { startLoad, underLoad } from '../load/load.ts';
+import { startLoad, underLoad } from '../load/load-generator.ts';
 import { Child } from '../processes/child.ts';
 import type { Contender, Row } from '../rounds/row.ts';
 import { atLeast, sized } from '../rounds/row.ts';
-import { incoming, lanes, receive, register, systemRuntime } from './events.ts';
-import { ownPostgres } from './places.ts';
+import { incoming, concurrently, receive, register, systemRuntime } from './store-operations.ts';
+import { ownPostgres } from './temporary-storage.ts';
 import { postgresUsage } from './postgres.usage.ts';
 
 const OURS = 'PostgreSQL inbox';
@@ -28,9 +28,9 @@ export const receivePostgres: Row = {
     const inbox = (to: string) => ({ kind: 'postgres', url: to });
     const adapter = 'express';
     const [ours, paused, limit] = await Promise.all([
-      Child.start('apps/payments.app.ts', { adapter, inbox: inbox(url) }),
-      Child.start('apps/payments.app.ts', { adapter, inbox: inbox(pausedUrl), works: false }),
-      Child.start('apps/bare.app.ts', { url: limitUrl }),
+      Child.start('apps/payments.ts', { adapter, inbox: inbox(url) }),
+      Child.start('apps/payments.ts', { adapter, inbox: inbox(pausedUrl), works: false }),
+      Child.start('apps/node-http.ts', { url: limitUrl }),
     ]);
     for (const app of [ours, paused, limit]) ending.defer(() => app.end());
     const load = await startLoad(ending);
@@ -54,7 +54,7 @@ export const receivePostgres: Row = {
     await store.open();
     await register(store);
     ending.defer(() => store.close());
-    const inserts = await GroupInserts.open(await database());
+    const inserts = await GroupedInserts.open(await database());
     ending.defer(() => inserts.close());
     return [
       {
@@ -98,7 +98,7 @@ function received(
     async measure() {
       const events = Array.from({ length: count }, () => incoming(delivery('payments').body));
       const start = performance.now();
-      await lanes(events, WIDTH, receive);
+      await concurrently(events, WIDTH, receive);
       return { value: (count / (performance.now() - start)) * 1000 };
     },
   };

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { delivery } from '../load/deliveries.ts';
-import { startLoad, underLoad } from '../load/load.ts';
+import { startLoad, underLoad } from '../load/load-generator.ts';
 import { Child } from '../processes/child.ts';
 import type { Contender, Row } from '../rounds/row.ts';
 import { atLeast, sized } from '../rounds/row.ts';
-import { temporaryFolder } from './places.ts';
+import { temporaryFolder } from './temporary-storage.ts';
 
 const OURS = 'SQLite inbox';
 const UNHANDLED = 'SQLite inbox, its worker paused';
@@ -24,9 +24,9 @@ export const receiveSqlite: Row = {
     const sqlite = (name: string) => ({ kind: 'sqlite', file: join(folder, `${name}.db`) });
     const adapter = 'express';
     const [ours, unhandled, memory] = await Promise.all([
-      Child.start('apps/payments.app.ts', { adapter, inbox: sqlite('ours') }),
-      Child.start('apps/payments.app.ts', { adapter, inbox: sqlite('paused'), works: false }),
-      Child.start('apps/payments.app.ts', { adapter, inbox: { kind: 'memory' } }),
+      Child.start('apps/payments.ts', { adapter, inbox: sqlite('ours') }),
+      Child.start('apps/payments.ts', { adapter, inbox: sqlite('paused'), works: false }),
+      Child.start('apps/payments.ts', { adapter, inbox: { kind: 'memory' } }),
     ]);
     for (const server of [ours, unhandled, memory]) ending.defer(() => server.end());
     const load = await startLoad(ending);

@@ -1,4 +1,4 @@
-import type { StartWith } from '../apps/start.app.ts';
+import type { StartWith } from '../apps/startup.ts';
 import { Child } from '../processes/child.ts';
 import type { Contender, Row } from '../rounds/row.ts';
 
@@ -43,7 +43,7 @@ function started(name: string, kind: StartWith): Contender {
   return {
     name,
     async measure() {
-      const app = await Child.start('apps/start.app.ts', { with: kind });
+      const app = await Child.start('apps/startup.ts', { with: kind });
       const { startedMs, rssMb } = app.ready as { startedMs: number; rssMb: number };
       await app.end();
       return { value: startedMs, more: { rssMb } };

@@ -2,7 +2,7 @@ import { AccessToken } from '../../libs/payments/dist/api/access-token.js';
 import { Child } from '../processes/child.ts';
 import type { Contender, Row, Scale } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
-import { systemRuntime } from './events.ts';
+import { systemRuntime } from './store-operations.ts';
 
 const WARM = 'await token.get()';
 const COLD = 'token requests';
@@ -12,7 +12,7 @@ export const token: Row = {
   title: 'The access token',
   rounds: 9,
   async open(scale, ending) {
-    const service = await Child.start('apps/service.app.ts');
+    const service = await Child.start('apps/payments-service.ts');
     ending.defer(() => service.end());
     const access = new AccessToken({
       company: 'bench',
@@ -71,7 +71,7 @@ function propertyReads(plain: { token: string }, count: number): number {
   const start = performance.now();
   for (let left = count; left > 0; left -= 1) length += plain.token.length;
   const us = ((performance.now() - start) / count) * 1000;
-  if (length === 0) throw new Error('Nothing was read.');
+  if (length === 0) throw new Error('No property was read.');
   return us;
 }
 
@@ -80,12 +80,12 @@ function coldCallers(service: Child, callers: number): Contender {
     name: COLD,
     async measure() {
       const baseUrl = service.ready as string;
-      const app = await Child.start('apps/api.app.ts', { caller: 'ours', baseUrl });
+      const app = await Child.start('apps/api-client.ts', { caller: 'ours', baseUrl });
       try {
         await service.ask('tokenRequests');
         await app.ask('cold', callers);
         const asked = await service.ask<number>('tokenRequests');
-        if (asked === 0) throw new Error('Nobody asked for a token.');
+        if (asked === 0) throw new Error('There was no token request.');
         return { value: asked };
       } finally {
         await app.end();

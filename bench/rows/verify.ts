@@ -22,7 +22,7 @@ const SIZES = [
 
 interface Signed {
   readonly body: Buffer;
-  /** In the format of the payments service, Stripe and GitHub. */
+  /** Signature headers in the formats of the payments service, Stripe and GitHub. */
   readonly payments: string;
   readonly stripe: string;
   readonly github: string;
@@ -39,7 +39,7 @@ function tableOf({ id, name, bytes, bodies }: (typeof SIZES)[number], scale: Sca
   const signed = Array.from({ length: bodies }, () => sign(bytes));
   const keys = [new SigningKey(SECRET)];
   const octokit = new Webhooks({ secret: SECRET });
-  // Verifying makes no request: the key is never used.
+  // Verification makes no request, so the key is not used.
   const { webhooks } = new Stripe('sk_bench');
   const header = webhooks.signature!;
   const now = (name: string, check: (one: Signed) => unknown): Contender => ({
@@ -58,7 +58,7 @@ function tableOf({ id, name, bytes, bodies }: (typeof SIZES)[number], scale: Sca
     now(STRIPE, ({ body, stripe }) => webhooks.constructEvent(body, stripe, SECRET)),
     now(STRIPE_HEADER, ({ body, stripe }) => header.verifyHeader(body, stripe, SECRET)),
     promised(OCTOKIT, async ({ body, github }) =>
-      must(await octokit.verify(body.toString(), github)),
+      assertValid(await octokit.verify(body.toString(), github)),
     ),
   ];
   return {
@@ -93,24 +93,24 @@ function sign(bytes: number): Signed {
 
 function bare(algorithm: 'sha256' | 'sha512', body: Buffer, header: string): void {
   const expected = createHmac(algorithm, SECRET).update(body).digest();
-  must(timingSafeEqual(expected, Buffer.from(header.slice(7), 'hex')));
+  assertValid(timingSafeEqual(expected, Buffer.from(header.slice(7), 'hex')));
 }
 
-function must(genuine: boolean): void {
-  if (!genuine) throw new Error('A genuine signature was refused.');
+function assertValid(valid: boolean): void {
+  if (!valid) throw new Error('A valid signature was rejected.');
 }
 
-/** How long a contender is measured in a round, in milliseconds. */
-function time(scale: Scale): number {
+/** The duration of a round for each contender, in milliseconds. */
+function roundMs(scale: Scale): number {
   return scale.quick ? 15 : 120;
 }
 
-/** Microseconds per call, over all bodies in turn. */
+/** Microseconds per call, over all bodies. */
 function perCall(signed: readonly Signed[], check: (one: Signed) => unknown, scale: Scale): number {
   const start = performance.now();
   let calls = 0;
   let now = start;
-  for (; now - start < time(scale); now = performance.now()) {
+  for (; now - start < roundMs(scale); now = performance.now()) {
     for (const one of signed) check(one);
     calls += signed.length;
   }
@@ -125,7 +125,7 @@ async function perPromise(
   const start = performance.now();
   let calls = 0;
   let now = start;
-  for (; now - start < time(scale); now = performance.now()) {
+  for (; now - start < roundMs(scale); now = performance.now()) {
     for (const one of signed) await check(one);
     calls += signed.length;
   }

@@ -5,13 +5,13 @@ import { PgBoss } from 'pg-boss';
 import type { PostgresServer } from 'test-postgres';
 import { delivery } from '../load/deliveries.ts';
 import type { Child } from '../processes/child.ts';
-import { drained, startWorkers } from '../queues/queue.ts';
+import { jobsPerSecond, startWorkers } from '../queues/queue.ts';
 import type { Queue } from '../queues/queue.ts';
-import { redisIsThere, startRedis } from '../queues/redis.server.ts';
+import { isRedisInstalled, startRedis } from '../queues/redis-server.ts';
 import type { Row, Target } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
-import { incoming, receive, register, systemRuntime } from './events.ts';
-import { ownPostgres } from './places.ts';
+import { incoming, receive, register, systemRuntime } from './store-operations.ts';
+import { ownPostgres } from './temporary-storage.ts';
 
 const FAST = 'nestjs-payments, concurrency 200';
 const DEFAULTS = 'nestjs-payments, defaults';
@@ -31,7 +31,7 @@ export const workPostgres: Row = {
       await graphile(false, server, ending),
       await graphile(true, server, ending),
     ];
-    const redis = redisIsThere();
+    const redis = isRedisInstalled();
     if (redis) queues.push(await bullmq(false, ending), await bullmq(true, ending));
     const running: { queue: Queue; all: Child[] }[] = [];
     for (const queue of queues) running.push({ queue, all: await startWorkers(queue, ending) });
@@ -48,7 +48,9 @@ export const workPostgres: Row = {
       title: `${workers} worker process${workers === 1 ? '' : 'es'}, handlers that do nothing`,
       unit: 'events/s',
       better: 'higher' as const,
-      contenders: running.map(({ queue, all }) => drained(queue, all.slice(0, workers), count)),
+      contenders: running.map(({ queue, all }) =>
+        jobsPerSecond(queue, all.slice(0, workers), count),
+      ),
       targets: same.map(ahead),
       notes: [
         'Each at the setting its own page calls fast: ours with 200 handlers at a time (docs/operating.md), and also ' +
@@ -87,7 +89,7 @@ async function payments(
   ending.defer(() => store.close());
   return {
     name,
-    script: 'queues/payments.worker.ts',
+    script: 'queues/payments-worker.ts',
     config: { inbox: { kind: 'postgres', url }, concurrency },
     async fill(count) {
       await store.pause('*', true);
@@ -110,7 +112,7 @@ async function pgBoss(server: PostgresServer, ending: AsyncDisposableStack): Pro
   await boss.createQueue('events');
   return {
     name: 'pg-boss',
-    script: 'queues/pg-boss.worker.ts',
+    script: 'queues/pg-boss-worker.ts',
     config: { url },
     fill: (count) =>
       inBatches(count, (bodies) =>
@@ -136,7 +138,7 @@ async function graphile(
   });
   return {
     name: apart ? QUEUES : 'graphile-worker',
-    script: 'queues/graphile.worker.ts',
+    script: 'queues/graphile-worker.ts',
     config: { url },
     async fill(count) {
       // Otherwise each round adds to the empty queues that a claim looks at.
@@ -161,7 +163,7 @@ async function bullmq(durable: boolean, ending: AsyncDisposableStack): Promise<Q
   ending.defer(() => queue.close());
   return {
     name: durable ? 'BullMQ, every write on disk' : 'BullMQ, nothing on disk',
-    script: 'queues/bullmq.worker.ts',
+    script: 'queues/bullmq-worker.ts',
     config: { port },
     fill: (count) =>
       inBatches(count, (bodies) =>

@@ -3,11 +3,11 @@ import { DatabaseSync } from 'node:sqlite';
 import { sqliteInbox } from 'nestjs-payments';
 import type { InboxStore } from 'nestjs-payments';
 import { delivery } from '../load/deliveries.ts';
-import { drained, startWorkers } from '../queues/queue.ts';
+import { jobsPerSecond, startWorkers } from '../queues/queue.ts';
 import type { Contender, Row } from '../rounds/row.ts';
 import { atLeast, sized } from '../rounds/row.ts';
-import { incoming, receive, register, systemRuntime } from './events.ts';
-import { temporaryFolder } from './places.ts';
+import { incoming, receive, register, systemRuntime } from './store-operations.ts';
+import { temporaryFolder } from './temporary-storage.ts';
 
 const OURS = 'nestjs-payments';
 const MANY = 'nestjs-payments, concurrency 200';
@@ -31,7 +31,7 @@ export const workSqlite: Row = {
       const store = await opened(file, ending);
       const queue = {
         name,
-        script: 'queues/payments.worker.ts',
+        script: 'queues/payments-worker.ts',
         config: { inbox: { kind: 'sqlite', file }, concurrency },
         async fill(events: number) {
           await store.pause('*', true);
@@ -39,7 +39,7 @@ export const workSqlite: Row = {
         },
         begin: () => store.pause('*', false),
       };
-      contenders.push(drained(queue, await startWorkers(queue, ending, 1), count));
+      contenders.push(jobsPerSecond(queue, await startWorkers(queue, ending, 1), count));
     }
     for (const [name, group] of [
       [LOOP, 20],

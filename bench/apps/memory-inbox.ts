@@ -1,0 +1,86 @@
+// The memory inbox of an application receives distinct events, with one handler. There is no HTTP: it would take
+// minutes and keep nothing in memory.
+import 'reflect-metadata';
+import { Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import {
+  OnPaymentEvent,
+  PaymentInbox,
+  PaymentsModule,
+  VerifiedDelivery,
+  memoryInbox,
+} from 'nestjs-payments';
+import type { PaymentEvent } from 'nestjs-payments';
+import { payment } from '../load/deliveries.ts';
+import { serveCommands } from '../processes/command-server.ts';
+import { provider } from './nest-application.ts';
+import { COMPANY } from './payments-options.ts';
+
+/** Memory in use after a garbage collection, and its peak, in megabytes. */
+export interface Footprint {
+  readonly heapMb: number;
+  readonly bodiesMb: number;
+  readonly peakRssMb: number;
+}
+
+class App {}
+Module({
+  imports: [PaymentsModule.forRoot({ ...COMPANY, inbox: memoryInbox() })],
+  providers: [provider(() => {}, OnPaymentEvent('*', { name: 'nothing' }) as MethodDecorator)],
+})(App);
+const app = await NestFactory.createApplicationContext(App, { logger: ['error', 'warn'] });
+const inbox = app.get(PaymentInbox);
+let peak = 0;
+
+serveCommands(null, {
+  /** Creates `count` deliveries, and resolves with the milliseconds until all are handled. */
+  async timed(count: number): Promise<number> {
+    const deliveries = Array.from({ length: count }, verified);
+    const start = performance.now();
+    const remaining = deliveries.values();
+    const sender = async (): Promise<void> => {
+      for (const delivery of remaining) {
+        await inbox.receive(delivery);
+        // Each request of a server arrives in its own turn of the event loop.
+        await nextTurn();
+      }
+    };
+    await Promise.all(Array.from({ length: 64 }, sender));
+    return performance.now() - start;
+  },
+  /** Receives `count` events, and resolves with the memory that the application then uses. */
+  async through(count: number): Promise<Footprint> {
+    let left = count;
+    const sender = async (): Promise<void> => {
+      while (left > 0) {
+        left -= 1;
+        if (left % 1000 === 0) peak = Math.max(peak, process.memoryUsage.rss());
+        await inbox.receive(verified());
+        // As with requests: weak references are cleared only between turns of the event loop.
+        if (left % 16 === 0) await nextTurn();
+      }
+    };
+    await Promise.all(Array.from({ length: 64 }, sender));
+    await nextTurn();
+    // Twice: finalizers may still reference objects that the first collection found unreachable.
+    globalThis.gc!();
+    globalThis.gc!();
+    const { heapUsed, arrayBuffers } = process.memoryUsage();
+    return { heapMb: heapUsed / 1e6, bodiesMb: arrayBuffers / 1e6, peakRssMb: peak / 1e6 };
+  },
+  end: () => app.close(),
+});
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+function verified(): VerifiedDelivery {
+  const event = payment(0) as PaymentEvent;
+  return new VerifiedDelivery(
+    'default',
+    event,
+    Buffer.from(JSON.stringify(event)),
+    performance.now(),
+  );
+}

@@ -1,0 +1,25 @@
+import { memoryInbox, sqliteInbox } from 'nestjs-payments';
+import type { InboxDefinition } from 'nestjs-payments';
+import { postgresInbox } from 'nestjs-payments/postgres';
+import { SECRET } from '../load/deliveries.ts';
+
+/** The options of every application with nestjs-payments. Nothing listens at `baseUrl`: these applications call no API. */
+export const COMPANY = {
+  baseUrl: 'http://127.0.0.1:9',
+  clientId: 'bench',
+  clientSecret: 'bench',
+  webhookSecret: SECRET,
+};
+
+/** The inbox of an application, with default options. */
+export type InboxChoice =
+  | { readonly kind: 'memory' }
+  | { readonly kind: 'sqlite'; readonly file: string }
+  | { readonly kind: 'postgres'; readonly url: string };
+
+/** The inbox definition for a choice. */
+export function inboxOf(choice: InboxChoice): InboxDefinition {
+  if (choice.kind === 'sqlite') return sqliteInbox({ file: choice.file, allowOldSqlite: true });
+  if (choice.kind === 'postgres') return postgresInbox({ connectionString: choice.url });
+  return memoryInbox();
+}

@@ -1,0 +1,39 @@
+import { Child } from '../processes/child.ts';
+import type { Contender, Sample } from '../rounds/row.ts';
+import type { LoadOrder, LoadResult } from './load-process.ts';
+
+/** Starts the process that sends the deliveries of a row. */
+export async function startLoad(ending: AsyncDisposableStack): Promise<Child> {
+  const load = await Child.start('load/load-process.ts');
+  ending.defer(() => load.end());
+  return load;
+}
+
+/**
+ * A server under load: answers per second, the server's processor time for each answer in milliseconds, and the
+ * latency of the answers. If `settled` is true, each round ends only when the server has handled every delivery.
+ */
+export function underLoad(
+  name: string,
+  server: Child,
+  load: Child,
+  order: Omit<LoadOrder, 'url'>,
+  settled = false,
+): Contender {
+  return {
+    name,
+    async measure(): Promise<Sample> {
+      const before = await server.usage();
+      const result = await load.ask<LoadResult>('send', { ...order, url: server.ready as string });
+      if (settled) await server.ask('settled');
+      const after = await server.usage();
+      const more = {
+        cpuMsPerEvent: (after.cpuMs - before.cpuMs) / order.count,
+        p50Ms: result.p50,
+        p99Ms: result.p99,
+        rssMb: after.rssMb,
+      };
+      return { value: order.count / result.seconds, more };
+    },
+  };
+}

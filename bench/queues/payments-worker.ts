@@ -1,0 +1,34 @@
+// A worker process of nestjs-payments on a PostgreSQL or SQLite inbox, which is paused until the clock starts.
+import 'reflect-metadata';
+import { Module } from '@nestjs/common';
+import type { INestApplicationContext } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { OnPaymentEvent, PaymentsModule } from 'nestjs-payments';
+import { provider } from '../apps/nest-application.ts';
+import { COMPANY, inboxOf } from '../apps/payments-options.ts';
+import type { InboxChoice } from '../apps/payments-options.ts';
+import { configuration, serveCommands } from '../processes/command-server.ts';
+import { HandlerCounter } from './handler-counter.ts';
+
+const { inbox, concurrency } = configuration() as { inbox: InboxChoice; concurrency: number };
+const counter = new HandlerCounter();
+const Handlers = provider(counter.handle, OnPaymentEvent('*', { name: 'book' }) as MethodDecorator);
+let app: INestApplicationContext | undefined;
+
+serveCommands(null, {
+  async prepare() {
+    counter.reset();
+    class App {}
+    Module({
+      imports: [
+        PaymentsModule.forRoot({ ...COMPANY, inbox: inboxOf(inbox), worker: { concurrency } }),
+      ],
+      providers: [Handlers],
+    })(App);
+    app = await NestFactory.createApplicationContext(App, { logger: ['error'] });
+  },
+  // The bench resumes the inbox, which wakes every worker process.
+  go() {},
+  handled: counter.handled,
+  stop: () => app?.close(),
+});

@@ -1,0 +1,73 @@
+import { median, quantile } from '../rounds/statistics.ts';
+import type { RowResult, TableResult } from './results.ts';
+import { figure } from './tables.ts';
+import { valuesOf } from './target-check.ts';
+
+const WIDTH = 760;
+const LABELS = 270;
+const VALUES = 90;
+const BAR = 18;
+const LINE = 28;
+const HEAD = 34;
+
+// An image cannot read the colours of its page, but it can read the colour scheme of the browser.
+const STYLE = `
+text { font: 13px system-ui, sans-serif; fill: #1f2328 }
+.title { font-weight: 600 }
+.value { font-variant-numeric: tabular-nums }
+.bar { fill: #8b949e }
+.first { fill: #0969da }
+.spread { stroke: #1f2328; stroke-width: 1.5; fill: none }
+@media (prefers-color-scheme: dark) {
+  text { fill: #e6edf3 }
+  .bar { fill: #6e7681 }
+  .first { fill: #4493f8 }
+  .spread { stroke: #e6edf3 }
+}`;
+
+/** The tables of a row as an SVG bar chart: the median of each contender, and its middle half as a whisker. */
+export function barChart({ title, tables }: RowResult): string {
+  let y = 8;
+  const parts = tables.map((table) => {
+    const part = barsOf(table, y);
+    y += HEAD + table.contenders.length * LINE + 12;
+    return part;
+  });
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y}" width="${WIDTH}" height="${y}" role="img">
+<title>${escaped(title)}</title>
+<style>${STYLE}</style>
+${parts.join('\n')}
+</svg>
+`;
+}
+
+function barsOf(table: TableResult, top: number): string {
+  const rows = table.contenders.map(({ name }) => ({ name, values: valuesOf(table, name) }));
+  const maximum = Math.max(...rows.map(({ values }) => quantile(values, 0.75)));
+  const x = (value: number): number =>
+    LABELS + (maximum > 0 ? value / maximum : 0) * (WIDTH - LABELS - VALUES);
+  const arrow = table.better === 'higher' ? 'more is better' : 'less is better';
+  const title = `${table.title} (${table.unit}, ${arrow})`;
+  const lines = [`<text class="title" x="0" y="${top + 14}">${escaped(title)}</text>`];
+  rows.forEach(({ name, values }, index) => {
+    const y = top + HEAD + index * LINE - 8;
+    const middle = y + BAR / 2;
+    const [from, to] = [x(quantile(values, 0.25)), x(quantile(values, 0.75))];
+    const kind = index === 0 ? 'bar first' : 'bar';
+    lines.push(
+      `<text x="0" y="${y + 13}">${escaped(name)}</text>`,
+      `<rect class="${kind}" x="${LABELS}" y="${y}" width="${px(x(median(values)) - LABELS)}" height="${BAR}" rx="2"/>`,
+      `<path class="spread" d="M${px(from)} ${middle}H${px(to)}M${px(from)} ${middle - 4}v8M${px(to)} ${middle - 4}v8"/>`,
+      `<text class="value" x="${px(Math.max(to, x(median(values))) + 8)}" y="${y + 13}">${figure(median(values))}</text>`,
+    );
+  });
+  return lines.join('\n');
+}
+
+function px(value: number): number {
+  return Math.round(value * 10) / 10;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}

@@ -1,0 +1,85 @@
+import { Child } from '../processes/child.ts';
+import { startLoad, underLoad } from '../load/load-generator.ts';
+import type { Contender, Row } from '../rounds/row.ts';
+import { atLeast, sized } from '../rounds/row.ts';
+
+const OURS = 'nestjs-payments';
+const ROUTE = 'Nest route, nothing verified';
+const GUARD = 'nestjs-payments, WebhookGuard alone';
+const GOLEVELUP = '@golevelup/nestjs-stripe';
+
+// V8 compiles the code of nestjs-payments until about 48,000 deliveries have run, that of the others earlier.
+const WARM_UP = 8;
+
+export const receiveExpress: Row = {
+  name: 'receive-express',
+  title: 'Receiving, memory inbox, Express',
+  rounds: 9,
+  async open(scale, ending) {
+    const servers = await Promise.all([
+      Child.start('apps/payments.ts', { adapter: 'express', inbox: { kind: 'memory' } }),
+      Child.start('apps/nest-route.ts', { adapter: 'express' }),
+      Child.start('apps/golevelup.ts', { adapter: 'express' }),
+      Child.start('apps/guarded-route.ts', { adapter: 'express' }),
+      Child.start('apps/memory-inbox.ts'),
+    ]);
+    for (const server of servers) ending.defer(() => server.end());
+    const load = await startLoad(ending);
+    const order = { count: sized(scale, 6000), connections: 64 };
+    const [ours, route, golevelup, guard, inbox] = servers;
+    return [
+      {
+        id: 'receive-express',
+        title: 'Deliveries answered, 64 connections',
+        unit: 'events/s',
+        better: 'higher',
+        warmUp: WARM_UP,
+        contenders: [
+          underLoad(OURS, ours, load, { ...order, scheme: 'payments' }),
+          underLoad(ROUTE, route, load, { ...order, scheme: 'payments' }),
+          underLoad(GOLEVELUP, golevelup, load, { ...order, scheme: 'stripe' }),
+          underLoad(GUARD, guard, load, { ...order, scheme: 'payments' }),
+        ],
+        targets: [
+          atLeast(
+            0.85,
+            OURS,
+            ROUTE,
+            'at least 0.85 of the bare Nest route that parses the same JSON',
+          ),
+          atLeast(1.5, OURS, GOLEVELUP, 'at least 1.5 of @golevelup/nestjs-stripe'),
+        ],
+        notes: [
+          'Ours answers when the handler has succeeded and the event is known, so that a copy of it would be told. ' +
+            'The bare route verifies and keeps nothing. @golevelup/nestjs-stripe verifies HMAC-SHA256, which ' +
+            'this processor may compute several times faster than the HMAC-SHA512 the service signs with. The last ' +
+            'line is a controller of the application under WebhookGuard: verified and parsed, and kept nowhere.',
+        ],
+      },
+      {
+        id: 'receive-inbox',
+        title: 'The inbox alone, without HTTP, 64 deliveries at a time',
+        unit: 'events/s',
+        better: 'higher',
+        warmUp: WARM_UP,
+        contenders: [inProcess('PaymentInbox.receive()', inbox, order.count)],
+        targets: [],
+        notes: ['Verified deliveries, each stored, leased, handled, settled and remembered.'],
+      },
+    ];
+  },
+};
+
+function inProcess(name: string, app: Child, count: number): Contender {
+  return {
+    name,
+    async measure() {
+      const before = await app.usage();
+      const ms = await app.ask<number>('timed', count);
+      const after = await app.usage();
+      // Includes the creation of the deliveries.
+      const cpuMsPerEvent = (after.cpuMs - before.cpuMs) / count;
+      return { value: (count / ms) * 1000, more: { cpuMsPerEvent } };
+    },
+  };
+}

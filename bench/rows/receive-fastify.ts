@@ -1,0 +1,44 @@
+import { Child } from '../processes/child.ts';
+import { startLoad, underLoad } from '../load/load-generator.ts';
+import type { Row } from '../rounds/row.ts';
+import { atLeast, sized } from '../rounds/row.ts';
+
+const OURS = 'nestjs-payments';
+const ROUTE = 'Nest route, nothing verified';
+const LIMIT = 'node:http and HMAC-SHA512';
+
+// V8 compiles the code of nestjs-payments until about 48,000 deliveries have run, that of the others earlier.
+const WARM_UP = 8;
+
+export const receiveFastify: Row = {
+  name: 'receive-fastify',
+  title: 'Receiving, memory inbox, Fastify',
+  rounds: 9,
+  async open(scale, ending) {
+    const servers = await Promise.all([
+      Child.start('apps/payments.ts', { adapter: 'fastify', inbox: { kind: 'memory' } }),
+      Child.start('apps/nest-route.ts', { adapter: 'fastify' }),
+      Child.start('apps/node-http.ts'),
+    ]);
+    for (const server of servers) ending.defer(() => server.end());
+    const load = await startLoad(ending);
+    const order = { scheme: 'payments', count: sized(scale, 8000), connections: 64 } as const;
+    const [ours, route, limit] = servers;
+    return [
+      {
+        id: 'receive-fastify',
+        title: 'Deliveries answered, 64 connections',
+        unit: 'events/s',
+        better: 'higher',
+        warmUp: WARM_UP,
+        contenders: [
+          underLoad(OURS, ours, load, order),
+          underLoad(ROUTE, route, load, order),
+          underLoad(LIMIT, limit, load, order),
+        ],
+        targets: [atLeast(0.8, OURS, ROUTE, 'at least 0.80 of the bare Nest Fastify route')],
+        notes: ['node:http that verifies and parses, with no framework around it, is the limit.'],
+      },
+    ];
+  },
+};

@@ -1,0 +1,80 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as later } from 'node:timers';
+import type { IncomingEvent, InboxStore, PaymentsRuntime } from 'nestjs-payments';
+
+/** The system clocks and random numbers, for a store without an application. */
+export const systemRuntime: PaymentsRuntime = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  random: () => Math.random(),
+  schedule(ms, run) {
+    const timer = later(run, ms);
+    timer.unref();
+    return () => clearTimeout(timer);
+  },
+};
+
+/**
+ * Registers a worker with the handler `book`. Its lease is an hour, so it needs no heartbeats.
+ *
+ * @returns the id of the worker
+ */
+export async function register(store: InboxStore): Promise<string> {
+  const id = randomUUID();
+  await store.register({
+    id,
+    leaseMs: 3_600_000,
+    handlers: [{ name: 'book', patterns: ['*'] }],
+  });
+  return id;
+}
+
+/**
+ * A new event for the handler `book`, as a store receives it. The catalog version is that of a store in which only
+ * `book` has been registered.
+ */
+export function incoming(raw: Buffer = Buffer.alloc(400, 'x')): IncomingEvent {
+  return {
+    company: 'default',
+    id: randomUUID(),
+    eventType: 'transaction.completed',
+    occurredAt: new Date(),
+    orderingKey: randomUUID(),
+    raw,
+    headers: {},
+    stale: false,
+    onceKey: randomUUID(),
+    handlers: ['book'],
+    catalogVersion: 1,
+    assign: null,
+  };
+}
+
+/** Stores events. @throws Error if one of them is not stored as new. */
+export async function receive(store: InboxStore, events: readonly IncomingEvent[]): Promise<void> {
+  const receipts = await store.receive(events);
+  const other = receipts.find(({ outcome }) => outcome !== 'stored');
+  if (other !== undefined) throw new Error(`An event was not stored, but ${other.outcome}.`);
+}
+
+/** Claims deliveries of `book`. */
+export function claim(store: InboxStore, worker: string, limit: number) {
+  return store.claim({ worker, wanted: [{ handler: 'book', limit }] });
+}
+
+/** Calls `work` for all items, `width` of them at the same time. */
+export async function concurrently<T>(
+  items: readonly T[],
+  width: number,
+  work: (item: T) => Promise<unknown>,
+): Promise<void> {
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < items.length) {
+      const item = items[next]!;
+      next += 1;
+      await work(item);
+    }
+  };
+  await Promise.all(Array.from({ length: width }, worker));
+}
