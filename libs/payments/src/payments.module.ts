@@ -18,7 +18,6 @@ import {
   RECEIVE_OPTIONS,
   WORKER_OPTIONS,
 } from './inbox/inbox-tokens.js';
-import { EventStorage } from './inbox/event-storage.js';
 import { HandlerCatalogCache } from './inbox/handler-catalog-cache.js';
 import { InboxMaintenance } from './inbox/inbox-maintenance.js';
 import { DeliveryReceiver } from './inbox/delivery-receiver.js';
@@ -147,7 +146,6 @@ const INBOX: Provider[] = [
   InboxWorker,
   InboxMaintenance,
   HandlerCatalogCache,
-  EventStorage,
   DeliveryReceiver,
   PaymentInbox,
 ];

@@ -18,29 +18,23 @@ function judge(thrown: unknown, { attempt = 1, closing = false, elsewhere = true
     catalog: { takesElsewhere: () => elsewhere },
   } as unknown as EndedAttempt['services'];
   const delivery = { handler: 'h', attempt } as ClaimedDelivery;
-  const failure = thrown === undefined ? null : { thrown };
   const retry = fixed([500, 700]);
-  const verdict = verdictOf(failure, { delivery, name: 'd', retry, closing, services });
+  const verdict = verdictOf({ thrown }, { delivery, name: 'd', retry, closing, services });
   const calls: unknown[] = [];
   const record = (name: string) => async (_lease: unknown, how: unknown) => {
     calls.push(how === undefined ? name : [name, how]);
     return { settled: true, nextDue: false };
   };
   const store = {
-    complete: record('complete'),
     fail: record('fail'),
     release: record('release'),
   } as unknown as InboxStore;
-  void verdict.settle(store);
+  void verdict.settle(store, delivery);
   verdict.log();
   return { ...verdict, call: calls[0], log };
 }
 
 describe('verdictOf', () => {
-  it('completes what succeeded, silently', () => {
-    expect(judge(undefined)).toMatchObject({ call: 'complete', retryInMs: null, log: [] });
-  });
-
   it('IN-18 retries by the schedule, and gives up after its last attempt', () => {
     expect(judge(new Error('no'))).toMatchObject({
       call: ['fail', { error: 'Error: no', retryInMs: 500 }],

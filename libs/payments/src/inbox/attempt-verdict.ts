@@ -15,7 +15,7 @@ export interface Failure {
 
 /** What is to become of a delivery after an attempt. */
 export interface Verdict {
-  readonly settle: (store: InboxStore) => Promise<Settlement>;
+  readonly settle: (store: InboxStore, delivery: ClaimedDelivery) => Promise<Settlement>;
   /** In how many milliseconds the delivery is due again; `null` if it is not. */
   readonly retryInMs: number | null;
   /** How long its place stays taken after it is settled, in milliseconds. */
@@ -25,6 +25,14 @@ export interface Verdict {
 }
 
 const NOT_RETRIED = { retryInMs: null, keepPlaceMs: 0 };
+
+/** The handler succeeded. */
+export const SUCCEEDED: Verdict = {
+  ...NOT_RETRIED,
+  settle: (store, delivery) => store.complete(delivery),
+  log: () => {},
+};
+const release: Verdict['settle'] = (store, delivery) => store.release(delivery);
 
 /** An attempt that has ended. */
 export interface EndedAttempt {
@@ -37,12 +45,9 @@ export interface EndedAttempt {
   readonly services: Pick<RunServices, 'logger' | 'throttled' | 'runtime' | 'catalog'>;
 }
 
-/** `failure` is `null` if the handler succeeded. */
-export function verdictOf(failure: Failure | null, ended: EndedAttempt): Verdict {
+/** What becomes of a delivery whose attempt failed. */
+export function verdictOf(failure: Failure, ended: EndedAttempt): Verdict {
   const { delivery, name, retry, closing, services } = ended;
-  if (failure === null) {
-    return { ...NOT_RETRIED, settle: (store) => store.complete(delivery), log: () => {} };
-  }
   const { thrown } = failure;
   const error = describeThrown(thrown);
   const what = `Delivery ${name} failed (attempt ${delivery.attempt} of ${retry.attempts})`;
@@ -50,7 +55,7 @@ export function verdictOf(failure: Failure | null, ended: EndedAttempt): Verdict
     const line = `${what} as the application closes, so it is not charged. ${error}`;
     return {
       ...NOT_RETRIED,
-      settle: (store) => store.release(delivery),
+      settle: release,
       log: () => services.logger.warn(line),
     };
   }
@@ -61,7 +66,7 @@ export function verdictOf(failure: Failure | null, ended: EndedAttempt): Verdict
     const line = `Delivery ${name} is left to another version of the handler, so it is not charged. ${error}`;
     return {
       ...NOT_RETRIED,
-      settle: (store) => store.release(delivery),
+      settle: release,
       keepPlaceMs: OTHER_VERSION_MS,
       log: () => services.throttled.warn(`version of ${delivery.handler}`, line),
     };

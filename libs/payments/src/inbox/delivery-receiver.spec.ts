@@ -7,7 +7,6 @@ import {
 } from '../../../../test/support/fake.runtime.js';
 import { HandlerRegistry } from '../events/handler-registry.js';
 import { DeliveryReceiver } from './delivery-receiver.js';
-import { EventStorage } from './event-storage.js';
 import { HandlerCatalogCache } from './handler-catalog-cache.js';
 import type { ClaimedDelivery, InboxStore } from './inbox-store.js';
 import type { InboxWorker } from './inbox-worker.js';
@@ -119,7 +118,6 @@ function receiver(options: ReceiveOptions = {}, maxAgeMs = Infinity) {
     maxAgeMs,
     runtime,
     catalog,
-    new EventStorage(store, registry, catalog, asWorker, bodies),
     asWorker,
     settlements,
     bodies,

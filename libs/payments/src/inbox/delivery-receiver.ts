@@ -1,16 +1,13 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { ThrottledLog } from '../errors/throttled-log.js';
-import type { PaymentEvent } from '../events/payment-event.js';
 import { describeThrown } from '../events/thrown.js';
 import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { withTimeLimit } from '../runtime/time-limit.js';
-import { EventStorage } from './event-storage.js';
-import type { EventFacts, ReceivedEvent } from './event-storage.js';
 import { isStale } from './freshness.js';
 import { HandlerCatalogCache } from './handler-catalog-cache.js';
-import type { IncomingEvent, InboxStore, StoreReceipt } from './inbox-store.js';
+import type { ClaimedDelivery, IncomingEvent, InboxStore, StoreReceipt } from './inbox-store.js';
 import { INBOX_STORE, MAX_AGE_MS, RECEIVE_OPTIONS } from './inbox-tokens.js';
 import { InboxWorker } from './inbox-worker.js';
 import { deadlinePassed, handlersFailed, PaymentInboxError } from './payment-inbox-error.js';
@@ -20,6 +17,9 @@ import { Settlements } from './settlements.js';
 import type { SettlementWatch } from './settlements.js';
 import { StoredBodies } from './stored-bodies.js';
 import type { VerifiedDelivery } from './verified-delivery.js';
+
+/** How often an event is received again because the handler catalog has changed meanwhile. */
+const MAX_CATALOG_CHANGES = 10;
 
 /** What became of a delivery that was acknowledged. */
 export interface InboxReceipt {
@@ -36,7 +36,23 @@ export interface InboxReceipt {
   readonly id: string;
 }
 
-/** Receives verified deliveries and makes them safe. */
+/** The event as it was given to the store, and what became of it. */
+interface ReceivedEvent {
+  readonly event: IncomingEvent;
+  readonly receipt: StoreReceipt;
+}
+
+/** Whether the sender of a delivery was answered because its deadline passed. */
+interface Deadline {
+  passed: boolean;
+  /** Called when it passes. */
+  onPassed: () => void;
+}
+
+/**
+ * Receives verified deliveries and makes them safe: stores each event with a delivery to each handler that the database
+ * knows, and runs the deliveries that handlers of this process have free places for at once.
+ */
 @Injectable()
 export class DeliveryReceiver {
   readonly #log: ReceiptLog;
@@ -47,8 +63,7 @@ export class DeliveryReceiver {
     @Inject(RECEIVE_OPTIONS) private readonly options: ResolvedReceiveOptions,
     @Inject(MAX_AGE_MS) private readonly maxAgeMs: number,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
-    @Inject(HandlerCatalogCache) catalog: HandlerCatalogCache,
-    @Inject(EventStorage) private readonly events: EventStorage,
+    @Inject(HandlerCatalogCache) private readonly catalog: HandlerCatalogCache,
     @Inject(InboxWorker) private readonly worker: InboxWorker,
     @Inject(Settlements) private readonly settlements: Settlements,
     @Inject(StoredBodies) private readonly bodies: StoredBodies,
@@ -59,7 +74,7 @@ export class DeliveryReceiver {
 
   /**
    * Resolves once the delivery is safe: stored durably or, in an inbox that is not durable, handled. Only
-   * then may the sender be answered 2xx.
+   * then may the sender be answered 2xx. After the deadline, storing goes on.
    *
    * @throws PaymentInboxError, to be answered 503 so that the sender tries again: `inbox_unavailable` if the store is
    *   down or the application closes, `inbox_full`, `handlers_failed` and `deadline_passed`.
@@ -67,11 +82,14 @@ export class DeliveryReceiver {
   async receive(delivery: VerifiedDelivery): Promise<InboxReceipt> {
     const { deadlineMs } = this.options;
     const leftMs = delivery.arrivedAt + deadlineMs - this.runtime.monotonic();
-    const deadline = new AbortController();
+    const deadline: Deadline = { passed: false, onPassed: () => {} };
     try {
-      const work = this.#makeSafe(delivery, deadline.signal);
-      return await withTimeLimit(work, leftMs, this.runtime, () => {
-        deadline.abort();
+      const safe = this.store.capabilities.durable
+        ? this.#store(delivery).then((received) => receiptOf(received, 'stored'))
+        : this.#handle(delivery, deadline);
+      return await withTimeLimit(safe, leftMs, this.runtime, () => {
+        deadline.passed = true;
+        deadline.onPassed();
         return deadlinePassed(deadlineMs);
       });
     } catch (error) {
@@ -93,70 +111,37 @@ export class DeliveryReceiver {
     );
   }
 
-  /** Makes the delivery safe, however long that takes; after the deadline, nobody waits for its handlers. */
-  async #makeSafe(delivery: VerifiedDelivery, deadline: AbortSignal): Promise<InboxReceipt> {
-    const { company, raw } = delivery;
-    const stored = await this.bodies.encode(raw, { company, id: delivery.event.id });
-    const facts = this.#factsOf(delivery, stored);
-    if (!this.store.capabilities.durable) return this.#handle(facts, raw, deadline);
-    const { receipt, event } = await this.#store(facts, raw);
-    return { id: receipt.id, status: statusOf(receipt, event, 'stored') };
-  }
-
-  async #handle(facts: EventFacts, body: Buffer, deadline: AbortSignal): Promise<InboxReceipt> {
+  /** For an inbox that is not durable: resolves once the handlers have succeeded. */
+  async #handle(delivery: VerifiedDelivery, deadline: Deadline): Promise<InboxReceipt> {
     if (!this.worker.working) {
       throw new PaymentsError(
         'inbox_unavailable',
         'The application is closing or has not started, and its inbox is in memory: send the delivery again.',
       );
     }
-    const { company } = facts;
+    const { company, event } = delivery;
     // From before the event is stored, so that no attempt ends unseen.
-    let watch = this.settlements.watch(company, facts.id);
+    let watch = this.settlements.watch(company, event.id);
     try {
-      const { receipt, event } = await this.#store(facts, body);
-      const { outcome, id } = receipt;
-      if (id !== facts.id) {
+      const received = await this.#store(delivery);
+      const { id, outcome } = received.receipt;
+      if (id !== event.id) {
         watch.end();
         watch = this.settlements.watch(company, id);
       }
-      deadline.addEventListener('abort', () => watch.abandon());
-      if (deadline.aborted) watch.abandon();
-      // The worker runs a new event; of a copy it is not known what is to be done.
+      deadline.onPassed = () => watch.abandon();
+      if (deadline.passed) watch.abandon();
+      // The worker runs a new event; which handlers of a copy still have to run is not known yet.
       const handlers =
-        outcome === 'stored' ? event.handlers : await this.#runAgain(company, id, watch);
+        outcome === 'stored'
+          ? received.event.handlers
+          : await this.#runAgain(company, id, watch);
       const failed = await watch.failures(handlers);
       if (failed.length > 0) throw handlersFailed(failed.length, handlers.length);
-      return { id, status: statusOf(receipt, event, 'handled') };
+      return receiptOf(received, 'handled');
     } finally {
       watch.end();
     }
-  }
-
-  async #store(facts: EventFacts, body: Buffer): Promise<ReceivedEvent> {
-    const received = await this.events.add(facts, body);
-    this.#log.received(received.receipt, received.event);
-    return received;
-  }
-
-  #factsOf({ company, event, headers }: VerifiedDelivery, raw: Buffer): EventFacts {
-    const transactionId = transactionIdOf(event);
-    const { eventType } = event;
-    const occurredAt = new Date(event.timestamp);
-    const stale = isStale({ eventType, occurredAt }, this.runtime.now(), this.maxAgeMs);
-    // A stale event is known by its own id only, or a fresh event of the same transaction would be its duplicate.
-    const once = this.options.oncePerTransaction.has(eventType) && !stale;
-    return {
-      company,
-      id: event.id,
-      eventType,
-      occurredAt,
-      orderingKey: transactionId,
-      onceKey: once ? transactionId : null,
-      raw,
-      headers,
-      stale,
-    };
   }
 
   /** Makes every handler run that has not succeeded and does not run; resolves with those to wait for. */
@@ -176,19 +161,86 @@ export class DeliveryReceiver {
     this.worker.wake();
     return handlers;
   }
+
+  /** Resolves once the event is as durable as the store makes it. */
+  async #store(delivery: VerifiedDelivery): Promise<ReceivedEvent> {
+    const { company, raw } = delivery;
+    const stored = await this.bodies.encode(raw, { company, id: delivery.event.id });
+    for (let tries = 0; tries <= MAX_CATALOG_CHANGES; tries += 1) {
+      const received = await this.#receive(this.#toIncoming(delivery, stored));
+      const { outcome } = received.receipt;
+      if (outcome !== 'outdated') {
+        const compared = outcome === 'conflict' ? await this.#compared(received, raw) : received;
+        this.#log.received(compared.receipt, compared.event);
+        return compared;
+      }
+      await this.catalog.refresh();
+    }
+    throw new PaymentsError(
+      'inbox_unavailable',
+      `The handler catalog changed ${MAX_CATALOG_CHANGES} times while the delivery was stored.`,
+    );
+  }
+
+  #toIncoming({ company, event, headers }: VerifiedDelivery, raw: Buffer): IncomingEvent {
+    const { id, eventType, timestamp, data } = event;
+    const occurredAt = new Date(timestamp);
+    const { transactionId } = data;
+    const orderingKey =
+      typeof transactionId === 'string' && transactionId !== '' ? transactionId : null;
+    const stale = isStale({ eventType, occurredAt }, this.runtime.now(), this.maxAgeMs);
+    // A stale event is known by its own id only, or a fresh event of the same transaction would be its duplicate.
+    const once = this.options.oncePerTransaction.has(eventType) && !stale;
+    return {
+      company,
+      id,
+      eventType,
+      occurredAt,
+      orderingKey,
+      onceKey: once ? orderingKey : null,
+      raw,
+      headers,
+      stale,
+      handlers: stale ? [] : this.catalog.matching(eventType),
+      catalogVersion: this.catalog.current.version,
+      assign: null,
+    };
+  }
+
+  /** If handlers of this process have free places, runs the event's deliveries to them at once. */
+  async #receive(unassigned: IncomingEvent): Promise<ReceivedEvent> {
+    const reservation = this.worker.reserve(unassigned.handlers);
+    const assign = reservation && { worker: reservation.worker, handlers: reservation.handlers };
+    const event = assign ? { ...unassigned, assign } : unassigned;
+    // `null`: it is unknown whether deliveries were assigned.
+    let assigned: readonly ClaimedDelivery[] | null = null;
+    try {
+      const [receipt] = (await this.store.receive([event])) as [StoreReceipt];
+      assigned = receipt.claimed;
+      if (receipt.pending) this.worker.wake(event.handlers);
+      return { event, receipt };
+    } catch (error) {
+      if (error instanceof PaymentsError && error.code === 'inbox_full') assigned = [];
+      throw error;
+    } finally {
+      reservation?.start(assigned);
+    }
+  }
+
+  /** A codec that encrypts never returns the same bytes twice, so the store cannot compare the bodies. */
+  async #compared(received: ReceivedEvent, body: Buffer): Promise<ReceivedEvent> {
+    const { event, receipt } = received;
+    const find = () => this.store.find(event.company, event.id);
+    if (await this.bodies.conflicts(body, find)) return received;
+    return { event, receipt: { ...receipt, outcome: 'duplicate' } };
+  }
 }
 
-function statusOf(
-  { outcome }: StoreReceipt,
-  { handlers, stale }: IncomingEvent,
+function receiptOf(
+  { receipt: { outcome, id }, event: { handlers, stale } }: ReceivedEvent,
   safe: 'stored' | 'handled',
-): InboxReceipt['status'] {
-  if (outcome !== 'stored') return 'duplicate';
-  if (stale) return 'stale';
-  return handlers.length === 0 ? 'unhandled' : safe;
-}
-
-function transactionIdOf({ data }: PaymentEvent): string | null {
-  const { transactionId } = data;
-  return typeof transactionId === 'string' && transactionId !== '' ? transactionId : null;
+): InboxReceipt {
+  if (outcome !== 'stored') return { id, status: 'duplicate' };
+  if (stale) return { id, status: 'stale' };
+  return { id, status: handlers.length === 0 ? 'unhandled' : safe };
 }

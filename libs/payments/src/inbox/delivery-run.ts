@@ -6,7 +6,7 @@ import type { EventDispatcher } from '../events/event-dispatcher.js';
 import { describeThrown } from '../events/thrown.js';
 import { PaymentsError } from '../payments.errors.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
-import { traced, verdictOf } from './attempt-verdict.js';
+import { SUCCEEDED, traced, verdictOf } from './attempt-verdict.js';
 import type { Failure, Verdict } from './attempt-verdict.js';
 import { Backoff, STORE_BACKOFF } from '../runtime/backoff.js';
 import { withTimeLimit } from '../runtime/time-limit.js';
@@ -14,8 +14,7 @@ import type { HandlerCatalogCache } from './handler-catalog-cache.js';
 import type { HandlerPolicy } from './handler-policy.js';
 import type { ClaimedDelivery, InboxStore, Settlement } from './inbox-store.js';
 import type { OverdueRuns } from './overdue-runs.js';
-import { RunCommit } from './run-commit.js';
-import { RunContext } from './run-context.js';
+import { RunCommit, RunContext } from './run-context.js';
 import type { AttemptOutcome } from './settlements.js';
 import type { StoredBodies } from './stored-bodies.js';
 
@@ -48,7 +47,6 @@ export interface EndedRun {
 export class DeliveryRun {
   readonly #abort = new AbortController();
   readonly #commit: RunCommit;
-  readonly #name: string;
   #closing = false;
   #endWait: () => void = () => {};
   #cancelTimeLimit: () => void = () => {};
@@ -63,7 +61,6 @@ export class DeliveryRun {
     private readonly onHandled: () => void,
   ) {
     this.#commit = new RunCommit(worker.store, delivery);
-    this.#name = `of event ${delivery.id} (company ${delivery.company}) to ${delivery.handler}`;
     this.ended = this.#run();
   }
 
@@ -84,15 +81,15 @@ export class DeliveryRun {
     );
   }
 
+  /** The delivery, for messages. */
+  get #name(): string {
+    const { id, company, handler } = this.delivery;
+    return `of event ${id} (company ${company}) to ${handler}`;
+  }
+
   async #run(): Promise<EndedRun> {
     const failure = await this.#withinTime(this.#handle());
-    const verdict = verdictOf(failure, {
-      delivery: this.delivery,
-      name: this.#name,
-      retry: this.policy.retry,
-      closing: this.#closing,
-      services: this.worker,
-    });
+    const verdict = failure === null ? SUCCEEDED : this.#verdictOf(failure);
     if (verdict.keepPlaceMs === 0) this.onHandled();
     if (this.#commit.done) return this.#committed(failure);
     const settlement = await this.#settle(verdict);
@@ -112,6 +109,16 @@ export class DeliveryRun {
     // An earlier try that failed may have taken effect, and made another delivery due.
     const { retryInMs } = verdict;
     return { outcome: failure ? 'failed' : 'succeeded', nextDue: true, retryInMs };
+  }
+
+  #verdictOf(failure: Failure): Verdict {
+    return verdictOf(failure, {
+      delivery: this.delivery,
+      name: this.#name,
+      retry: this.policy.retry,
+      closing: this.#closing,
+      services: this.worker,
+    });
   }
 
   /** Resolves when the handler and its commit have ended. Never rejects. */
@@ -178,10 +185,10 @@ export class DeliveryRun {
    */
   async #settle(verdict: Verdict): Promise<Settlement | null> {
     const { store, runtime, logger, throttled } = this.worker;
-    const backoff = new Backoff(runtime, STORE_BACKOFF);
+    let backoff: Backoff | null = null;
     for (let last = this.#closing; ; last = this.#closing) {
       try {
-        return await verdict.settle(store);
+        return await verdict.settle(store, this.delivery);
       } catch (error) {
         const what = `The result of delivery ${this.#name} could not be stored: ${describeThrown(error)}`;
         if (last) {
@@ -189,6 +196,7 @@ export class DeliveryRun {
           return null;
         }
         throttled.warn('settle', () => `${what}. The worker tries again until it can.`);
+        backoff ??= new Backoff(runtime, STORE_BACKOFF);
         await this.#wait(backoff.nextMs());
       }
     }

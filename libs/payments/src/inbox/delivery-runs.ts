@@ -56,9 +56,11 @@ export class DeliveryRuns {
     this.#hold(id);
     const start: Reservation['start'] = (claimed) => {
       if (claimed === null) registration.replace(id);
-      const assigned = new Set(claimed?.map(({ handler }) => handler));
-      for (const handler of handlers) if (!assigned.has(handler)) places.free(handler);
-      for (const delivery of claimed ?? []) void this.start(delivery, id);
+      for (const handler of handlers) {
+        const delivery = claimed?.find((one) => one.handler === handler);
+        if (delivery === undefined) places.free(handler);
+        else void this.start(delivery, id);
+      }
       this.#letGo(id);
       this.worker.onFree();
     };
@@ -110,7 +112,7 @@ export class DeliveryRuns {
       );
     }
     places.free(delivery.handler);
-    places.wake(delivery.handler);
+    places.wake([delivery.handler]);
     this.worker.onFree();
   }
 

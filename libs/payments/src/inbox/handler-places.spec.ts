@@ -27,7 +27,7 @@ describe('HandlerPlaces', () => {
     expect(places.wanting).toBe(false);
     expect(places.caughtUp).toEqual(['h']);
     places.free('h', 3);
-    places.wake('h');
+    places.wake(['h']);
     expect(places.caughtUp).toEqual([]);
     expect(places.ask()).toEqual([{ handler: 'h', limit: 2 }]);
   });

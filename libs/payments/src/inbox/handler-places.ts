@@ -25,16 +25,22 @@ export class HandlerPlaces {
     this.#handlers.set(handler, { limit, used: 0, held: 0, backlog: true, woken: true });
   }
 
-  /** Something may be due to the handler, or to any. */
-  wake(handler?: string): void {
-    for (const [name, places] of this.#handlers) {
-      if (handler === undefined || name === handler) places.woken = true;
+  /** Something may be due to these handlers, or to any. Returns whether this process has one of them. */
+  wake(handlers: Iterable<string> = this.#handlers.keys()): boolean {
+    let known = false;
+    for (const handler of handlers) {
+      const places = this.#handlers.get(handler);
+      if (places === undefined) continue;
+      places.woken = true;
+      known = true;
     }
+    return known;
   }
 
   /** Whether {@link ask} would return anything. */
   get wanting(): boolean {
-    return [...this.#handlers.values()].some((places) => this.#wanted(places) > 0);
+    for (const places of this.#handlers.values()) if (this.#wanted(places) > 0) return true;
+    return false;
   }
 
   /** Handlers to which nothing is known to be due. */
@@ -94,7 +100,7 @@ export class HandlerPlaces {
   failed(wanted: readonly { readonly handler: string; readonly limit: number }[]): void {
     for (const { handler, limit } of wanted) {
       this.free(handler, limit);
-      this.wake(handler);
+      this.wake([handler]);
     }
   }
 
@@ -108,22 +114,21 @@ export class HandlerPlaces {
 
   /** Frees places that were reserved or asked for and are not needed. */
   free(handler: string, count = 1): void {
-    for (let n = 0; n < count; n += 1) {
-      this.handled(handler);
-      this.settled(handler);
-    }
+    this.handled(handler, count);
+    this.settled(handler, count);
   }
 
   /** The handler has ended, or its time is up: its place is free while its delivery is settled. */
-  handled(handler: string): void {
-    this.#handlers.get(handler)!.used -= 1;
+  handled(handler: string, count = 1): void {
+    this.#handlers.get(handler)!.used -= count;
   }
 
   /** The delivery is settled. */
-  settled(handler: string): void {
-    this.#handlers.get(handler)!.held -= 1;
-    this.#held -= 1;
-    if (this.#held === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
+  settled(handler: string, count = 1): void {
+    this.#handlers.get(handler)!.held -= count;
+    this.#held -= count;
+    if (this.#held > 0 || this.#onIdle.length === 0) return;
+    for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
   /** Has no free places until {@link open}. */

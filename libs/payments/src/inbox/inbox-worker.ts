@@ -146,9 +146,8 @@ export class InboxWorker {
 
   /** Something may be due: to these handlers or, by default, to any. */
   wake(handlers?: readonly string[]): void {
-    if (handlers === undefined) this.#places.wake();
-    else for (const handler of handlers) this.#places.wake(handler);
-    this.#outsideRequests(() => this.#claims.look());
+    const woken = this.#places.wake(handlers);
+    if (woken || handlers === undefined) this.#outsideRequests(() => this.#claims.look());
   }
 
   /**
@@ -216,7 +215,7 @@ export class InboxWorker {
   #ended(delivery: ClaimedDelivery, { outcome, nextDue, retryInMs }: EndedRun): void {
     this.settlements.report(delivery, outcome);
     this.#dueRuns.note(outcome);
-    if (nextDue) this.#places.wake(delivery.handler);
+    if (nextDue) this.#places.wake([delivery.handler]);
     if (retryInMs !== null) this.#claims.wakeIn(retryInMs);
     // The end of the last run may be the end of runDue().
     if (this.#dueRuns.any) this.#claims.look();

@@ -12,6 +12,15 @@ export function withTimeLimit<T>(
 ): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const cancel = runtime.schedule(Math.max(0, ms), () => reject(late()));
-    void work.then(resolve, reject).finally(cancel);
+    work.then(
+      (result) => {
+        cancel();
+        resolve(result);
+      },
+      (error: unknown) => {
+        cancel();
+        reject(error);
+      },
+    );
   });
 }

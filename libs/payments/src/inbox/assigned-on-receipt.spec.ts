@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { HandlerRegistry } from '../events/handler-registry.js';
 import { FakeRuntime } from '../../../../test/support/fake.runtime.js';
 import { PaymentsError } from '../payments.errors.js';
-import { EventStorage } from './event-storage.js';
+import { DeliveryReceiver } from './delivery-receiver.js';
 import { HandlerCatalogCache } from './handler-catalog-cache.js';
 import type {
   ClaimedDelivery,
@@ -12,20 +12,13 @@ import type {
   StoreReceipt,
 } from './inbox-store.js';
 import type { InboxWorker } from './inbox-worker.js';
+import { resolveReceiveOptions } from './receive-options.js';
+import { Settlements } from './settlements.js';
 import { StoredBodies } from './stored-bodies.js';
+import { VerifiedDelivery } from './verified-delivery.js';
 
-const BODY = Buffer.from('{}');
-const FACTS = {
-  company: 'c',
-  id: 'e',
-  eventType: 'paid',
-  occurredAt: new Date(0),
-  orderingKey: null,
-  onceKey: null,
-  raw: BODY,
-  headers: {},
-  stale: false,
-};
+const MAX_AGE_MS = 1000;
+const PAID = { id: 'e', eventType: 'paid' };
 const STORED: StoreReceipt = { outcome: 'stored', id: 'e', claimed: [], pending: false };
 const OUTDATED: StoreReceipt = { ...STORED, outcome: 'outdated' };
 const CLAIMED = [{ handler: 'own' }] as unknown as readonly ClaimedDelivery[];
@@ -43,6 +36,7 @@ function bench(...answers: [Answer, ...Answer[]]) {
     loads: 0,
   };
   const store = {
+    capabilities: { durable: true },
     receive: async ([event]: readonly IncomingEvent[]) => {
       received.push(event!);
       const answer = answers.length > 1 ? answers.shift()! : answers[0];
@@ -56,10 +50,10 @@ function bench(...answers: [Answer, ...Answer[]]) {
   } as unknown as InboxStore;
   const worker = {
     reserve: (handlers: readonly string[]) =>
-      state.places
+      state.places && handlers.includes('own')
         ? {
             worker: 'w',
-            handlers,
+            handlers: ['own'],
             start: (claimed: typeof CLAIMED | null) => started.push(claimed),
           }
         : null,
@@ -74,9 +68,23 @@ function bench(...answers: [Answer, ...Answer[]]) {
     invoke: async () => {},
   });
   const catalog = new HandlerCatalogCache(store, registry);
-  const bodies = new StoredBodies(null, new FakeRuntime());
-  const storage = new EventStorage(store, registry, catalog, worker, bodies);
-  return { storage, received, started, woken, state };
+  const runtime = new FakeRuntime();
+  const receiver = new DeliveryReceiver(
+    store,
+    resolveReceiveOptions({}),
+    MAX_AGE_MS,
+    runtime,
+    catalog,
+    worker,
+    new Settlements(),
+    new StoredBodies(null, runtime),
+  );
+  const receive = (event = {}, ageMs = 0) => {
+    const timestamp = new Date(runtime.now() - ageMs).toISOString();
+    const envelope = { ...PAID, timestamp, data: {}, metadata: {}, ...event };
+    return receiver.receive(new VerifiedDelivery('c', envelope, Buffer.from('{}'), 0));
+  };
+  return { receive, received, started, woken, state };
 }
 
 function catalogOf(version: number, ...names: string[]): HandlerCatalog {
@@ -92,83 +100,81 @@ function catalogOf(version: number, ...names: string[]): HandlerCatalog {
   };
 }
 
-describe('EventStorage', () => {
+describe('DeliveryReceiver, deliveries assigned on receipt', () => {
   it('assigns a new event to free places and starts what the store assigned', async () => {
-    const { storage, received, started, woken } = bench({ ...STORED, claimed: CLAIMED });
-    const { event, receipt } = await storage.add(FACTS, BODY);
+    const { receive, received, started, woken } = bench({ ...STORED, claimed: CLAIMED });
+    const { status } = await receive();
     expect(received[0]).toMatchObject({
       handlers: ['own'],
       catalogVersion: 0,
       assign: { worker: 'w', handlers: ['own'] },
     });
-    expect(event.handlers).toEqual(['own']);
-    expect(receipt.outcome).toBe('stored');
+    expect(status).toBe('stored');
     expect(started).toEqual([CLAIMED]);
     expect(woken).toEqual([]);
   });
 
   it('wakes the worker only for deliveries that are pending', async () => {
     for (const pending of [false, true]) {
-      const { storage, state, received, woken } = bench({ ...STORED, pending });
+      const { receive, state, received, woken } = bench({ ...STORED, pending });
       state.places = false;
-      await storage.add(FACTS, BODY);
+      await receive();
       expect(received[0]!.assign).toBeNull();
       expect(woken).toEqual(pending ? [['own']] : []);
     }
   });
 
   it('reserves nothing for a stale event, or one that only other processes handle', async () => {
-    const { storage, received, started, state } = bench(STORED, OUTDATED, STORED);
+    const { receive, received, started, state } = bench(STORED, OUTDATED, STORED);
     state.catalogs = [
       { version: 1, handlers: [{ ...catalogOf(1, 'all').handlers[0]!, patterns: ['*'] }] },
     ];
-    await storage.add({ ...FACTS, stale: true }, BODY);
-    await storage.add({ ...FACTS, eventType: 'other' }, BODY);
+    await receive({}, MAX_AGE_MS + 1);
+    await receive({ eventType: 'other' });
     expect(received.map(({ assign }) => assign)).toEqual([null, null, null]);
     expect(received.map(({ handlers }) => handlers)).toEqual([[], [], ['all']]);
     expect(started).toEqual([]);
   });
 
   it('IN-32 receives again with the current catalog, and reserves anew each time', async () => {
-    const { storage, received, started, state } = bench(OUTDATED, OUTDATED, {
+    const { receive, received, started, state } = bench(OUTDATED, OUTDATED, {
       ...STORED,
       claimed: CLAIMED,
     });
     state.catalogs = [catalogOf(4, 'theirs'), catalogOf(5, 'theirs', 'newest')];
-    const { event } = await storage.add(FACTS, BODY);
+    await receive();
     expect(received.map(({ catalogVersion, handlers }) => [catalogVersion, handlers])).toEqual([
       [0, ['own']],
       [4, ['own', 'theirs']],
       [5, ['own', 'theirs', 'newest']],
     ]);
     expect(received.at(-1)!.assign?.handlers).toEqual(['own']);
-    expect(event.handlers).toEqual(['own', 'theirs', 'newest']);
     expect(started).toEqual([[], [], CLAIMED]);
   });
 
   it('IN-32 gives up if the catalog changes each time', async () => {
-    const { storage, received, started, state } = bench(OUTDATED);
+    const { receive, received, started, state } = bench(OUTDATED);
     state.catalogs = [catalogOf(1)];
-    await expect(storage.add(FACTS, BODY)).rejects.toMatchObject({ code: 'inbox_unavailable' });
+    await expect(receive()).rejects.toMatchObject({ code: 'inbox_unavailable' });
     expect(received).toHaveLength(11);
     expect(started).toHaveLength(11);
   });
 
   it('reports to the worker that the outcome of a receive is unknown, exactly once', async () => {
-    const { storage, started } = bench(new Error('cut'));
-    await expect(storage.add(FACTS, BODY)).rejects.toThrow('cut');
+    const { receive, started } = bench(new Error('cut'));
+    await expect(receive()).rejects.toMatchObject({ code: 'inbox_unavailable' });
     expect(started).toEqual([null]);
   });
 
   it('frees the places if the inbox is full, since then nothing was stored', async () => {
-    const { storage, started } = bench(new PaymentsError('inbox_full', 'full'));
-    await expect(storage.add(FACTS, BODY)).rejects.toMatchObject({ code: 'inbox_full' });
+    const { receive, started } = bench(new PaymentsError('inbox_full', 'full'));
+    await expect(receive()).rejects.toMatchObject({ code: 'inbox_full' });
     expect(started).toEqual([[]]);
   });
 
   it('frees the places if the catalog cannot be loaded', async () => {
-    const { storage, started } = bench(OUTDATED);
-    await expect(storage.add(FACTS, BODY)).rejects.toThrow();
+    const { receive, started } = bench(OUTDATED);
+    await expect(receive()).rejects.toMatchObject({ code: 'inbox_unavailable' });
     expect(started).toEqual([[]]);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { RunCommit } from './run-commit.js';
+import { RunCommit } from './run-context.js';
 import type { InboxStore } from './inbox-store.js';
 
 const LEASE = { company: 'c', id: 'e', handler: 'h', token: 1, seq: 1 };
