@@ -3,8 +3,8 @@ import { describe, expect, it } from '@jest/globals';
 import { Controller, Get, Inject, Injectable, Module, UseGuards } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import { BasicAuthGuard } from 'nestjs-payments/console';
-import type { BasicAuthOptions } from 'nestjs-payments/console';
+import { BasicAuthGuard } from 'nestjs-payments-console';
+import type { BasicAuthOptions } from 'nestjs-payments-console';
 import {
   ACTION,
   ConsoleApplication,

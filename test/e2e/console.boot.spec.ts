@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Inject, Injectable, Module } from '@nestjs/common';
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
-import { PaymentsConsoleModule } from 'nestjs-payments/console';
-import type { PaymentsConsoleOptions } from 'nestjs-payments/console';
+import { PaymentsConsoleModule } from 'nestjs-payments-console';
+import type { PaymentsConsoleOptions } from 'nestjs-payments-console';
 import {
   ConsoleApplication,
   PATH,

@@ -4,7 +4,7 @@ import type { INestApplication } from '@nestjs/common';
 import { RouterModule } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import { PaymentsConsoleModule } from 'nestjs-payments/console';
+import { PaymentsConsoleModule } from 'nestjs-payments-console';
 import {
   ConsoleApplication,
   PATH,

@@ -5,8 +5,8 @@ import type { CanActivate } from '@nestjs/common';
 import type { FastifyAdapter } from '@nestjs/platform-fastify';
 import { OnPaymentEvent, UnrecoverableError } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
-import { PaymentsConsoleModule } from 'nestjs-payments/console';
-import type { PaymentsConsoleOptions } from 'nestjs-payments/console';
+import { PaymentsConsoleModule } from 'nestjs-payments-console';
+import type { PaymentsConsoleOptions } from 'nestjs-payments-console';
 import type { DeliveryPayload } from './signed-delivery.js';
 import { FakeRuntime } from './fake.runtime.js';
 import { delivery } from './handler.application.js';
@@ -56,7 +56,7 @@ export class ConsoleApplication implements AsyncDisposable {
   static async start(setup: ConsoleSetup = {}): Promise<ConsoleApplication> {
     const { console, payments, imports = [], providers = [], ...rest } = setup;
     const runtime = new FakeRuntime();
-    const options = { path: PATH, guards: [asOperator()], ...console };
+    const options = { path: PATH, guards: [asOperator()], runtime, ...console };
     const merchant = await WebhookApplication.start({
       payments: { runtime, ...payments },
       imports: [...imports, PaymentsConsoleModule.register(options)],

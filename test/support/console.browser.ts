@@ -7,7 +7,7 @@ import { Injectable, UnauthorizedException } from '@nestjs/common';
 import type { CanActivate } from '@nestjs/common';
 import { none, OnPaymentEvent, PaymentInbox, sqliteInbox } from 'nestjs-payments';
 import type { PaymentEvent, PaymentsModuleOptions } from 'nestjs-payments';
-import { BasicAuthGuard, PaymentsConsoleModule } from 'nestjs-payments/console';
+import { BasicAuthGuard, PaymentsConsoleModule } from 'nestjs-payments-console';
 import type { DeliveryPayload, SignedDelivery } from './signed-delivery.js';
 import type { BrowserContextOptions, Locator, Page } from 'playwright-core';
 import type { TestBrowser } from './browser.js';

@@ -1,0 +1,61 @@
+import { PaymentsError } from 'nestjs-payments';
+import type { ConsoleRuntime } from './console-options.js';
+
+/** Options of {@link BasicAuthGuard}: `users` or `verify`. */
+export interface BasicAuthOptions {
+  /** Passwords by name. A name has no colon, a password 12 to 200 characters; neither has control characters. */
+  users?: Readonly<Record<string, string>>;
+  /** Verifies names and passwords that are stored elsewhere. It must compare in constant time. */
+  verify?: (name: string, password: string) => boolean | Promise<boolean>;
+  /** Name of the protected area, which some browsers show when they ask for the password. Default `Payments console`. */
+  realm?: string;
+  /** Clock and timers that limit wrong passwords. Default: the machine's. */
+  runtime?: ConsoleRuntime;
+}
+
+const CONTROL_CHARACTER = /\p{Cc}/u;
+const PASSWORD_LENGTH = { min: 12, max: 200 };
+
+/** @throws PaymentsError `options_invalid`. No message contains a password. */
+export function checkedUsers(
+  users: Readonly<Record<string, string>>,
+): [name: string, password: string][] {
+  const entries = typeof users === 'object' && users !== null ? Object.entries(users) : [];
+  if (entries.length === 0) {
+    throw basicAuthInvalid('"users" must hold a password for at least one name.');
+  }
+  return entries.map(([name, password]) => {
+    if (name === '' || name.length > 100 || name.includes(':') || CONTROL_CHARACTER.test(name)) {
+      throw basicAuthInvalid(
+        'a name in "users" must have 1 to 100 characters, none of them a colon or a control character.',
+      );
+    }
+    const { min, max } = PASSWORD_LENGTH;
+    if (typeof password !== 'string' || password.length < min || password.length > max) {
+      throw basicAuthInvalid(
+        `the password of "${name}" must have ${min} to ${max} characters. Is its environment variable set?`,
+      );
+    }
+    if (CONTROL_CHARACTER.test(password)) {
+      throw basicAuthInvalid(
+        `the password of "${name}" has a control character, perhaps a line end, which no browser can send.`,
+      );
+    }
+    return [name.normalize('NFC'), password.normalize('NFC')];
+  });
+}
+
+/** @throws PaymentsError `options_invalid`. */
+export function checkedRealm(realm: unknown = 'Payments console'): string {
+  if (typeof realm !== 'string' || !/^[\x20\x21\x23-\x5B\x5D-\x7E]{1,100}$/.test(realm)) {
+    throw basicAuthInvalid(
+      '"realm" must be 1 to 100 ASCII characters, without quotes and backslashes.',
+    );
+  }
+  return realm;
+}
+
+/** The error for an option of the guard that is missing or not valid. */
+export function basicAuthInvalid(message: string): PaymentsError {
+  return new PaymentsError('options_invalid', `BasicAuthGuard: ${message}`);
+}

@@ -1,0 +1,138 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { Logger } from '@nestjs/common';
+import type { CanActivate, ExecutionContext } from '@nestjs/common';
+import { basicAuthInvalid, checkedRealm, checkedUsers } from './basic-auth-options.js';
+import type { BasicAuthOptions } from './basic-auth-options.js';
+import { clientAddress, networksOfClient } from './client-network.js';
+import { ConsoleException } from './console-exception.filter.js';
+import { systemRuntime } from './console-options.js';
+import type { ConsoleRequest } from './console-request.js';
+import { OPERATOR, printable } from './operator-name.js';
+import { SignInLimiter } from './sign-in-limiter.js';
+import { ThrottledLog } from './throttled-log.js';
+
+/** What a client sent. */
+interface BasicCredentials {
+  readonly name: string;
+  readonly password: string;
+}
+
+/**
+ * Requires a name and a password with HTTP Basic authentication (RFC 7617). Use it only behind TLS.
+ *
+ * Passwords are compared in constant time. Guesses are limited per user name over all clients: ten wrong passwords per
+ * minute are checked at once; above it each check waits up to 3 seconds, and at most 1,200 per minute are checked.
+ * A client that signed in with the same name from the same network (IPv4 address, /48 of IPv6) within 12 hours does not
+ * wait. `request.ip` names the client, so configure which proxies the application trusts. Wrong passwords are logged at
+ * most once per minute.
+ *
+ * @example
+ * ```ts
+ * PaymentsConsoleModule.register({
+ *   path: 'ops/payments',
+ *   guards: [new BasicAuthGuard({ users: { ops: process.env.CONSOLE_PASSWORD! } })],
+ * });
+ *
+ * // A guard that injects the configuration:
+ * @Injectable()
+ * class OperatorsOnly extends BasicAuthGuard {
+ *   constructor(config: ConfigService) {
+ *     super({ users: { ops: config.getOrThrow('CONSOLE_PASSWORD') } });
+ *   }
+ * }
+ * ```
+ */
+export class BasicAuthGuard implements CanActivate {
+  // Private fields: nothing of them is visible if the guard is logged or inspected.
+  readonly #key = randomBytes(32);
+  readonly #digests: ReadonlyMap<string, Buffer>;
+  readonly #verify: BasicAuthOptions['verify'];
+  readonly #challenge: string;
+  readonly #limiter: SignInLimiter;
+  readonly #log: ThrottledLog;
+
+  /** @throws PaymentsError `options_invalid`. */
+  constructor(options: BasicAuthOptions) {
+    const { users, verify, realm, runtime = systemRuntime } = options ?? {};
+    if ((users === undefined) === (verify === undefined)) {
+      throw basicAuthInvalid(
+        'it needs either "users", passwords by name, or "verify": new BasicAuthGuard({ users: { ops: … } }).',
+      );
+    }
+    if (verify !== undefined && typeof verify !== 'function') {
+      throw basicAuthInvalid('"verify" must be a function of name and password.');
+    }
+    const known = users === undefined ? [] : checkedUsers(users);
+    this.#digests = new Map(known.map(([name, password]) => [name, this.#digest(password)]));
+    this.#verify = verify;
+    this.#challenge = `Basic realm="${checkedRealm(realm)}", charset="UTF-8"`;
+    this.#limiter = new SignInLimiter(runtime);
+    this.#log = new ThrottledLog(new Logger('BasicAuthGuard'), runtime);
+  }
+
+  /** @throws HttpException 401, or 429 if more attempts wait than are checked. */
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    const http = context.switchToHttp();
+    const request = http.getRequest<ConsoleRequest & { [OPERATOR]?: string }>();
+    // Express response or Fastify reply.
+    const response = http.getResponse<{ header(name: string, value: string): unknown }>();
+    const credentials = parseBasic(request.headers.authorization);
+    if (credentials === null) {
+      response.header('WWW-Authenticate', this.#challenge);
+      throw new ConsoleException(401, 'A name and a password are required.');
+    }
+    const attempt = await this.#limiter.admit(credentials.name, networksOfClient(request));
+    if (attempt === null) {
+      this.#log.warn(
+        'flood',
+        'Passwords arrive faster than they are checked: somebody is guessing. Operators who signed in from their ' +
+          'network within 12 hours are not affected; new ones may have to try again.',
+      );
+      response.header('Retry-After', '1');
+      throw new ConsoleException(429, 'Too many attempts to sign in. Try again in a second.');
+    }
+    let correct: boolean | undefined;
+    try {
+      correct = await this.#isCorrect(credentials);
+    } finally {
+      attempt.end(correct);
+    }
+    if (!correct) {
+      // Without the name: some users type the password in its place.
+      const from = printable(clientAddress(request));
+      this.#log.warn('wrong', `A wrong name or password came from ${from}.`);
+      response.header('WWW-Authenticate', this.#challenge);
+      throw new ConsoleException(401, 'Name or password is wrong.');
+    }
+    // Not enumerable, so that a log of the request does not show it as a field of the application.
+    Object.defineProperty(request, OPERATOR, { value: credentials.name, configurable: true });
+    return true;
+  }
+
+  async #isCorrect({ name, password }: BasicCredentials): Promise<boolean> {
+    if (this.#verify !== undefined) {
+      // In JavaScript it may return any value.
+      const answer: unknown = await this.#verify(name, password);
+      return answer === true;
+    }
+    const expected = this.#digests.get(name);
+    // An unknown name takes the same time.
+    const same = timingSafeEqual(this.#digest(password), expected ?? this.#key);
+    return same && expected !== undefined;
+  }
+
+  /** All digests have the same length, for any length of the password. */
+  #digest(password: string): Buffer {
+    return createHmac('sha256', this.#key).update(password).digest();
+  }
+}
+
+/** Name and password of an `Authorization` header, in Unicode's form C; `null` if it has none. */
+function parseBasic(header: string | undefined): BasicCredentials | null {
+  const [, encoded] = /^basic +([\w+/=-]{1,2000})$/i.exec(header?.trim() ?? '') ?? [];
+  if (encoded === undefined) return null;
+  const text = Buffer.from(encoded, 'base64').toString('utf8').normalize('NFC');
+  const colon = text.indexOf(':');
+  if (colon < 1) return null;
+  return { name: text.slice(0, colon), password: text.slice(colon + 1) };
+}

@@ -1,0 +1,87 @@
+import { Get, Inject, Injectable, Post, Req, Res } from '@nestjs/common';
+import type { StoredEvent } from 'nestjs-payments';
+import { CONSOLE_ACTIONS, ConsoleActions } from './console-actions.js';
+import { badRequest, ConsoleException } from './console-exception.filter.js';
+import { ConsoleInbox } from './console-inbox.js';
+import { CONSOLE_OPTIONS } from './console-options.js';
+import type { ResolvedConsoleOptions } from './console-options.js';
+import { ConsoleOverview } from './console-overview.js';
+import { jsonBodyOf, queryOf } from './console-request.js';
+import type { ConsoleRequest } from './console-request.js';
+import { operatorName } from './operator-name.js';
+import { PayloadAudit } from './payload-audit.js';
+import { EventIdDto, EventListQueryDto, OverviewQueryDto } from './request-dtos.js';
+import { validQuery } from './request-validation.js';
+import { ResponseWriter } from './response-writer.js';
+
+/**
+ * The requests of the page. They are read and validated here, and responses are written through the adapter, so that the
+ * application's pipes, interceptors and filters, which are made for its own routes, change neither.
+ */
+@Injectable()
+export class ConsoleApi {
+  constructor(
+    @Inject(CONSOLE_OPTIONS) private readonly options: ResolvedConsoleOptions,
+    private readonly inbox: ConsoleInbox,
+    private readonly overview: ConsoleOverview,
+    private readonly actions: ConsoleActions,
+    private readonly responses: ResponseWriter,
+    private readonly audit: PayloadAudit,
+  ) {}
+
+  @Get('api/overview')
+  async showOverview(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
+    const who = await this.#operatorOf(request);
+    const { minutes } = await validQuery(OverviewQueryDto, queryOf(request));
+    const { now, ...rest } = await this.overview.show(minutes);
+    this.responses.json(response, 200, { now, who, ...rest });
+  }
+
+  @Get('api/events')
+  async listEvents(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
+    const query = await validQuery(EventListQueryDto, queryOf(request));
+    const page = await this.inbox.call((inbox) => inbox.list(query.toQuery())).catch(asBadCursor);
+    // Events of a list have no bodies; JSON leaves out what is undefined.
+    const events = page.events.map((event) => ({ ...event, raw: undefined }));
+    this.responses.json(response, 200, { events, next: page.next });
+  }
+
+  /** Company and id are in the query: in a path, browsers remove `..`, and some proxies decode `%2F`. */
+  @Get('api/event')
+  async showEvent(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
+    const { company, id } = await validQuery(EventIdDto, queryOf(request));
+    const who = await this.#operatorOf(request);
+    const event = await this.inbox.call((inbox) => inbox.get(id, company));
+    if (event === undefined) {
+      throw new ConsoleException(404, 'No such event is stored. It may have been deleted by now.');
+    }
+    this.audit.viewed(who, { company, id });
+    this.responses.json(response, 200, withPayload(event));
+  }
+
+  @Post('api/:action')
+  async act(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
+    const action = CONSOLE_ACTIONS.find((name) => name === request.params?.['action']);
+    if (action === undefined) {
+      throw new ConsoleException(404, `The actions are ${CONSOLE_ACTIONS.join(', ')}.`);
+    }
+    const who = await this.#operatorOf(request);
+    const result = await this.actions.perform(action, who, await jsonBodyOf(request));
+    this.responses.json(response, 200, result);
+  }
+
+  #operatorOf(request: ConsoleRequest): Promise<string | null> {
+    return operatorName(request, this.options.who);
+  }
+}
+
+/** The body as text; bytes that are not UTF-8 become U+FFFD. */
+function withPayload({ raw, deliveries, ...event }: StoredEvent): object {
+  return { ...event, payload: raw?.toString('utf8') ?? null, deliveries };
+}
+
+/** Cursors have another form in each store, and a store throws a TypeError for one that is not its own. */
+function asBadCursor(error: unknown): never {
+  if (!(error instanceof TypeError)) throw error;
+  throw badRequest('"after" must be "next" of the previous page. Start again from the first page.');
+}

@@ -1,0 +1,123 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, extname, join } from 'node:path';
+import { consoleInvalid } from './console-options.js';
+
+/** A file of the page, as it is sent. */
+export interface ConsoleAsset {
+  readonly type: string;
+  /** A strong validator: a hash of the content. */
+  readonly etag: string;
+  readonly text: string;
+}
+
+/** The page for one base address. */
+export interface ConsolePageText {
+  readonly html: string;
+  /** The content security policy of this page. */
+  readonly policy: string;
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.mjs': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml; charset=utf-8',
+};
+
+/** Third-party files: name in an import (`bare`), name in the URL (`asset`), and file next to what `require` resolves. */
+const LIBRARIES = [
+  { bare: 'preact', asset: 'preact.mjs', found: 'preact', file: 'preact.mjs' },
+  { bare: 'preact/hooks', asset: 'hooks.mjs', found: 'preact/hooks', file: 'hooks.mjs' },
+  { bare: 'htm', asset: 'htm.mjs', found: 'htm', file: 'htm.mjs' },
+  { bare: 'htm/preact', asset: 'htm-preact.mjs', found: 'htm/preact', file: 'index.mjs' },
+  { bare: 'uplot', asset: 'uPlot.esm.js', found: 'uplot', file: 'uPlot.esm.js' },
+  { bare: null, asset: 'uPlot.min.css', found: 'uplot', file: 'uPlot.min.css' },
+] as const;
+
+const TEMPLATE = 'console.html';
+
+/**
+ * Every file that the console sends. All are read at boot, so no request reads from the disk.
+ */
+export class ConsoleAssets {
+  readonly #assets: ReadonlyMap<string, ConsoleAsset>;
+  readonly #template: string;
+
+  /** @throws PaymentsError `options_invalid` if a file is missing. */
+  static async load(): Promise<ConsoleAssets> {
+    // A bundler that includes this module does not copy its folder.
+    const files = await import('../pages.js').catch(() => missing('the folder of the pages'));
+    return new ConsoleAssets(files.PAGES, files.locate);
+  }
+
+  private constructor(pages: string, locate: (specifier: string) => string) {
+    const own = read('the folder of the pages', () => readdirSync(pages))
+      .filter((name) => /^[\w.-]+\.(?:js|css|svg)$/.test(name))
+      .map((name) => [name, asset(name, () => join(pages, name))] as const);
+    const foreign = LIBRARIES.map(
+      ({ asset: name, found, file }) =>
+        [name, asset(name, () => join(dirname(locate(found)), file))] as const,
+    );
+    this.#assets = new Map([...own, ...foreign]);
+    const template = read(TEMPLATE, () => readFileSync(join(pages, TEMPLATE), 'utf8'));
+    // Comments are for developers of the page.
+    this.#template = template.replaceAll(/<!--.*?-->\s*/gs, '');
+  }
+
+  find(name: string): ConsoleAsset | undefined {
+    return this.#assets.get(name);
+  }
+
+  /**
+   * The page for a browser that finds its files below `base`: `./` if its own address ends with a slash; if not, `./` and
+   * the last part of the address.
+   */
+  page(base: string): ConsolePageText {
+    const libraries = LIBRARIES.flatMap(({ bare, asset: name }) =>
+      bare === null ? [] : [[bare, `${base}assets/${name}`]],
+    );
+    const importMap = JSON.stringify({ imports: Object.fromEntries(libraries) });
+    const html = this.#template.replaceAll(/%(BASE|IMPORTMAP)%/g, (_, name) =>
+      name === 'BASE' ? base : importMap,
+    );
+    return { html, policy: pagePolicy(importMap) };
+  }
+}
+
+function asset(name: string, path: () => string): ConsoleAsset {
+  const text = read(name, () => readFileSync(path(), 'utf8'));
+  const hash = createHash('sha256').update(text).digest('base64url');
+  return { type: TYPES[extname(name)]!, etag: `"${hash}"`, text };
+}
+
+function read<T>(name: string, from: () => T): T {
+  try {
+    return from();
+  } catch {
+    return missing(name);
+  }
+}
+
+function missing(name: string): never {
+  throw consoleInvalid(
+    `${name} cannot be read. Either the installation is not complete: install nestjs-payments-console again. Or a ` +
+      'bundler left the files out: exclude nestjs-payments-console from the bundle and deploy it in node_modules, with ' +
+      'its dependencies.',
+  );
+}
+
+/** The page may load its own files, and run the one inline script, the import map. */
+function pagePolicy(importMap: string): string {
+  const hash = createHash('sha256').update(importMap).digest('base64');
+  return [
+    "default-src 'none'",
+    `script-src 'self' 'sha256-${hash}'`,
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "form-action 'none'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+}

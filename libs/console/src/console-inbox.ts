@@ -1,0 +1,58 @@
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import type { OnModuleInit } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
+import { PaymentInbox } from 'nestjs-payments';
+import { ConsoleException } from './console-exception.filter.js';
+import { CONSOLE_OPTIONS, consoleInvalid } from './console-options.js';
+import type { ResolvedConsoleOptions } from './console-options.js';
+import { printable } from './operator-name.js';
+import { ThrottledLog } from './throttled-log.js';
+
+/** Errors of a program, as opposed to errors of a store, which rejects with the errors of its driver. */
+const PROGRAM_ERRORS = [TypeError, RangeError, ReferenceError, SyntaxError, ConsoleException];
+
+/** The application's inbox. Any module of the application may import `PaymentsModule`. */
+@Injectable()
+export class ConsoleInbox implements OnModuleInit {
+  readonly #log: ThrottledLog;
+  #inbox: PaymentInbox | undefined;
+
+  constructor(
+    private readonly modules: ModuleRef,
+    @Inject(CONSOLE_OPTIONS) { runtime }: ResolvedConsoleOptions,
+  ) {
+    this.#log = new ThrottledLog(new Logger('PaymentsConsole'), runtime);
+  }
+
+  /** @throws PaymentsError `options_invalid` if the application has no inbox. */
+  onModuleInit(): void {
+    try {
+      this.#inbox = this.modules.get(PaymentInbox, { strict: false });
+    } catch {
+      throw consoleInvalid(
+        'the application has no inbox. Import PaymentsModule.forRoot() or forRootAsync() in any of its modules.',
+      );
+    }
+  }
+
+  /**
+   * Calls the inbox.
+   *
+   * @throws ConsoleException 503 if its store is not reachable. Errors of the program are rethrown.
+   */
+  async call<T>(operation: (inbox: PaymentInbox) => Promise<T>): Promise<T> {
+    if (this.#inbox === undefined) throw new Error('The application is not initialised yet.');
+    try {
+      return await operation(this.#inbox);
+    } catch (error) {
+      if (PROGRAM_ERRORS.some((type) => error instanceof type)) throw error;
+      const cause = error instanceof Error ? error.message : 'The error is not an Error.';
+      this.#log.warn('outage', `The console cannot reach the inbox. ${printable(cause)}`);
+      throw new ConsoleException(
+        503,
+        "The inbox is not reachable. See the application's log for the cause, and try again in a moment.",
+        { cause: error },
+      );
+    }
+  }
+}

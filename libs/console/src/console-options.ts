@@ -1,0 +1,122 @@
+import type { CanActivate, ModuleMetadata, Type } from '@nestjs/common';
+import { PaymentsError } from 'nestjs-payments';
+import type { PaymentsRuntime } from 'nestjs-payments';
+import type { ConsoleRequest } from './console-request.js';
+
+/** A class of a guard, which Nest creates with the exports of `imports`, or an instance. */
+export type ConsoleGuard = Type<CanActivate> | CanActivate;
+
+/** Clocks and timers of the console, so that tests can control them. */
+export type ConsoleRuntime = Pick<PaymentsRuntime, 'now' | 'monotonic' | 'schedule'>;
+
+/** Options of `PaymentsConsoleModule.register()`. */
+export interface PaymentsConsoleOptions {
+  /**
+   * Path of the console, without the application's global prefix: a plain path such as `ops/payments`, without
+   * parameters or wildcards.
+   */
+  path: string;
+  /**
+   * Guards that decide who may use the console: all of them must let a request pass. Without one, the application
+   * starts only if `NODE_ENV` is `development`, and the console responds only to this machine.
+   */
+  guards?: readonly ConsoleGuard[];
+  /** Modules that export what the guards inject. Default: none. */
+  imports?: ModuleMetadata['imports'];
+  /**
+   * Returns the operator's name, for the log and the page, or a promise of it. The first 100 characters are kept, without
+   * control characters. If it throws or rejects, no action is done and no payload is shown. Default: the name that
+   * {@link BasicAuthGuard} accepted, or `username`, `email`, `sub`, `id` or `name` of `request.user`, or `unknown`.
+   */
+  who?: (request: ConsoleRequest) => string | undefined | Promise<string | undefined>;
+  /** Clocks that limit how often the inbox is queried and warnings are logged. Default: the machine's. */
+  runtime?: ConsoleRuntime;
+}
+
+/** The options, checked and complete. */
+export interface ResolvedConsoleOptions {
+  /** Without a slash at either end. */
+  readonly path: string;
+  readonly guards: readonly ConsoleGuard[];
+  readonly who: PaymentsConsoleOptions['who'];
+  readonly runtime: ConsoleRuntime;
+}
+
+/** Nest injection token of the {@link ResolvedConsoleOptions}. */
+export const CONSOLE_OPTIONS = Symbol('PAYMENTS_CONSOLE_OPTIONS');
+
+/** The machine's own clocks and timers. */
+export const systemRuntime: ConsoleRuntime = Object.freeze({
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  schedule: (ms: number, callback: () => void) => {
+    const timer = setTimeout(callback, ms);
+    timer.unref();
+    return () => clearTimeout(timer);
+  },
+});
+
+/** @throws PaymentsError `options_invalid`. */
+export function resolveConsoleOptions(options: PaymentsConsoleOptions): ResolvedConsoleOptions {
+  const {
+    path,
+    guards = [],
+    imports = [],
+    who,
+    runtime = systemRuntime,
+    ...others
+  } = options ?? {};
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) {
+    throw consoleInvalid(
+      `there is no option "${unknown}". The options are path, guards, imports, who, runtime.`,
+    );
+  }
+  const trimmed = typeof path === 'string' ? path.replace(/^\/+|\/+$/g, '') : '';
+  if (!/^[\w.~-]+(\/[\w.~-]+)*$/.test(trimmed)) {
+    throw consoleInvalid(
+      '"path" must be a plain path such as "ops/payments", without parameters or wildcards.',
+    );
+  }
+  if (!Array.isArray(guards) || !guards.every(isGuard)) {
+    throw consoleInvalid(
+      '"guards" must be a list of guards: classes or objects with canActivate(). If one of them is undefined, two ' +
+        'files import each other.',
+    );
+  }
+  if (!Array.isArray(imports)) throw consoleInvalid('"imports" must be a list of modules.');
+  if (who !== undefined && typeof who !== 'function') {
+    throw consoleInvalid('"who" must be a function that returns the name of the operator.');
+  }
+  if (typeof runtime?.schedule !== 'function') {
+    throw consoleInvalid('"runtime" must have now(), monotonic() and schedule().');
+  }
+  return Object.freeze({ path: trimmed, guards: Object.freeze([...guards]), who, runtime });
+}
+
+/**
+ * Without a guard, everybody could read payments and act on them. That is allowed only on a developer's machine.
+ *
+ * @throws PaymentsError `options_invalid`.
+ */
+export function requireGuard(
+  { guards, path }: ResolvedConsoleOptions,
+  environment: string | undefined,
+): void {
+  if (guards.length > 0 || environment === 'development') return;
+  throw consoleInvalid(
+    `the console at "${path}" has no guard, so everybody could read payments and run handlers again. Add one: ` +
+      'PaymentsConsoleModule.register({ path, guards: [YourGuard] }), or [new BasicAuthGuard({ users })]. The console ' +
+      `starts without a guard only if NODE_ENV is "development"; here it is ${environment === undefined ? 'not set' : JSON.stringify(environment)}.`,
+  );
+}
+
+/** The error for an option of the console that is missing or not valid. */
+export function consoleInvalid(message: string): PaymentsError {
+  return new PaymentsError('options_invalid', `PaymentsConsoleModule: ${message}`);
+}
+
+function isGuard(guard: unknown): guard is ConsoleGuard {
+  const owner: unknown = typeof guard === 'function' ? guard.prototype : guard;
+  return typeof (owner as Partial<CanActivate> | null | undefined)?.canActivate === 'function';
+}

@@ -1,0 +1,158 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type {
+  ActivityCounts,
+  ActivityMinute,
+  InboxCapabilities,
+  InboxStats,
+  PaymentInbox,
+} from 'nestjs-payments';
+import { ConsoleInbox } from './console-inbox.js';
+import { CONSOLE_OPTIONS } from './console-options.js';
+import type { ResolvedConsoleOptions } from './console-options.js';
+
+/** How long a result is reused, in milliseconds: many open consoles query the store as often as one. */
+const FRESH_MS = 1000;
+
+/** A handler that an operator may name. */
+export interface ConsoleHandler {
+  readonly name: string;
+  /** Whether this process has it. */
+  readonly here: boolean;
+  /** When a live worker last had it; `null` if the database knows only its deliveries. */
+  readonly lastSeenAt: Date | null;
+  /**
+   * Its counts over the minutes of {@link InboxOverview.activity}, with `p50Ms` and `p95Ms` of the slowest minute;
+   * `null` if there are no such minutes yet.
+   */
+  readonly activity: ActivityCounts | null;
+}
+
+/** One closed minute, all handlers together. */
+export interface ConsoleMinute extends ActivityCounts {
+  readonly startsAt: Date;
+}
+
+/** The data of the page's first view. */
+export interface InboxOverview {
+  /** When the inbox was queried, by this process's clock. */
+  readonly now: Date;
+  readonly capabilities: InboxCapabilities;
+  /** Handlers of this process, those of the catalog, and those with stored deliveries or a pause; by name. */
+  readonly handlers: readonly ConsoleHandler[];
+  readonly stats: InboxStats;
+  /** When the newest event was received, by the store's clock; `null` if none is stored. */
+  readonly lastReceivedAt: Date | null;
+  /** Closed minutes, the oldest first; empty until the first one is written. */
+  readonly activity: readonly ConsoleMinute[];
+}
+
+/** The part that does not depend on the number of minutes. */
+type InboxState = Omit<InboxOverview, 'activity' | 'handlers'> & {
+  readonly handlers: readonly Omit<ConsoleHandler, 'activity'>[];
+};
+
+/** Counts and activity, each queried at most once per second. */
+@Injectable()
+export class ConsoleOverview {
+  /** Counts, and activity by number of minutes. A request may ask for 1 to 1,440 minutes, which bounds it. */
+  readonly #cache = new Map<string, { at: number; result: Promise<unknown> }>();
+
+  constructor(
+    private readonly inbox: ConsoleInbox,
+    @Inject(CONSOLE_OPTIONS) private readonly options: ResolvedConsoleOptions,
+  ) {}
+
+  /** @throws ConsoleException 503 if the inbox is not reachable. */
+  async show(minutes: number): Promise<InboxOverview> {
+    const [state, { activity, byHandler }] = await Promise.all([
+      this.#cached('state', (inbox) => this.#stateOf(inbox)),
+      this.#cached(`activity of ${minutes}`, async (inbox) =>
+        summaryOf(await inbox.activity(minutes)),
+      ),
+    ]);
+    const handlers = state.handlers.map((handler) => ({
+      ...handler,
+      activity: activity.length === 0 ? null : (byHandler.get(handler.name) ?? NO_ACTIVITY),
+    }));
+    return { ...state, handlers, activity };
+  }
+
+  /** Makes the next {@link show} query the inbox. Call it after an action. */
+  invalidate(): void {
+    this.#cache.clear();
+  }
+
+  /** The cached result, or that of a new query. Each key is used for one query. */
+  #cached<T>(key: string, query: (inbox: PaymentInbox) => Promise<T>): Promise<T> {
+    const at = this.options.runtime.monotonic();
+    for (const [old, entry] of this.#cache) {
+      if (at - entry.at >= FRESH_MS) this.#cache.delete(old);
+    }
+    const entry = this.#cache.get(key);
+    if (entry !== undefined) return entry.result as Promise<T>;
+    const result = this.inbox.call(query);
+    this.#cache.set(key, { at, result });
+    return result;
+  }
+
+  async #stateOf(inbox: PaymentInbox): Promise<InboxState> {
+    const now = new Date(this.options.runtime.now());
+    const [stats, newest] = await Promise.all([inbox.stats(), inbox.list({ limit: 1 })]);
+    return {
+      now,
+      capabilities: inbox.capabilities,
+      handlers: await handlersOf(inbox, stats),
+      stats,
+      lastReceivedAt: newest.events[0]?.receivedAt ?? null,
+    };
+  }
+}
+
+/** Every handler that an operator may name, by name. */
+export async function handlersOf(
+  inbox: PaymentInbox,
+  { deliveries, paused }: InboxStats,
+): Promise<Omit<ConsoleHandler, 'activity'>[]> {
+  const known = new Map<string, Omit<ConsoleHandler, 'activity'>>();
+  for (const name of [...deliveries.map(({ handler }) => handler), ...paused]) {
+    if (name !== '*') known.set(name, { name, here: false, lastSeenAt: null });
+  }
+  for (const { name, here, lastSeenAt } of await inbox.handlers()) {
+    known.set(name, { name, here, lastSeenAt });
+  }
+  return [...known.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+const NO_ACTIVITY: ActivityCounts = Object.freeze({
+  received: 0,
+  done: 0,
+  failed: 0,
+  dead: 0,
+  p50Ms: null,
+  p95Ms: null,
+});
+
+function summaryOf(minutes: readonly ActivityMinute[]): {
+  activity: ConsoleMinute[];
+  byHandler: Map<string, ActivityCounts>;
+} {
+  const byHandler = new Map<string, ActivityCounts>();
+  for (const { handlers } of minutes) {
+    for (const [name, counts] of Object.entries(handlers)) {
+      const sum = byHandler.get(name) ?? NO_ACTIVITY;
+      byHandler.set(name, {
+        received: sum.received + counts.received,
+        done: sum.done + counts.done,
+        failed: sum.failed + counts.failed,
+        dead: sum.dead + counts.dead,
+        p50Ms: slower(sum.p50Ms, counts.p50Ms),
+        p95Ms: slower(sum.p95Ms, counts.p95Ms),
+      });
+    }
+  }
+  return { activity: minutes.map(({ startsAt, total }) => ({ startsAt, ...total })), byHandler };
+}
+
+function slower(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? (a ?? b) : Math.max(a, b);
+}

@@ -1,0 +1,92 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Readable } from 'node:stream';
+import { badRequest, ConsoleException } from './console-exception.filter.js';
+
+/** Largest body that the console reads itself, in bytes. */
+const MAX_BODY_BYTES = 1024 ** 2;
+
+/** What the console reads of a request, of Express or of Fastify. `who` gets the adapter's own object. */
+export interface ConsoleRequest {
+  readonly method: string;
+  /** Path and query, as they were sent. */
+  readonly url: string;
+  /** The same, if a router of Express has removed its own prefix from `url`. */
+  readonly originalUrl?: string;
+  readonly headers: IncomingHttpHeaders;
+  /** Parameters of the route, decoded. */
+  readonly params?: Readonly<Record<string, string>>;
+  /** The body, as the application's parser left it. */
+  readonly body?: unknown;
+  /** Address of the client, as far as the application trusts its proxies. */
+  readonly ip?: string;
+  readonly socket: { readonly remoteAddress?: string };
+  /** The user, if a guard or middleware of the application has set one. */
+  readonly user?: unknown;
+}
+
+/** The path, as it was sent. */
+export function pathOf(request: ConsoleRequest): string {
+  return splitUrl(request)[0];
+}
+
+/**
+ * The fields of the query, independent of the parser that the application uses for its own routes. An empty value
+ * counts as missing, because forms send it for an empty field.
+ *
+ * @throws ConsoleException 400 if a field is given more than once.
+ */
+export function queryOf(request: ConsoleRequest): Record<string, string> {
+  const fields = new Map<string, string>();
+  for (const [name, value] of new URLSearchParams(splitUrl(request)[1])) {
+    if (fields.has(name)) {
+      const shown = JSON.stringify(name.slice(0, 40));
+      throw badRequest(`${shown} is in the query more than once: give it once.`);
+    }
+    fields.set(name, value);
+  }
+  return Object.fromEntries([...fields].filter(([, value]) => value !== ''));
+}
+
+/** A header that is given exactly once; `undefined` if it is missing or given more often. */
+export function headerOf({ headers }: ConsoleRequest, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === 'string' ? value : undefined;
+}
+
+/**
+ * The JSON of a body: the application parses bodies (the usual case), keeps them as bytes or text, or does not read
+ * them (`bodyParser: false` on Express).
+ *
+ * @throws ConsoleException 400 if it is not JSON, 413 if it is larger than 1 MiB.
+ */
+export async function jsonBodyOf(request: ConsoleRequest): Promise<unknown> {
+  const { body } = request;
+  if (body !== undefined && typeof body !== 'string' && !Buffer.isBuffer(body)) return body;
+  const text = body ?? (await unreadTextOf(request as unknown as Readable));
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text.toString());
+  } catch {
+    throw badRequest('The body is not JSON.');
+  }
+}
+
+/** `undefined` if there is no body to read: on Fastify, or if something else has read it. */
+async function unreadTextOf(stream: Readable): Promise<Buffer | undefined> {
+  if (typeof stream.read !== 'function' || stream.readableDidRead) return undefined;
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    length += chunk.byteLength;
+    if (length > MAX_BODY_BYTES) {
+      throw new ConsoleException(413, 'The body is larger than 1 MiB: select fewer events.');
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function splitUrl({ originalUrl, url }: ConsoleRequest): [path: string, query: string] {
+  const [path = '', ...query] = (originalUrl ?? url).split('?');
+  return [path, query.join('?')];
+}

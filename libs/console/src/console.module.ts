@@ -1,0 +1,111 @@
+import {
+  Controller,
+  Inject,
+  Injectable,
+  Logger,
+  Module,
+  UseFilters,
+  UseGuards,
+  VERSION_NEUTRAL,
+} from '@nestjs/common';
+import type { DynamicModule, OnModuleInit, Type } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
+import { ConsoleActions } from './console-actions.js';
+import { ConsoleApi } from './console-api.controller.js';
+import { ConsoleAssets } from './console-assets.js';
+import { ApiExceptionFilter, PageExceptionFilter } from './console-exception.filter.js';
+import { ConsoleInbox } from './console-inbox.js';
+import { CONSOLE_OPTIONS, requireGuard, resolveConsoleOptions } from './console-options.js';
+import type { PaymentsConsoleOptions, ResolvedConsoleOptions } from './console-options.js';
+import { ConsoleOverview } from './console-overview.js';
+import { ConsolePage } from './console-page.controller.js';
+import { ThrottlerExemption, TrailingSlashRoutes } from './nest-internals.js';
+import { PayloadAudit } from './payload-audit.js';
+import { ApiOriginGuard, PageOriginGuard } from './request-origin.guard.js';
+import { ResponseWriter } from './response-writer.js';
+
+/** Checks the guards when the application boots: at that time the environment is complete, `.env` files included. */
+@Injectable()
+class GuardCheck implements OnModuleInit {
+  readonly #logger = new Logger('PaymentsConsole');
+
+  constructor(@Inject(CONSOLE_OPTIONS) private readonly options: ResolvedConsoleOptions) {}
+
+  onModuleInit(): void {
+    requireGuard(this.options, process.env['NODE_ENV']);
+    if (this.options.guards.length > 0) return;
+    this.#logger.warn(
+      `The console at "${this.options.path}" has no guard. NODE_ENV is "development", so it responds to browsers on ` +
+        'this machine only. In any other environment, the application does not start without a guard.',
+    );
+  }
+}
+
+/**
+ * A page for operators in the application itself: it shows the events of the payments inbox, which of them failed and
+ * why, and has buttons to redrive, skip, pause and resume. Needs `PaymentsModule` in any module of the application.
+ *
+ * @example
+ * ```ts
+ * @Module({
+ *   imports: [
+ *     PaymentsModule.forRootAsync(paymentsConfig.asProvider()),
+ *     PaymentsConsoleModule.register({ path: 'ops/payments', guards: [OperatorsOnly], imports: [AuthModule] }),
+ *   ],
+ * })
+ * export class AppModule {}
+ * ```
+ */
+@Module({})
+export class PaymentsConsoleModule {
+  /**
+   * Mounts the console at `path`, for operators that the `guards` let in. You can register it at several paths. There is
+   * no `registerAsync`: Nest maps routes before asynchronous options are known. Put what is known late (a password, a
+   * key) into a guard that injects it.
+   *
+   * @throws PaymentsError `options_invalid`, which names the option and the fix. Without a guard, the boot of the
+   *   application rejects with it, unless `NODE_ENV` is `development`.
+   */
+  static register(options: PaymentsConsoleOptions): DynamicModule {
+    const resolved = resolveConsoleOptions(options);
+    const controllers = controllersFor(resolved);
+    return {
+      module: PaymentsConsoleModule,
+      imports: [...(options.imports ?? [])],
+      controllers,
+      providers: [
+        { provide: CONSOLE_OPTIONS, useValue: resolved },
+        GuardCheck,
+        {
+          provide: ThrottlerExemption,
+          useFactory: (modules: ModuleRef) => new ThrottlerExemption(modules, controllers),
+          inject: [ModuleRef],
+        },
+        TrailingSlashRoutes,
+        ResponseWriter,
+        { provide: ConsoleAssets, useFactory: () => ConsoleAssets.load() },
+        ConsoleInbox,
+        ConsoleOverview,
+        ConsoleActions,
+        PayloadAudit,
+      ],
+    };
+  }
+}
+
+/** New classes for each registration: Nest stores path and guards on the class, so two registrations cannot share one. */
+function controllersFor({ path, guards }: ResolvedConsoleOptions): Type[] {
+  const options = { path, version: VERSION_NEUTRAL } as const;
+
+  @Controller(options)
+  @UseGuards(PageOriginGuard, ...guards)
+  @UseFilters(PageExceptionFilter)
+  class PaymentsConsolePage extends ConsolePage {}
+
+  @Controller(options)
+  @UseGuards(ApiOriginGuard, ...guards)
+  @UseFilters(ApiExceptionFilter)
+  class PaymentsConsoleApi extends ConsoleApi {}
+
+  return [PaymentsConsolePage, PaymentsConsoleApi];
+}

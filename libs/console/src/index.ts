@@ -1,0 +1,5 @@
+export { PaymentsConsoleModule } from './console.module.js';
+export type { ConsoleGuard, ConsoleRuntime, PaymentsConsoleOptions } from './console-options.js';
+export type { ConsoleRequest } from './console-request.js';
+export { BasicAuthGuard } from './basic-auth.guard.js';
+export type { BasicAuthOptions } from './basic-auth-options.js';

@@ -1,0 +1,96 @@
+import { Injectable } from '@nestjs/common';
+import type { OnModuleInit, Type } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import type { ModuleRef } from '@nestjs/core';
+
+/*
+ * Everything here relies on behaviour that Nest, its packages or Fastify do not document. Checked with @nestjs/core 11.1.4
+ * and 12.5.1, @nestjs/throttler 5.2.0 and 6.7.1, and Fastify 5.
+ */
+
+/** Injection token and metadata key of @nestjs/throttler. Its decorator SkipThrottle() would make it a dependency. */
+const THROTTLER_OPTIONS = 'THROTTLER:MODULE_OPTIONS';
+const THROTTLER_SKIP = 'THROTTLER:SKIP';
+
+type Throttlers = readonly { readonly name?: string }[];
+
+/**
+ * Exempts the console's controllers from all throttlers of the application. An open console requests the numbers every
+ * 2 seconds, which exceeds most limits.
+ */
+export class ThrottlerExemption implements OnModuleInit {
+  constructor(
+    private readonly modules: ModuleRef,
+    private readonly controllers: readonly Type[],
+  ) {}
+
+  /** At this time, the options of `ThrottlerModule.forRootAsync()` are known. */
+  onModuleInit(): void {
+    for (const { name = 'default' } of this.#throttlers()) {
+      for (const controller of this.controllers) {
+        Reflect.defineMetadata(THROTTLER_SKIP + name, true, controller);
+      }
+    }
+  }
+
+  #throttlers(): Throttlers {
+    try {
+      return this.modules
+        .get<Throttlers | { throttlers: Throttlers }>(THROTTLER_OPTIONS, {
+          strict: false,
+          each: true,
+        })
+        .flatMap((options) => ('throttlers' in options ? options.throttlers : options));
+    } catch {
+      // The application has no throttler.
+      return [];
+    }
+  }
+}
+
+/** What is used here of a Fastify instance and of a route; the package does not depend on Fastify. */
+interface FastifyLike {
+  addHook(name: 'onRoute', hook: (route: FastifyRoute) => void): void;
+  hasRoute(route: { method: string; url: string }): boolean;
+  route(route: FastifyRoute): void;
+  readonly initialConfig: {
+    readonly ignoreTrailingSlash?: boolean;
+    readonly routerOptions?: { readonly ignoreTrailingSlash?: boolean };
+  };
+}
+interface FastifyRoute {
+  readonly method: string | string[];
+  readonly url: string;
+  readonly handler: object;
+}
+
+const TRAILING_SLASH = Symbol('PAYMENTS_CONSOLE_TRAILING_SLASH');
+
+/** Makes a route respond with and without a slash at its end. */
+export const AllowTrailingSlash = (): MethodDecorator => (_target, _name, descriptor) => {
+  Reflect.defineMetadata(TRAILING_SLASH, true, descriptor.value as object);
+};
+
+/**
+ * Nest removes the slash from the end of every path. Express responds with and without one; on Fastify, this adds a second
+ * route. Nest copies the metadata of a method to the handler that it registers.
+ */
+@Injectable()
+export class TrailingSlashRoutes {
+  constructor(host: HttpAdapterHost) {
+    host.init$.subscribe(() => {
+      // There is no adapter in an application without HTTP.
+      const adapter: HttpAdapterHost['httpAdapter'] | undefined = host.httpAdapter;
+      if (adapter?.getType() !== 'fastify') return;
+      const fastify = adapter.getInstance<FastifyLike>();
+      const { ignoreTrailingSlash, routerOptions } = fastify.initialConfig;
+      if (ignoreTrailingSlash || routerOptions?.ignoreTrailingSlash) return;
+      fastify.addHook('onRoute', ({ method, url, handler }) => {
+        if (method !== 'GET' || !Reflect.getMetadata(TRAILING_SLASH, handler)) return;
+        const route = { method, url: `${url}/`, handler };
+        // Several registrations of the console add the same hook.
+        if (!url.endsWith('/') && !fastify.hasRoute(route)) fastify.route(route);
+      });
+    });
+  }
+}

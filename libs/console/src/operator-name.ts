@@ -1,0 +1,38 @@
+import type { PaymentsConsoleOptions } from './console-options.js';
+import type { ConsoleRequest } from './console-request.js';
+
+const MAX_LENGTH = 100;
+/** Fields of `request.user` that may hold the name, the best one first. */
+const CLAIMS = ['username', 'email', 'sub', 'id', 'name'] as const;
+/** Control and format characters, line ends and lone surrogates: they can forge a line of a log, or change its direction. */
+const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]+/gu;
+
+/** Where `BasicAuthGuard` stores the name that it accepted: a symbol, so that no request can set it. */
+export const OPERATOR = Symbol('PAYMENTS_CONSOLE_OPERATOR');
+
+/** The operator's name, safe to log; `null` if it is not known. */
+export async function operatorName(
+  request: ConsoleRequest,
+  who?: PaymentsConsoleOptions['who'],
+): Promise<string | null> {
+  const name = who === undefined ? knownName(request) : await who(request);
+  if (typeof name !== 'string' && typeof name !== 'number') return null;
+  const cleaned = printable(String(name)).trim();
+  return cleaned === '' ? null : Array.from(cleaned).slice(0, MAX_LENGTH).join('');
+}
+
+/** A text on one line, with a space in place of characters that cannot be printed. */
+export function printable(text: string): string {
+  return text.replace(UNPRINTABLE, ' ');
+}
+
+function knownName(request: ConsoleRequest): unknown {
+  const accepted = (request as { [OPERATOR]?: unknown })[OPERATOR];
+  if (accepted !== undefined) return accepted;
+  const { user } = request;
+  if (typeof user !== 'object' || user === null) return user;
+  const claims = user as Readonly<Record<string, unknown>>;
+  return CLAIMS.map((claim) => claims[claim]).find(
+    (value) => typeof value === 'number' || (typeof value === 'string' && value.trim() !== ''),
+  );
+}

@@ -1,5 +1,0 @@
-export { PaymentsConsoleModule } from './console.module.js';
-export type { ConsoleGuard, PaymentsConsoleOptions } from './console-options.js';
-export type { ConsoleRequest } from './console-request.js';
-export { BasicAuthGuard } from './basic-auth.guard.js';
-export type { BasicAuthOptions } from './basic-auth.guard.js';
