@@ -5,9 +5,9 @@ import { byteaArray, textArray } from '../connection/binary-arrays.js';
 import type { Value } from '../connection/database-connection.js';
 import { toStored } from './stored-text.js';
 
-/** Parameters of the function: an array per column. */
+/** Parameters of the function: an array for each column of the events, then one for each column of the deliveries. */
 export const RECEIVE_TYPES =
-  'text[] text[] bytea[] text[] float8[] text[] uuid[] bytea[] bytea[] text[] boolean[] boolean[] bigint[] boolean[] bigint[] text[] uuid[]'.split(
+  'text[] text[] bytea[] text[] float8[] text[] uuid[] bytea[] bytea[] text[] boolean[] boolean[] bigint[] boolean[] bigint[] text[] uuid[] uuid[] float8[]'.split(
     ' ',
   );
 
@@ -18,6 +18,13 @@ export interface EventRow {
   readonly once: Buffer | null;
   readonly ordering: string | null;
   readonly digest: Buffer;
+}
+
+/** A delivery of the event at `place` in the rows, and the worker that may run it at once. */
+export interface DeliveryRow {
+  readonly place: number;
+  readonly handler: string;
+  readonly worker: string | null;
 }
 
 export function rowOf(event: IncomingEvent, place: number): EventRow {
@@ -32,16 +39,25 @@ export function rowOf(event: IncomingEvent, place: number): EventRow {
   };
 }
 
-/** The parameters of the function. */
-export function valuesOf(rows: readonly EventRow[]): Value[] {
-  const firsts = firstOfEachKey(rows);
-  const deliveries = rows.flatMap(({ event: { handlers, assign } }, index) =>
-    [...new Set(handlers)].map((handler) => ({
-      ord: index + 1,
-      handler: toStored(handler),
-      worker: assign?.handlers.includes(handler) ? assign.worker : null,
-    })),
+/** The deliveries of all rows. Of those with the same ordering key and handler, only the first may run at once. */
+export function deliveriesOf(rows: readonly EventRow[]): DeliveryRow[] {
+  const busy = new Set<string>();
+  return rows.flatMap(({ event: { handlers, assign }, ordering }, place) =>
+    [...new Set(handlers)].map((handler) => {
+      let worker = assign?.handlers.includes(handler) ? assign.worker : null;
+      if (worker !== null && ordering !== null) {
+        const key = `${ordering} ${handler}`;
+        if (busy.has(key)) worker = null;
+        busy.add(key);
+      }
+      return { place, handler, worker };
+    }),
   );
+}
+
+/** The parameters of the function. */
+export function valuesOf(rows: readonly EventRow[], deliveries: readonly DeliveryRow[]): Value[] {
+  const firsts = firstOfEachKey(rows);
   return [
     textArray(rows.map(({ event }) => event.company)),
     textArray(rows.map(({ event }) => toStored(event.id))),
@@ -57,9 +73,11 @@ export function valuesOf(rows: readonly EventRow[]): Value[] {
     rows.map(({ event }) => String(needsHandler(event))),
     rows.map(({ event }) => event.catalogVersion),
     rows.map((row) => String(firsts.has(row))),
-    deliveries.map(({ ord }) => ord),
-    textArray(deliveries.map(({ handler }) => handler)),
+    deliveries.map(({ place }) => place + 1),
+    textArray(deliveries.map(({ handler }) => toStored(handler))),
     deliveries.map(({ worker }) => worker),
+    deliveries.map(({ place }) => rows[place]!.ordering),
+    deliveries.map(({ place }) => rows[place]!.event.occurredAt.getTime()),
   ];
 }
 
