@@ -84,18 +84,23 @@ describe('group commit', () => {
     expect(await Promise.all(received)).toEqual([['a'], ['b', 'c']]);
   });
 
-  it('divides what is much between two statements, and what is little not', async () => {
+  it('starts a second statement if few events are in the first, or if many wait', async () => {
     const store = new SlowStore();
-    const many = Array.from({ length: 101 }, (_, n) => store.receive(`a${n}`));
+    const many = Array.from({ length: 40 }, (_, n) => store.receive(`a${n}`));
     await turn();
-    expect(store.statements.map(({ ids }) => ids.length)).toEqual([51, 50]);
+    const waiting = Array.from({ length: 99 }, (_, n) => store.receive(`b${n}`));
+    await turn();
+    expect(store.statements.map(({ ids }) => ids.length)).toEqual([40]);
+    waiting.push(store.receive('b99'));
+    await turn();
+    expect(store.statements.map(({ ids }) => ids.length)).toEqual([40, 100]);
     for (const { succeed } of store.statements.splice(0)) succeed();
-    expect((await Promise.all(many)).flat()).toEqual(many.map((_, n) => `a${n}`));
-    const few = Array.from({ length: 63 }, (_, n) => store.receive(`b${n}`));
-    await turn();
-    expect(store.statements.map(({ ids }) => ids.length)).toEqual([63]);
-    store.statements[0]!.succeed();
-    expect(await Promise.all(few)).toHaveLength(63);
+    const stored = (await Promise.all([...many, ...waiting])).flat();
+    expect(stored).toEqual([...many.map((_, n) => `a${n}`), ...waiting.map((_, n) => `b${n}`)]);
+    const [few, next] = await store.receiveInTurns(['c'], ['d']);
+    expect(store.statements.map(({ ids }) => ids)).toEqual([['c'], ['d']]);
+    for (const { succeed } of store.statements) succeed();
+    expect(await Promise.all([few, next])).toEqual([['c'], ['d']]);
   });
 
   it('is drained when what has not been begun is stored, too', async () => {
@@ -119,6 +124,8 @@ describe('group commit', () => {
     await turn();
     for (let n = 0; n < store.statements.length; n += 1) {
       store.statements[n]!.succeed();
+      await turn();
+      // The next statement starts in a turn of its own.
       await turn();
     }
     await Promise.all([...receives, ...large]);

@@ -8,10 +8,11 @@ const MAX_FLIGHTS = 2;
 const MAX_EVENTS = 500;
 const MAX_BYTES = 4 * 1024 ** 2;
 /**
- * At least twice this many events are divided between statements, so that the server works on both halves at once. With
- * fewer, the cost of another statement is more than that saves.
+ * A second statement starts only if the first is smaller than this or if at least `MANY` events wait: what waits for the
+ * first shares its statement and its commit with more events, and costs the server less.
  */
-const MIN_SHARE = 32;
+const FEW = 8;
+const MANY = 100;
 /** What waits at most if the database is slower than the service. */
 const MAX_WAITING_EVENTS = 20_000;
 const MAX_WAITING_BYTES = 256 * 1024 ** 2;
@@ -32,6 +33,7 @@ export class ReceiveQueue {
   #waitingEvents = 0;
   #waitingBytes = 0;
   #flights = 0;
+  #flying = 0;
   #scheduled = false;
   #idle: (() => void)[] = [];
 
@@ -72,14 +74,21 @@ export class ReceiveQueue {
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      while (this.#flights < MAX_FLIGHTS && this.#waiting.length > 0) void this.#fly(this.#take());
+      while (this.#mayFly()) void this.#fly(this.#take());
       if (this.#flights === 0) for (const resolve of this.#idle.splice(0)) resolve();
     });
   }
 
+  #mayFly(): boolean {
+    if (this.#waiting.length === 0 || this.#flights === MAX_FLIGHTS) return false;
+    return this.#flights === 0 || this.#flying < FEW || this.#waitingEvents >= MANY;
+  }
+
   /** Never rejects. */
   async #fly(group: readonly Waiting[]): Promise<void> {
+    const events = group.reduce((sum, one) => sum + one.events.length, 0);
     this.#flights += 1;
+    this.#flying += events;
     try {
       await this.#storeTogether(group);
     } catch (error) {
@@ -88,6 +97,7 @@ export class ReceiveQueue {
       if (!isAboutValues(error)) this.#rejectWaiting(error);
     }
     this.#flights -= 1;
+    this.#flying -= events;
     this.#pump();
   }
 
@@ -104,17 +114,14 @@ export class ReceiveQueue {
     }
   }
 
-  /** An even share of what waits, for each statement that may start now. */
+  /** What waits, as far as one statement stores it. */
   #take(): Waiting[] {
-    const free = MAX_FLIGHTS - this.#flights;
-    const shares = Math.max(1, Math.min(free, Math.floor(this.#waitingEvents / MIN_SHARE)));
-    const most = Math.min(MAX_EVENTS, Math.ceil(this.#waitingEvents / shares));
     let events = 0;
     let bytes = 0;
     const end = this.#waiting.findIndex((next) => {
       events += next.events.length;
       bytes += next.bytes;
-      return events > most || bytes > MAX_BYTES;
+      return events > MAX_EVENTS || bytes > MAX_BYTES;
     });
     const group = this.#waiting.splice(0, end === -1 ? Infinity : Math.max(1, end));
     for (const one of group) this.#count(-one.events.length, -one.bytes);

@@ -5,7 +5,7 @@ import type { Prepared, Row } from '../connection/database-connection.js';
 import { PostgresInboxError } from '../connection/database-failure.js';
 import { isRunning, keyLock, newerHandled } from './ordering.js';
 import { BY_INDEX, epochMs, NOW } from './planner-settings.js';
-import { toDate } from './stored-rows.js';
+import { elementsOf, toDate } from './stored-rows.js';
 import { deliveriesOf, RECEIVE_TYPES, rowOf, valuesOf } from './receive-values.js';
 import type { DeliveryRow, EventRow } from './receive-values.js';
 import { fromStored } from './stored-text.js';
@@ -97,11 +97,6 @@ function storedReceipts(
     });
   }
   return receipts;
-}
-
-/** Of an array of numbers or booleans, as PostgreSQL writes it. */
-function elementsOf(array: string | null | undefined): string[] {
-  return array == null ? [] : array.slice(1, -1).split(',');
 }
 
 /**

@@ -3,6 +3,7 @@ import type { Lease, Settlement } from '../../inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
 import type { Prepared } from '../connection/database-connection.js';
+import { elementsOf } from './stored-rows.js';
 import { appended } from './attempt-history.js';
 import { asInterval, BY_INDEX, hidden, NOW } from './planner-settings.js';
 import { toStored } from './stored-text.js';
@@ -49,7 +50,7 @@ export class SettleStatement {
 
   /** In the order of `all`. `null`: another transaction holds the delivery; ask again. */
   async settle(all: readonly Ended[]): Promise<(Settlement | null)[]> {
-    const rows = await this.source.query(this.#statement, [
+    const [row] = await this.source.query(this.#statement, [
       all.map(({ lease }) => lease.seq),
       all.map(({ lease }) => toStored(lease.handler)),
       all.map(({ lease }) => lease.token),
@@ -57,25 +58,30 @@ export class SettleStatement {
       all.map(({ error }) => error),
       all.map(({ dueInMs }) => (dueInMs === null ? null : Math.min(dueInMs, MAX_DUE_MS))),
     ]);
-    const settlements: (Settlement | null)[] = all.map(() => null);
-    for (const row of rows) {
-      const settlement = { settled: row['o_settled'] === 't', nextDue: row['o_next'] === 't' };
-      settlements[Number(row['o_place']) - 1] = row['o_locked'] === 't' ? null : settlement;
-    }
-    return settlements;
+    const settled = placesOf(row!['o_settled']);
+    const next = placesOf(row!['o_next']);
+    const locked = placesOf(row!['o_locked']);
+    return all.map((_ended, index) => {
+      if (locked.has(index)) return null;
+      return { settled: settled.has(index), nextDue: next.has(index) };
+    });
   }
+}
+
+/** The places from 0 in an array that counts them from 1. */
+function placesOf(array: string | null | undefined): Set<number> {
+  return new Set(elementsOf(array).map((place) => Number(place) - 1));
 }
 
 /** Waits for no row: one that is locked may be for long, and the others need not wait for it. */
 export const settleFunction = (schema: string): string => `
 CREATE FUNCTION ${schema}.settle(p_events bigint[], p_handlers text[], p_tokens bigint[], p_kinds text[],
   p_errors text[], p_due_ms double precision[])
-RETURNS TABLE (o_place bigint, o_settled boolean, o_locked boolean, o_next boolean)
+RETURNS TABLE (o_settled bigint[], o_next bigint[], o_locked bigint[])
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $settle$
 DECLARE
   v_now CONSTANT timestamptz := ${NOW};
-  v_places bigint[];
   v_orderings uuid[];
   v_handlers text[];
   v_next text[];
@@ -110,20 +116,24 @@ BEGIN
     RETURNING s.place, d.ordering, d.handler
   )
   SELECT array_agg(t.place), array_agg(t.ordering), array_agg(t.handler)
-    INTO v_places, v_orderings, v_handlers FROM settled t;
+    INTO o_settled, v_orderings, v_handlers FROM settled t;
 
   SELECT array_agg(r.o_ordering::text || r.o_handler) INTO v_next
     FROM ${schema}.release_next(v_orderings, v_handlers) r;
 
-  RETURN QUERY
-  SELECT t.place, true, false, COALESCE((t.ordering::text || t.handler) = ANY (v_next), false)
-    FROM unnest(v_places, v_orderings, v_handlers) AS t (place, ordering, handler)
-  UNION ALL
-  SELECT s.place, false, EXISTS (
-           SELECT FROM ${schema}.delivery d
-            WHERE d.event = s.event AND d.handler = s.handler AND d.token = s.token
-              AND ${hidden(`d.state = 'running'`)}), false
-    FROM unnest(p_events, p_handlers, p_tokens) WITH ORDINALITY AS s (event, handler, token, place)
-   WHERE s.place <> ALL (COALESCE(v_places, '{}'));
+  IF v_next IS NOT NULL THEN
+    SELECT array_agg(t.place) INTO o_next
+      FROM unnest(o_settled, v_orderings, v_handlers) AS t (place, ordering, handler)
+     WHERE t.ordering::text || t.handler = ANY (v_next);
+  END IF;
+  IF cardinality(o_settled) IS DISTINCT FROM cardinality(p_events) THEN
+    SELECT array_agg(s.place) INTO o_locked
+      FROM unnest(p_events, p_handlers, p_tokens) WITH ORDINALITY AS s (event, handler, token, place)
+     WHERE s.place <> ALL (COALESCE(o_settled, '{}')) AND EXISTS (
+       SELECT FROM ${schema}.delivery d
+        WHERE d.event = s.event AND d.handler = s.handler AND d.token = s.token
+          AND ${hidden(`d.state = 'running'`)});
+  END IF;
+  RETURN NEXT;
 END $settle$;
 `;

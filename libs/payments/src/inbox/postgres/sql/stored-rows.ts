@@ -54,6 +54,11 @@ export function toDate(epochMs: string | number): Date {
   return new Date(Math.round(Number(epochMs)));
 }
 
+/** The elements of an array of numbers or booleans, as PostgreSQL writes it. */
+export function elementsOf(array: string | null | undefined): string[] {
+  return array == null ? [] : array.slice(1, -1).split(',');
+}
+
 /** From what `encode(…, 'base64')` wrote. */
 export function toBody(text: string): Buffer {
   return Buffer.from(text, 'base64');
