@@ -5,8 +5,8 @@ import type { CanActivate } from '@nestjs/common';
 import type { FastifyAdapter } from '@nestjs/platform-fastify';
 import { OnPaymentEvent, UnrecoverableError } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
-import { PaymentsConsoleModule } from 'nestjs-payments-console';
-import type { PaymentsConsoleOptions } from 'nestjs-payments-console';
+import { BasicAuthGuard, PaymentsConsoleModule } from 'nestjs-payments-console';
+import type { BasicAuthOptions, PaymentsConsoleOptions } from 'nestjs-payments-console';
 import type { DeliveryPayload } from './signed-delivery.js';
 import { FakeRuntime } from './fake.runtime.js';
 import { delivery } from './handler.application.js';
@@ -14,10 +14,10 @@ import type { Answer, Exchange } from './http.exchange.js';
 import { ADAPTERS, WebhookApplication } from './webhook.application.js';
 import type { Setup } from './webhook.application.js';
 
-/** Where the console stands in the tests. */
+/** Path of the console in the tests. */
 export const PATH = '/ops/payments';
 
-/** Lets everybody in, as somebody. */
+/** Accepts every request, with the name of an operator. */
 export const asOperator = (username = 'ann'): CanActivate => ({
   canActivate: (context) => {
     context.switchToHttp().getRequest<{ user?: object }>().user = { username };
@@ -25,11 +25,11 @@ export const asOperator = (username = 'ann'): CanActivate => ({
   },
 });
 
-/** A handler whose faults a test decides. */
+/** A handler that fails as a test needs. */
 @Injectable()
 export class Orders {
   readonly seen: string[] = [];
-  /** Ids of the events it fails on, and whether it gives them up. */
+  /** Ids of the events it fails for, and the state of their deliveries after that. */
   readonly faults = new Map<string, 'dead' | 'pending'>();
 
   @OnPaymentEvent(['transaction.completed', 'payout.settled'], { name: 'Orders.markPaid' })
@@ -41,12 +41,19 @@ export class Orders {
   }
 }
 
+/** A second handler of completed transactions, which never fails. */
+@Injectable()
+export class Receipts {
+  @OnPaymentEvent('transaction.completed', { name: 'Receipts.send' })
+  send(): void {}
+}
+
 export interface ConsoleSetup extends Omit<Setup, 'payments'> {
   console?: Partial<PaymentsConsoleOptions>;
   payments?: Exclude<Setup['payments'], false>;
 }
 
-/** A merchant's application with a console, whose time stands still. */
+/** A merchant's application with a console, on a clock that only tests advance. */
 export class ConsoleApplication implements AsyncDisposable {
   private constructor(
     readonly merchant: WebhookApplication,
@@ -93,7 +100,7 @@ export class ConsoleApplication implements AsyncDisposable {
     });
   }
 
-  /** Delivers an event; to a handler that fails, so that its delivery is left in the state named. */
+  /** Delivers an event. With `fault`, the handler fails, and its delivery is in that state afterwards. */
   async deliver(payload: DeliveryPayload & { id: string }, fault?: 'dead' | 'pending') {
     if (fault !== undefined) this.orders.faults.set(payload.id, fault);
     await this.merchant.send(delivery(payload));
@@ -113,8 +120,21 @@ export class ConsoleApplication implements AsyncDisposable {
   }
 }
 
-/** What the page sends with an action. */
+/** The body of an action on selected events. */
+export const selected = (...ids: string[]) => ({
+  events: ids.map((id) => ({ company: 'default', id })),
+});
+
+/** Headers that the page sends with an action. */
 export const ACTION = { 'content-type': 'application/json', 'x-payments-console': '1' };
+
+/** The headers of a name and a password. */
+export const basic = (name: string, password: string) => ({
+  authorization: `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`,
+});
+
+/** Options of a console with a password. */
+export const guarded = (options: BasicAuthOptions) => ({ guards: [new BasicAuthGuard(options)] });
 
 /** Declares the same promises for each HTTP adapter. */
 export function consoleOnEachAdapter(
@@ -125,7 +145,7 @@ export function consoleOnEachAdapter(
   });
 }
 
-/** Adds a hook that sets headers before any route, as helmet and its like do. */
+/** Sets headers before any route, as helmet does. */
 export function setHeadersFirst(
   app: Parameters<NonNullable<Setup['main']>>[0],
   headers: Readonly<Record<string, string>>,
@@ -151,7 +171,7 @@ export function addressesOf(page: Answer, at: string): string[] {
   );
 }
 
-/** The inline import map, as it stands in the page. */
+/** The text of the inline import map. */
 export function importMapOf({ text }: Answer): string {
   return /<script type="importmap">(.*?)<\/script>/s.exec(text)![1]!;
 }

@@ -18,7 +18,7 @@ import { WebhookApplication } from './webhook.application.js';
 export const OPERATOR = { username: 'ada', password: 'correct horse battery staple' };
 const PATH = 'ops/payments';
 
-/** Whether the operator's session has not ended, whatever the browser sends. */
+/** A guard that rejects every request while `open` is false, as if the operator's session had ended. */
 class Door implements CanActivate {
   open = true;
 
@@ -32,7 +32,7 @@ class Door implements CanActivate {
 export class ConsoleApplication implements AsyncDisposable {
   private constructor(
     readonly merchant: WebhookApplication,
-    /** The two handlers: what they ran, and why the first fails. */
+    /** The runs of the two handlers, and the error of the first one. */
     readonly handlers: { ran: string[]; trouble: string | null },
     readonly door: { open: boolean },
     private readonly folder: string,
@@ -82,7 +82,7 @@ export class ConsoleApplication implements AsyncDisposable {
     return this.merchant.app.get(PaymentInbox);
   }
 
-  /** Delivers events in their order, and waits until each was tried. */
+  /** Delivers events in their order, and waits until each was attempted. */
   async receive(...events: (DeliveryPayload & { id: string })[]): Promise<void> {
     for (const event of events) await this.send(delivery(event));
     for (const { id } of events) await this.settled(id);
@@ -93,7 +93,7 @@ export class ConsoleApplication implements AsyncDisposable {
     if (status !== 200) throw new Error(`a delivery was answered ${status}`);
   }
 
-  /** Waits until no delivery of an event waits. */
+  /** Waits until no delivery of an event is pending or running. */
   settled(id: string): Promise<void> {
     return eventually(async () => {
       const waiting = Object.entries(await this.states(id)).filter(([, state]) =>
@@ -128,7 +128,7 @@ export class ConsoleApplication implements AsyncDisposable {
 }
 
 type Answer = Record<string, unknown>;
-/** An answer about the overview or an event. */
+/** The response for the overview or an event. */
 type Body = Answer & { handlers: Answer[]; deliveries: { history: Answer[] }[] };
 
 /** Changes what the page receives from the console. */
@@ -148,7 +148,7 @@ export async function changed(
   });
 }
 
-/** Shows the page closed minutes, as many as it asks for: `counts` of each by its place, the newest has place 0. */
+/** Replaces the closed minutes that the page receives: `counts` of each by its index, the newest has index 0. */
 export function closedMinutes(page: Page, counts: (place: number) => Answer): Promise<void> {
   const none = { received: 0, done: 0, failed: 0, dead: 0, p50Ms: null, p95Ms: null };
   return changed(page, 'overview', (overview, query) => {
@@ -161,21 +161,21 @@ export function closedMinutes(page: Page, counts: (place: number) => Answer): Pr
   });
 }
 
-/** The dialog that asks, once it has counted. */
+/** The dialog of an action, after it has counted. */
 export async function asked(page: Page): Promise<Locator> {
   const dialog = page.getByRole('dialog');
   await dialog.locator('button[type=submit]:enabled').waitFor();
   return dialog;
 }
 
-/** Confirms what is asked. */
+/** Confirms the dialog of an action. */
 export async function confirm(page: Page): Promise<void> {
   const dialog = await asked(page);
   await dialog.locator('button[type=submit]').click();
   await dialog.waitFor({ state: 'detached' });
 }
 
-/** The one way to an application, which a test may shut, so that the browser is refused, and open again. */
+/** A proxy in front of an application, which a test can shut and open again. */
 export class FrontDoor implements AsyncDisposable {
   readonly #sockets = new Set<Socket>();
   #server: Server | undefined;

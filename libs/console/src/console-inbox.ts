@@ -1,10 +1,9 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import type { OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { PaymentInbox } from 'nestjs-payments';
 import { ConsoleException } from './console-exception.filter.js';
-import { CONSOLE_OPTIONS, consoleInvalid } from './console-options.js';
-import type { ResolvedConsoleOptions } from './console-options.js';
+import { consoleInvalid } from './console-options.js';
 import { printable } from './operator-name.js';
 import { ThrottledLog } from './throttled-log.js';
 
@@ -14,15 +13,12 @@ const PROGRAM_ERRORS = [TypeError, RangeError, ReferenceError, SyntaxError, Cons
 /** The application's inbox. Any module of the application may import `PaymentsModule`. */
 @Injectable()
 export class ConsoleInbox implements OnModuleInit {
-  readonly #log: ThrottledLog;
   #inbox: PaymentInbox | undefined;
 
   constructor(
     private readonly modules: ModuleRef,
-    @Inject(CONSOLE_OPTIONS) { runtime }: ResolvedConsoleOptions,
-  ) {
-    this.#log = new ThrottledLog(new Logger('PaymentsConsole'), runtime);
-  }
+    private readonly log: ThrottledLog,
+  ) {}
 
   /** @throws PaymentsError `options_invalid` if the application has no inbox. */
   onModuleInit(): void {
@@ -47,7 +43,7 @@ export class ConsoleInbox implements OnModuleInit {
     } catch (error) {
       if (PROGRAM_ERRORS.some((type) => error instanceof type)) throw error;
       const cause = error instanceof Error ? error.message : 'The error is not an Error.';
-      this.#log.warn('outage', `The console cannot reach the inbox. ${printable(cause)}`);
+      this.log.warn('outage', `The console cannot reach the inbox. ${printable(cause)}`);
       throw new ConsoleException(
         503,
         "The inbox is not reachable. See the application's log for the cause, and try again in a moment.",

@@ -23,6 +23,7 @@ import { ThrottlerExemption, TrailingSlashRoutes } from './nest-internals.js';
 import { PayloadAudit } from './payload-audit.js';
 import { ApiOriginGuard, PageOriginGuard } from './request-origin.guard.js';
 import { ResponseWriter } from './response-writer.js';
+import { ThrottledLog } from './throttled-log.js';
 
 /** Checks the guards when the application boots: at that time the environment is complete, `.env` files included. */
 @Injectable()
@@ -75,6 +76,10 @@ export class PaymentsConsoleModule {
       controllers,
       providers: [
         { provide: CONSOLE_OPTIONS, useValue: resolved },
+        {
+          provide: ThrottledLog,
+          useFactory: () => new ThrottledLog(new Logger('PaymentsConsole'), resolved.runtime),
+        },
         GuardCheck,
         {
           provide: ThrottlerExemption,

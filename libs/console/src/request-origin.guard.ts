@@ -1,5 +1,5 @@
 import { isIPv4 } from 'node:net';
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import { ConsoleException } from './console-exception.filter.js';
 import { CONSOLE_OPTIONS } from './console-options.js';
@@ -13,14 +13,11 @@ import { ThrottledLog } from './throttled-log.js';
 /** First guard of the page and its files. They hold no data, so every site may link to them. */
 @Injectable()
 export class PageOriginGuard implements CanActivate {
-  readonly #log: ThrottledLog;
-
   constructor(
     @Inject(CONSOLE_OPTIONS) private readonly options: ResolvedConsoleOptions,
     private readonly responses: ResponseWriter,
-  ) {
-    this.#log = new ThrottledLog(new Logger('PaymentsConsole'), options.runtime);
-  }
+    private readonly log: ThrottledLog,
+  ) {}
 
   /** @throws ConsoleException 403. */
   canActivate(context: ExecutionContext): boolean {
@@ -40,7 +37,7 @@ export class PageOriginGuard implements CanActivate {
     try {
       check();
     } catch (error) {
-      this.#log.warn(
+      this.log.warn(
         subject,
         `The console rejected ${subject}. ${(error as ConsoleException).message}`,
       );

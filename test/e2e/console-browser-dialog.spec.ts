@@ -21,10 +21,10 @@ async function afterAnOutage(): Promise<ConsoleApplication> {
 }
 
 describeInBrowser('the dialog of the inbox console', (browser) => {
-  it('lets the operator go on where there is too much to be counted in time, and says so', async () => {
+  it('can be confirmed if counting exceeds the time limit, and shows that', async () => {
     await using app = await afterAnOutage();
     const page = await app.open(browser());
-    // Its time limits end when the test says so.
+    // The test ends the time limits.
     await page.addInitScript(() => {
       const limits: AbortController[] = [];
       AbortSignal.timeout = () => {
@@ -56,7 +56,7 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
     await page.getByText('51 deliveries of 51 events redriven.').waitFor();
   });
 
-  it('does not let the operator go on where counting was refused', async () => {
+  it('cannot be confirmed if counting is rejected', async () => {
     await using app = await afterAnOutage();
     const page = await app.open(browser(), 'events?state=dead');
     await page.getByLabel('All on this page').check();
@@ -67,7 +67,7 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
     expect(await dialog.locator('button[type=submit]').isDisabled()).toBe(true);
   });
 
-  it('says that a filter without a state is about dead deliveries, and with force about all', async () => {
+  it('names dead deliveries for a filter without a state, and all deliveries with force', async () => {
     await using app = await afterAnOutage();
     const page = await app.open(browser(), 'events?handler=Orders.markPaid&search=evt');
     await page.getByText('50 events on this page').waitFor();
@@ -81,7 +81,7 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
     await eventually(async () => expect(await scope.textContent()).toBe(`All ${rest}`));
   });
 
-  it('is gone where the operator goes back to another page', async () => {
+  it('closes if the operator goes back to another page', async () => {
     await using app = await afterAnOutage();
     const page = await app.open(browser(), 'events');
     await page.getByRole('link', { name: 'evt_50' }).click();

@@ -8,13 +8,11 @@ import {
   OPERATOR,
   asked,
   changed,
-  closedMinutes,
 } from '../support/console.browser.js';
 import {
   brightness,
   clipboardOf,
   isFocused,
-  isPaintedIn,
   outlineOf,
   setHidden,
   weakTexts,
@@ -63,8 +61,8 @@ async function* views(app: ConsoleApplication, page: Page): AsyncGenerator<strin
   yield 'dialog';
 }
 
-describeInBrowser('the inbox console for everybody', (browser) => {
-  it('is worked with the keyboard alone: search, open an event, redrive it', async () => {
+describeInBrowser('accessibility of the inbox console', (browser) => {
+  it('can be used with the keyboard only: search, open an event, redrive it', async () => {
     await using app = await ConsoleApplication.start();
     app.handlers.trouble = 'the ledger is closed';
     await app.receive({ id: 'evt_1' }, { id: 'evt_2' });
@@ -95,7 +93,7 @@ describeInBrowser('the inbox console for everybody', (browser) => {
     expect((await app.states('evt_1'))['Orders.markPaid']).toBe('dead');
   });
 
-  it('fits the width of a phone', async () => {
+  it('has views that fit the width of a phone', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser(), '', { viewport: { width: 390, height: 844 } });
     for await (const view of views(app, page)) {
@@ -103,75 +101,19 @@ describeInBrowser('the inbox console for everybody', (browser) => {
     }
   });
 
-  it.each(['light', 'dark'] as const)('can be read in the %s scheme', async (colorScheme) => {
-    await using app = await ConsoleApplication.start();
-    const page = await app.open(browser(), '', { colorScheme });
-    for await (const view of views(app, page)) {
-      expect({ view, weak: await weakTexts(page) }).toEqual({ view, weak: [] });
-    }
-    expect((await brightness(page)) > 0.5).toBe(colorScheme === 'light');
-  });
+  it.each(['light', 'dark'] as const)(
+    'has readable contrast in the %s color scheme',
+    async (colorScheme) => {
+      await using app = await ConsoleApplication.start();
+      const page = await app.open(browser(), '', { colorScheme });
+      for await (const view of views(app, page)) {
+        expect({ view, weak: await weakTexts(page) }).toEqual({ view, weak: [] });
+      }
+      expect((await brightness(page)) > 0.5).toBe(colorScheme === 'light');
+    },
+  );
 
-  it('paints the plots anew where the scheme changes, and tells them in words', async () => {
-    await using app = await ConsoleApplication.start();
-    const page = await app.open(browser(), '', { colorScheme: 'light' });
-    await closedMinutes(page, (place) => (place === 5 ? { received: 1, done: 2 } : {}));
-    await page.reload();
-    const plot = page.getByRole('img', {
-      name: /^Events per minute: received at most 1, done at most 2, failed attempts at most 0/,
-    });
-    await plot.waitFor();
-    // Nothing else paints them from now on.
-    app.door.open = false;
-    await page.getByText('You are not signed in any more.').waitFor();
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme });
-      await eventually(async () => expect(await isPaintedIn(page, 'i.done')).toBe(true));
-    }
-    await page.getByText('As a table').first().click();
-    expect(await page.locator('figure table').first().textContent()).toContain('failed attempts');
-  });
-
-  it('plots a day in quarters of an hour: counts by their mean, times by the slowest minute', async () => {
-    await using app = await ConsoleApplication.start();
-    const page = await app.open(browser(), '?minutes=1440');
-    await closedMinutes(page, () => ({}));
-    await page.reload();
-    await page.getByText('Events per minute, means of 15 minutes').waitFor();
-    // From 00:01 on, so that the first quarter is a minute short.
-    const points = await page.evaluate<Record<string, unknown>[]>(`(async () => {
-      const { grouped } = await import(document.baseURI.replace(/#.*/, '') + 'assets/activity.js');
-      return grouped(Array.from({ length: 1440 }, (_, index) => ({
-        startsAt: new Date(Date.UTC(2026, 0, 1, 0, index + 1)).toISOString(),
-        received: index < 14 ? 2 : index === 14 ? 30 : 0, done: 0, failed: 0, dead: 0,
-        p50Ms: null, p95Ms: index < 14 ? index : null,
-      })));
-    })()`);
-    expect(points).toHaveLength(97);
-    expect(points[0]).toMatchObject({
-      startsAt: '2026-01-01T00:00:00.000Z',
-      received: 2,
-      p95Ms: 13,
-    });
-    expect(points[1]).toMatchObject({
-      startsAt: '2026-01-01T00:15:00.000Z',
-      received: 2,
-      p95Ms: null,
-    });
-  });
-
-  it('plots a quarter of an hour minute by minute', async () => {
-    await using app = await ConsoleApplication.start();
-    const page = await app.open(browser());
-    await closedMinutes(page, (place) => ({ received: place === 14 ? 1 : place > 14 ? 7 : 0 }));
-    await page.getByRole('button', { name: '15 min' }).click();
-    const received = page.getByRole('listitem').filter({ hasText: 'closed minutes, last 15 min' });
-    await eventually(async () => expect(await received.textContent()).toMatch(/^1\b/));
-    await eventually(() => expect(page.url()).toContain('minutes=15'));
-    expect(await page.getByText(/means of/).count()).toBe(0);
-  });
-
-  it('says that the server is gone and since when, and goes on by itself when it is back', async () => {
+  it('shows since when the server is not reachable, and continues when it is back', async () => {
     await using app = await ConsoleApplication.start();
     await using door = await FrontDoor.before(app.url);
     const page = await app.open(browser(), '', { at: door.url });
@@ -190,7 +132,7 @@ describeInBrowser('the inbox console for everybody', (browser) => {
     expect(await page.evaluate(() => 'loadedOnce' in globalThis)).toBe(true);
   });
 
-  it('asks nothing of the server while nobody sees it, and at once when somebody does again', async () => {
+  it('sends no requests while the page is hidden, and one right after it is visible again', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());
     await page.clock.install();
@@ -206,7 +148,7 @@ describeInBrowser('the inbox console for everybody', (browser) => {
     await page.locator('.newest time').waitFor();
   });
 
-  it('works where name and password stand in the address it was opened with', async () => {
+  it('works if its address contains a name and a password', async () => {
     await using app = await ConsoleApplication.start();
     const page = await browser().page();
     const { username, password } = OPERATOR;
@@ -214,7 +156,7 @@ describeInBrowser('the inbox console for everybody', (browser) => {
     await page.getByText('Nothing received yet.').waitFor();
   });
 
-  it('pages through a list whose place is in the address: reload, back and forth', async () => {
+  it('keeps the position in a list in the address: reload, back and forward', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive(...Array.from({ length: 51 }, (_, index) => ({ id: `evt_${index}` })));
     const page = await app.open(browser(), 'events?order=oldest');
@@ -233,7 +175,7 @@ describeInBrowser('the inbox console for everybody', (browser) => {
     expect(page.url()).not.toContain('after');
   });
 
-  it('shows every digit of a payload, a long one in part, and copies the bytes as they came', async () => {
+  it('shows every digit of a payload, the beginning of a long one, and copies the bytes as received', async () => {
     await using app = await ConsoleApplication.start();
     const permissions = ['clipboard-read', 'clipboard-write'];
     const body = (note: string) =>
@@ -255,7 +197,7 @@ describeInBrowser('the inbox console for everybody', (browser) => {
     expect(await clipboardOf(page)).toBe(raw);
   });
 
-  it('SE-11 says why a body cannot be decoded, and its deliveries can still be redriven', async () => {
+  it('SE-11 shows why a body cannot be decoded, and redrives its deliveries', async () => {
     const key = { missing: false };
     await using app = await ConsoleApplication.start({
       bodyCodec: {

@@ -1,12 +1,12 @@
 import { expect, it } from '@jest/globals';
 import { describeInBrowser } from '../support/browser.js';
-import { ConsoleApplication, changed, closedMinutes } from '../support/console.browser.js';
+import { ConsoleApplication, changed } from '../support/console.browser.js';
 import { eventually } from '../support/eventually.js';
 
 const EVENT = 'events/default/evt_1';
 
 describeInBrowser('times in the inbox console', (browser) => {
-  it('keeps the time of a filter that nobody touched: its milliseconds, and its hour where that comes twice', async () => {
+  it('keeps the unchanged time of a filter: its milliseconds, and its hour if the clock shows it twice', async () => {
     await using app = await ConsoleApplication.start();
     const [from, to] = ['2026-10-25T01:30:15.250Z', '2026-10-25T02:30:00.001Z'];
     const place = `events?${new URLSearchParams({ from, to })}`;
@@ -25,52 +25,7 @@ describeInBrowser('times in the inbox console', (browser) => {
     expect(params().get('to')).toBe(to);
   });
 
-  it('plots a minute that stands alone, however narrow the plot is', async () => {
-    await using app = await ConsoleApplication.start();
-    await app.receive({ id: 'evt_1' });
-    const page = await app.open(browser(), '', { viewport: { width: 390, height: 844 } });
-    await closedMinutes(page, (place) => ({ p95Ms: place === 30 ? 40 : null }));
-    await page.reload();
-    await page
-      .getByRole('img', { name: /^Time from receipt to done: p95 at most 40 ms/ })
-      .waitFor();
-    const painted = () =>
-      page.evaluate<number>(`(() => {
-        const canvas = document.querySelectorAll('canvas')[1];
-        const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-        const wanted = getComputedStyle(document.querySelector('i.p95Ms')).color.match(/\\d+/g);
-        return Array.from({ length: data.length / 4 }, (_, at) => at * 4).filter((at) =>
-          wanted.slice(0, 3).every((part, index) => data[at + index] === Number(part))).length;
-      })()`);
-    await eventually(async () => expect(await painted()).toBeGreaterThan(0));
-  });
-
-  it('shows activity until the newest closed minute, and says how late it is', async () => {
-    await using app = await ConsoleApplication.start();
-    const page = await app.open(browser());
-    let late = 0;
-    const none = { received: 0, done: 0, failed: 0, dead: 0, p50Ms: null, p95Ms: null };
-    await changed(page, 'overview', (overview) => ({
-      ...overview,
-      now: new Date(Date.UTC(2026, 10, 20, 8, 1) + late).toISOString(),
-      activity: [{ startsAt: '2026-11-20T08:00:00.000Z', ...none }],
-    }));
-    for (const [ms, text] of [
-      [70_000, /^Closed minutes, until [^.]*\.\s*$/],
-      [
-        240_000,
-        /^Closed minutes, until [^.]*\.\s+That was 4 min ago: later minutes are not written/,
-      ],
-    ] as const) {
-      late = ms;
-      await page.reload();
-      const said = page.getByText('Closed minutes, until');
-      await said.waitFor();
-      expect((await said.textContent())!.trim()).toMatch(text);
-    }
-  });
-
-  it('says when a delivery is due, and how long that is only where clocks that differ a bit do not matter', async () => {
+  it('shows when a delivery is due, and in how many minutes only if that is more than clocks differ', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
     const page = await app.open(browser());
@@ -98,7 +53,7 @@ describeInBrowser('times in the inbox console', (browser) => {
     }
   });
 
-  it('keeps each attempt in its row, though two began at the same time', async () => {
+  it('keeps each attempt in its row, even if two began at the same time', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
     const page = await app.open(browser());

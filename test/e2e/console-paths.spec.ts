@@ -14,38 +14,41 @@ import {
 } from '../support/console.application.js';
 
 consoleOnEachAdapter((start) => {
-  const PLACES: Record<string, [(app: INestApplication) => unknown, string]> = {
-    'below a global prefix': [(app) => app.setGlobalPrefix('shop/api'), `/shop/api${PATH}`],
-    'outside a global prefix': [
+  const SETTINGS: Record<string, [(app: INestApplication) => unknown, string]> = {
+    'a global prefix': [(app) => app.setGlobalPrefix('shop/api'), `/shop/api${PATH}`],
+    'a global prefix that excludes it': [
       (app) => app.setGlobalPrefix('api', { exclude: ['ops/payments{/*rest}'] }),
       PATH,
     ],
-    'beside versions in the path': [
+    'versions in the path': [
       (app) => app.enableVersioning({ type: VersioningType.URI, defaultVersion: '2' }),
       PATH,
     ],
-    'whatever version a header asks for': [
+    'versions in a header': [
       (app) =>
         app.enableVersioning({ type: VersioningType.HEADER, header: 'x-v', defaultVersion: '1' }),
       PATH,
     ],
-    'whatever version the media type asks for': [
+    'versions in the media type': [
       (app) => app.enableVersioning({ type: VersioningType.MEDIA_TYPE, key: 'v=' }),
       PATH,
     ],
   };
-  it.each(Object.entries(PLACES))('stands %s', async (_, [main, place]) => {
-    await using app = await start({ main: async (it) => void (await main(it)) });
-    const headers = { 'x-v': '7', accept: 'application/json;v=3' };
-    for (const path of ['', '/', '/assets/console.js', '/api/overview']) {
-      const answer = await app.merchant.exchange(place + path, { method: 'GET', headers });
-      expect([path, answer.status]).toEqual([path, 200]);
-    }
-    const page = await app.merchant.exchange(place, { method: 'GET' });
-    for (const address of addressesOf(page, place)) expect(address).toContain(`${place}/assets/`);
-  });
+  it.each(Object.entries(SETTINGS))(
+    'is available in an application with %s',
+    async (_, [main, place]) => {
+      await using app = await start({ main: async (it) => void (await main(it)) });
+      const headers = { 'x-v': '7', accept: 'application/json;v=3' };
+      for (const path of ['', '/', '/assets/console.js', '/api/overview']) {
+        const answer = await app.merchant.exchange(place + path, { method: 'GET', headers });
+        expect([path, answer.status]).toEqual([path, 200]);
+      }
+      const page = await app.merchant.exchange(place, { method: 'GET' });
+      for (const address of addressesOf(page, place)) expect(address).toContain(`${place}/assets/`);
+    },
+  );
 
-  it('stands below the path of a router module', async () => {
+  it('is available below the path of a RouterModule', async () => {
     await using app = await start({
       imports: [RouterModule.register([{ path: 'admin', module: PaymentsConsoleModule }])],
     });
@@ -62,7 +65,7 @@ consoleOnEachAdapter((start) => {
 });
 
 describe('console paths', () => {
-  it('stands with its slash where Fastify is told to ignore those', async () => {
+  it('boots on Fastify with ignoreTrailingSlash, and responds with and without the slash', async () => {
     for (const option of [
       { ignoreTrailingSlash: true },
       { routerOptions: { ignoreTrailingSlash: true } },
@@ -73,7 +76,7 @@ describe('console paths', () => {
     }
   });
 
-  it('stands without one where Express is strict', async () => {
+  it('responds without a trailing slash on Express with strict routing', async () => {
     const adapter = new ExpressAdapter();
     adapter.set('strict routing', true);
     await using app = await ConsoleApplication.start({ adapter });
@@ -82,7 +85,7 @@ describe('console paths', () => {
     expect(addressesOf(page, PATH)).toContain(`${PATH}/assets/console.js`);
   });
 
-  it('takes slashes at either end of its path', async () => {
+  it('accepts slashes at both ends of the "path" option', async () => {
     await using app = await ConsoleApplication.start({
       console: { path: '/ops/payments/', guards: [asOperator()] },
     });

@@ -22,7 +22,7 @@ class Wrapping implements NestInterceptor {
   }
 }
 
-/** One that fails on an answer that is none of its own. */
+/** Fails on responses of other modules. */
 @Injectable()
 class Meddling implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
@@ -92,7 +92,7 @@ const MAINS: Record<string, { providers: object[]; main: (app: INestApplication)
 
 consoleOnEachAdapter((start) => {
   it.each(Object.entries(MAINS))(
-    'answers as ever under an interceptor, a pipe and a filter for all, %s, and heeds the guard for all',
+    'is not changed by global interceptors, pipes and filters %s, and respects the global guard',
     async (_, { providers, main }) => {
       await using app = await start({
         controllers: [Cats],
@@ -126,7 +126,7 @@ consoleOnEachAdapter((start) => {
         status: 404,
         body: { error: expect.any(String) },
       });
-      // The data in the form its page reads; the page as the application's filter has it.
+      // The API responds in its own format; for the page, the application's filter responds.
       expect(await app.get('/api/overview')).toMatchObject({
         status: 403,
         body: { error: 'Forbidden resource' },
@@ -147,14 +147,17 @@ consoleOnEachAdapter((start) => {
     expect(malformed.status).toBe(400);
   });
 
-  it.each(Object.keys(BODY_OPTIONS))('answers 413 to a body too large with %s', async (option) => {
-    await using app = await start({ nest: BODY_OPTIONS[option]! });
-    const body = Array.from({ length: 40 }, () => Buffer.alloc(64 * 1024, ' '));
-    expect(await app.post('pause', '', { body })).toMatchObject({ status: 413 });
-    expect(await app.get('/api/overview')).toMatchObject({ status: 200 });
-  });
+  it.each(Object.keys(BODY_OPTIONS))(
+    'responds 413 to a body that is too large with %s',
+    async (option) => {
+      await using app = await start({ nest: BODY_OPTIONS[option]! });
+      const body = Array.from({ length: 40 }, () => Buffer.alloc(64 * 1024, ' '));
+      expect(await app.post('pause', '', { body })).toMatchObject({ status: 413 });
+      expect(await app.get('/api/overview')).toMatchObject({ status: 200 });
+    },
+  );
 
-  it('leaves an answer alone that a guard has given', async () => {
+  it('does not change the response of a guard', async () => {
     const toLogin: CanActivate = {
       canActivate: (context) => {
         context.switchToHttp().getResponse<{ redirect(to: string): void }>().redirect('/login');
@@ -168,7 +171,7 @@ consoleOnEachAdapter((start) => {
     expect(app.log.filter((line) => /^(?:error|fatal)/.test(line))).toEqual([]);
   });
 
-  it('tells nothing of what a guard failed with, but in the log', async () => {
+  it('logs the error of a guard, and does not send it', async () => {
     const failing: CanActivate = {
       canActivate: () => {
         throw new Error('ldap://10.0.0.7 refused');
@@ -178,13 +181,13 @@ consoleOnEachAdapter((start) => {
     const answer = await app.get('/api/overview');
     expect(answer).toMatchObject({
       status: 500,
-      body: { error: expect.stringMatching(/log says why/) },
+      body: { error: expect.stringMatching(/See the application's log/) },
     });
     expect(answer.text).not.toContain('10.0.0.7');
     expect(app.log.some((line) => line.includes('10.0.0.7'))).toBe(true);
   });
 
-  it("stands in nobody's way", async () => {
+  it('does not change other routes of the application', async () => {
     await using app = await start({ controllers: [Cats] });
     expect(await app.merchant.exchange('/cats', { method: 'GET' })).toMatchObject({
       status: 200,

@@ -5,8 +5,7 @@ import { expect, it } from '@jest/globals';
 import { none, sqliteInbox } from 'nestjs-payments';
 import type { Page } from 'playwright-core';
 import { describeInBrowser } from '../support/browser.js';
-import { ConsoleApplication, asked, changed, confirm } from '../support/console.browser.js';
-import { delivery } from '../support/handler.application.js';
+import { ConsoleApplication, asked, confirm } from '../support/console.browser.js';
 import { post, startOn, states } from '../support/inbox.application.js';
 import { isFocused } from '../support/page.looks.js';
 import { eventually } from '../support/eventually.js';
@@ -23,8 +22,8 @@ async function text(page: Page, selector: string): Promise<string> {
   return (await page.locator(selector).textContent()) ?? '';
 }
 
-describeInBrowser('the inbox console in a browser', (browser) => {
-  it('shows a failed handler, which is fixed, redriven from the page and then done', async () => {
+describeInBrowser('actions of the inbox console in a browser', (browser) => {
+  it('redrives a delivery whose handler failed and is fixed', async () => {
     await using app = await ConsoleApplication.start();
     app.handlers.trouble = LEDGER;
     await app.receive({ id: 'evt_1' });
@@ -74,7 +73,7 @@ describeInBrowser('the inbox console in a browser', (browser) => {
     expect(app.handlers.ran.toSorted()).toEqual(['markPaid evt_old', 'receipt evt_old']);
   });
 
-  it('asks before it acts, from the safe side: cancelling changes nothing', async () => {
+  it('opens a dialog with focus on Cancel before each action; cancelling changes nothing', async () => {
     await using app = await ConsoleApplication.start();
     app.handlers.trouble = LEDGER;
     await app.receive({ id: 'evt_1' });
@@ -102,7 +101,7 @@ describeInBrowser('the inbox console in a browser', (browser) => {
     expect(app.merchant.log.matching(/"ada": redrive(?!.*counted only)/)).toEqual([]);
   });
 
-  it('redrives a selection, and leaves what was not selected', async () => {
+  it('redrives selected events only', async () => {
     await using app = await ConsoleApplication.start();
     app.handlers.trouble = LEDGER;
     await app.receive({ id: 'evt_1' }, { id: 'evt_2' }, { id: 'evt_3' });
@@ -121,7 +120,7 @@ describeInBrowser('the inbox console in a browser', (browser) => {
     expect((await app.states('evt_3'))['Orders.markPaid']).toBe('done');
   });
 
-  it('redrives all that match the filter, those on other pages too, having counted them', async () => {
+  it('counts and redrives all events that match the filter, on all pages', async () => {
     await using app = await ConsoleApplication.start();
     app.handlers.trouble = LEDGER;
     await app.receive(...Array.from({ length: 52 }, (_, index) => ({ id: `evt_${index}` })));
@@ -142,7 +141,7 @@ describeInBrowser('the inbox console in a browser', (browser) => {
     expect((await app.states('test'))['Orders.markPaid']).toBe('dead');
   });
 
-  it('skips a delivery, which stays in the inbox', async () => {
+  it('skips a delivery and keeps it in the inbox', async () => {
     await using app = await ConsoleApplication.start();
     app.handlers.trouble = LEDGER;
     await app.receive({ id: 'evt_1' });
@@ -157,7 +156,7 @@ describeInBrowser('the inbox console in a browser', (browser) => {
     ).toBeGreaterThan(0);
   });
 
-  it('runs done deliveries again only where that is said as well', async () => {
+  it('runs done deliveries again only if the operator confirms that too', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1', eventType: 'webhook.test' });
     const page = await app.open(browser(), 'events/default/evt_1');
@@ -172,7 +171,7 @@ describeInBrowser('the inbox console in a browser', (browser) => {
     await eventually(() => expect(app.handlers.ran).toEqual(['markPaid evt_1', 'markPaid evt_1']));
   });
 
-  it('pauses a handler and resumes it', async () => {
+  it('pauses and resumes a handler', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());
     await page.getByRole('button', { name: 'Pause Orders.markPaid' }).click();
@@ -188,55 +187,6 @@ describeInBrowser('the inbox console in a browser', (browser) => {
     await eventually(async () => expect(await page.getByText('Paused:').count()).toBe(0));
     const lines = app.merchant.log.matching(/"ada": (pause|resume) handler "Orders\.markPaid"/);
     expect(lines).toHaveLength(2);
-  });
-
-  it('shows what is not summarised yet as unknown, not as zero', async () => {
-    await using app = await ConsoleApplication.start();
-    await app.receive({ id: 'evt_1' });
-    const page = await app.open(browser());
-    await page.getByText('No closed minute yet.').waitFor();
-    for (const title of ['done', 'failed', 'p95']) {
-      expect((await count(page, 'Orders.markPaid', title).textContent())!.trim()).toBe('–');
-    }
-    const received = page.getByRole('listitem').filter({ hasText: 'no closed minute yet' });
-    expect(await received.textContent()).toMatch(/^– received/);
-    expect(await page.getByText('Nothing received yet.').count()).toBe(0);
-  });
-
-  it('IN-28 shows counts beyond 10,000 as 10,000+', async () => {
-    await using app = await ConsoleApplication.start();
-    const page = await app.open(browser());
-    const many = { count: 10_000, more: true };
-    await changed(page, 'overview', (overview) => ({
-      ...overview,
-      stats: {
-        ...(overview['stats'] as object),
-        deliveries: ['Orders.markPaid', 'Mailer.receipt'].map((handler) => ({
-          handler,
-          state: 'dead',
-          ...(handler === 'Orders.markPaid' ? many : { count: 3, more: false }),
-        })),
-        unhandled: many,
-      },
-    }));
-    await page.reload();
-    await count(page, 'Orders.markPaid', 'dead').getByText('10,000+', { exact: true }).waitFor();
-    await count(page, 'Mailer.receipt', 'dead').getByText('3', { exact: true }).waitFor();
-    await count(page, 'All', 'dead').getByText('10,003+', { exact: true }).waitFor();
-    await page.getByRole('link', { name: '10,003+ dead', exact: true }).waitFor();
-    await page.getByRole('link', { name: '10,000+ unhandled' }).waitFor();
-  });
-
-  it('shows repeats of a transaction on the page of the first event', async () => {
-    await using app = await ConsoleApplication.start();
-    const data = { transactionId: 't-1' };
-    await app.receive({ id: 'evt_1', data });
-    await app.send(delivery({ id: 'evt_2', data }));
-    const page = await app.open(browser(), 'events/default/evt_1');
-    const repeats = page.getByRole('region', { name: 'Repeats' });
-    await repeats.getByText('evt_2').waitFor();
-    await page.goto(`${app.url}#/events`);
-    await page.getByText('1 event on this page').waitFor();
   });
 
   it('forgets a handler that only the database knows, and skips its deliveries', async () => {
@@ -268,7 +218,7 @@ describeInBrowser('the inbox console in a browser', (browser) => {
     await rm(folder, { recursive: true });
   });
 
-  it('keeps the dialog, with the reason, where an action fails', async () => {
+  it('keeps the dialog open and shows the reason if an action fails', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());
     await page.getByRole('button', { name: 'Pause Orders.markPaid' }).click();
@@ -278,23 +228,5 @@ describeInBrowser('the inbox console in a browser', (browser) => {
     await dialog.getByRole('alert').getByText('You are not signed in any more').waitFor();
     expect((await app.inbox.stats()).paused).toEqual([]);
     expect(await dialog.getByRole('button', { name: 'Cancel' }).isEnabled()).toBe(true);
-  });
-
-  it('shows live counts and new events without a reload, and moves nothing under the operator', async () => {
-    await using app = await ConsoleApplication.start();
-    const overview = await app.open(browser());
-    await overview.getByText('Nothing received yet.').waitFor();
-    const list = await app.open(browser(), 'events');
-    await list.getByText('Nothing received yet.').waitFor();
-
-    app.handlers.trouble = LEDGER;
-    await app.receive({ id: 'evt_1' });
-    await count(overview, 'Orders.markPaid', 'dead').getByText('1', { exact: true }).waitFor();
-    await overview.locator('.newest time').waitFor();
-    await list.getByRole('button', { name: '1 new event: show' }).click();
-    await list.getByRole('link', { name: 'evt_1' }).waitFor();
-    await app.receive({ id: 'evt_2' }, { id: 'evt_3' });
-    await list.getByRole('button', { name: '2 new events: show' }).waitFor();
-    expect(await list.locator('.events tbody tr').count()).toBe(1);
   });
 });

@@ -3,9 +3,9 @@ import { PaymentInbox, memoryInbox, PaymentInboxError } from 'nestjs-payments';
 import type { InboxDefinition, InboxStore } from 'nestjs-payments';
 import { consoleOnEachAdapter } from '../support/console.application.js';
 
-const ASKED = ['find', 'list', 'stats', 'activity', 'redrive', 'skip', 'pause', 'forgetHandler'];
+const METHODS = ['find', 'list', 'stats', 'activity', 'redrive', 'skip', 'pause', 'forgetHandler'];
 
-/** A store in memory that a test takes out of reach. */
+/** A store in memory whose methods reject while `failure` is set. */
 class FailingInbox implements InboxDefinition {
   readonly name = 'failing';
   failure: Error | undefined;
@@ -17,7 +17,7 @@ class FailingInbox implements InboxDefinition {
         const value: unknown = Reflect.get(target, name, target);
         if (typeof value !== 'function') return value;
         return (...given: unknown[]): unknown =>
-          ASKED.includes(String(name)) && this.failure !== undefined
+          METHODS.includes(String(name)) && this.failure !== undefined
             ? Promise.reject(this.failure)
             : Reflect.apply(value, target, given);
       },
@@ -43,39 +43,40 @@ const POSTS: [string, object][] = [
 ];
 
 consoleOnEachAdapter((start) => {
-  it.each(OUTAGES)(
-    'answers 503 to %s, tells the log alone why, and recovers',
-    async (_, failure) => {
-      const inbox = new FailingInbox();
-      await using app = await start({ payments: { inbox } });
-      await app.deliver({ id: 'e-1' });
-      inbox.failure = failure;
-      const answers = [
-        ...(await Promise.all(GETS.map((path) => app.get(path)))),
-        ...(await Promise.all(POSTS.map(([action, body]) => app.post(action, body)))),
-      ];
-      for (const answer of answers) {
-        expect(answer).toMatchObject({
-          status: 503,
-          body: { error: expect.stringMatching(/^The inbox is not reachable; .* log says why/) },
-          headers: { 'cache-control': 'no-store', 'x-frame-options': 'DENY' },
-        });
-        expect(answer.text).not.toContain('10.0.0.7');
-      }
-      expect(await app.get('')).toMatchObject({ status: 200 });
-      const outages = app.log.filter((line) =>
-        line.startsWith('warn The console cannot reach the inbox'),
-      );
-      expect(outages).toEqual([expect.stringContaining('10.0.0.7')]);
-      const failed = app.log.filter((line) => /"ann": \w+ was refused or failed/.test(line));
-      expect(failed).toHaveLength(POSTS.length);
-      inbox.failure = undefined;
-      app.runtime.advance(1000);
-      for (const path of GETS) expect(await app.get(path)).toMatchObject({ status: 200 });
-    },
-  );
+  it.each(OUTAGES)('responds 503 for %s, logs the cause, and recovers', async (_, failure) => {
+    const inbox = new FailingInbox();
+    await using app = await start({ payments: { inbox } });
+    await app.deliver({ id: 'e-1' });
+    inbox.failure = failure;
+    const answers = [
+      ...(await Promise.all(GETS.map((path) => app.get(path)))),
+      ...(await Promise.all(POSTS.map(([action, body]) => app.post(action, body)))),
+    ];
+    for (const answer of answers) {
+      expect(answer).toMatchObject({
+        status: 503,
+        body: {
+          error: expect.stringMatching(
+            /^The inbox is not reachable. See the application's log for the cause/,
+          ),
+        },
+        headers: { 'cache-control': 'no-store', 'x-frame-options': 'DENY' },
+      });
+      expect(answer.text).not.toContain('10.0.0.7');
+    }
+    expect(await app.get('')).toMatchObject({ status: 200 });
+    const outages = app.log.filter((line) =>
+      line.startsWith('warn The console cannot reach the inbox'),
+    );
+    expect(outages).toEqual([expect.stringContaining('10.0.0.7')]);
+    const failed = app.log.filter((line) => /"ann": \w+ was rejected or failed/.test(line));
+    expect(failed).toHaveLength(POSTS.length);
+    inbox.failure = undefined;
+    app.runtime.advance(1000);
+    for (const path of GETS) expect(await app.get(path)).toMatchObject({ status: 200 });
+  });
 
-  it('answers 500 to a mistake in the program, and logs it whole', async () => {
+  it('responds 500 for an error of the program, and logs it with its stack', async () => {
     await using app = await start();
     const inbox = app.merchant.app.get(PaymentInbox);
     inbox.get = async () => {
@@ -84,19 +85,19 @@ consoleOnEachAdapter((start) => {
     const answer = await app.get('/api/event?company=default&id=e-1');
     expect(answer).toMatchObject({
       status: 500,
-      body: { error: expect.stringMatching(/log says why/) },
+      body: { error: expect.stringMatching(/See the application's log/) },
     });
     expect(answer.text).not.toContain('10.0.0.7');
     expect(
-      app.log.some((line) => /^error RangeError: somewhere in[^]*console\.outage/.test(line)),
+      app.log.some((line) => /^error RangeError: somewhere in[^]*console-outage/.test(line)),
     ).toBe(true);
   });
 
-  it('says that a cursor of another store is none', async () => {
+  it('responds 400 to a cursor of another store', async () => {
     await using app = await start();
     const inbox = app.merchant.app.get(PaymentInbox);
     inbox.list = async () => {
-      throw new TypeError('"after" must be the "next" of the page before.');
+      throw new TypeError('"after" must be "next" of the previous page.');
     };
     expect(await app.get('/api/events?after=7-7')).toMatchObject({
       status: 400,

@@ -19,7 +19,7 @@ const NOTHING = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 consoleOnEachAdapter((start) => {
   it.each(['', '/'])(
-    'serves the page at its path followed by %p, its files beside it',
+    'serves the page at its path followed by %p, and its files below the path',
     async (end) => {
       await using app = await start();
       const page = await app.get(end);
@@ -40,7 +40,7 @@ consoleOnEachAdapter((start) => {
           status: 200,
         });
       }
-      // Behind a proxy that has put a prefix before it.
+      // Behind a proxy that adds a prefix to the path.
       for (const address of addressesOf(page, `/shop${PATH}${end}`)) {
         expect(address).toMatch(/^\/shop\/ops\/payments\/assets\//);
       }
@@ -48,7 +48,7 @@ consoleOnEachAdapter((start) => {
   );
 
   it.each(['', '/'])(
-    'lets the page at %p run its own files and its import map, and nothing else',
+    'allows the page at %p to run only its own files and its import map',
     async (end) => {
       await using app = await start();
       const page = await app.get(end);
@@ -91,7 +91,7 @@ consoleOnEachAdapter((start) => {
     expect(done.size).toBeGreaterThan(10);
   });
 
-  it('serves files with their type, and 304 where the browser has them', async () => {
+  it('serves files with their type, and 304 if the browser has them', async () => {
     await using app = await start();
     const types = {
       'console.css': 'text/css; charset=utf-8',
@@ -140,18 +140,18 @@ consoleOnEachAdapter((start) => {
     });
   });
 
-  it('answers HEAD as GET, without the body', async () => {
+  it('responds to HEAD as to GET, without the body', async () => {
     await using app = await start();
     for (const path of ['', '/', '/assets/console.js', '/api/overview']) {
-      const asked = await app.merchant.exchange(PATH + path, { method: 'HEAD' });
+      const head = await app.merchant.exchange(PATH + path, { method: 'HEAD' });
       const { headers } = await app.get(path);
-      expect(asked).toMatchObject({ status: 200, text: '' });
-      expect(asked.headers['content-type']).toBe(headers['content-type']);
-      expect(asked.headers['content-security-policy']).toBe(headers['content-security-policy']);
+      expect(head).toMatchObject({ status: 200, text: '' });
+      expect(head.headers['content-type']).toBe(headers['content-type']);
+      expect(head.headers['content-security-policy']).toBe(headers['content-security-policy']);
     }
   });
 
-  it('puts its headers in place of those the application sets for all', async () => {
+  it('replaces the security headers that the application sets for all routes', async () => {
     await using app = await start({
       main: (it) =>
         setHeadersFirst(it, {

@@ -10,8 +10,8 @@ consoleOnEachAdapter((start) => {
     ['a number', { id: 42 }, '42'],
     ['a name', { username: ' ', name: 'Ann' }, 'Ann'],
     ['a text', 'ann', 'ann'],
-    ['nobody', undefined, null],
-    ['nothing known', { roles: ['ops'] }, null],
+    ['an undefined user', undefined, null],
+    ['unknown claims', { roles: ['ops'] }, null],
     ['an object for a name', { username: { first: 'Ann' } }, null],
     [
       'line ends',
@@ -19,7 +19,7 @@ consoleOnEachAdapter((start) => {
       'ann [Nest] LOG "root" x',
     ],
     ['a long name', { username: '🔑'.repeat(500) }, '🔑'.repeat(100)],
-  ])('knows who %s is', async (_, user, who) => {
+  ])('names the operator by %s', async (_, user, who) => {
     const guard: CanActivate = {
       canActivate: (context) => {
         context.switchToHttp().getRequest<{ user?: unknown }>().user = user;
@@ -33,7 +33,7 @@ consoleOnEachAdapter((start) => {
     expect(app.log).toContain(line);
   });
 
-  it('asks the application who it is, and does nothing where that fails', async () => {
+  it('calls "who" for the name, and does nothing if it throws', async () => {
     let failing = false;
     const who = ({ headers }: { headers: object }) => {
       if (failing) throw new Error('no session of 10.0.0.7');
@@ -50,7 +50,7 @@ consoleOnEachAdapter((start) => {
     expect((await app.get('/api/overview')).body).toMatchObject({ stats: { paused: [] } });
   });
 
-  it('waits for an answer that takes its time, and does nothing where it fails', async () => {
+  it('awaits the promise of "who", and does nothing if it rejects', async () => {
     let session: Promise<string | undefined> = Promise.resolve('ann');
     await using app = await start({ console: { who: () => session } });
     expect((await app.get('/api/overview')).body).toMatchObject({ who: 'ann' });

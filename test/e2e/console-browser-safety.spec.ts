@@ -62,8 +62,8 @@ async function hostile(console: string) {
   };
 }
 
-describeInBrowser('what the inbox console does not let happen', (browser) => {
-  it('shows a payload full of markup as the text it is, wherever it shows any of it', async () => {
+describeInBrowser('security of the inbox console in a browser', (browser) => {
+  it('shows markup in a payload as text in every view', async () => {
     await using app = await ConsoleApplication.start();
     app.handlers.trouble = MARKUP;
     const id = `evt_${MARKUP}`;
@@ -106,7 +106,7 @@ describeInBrowser('what the inbox console does not let happen', (browser) => {
     await expectOnlyText(page);
   });
 
-  it('refuses a stranger, with and without a name', async () => {
+  it('rejects clients without credentials and with a wrong password', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
     const nobody = await browser().page();
@@ -126,7 +126,7 @@ describeInBrowser('what the inbox console does not let happen', (browser) => {
     }
   });
 
-  it('does nothing that a page of another site asks for with the credentials of the operator', async () => {
+  it('rejects requests of another site with the credentials of the operator', async () => {
     await using app = await ConsoleApplication.start();
     const seen: { url: string; authorized: boolean }[] = [];
     const server = app.merchant.app.getHttpServer() as Server;
@@ -155,7 +155,7 @@ describeInBrowser('what the inbox console does not let happen', (browser) => {
     expect(app.merchant.log.matching(/: pause/)).toEqual([]);
   });
 
-  it('is not shown in the frame of another site', async () => {
+  it('is not shown in a frame of another site', async () => {
     await using app = await ConsoleApplication.start();
     const signedIn = await app.open(browser());
     await signedIn.getByText('Nothing received yet.').waitFor();
@@ -168,7 +168,7 @@ describeInBrowser('what the inbox console does not let happen', (browser) => {
     expect(await page.frames().at(-1)!.locator('#console').count()).toBe(0);
   });
 
-  it('says that the operator is not signed in any more, and asks for no password until a reload', async () => {
+  it('shows that the session has ended, and opens no password prompt until a reload', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());
     await page.clock.install();

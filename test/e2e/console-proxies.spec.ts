@@ -58,8 +58,8 @@ const ADDED: Readonly<Record<string, readonly string[]>> = {
   Vercel: ['X-Vercel-Id', 'X-Vercel-Forwarded-For'],
 };
 
-/** What browsers send themselves, besides `Host`. */
-const OF_A_BROWSER = {
+/** Headers that browsers send, in addition to `Host`. */
+const BROWSER_HEADERS = {
   accept: '*/*',
   'accept-encoding': 'gzip, deflate, br, zstd',
   'accept-language': 'en',
@@ -85,7 +85,7 @@ afterEach(() => {
 
 consoleOnEachAdapter((start) => {
   it.each(Object.entries(ADDED))(
-    'the console without a guard refuses a request with a header that %s adds',
+    'without a guard, the console rejects a request with a header that %s adds',
     async (_, names) => {
       process.env['NODE_ENV'] = 'development';
       await using app = await start({ console: { guards: [] } });
@@ -98,10 +98,10 @@ consoleOnEachAdapter((start) => {
     },
   );
 
-  it('the console without a guard answers a request with every header of a browser', async () => {
+  it('without a guard, the console accepts a request with every header of a browser', async () => {
     process.env['NODE_ENV'] = 'development';
     await using app = await start({ console: { guards: [] } });
-    const answer = await app.get('/api/overview', { ...OF_A_BROWSER, host: 'localhost' });
+    const answer = await app.get('/api/overview', { ...BROWSER_HEADERS, host: 'localhost' });
     expect(answer.status).toBe(200);
   });
 });

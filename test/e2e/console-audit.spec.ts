@@ -10,7 +10,7 @@ const as = (name: string) => ({ 'x-sso-user': name });
 const at = (id: string): string => `/api/event?company=default&id=${id}`;
 
 consoleOnEachAdapter((start) => {
-  it('SE-13 logs who viewed which payload, and nothing of the payload', async () => {
+  it('SE-13 logs which operator viewed which payload, without the payload', async () => {
     await using app = await start({ console: { who } });
     await app.deliver({ id: 'e-1', data: { card: 'a-customer' } });
     expect((await app.get(at('e-1'), as('ann'))).text).toContain('a-customer');
@@ -24,7 +24,7 @@ consoleOnEachAdapter((start) => {
     expect(app.log.join('\n')).not.toContain('a-customer');
   });
 
-  it('SE-13 logs one view per operator, event and minute, however often the page polls', async () => {
+  it('SE-13 logs one line per operator, event and minute for any number of requests', async () => {
     await using app = await start({ console: { who } });
     await app.deliver({ id: 'e-1' });
     await app.deliver({ id: 'e-2' });
@@ -38,7 +38,7 @@ consoleOnEachAdapter((start) => {
     }
   });
 
-  it('SE-13 loses no view among thousands of operators', async () => {
+  it('SE-13 loses no view of 1,050 operators', async () => {
     await using app = await start({ console: { who } });
     await app.deliver({ id: 'e-1' });
     for (let n = 0; n < 1050; n += 1) await app.get(at('e-1'), as(`operator ${n}`));
@@ -48,7 +48,7 @@ consoleOnEachAdapter((start) => {
     expect(views(app)).toHaveLength(1100);
   });
 
-  it('logs no view of an event that is not shown, and shows none to an operator it cannot name', async () => {
+  it('logs no view of an event that is not shown, and shows no event if "who" throws', async () => {
     let failing = false;
     await using app = await start({
       console: {
@@ -71,7 +71,7 @@ consoleOnEachAdapter((start) => {
     expect(views(app)).toEqual([]);
   });
 
-  it('writes a view on one line, whatever characters the names have', async () => {
+  it('writes one line per view, whatever characters the names contain', async () => {
     await using app = await start({ console: { who: () => 'ann"\u2028: redrive\u202e' } });
     await app.deliver({ id: 'e\u2028"1' });
     await app.get(`/api/event?company=default&id=${encodeURIComponent('e\u2028"1')}`);

@@ -53,7 +53,7 @@ class BadgeGuard implements CanActivate {
 
 describe('console boot', () => {
   it.each([undefined, '', 'production', 'test', 'dev', 'Development', 'development '])(
-    'refuses to start without a guard where NODE_ENV is %p, and names the mend',
+    'refuses to start without a guard if NODE_ENV is %p, and names the fix',
     async (value) => {
       setEnvironment(value);
       for (const guards of [undefined, []]) {
@@ -76,34 +76,38 @@ describe('console boot', () => {
     ['a path with a parameter', { path: 'ops/:id', guards: [asOperator()] }, /"path"/],
     ['a path with a wildcard', { path: 'ops/*all', guards: [asOperator()] }, /"path"/],
     ['a guard that is undefined', { path: PATH, guards: [undefined] }, /import each other/],
-    ['a guard that is none', { path: PATH, guards: [class {}] }, /canActivate/],
-    ['guards that are no list', { path: PATH, guards: asOperator() }, /"guards"/],
-    ['imports that are no list', { path: PATH, guards: [asOperator()], imports: {} }, /"imports"/],
-    ['who that is no function', { path: PATH, guards: [asOperator()], who: 'ann' }, /"who"/],
-    ['an option nobody reads', { path: PATH, guard: asOperator() }, /no option "guard"/],
-  ])('refuses %s', async (_, options, message) => {
+    ['a guard without canActivate', { path: PATH, guards: [class {}] }, /canActivate/],
+    ['guards that are not a list', { path: PATH, guards: asOperator() }, /"guards"/],
+    [
+      'imports that are not a list',
+      { path: PATH, guards: [asOperator()], imports: {} },
+      /"imports"/,
+    ],
+    ['who that is not a function', { path: PATH, guards: [asOperator()], who: 'ann' }, /"who"/],
+    ['an unknown option', { path: PATH, guard: asOperator() }, /no option "guard"/],
+  ])('refuses to start with %s', async (_, options, message) => {
     expect(await bootError(options)).toMatchObject({
       code: 'options_invalid',
       message: expect.stringMatching(message),
     });
   });
 
-  it('says what is missing where the application has no inbox', async () => {
+  it('refuses to start without an inbox, and names the missing module', async () => {
     const started = WebhookApplication.start({
       payments: false,
       imports: [PaymentsConsoleModule.register({ path: PATH, guards: [asOperator()] })],
     });
-    await expect(started).rejects.toThrow(/no inbox to show. Import PaymentsModule/);
+    await expect(started).rejects.toThrow(/has no inbox. Import PaymentsModule/);
   });
 });
 
 consoleOnEachAdapter((start) => {
-  it.each([true, false])('finds the inbox where isGlobal is %p', async (isGlobal) => {
+  it.each([true, false])('finds the inbox if isGlobal is %p', async (isGlobal) => {
     await using app = await start({ payments: { isGlobal } });
     expect(await app.get('/api/overview')).toMatchObject({ status: 200 });
   });
 
-  it('makes guards with what the imported modules export', async () => {
+  it('injects exports of the imported modules into guards', async () => {
     await using app = await start({ console: { guards: [BadgeGuard], imports: [BadgesModule] } });
     for (const path of ['', '/assets/console.js', '/api/overview']) {
       expect(await app.get(path)).toMatchObject({ status: 403 });
@@ -111,10 +115,10 @@ consoleOnEachAdapter((start) => {
     }
   });
 
-  it('asks every guard, in their order', async () => {
-    const asked: string[] = [];
-    const guard = (name: string, answer: boolean): CanActivate => ({
-      canActivate: () => asked.push(name) > 0 && answer,
+  it('calls the guards in their order, until one returns false', async () => {
+    const called: string[] = [];
+    const guard = (name: string, result: boolean): CanActivate => ({
+      canActivate: () => called.push(name) > 0 && result,
     });
     await using app = await start({
       console: { guards: [guard('a', true), guard('b', false), guard('c', true)] },
@@ -123,10 +127,10 @@ consoleOnEachAdapter((start) => {
       status: 403,
       body: { error: 'Forbidden resource' },
     });
-    expect(asked).toEqual(['a', 'b']);
+    expect(called).toEqual(['a', 'b']);
   });
 
-  it('keeps the path and guards of two registrations apart', async () => {
+  it('separates path and guards of two registrations', async () => {
     const closed: CanActivate = { canActivate: () => false };
     await using app = await start({
       imports: [PaymentsConsoleModule.register({ path: 'closed', guards: [closed] })],
@@ -137,7 +141,7 @@ consoleOnEachAdapter((start) => {
     expect(await app.get('')).toMatchObject({ status: 200 });
   });
 
-  it('without a guard answers this machine alone', async () => {
+  it('without a guard, responds to this machine only', async () => {
     setEnvironment('development');
     await using app = await start({ console: { guards: [] } });
     const { port } = new URL(app.merchant.url);
@@ -145,7 +149,7 @@ consoleOnEachAdapter((start) => {
       expect(await app.get('/api/overview', { host })).toMatchObject({ status: 200 });
       expect(await app.get('', { host })).toMatchObject({ status: 200 });
     }
-    const strangers = [
+    const others = [
       'shop.example',
       'localhost.shop.example',
       '10.0.0.1',
@@ -154,18 +158,18 @@ consoleOnEachAdapter((start) => {
       'localhost?shop.example',
       '',
     ];
-    for (const host of strangers) {
+    for (const host of others) {
       for (const path of ['', '/assets/console.js', '/api/overview']) {
         const answer = await app.get(path, { host });
         expect(answer.status).toBe(403);
-        expect(answer.body['error']).toMatch(/only a browser on this machine.*Give .* a guard/);
+        expect(answer.body['error']).toMatch(/only to a browser on this machine.*Add a guard/);
       }
     }
-    expect(app.log.filter((line) => /refused a client/.test(line))).toHaveLength(1);
+    expect(app.log.filter((line) => /rejected a client/.test(line))).toHaveLength(1);
     app.runtime.advance(60_000);
     await app.get('', { host: 'shop.example' });
-    const told = app.log.filter((line) => /refused a client/.test(line));
-    expect(told).toHaveLength(2);
-    expect(told[1]).toMatch(/20 more since the previous line/);
+    const lines = app.log.filter((line) => /rejected a client/.test(line));
+    expect(lines).toHaveLength(2);
+    expect(lines[1]).toMatch(/20 more since the previous line/);
   });
 });

@@ -1,0 +1,111 @@
+import { expect, it } from '@jest/globals';
+import { describeInBrowser } from '../support/browser.js';
+import { ConsoleApplication, changed, closedMinutes } from '../support/console.browser.js';
+import { isPaintedIn } from '../support/page.looks.js';
+import { eventually } from '../support/eventually.js';
+
+describeInBrowser('the plots of the inbox console', (browser) => {
+  it('repaints the plots if the color scheme changes, and describes them as text and table', async () => {
+    await using app = await ConsoleApplication.start();
+    const page = await app.open(browser(), '', { colorScheme: 'light' });
+    await closedMinutes(page, (place) => (place === 5 ? { received: 1, done: 2 } : {}));
+    await page.reload();
+    const plot = page.getByRole('img', {
+      name: /^Events per minute: received at most 1, done at most 2, failed attempts at most 0/,
+    });
+    await plot.waitFor();
+    // Nothing else paints them from now on.
+    app.door.open = false;
+    await page.getByText('You are not signed in any more.').waitFor();
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      await eventually(async () => expect(await isPaintedIn(page, 'i.done')).toBe(true));
+    }
+    await page.getByText('As a table').first().click();
+    expect(await page.locator('figure table').first().textContent()).toContain('failed attempts');
+  });
+
+  it('plots a day per 15 minutes: counts by their mean, times by the slowest minute', async () => {
+    await using app = await ConsoleApplication.start();
+    const page = await app.open(browser(), '?minutes=1440');
+    await closedMinutes(page, () => ({}));
+    await page.reload();
+    await page.getByText('Events per minute, means of 15 minutes').waitFor();
+    // From 00:01 on, so that the first quarter is a minute short.
+    const points = await page.evaluate<Record<string, unknown>[]>(`(async () => {
+      const { grouped } = await import(document.baseURI.replace(/#.*/, '') + 'assets/activity.js');
+      return grouped(Array.from({ length: 1440 }, (_, index) => ({
+        startsAt: new Date(Date.UTC(2026, 0, 1, 0, index + 1)).toISOString(),
+        received: index < 14 ? 2 : index === 14 ? 30 : 0, done: 0, failed: 0, dead: 0,
+        p50Ms: null, p95Ms: index < 14 ? index : null,
+      })));
+    })()`);
+    expect(points).toHaveLength(97);
+    expect(points[0]).toMatchObject({
+      startsAt: '2026-01-01T00:00:00.000Z',
+      received: 2,
+      p95Ms: 13,
+    });
+    expect(points[1]).toMatchObject({
+      startsAt: '2026-01-01T00:15:00.000Z',
+      received: 2,
+      p95Ms: null,
+    });
+  });
+
+  it('plots 15 minutes per minute', async () => {
+    await using app = await ConsoleApplication.start();
+    const page = await app.open(browser());
+    await closedMinutes(page, (place) => ({ received: place === 14 ? 1 : place > 14 ? 7 : 0 }));
+    await page.getByRole('button', { name: '15 min' }).click();
+    const received = page.getByRole('listitem').filter({ hasText: 'closed minutes, last 15 min' });
+    await eventually(async () => expect(await received.textContent()).toMatch(/^1\b/));
+    await eventually(() => expect(page.url()).toContain('minutes=15'));
+    expect(await page.getByText(/means of/).count()).toBe(0);
+  });
+
+  it('plots a single minute in a narrow plot', async () => {
+    await using app = await ConsoleApplication.start();
+    await app.receive({ id: 'evt_1' });
+    const page = await app.open(browser(), '', { viewport: { width: 390, height: 844 } });
+    await closedMinutes(page, (place) => ({ p95Ms: place === 30 ? 40 : null }));
+    await page.reload();
+    await page
+      .getByRole('img', { name: /^Time from receipt to done: p95 at most 40 ms/ })
+      .waitFor();
+    const painted = () =>
+      page.evaluate<number>(`(() => {
+        const canvas = document.querySelectorAll('canvas')[1];
+        const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        const wanted = getComputedStyle(document.querySelector('i.p95Ms')).color.match(/\\d+/g);
+        return Array.from({ length: data.length / 4 }, (_, at) => at * 4).filter((at) =>
+          wanted.slice(0, 3).every((part, index) => data[at + index] === Number(part))).length;
+      })()`);
+    await eventually(async () => expect(await painted()).toBeGreaterThan(0));
+  });
+
+  it('shows activity until the newest closed minute, and how late it is', async () => {
+    await using app = await ConsoleApplication.start();
+    const page = await app.open(browser());
+    let late = 0;
+    const none = { received: 0, done: 0, failed: 0, dead: 0, p50Ms: null, p95Ms: null };
+    await changed(page, 'overview', (overview) => ({
+      ...overview,
+      now: new Date(Date.UTC(2026, 10, 20, 8, 1) + late).toISOString(),
+      activity: [{ startsAt: '2026-11-20T08:00:00.000Z', ...none }],
+    }));
+    for (const [ms, text] of [
+      [70_000, /^Closed minutes, until [^.]*\.\s*$/],
+      [
+        240_000,
+        /^Closed minutes, until [^.]*\.\s+That was 4 min ago: later minutes are not written/,
+      ],
+    ] as const) {
+      late = ms;
+      await page.reload();
+      const said = page.getByText('Closed minutes, until');
+      await said.waitFor();
+      expect((await said.textContent())!.trim()).toMatch(text);
+    }
+  });
+});

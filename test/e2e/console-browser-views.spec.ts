@@ -1,0 +1,78 @@
+import { expect, it } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { describeInBrowser } from '../support/browser.js';
+import { ConsoleApplication, changed } from '../support/console.browser.js';
+import { delivery } from '../support/handler.application.js';
+
+/** The number of a handler's deliveries in a state, as the overview's table tells it. */
+const count = (page: Page, handler: string, state: string) =>
+  page.getByRole('row', { name: handler }).locator(`[data-state=${state}]`);
+
+describeInBrowser('views of the inbox console', (browser) => {
+  it('shows minutes that are not counted yet as unknown, not as zero', async () => {
+    await using app = await ConsoleApplication.start();
+    await app.receive({ id: 'evt_1' });
+    const page = await app.open(browser());
+    await page.getByText('No closed minute yet.').waitFor();
+    for (const title of ['done', 'failed', 'p95']) {
+      expect((await count(page, 'Orders.markPaid', title).textContent())!.trim()).toBe('–');
+    }
+    const received = page.getByRole('listitem').filter({ hasText: 'no closed minute yet' });
+    expect(await received.textContent()).toMatch(/^– received/);
+    expect(await page.getByText('Nothing received yet.').count()).toBe(0);
+  });
+
+  it('IN-28 shows counts beyond 10,000 as 10,000+', async () => {
+    await using app = await ConsoleApplication.start();
+    const page = await app.open(browser());
+    const many = { count: 10_000, more: true };
+    await changed(page, 'overview', (overview) => ({
+      ...overview,
+      stats: {
+        ...(overview['stats'] as object),
+        deliveries: ['Orders.markPaid', 'Mailer.receipt'].map((handler) => ({
+          handler,
+          state: 'dead',
+          ...(handler === 'Orders.markPaid' ? many : { count: 3, more: false }),
+        })),
+        unhandled: many,
+      },
+    }));
+    await page.reload();
+    await count(page, 'Orders.markPaid', 'dead').getByText('10,000+', { exact: true }).waitFor();
+    await count(page, 'Mailer.receipt', 'dead').getByText('3', { exact: true }).waitFor();
+    await count(page, 'All', 'dead').getByText('10,003+', { exact: true }).waitFor();
+    await page.getByRole('link', { name: '10,003+ dead', exact: true }).waitFor();
+    await page.getByRole('link', { name: '10,000+ unhandled' }).waitFor();
+  });
+
+  it('shows repeats of a transaction on the page of the first event', async () => {
+    await using app = await ConsoleApplication.start();
+    const data = { transactionId: 't-1' };
+    await app.receive({ id: 'evt_1', data });
+    await app.send(delivery({ id: 'evt_2', data }));
+    const page = await app.open(browser(), 'events/default/evt_1');
+    const repeats = page.getByRole('region', { name: 'Repeats' });
+    await repeats.getByText('evt_2').waitFor();
+    await page.goto(`${app.url}#/events`);
+    await page.getByText('1 event on this page').waitFor();
+  });
+
+  it('shows live counts without a reload, and new events only after a click', async () => {
+    await using app = await ConsoleApplication.start();
+    const overview = await app.open(browser());
+    await overview.getByText('Nothing received yet.').waitFor();
+    const list = await app.open(browser(), 'events');
+    await list.getByText('Nothing received yet.').waitFor();
+
+    app.handlers.trouble = LEDGER;
+    await app.receive({ id: 'evt_1' });
+    await count(overview, 'Orders.markPaid', 'dead').getByText('1', { exact: true }).waitFor();
+    await overview.locator('.newest time').waitFor();
+    await list.getByRole('button', { name: '1 new event: show' }).click();
+    await list.getByRole('link', { name: 'evt_1' }).waitFor();
+    await app.receive({ id: 'evt_2' }, { id: 'evt_3' });
+    await list.getByRole('button', { name: '2 new events: show' }).waitFor();
+    expect(await list.locator('.events tbody tr').count()).toBe(1);
+  });
+});

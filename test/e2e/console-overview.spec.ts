@@ -1,0 +1,96 @@
+import { expect, it } from '@jest/globals';
+import { PaymentInbox } from 'nestjs-payments';
+import { consoleOnEachAdapter, Receipts } from '../support/console.application.js';
+import { turns } from '../support/fake.runtime.js';
+
+consoleOnEachAdapter((start) => {
+  it('shows handlers, counts and the time of the newest event', async () => {
+    await using app = await start();
+    await app.deliver({ id: 'e-1' });
+    await app.deliver({ id: 'e-2' }, 'dead');
+    await app.deliver({ id: 'e-3', eventType: 'nobody.knows' });
+    await app.post('pause', { handler: 'Orders.markPaid' });
+    const handler = 'Orders.markPaid';
+    const { body, headers } = await app.get('/api/overview?minutes=3');
+    expect(headers).toMatchObject({
+      'content-type': 'application/json; charset=utf-8',
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+    });
+    expect(body).toMatchObject({
+      now: new Date(app.runtime.now()).toISOString(),
+      who: 'ann',
+      capabilities: { durable: false, transactional: false },
+      handlers: [{ name: handler, here: true, lastSeenAt: expect.any(String), activity: null }],
+      stats: {
+        deliveries: [{ handler, state: 'dead', count: 1, more: false }],
+        unhandled: { count: 1, more: false },
+        oldestPendingMs: null,
+        paused: [handler],
+      },
+      lastReceivedAt: new Date(app.runtime.now()).toISOString(),
+      // No minute is closed yet.
+      activity: [],
+    });
+  });
+
+  it('IN-38 shows closed minutes, and sums of each handler over the minutes shown', async () => {
+    await using app = await start({ providers: [Receipts] });
+    expect((await app.get('/api/overview')).body).toMatchObject({ lastReceivedAt: null });
+    await app.deliver({ id: 'e-1' });
+    await app.deliver({ id: 'e-2' }, 'dead');
+    app.runtime.advance(60_000);
+    await app.deliver({ id: 'e-3' });
+    for (let second = 0; second < 270; second += 10) {
+      app.runtime.advance(10_000);
+      await turns(10);
+    }
+    type Counts = { received: number; done: number; failed: number; dead: number };
+    const overview = async (minutes: number) => {
+      const { body } = await app.get(`/api/overview?minutes=${minutes}`);
+      const rows = body['handlers'] as { name: string; activity: Counts }[];
+      return {
+        activity: body['activity'] as (Counts & { startsAt: string })[],
+        handlers: Object.fromEntries(rows.map(({ name, activity }) => [name, activity])),
+      };
+    };
+    const { activity, handlers } = await overview(60);
+    const busy = activity.filter(({ received }) => received > 0);
+    expect(busy).toMatchObject([
+      { received: 2, done: 3, failed: 1, dead: 1, p50Ms: 0, p95Ms: 0 },
+      { received: 1, done: 2, failed: 0, dead: 0 },
+    ]);
+    expect(Date.parse(busy[1]!.startsAt) - Date.parse(busy[0]!.startsAt)).toBe(60_000);
+    expect(handlers).toMatchObject({
+      'Orders.markPaid': { received: 3, done: 2, failed: 1, dead: 1, p95Ms: 0 },
+      'Receipts.send': { received: 3, done: 3, failed: 0, dead: 0 },
+    });
+    const quiet = await overview(1);
+    expect(quiet.activity).toHaveLength(1);
+    expect(quiet.handlers['Receipts.send']).toMatchObject({ received: 0, done: 0, p95Ms: null });
+  });
+
+  it('queries the inbox once per second for any number of open consoles, and again right after an action', async () => {
+    await using app = await start();
+    const inbox = app.merchant.app.get(PaymentInbox);
+    const stats = inbox.stats.bind(inbox);
+    let queries = 0;
+    inbox.stats = async () => {
+      queries += 1;
+      return stats();
+    };
+    const consoles = Array.from({ length: 20 }, (_, i) =>
+      app.get(`/api/overview?minutes=${i % 2 ? 60 : 1440}`),
+    );
+    for (const { status } of await Promise.all(consoles)) expect(status).toBe(200);
+    app.runtime.advance(999);
+    await app.get('/api/overview');
+    expect(queries).toBe(1);
+    app.runtime.advance(1);
+    await app.get('/api/overview');
+    expect(queries).toBe(2);
+    await app.post('pause', { handler: '*' });
+    const { body } = await app.get('/api/overview');
+    expect(body).toMatchObject({ stats: { paused: ['*'] } });
+  });
+});
