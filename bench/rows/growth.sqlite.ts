@@ -67,8 +67,8 @@ function copyStatement(db: DatabaseSync, table: string): string {
     id: random,
     ordering_key: random,
     digest: 'randomblob(32)',
-    once_hash: 'randomblob(32)',
-    lane: random,
+    once_hash: 'randomblob(16)',
+    ordering: 'randomblob(16)',
   };
   const columns = db
     .prepare('SELECT name FROM pragma_table_info(?)')

@@ -100,13 +100,13 @@ async function plainLoop(
   db.exec('PRAGMA busy_timeout = 5000; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON');
   const due = db.prepare(
     `SELECT event_seq, raw FROM payments_inbox_delivery JOIN payments_inbox_body USING (event_seq)
-     WHERE handler = 'book' AND state = 'pending' AND held = 0 AND crashes = 0
+     WHERE handler = 'book' AND queue = 'due'
      ORDER BY due_at, event_seq LIMIT ${group}`,
   );
   const change = `UPDATE payments_inbox_delivery SET`;
   const where = `WHERE event_seq = ? AND handler = 'book'`;
   const lease = db.prepare(
-    `${change} state = 'running', worker = 'loop', due_at = NULL, started_at = ?,
+    `${change} state = 'running', worker = 'loop', queue = NULL, due_at = NULL, started_at = ?,
      attempts = attempts + 1, token = token + 1 ${where}`,
   );
   const done = db.prepare(`${change} state = 'done', worker = NULL, finished_at = ? ${where}`);

@@ -54,7 +54,7 @@ export class SqliteDatabase {
       occurredAt: 1,
       orderingKey: null,
       raw: Buffer.from(id),
-      headers: {},
+      headers: '{}',
       onceKey: null,
       handlers: ['book'],
       catalogVersion: 0,

@@ -21,22 +21,33 @@ import type { StoredDeliveryMessage, StoredEventMessage } from './sql/rows.js';
 // plain data of Node's own realm, and under a test runner with realms of its own, `instanceof Date` and strict
 // comparisons would fail.
 
+/** What the thread leaves out of a receipt is in the event: a new delivery is at its first attempt. */
 export function toReceipts(
   receipts: readonly ReceiptMessage[],
   events: readonly IncomingEvent[],
 ): StoreReceipt[] {
-  return Array.from(receipts, ({ outcome, id, pending, claimed }, index) => {
-    const { raw } = events[index]!;
-    return { outcome, id, pending, claimed: Array.from(claimed, (each) => toClaimed(each, raw)) };
+  return Array.from(receipts, ({ outcome, id, pending, seq, receivedAt, claimed }, index) => {
+    const { company, raw } = events[index]!;
+    const first = { company, id, seq, token: 1, attempt: 1, crashes: 0, ageMs: 0, raw };
+    return {
+      outcome,
+      id,
+      pending,
+      claimed: Array.from(claimed, ({ handler, newerHandled }) => ({
+        ...first,
+        handler,
+        newerHandled,
+        receivedAt: new Date(receivedAt),
+      })),
+    };
   });
 }
 
-/** `raw` is the body, if the thread left it out. */
-export function toClaimed(delivery: ClaimedMessage, raw?: Buffer): ClaimedDelivery {
+export function toClaimed(delivery: ClaimedMessage): ClaimedDelivery {
   return {
     ...delivery,
     receivedAt: new Date(delivery.receivedAt),
-    raw: delivery.raw === null ? raw! : toBuffer(delivery.raw),
+    raw: toBuffer(delivery.raw),
   };
 }
 

@@ -92,7 +92,7 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
         orderingKey: event.orderingKey,
         // Copies only the body: a view of a pooled buffer would take the whole pool along.
         raw: new Uint8Array(event.raw),
-        headers: event.headers,
+        headers: JSON.stringify(event.headers),
         onceKey: event.onceKey,
         handlers: event.handlers,
         catalogVersion: event.catalogVersion,

@@ -32,9 +32,10 @@ export function catalog(connection: SqliteConnection): CatalogMessage {
 
 /** See {@link HandlerCatalog.version}. */
 export function catalogVersion(connection: SqliteConnection): number {
-  return connection.get<{ version: number }>(
-    'SELECT catalog_version AS version FROM payments_inbox_meta',
-  )!.version;
+  return connection.fact('catalog', () => {
+    const sql = 'SELECT catalog_version AS version FROM payments_inbox_meta';
+    return connection.get<{ version: number }>(sql)!.version;
+  });
 }
 
 /**
@@ -71,28 +72,23 @@ export function forgetHandler(
   const removed = connection.run('DELETE FROM payments_inbox_handler WHERE name = ?', [handler]);
   if (removed > 0) newVersion(connection);
   let skipped = 0;
-  for (const [index, where] of UNFINISHED) {
+  for (const queue of QUEUES) {
     skipped += connection.run(
-      `UPDATE payments_inbox_delivery SET state = 'skipped', held = 0, crashes = 0, due_at = NULL, finished_at = ?
+      `UPDATE payments_inbox_delivery SET state = 'skipped', queue = NULL, crashes = 0, due_at = NULL, finished_at = ?
        WHERE (event_seq, handler) IN (
-         SELECT event_seq, handler FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_${index}
-         WHERE handler = ? AND ${where} LIMIT ?)`,
-      [wall, handler, FORGET_SLICE - skipped],
+         SELECT event_seq, handler FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue
+         WHERE handler = ? AND queue = ? LIMIT ?)`,
+      [wall, handler, queue, FORGET_SLICE - skipped],
     );
   }
   return skipped;
 }
 
 /**
- * The indexes that together have the pending and dead deliveries of a handler, each once. The held ones first: as long
- * as one is held, the one that it waits for exists, also if the process dies between two slices.
+ * The queues of a handler. The held deliveries first: as long as one is held, the one that it waits for exists, also if
+ * the process dies between two slices.
  */
-const UNFINISHED = [
-  ['held', 'held = 1'],
-  ['claim', "state = 'pending' AND held = 0 AND crashes = 0"],
-  ['suspect', "state = 'pending' AND crashes > 0"],
-  ['dead', "state = 'dead'"],
-] as const;
+const QUEUES = ['held', 'due', 'suspect', 'dead'] as const;
 
 function allHandlers(connection: SqliteConnection): HandlerRow[] {
   return connection.all<HandlerRow>(

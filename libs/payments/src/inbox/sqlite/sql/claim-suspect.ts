@@ -15,11 +15,11 @@ export function claimSuspect(
   if (!isLive(connection, worker)) return null;
   const due = unpaused(connection, handlers).flatMap((handler) => {
     const row = connection.get<{ event_seq: number; due_at: number }>(
-      `SELECT event_seq, due_at FROM payments_inbox_delivery d INDEXED BY payments_inbox_delivery_suspect
-       WHERE state = 'pending' AND crashes > 0 AND handler = ? AND due_at <= ? AND crashes <= ?
+      `SELECT event_seq, due_at FROM payments_inbox_delivery d INDEXED BY payments_inbox_delivery_queue
+       WHERE handler = ? AND queue = 'suspect' AND due_at <= ? AND crashes <= ?
          AND NOT EXISTS (
            SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
-           WHERE state = 'running' AND handler = d.handler AND lane = d.lane)
+           WHERE state = 'running' AND handler = d.handler AND ordering = d.ordering)
        ORDER BY due_at, event_seq LIMIT 1`,
       [handler, times.clock, alone ? Number.MAX_SAFE_INTEGER : 1],
     );

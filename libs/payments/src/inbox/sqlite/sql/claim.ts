@@ -1,7 +1,7 @@
 import type { ClaimedDelivery, ClaimRequest } from '../../inbox-store.js';
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
-import { isLaneRunning } from './lanes.js';
+import { isOrderingRunning, newerHandled } from './ordering.js';
 import { unpaused } from './pause.js';
 import { fromStored } from './text.js';
 import { isLive } from './workers.js';
@@ -9,8 +9,7 @@ import { isLive } from './workers.js';
 /** A {@link ClaimedDelivery} on its way from the thread. */
 export interface ClaimedMessage extends Omit<ClaimedDelivery, 'raw' | 'receivedAt'> {
   readonly receivedAt: number;
-  /** `null` if the store has it, because it sent it to the thread. */
-  readonly raw: Uint8Array | null;
+  readonly raw: Uint8Array;
 }
 
 /** Deliveries that one claim holds for each handler: with more of a busy key, the next claim goes on. */
@@ -18,7 +17,7 @@ const MAX_HELD = 500;
 
 interface DueRow {
   readonly event_seq: number;
-  readonly lane: string | null;
+  readonly ordering: Uint8Array | null;
 }
 
 /** Leases due deliveries, the longest due of each handler first. */
@@ -48,9 +47,9 @@ function claimOf(
     // After a row that had to be held, more of its key are likely to follow.
     const size = held === 0 ? limit - claimed.length : MAX_HELD;
     const rows = findDue(connection, handler, size, times);
-    for (const { event_seq, lane } of rows) {
+    for (const { event_seq, ordering } of rows) {
       if (claimed.length === limit) break;
-      if (isLaneRunning(connection, handler, lane)) {
+      if (isOrderingRunning(connection, handler, ordering)) {
         hold(connection, event_seq, handler);
         held += 1;
       } else {
@@ -69,8 +68,8 @@ function findDue(
   { clock }: Times,
 ): DueRow[] {
   return connection.all<DueRow>(
-    `SELECT event_seq, lane FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_claim
-     WHERE state = 'pending' AND held = 0 AND crashes = 0 AND handler = ? AND due_at <= ?
+    `SELECT event_seq, ordering FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue
+     WHERE handler = ? AND queue = 'due' AND due_at <= ?
      ORDER BY due_at, event_seq LIMIT ?`,
     [handler, clock, limit],
   );
@@ -78,7 +77,7 @@ function findDue(
 
 function hold(connection: SqliteConnection, seq: number, handler: string): void {
   connection.run(
-    'UPDATE payments_inbox_delivery SET held = 1 WHERE event_seq = ? AND handler = ?',
+    "UPDATE payments_inbox_delivery SET queue = 'held' WHERE event_seq = ? AND handler = ?",
     [seq, handler],
   );
 }
@@ -87,7 +86,7 @@ interface LeasedRow {
   readonly attempts: number;
   readonly token: number;
   readonly crashes: number;
-  readonly lane: string | null;
+  readonly ordering: Uint8Array | null;
   readonly occurred_at: number;
   readonly company: string;
   readonly id: string;
@@ -105,7 +104,7 @@ export function lease(
   { wall }: Times,
 ): ClaimedMessage {
   const row = connection.get<LeasedRow>(
-    `SELECT d.attempts, d.token, d.crashes, d.lane, d.occurred_at, e.company, e.id, e.received_at, b.raw
+    `SELECT d.attempts, d.token, d.crashes, d.ordering, d.occurred_at, e.company, e.id, e.received_at, b.raw
      FROM payments_inbox_delivery d
        CROSS JOIN payments_inbox_event e ON e.seq = d.event_seq
        CROSS JOIN payments_inbox_body b ON b.event_seq = d.event_seq
@@ -114,7 +113,7 @@ export function lease(
   )!;
   connection.run(
     `UPDATE payments_inbox_delivery
-     SET state = 'running', worker = ?, alone = ?, attempts = attempts + 1, token = token + 1, held = 0, due_at = NULL,
+     SET state = 'running', worker = ?, alone = ?, attempts = attempts + 1, token = token + 1, queue = NULL, due_at = NULL,
        started_at = ?
      WHERE event_seq = ? AND handler = ?`,
     [worker, alone ? 1 : 0, wall, seq, handler],
@@ -129,25 +128,7 @@ export function lease(
     receivedAt: row.received_at,
     ageMs: Math.max(0, wall - row.received_at),
     raw: row.raw,
-    newerHandled: newerHandled(connection, handler, row.lane, row.occurred_at),
+    newerHandled: newerHandled(connection, handler, row.ordering, row.occurred_at),
     crashes: row.crashes,
   };
-}
-
-/** See {@link ClaimedDelivery.newerHandled}. */
-export function newerHandled(
-  connection: SqliteConnection,
-  handler: string,
-  lane: string | null,
-  occurredAt: number,
-): boolean {
-  if (lane === null) return false;
-  const { newer } = connection.get<{ newer: 0 | 1 }>(
-    `SELECT EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_newest
-         WHERE state = 'done' AND handler = ?1 AND lane = ?2 AND occurred_at > ?3)
-       OR EXISTS (SELECT 1 FROM payments_inbox_handled
-         WHERE handler = ?1 AND lane = ?2 AND occurred_at > ?3) AS newer`,
-    [handler, lane, occurredAt],
-  )!;
-  return newer === 1;
 }

@@ -69,16 +69,10 @@ export function listSlice(
 
 /** The smallest index that holds all that can match, in order of receipt. */
 function sourceOf({ ids, state }: EventFilter): { table: string; seq: string } {
-  const delivery = (index: string, where: string) => ({
-    table: `payments_inbox_delivery INDEXED BY payments_inbox_delivery_${index} WHERE ${where}`,
-    seq: 'event_seq',
-  });
   if (ids !== undefined) return { table: 'payments_inbox_event WHERE 1', seq: 'seq' };
-  if (state === 'pending' || state === 'running') {
-    return delivery('unfinished', "state IN ('pending', 'running')");
-  }
-  if (state === 'dead' || state === 'skipped') {
-    return delivery('parked', "state IN ('dead', 'skipped')");
+  if (isUndone(state)) {
+    const table = `payments_inbox_delivery INDEXED BY payments_inbox_delivery_undone WHERE state <> 'done'`;
+    return { table, seq: 'event_seq' };
   }
   const [index, where] = isReason(state)
     ? ['undelivered', `undelivered > 0 AND undelivered = ${REASONS[state]}`]
@@ -97,9 +91,14 @@ function isReason(state: EventFilter['state']): state is 'unhandled' | 'stale' {
   return state === 'unhandled' || state === 'stale';
 }
 
+/** Whether it is the state of a delivery, other than done. */
+function isUndone(state: EventFilter['state']): boolean {
+  return state !== undefined && state !== 'done' && !isReason(state);
+}
+
 /** The part of the source that is left to look at. */
 function rangeOf({ filter, order, after }: ListRequest, seq: string): Clauses {
-  const { ids, from, to } = filter;
+  const { ids, from, to, state } = filter;
   const sql = [''];
   const values: unknown[] = [];
   const add = (clause: string, ...bound: unknown[]) => {
@@ -109,6 +108,7 @@ function rangeOf({ filter, order, after }: ListRequest, seq: string): Clauses {
   if (ids !== undefined) {
     add('id IN (SELECT value FROM json_each(?))', JSON.stringify(ids.map(toStored)));
   }
+  if (ids === undefined && isUndone(state)) add('state = ?', state);
   if (from !== undefined) add('received_at >= ?', from.getTime());
   if (to !== undefined) add('received_at < ?', to.getTime());
   if (after !== null) {

@@ -10,8 +10,8 @@ export function nextDue(
 ): number | null {
   const dueTimes = unpaused(connection, handlers).flatMap((handler) => {
     const row = connection.get<{ due_at: number }>(
-      `SELECT due_at FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_claim
-       WHERE state = 'pending' AND held = 0 AND crashes = 0 AND handler = ? ORDER BY due_at LIMIT 1`,
+      `SELECT due_at FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue
+       WHERE handler = ? AND queue = 'due' ORDER BY due_at LIMIT 1`,
       [handler],
     );
     return row === undefined ? [] : [row.due_at];

@@ -21,7 +21,7 @@ export function pausedHandlers(connection: SqliteConnection): string[] {
 
 /** Those of the handlers that are not paused, each once. */
 export function unpaused(connection: SqliteConnection, handlers: readonly string[]): string[] {
-  const paused = pausedHandlers(connection);
+  const paused = connection.fact('paused', () => pausedHandlers(connection));
   if (paused.includes('*')) return [];
   return [...new Set(handlers)].filter((handler) => !paused.includes(handler));
 }

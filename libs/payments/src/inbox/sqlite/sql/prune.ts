@@ -96,9 +96,9 @@ function forget(connection: SqliteConnection, seq: number): void {
 
 function entomb(connection: SqliteConnection, seq: number): void {
   connection.run(
-    `INSERT INTO payments_inbox_handled (event_seq, handler, lane, occurred_at)
-     SELECT event_seq, handler, lane, occurred_at FROM payments_inbox_delivery
-     WHERE event_seq = ? AND state = 'done' AND lane IS NOT NULL`,
+    `INSERT INTO payments_inbox_handled (event_seq, handler, ordering, occurred_at)
+     SELECT event_seq, handler, ordering, occurred_at FROM payments_inbox_delivery
+     WHERE event_seq = ? AND state = 'done' AND ordering IS NOT NULL`,
     [seq],
   );
   connection.run('DELETE FROM payments_inbox_body WHERE event_seq = ?', [seq]);

@@ -4,31 +4,28 @@ import type { IncomingEvent, StoreReceipt } from '../../inbox-store.js';
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import { catalogVersion } from './catalog.js';
-import { newerHandled } from './claim.js';
-import type { ClaimedMessage } from './claim.js';
-import { laneState } from './lanes.js';
+import { newerHandled, orderingState } from './ordering.js';
 import { unpaused } from './pause.js';
-import { fromStored, laneOf, toStored } from './text.js';
+import { fromStored, hashOf, orderingOf, toStored } from './text.js';
 import { isLive } from './workers.js';
 
 /** Other events of one transaction that are noted on the first. */
 const MAX_REPEATS = 20;
 
 /** An {@link IncomingEvent} on its way to the thread: a `Buffer` arrives there as a `Uint8Array`. */
-export interface EventMessage extends Omit<IncomingEvent, 'raw' | 'occurredAt'> {
+export interface EventMessage extends Omit<IncomingEvent, 'raw' | 'occurredAt' | 'headers'> {
   readonly occurredAt: number;
   readonly raw: Uint8Array;
+  /** A JSON object, as it is stored. */
+  readonly headers: string;
 }
 
-/** A {@link StoreReceipt} on its way from the thread, which leaves out the bodies that it was sent. */
+/** A {@link StoreReceipt} on its way from the thread, without what the store has sent to it. */
 export interface ReceiptMessage extends Omit<StoreReceipt, 'claimed'> {
-  readonly claimed: readonly ClaimedMessage[];
-}
-
-interface KnownRow {
+  /** The store's number of a new event; 0 without one. */
   readonly seq: number;
-  readonly id: string;
-  readonly digest: Uint8Array;
+  readonly receivedAt: number;
+  readonly claimed: readonly { readonly handler: string; readonly newerHandled: boolean }[];
 }
 
 /** Stores events that are new, each with its deliveries, and reports the others. */
@@ -37,46 +34,48 @@ export function receive(
   { events }: { readonly events: readonly EventMessage[] },
   times: Times,
 ): ReceiptMessage[] {
-  const version = catalogVersion(connection);
   return events.map((event) => {
-    const none = { id: event.id, claimed: [], pending: false };
     const digest = hash('sha256', event.raw, 'buffer');
-    const same = findById(connection, event);
-    if (same !== undefined) {
-      return { ...none, outcome: digest.equals(same.digest) ? 'duplicate' : 'conflict' };
+    const onceHash =
+      event.onceKey === null ? null : hashOf(event.company, event.eventType, event.onceKey);
+    const isCurrent = event.catalogVersion === catalogVersion(connection);
+    // Nearly all are new, so an event is looked up only if the insert finds it in an index.
+    const seq = isCurrent ? insertEvent(connection, event, digest, onceHash, times) : null;
+    const receipt = { id: event.id, seq: seq ?? 0, receivedAt: times.wall };
+    if (seq === null) {
+      const known = findKnown(connection, event, digest, onceHash, times);
+      return { ...receipt, claimed: [], pending: false, ...(known ?? { outcome: 'outdated' }) };
     }
-    const onceHash = onceHashOf(event);
-    const first = onceHash && findByOnceHash(connection, onceHash);
-    if (first) {
-      noteRepeat(connection, first.seq, event.id, times);
-      return { ...none, id: fromStored(first.id), outcome: 'duplicate' };
-    }
-    if (event.catalogVersion !== version) return { ...none, outcome: 'outdated' };
-    const seq = insertEvent(connection, event, digest, onceHash, times);
+    insertBody(connection, event, seq);
     const claimed = insertDeliveries(connection, event, seq, times);
     const pending = claimed.length < event.handlers.length;
-    return { id: event.id, claimed, pending, outcome: 'stored' };
+    return { ...receipt, claimed, pending, outcome: 'stored' };
   });
 }
 
-function findById(connection: SqliteConnection, event: EventMessage): KnownRow | undefined {
-  return connection.get<KnownRow>(
-    'SELECT seq, id, digest FROM payments_inbox_event WHERE id = ? AND company = ?',
+/** The receipt of an event that is known by its id, or as another event of its transaction. */
+function findKnown(
+  connection: SqliteConnection,
+  event: EventMessage,
+  digest: Buffer,
+  onceHash: Uint8Array | null,
+  times: Times,
+): Pick<StoreReceipt, 'id' | 'outcome'> | undefined {
+  const same = connection.get<{ digest: Uint8Array }>(
+    'SELECT digest FROM payments_inbox_event WHERE id = ? AND company = ?',
     [toStored(event.id), event.company],
   );
-}
-
-function findByOnceHash(connection: SqliteConnection, onceHash: Uint8Array): KnownRow | undefined {
-  return connection.get<KnownRow>(
-    'SELECT seq, id, digest FROM payments_inbox_event WHERE once_hash = ?',
+  if (same !== undefined) {
+    return { id: event.id, outcome: digest.equals(same.digest) ? 'duplicate' : 'conflict' };
+  }
+  if (onceHash === null) return undefined;
+  const first = connection.get<{ seq: number; id: string }>(
+    'SELECT seq, id FROM payments_inbox_event WHERE once_hash = ?',
     [onceHash],
   );
-}
-
-/** No two triples have one text: JSON escapes what separates them. */
-function onceHashOf({ company, eventType, onceKey }: EventMessage): Uint8Array | null {
-  if (onceKey === null) return null;
-  return hash('sha256', JSON.stringify([company, eventType, onceKey]), 'buffer');
+  if (first === undefined) return undefined;
+  noteRepeat(connection, first.seq, event.id, times);
+  return { id: fromStored(first.id), outcome: 'duplicate' };
 }
 
 function noteRepeat(connection: SqliteConnection, seq: number, id: string, { wall }: Times): void {
@@ -93,19 +92,20 @@ function noteRepeat(connection: SqliteConnection, seq: number, id: string, { wal
   );
 }
 
+/** Returns the number of the new event; `null` if it is known. */
 function insertEvent(
   connection: SqliteConnection,
   event: EventMessage,
   digest: Uint8Array,
   onceHash: Uint8Array | null,
   { wall }: Times,
-): number {
+): number | null {
   const { company, id, eventType, occurredAt, orderingKey, stale, handlers } = event;
   const needsNone = handlers.length > 0 || eventType === TEST_EVENT_TYPE;
-  const seq = connection.insert(
+  return connection.insert(
     `INSERT INTO payments_inbox_event (company, id, event_type, occurred_at, received_at, ordering_key, once_hash,
        digest, stale, undelivered)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
     [
       company,
       toStored(id),
@@ -119,78 +119,55 @@ function insertEvent(
       needsNone ? 0 : stale ? 2 : 1,
     ],
   );
+}
+
+function insertBody(
+  connection: SqliteConnection,
+  { raw, headers }: EventMessage,
+  seq: number,
+): void {
   connection.run(
     // An empty body is bound as NULL.
     "INSERT INTO payments_inbox_body (event_seq, raw, headers) VALUES (?, coalesce(?, x''), ?)",
-    [seq, event.raw, JSON.stringify(event.headers)],
+    [seq, raw, headers],
   );
-  return seq;
 }
 
 /** Adds the deliveries of a new event; returns those that run at once. */
 function insertDeliveries(
   connection: SqliteConnection,
-  event: EventMessage,
+  { company, orderingKey, occurredAt, handlers, assign }: EventMessage,
   seq: number,
-  times: Times,
-): ClaimedMessage[] {
-  const { company, id, orderingKey, occurredAt, handlers, assign } = event;
-  const lane = laneOf(company, orderingKey);
+  { wall, clock }: Times,
+): { readonly handler: string; readonly newerHandled: boolean }[] {
+  const ordering = orderingOf(company, orderingKey);
   const assignable = assignableHandlers(connection, assign);
-  const claimed: ClaimedMessage[] = [];
-  for (const handler of handlers) {
-    const { free, busy } = laneState(connection, handler, lane, times.clock);
-    if (!assignable.has(handler) || !free) {
-      insertPending(connection, { seq, handler, lane, occurredAt }, busy, times);
-      continue;
+  return handlers.flatMap((handler) => {
+    const { free, busy } = orderingState(connection, handler, ordering, clock);
+    if (!assignable.includes(handler) || !free) {
+      // One whose key is busy is held from the start, so that no claim has to move it.
+      connection.run(
+        `INSERT INTO payments_inbox_delivery
+           (event_seq, handler, state, queue, due_at, ordering, occurred_at, received_at)
+         VALUES (?, ?, 'pending', ?, ?, ?, ?, ?)`,
+        [seq, handler, busy ? 'held' : 'due', clock, ordering, occurredAt, wall],
+      );
+      return [];
     }
     connection.run(
       `INSERT INTO payments_inbox_delivery
-         (event_seq, handler, state, attempts, token, worker, started_at, lane, occurred_at, received_at)
+         (event_seq, handler, state, attempts, token, worker, started_at, ordering, occurred_at, received_at)
        VALUES (?, ?, 'running', 1, 1, ?, ?, ?, ?, ?)`,
-      [seq, handler, assign!.worker, times.wall, lane, occurredAt, times.wall],
+      [seq, handler, assign!.worker, wall, ordering, occurredAt, wall],
     );
-    claimed.push({
-      company,
-      id,
-      handler,
-      token: 1,
-      seq,
-      attempt: 1,
-      receivedAt: times.wall,
-      ageMs: 0,
-      raw: null,
-      newerHandled: newerHandled(connection, handler, lane, occurredAt),
-      crashes: 0,
-    });
-  }
-  return claimed;
+    return [{ handler, newerHandled: newerHandled(connection, handler, ordering, occurredAt) }];
+  });
 }
 
 function assignableHandlers(
   connection: SqliteConnection,
   assign: EventMessage['assign'],
-): ReadonlySet<string> {
-  if (assign === null || !isLive(connection, assign.worker)) return new Set();
-  return new Set(unpaused(connection, assign.handlers));
-}
-
-/** One whose key is busy is held from the start, so that no claim has to move it. */
-function insertPending(
-  connection: SqliteConnection,
-  delivery: {
-    readonly seq: number;
-    readonly handler: string;
-    readonly lane: string | null;
-    readonly occurredAt: number;
-  },
-  held: boolean,
-  { wall, clock }: Times,
-): void {
-  const { seq, handler, lane, occurredAt } = delivery;
-  connection.run(
-    `INSERT INTO payments_inbox_delivery (event_seq, handler, state, held, due_at, lane, occurred_at, received_at)
-     VALUES (?, ?, 'pending', ?, ?, ?, ?, ?)`,
-    [seq, handler, held ? 1 : 0, clock, lane, occurredAt, wall],
-  );
+): readonly string[] {
+  if (assign === null || !isLive(connection, assign.worker)) return [];
+  return unpaused(connection, assign.handlers);
 }

@@ -1,8 +1,10 @@
-import type { DeliverySelection, DeliveryState } from '../../inbox-store.js';
+import type { DeliverySelection } from '../../inbox-store.js';
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
-import { laneState } from './lanes.js';
-import { fromStored, laneOf, toStored } from './text.js';
+import { orderingState } from './ordering.js';
+import { historyOf } from './rows.js';
+import type { HistoryRow } from './rows.js';
+import { fromStored, orderingOf, toStored } from './text.js';
 
 export interface RedriveRequest {
   readonly selections: readonly DeliverySelection[];
@@ -21,7 +23,7 @@ interface EventRow {
 /** When a delivery becomes due, and whether its key is busy then. */
 interface Due {
   readonly dueAt: number;
-  readonly held: 0 | 1;
+  readonly queue: 'due' | 'held';
 }
 
 /** Makes deliveries due again, and adds those of handlers that the event was never delivered to. */
@@ -36,14 +38,16 @@ export function redrive(
     if (event === undefined) return;
     const dueInMs = Math.round(request.dueInMs[index] ?? 0);
     for (const handler of new Set(handlers)) {
-      const state = stateOf(connection, event.seq, handler);
+      const delivery = findDelivery(connection, event.seq, handler);
+      const state = delivery?.state;
       if (state === 'running' || (state === 'done' && !request.force)) continue;
-      const lane = laneOf(event.company, event.ordering_key && fromStored(event.ordering_key));
-      const { busy } = laneState(connection, handler, lane, clock);
-      const due: Due = { dueAt: clock + dueInMs, held: busy && dueInMs <= 0 ? 1 : 0 };
-      if (state === undefined) add(connection, event, handler, lane, due);
+      const key = event.ordering_key;
+      const ordering = orderingOf(event.company, key === null ? null : fromStored(key));
+      const { busy } = orderingState(connection, handler, ordering, clock);
+      const due: Due = { dueAt: clock + dueInMs, queue: busy && dueInMs <= 0 ? 'held' : 'due' };
+      if (delivery === undefined) add(connection, event, handler, ordering, due);
       else if (state === 'pending') bringForward(connection, event.seq, handler, due);
-      else restart(connection, event.seq, handler, due);
+      else restart(connection, event.seq, handler, historyOf(delivery), due);
       changed += 1;
     }
   });
@@ -62,15 +66,16 @@ function findWhole(
   );
 }
 
-function stateOf(
+function findDelivery(
   connection: SqliteConnection,
   seq: number,
   handler: string,
-): DeliveryState | undefined {
-  return connection.get<{ state: DeliveryState }>(
-    'SELECT state FROM payments_inbox_delivery WHERE event_seq = ? AND handler = ?',
+): HistoryRow | undefined {
+  return connection.get<HistoryRow>(
+    `SELECT state, attempts, started_at, finished_at, history FROM payments_inbox_delivery
+     WHERE event_seq = ? AND handler = ?`,
     [seq, handler],
-  )?.state;
+  );
 }
 
 /** Never later than it is due already; one that is held stays held. */
@@ -90,13 +95,14 @@ function restart(
   connection: SqliteConnection,
   seq: number,
   handler: string,
-  { dueAt, held }: Due,
+  history: string,
+  { dueAt, queue }: Due,
 ): void {
   connection.run(
     `UPDATE payments_inbox_delivery
-     SET state = 'pending', held = ?, attempts = 0, crashes = 0, due_at = ?, finished_at = NULL
+     SET state = 'pending', queue = ?, attempts = 0, crashes = 0, due_at = ?, finished_at = NULL, history = ?
      WHERE event_seq = ? AND handler = ?`,
-    [held, dueAt, seq, handler],
+    [queue, dueAt, history, seq, handler],
   );
 }
 
@@ -104,13 +110,13 @@ function add(
   connection: SqliteConnection,
   { seq, occurred_at, received_at }: EventRow,
   handler: string,
-  lane: string | null,
-  { dueAt, held }: Due,
+  ordering: Uint8Array | null,
+  { dueAt, queue }: Due,
 ): void {
   connection.run(
-    `INSERT INTO payments_inbox_delivery (event_seq, handler, state, held, due_at, lane, occurred_at, received_at)
+    `INSERT INTO payments_inbox_delivery (event_seq, handler, state, queue, due_at, ordering, occurred_at, received_at)
      VALUES (?, ?, 'pending', ?, ?, ?, ?, ?)`,
-    [seq, handler, held, dueAt, lane, occurred_at, received_at],
+    [seq, handler, queue, dueAt, ordering, occurred_at, received_at],
   );
   connection.run('UPDATE payments_inbox_event SET undelivered = 0 WHERE seq = ?', [seq]);
 }

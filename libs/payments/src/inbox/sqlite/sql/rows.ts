@@ -1,3 +1,5 @@
+import { HISTORY_LENGTH } from '../../delivery-history.js';
+import type { HistoryEntry } from '../../delivery-history.js';
 import type { DeliveryState, StoredDelivery, StoredEvent } from '../../inbox-store.js';
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
@@ -24,6 +26,7 @@ interface DeliveryRow {
   readonly attempts: number;
   readonly last_error: string | null;
   readonly due_at: number | null;
+  readonly started_at: number;
   readonly finished_at: number | null;
   readonly history: string;
 }
@@ -65,7 +68,7 @@ export function describe(
   times: Times,
 ): StoredEventMessage {
   const deliveries = connection.all<DeliveryRow>(
-    `SELECT handler, state, attempts, last_error, due_at, finished_at, ${body ? 'history' : "'[]' AS history"}
+    `SELECT handler, state, attempts, last_error, due_at, started_at, finished_at, history
      FROM payments_inbox_delivery WHERE event_seq = ? ORDER BY handler`,
     [row.seq],
   );
@@ -87,7 +90,7 @@ export function describe(
       lastError: delivery.last_error,
       dueAt: delivery.due_at === null ? null : delivery.due_at - times.clock + times.wall,
       finishedAt: delivery.finished_at,
-      history: delivery.history,
+      history: body === null ? '[]' : historyOf(delivery),
     })),
   };
 }
@@ -102,4 +105,27 @@ function repeatsOf(
       [seq],
     )
     .map(({ id, received_at }) => ({ id: fromStored(id), receivedAt: received_at }));
+}
+
+/** What a history is made of. */
+export type HistoryRow = Pick<
+  DeliveryRow,
+  'state' | 'attempts' | 'started_at' | 'finished_at' | 'history'
+>;
+
+/** The whole history of a delivery. The attempt that made it done is in the other columns, so that it is stored once. */
+export function historyOf(row: HistoryRow): string {
+  return row.state === 'done' ? withAttempt(row, row.finished_at!, 'd') : row.history;
+}
+
+/** A history with one more attempt; the oldest of too many are left out. */
+export function withAttempt(
+  { attempts, started_at, history }: Omit<HistoryRow, 'state' | 'finished_at'>,
+  endedAt: number,
+  outcome: HistoryEntry[3],
+  error?: string,
+): string {
+  const tookMs = Math.max(0, endedAt - started_at);
+  const attempt = [attempts, started_at, tookMs, outcome, ...(error === undefined ? [] : [error])];
+  return JSON.stringify([...(JSON.parse(history) as unknown[]), attempt].slice(-HISTORY_LENGTH));
 }

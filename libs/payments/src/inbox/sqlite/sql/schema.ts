@@ -28,7 +28,7 @@ const TABLES = `
     occurred_at INTEGER NOT NULL,
     received_at INTEGER NOT NULL, -- wall clock
     ordering_key TEXT,
-    once_hash BLOB, -- SHA-256 of company, type and transaction, of a type that is processed once per transaction
+    once_hash BLOB, -- of company, type and transaction, of a type that is processed once per transaction
     digest BLOB NOT NULL, -- SHA-256 of the body
     stale INTEGER NOT NULL, -- 1: too old when it was received
     undelivered INTEGER NOT NULL, -- why it has no deliveries; 1: unhandled, 2: stale, 0: it has, or needs none
@@ -58,7 +58,8 @@ const TABLES = `
     event_seq INTEGER NOT NULL REFERENCES payments_inbox_event ON DELETE CASCADE,
     handler TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('pending', 'running', 'done', 'dead', 'skipped')),
-    held INTEGER NOT NULL DEFAULT 0 CHECK (held = 0 OR (state = 'pending' AND lane IS NOT NULL)),
+    queue TEXT -- of the queues of its handler, the one that a pending or dead delivery is in
+      CHECK (iif(state = 'pending', queue IN ('due', 'held', 'suspect'), queue IS iif(state = 'dead', 'dead', NULL))),
     crashes INTEGER NOT NULL DEFAULT 0,
     alone INTEGER NOT NULL DEFAULT 0,
     attempts INTEGER NOT NULL DEFAULT 0,
@@ -69,40 +70,32 @@ const TABLES = `
     failed_at INTEGER, -- when the last attempt ended that failed or was lost
     finished_at INTEGER,
     last_error TEXT,
-    lane TEXT, -- company and ordering key
+    ordering BLOB, -- hash of company and ordering key
     occurred_at INTEGER NOT NULL,
     received_at INTEGER NOT NULL,
-    history TEXT NOT NULL DEFAULT '[]', -- a JSON array of arrays
+    history TEXT NOT NULL DEFAULT '[]', -- a JSON array of arrays, without the attempt that made it done
     PRIMARY KEY (event_seq, handler)
   ) STRICT, WITHOUT ROWID;
-  -- The last three, so that SQLite does not look up the rows to compare them: stats count up to 10,000.
-  CREATE INDEX payments_inbox_delivery_claim ON payments_inbox_delivery
-    (handler, due_at, event_seq, state, held, crashes)
-    WHERE state = 'pending' AND held = 0 AND crashes = 0;
-  CREATE INDEX payments_inbox_delivery_suspect ON payments_inbox_delivery (handler, due_at, event_seq)
-    WHERE state = 'pending' AND crashes > 0;
-  CREATE INDEX payments_inbox_delivery_lane ON payments_inbox_delivery (handler, lane, held, due_at, event_seq)
-    WHERE state = 'pending' AND lane IS NOT NULL;
-  CREATE INDEX payments_inbox_delivery_held ON payments_inbox_delivery (handler) WHERE held = 1;
-  CREATE UNIQUE INDEX payments_inbox_delivery_running ON payments_inbox_delivery (handler, lane)
+  CREATE INDEX payments_inbox_delivery_queue ON payments_inbox_delivery (handler, queue, due_at, event_seq)
+    WHERE queue IS NOT NULL;
+  CREATE INDEX payments_inbox_delivery_ordering ON payments_inbox_delivery
+    (handler, ordering, queue, due_at, event_seq) WHERE state = 'pending' AND ordering IS NOT NULL;
+  CREATE UNIQUE INDEX payments_inbox_delivery_running ON payments_inbox_delivery (handler, ordering)
     WHERE state = 'running';
-  CREATE INDEX payments_inbox_delivery_dead ON payments_inbox_delivery (handler) WHERE state = 'dead';
-  CREATE INDEX payments_inbox_delivery_unfinished ON payments_inbox_delivery (received_at, event_seq)
-    WHERE state IN ('pending', 'running');
-  CREATE INDEX payments_inbox_delivery_parked ON payments_inbox_delivery (received_at, event_seq)
-    WHERE state IN ('dead', 'skipped');
-  CREATE INDEX payments_inbox_delivery_newest ON payments_inbox_delivery (handler, lane, occurred_at)
-    WHERE state = 'done' AND lane IS NOT NULL;
+  CREATE INDEX payments_inbox_delivery_undone ON payments_inbox_delivery (state, received_at, event_seq)
+    WHERE state <> 'done';
+  CREATE INDEX payments_inbox_delivery_newest ON payments_inbox_delivery (handler, ordering, occurred_at)
+    WHERE state = 'done' AND ordering IS NOT NULL;
   CREATE INDEX payments_inbox_delivery_done ON payments_inbox_delivery (finished_at, handler, received_at)
     WHERE state = 'done';
   CREATE INDEX payments_inbox_delivery_failed ON payments_inbox_delivery (failed_at) WHERE failed_at IS NOT NULL;
 
   CREATE TABLE payments_inbox_handled ( -- what a tombstone remembers of its done deliveries
     handler TEXT NOT NULL,
-    lane TEXT NOT NULL,
+    ordering BLOB NOT NULL,
     occurred_at INTEGER NOT NULL,
     event_seq INTEGER NOT NULL REFERENCES payments_inbox_event ON DELETE CASCADE,
-    PRIMARY KEY (handler, lane, occurred_at, event_seq)
+    PRIMARY KEY (handler, ordering, occurred_at, event_seq)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX payments_inbox_handled_event ON payments_inbox_handled (event_seq);
 

@@ -12,8 +12,8 @@ const { complete, fail, release } = OPERATIONS;
 
 /** The pending deliveries, by receipt. */
 const pending = () =>
-  inbox.all<{ id: string; held: number; crashes: number }>(
-    `SELECT e.id, d.held, d.crashes FROM payments_inbox_delivery d JOIN payments_inbox_event e ON e.seq = d.event_seq
+  inbox.all<{ id: string; queue: string; crashes: number }>(
+    `SELECT e.id, d.queue, d.crashes FROM payments_inbox_delivery d JOIN payments_inbox_event e ON e.seq = d.event_seq
      WHERE d.state = 'pending' ORDER BY e.seq`,
   );
 

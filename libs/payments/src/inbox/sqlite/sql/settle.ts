@@ -2,19 +2,12 @@ import { boundedError } from '../../delivery-history.js';
 import type { Lease, Settlement } from '../../inbox-store.js';
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
-import { withAttempt } from './history.js';
-import { releaseNext } from './lanes.js';
+import { releaseNext } from './ordering.js';
+import { withAttempt } from './rows.js';
 import { toReadable } from './text.js';
 
 /** What the fence compares. */
 export type LeaseName = Pick<Lease, 'seq' | 'handler' | 'token'>;
-
-interface RunningRow {
-  readonly lane: string | null;
-  readonly attempts: number;
-  readonly started_at: number;
-  readonly history: string;
-}
 
 /** Marks a delivery done. */
 export function complete(
@@ -22,12 +15,7 @@ export function complete(
   { lease }: { readonly lease: LeaseName },
   { wall }: Times,
 ): Settlement {
-  return settle(connection, lease, (row) =>
-    change(connection, lease, "state = 'done', finished_at = ?, crashes = 0, history = ?", [
-      wall,
-      withAttempt(row.history, row, wall, 'd'),
-    ]),
-  );
+  return settle(connection, lease, "state = 'done', finished_at = ?, crashes = 0", [wall]);
 }
 
 /** Records a failure: due again in `retryInMs`, or dead. */
@@ -41,17 +29,22 @@ export function fail(
   { wall, clock }: Times,
 ): Settlement {
   const { lease, retryInMs } = request;
+  const row = findRunning(connection, lease);
+  if (row === undefined) return LOST;
   const error = toReadable(boundedError(request.error));
-  return settle(connection, lease, (row) => {
-    const failed = [error, wall, withAttempt(row.history, row, wall, 'f', error)];
-    const set = 'last_error = ?, failed_at = ?, history = ?, crashes = 0';
-    if (retryInMs === null) {
-      change(connection, lease, `${set}, state = 'dead', finished_at = ?`, [...failed, wall]);
-    } else {
-      const dueAt = clock + Math.round(retryInMs);
-      change(connection, lease, `${set}, state = 'pending', due_at = ?`, [...failed, dueAt]);
-    }
-  });
+  const set = 'last_error = ?, failed_at = ?, history = ?, crashes = 0';
+  const failed = [error, wall, withAttempt(row, wall, 'f', error)];
+  if (retryInMs === null) {
+    return settle(connection, lease, `${set}, state = 'dead', queue = 'dead', finished_at = ?`, [
+      ...failed,
+      wall,
+    ]);
+  }
+  const dueAt = clock + Math.round(retryInMs);
+  return settle(connection, lease, `${set}, state = 'pending', queue = 'due', due_at = ?`, [
+    ...failed,
+    dueAt,
+  ]);
 }
 
 /** Gives a delivery back, due in `dueInMs`, without the attempt being charged. */
@@ -60,28 +53,41 @@ export function release(
   { lease, dueInMs }: { readonly lease: LeaseName; readonly dueInMs: number },
   { clock }: Times,
 ): Settlement {
-  return settle(connection, lease, () =>
-    change(connection, lease, "state = 'pending', attempts = attempts - 1, due_at = ?", [
-      clock + Math.round(dueInMs),
-    ]),
-  );
+  const set = `state = 'pending', queue = ${QUEUE_OF_FREED}, attempts = attempts - 1, due_at = ?`;
+  return settle(connection, lease, set, [clock + Math.round(dueInMs)]);
 }
+
+/** The queue of a delivery that is pending again without a result. */
+export const QUEUE_OF_FREED = "iif(crashes > 0, 'suspect', 'due')";
 
 /** Whether the lease is held. */
 export function isHeld(connection: SqliteConnection, lease: LeaseName): boolean {
   return findRunning(connection, lease) !== undefined;
 }
 
-/** The fence: a delivery that is not running, or runs under another token, is not changed. No clock is compared. */
+/** A delivery that is not running, or runs under another token, is not changed. No clock is compared. */
+const FENCE = "event_seq = ? AND handler = ? AND token = ? AND state = 'running'";
+
+const LOST: Settlement = { settled: false, nextDue: false };
+
 function settle(
   connection: SqliteConnection,
-  lease: LeaseName,
-  act: (row: RunningRow) => void,
+  { seq, handler, token }: LeaseName,
+  set: string,
+  values: readonly unknown[],
 ): Settlement {
-  const row = findRunning(connection, lease);
-  if (row === undefined) return { settled: false, nextDue: false };
-  act(row);
-  return { settled: true, nextDue: releaseNext(connection, lease.handler, row.lane) };
+  const changed = connection.run(
+    `UPDATE payments_inbox_delivery SET ${set}, worker = NULL, alone = 0 WHERE ${FENCE}`,
+    [...values, seq, handler, token],
+  );
+  if (changed === 0) return LOST;
+  return { settled: true, nextDue: releaseNext(connection, seq, handler) };
+}
+
+interface RunningRow {
+  readonly attempts: number;
+  readonly started_at: number;
+  readonly history: string;
 }
 
 function findRunning(
@@ -89,20 +95,7 @@ function findRunning(
   { seq, handler, token }: LeaseName,
 ): RunningRow | undefined {
   return connection.get<RunningRow>(
-    `SELECT lane, attempts, started_at, history FROM payments_inbox_delivery
-     WHERE event_seq = ? AND handler = ? AND token = ? AND state = 'running'`,
+    `SELECT attempts, started_at, history FROM payments_inbox_delivery WHERE ${FENCE}`,
     [seq, handler, token],
-  );
-}
-
-function change(
-  connection: SqliteConnection,
-  { seq, handler }: LeaseName,
-  set: string,
-  values: readonly unknown[],
-): void {
-  connection.run(
-    `UPDATE payments_inbox_delivery SET ${set}, worker = NULL, alone = 0 WHERE event_seq = ? AND handler = ?`,
-    [...values, seq, handler],
   );
 }

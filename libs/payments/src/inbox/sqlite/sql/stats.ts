@@ -4,48 +4,51 @@ import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import { pausedHandlers } from './pause.js';
 
-/** A part of an index that starts with the handler. */
-type Part = readonly [index: string, where: string];
+/** Where the deliveries of a state are counted: parts of an index that start with the handler. */
+const PARTS = [
+  { state: 'dead', index: 'queue', where: ["queue = 'dead'"] },
+  {
+    state: 'pending',
+    index: 'queue',
+    where: ["queue = 'due'", "queue = 'suspect'", "queue = 'held'"],
+  },
+  { state: 'running', index: 'running', where: ["state = 'running'"] },
+] as const;
 
-const PARTS = {
-  pending: [
-    ['claim', "state = 'pending' AND held = 0 AND crashes = 0"],
-    ['suspect', "state = 'pending' AND crashes > 0"],
-    ['held', 'held = 1'],
-  ],
-  running: [['running', "state = 'running'"]],
-  dead: [['dead', "state = 'dead'"]],
-} as const satisfies Record<string, readonly Part[]>;
-
-const STATES = ['dead', 'pending', 'running'] as const;
+type Part = (typeof PARTS)[number];
 
 /** Reads at most {@link COUNT_CAP} entries of an index for each handler and state. */
 export function stats(connection: SqliteConnection, _request: null, { wall }: Times): InboxStats {
-  const deliveries = STATES.flatMap((state) => {
-    const parts: readonly Part[] = PARTS[state];
-    const handlers = new Set(parts.flatMap((part) => handlersIn(connection, part)));
-    return [...handlers].map((handler) => ({
-      handler,
-      state,
-      ...countOf(connection, parts, handler),
-    }));
-  });
-  const oldest = connection.get<{ received_at: number }>(
-    `SELECT received_at FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_unfinished
-     WHERE state IN ('pending', 'running') ORDER BY received_at LIMIT 1`,
+  const deliveries = PARTS.flatMap((part) =>
+    handlersIn(connection, part.index).flatMap((handler) => {
+      const counted = countOf(connection, part, handler);
+      return counted.count === 0 ? [] : [{ handler, state: part.state, ...counted }];
+    }),
   );
+  const oldest = Math.min(...['pending', 'running'].map((state) => oldestOf(connection, state)));
   return {
     deliveries: deliveries.toSorted((a, b) => compare(a.handler, b.handler)),
     unhandled: undelivered(connection, 1),
     stale: undelivered(connection, 2),
-    oldestPendingMs: oldest === undefined ? null : Math.max(0, wall - oldest.received_at),
+    oldestPendingMs: oldest === Infinity ? null : Math.max(0, wall - oldest),
     paused: pausedHandlers(connection),
   };
 }
 
+/** When the oldest delivery of that state was received. */
+function oldestOf(connection: SqliteConnection, state: string): number {
+  const row = connection.get<{ received_at: number }>(
+    `SELECT received_at FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_undone
+     WHERE state <> 'done' AND state = ? ORDER BY received_at LIMIT 1`,
+    [state],
+  );
+  return row?.received_at ?? Infinity;
+}
+
 /** Looks up the next name again and again, and so reads one entry for each handler. */
-function handlersIn(connection: SqliteConnection, [index, where]: Part): string[] {
+function handlersIn(connection: SqliteConnection, index: Part['index']): string[] {
   const names: string[] = [];
+  const where = index === 'queue' ? 'queue IS NOT NULL' : "state = 'running'";
   for (let last = ''; ;) {
     const row = connection.get<{ handler: string }>(
       `SELECT handler FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_${index}
@@ -60,15 +63,15 @@ function handlersIn(connection: SqliteConnection, [index, where]: Part): string[
 
 function countOf(
   connection: SqliteConnection,
-  parts: readonly Part[],
+  { index, where }: Part,
   handler: string,
 ): CappedCount {
   let count = 0;
-  for (const [index, where] of parts) {
+  for (const part of where) {
     count += connection.get<{ count: number }>(
       `SELECT count(*) AS count FROM (
          SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_${index}
-         WHERE ${where} AND handler = ? LIMIT ?)`,
+         WHERE ${part} AND handler = ? LIMIT ?)`,
       [handler, COUNT_CAP + 1 - count],
     )!.count;
   }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { fromStored, laneOf, toReadable, toStored } from './text.js';
+import { fromStored, hashOf, orderingOf, toReadable, toStored } from './text.js';
 
 describe('text in SQLite', () => {
   it('is read as it was stored, whatever it contains', () => {
@@ -17,19 +17,20 @@ describe('text in SQLite', () => {
     }
   });
 
-  it('makes different, short lanes of different ordering keys', () => {
-    const lanes = [
-      laneOf('a', 'b'),
-      laneOf('a', 'c'),
-      laneOf('b', 'b'),
-      laneOf('a', '\ud800'),
-      laneOf('a', '\ud801'),
-      laneOf('a', 'x'.repeat(100_000)),
-      laneOf('a', `${'x'.repeat(100_000)}y`),
-    ];
-    expect(new Set(lanes).size).toBe(lanes.length);
-    expect(Math.max(...lanes.map((lane) => lane!.length))).toBeLessThan(250);
-    expect(laneOf('a', null)).toBeNull();
+  it('has hashes of 16 bytes, different ones for different companies and ordering keys', () => {
+    const hashes = [
+      orderingOf('a', 'b'),
+      orderingOf('a', 'c'),
+      orderingOf('b', 'b'),
+      orderingOf('a', '\ud800'),
+      orderingOf('a', '\ud801'),
+      orderingOf('a', 'x'.repeat(100_000)),
+      hashOf('a', 'b', 'c'),
+      hashOf('a', 'b","c'),
+    ].map((bytes) => Buffer.from(bytes!).toString('hex'));
+    expect(new Set(hashes).size).toBe(hashes.length);
+    expect(hashes.every(({ length }) => length === 32)).toBe(true);
+    expect(orderingOf('a', null)).toBeNull();
   });
 
   it('is well-formed if it is an error', () => {

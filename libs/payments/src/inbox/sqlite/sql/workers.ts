@@ -4,9 +4,10 @@ import type { SqliteConnection } from '../thread/connection.js';
 import type { WorkerRow } from '../thread/worker-liveness.js';
 import { catalog, refreshCatalog } from './catalog.js';
 import type { CatalogMessage } from './catalog.js';
-import { withAttempt } from './history.js';
-import { releaseNext } from './lanes.js';
+import { releaseNext } from './ordering.js';
 import { unpaused } from './pause.js';
+import { withAttempt } from './rows.js';
+import { QUEUE_OF_FREED } from './settle.js';
 
 /** Adds a live worker, and its handlers to the catalog. */
 export function register(
@@ -73,10 +74,10 @@ export function retire(
 
 /** Whether the worker is registered, not declared dead and not retired. */
 export function isLive(connection: SqliteConnection, worker: string): boolean {
-  const row = connection.get('SELECT 1 FROM payments_inbox_worker WHERE id = ? AND retired = 0', [
-    worker,
-  ]);
-  return row !== undefined;
+  return connection.fact(`live ${worker}`, () => {
+    const sql = 'SELECT 1 FROM payments_inbox_worker WHERE id = ? AND retired = 0';
+    return connection.get(sql, [worker]) !== undefined;
+  });
 }
 
 function allWorkers(connection: SqliteConnection): WorkerRow[] {
@@ -96,8 +97,8 @@ function handlersOf(connection: SqliteConnection, worker: string): string[] {
 function hasSuspects(connection: SqliteConnection, worker: string): boolean {
   return unpaused(connection, handlersOf(connection, worker)).some((handler) =>
     connection.get(
-      `SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_suspect
-       WHERE state = 'pending' AND crashes > 0 AND handler = ? LIMIT 1`,
+      `SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue
+       WHERE handler = ? AND queue = 'suspect' LIMIT 1`,
       [handler],
     ),
   );
@@ -111,7 +112,6 @@ interface OrphanRow {
   readonly event_seq: number;
   readonly handler: string;
   readonly worker: string;
-  readonly lane: string | null;
   readonly attempts: number;
   readonly alone: 0 | 1;
   readonly started_at: number;
@@ -125,14 +125,14 @@ function freeOrphans(
   times: Times,
 ): number {
   const orphans = connection.all<OrphanRow>(
-    `SELECT event_seq, handler, worker, lane, attempts, alone, started_at, history
+    `SELECT event_seq, handler, worker, attempts, alone, started_at, history
      FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
      WHERE state = 'running' AND worker NOT IN (SELECT id FROM payments_inbox_worker)`,
   );
   for (const row of orphans) {
     if (retired.has(row.worker)) freeRetired(connection, row, times);
     else freeLost(connection, row, times);
-    releaseNext(connection, row.handler, row.lane);
+    releaseNext(connection, row.event_seq, row.handler);
   }
   return orphans.length;
 }
@@ -141,16 +141,17 @@ const FREED = "state = 'pending', worker = NULL, alone = 0, token = token + 1, d
 
 function freeLost(connection: SqliteConnection, row: OrphanRow, { wall, clock }: Times): void {
   connection.run(
-    `UPDATE payments_inbox_delivery SET ${FREED}, attempts = attempts - iif(alone = 1, 0, 1), crashes = crashes + 1,
+    `UPDATE payments_inbox_delivery SET ${FREED}, queue = 'suspect', attempts = attempts - iif(alone = 1, 0, 1),
+       crashes = crashes + 1,
        failed_at = ?, history = ?
      WHERE event_seq = ? AND handler = ?`,
-    [clock, wall, withAttempt(row.history, row, wall, 'l'), row.event_seq, row.handler],
+    [clock, wall, withAttempt(row, wall, 'l'), row.event_seq, row.handler],
   );
 }
 
 function freeRetired(connection: SqliteConnection, row: OrphanRow, { clock }: Times): void {
   connection.run(
-    `UPDATE payments_inbox_delivery SET ${FREED}, attempts = attempts - 1
+    `UPDATE payments_inbox_delivery SET ${FREED}, queue = ${QUEUE_OF_FREED}, attempts = attempts - 1
      WHERE event_seq = ? AND handler = ?`,
     [clock, row.event_seq, row.handler],
   );

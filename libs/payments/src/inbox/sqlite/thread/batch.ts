@@ -41,7 +41,7 @@ export function runBatch(
   let oneFailed = false;
   const runOne = (call: Call): Answer => {
     try {
-      return run(connection, call);
+      return write(connection, call);
     } catch (error) {
       oneFailed = true;
       throw error;
@@ -76,6 +76,8 @@ function inTransaction<T>(
 ): T {
   try {
     retryWhileBusy(busyTimeoutMs, () => connection.run('BEGIN IMMEDIATE'));
+    // Nobody else can change them until the end of the transaction.
+    connection.keepFacts(true);
     const result = work();
     connection.run('COMMIT');
     if (slowCommitMs > 0) sleep(slowCommitMs);
@@ -83,6 +85,8 @@ function inTransaction<T>(
   } catch (error) {
     connection.rollback();
     throw error;
+  } finally {
+    connection.keepFacts(false);
   }
 }
 
@@ -103,7 +107,7 @@ export function runRead(connection: SqliteConnection, call: Call, busyTimeoutMs:
 function runInSavepoint(connection: SqliteConnection, call: Call): Answer {
   connection.run('SAVEPOINT payments_inbox_call');
   try {
-    const answer = run(connection, call);
+    const answer = write(connection, call);
     connection.run('RELEASE payments_inbox_call');
     return answer;
   } catch (error) {
@@ -115,6 +119,23 @@ function runInSavepoint(connection: SqliteConnection, call: Call): Answer {
       throw error;
     }
     return { number: call.number, failure: toFailure(error) };
+  }
+}
+
+/** Operations that change no facts of the connection. */
+const KEEP_FACTS: ReadonlySet<string> = new Set([
+  'claim',
+  'complete',
+  'fail',
+  'receive',
+  'release',
+]);
+
+function write(connection: SqliteConnection, call: Call): Answer {
+  try {
+    return run(connection, call);
+  } finally {
+    if (!KEEP_FACTS.has(call.name)) connection.keepFacts(true);
   }
 }
 

@@ -9,6 +9,7 @@ export class SqliteConnection {
   /** What this process has seen of the workers. */
   readonly liveness = new WorkerLiveness();
   readonly #statements = new Map<string, Prepared>();
+  #facts: Map<string, unknown> | null = null;
 
   constructor(readonly database: DriverDatabase) {}
 
@@ -23,10 +24,14 @@ export class SqliteConnection {
     return Number(statement.run(...values).changes);
   }
 
-  /** Runs an `INSERT`; returns the number of its row. For `RETURNING`, SQLite would make a table of its own. */
-  insert(sql: string, parameters: readonly unknown[] = []): number {
+  /**
+   * Runs an `INSERT` of a row; returns its number, or `null` if it was not inserted because of a conflict. For
+   * `RETURNING`, SQLite would make a table of its own.
+   */
+  insert(sql: string, parameters: readonly unknown[] = []): number | null {
     const { statement, values } = this.#bound(sql, parameters);
-    return Number(statement.run(...values).lastInsertRowid);
+    const { changes, lastInsertRowid } = statement.run(...values);
+    return Number(changes) === 0 ? null : Number(lastInsertRowid);
   }
 
   /** The first row. */
@@ -48,6 +53,18 @@ export class SqliteConnection {
     } catch {
       // No transaction is active.
     }
+  }
+
+  /** What `read` returns; within a transaction of several operations, it is read once. */
+  fact<T>(name: string, read: () => T): T {
+    if (this.#facts === null) return read();
+    if (!this.#facts.has(name)) this.#facts.set(name, read());
+    return this.#facts.get(name) as T;
+  }
+
+  /** Forgets all facts. Keeps those that are read from now on, until the next call. */
+  keepFacts(keep: boolean): void {
+    this.#facts = keep ? new Map() : null;
   }
 
   close(): void {

@@ -12,7 +12,7 @@ import { redrive } from '../sql/redrive.js';
 import { complete, fail, release } from '../sql/settle.js';
 import { skip } from '../sql/skip.js';
 import { stats } from '../sql/stats.js';
-import { sync } from '../sql/sync.js';
+import { sync } from './write-ahead-log.js';
 import { heartbeat, register, retire } from '../sql/workers.js';
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from './connection.js';

@@ -8,7 +8,7 @@ import { resolveSqliteOptions } from '../sqlite-options.js';
 import { isOldSqlite, sqliteVersion } from '../sqlite-version.js';
 import type { Times } from '../store-clock.js';
 import { createTables } from '../sql/schema.js';
-import { storedClock } from '../sql/sync.js';
+import { storedClock } from './write-ahead-log.js';
 import { openWriter } from './connection.js';
 import type { SqliteConnection } from './connection.js';
 import { loadDriver } from './driver.js';
@@ -83,7 +83,7 @@ function receive(number: number, times = NOW): Call {
     occurredAt: NOW.wall,
     orderingKey: null,
     raw: new Uint8Array([1]),
-    headers: {},
+    headers: '{}',
     onceKey: null,
     handlers: ['book'],
     catalogVersion: 0,

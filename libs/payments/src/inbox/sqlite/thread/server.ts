@@ -1,7 +1,7 @@
 import { receiveMessageOnPort } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import type { SqliteSettings } from '../sqlite-options.js';
-import { storedClock } from '../sql/sync.js';
+import { storedClock } from './write-ahead-log.js';
 import { runBatch, runRead, takeBatch } from './batch.js';
 import type { SqliteConnection } from './connection.js';
 import type { Answer, Call, FromThread, ToThread } from './messages.js';

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { createPrivateFile } from '../file-modes.js';
-import { storedClock } from '../sql/sync.js';
+import { storedClock } from './write-ahead-log.js';
 import { openWriter, SqliteConnection } from './connection.js';
 import { loadDriver } from './driver.js';
 import { toFailure } from '../sqlite-failure.js';

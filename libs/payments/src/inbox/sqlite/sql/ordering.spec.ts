@@ -12,8 +12,8 @@ const { redrive, skip, complete, fail, heartbeat } = OPERATIONS;
 
 /** The pending deliveries, by receipt. */
 const pending = () =>
-  inbox.all<{ id: string; held: number; crashes: number }>(
-    `SELECT e.id, d.held, d.crashes FROM payments_inbox_delivery d JOIN payments_inbox_event e ON e.seq = d.event_seq
+  inbox.all<{ id: string; queue: string; crashes: number }>(
+    `SELECT e.id, d.queue, d.crashes FROM payments_inbox_delivery d JOIN payments_inbox_event e ON e.seq = d.event_seq
      WHERE d.state = 'pending' ORDER BY e.seq`,
   );
 
@@ -22,11 +22,11 @@ describe('the deliveries of one ordering key on SQLite', () => {
     const worker = inbox.worker();
     for (let n = 0; n < 50; n += 1) inbox.receive({ id: `k${n}`, orderingKey: 'k' });
     inbox.receive({ id: 'other', orderingKey: 'free' });
-    expect(inbox.all('SELECT 1 FROM payments_inbox_delivery WHERE held = 0')).toHaveLength(2);
+    expect(inbox.all("SELECT 1 FROM payments_inbox_delivery WHERE queue = 'due'")).toHaveLength(2);
     expect(inbox.claim(worker).map(({ id }) => id)).toEqual(['k0', 'other']);
     inbox.receive({ id: 'late', orderingKey: 'k' });
     expect(inbox.claim(worker)).toEqual([]);
-    expect(pending().every(({ held }) => held === 1)).toBe(true);
+    expect(pending().every(({ queue }) => queue === 'held')).toBe(true);
   });
 
   it('IN-33 are held by claims in bounded numbers, if they were not held before', () => {
@@ -38,7 +38,9 @@ describe('the deliveries of one ordering key on SQLite', () => {
     inbox.receive({ id: 'other' });
     expect(inbox.claim(worker, 1)).toHaveLength(1);
     // As after a redrive of a key that was not busy at the time.
-    inbox.connection.exec('UPDATE payments_inbox_delivery SET held = 0');
+    inbox.connection.exec(
+      "UPDATE payments_inbox_delivery SET queue = 'due' WHERE state = 'pending'",
+    );
     expect(inbox.claim(worker, 1)).toEqual([]);
     expect(inbox.claim(worker, 1)).toEqual([]);
     expect(inbox.claim(worker, 1).map(({ id }) => id)).toEqual(['other']);
@@ -71,8 +73,8 @@ describe('the deliveries of one ordering key on SQLite', () => {
     heartbeat(inbox.connection, { worker: other }, inbox.times);
     inbox.receive({ id: 'next', orderingKey: 'k', assign: { worker: other, handlers: ['book'] } });
     expect(pending()).toEqual([
-      { id: 'suspect', held: 0, crashes: 1 },
-      { id: 'next', held: 0, crashes: 0 },
+      { id: 'suspect', queue: 'suspect', crashes: 1 },
+      { id: 'next', queue: 'due', crashes: 0 },
     ]);
     expect(inbox.claim(other).map(({ id }) => id)).toEqual(['next']);
   });
@@ -88,8 +90,8 @@ describe('the deliveries of one ordering key on SQLite', () => {
     const request = { selections, force: false, dueInMs: [0] };
     expect(redrive(inbox.connection, request, inbox.times)).toBe(2);
     expect(pending()).toEqual([
-      { id: 'dead', held: 1, crashes: 0 },
-      { id: 'dead', held: 0, crashes: 0 },
+      { id: 'dead', queue: 'held', crashes: 0 },
+      { id: 'dead', queue: 'due', crashes: 0 },
     ]);
   });
 });

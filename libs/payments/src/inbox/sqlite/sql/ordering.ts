@@ -1,0 +1,93 @@
+import type { SqliteConnection } from '../thread/connection.js';
+
+/** What the deliveries of one company, handler and ordering key do. */
+export interface OrderingState {
+  /** Whether a new delivery may run at once: none runs, and none is pending and due. */
+  readonly free: boolean;
+  /**
+   * Whether to hold a delivery that is due now: another delivery of the key runs or is claimable now. When that one
+   * ends, the next is released, so claims read one delivery of a key and not its backlog. Suspects do not count.
+   */
+  readonly busy: boolean;
+}
+
+/** The state of the handler's deliveries with that ordering key. Reads one index entry of each queue of the key. */
+export function orderingState(
+  connection: SqliteConnection,
+  handler: string,
+  ordering: Uint8Array | null,
+  clock: number,
+): OrderingState {
+  if (ordering === null) return { free: true, busy: false };
+  const due = (queue: string) =>
+    `EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_ordering
+       WHERE state = 'pending' AND handler = ?1 AND ordering = ?2 AND queue = '${queue}' AND due_at <= ?3)`;
+  const { busy, suspect } = connection.get<{ busy: 0 | 1; suspect: 0 | 1 }>(
+    `SELECT ${RUNNING} OR ${due('held')} OR ${due('due')} AS busy, ${due('suspect')} AS suspect`,
+    [handler, ordering, clock],
+  )!;
+  return { free: busy === 0 && suspect === 0, busy: busy === 1 };
+}
+
+/** Whether a delivery of the handler `?1` and the ordering key `?2` runs. */
+const RUNNING = `EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
+  WHERE state = 'running' AND handler = ?1 AND ordering = ?2)`;
+
+/** Whether a delivery of that ordering key runs. */
+export function isOrderingRunning(
+  connection: SqliteConnection,
+  handler: string,
+  ordering: Uint8Array | null,
+): boolean {
+  if (ordering === null) return false;
+  const { running } = connection.get<{ running: 0 | 1 }>(`SELECT ${RUNNING} AS running`, [
+    handler,
+    ordering,
+  ])!;
+  return running === 1;
+}
+
+/**
+ * Whether the handler has done a delivery of that ordering key whose event is later; see
+ * {@link ClaimedDelivery.newerHandled}.
+ */
+export function newerHandled(
+  connection: SqliteConnection,
+  handler: string,
+  ordering: Uint8Array | null,
+  occurredAt: number,
+): boolean {
+  if (ordering === null) return false;
+  const { newer } = connection.get<{ newer: 0 | 1 }>(
+    `SELECT EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_newest
+         WHERE state = 'done' AND handler = ?1 AND ordering = ?2 AND occurred_at > ?3)
+       OR EXISTS (SELECT 1 FROM payments_inbox_handled
+         WHERE handler = ?1 AND ordering = ?2 AND occurred_at > ?3) AS newer`,
+    [handler, ordering, occurredAt],
+  )!;
+  return newer === 1;
+}
+
+/**
+ * After a delivery was settled, freed or skipped: makes the longest due held delivery of its ordering key claimable, if
+ * none of the key runs. It keeps its due time, which is past, so it stays before those of its key that were received
+ * later. Returns whether there was one.
+ */
+export function releaseNext(connection: SqliteConnection, seq: number, handler: string): boolean {
+  const next = connection.get<{ event_seq: number }>(
+    `SELECT next.event_seq FROM payments_inbox_delivery ended
+       CROSS JOIN payments_inbox_delivery next INDEXED BY payments_inbox_delivery_ordering
+     WHERE ended.event_seq = ?1 AND ended.handler = ?2 AND next.handler = ?2 AND next.ordering = ended.ordering
+       AND next.state = 'pending' AND next.queue = 'held'
+       AND NOT EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
+         WHERE state = 'running' AND handler = ?2 AND ordering = ended.ordering)
+     ORDER BY next.due_at, next.event_seq LIMIT 1`,
+    [seq, handler],
+  );
+  if (next === undefined) return false;
+  connection.run(
+    "UPDATE payments_inbox_delivery SET queue = 'due' WHERE event_seq = ? AND handler = ?",
+    [next.event_seq, handler],
+  );
+  return true;
+}
