@@ -35,7 +35,6 @@ import { sealing } from './sealed.options.js';
 import type { SealedOptions } from './sealed.options.js';
 import { ShutdownCheck } from './shutdown.check.js';
 import { Admission } from './webhook/admission.js';
-import { AdmittedRequests } from './webhook/admitted-request.js';
 import { PendingRequests } from './webhook/pending-requests.js';
 import { RefusalLog } from './webhook/refusal-log.js';
 import { RawBodyMiddleware } from './webhook/raw-body.middleware.js';
@@ -133,7 +132,6 @@ const WEBHOOK: Provider[] = [
   RefusalLog,
   PendingRequests,
   Admission,
-  AdmittedRequests,
   RawBodyMiddleware,
   WebhookRoutes,
   WebhookVerifier,

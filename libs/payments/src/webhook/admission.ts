@@ -5,8 +5,7 @@ import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { checkFailed, runCheck } from './admission-check.js';
-import { AdmittedRequest } from './admitted-request.js';
-import { headerText } from './header-text.js';
+import { headerText } from './request-headers.js';
 import { requireCompanyId } from './path-company.js';
 import { PendingRequests, RequestClosed, webhookBusy } from './pending-requests.js';
 import type { PendingRequest } from './pending-requests.js';
@@ -56,13 +55,11 @@ export class Admission {
   ) {}
 
   /**
-   * Resolves with the body and what else is known. The request is pending until the caller releases it or its
-   * response closes.
+   * Resolves with the request, whose body was read. It is pending until the caller releases it or its response closes.
    *
    * @throws PaymentsError with the code of the refusal; or the error of the connection, if it closes.
    */
-  async admit(arriving: ArrivingRequest): Promise<AdmittedRequest> {
-    const arrivedAt = this.runtime.monotonic();
+  async admit(arriving: ArrivingRequest): Promise<PendingRequest> {
     const { headers } = arriving;
     requirePlainJson(headers);
     const signatures = parseSignatures(headerText(headers[SIGNATURE_HEADER]));
@@ -71,7 +68,7 @@ export class Admission {
     // The request may be refused before the check answers; nothing would handle its rejection then.
     check?.catch(() => {});
     let checking = check !== undefined;
-    const pending = this.pending.add();
+    const pending = this.pending.add(signatures);
     const { bodyTimeoutMs } = this.options;
     const cancel = this.runtime.schedule(bodyTimeoutMs, () =>
       pending.refuse(
@@ -89,7 +86,8 @@ export class Admission {
         const checked = pending.until(check).then(() => void (checking = false));
         await Promise.all([checked, reading]);
       }
-      return new AdmittedRequest(await reading, signatures, pending, arrivedAt);
+      pending.body = await reading;
+      return pending;
     } catch (error) {
       pending.refuse(error);
       throw error;

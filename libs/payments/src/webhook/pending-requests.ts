@@ -8,19 +8,47 @@ import { WEBHOOK_OPTIONS } from './webhook.tokens.js';
 /** How old a request has to be to be refused in favour of a newer one, in milliseconds. */
 const GRACE_MS = 25;
 
-/** A request that was admitted and whose signature is not verified yet. */
+/**
+ * A request that was admitted and whose signature is not verified yet. Its body and signatures are hidden from
+ * `util.inspect`.
+ */
 export class PendingRequest {
   /** Bytes that are buffered for it. */
   bytes = 0;
   readonly #owner: PendingRequests;
-  #refuse: (error: unknown) => void = () => {};
+  readonly #signatures: readonly Buffer[];
+  readonly #onRefusal: ((error: unknown) => void)[] = [];
+  #body: Buffer | undefined;
+  #released = false;
+  #refusal: { readonly error: unknown } | null = null;
 
   constructor(
     owner: PendingRequests,
-    /** On the runtime's monotonic clock, in milliseconds. */
+    signatures: readonly Buffer[],
+    /** When it was admitted, on the runtime's monotonic clock in milliseconds. */
     readonly since: number,
   ) {
     this.#owner = owner;
+    this.#signatures = signatures;
+  }
+
+  /** The well-formed values of the signature header, at least one. */
+  get signatures(): readonly Buffer[] {
+    return this.#signatures;
+  }
+
+  /**
+   * The body as it came; `undefined` if something else has read it and left no bytes.
+   *
+   * @throws what the request was refused with.
+   */
+  get body(): Buffer | undefined {
+    if (this.#refusal) throw this.#refusal.error;
+    return this.#body;
+  }
+
+  set body(body: Buffer | undefined) {
+    if (!this.#refusal) this.#body = body;
   }
 
   /** Sets how many bytes are buffered for it. Returns whether there is room for them. */
@@ -31,23 +59,22 @@ export class PendingRequest {
   /** Gives its room back. Idempotent. */
   release(): void {
     this.#owner.release(this);
-    this.#refuse = () => {};
+    this.#released = true;
   }
 
-  /** Releases it and calls what {@link onRefusal} was given. */
+  /** Releases it, drops its body, and calls what {@link onRefusal} was given. Does nothing after its release. */
   refuse(error: unknown): void {
-    const refuse = this.#refuse;
+    if (this.#released) return;
     this.release();
-    refuse(error);
+    // Its bytes do not count as pending any more, so they must not stay in memory.
+    this.#body = undefined;
+    this.#refusal = { error };
+    for (const callback of this.#onRefusal) callback(error);
   }
 
   /** Adds what ends the step that the request waits for. */
   onRefusal(callback: (error: unknown) => void): void {
-    const previous = this.#refuse;
-    this.#refuse = (error) => {
-      previous(error);
-      callback(error);
-    };
+    this.#onRefusal.push(callback);
   }
 
   /** Waits for a promise, but rejects at once if the request is refused. */
@@ -70,6 +97,11 @@ export class PendingRequest {
 export class PendingRequests {
   /** Oldest first. */
   readonly #requests = new Set<PendingRequest>();
+  /**
+   * A property of the application's request, from the middleware to the guard. A WeakMap with an entry for each request
+   * is work for every garbage collection.
+   */
+  readonly #key = Symbol('nestjs-payments: pending request');
   #bytes = 0;
 
   constructor(
@@ -86,14 +118,24 @@ export class PendingRequests {
   }
 
   /** @throws PaymentsError `webhook_busy` */
-  add(): PendingRequest {
+  add(signatures: readonly Buffer[] = []): PendingRequest {
     const since = this.runtime.monotonic();
     if (this.#requests.size >= this.options.maxPending && !this.#refuseOldest(since)) {
       throw webhookBusy();
     }
-    const request = new PendingRequest(this, since);
+    const request = new PendingRequest(this, signatures, since);
     this.#requests.add(request);
     return request;
+  }
+
+  /** Remembers which request of Express, or of Node, it belongs to. */
+  attach(request: object, pending: PendingRequest): void {
+    (request as Record<symbol, PendingRequest>)[this.#key] = pending;
+  }
+
+  /** `undefined` if the middleware did not see the request. */
+  of(request: unknown): PendingRequest | undefined {
+    return (request as Record<symbol, PendingRequest | undefined> | null | undefined)?.[this.#key];
   }
 
   /** See {@link PendingRequest.hold}. */

@@ -6,10 +6,10 @@ import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { Admission } from './admission.js';
-import { AdmittedRequests } from './admitted-request.js';
-import { headerText } from './header-text.js';
+import { headerText } from './request-headers.js';
 import { letLinger } from './linger.js';
 import { companyOf } from './path-company.js';
+import { PendingRequests } from './pending-requests.js';
 import { RefusalLog } from './refusal-log.js';
 import { answerError, sendAnswer, sendReply } from './webhook.answer.js';
 import type { FastifyReplyLike, WebhookAnswer } from './webhook.answer.js';
@@ -65,7 +65,7 @@ export class RawBodyMiddleware {
     @Inject(HttpAdapterHost) host: HttpAdapterHost,
     @Inject(WebhookRoutes) private readonly routes: WebhookRoutes,
     @Inject(Admission) private readonly admission: Admission,
-    @Inject(AdmittedRequests) private readonly admitted: AdmittedRequests,
+    @Inject(PendingRequests) private readonly pending: PendingRequests,
     @Inject(RefusalLog) private readonly refusals: RefusalLog,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
     @Inject(WEBHOOK_OPTIONS) private readonly options: ResolvedWebhookOptions,
@@ -102,8 +102,8 @@ export class RawBodyMiddleware {
       response,
     };
     this.admission.admit(arriving).then(
-      (admitted) => {
-        this.admitted.set(request, admitted);
+      (pending) => {
+        this.pending.attach(request, pending);
         next();
       },
       (error: unknown) =>
@@ -142,7 +142,7 @@ export class RawBodyMiddleware {
       response: reply.raw,
     };
     try {
-      this.admitted.set(raw, await this.admission.admit(arriving));
+      this.pending.attach(raw, await this.admission.admit(arriving));
     } catch (error) {
       return sendReply(reply, this.#refuse(error, payload, raw, reply.raw));
     }

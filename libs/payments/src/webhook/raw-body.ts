@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { PaymentsError } from '../payments.errors.js';
 import { BoundedBuffer, readInto } from '../runtime/bounded-buffer.js';
-import { headerText } from './header-text.js';
+import { headerText } from './request-headers.js';
 import type { PendingRequest } from './pending-requests.js';
 import { webhookBusy } from './pending-requests.js';
 
@@ -17,17 +17,15 @@ const BYTES_PER_CHUNK = 64;
  * @throws PaymentsError `content_type_unsupported` or `content_encoding_unsupported`.
  */
 export function requirePlainJson(headers: IncomingHttpHeaders): void {
-  // Node keeps the first of several values; an adapter may have kept them all.
-  const [first] = [headers['content-type']].flat();
-  const [type = ''] = (headerText(first) ?? '').split(';');
-  if (type.trim().toLowerCase() !== 'application/json') {
+  const type = headers['content-type'];
+  if (type !== 'application/json' && !isJson(type)) {
     throw new PaymentsError(
       'content_type_unsupported',
       'A delivery has Content-Type application/json.',
     );
   }
-  const encodings = (headerText(headers['content-encoding']) ?? '').split(',');
-  if (!encodings.every((encoding) => /^(identity)?$/i.test(encoding.trim()))) {
+  const encoding = headers['content-encoding'];
+  if (encoding !== undefined && !isIdentity(encoding)) {
     throw new PaymentsError(
       'content_encoding_unsupported',
       'A delivery has no Content-Encoding: its signature is over the bytes as sent.',
@@ -97,6 +95,18 @@ export class ChunkCount {
     this.#bytes += bytes;
     return this.#chunks <= FREE_CHUNKS + this.#bytes / BYTES_PER_CHUNK;
   }
+}
+
+function isJson(contentType: unknown): boolean {
+  // Node keeps the first of several values; an adapter may have kept them all.
+  const [first] = [contentType].flat();
+  const [type = ''] = (headerText(first) ?? '').split(';');
+  return type.trim().toLowerCase() === 'application/json';
+}
+
+function isIdentity(contentEncoding: unknown): boolean {
+  const encodings = (headerText(contentEncoding) ?? '').split(',');
+  return encodings.every((encoding) => /^(identity)?$/i.test(encoding.trim()));
 }
 
 function bytesOf(given: unknown): Buffer | undefined {

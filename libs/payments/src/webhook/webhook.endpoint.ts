@@ -20,6 +20,7 @@ import type { WebhookRequest } from './webhook.verifier.js';
 @Injectable()
 export class WebhookEndpoint implements OnModuleInit {
   readonly #logger = new Logger('PaymentWebhook');
+  #turn: Promise<void> | null = null;
 
   constructor(
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
@@ -36,6 +37,7 @@ export class WebhookEndpoint implements OnModuleInit {
     for (const path of paths) {
       adapter.post(path, async (request: WebhookRequest, response: unknown) => {
         const answer = await this.answer(request);
+        await this.#endOfTurn();
         if (adapter.getType() === 'fastify') sendReply(response as FastifyReplyLike, answer);
         else sendAnswer(response as ServerResponse, answer);
       });
@@ -53,5 +55,19 @@ export class WebhookEndpoint implements OnModuleInit {
       if (!(error instanceof PaymentsError)) this.refusals.unexpected(error);
       return answerError(error);
     }
+  }
+
+  /**
+   * Resolves at the end of this turn of the event loop. Answers that are written one after the other cost the system
+   * about half as much time as answers between which other requests are read.
+   */
+  #endOfTurn(): Promise<void> {
+    this.#turn ??= new Promise((resolve) => {
+      setImmediate(() => {
+        this.#turn = null;
+        resolve();
+      });
+    });
+    return this.#turn;
   }
 }

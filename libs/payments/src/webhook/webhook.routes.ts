@@ -147,6 +147,7 @@ function isWebhookGuard(guard: unknown): boolean {
 }
 
 function decoded(segment: string): string {
+  if (!segment.includes('%')) return segment;
   try {
     return decodeURIComponent(segment);
   } catch {

@@ -9,11 +9,10 @@ import { VerifiedDelivery } from '../inbox/verified-delivery.js';
 import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
-import { headerText } from './header-text.js';
 import { companyOf, companyUnknown, requireCompanyId } from './path-company.js';
-import { AdmittedRequests } from './admitted-request.js';
-import type { AdmittedRequest } from './admitted-request.js';
-import { keptHeaders } from './kept-headers.js';
+import { headerText, keptHeaders } from './request-headers.js';
+import { PendingRequests } from './pending-requests.js';
+import type { PendingRequest } from './pending-requests.js';
 import { RefusalLog } from './refusal-log.js';
 import { givenBytes } from './raw-body.js';
 import { parseSignatures, requireMatch, SIGNATURE_HEADER } from './signature.js';
@@ -37,7 +36,7 @@ export class WebhookVerifier {
 
   constructor(
     @Inject(COMPANIES) private readonly companies: Companies,
-    @Inject(AdmittedRequests) private readonly admitted: AdmittedRequests,
+    @Inject(PendingRequests) private readonly pending: PendingRequests,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
     @Inject(RefusalLog) private readonly refusals: RefusalLog,
     @Inject(WEBHOOK_OPTIONS) private readonly options: ResolvedWebhookOptions,
@@ -51,39 +50,39 @@ export class WebhookVerifier {
    * @throws PaymentsError: each code of `answerError()`.
    */
   async verify(request: WebhookRequest): Promise<VerifiedDelivery> {
-    const admitted = this.admitted.get(request) ?? this.admitted.get(request.raw);
+    const pending = this.pending.of(request) ?? this.pending.of(request.raw);
     let known: string | undefined;
     try {
-      const bytes = admitted ? admitted.bytes : givenBytes(request, this.options.bodyLimitBytes);
+      const bytes = pending ? pending.body : givenBytes(request, this.options.bodyLimitBytes);
       if (bytes === undefined) throw rawBodyUnavailable();
-      const { signatures, arrivedAt } = admitted ?? this.#unseen(request);
+      const { signatures, since } = pending ?? this.#unseen(request);
       const id = requireCompanyId(companyOf(request.params));
-      const company = this.companies.known(id) ?? (await this.#company(id, arrivedAt, admitted));
+      const company = this.companies.known(id) ?? (await this.#company(id, since, pending));
       known = company.id;
       requireMatch(bytes, signatures, company.signingKeys);
       this.companies.verified(known);
-      return this.#read(request, company, bytes, arrivedAt);
+      return this.#read(request, company, bytes, since);
     } catch (error) {
       this.refusals.note(error, known);
       throw error;
     } finally {
-      admitted?.pending.release();
+      pending?.release();
     }
   }
 
   /** What admission finds out, of a request that did not pass it: `WebhookGuard` is a global guard. */
-  #unseen({ headers }: WebhookRequest): Pick<AdmittedRequest, 'signatures' | 'arrivedAt'> {
+  #unseen({ headers }: WebhookRequest): Pick<PendingRequest, 'signatures' | 'since'> {
     const signatures = parseSignatures(headerText(headers[SIGNATURE_HEADER]));
-    return { signatures, arrivedAt: this.runtime.monotonic() };
+    return { signatures, since: this.runtime.monotonic() };
   }
 
   async #company(
     id: string,
     arrivedAt: number,
-    admitted?: AdmittedRequest,
+    pending?: PendingRequest,
   ): Promise<ResolvedCompany> {
     const finding = this.companies.findForDelivery(id, arrivedAt);
-    const company = await (admitted ? admitted.pending.until(finding) : finding);
+    const company = await (pending ? pending.until(finding) : finding);
     if (company === undefined) throw companyUnknown();
     return company;
   }

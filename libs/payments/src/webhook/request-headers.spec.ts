@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { keptHeaders } from './kept-headers.js';
+import { keptHeaders } from './request-headers.js';
 
 describe('keptHeaders', () => {
   it('keeps what the list names, and nothing else', () => {
