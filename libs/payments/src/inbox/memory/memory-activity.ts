@@ -1,3 +1,4 @@
+import { toHistory } from '../delivery-history.js';
 import type { ActivityCounts, ActivityMinute } from '../inbox-store.js';
 import type { EventRow } from './memory-rows.js';
 
@@ -6,52 +7,37 @@ const KEPT_MINUTES = 1440;
 /** How long after its end a minute is closed. */
 const CLOSING_MS = 10_000;
 
-interface Tally {
-  received: number;
-  failed: number;
-  dead: number;
-  readonly tookMs: number[];
+/** Something that counts as activity. Times are in milliseconds since the epoch. */
+interface Occurrence {
+  readonly at: number;
+  readonly what: 'received' | 'done' | 'failed' | 'dead';
+  /** `null`: counts for all handlers together only. */
+  readonly handler: string | null;
+  readonly tookMs: number;
 }
 
 /** The activity of the closed minutes of a memory store. */
 export class MemoryActivity {
-  readonly #minutes = new Map<number, ActivityMinute>();
+  #minutes: ActivityMinute[] = [];
   /** End of the last minute that was written. */
   #end = -Infinity;
 
   summarize(rows: Iterable<EventRow>, now: number): void {
-    const end = Math.floor((now - CLOSING_MS) / MINUTE_MS) * MINUTE_MS;
+    const end = startOf(now - CLOSING_MS);
     const start = Math.max(this.#end, end - KEPT_MINUTES * MINUTE_MS);
-    const tallies = new Map<number, Map<string | null, Tally>>();
-    for (let minute = start; minute < end; minute += MINUTE_MS) tallies.set(minute, new Map());
-    // Counts for all handlers together, under `null`, and for one handler.
-    const count = (at: Date, handlers: readonly (string | null)[], add: (to: Tally) => void) => {
-      const minute = tallies.get(Math.floor(at.getTime() / MINUTE_MS) * MINUTE_MS);
-      for (const handler of minute ? handlers : []) {
-        const tally = minute!.get(handler) ?? { received: 0, failed: 0, dead: 0, tookMs: [] };
-        add(tally);
-        minute!.set(handler, tally);
-      }
-    };
-    for (const { fixed, deliveries } of rows) {
-      const { receivedAt } = fixed;
-      const names = deliveries.map(({ handler }) => handler);
-      count(receivedAt, [null, ...names], (tally) => (tally.received += 1));
-      for (const { handler, state, finishedAt, history } of deliveries) {
-        for (const { endedAt, outcome } of history) {
-          if (outcome !== 'done') count(endedAt, [null, handler], (tally) => (tally.failed += 1));
-        }
-        if (state === 'dead') count(finishedAt!, [null, handler], (tally) => (tally.dead += 1));
-        const tookMs = Math.max(0, (finishedAt?.getTime() ?? 0) - receivedAt.getTime());
-        if (state === 'done') count(finishedAt!, [null, handler], (t) => t.tookMs.push(tookMs));
-      }
+    const byMinute = new Map<number, Occurrence[]>();
+    for (let minute = start; minute < end; minute += MINUTE_MS) byMinute.set(minute, []);
+    for (const row of rows) {
+      for (const it of occurrencesOf(row)) byMinute.get(startOf(it.at))?.push(it);
     }
-    for (const [minute, byHandler] of tallies) {
-      const total = countsOf(byHandler.get(null));
+    for (const [minute, all] of byMinute) {
+      const byHandler = Map.groupBy(all, ({ handler }) => handler);
+      const total = all.filter(({ what, handler }) => what !== 'received' || handler === null);
       byHandler.delete(null);
-      const handlers = [...byHandler].map(([handler, tally]) => [handler, countsOf(tally)]);
+      const handlers = [...byHandler].map(([handler, own]) => [handler, countsOf(own)]);
       const startsAt = new Date(minute);
-      this.#minutes.set(minute, { startsAt, total, handlers: Object.fromEntries(handlers) });
+      const own = Object.fromEntries(handlers);
+      this.#minutes.push({ startsAt, total: countsOf(total), handlers: own });
     }
     this.#end = Math.max(this.#end, end);
     this.prune(now);
@@ -60,23 +46,48 @@ export class MemoryActivity {
   /** The last minutes that were written. */
   last(minutes: number): ActivityMinute[] {
     const start = this.#end - minutes * MINUTE_MS;
-    return [...this.#minutes.values()]
-      .filter(({ startsAt }) => startsAt.getTime() >= start && startsAt.getTime() < this.#end)
-      .toSorted((a, b) => a.startsAt.getTime() - b.startsAt.getTime());
+    return this.#minutes.filter(({ startsAt }) => startsAt.getTime() >= start);
   }
 
   prune(now: number): void {
-    for (const at of this.#minutes.keys()) {
-      if (at < now - (KEPT_MINUTES + 2) * MINUTE_MS) this.#minutes.delete(at);
+    const start = now - (KEPT_MINUTES + 2) * MINUTE_MS;
+    this.#minutes = this.#minutes.filter(({ startsAt }) => startsAt.getTime() >= start);
+  }
+}
+
+function* occurrencesOf({ fixed, deliveries }: EventRow): Generator<Occurrence> {
+  const at = fixed.receivedAt.getTime();
+  yield { at, what: 'received', handler: null, tookMs: 0 };
+  for (const { handler, state, finishedAt, history } of deliveries) {
+    const { name } = handler;
+    yield { at, what: 'received', handler: name, tookMs: 0 };
+    for (const { endedAt, outcome } of toHistory(history)) {
+      if (outcome !== 'done') {
+        yield { at: endedAt.getTime(), what: 'failed', handler: name, tookMs: 0 };
+      }
+    }
+    if (state === 'done' || state === 'dead') {
+      const tookMs = Math.max(0, finishedAt! - at);
+      yield { at: finishedAt!, what: state, handler: name, tookMs };
     }
   }
 }
 
-function countsOf({ received, failed, dead, tookMs }: Tally = NOTHING): ActivityCounts {
-  const sorted = tookMs.toSorted((a, b) => a - b);
+function countsOf(all: readonly Occurrence[]): ActivityCounts {
+  const count = (kind: Occurrence['what']) => all.filter(({ what }) => what === kind).length;
+  const done = all.filter(({ what }) => what === 'done').map(({ tookMs }) => tookMs);
+  const sorted = done.toSorted((a, b) => a - b);
   const nearestRank = (share: number) => sorted[Math.ceil(share * sorted.length) - 1] ?? null;
-  const [p50Ms, p95Ms] = [nearestRank(0.5), nearestRank(0.95)];
-  return { received, done: sorted.length, failed, dead, p50Ms, p95Ms };
+  return {
+    received: count('received'),
+    done: sorted.length,
+    failed: count('failed'),
+    dead: count('dead'),
+    p50Ms: nearestRank(0.5),
+    p95Ms: nearestRank(0.95),
+  };
 }
 
-const NOTHING: Tally = { received: 0, failed: 0, dead: 0, tookMs: [] };
+function startOf(ms: number): number {
+  return Math.floor(ms / MINUTE_MS) * MINUTE_MS;
+}

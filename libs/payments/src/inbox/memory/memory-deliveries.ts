@@ -1,170 +1,245 @@
 import type { PaymentsRuntime } from '../../payments.runtime.js';
 import { boundedError, HISTORY_LENGTH } from '../delivery-history.js';
-import type { ClaimedDelivery, DeliveryAttempt, Lease, Settlement } from '../inbox-store.js';
-import type { MemoryEvents } from './memory-events.js';
-import type { MemoryQueue } from './memory-queue.js';
-import type { DeliveryRow, EventRow } from './memory-rows.js';
+import type { HistoryEntry } from '../delivery-history.js';
+import type {
+  ClaimedDelivery,
+  ClaimRequest,
+  DeliverySelection,
+  InboxStore,
+  Lease,
+  Settlement,
+  SuspectRequest,
+} from '../inbox-store.js';
+import type { EventIndex } from './event-index.js';
+import { dueBefore, HandlerQueue, isFree } from './handler-queue.js';
+import { DeliveryRow } from './memory-rows.js';
+import type { EventRow } from './memory-rows.js';
 
-/** What changes the deliveries of a memory store. */
-export class MemoryDeliveries {
+/** The operations of a memory store that change deliveries. */
+export abstract class MemoryDeliveries {
+  /** By fencing token, which no two claims share. */
+  protected readonly running = new Map<number, DeliveryRow>();
+  protected readonly handlers = new Map<string, HandlerQueue>();
+  protected readonly paused = new Set<string>();
+  readonly #listeners = new Set<() => void>();
+  #token = 0;
+
   constructor(
-    private readonly events: MemoryEvents,
-    private readonly queue: MemoryQueue,
-    private readonly runtime: PaymentsRuntime,
+    protected readonly events: EventIndex,
+    protected readonly runtime: PaymentsRuntime,
   ) {}
 
-  /** Adds a pending delivery, due in so many milliseconds. */
-  add(event: EventRow, handler: string, dueInMs: number): DeliveryRow {
-    const row: DeliveryRow = {
-      event,
-      handler,
-      lane: this.queue.joinLane(event, handler),
-      state: 'pending',
-      attempts: 0,
-      crashes: 0,
-      alone: false,
-      token: 0,
-      worker: null,
-      dueAt: this.#now() + dueInMs,
-      startedAt: event.fixed.receivedAt,
-      finishedAt: null,
-      lastError: null,
-      history: [],
-    };
-    event.deliveries.push(row);
-    this.#entered(row);
-    return row;
-  }
-
-  claim(worker: string, handler: string, limit: number): ClaimedDelivery[] {
+  async claim({ worker, wanted }: ClaimRequest): Promise<ClaimedDelivery[]> {
+    const now = this.runtime.monotonic();
     const claimed: ClaimedDelivery[] = [];
-    while (claimed.length < limit) {
-      const row = this.queue.nextDue(handler, this.#now());
-      if (row === undefined) break;
-      claimed.push(this.lease(row, worker));
+    for (const { handler: name, limit } of wanted) {
+      const [handler] = this.unpaused([name]);
+      for (let left = limit; left > 0; left -= 1) {
+        const row = handler?.nextDue(now);
+        if (row === undefined) break;
+        row.handler.move(row, 'running', now);
+        claimed.push(this.#lease(row, worker, now));
+      }
     }
     return claimed;
   }
 
-  claimSuspect(worker: string, handlers: string[], alone: boolean): ClaimedDelivery | null {
-    const row = this.queue.nextSuspect(handlers, alone, this.#now());
-    return row === undefined ? null : this.lease(row, worker, alone);
+  async claimSuspect(request: SuspectRequest): Promise<ClaimedDelivery | null> {
+    const { worker, handlers, alone } = request;
+    const now = this.runtime.monotonic();
+    const ready = this.unpaused(handlers)
+      .flatMap(({ suspects }) => [...suspects])
+      .filter(({ dueAt, crashes }) => dueAt <= now && (alone || crashes === 1))
+      .filter(({ key }) => !key?.running);
+    const [row] = ready.toSorted((a, b) => (dueBefore(a, b) ? -1 : 1));
+    if (row === undefined) return null;
+    row.handler.move(row, 'running', now);
+    return this.#lease(row, worker, now, alone);
   }
 
-  /** Makes a pending delivery running. */
-  lease(row: DeliveryRow, worker: string, alone = false): ClaimedDelivery {
-    this.queue.leave(row);
-    row.attempts += 1;
-    row.token += 1;
-    const startedAt = new Date(this.runtime.now());
-    this.#entered(Object.assign(row, { state: 'running', worker, alone, startedAt }));
+  async complete(lease: Lease): Promise<Settlement> {
+    return this.#settle(lease, (row) => {
+      const { key, event } = row;
+      row.crashes = 0;
+      this.#note(row, 'd');
+      if (key) key.newestDone = Math.max(key.newestDone, event.fixed.occurredAt.getTime());
+      return this.#move(row, 'done');
+    });
+  }
+
+  async fail(
+    lease: Lease,
+    failure: { error: string; retryInMs: number | null },
+  ): Promise<Settlement> {
+    return this.#settle(lease, (row) => {
+      row.crashes = 0;
+      row.lastError = boundedError(failure.error);
+      this.#note(row, 'f', row.lastError);
+      if (failure.retryInMs === null) return this.#move(row, 'dead');
+      return this.#reopen(row, failure.retryInMs);
+    });
+  }
+
+  async release(lease: Lease, dueInMs = 0): Promise<Settlement> {
+    return this.#settle(lease, (row) => {
+      row.attempts -= 1;
+      return this.#reopen(row, dueInMs);
+    });
+  }
+
+  async nextDueInMs(handlers: readonly string[]): Promise<number | null> {
+    const dueAt = Math.min(...this.unpaused(handlers).map(({ nextDueAt }) => nextDueAt));
+    return dueAt === Infinity ? null : dueAt - this.runtime.monotonic();
+  }
+
+  onWake(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  async redrive(...[selections, options]: Parameters<InboxStore['redrive']>): Promise<number> {
+    let changed = 0;
+    selections.forEach(({ company, id, handlers }, n) => {
+      const event = this.events.find(company, id);
+      if (event === undefined || event.raw === null) return;
+      const dueInMs = options.dueInMs[n] ?? 0;
+      for (const name of new Set(handlers)) {
+        const row = event.deliveries.find(({ handler }) => handler.name === name);
+        if (row?.state === 'running' || (row?.state === 'done' && !options.force)) continue;
+        if (row && row.state !== 'pending') row.attempts = 0;
+        if (row) this.#reopen(row, dueInMs);
+        else this.deliver(event, name, dueInMs);
+        changed += 1;
+      }
+    });
+    if (changed > 0) this.wake();
+    return changed;
+  }
+
+  async skip(selections: readonly DeliverySelection[]): Promise<number> {
+    const rows = selections.flatMap(({ company, id, handlers }) =>
+      (this.events.find(company, id)?.deliveries ?? []).filter(({ handler }) =>
+        handlers.includes(handler.name),
+      ),
+    );
+    return this.skipRows(rows);
+  }
+
+  async pause(handler: string, paused: boolean): Promise<void> {
+    if (paused) this.paused.add(handler);
+    else if (this.paused.delete(handler)) this.wake();
+  }
+
+  /** Adds a delivery: running if there is a worker for it and its ordering key is free, otherwise pending. */
+  protected deliver(
+    event: EventRow,
+    name: string,
+    dueInMs: number,
+    worker?: string,
+  ): ClaimedDelivery | null {
+    const now = this.runtime.monotonic();
+    const handler = this.#handler(name);
+    const row = new DeliveryRow(event, handler, now + dueInMs);
+    const assigned = worker !== undefined && !this.#isPaused(name) && isFree(row.key, now);
+    if (assigned) row.state = 'running';
+    event.deliveries = [...event.deliveries, row];
+    handler.add(row, now);
+    this.events.update(event, now);
+    return assigned ? this.#lease(row, worker, now) : null;
+  }
+
+  /** Takes a running delivery from its worker. */
+  protected free(row: DeliveryRow, lost: boolean): void {
+    if (lost) {
+      this.#note(row, 'l');
+      row.crashes += 1;
+    }
+    if (!lost || !row.alone) row.attempts -= 1;
+    this.#reopen(row, 0);
+  }
+
+  /** Skips those that are pending or dead; returns how many. */
+  protected skipRows(rows: readonly DeliveryRow[]): number {
+    const open = [...new Set(rows)].filter(({ state }) => state === 'pending' || state === 'dead');
+    for (const row of open) {
+      row.crashes = 0;
+      this.#move(row, 'skipped');
+    }
+    return open.length;
+  }
+
+  /** Those of the handlers that are not paused. */
+  protected unpaused(names: readonly string[]): HandlerQueue[] {
+    return names.filter((name) => !this.#isPaused(name)).map((name) => this.#handler(name));
+  }
+
+  protected wake(): void {
+    for (const listener of this.#listeners) listener();
+  }
+
+  #handler(name: string): HandlerQueue {
+    let handler = this.handlers.get(name);
+    if (handler === undefined) this.handlers.set(name, (handler = new HandlerQueue(name)));
+    return handler;
+  }
+
+  #isPaused(handler: string): boolean {
+    return this.paused.has('*') || this.paused.has(handler);
+  }
+
+  #lease(row: DeliveryRow, worker: string, now: number, alone = false): ClaimedDelivery {
     const { fixed, seq, since, raw } = row.event;
+    row.token = this.#token += 1;
+    row.attempts += 1;
+    row.worker = worker;
+    row.alone = alone;
+    row.startedAt = this.runtime.now();
+    this.running.set(row.token, row);
     return {
       company: fixed.company,
       id: fixed.id,
-      handler: row.handler,
+      handler: row.handler.name,
       token: row.token,
       seq,
       attempt: row.attempts,
       receivedAt: fixed.receivedAt,
-      ageMs: this.#now() - since,
-      // The body of an unfinished event is never deleted. Whoever runs it gives the handler a copy.
+      ageMs: now - since,
+      // The body of an unfinished event is never deleted. The worker gives the handler a copy.
       raw: raw!,
-      newerHandled: row.lane !== null && row.lane.newestDone > fixed.occurredAt.getTime(),
+      newerHandled: row.key !== null && row.key.newestDone > fixed.occurredAt.getTime(),
       crashes: row.crashes,
     };
   }
 
-  complete(lease: Lease): Settlement {
-    return this.#settle(lease, (row) => {
-      const { lane, event } = row;
-      row.crashes = 0;
-      this.#note(row, 'done', null);
-      if (lane) lane.newestDone = Math.max(lane.newestDone, event.fixed.occurredAt.getTime());
-      this.#finish(row, 'done');
-    });
-  }
-
-  fail(lease: Lease, failure: { error: string; retryInMs: number | null }): Settlement {
-    return this.#settle(lease, (row) => {
-      row.crashes = 0;
-      row.lastError = boundedError(failure.error);
-      this.#note(row, 'failed', row.lastError);
-      if (failure.retryInMs === null) this.#finish(row, 'dead');
-      else this.reopen(row, failure.retryInMs);
-    });
-  }
-
-  release(lease: Lease, dueInMs: number): Settlement {
-    return this.#settle(lease, (row) => {
-      row.attempts -= 1;
-      this.reopen(row, dueInMs);
-    });
-  }
-
-  /** Takes the deliveries of a worker from it: as lost, unless it retired. */
-  free(worker: string, lost: boolean): void {
-    for (const row of this.queue.running.get(worker) ?? []) {
-      row.token += 1;
-      if (lost) {
-        this.#note(row, 'lost', null);
-        row.crashes += 1;
-      }
-      if (!lost || !row.alone) row.attempts -= 1;
-      this.reopen(row, 0);
-      this.queue.releaseHeld(row.lane, this.#now());
-    }
+  /** @param act settles the delivery, and returns whether a held one of its ordering key became claimable. */
+  #settle(lease: Lease, act: (row: DeliveryRow) => boolean): Settlement {
+    const row = this.running.get(lease.token);
+    const isHeld = row?.event.seq === lease.seq && row.handler.name === lease.handler;
+    return isHeld ? { settled: true, nextDue: act(row) } : { settled: false, nextDue: false };
   }
 
   /** Makes the delivery pending, due in so many milliseconds; one that is pending: then at the latest. */
-  reopen(row: DeliveryRow, dueInMs: number): void {
-    const held = row.lane?.held.has(row) ?? false;
-    this.queue.leave(row);
-    const dueAt = this.#now() + dueInMs;
-    row.dueAt = row.state === 'pending' ? Math.min(row.dueAt, dueAt) : dueAt;
-    this.#entered(Object.assign(row, { state: 'pending', finishedAt: null }), held);
+  #reopen(row: DeliveryRow, dueInMs: number): boolean {
+    const dueAt = this.runtime.monotonic() + dueInMs;
+    if (row.state === 'pending' && row.dueAt <= dueAt) return false;
+    row.dueAt = dueAt;
+    return this.#move(row, 'pending');
   }
 
-  /** Skips those that are pending or dead; returns how many. */
-  skip(rows: readonly DeliveryRow[]): number {
-    let skipped = 0;
-    for (const row of rows) {
-      const { state, lane } = row;
-      if (state !== 'pending' && state !== 'dead') continue;
-      row.crashes = 0;
-      this.#finish(row, 'skipped');
-      if (state === 'pending') this.queue.releaseHeld(lane, this.#now());
-      skipped += 1;
-    }
-    return skipped;
+  /** Returns whether a held delivery of the same ordering key became claimable. */
+  #move(row: DeliveryRow, state: 'pending' | 'done' | 'dead' | 'skipped'): boolean {
+    const now = this.runtime.monotonic();
+    this.running.delete(row.token);
+    row.finishedAt = state === 'pending' ? null : this.runtime.now();
+    const isNextDue = row.handler.move(row, state, now);
+    this.events.update(row.event, now);
+    return isNextDue;
   }
 
-  #settle(lease: Lease, act: (row: DeliveryRow) => void): Settlement {
-    const event = this.events.find(lease.company, lease.id);
-    const row = event?.deliveries.find(({ handler }) => handler === lease.handler);
-    const held = row?.state === 'running' && row.token === lease.token && event?.seq === lease.seq;
-    if (!held) return { settled: false, nextDue: false };
-    act(row);
-    return { settled: true, nextDue: this.queue.releaseHeld(row.lane, this.#now()) };
-  }
-
-  #finish(row: DeliveryRow, state: 'done' | 'dead' | 'skipped'): void {
-    this.queue.leave(row);
-    this.#entered(Object.assign(row, { state, finishedAt: new Date(this.runtime.now()) }));
-  }
-
-  #entered(row: DeliveryRow, held = false): void {
-    this.queue.enter(row, held);
-    this.events.update(row.event, this.#now());
-  }
-
-  #note(row: DeliveryRow, outcome: DeliveryAttempt['outcome'], error: string | null): void {
-    const { attempts: attempt, startedAt } = row;
-    const ended = { attempt, startedAt, endedAt: new Date(this.runtime.now()), outcome, error };
-    row.history = row.history.concat(ended).slice(-HISTORY_LENGTH);
-  }
-
-  #now(): number {
-    return this.runtime.monotonic();
+  #note(row: DeliveryRow, outcome: HistoryEntry[3], error?: string): void {
+    const { attempts, startedAt, history } = row;
+    const attempt = [attempts, startedAt, this.runtime.now() - startedAt, outcome] as const;
+    const entry: HistoryEntry = error === undefined ? attempt : [...attempt, error];
+    row.history = [...history.slice(1 - HISTORY_LENGTH), entry];
   }
 }

@@ -1,123 +1,92 @@
-import { createHash } from 'node:crypto';
-import type {
-  DeliveryAttempt,
-  DeliveryState,
-  IncomingEvent,
-  StoredDelivery,
-  StoredEvent,
-} from '../inbox-store.js';
-import type { Heap } from './heap.js';
+import type { HistoryEntry } from '../delivery-history.js';
+import type { DeliveryState, IncomingEvent, StoredEvent } from '../inbox-store.js';
+import type { HandlerQueue } from './handler-queue.js';
+import type { Linked } from './linked-list.js';
+import type { PriorityQueue, Queued } from './priority-queue.js';
+
+/** The rows share it: most have no repeats, and no history before their first attempt. */
+const NONE: readonly never[] = Object.freeze([]);
 
 /** An event in the memory store. */
-export interface EventRow {
+export class EventRow implements Queued<EventRow>, Linked<EventRow> {
   /** What never changes. */
   readonly fixed: Omit<StoredEvent, 'raw' | 'headers' | 'repeats' | 'deliveries'>;
-  /** Numbers events in the order of receipt. */
-  readonly seq: number;
-  /** {@link keyOf} its company and id; and its company, type and once key, if it has one. */
-  readonly key: string;
+  /** The two keys that copies of it have. */
+  readonly idKey: string;
   readonly onceKey: string | null;
-  /** When it was received, on the monotonic clock. */
-  readonly since: number;
+  /** `null` in a tombstone, which has the SHA-256 of the body instead. */
   raw: Buffer | null;
-  /** Of the body, once that was deleted: to tell a copy from a conflict. */
-  digest: string | null;
+  digest: string | null = null;
   headers: StoredEvent['headers'];
-  repeats: StoredEvent['repeats'];
-  deliveries: DeliveryRow[];
-  /** When its last delivery finished, on the monotonic clock. */
-  finishedAt: number;
+  repeats: StoredEvent['repeats'] = NONE;
+  /** A tombstone keeps them, because their ordering keys know what was done. */
+  deliveries: readonly DeliveryRow[] = NONE;
+  /** When its last delivery finished, on the monotonic clock. `null` before. */
+  finishedAt: number | null = null;
+  queue: PriorityQueue<EventRow> | null = null;
+  position = 0;
+  next: EventRow | null = null;
+  previous: EventRow | null = null;
+
+  /**
+   * @param seq numbers events in the order of receipt.
+   * @param since the time of receipt on the monotonic clock.
+   */
+  constructor(
+    event: IncomingEvent,
+    receivedAt: Date,
+    readonly since: number,
+    readonly seq: number,
+  ) {
+    const { company, id, eventType, occurredAt, orderingKey, onceKey, stale } = event;
+    this.fixed = { company, id, eventType, occurredAt, orderingKey, receivedAt, stale };
+    // No company, id or type contains a line break.
+    this.idKey = `${company}\n${id}`;
+    this.onceKey = onceKey === null ? null : `${company}\n${eventType}\n${onceKey}`;
+    // A copy: the caller may reuse its buffer.
+    this.raw = Buffer.from(event.raw);
+    this.headers = { ...event.headers };
+  }
 }
 
 /** A delivery in the memory store. */
-export interface DeliveryRow {
-  readonly event: EventRow;
-  readonly handler: string;
-  readonly lane: Lane | null;
-  state: DeliveryState;
-  attempts: number;
-  crashes: number;
-  alone: boolean;
-  token: number;
-  /** Id of the worker that runs it. */
-  worker: string | null;
-  /** When a pending one is due, on the monotonic clock. */
-  dueAt: number;
-  /** When it was last claimed, and when it finished. */
-  startedAt: Date;
-  finishedAt: Date | null;
-  lastError: string | null;
-  history: readonly DeliveryAttempt[];
+export class DeliveryRow implements Queued<DeliveryRow> {
+  readonly key: OrderingKey | null;
+  state: DeliveryState = 'pending';
+  attempts = 0;
+  crashes = 0;
+  alone = false;
+  /** Fencing token, and id of the worker. They are of the last claim. */
+  token = 0;
+  worker = '';
+  /** When it was last claimed, and when it finished, in milliseconds since the epoch. */
+  startedAt = 0;
+  finishedAt: number | null = null;
+  lastError: string | null = null;
+  history: readonly HistoryEntry[] = NONE;
+  queue: PriorityQueue<DeliveryRow> | null = null;
+  position = 0;
+
+  /** @param dueAt when it is due if it is pending, on the monotonic clock. */
+  constructor(
+    readonly event: EventRow,
+    readonly handler: HandlerQueue,
+    public dueAt: number,
+  ) {
+    this.key = handler.joinKey(event);
+  }
 }
 
 /** The deliveries of one company, handler and ordering key. At most one of them runs. */
-export interface Lane {
-  readonly key: string;
+export interface OrderingKey {
+  readonly name: string;
   /** How many deliveries are stored. */
   size: number;
   running: DeliveryRow | null;
-  /** All pending ones, and those of them that are held. */
-  readonly pending: Set<DeliveryRow>;
-  readonly held: Heap<DeliveryRow>;
+  /** `null` before the first one: most deliveries are assigned on receipt. */
+  pending: Set<DeliveryRow> | null;
+  /** The pending ones that are due and wait for the running one. */
+  held: PriorityQueue<DeliveryRow> | null;
   /** The latest `occurredAt` of those that are done. */
   newestDone: number;
-}
-
-/** Texts as one key. No text but the last contains a line break, so that different texts make different keys. */
-export const keyOf = (...texts: string[]): string => texts.join('\n');
-
-/** Whether nothing is left to do. An operator may still redrive it. */
-export const isFinished = ({ state }: DeliveryRow): boolean =>
-  state !== 'pending' && state !== 'running';
-
-export const digestOf = (raw: Buffer): string => createHash('sha256').update(raw).digest('base64');
-
-/** Whether the body differs from the one that was stored. */
-export function conflicts({ raw, digest }: EventRow, body: Buffer): boolean {
-  return raw === null ? digest !== digestOf(body) : !raw.equals(body);
-}
-
-export function eventRow(event: IncomingEvent, seq: number, wall: number, since: number): EventRow {
-  const { company, id, eventType, occurredAt, orderingKey, onceKey, stale } = event;
-  const receivedAt = new Date(wall);
-  return {
-    fixed: { company, id, eventType, occurredAt, orderingKey, receivedAt, stale },
-    seq,
-    key: keyOf(company, id),
-    onceKey: onceKey === null ? null : keyOf(company, eventType, onceKey),
-    since,
-    // A copy: the caller may reuse its buffer.
-    raw: Buffer.from(event.raw),
-    digest: null,
-    headers: { ...event.headers },
-    repeats: [],
-    deliveries: [],
-    finishedAt: since,
-  };
-}
-
-/** The event as `find()` returns it. A tombstone keeps its deliveries only to know what newer ones were handled. */
-export function describeEvent(row: EventRow, toDate: (monotonicMs: number) => Date): StoredEvent {
-  const { fixed, raw, headers, repeats } = row;
-  const deliveries = row.raw === null ? [] : describeDeliveries(row, toDate);
-  return { ...fixed, raw: raw && Buffer.from(raw), headers: { ...headers }, repeats, deliveries };
-}
-
-/** The event as `list()` returns it. */
-export function listedEvent(row: EventRow, toDate: (monotonicMs: number) => Date): StoredEvent {
-  const deliveries = row.raw === null ? [] : describeDeliveries(row, toDate);
-  const listed = deliveries.map((delivery) => ({ ...delivery, history: [] }));
-  return { ...row.fixed, raw: null, headers: {}, repeats: [], deliveries: listed };
-}
-
-function describeDeliveries(
-  { deliveries }: EventRow,
-  toDate: (monotonicMs: number) => Date,
-): StoredDelivery[] {
-  const described = deliveries.map((delivery): StoredDelivery => {
-    const { handler, state, attempts, lastError, finishedAt, history } = delivery;
-    const dueAt = state === 'pending' ? toDate(delivery.dueAt) : null;
-    return { handler, state, attempts, lastError, dueAt, finishedAt, history };
-  });
-  return described.toSorted((a, b) => (a.handler < b.handler ? -1 : 1));
 }

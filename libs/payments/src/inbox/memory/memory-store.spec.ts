@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { PaymentsRuntime } from '../../payments.runtime.js';
 import { incoming, TestWorker } from '../../testing/contract/contract-fixtures.js';
 import type { IncomingEvent } from '../inbox-store.js';
-import type { MemoryLimits } from './memory-events.js';
+import type { MemoryLimits } from './event-index.js';
 import { MemoryStore } from './memory-store.js';
 
 let now = 0;

@@ -2,65 +2,44 @@ import { PaymentsError } from '../../payments.errors.js';
 import type { PaymentsRuntime } from '../../payments.runtime.js';
 import type {
   ActivityMinute,
-  ClaimedDelivery,
-  ClaimRequest,
-  DeliverySelection,
+  CappedCount,
   EventPage,
   HandlerCatalog,
   Heartbeat,
   InboxStats,
   InboxStore,
   IncomingEvent,
-  Lease,
-  Settlement,
   StoredEvent,
   StoreReceipt,
-  SuspectRequest,
   WorkerRegistration,
 } from '../inbox-store.js';
 import { COUNT_CAP } from '../inbox-records.js';
+import { conflicts, EventIndex } from './event-index.js';
+import type { MemoryLimits } from './event-index.js';
+import { describeEvent, pageOf } from './event-list.js';
 import { MemoryActivity } from './memory-activity.js';
 import { MemoryDeliveries } from './memory-deliveries.js';
-import { MemoryEvents } from './memory-events.js';
-import type { MemoryLimits } from './memory-events.js';
-import { pageOf, prunable } from './memory-queries.js';
-import { MemoryQueue } from './memory-queue.js';
-import { MemoryReceiver } from './memory-receiver.js';
-import { describeEvent } from './memory-rows.js';
+import { EventRow } from './memory-rows.js';
 import { MemoryWorkers } from './memory-workers.js';
 
+/** How many repeats of an event are kept. */
+const REPEATS = 20;
+
 /** The store of `memoryInbox()`. Due times and heartbeats follow the monotonic clock, so no jump of the wall clock moves them. */
-export class MemoryStore implements InboxStore<never> {
+export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
   readonly capabilities = Object.freeze({
     durable: false,
     shared: false,
     transactional: false,
     ownClock: false,
   });
-  readonly #queue = new MemoryQueue();
-  readonly #events: MemoryEvents;
-  readonly #deliveries: MemoryDeliveries;
   readonly #workers: MemoryWorkers;
-  readonly #receiver: MemoryReceiver;
   readonly #activity = new MemoryActivity();
-  readonly #paused = new Set<string>();
-  readonly #listeners = new Set<() => void>();
+  #seq = 0;
 
-  constructor(
-    limits: MemoryLimits,
-    private readonly runtime: PaymentsRuntime,
-  ) {
-    this.#events = new MemoryEvents(limits, this.#queue);
-    this.#deliveries = new MemoryDeliveries(this.#events, this.#queue, runtime);
-    this.#workers = new MemoryWorkers(this.#deliveries, this.#queue, runtime);
-    this.#receiver = new MemoryReceiver(
-      this.#events,
-      this.#deliveries,
-      this.#queue,
-      runtime,
-      (event) => event.catalogVersion === this.#workers.version,
-      (handler) => this.#isPaused(handler),
-    );
+  constructor(limits: MemoryLimits, runtime: PaymentsRuntime) {
+    super(new EventIndex(limits), runtime);
+    this.#workers = new MemoryWorkers(runtime);
   }
 
   async open(): Promise<void> {}
@@ -72,170 +51,138 @@ export class MemoryStore implements InboxStore<never> {
     return this.#workers.catalog();
   }
 
-  async heartbeat(worker: string): Promise<Heartbeat> {
-    const handlers = this.#workers.heartbeat(worker);
-    const suspects = this.#queue.hasSuspects(this.#notPaused(handlers ?? []));
-    return { alive: handlers !== null, suspects };
+  async heartbeat(id: string): Promise<Heartbeat> {
+    const retired = this.#workers.heartbeat(id);
+    for (const row of this.running.values()) {
+      if (!this.#workers.has(row.worker)) this.free(row, !retired.includes(row.worker));
+    }
+    const suspects = this.unpaused(this.#workers.handlersOf(id)).some(
+      (own) => own.suspects.size > 0,
+    );
+    return { alive: this.#workers.has(id), suspects };
   }
 
-  async retire(worker: string, graceMs: number): Promise<void> {
-    this.#workers.retire(worker, graceMs);
+  async retire(id: string, graceMs: number): Promise<void> {
+    const isRunning = [...this.running.values()].some(({ worker }) => worker === id);
+    this.#workers.retire(id, isRunning ? graceMs : null);
   }
 
   async catalog(): Promise<HandlerCatalog> {
     return this.#workers.catalog();
   }
 
-  async forgetHandler(handler: string): Promise<number | null> {
-    if (!this.#workers.forget(handler)) return null;
-    const rows = [...this.#events.all()].flatMap(({ deliveries }) => deliveries);
-    return this.#deliveries.skip(rows.filter((row) => row.handler === handler));
+  async forgetHandler(name: string): Promise<number | null> {
+    if (!this.#workers.forget(name)) return null;
+    const rows = [...this.events.all()].flatMap(({ deliveries }) => deliveries);
+    return this.skipRows(rows.filter(({ handler }) => handler.name === name));
   }
 
   async receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]> {
-    const receipts = this.#receiver.receive(events);
-    if (receipts.some(({ pending }) => pending)) this.#wake();
+    const [now, receivedAt] = [this.runtime.monotonic(), new Date(this.runtime.now())];
+    this.events.forgetExpired(now);
+    const added: EventRow[] = [];
+    const received = events.map((event) => {
+      const row = new EventRow(event, receivedAt, now, (this.#seq += 1));
+      const original = this.events.original(row);
+      const isNew = original === undefined && event.catalogVersion === this.#workers.version;
+      if (isNew) this.events.add(row);
+      if (isNew) added.push(row);
+      return { event, row, original, isNew };
+    });
+    this.events.makeRoom(added);
+    const receipts = received.map(({ event, row, original, isNew }): StoreReceipt => {
+      if (original !== undefined) return receiveCopy(row, original);
+      if (isNew) return this.#receiveNew(event, row);
+      return { outcome: 'outdated', id: event.id, claimed: [], pending: false };
+    });
+    if (receipts.some(({ pending }) => pending)) this.wake();
     return receipts;
-  }
-
-  async claim({ worker, wanted }: ClaimRequest): Promise<ClaimedDelivery[]> {
-    return wanted.flatMap(({ handler, limit }) =>
-      this.#isPaused(handler) ? [] : this.#deliveries.claim(worker, handler, limit),
-    );
-  }
-
-  async claimSuspect(request: SuspectRequest): Promise<ClaimedDelivery | null> {
-    const { worker, handlers, alone } = request;
-    return this.#deliveries.claimSuspect(worker, this.#notPaused(handlers), alone);
-  }
-
-  async complete(lease: Lease): Promise<Settlement> {
-    return this.#deliveries.complete(lease);
-  }
-
-  async fail(
-    lease: Lease,
-    failure: { error: string; retryInMs: number | null },
-  ): Promise<Settlement> {
-    return this.#deliveries.fail(lease, failure);
-  }
-
-  async release(lease: Lease, dueInMs = 0): Promise<Settlement> {
-    return this.#deliveries.release(lease, dueInMs);
   }
 
   async commit(): Promise<never> {
     throw commitUnsupported();
   }
 
-  async nextDueInMs(handlers: readonly string[]): Promise<number | null> {
-    const nextDueAt = this.#queue.nextDueAt(this.#notPaused(handlers));
-    return nextDueAt === Infinity ? null : nextDueAt - this.#now();
-  }
-
-  onWake(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  }
-
   async find(company: string, id: string): Promise<StoredEvent | undefined> {
-    const row = this.#events.find(company, id);
+    const row = this.events.find(company, id);
     return row && describeEvent(row, this.#toDate);
   }
 
   async list(query: Parameters<InboxStore['list']>[0]): Promise<EventPage> {
-    return pageOf(this.#events, query, this.#toDate);
+    return pageOf(this.events, query, this.#toDate);
   }
 
   async stats(): Promise<InboxStats> {
-    const { oldestUnfinished, undelivered } = this.#events;
-    const capped = (count: number) => ({
-      count: Math.min(count, COUNT_CAP),
-      more: count > COUNT_CAP,
-    });
+    const { oldestUnfinished, undelivered } = this.events;
+    const deliveries = [...this.handlers.values()].flatMap(({ name: handler, counts }) =>
+      (['pending', 'running', 'dead'] as const)
+        .filter((state) => counts[state] > 0)
+        .map((state) => ({ handler, state, ...capped(counts[state]) })),
+    );
     return {
-      deliveries: this.#queue.counts(),
+      deliveries,
       unhandled: capped(undelivered.unhandled.size),
       stale: capped(undelivered.stale.size),
-      oldestPendingMs: oldestUnfinished ? this.#now() - oldestUnfinished.since : null,
-      paused: [...this.#paused].toSorted(),
+      oldestPendingMs: oldestUnfinished ? this.runtime.monotonic() - oldestUnfinished.since : null,
+      paused: [...this.paused].toSorted(),
     };
   }
 
   async summarize(): Promise<void> {
-    this.#activity.summarize(this.#events.all(), this.runtime.now());
+    this.#activity.summarize(this.events.all(), this.runtime.now());
   }
 
   async activity(minutes: number): Promise<ActivityMinute[]> {
     return this.#activity.last(minutes);
   }
 
-  async redrive(
-    selections: readonly DeliverySelection[],
-    options: { readonly force: boolean; readonly dueInMs: readonly number[] },
-  ): Promise<number> {
-    let changed = 0;
-    selections.forEach(({ company, id, handlers }, n) => {
-      const event = this.#events.find(company, id);
-      if (event === undefined || event.raw === null) return;
-      for (const handler of new Set(handlers)) {
-        const row = event.deliveries.find((delivery) => delivery.handler === handler);
-        if (row?.state === 'running' || (row?.state === 'done' && !options.force)) continue;
-        if (row && row.state !== 'pending') row.attempts = 0;
-        if (row) this.#deliveries.reopen(row, options.dueInMs[n] ?? 0);
-        else this.#deliveries.add(event, handler, options.dueInMs[n] ?? 0);
-        changed += 1;
-      }
-    });
-    if (changed > 0) this.#wake();
-    return changed;
-  }
-
-  async skip(selections: readonly DeliverySelection[]): Promise<number> {
-    const rows = selections.flatMap(({ company, id, handlers }) => {
-      const deliveries = this.#events.find(company, id)?.deliveries ?? [];
-      return deliveries.filter(({ handler }) => handlers.includes(handler));
-    });
-    return this.#deliveries.skip(rows);
-  }
-
-  async pause(handler: string, paused: boolean): Promise<void> {
-    if (paused) this.#paused.add(handler);
-    else if (this.#paused.delete(handler)) this.#wake();
-  }
-
   async prune(request: Parameters<InboxStore['prune']>[0]): Promise<number> {
-    this.#activity.prune(this.runtime.now());
-    const now = { wall: this.runtime.now(), monotonic: this.#now() };
+    const { bodiesMs, tombstonesMs, limit } = request;
+    const [wall, now] = [this.runtime.now(), this.runtime.monotonic()];
     let changed = 0;
-    for (const { row, forget } of prunable(this.#events, request, now)) {
-      if (changed === request.limit) break;
-      if (forget) this.#events.forget(row);
-      else this.#events.entomb(row);
+    this.#activity.prune(wall);
+    for (const row of this.events.all()) {
+      const age = now - row.since;
+      if (changed === limit || age <= Math.min(bodiesMs, tombstonesMs)) break;
+      const forget = Math.min(age, wall - row.fixed.occurredAt.getTime()) > tombstonesMs;
+      const settled = row.deliveries.every(({ state }) => state === 'done' || state === 'skipped');
+      if (!settled || (row.raw === null && !forget)) continue;
+      if (forget) this.events.forget(row);
+      else this.events.entomb(row);
       changed += 1;
     }
     return changed;
   }
 
-  #isPaused(handler: string): boolean {
-    return this.#paused.has('*') || this.#paused.has(handler);
-  }
-
-  #notPaused(handlers: readonly string[]): string[] {
-    return handlers.filter((handler) => !this.#isPaused(handler));
-  }
-
-  #wake(): void {
-    for (const listener of this.#listeners) listener();
-  }
-
-  #now(): number {
-    return this.runtime.monotonic();
+  #receiveNew({ id, handlers, assign }: IncomingEvent, row: EventRow): StoreReceipt {
+    const claimed = handlers
+      .map((name) =>
+        this.deliver(row, name, 0, assign?.handlers.includes(name) ? assign.worker : undefined),
+      )
+      .filter((delivery) => delivery !== null);
+    this.events.update(row, row.since);
+    return { outcome: 'stored', id, claimed, pending: claimed.length < handlers.length };
   }
 
   /** A time of the monotonic clock, on the wall clock. */
   readonly #toDate = (monotonicMs: number): Date =>
-    new Date(this.runtime.now() + monotonicMs - this.#now());
+    new Date(this.runtime.now() + monotonicMs - this.runtime.monotonic());
+}
+
+function receiveCopy(row: EventRow, original: EventRow): StoreReceipt {
+  const [{ id, receivedAt }, { id: originalId }] = [row.fixed, original.fixed];
+  const receipt = { id: originalId, claimed: [], pending: false };
+  if (id === originalId) {
+    return { ...receipt, outcome: conflicts(original, row) ? 'conflict' : 'duplicate' };
+  }
+  if (!original.repeats.some((repeat) => repeat.id === id)) {
+    original.repeats = [...original.repeats, { id, receivedAt }].slice(-REPEATS);
+  }
+  return { ...receipt, outcome: 'duplicate' };
+}
+
+function capped(count: number): CappedCount {
+  return { count: Math.min(count, COUNT_CAP), more: count > COUNT_CAP };
 }
 
 /** The error of `context.commit()` with an inbox that has no transactions. */

@@ -1,7 +1,5 @@
 import type { PaymentsRuntime } from '../../payments.runtime.js';
 import type { HandlerCatalog, KnownHandler, WorkerRegistration } from '../inbox-store.js';
-import type { MemoryDeliveries } from './memory-deliveries.js';
-import type { MemoryQueue } from './memory-queue.js';
 
 interface WorkerRow extends WorkerRegistration {
   /** Last heartbeat, on the monotonic clock. */
@@ -16,14 +14,21 @@ export class MemoryWorkers {
   readonly #handlers = new Map<string, KnownHandler>();
   #version = 0;
 
-  constructor(
-    private readonly deliveries: MemoryDeliveries,
-    private readonly queue: MemoryQueue,
-    private readonly runtime: PaymentsRuntime,
-  ) {}
+  constructor(private readonly runtime: PaymentsRuntime) {}
 
+  /** See `HandlerCatalog.version`. */
   get version(): number {
     return this.#version;
+  }
+
+  /** Whether the worker is not dead. It may have retired. */
+  has(id: string): boolean {
+    return this.#workers.has(id);
+  }
+
+  /** Names of the worker's handlers. */
+  handlersOf(id: string): string[] {
+    return this.#workers.get(id)?.handlers.map(({ name }) => name) ?? [];
   }
 
   register(worker: WorkerRegistration): void {
@@ -32,34 +37,29 @@ export class MemoryWorkers {
     this.#updateCatalog(worker);
   }
 
-  /** Returns the names of the worker's handlers; `null` if it is not live. */
-  heartbeat(id: string): string[] | null {
+  /** Renews the heartbeat of the worker, and removes those that are dead. Returns the ids of those that had retired. */
+  heartbeat(id: string): string[] {
     const now = this.runtime.monotonic();
     const own = this.#workers.get(id);
-    let late = false;
-    if (own !== undefined && own.graceUntil === null) {
-      late = now - own.beatAt > own.leaseMs;
+    if (own?.graceUntil === null) {
+      const isLate = now - own.beatAt > own.leaseMs;
       own.beatAt = now;
       this.#updateCatalog(own);
+      if (isLate) return [];
     }
-    for (const worker of late ? [] : this.#workers.values()) {
-      const { graceUntil, beatAt, leaseMs } = worker;
-      if (graceUntil === null ? now - beatAt <= leaseMs : now < graceUntil) continue;
-      this.#remove(worker);
-      if (graceUntil !== null) this.deliveries.free(worker.id, false);
-    }
-    // This includes what was claimed for a worker that had already been declared dead.
-    for (const holder of this.queue.running.keys()) {
-      if (!this.#workers.has(holder)) this.deliveries.free(holder, true);
-    }
-    return this.#workers.get(id)?.handlers.map(({ name }) => name) ?? null;
+    const ended = [...this.#workers.values()].filter(({ beatAt, leaseMs, graceUntil }) =>
+      graceUntil === null ? now - beatAt > leaseMs : now >= graceUntil,
+    );
+    for (const worker of ended) this.#remove(worker);
+    return ended.filter(({ graceUntil }) => graceUntil !== null).map((worker) => worker.id);
   }
 
-  retire(id: string, graceMs: number): void {
+  /** Ends a worker after a grace; at once without one. */
+  retire(id: string, graceMs: number | null): void {
     const worker = this.#workers.get(id);
     if (worker === undefined) return;
-    if (this.queue.running.has(id)) worker.graceUntil = this.runtime.monotonic() + graceMs;
-    else this.#remove(worker);
+    if (graceMs === null) this.#remove(worker);
+    else worker.graceUntil = this.runtime.monotonic() + graceMs;
   }
 
   catalog(): HandlerCatalog {
@@ -84,22 +84,21 @@ export class MemoryWorkers {
 
   /** The patterns that live workers have for the handler; none if no live worker has it. */
   #patternsOf(handler: string): string[] {
-    const patterns = [...this.#workers.values()].flatMap((worker) =>
-      worker.handlers.flatMap(({ name, patterns }) => (name === handler ? patterns : [])),
-    );
+    const declared = [...this.#workers.values()].flatMap(({ handlers }) => handlers);
+    const patterns = declared.flatMap(({ name, patterns }) => (name === handler ? patterns : []));
     return [...new Set(patterns)].toSorted();
   }
 
   #updateCatalog({ handlers }: WorkerRegistration): void {
-    const now = new Date(this.runtime.now());
+    const lastSeenAt = new Date(this.runtime.now());
     for (const { name } of handlers) {
       const known = this.#handlers.get(name);
       const patterns = this.#patternsOf(name);
       // Of a handler that no live worker has, the catalog keeps what it had last.
       if (patterns.length === 0) continue;
       if (known?.patterns.join('\n') !== patterns.join('\n')) this.#version += 1;
-      const firstSeenAt = known?.firstSeenAt ?? now;
-      this.#handlers.set(name, { name, patterns, firstSeenAt, lastSeenAt: now });
+      const firstSeenAt = known?.firstSeenAt ?? lastSeenAt;
+      this.#handlers.set(name, { name, patterns, firstSeenAt, lastSeenAt });
     }
   }
 }

@@ -1,10 +1,16 @@
-/** A priority queue (binary heap) of distinct items, from which any item can be removed. */
-export class Heap<T extends object> {
-  readonly #items: T[] = [];
-  /** Index of each item in {@link #items}. */
-  readonly #index = new Map<T, number>();
+/** An item of a {@link PriorityQueue}. It is in at most one queue, which keeps these fields up to date. */
+export interface Queued<T extends Queued<T>> {
+  /** The queue that it is in. */
+  queue: PriorityQueue<T> | null;
+  /** Its index there. */
+  position: number;
+}
 
-  /** @param before whether the first item comes before the second. It must not change while both are in the heap. */
+/** A binary heap. Each item knows its position, so that any item can be deleted without a search. */
+export class PriorityQueue<T extends Queued<T>> {
+  readonly #items: T[] = [];
+
+  /** @param before whether the first item comes before the second. It must not change while both are queued. */
   constructor(private readonly before: (a: T, b: T) => boolean) {}
 
   get size(): number {
@@ -16,22 +22,17 @@ export class Heap<T extends object> {
     return this.#items[0];
   }
 
-  has(item: T): boolean {
-    return this.#index.has(item);
-  }
-
   add(item: T): void {
+    item.queue = this;
     this.#items.push(item);
     this.#up(item, this.#items.length - 1);
   }
 
-  /** Removes the item, if it is in the heap. */
+  /** Deletes an item of this queue. */
   delete(item: T): void {
-    const index = this.#index.get(item);
-    if (index === undefined) return;
-    this.#index.delete(item);
     const last = this.#items.pop()!;
-    if (last !== item) this.#down(last, this.#up(last, index));
+    if (last !== item) this.#down(last, this.#up(last, item.position));
+    item.queue = null;
   }
 
   /** Moves the item from `index` towards the first one; returns where it ends. */
@@ -49,9 +50,7 @@ export class Heap<T extends object> {
 
   #down(item: T, index: number): void {
     let at = index;
-    for (;;) {
-      let child = 2 * at + 1;
-      if (child >= this.#items.length) break;
+    for (let child = 2 * at + 1; child < this.#items.length; child = 2 * at + 1) {
       const right = this.#items[child + 1];
       if (right !== undefined && this.before(right, this.#items[child]!)) child += 1;
       if (!this.before(this.#items[child]!, item)) break;
@@ -63,6 +62,6 @@ export class Heap<T extends object> {
 
   #put(item: T, index: number): void {
     this.#items[index] = item;
-    this.#index.set(item, index);
+    item.position = index;
   }
 }

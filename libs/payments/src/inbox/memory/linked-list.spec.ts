@@ -1,0 +1,48 @@
+import { describe, expect, it } from '@jest/globals';
+import { LinkedList } from './linked-list.js';
+import type { Linked } from './linked-list.js';
+
+interface Item extends Linked<Item> {
+  readonly name: string;
+}
+
+function listOf(names: string): [LinkedList<Item>, Item[]] {
+  const list = new LinkedList<Item>();
+  const items = [...names].map((name): Item => ({ name, next: null, previous: null }));
+  for (const item of items) list.add(item);
+  return [list, items];
+}
+
+function drained(list: LinkedList<Item>): string {
+  let names = '';
+  for (let { first } = list; first !== null; { first } = list) {
+    names += first.name;
+    list.delete(first);
+  }
+  return names;
+}
+
+describe('LinkedList', () => {
+  it('returns its items in the order in which they were added', () => {
+    const [list] = listOf('abcd');
+    expect(drained(list)).toBe('abcd');
+    expect(list.first).toBe(null);
+  });
+
+  it.each([
+    ['a', 'bcd'],
+    ['b', 'acd'],
+    ['d', 'abc'],
+    ['bc', 'ad'],
+    ['abcd', ''],
+  ])('deletes %s of abcd, adds it to another list, and appends e to the rest', (gone, kept) => {
+    const [list, items] = listOf('abcd');
+    const other = new LinkedList<Item>();
+    for (const item of items.filter(({ name }) => gone.includes(name))) {
+      list.delete(item);
+      other.add(item);
+    }
+    list.add({ name: 'e', next: null, previous: null });
+    expect([drained(list), drained(other)]).toEqual([`${kept}e`, gone]);
+  });
+});
