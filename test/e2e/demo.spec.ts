@@ -1,22 +1,22 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, jest } from '@jest/globals';
-import { ShopProcess } from '../support/shop.process.js';
+import { ProgramProcess } from '../support/program-process.js';
 
 jest.setTimeout(180_000);
 
 const DEMO = 'apps/demo/dist/main.js';
-const MUTANT = fileURLToPath(new URL('../support/shop.mutant.mjs', import.meta.url));
+const MUTANT = fileURLToPath(new URL('../support/shop/broken-shop.mjs', import.meta.url));
 
 /** Runs the demo to its end. */
 async function play(settings: Record<string, string>, ...args: string[]) {
-  await using demo = new ShopProcess(DEMO, settings, args);
+  await using demo = new ProgramProcess(DEMO, settings, args);
   const ended = await demo.ended;
   return { ended, out: demo.out, err: demo.err, text: demo.out.join('\n') };
 }
 
 describe('npm run demo', () => {
   it('plays its day on Fastify and ends well; on Express it plays the same, and stays up until Ctrl-C', async () => {
-    await using open = new ShopProcess(DEMO, { SHOP_ADAPTER: 'express' });
+    await using open = new ProgramProcess(DEMO, { SHOP_ADAPTER: 'express' });
     const once = await play({ SHOP_ADAPTER: 'fastify' }, '--once');
     expect(once.ended).toEqual({ code: 0, signal: null });
     expect(once.err).toEqual([]);
@@ -53,16 +53,16 @@ describe('npm run demo', () => {
     // Each check that fails waits this long: only the verdict at the end counts.
     const args = ['--once', '--wait', '1', '--shop', MUTANT];
     const [twice, lost] = await Promise.all([
-      play({ SHOP_MISTAKE: 'books-twice' }, ...args),
+      play({ SHOP_MISTAKE: 'records-twice' }, ...args),
       play({ SHOP_MISTAKE: 'loses-one' }, ...args),
     ]);
     expect([twice.ended.code, lost.ended.code]).toEqual([1, 1]);
-    expect(twice.text).toMatch(/BOOKED 2 TIMES\n[^]*THE LEDGER IS WRONG/);
+    expect(twice.text).toMatch(/RECORDED 2 TIMES\n[^]*THE LEDGER IS WRONG/);
     expect(lost.text).toMatch(/LOST\n[^]*THE LEDGER IS WRONG/);
   });
 
   it('closes shop and emulator when it is ended in the middle', async () => {
-    await using demo = new ShopProcess(DEMO, {});
+    await using demo = new ProgramProcess(DEMO, {});
     const [, emulator] = await demo.line(/^emulator +(http:\S+)/);
     const [, shop] = await demo.line(/^shop +(http:\S+)/);
     expect(await demo.kill('SIGTERM')).toEqual({ code: 143, signal: null });

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
-import { settingsFor, Shop } from '../support/shop.client.js';
+import { RunningShop, settingsFor } from '../support/shop/running-shop.js';
 
 jest.setTimeout(30_000);
 
@@ -42,7 +42,7 @@ describe('over real TLS', () => {
   });
 
   it('calls a service whose certificate the machine trusts, and books the payment', async () => {
-    await using shop = await Shop.start({
+    await using shop = await RunningShop.start({
       ...settingsFor(emulator),
       PAYMENTS_BASE_URL: baseUrl,
       NODE_EXTRA_CA_CERTS: CERTIFICATE,
@@ -54,11 +54,14 @@ describe('over real TLS', () => {
       externalReference: 'encrypted',
     });
     emulator.complete(transactionId);
-    await shop.booked('encrypted', [25]);
+    await shop.recorded('encrypted', [25]);
   });
 
   it('sends nothing to a service whose certificate it does not trust', async () => {
-    await using shop = await Shop.start({ ...settingsFor(emulator), PAYMENTS_BASE_URL: baseUrl });
+    await using shop = await RunningShop.start({
+      ...settingsFor(emulator),
+      PAYMENTS_BASE_URL: baseUrl,
+    });
     let reached = 0;
     service.on('request', () => reached++);
     expect((await shop.place('stranger', 25)).checkoutUrl).toBeNull();

@@ -1,51 +1,56 @@
 import { once } from 'node:events';
-import { DAY } from './day.js';
-import { Report } from './report.js';
-import { Stage } from './stage.js';
-import type { StageOptions } from './stage.js';
-import { isExact, judge, toTable } from './verdict.js';
+import { DemoEnvironment } from './demo-environment.js';
+import type { EnvironmentOptions } from './demo-environment.js';
+import { checkLedger, formatTable, isCorrect } from './ledger-check.js';
+import { SceneReport } from './scene-report.js';
+import { SCENES } from './scenes/index.js';
 
-/** How the day is played. */
-export interface DemoOptions extends StageOptions {
-  /** Ends after the verdict, instead of staying up until `signal` aborts. */
+/** Options of the demo. */
+export interface DemoOptions extends EnvironmentOptions {
+  /** Ends after the check of the ledger, instead of running until `signal` aborts. */
   readonly once: boolean;
-  /** How long a check waits for what it expects, in milliseconds. */
+  /** How long a check waits for the expected result, in milliseconds. */
   readonly waitMs: number;
   readonly print: (line: string) => void;
-  /** Ends the demo, wherever it is. */
+  /** Ends the demo at any time. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Plays the day and tells whether the ledger, and every step on the way, came out right. However it ends,
- * emulator and shop are closed.
+ * Plays all scenes. Resolves with whether the ledger and every check were correct. Emulator and shop are closed in any
+ * case.
  *
- * @throws what `signal` was aborted with before the verdict, and what kept the shop from starting.
+ * @throws the reason of `signal` if it aborts before the ledger has been checked, or the error of a shop that did not
+ *   start.
  */
 export async function runDemo(options: DemoOptions): Promise<boolean> {
-  const ended = new AbortController();
-  const signal = AbortSignal.any([options.signal, ended.signal]);
-  const report = new Report(options.print, signal, options.waitMs);
-  await using stage = await Stage.set(options, report, signal, (how) => {
-    const log = stage.shops.log.slice(-5).join('\n');
-    ended.abort(new Error(`a shop ended by itself: ${how}\n${log}`));
+  const failure = new AbortController();
+  const signal = AbortSignal.any([options.signal, failure.signal]);
+  const report = new SceneReport(options.print, signal, options.waitMs);
+  await using environment = await DemoEnvironment.start(options, report, signal, (reason) => {
+    const log = environment.shops.log.slice(-5).join('\n');
+    failure.abort(new Error(`a shop exited unexpectedly: ${reason}\n${log}`));
   });
-  const { place } = options;
-  report.line(`emulator  ${stage.emulator.baseUrl}  (seed ${options.seed})`);
-  report.line(`shop      ${stage.shops.url}  (${stage.shops.count} on ${place.name})`);
-  await play(stage, report, signal);
-  const right = await judgeDay(stage, report);
-  if (!right) tellLog(stage, report);
-  if (!options.once) await stayUp(stage, report, signal);
-  return right;
+  const { emulator, shops } = environment;
+  report.line(`emulator  ${emulator.baseUrl}  (seed ${options.seed})`);
+  report.line(`shop      ${shops.url}  (${shops.count} on ${options.database.name})`);
+  await playScenes(environment, report, signal);
+  const correct = await checkResult(environment, report);
+  if (!correct) printShopLog(environment, report);
+  if (!options.once) await waitForEnd(environment, report, signal);
+  return correct;
 }
 
-/** A scene that breaks off is a failure, and no reason to leave out the others. */
-async function play(stage: Stage, report: Report, signal: AbortSignal): Promise<void> {
-  for (const scene of DAY) {
+/** If a scene throws, this is reported as a failure, and the next scene starts. */
+async function playScenes(
+  environment: DemoEnvironment,
+  report: SceneReport,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const scene of SCENES) {
     report.scene(scene.title);
     try {
-      await Promise.race([scene.play(stage), rejectOn(signal)]);
+      await Promise.race([scene.play(environment), rejectOnAbort(signal)]);
     } catch (error) {
       signal.throwIfAborted();
       report.fail(error instanceof Error ? error.message : String(error));
@@ -53,40 +58,49 @@ async function play(stage: Stage, report: Report, signal: AbortSignal): Promise<
   }
 }
 
-/** So that Ctrl-C need not wait for what a scene waits for. */
-async function rejectOn(signal: AbortSignal): Promise<never> {
+/** Rejects when `signal` aborts, so that Ctrl-C does not wait for the end of a scene. */
+async function rejectOnAbort(signal: AbortSignal): Promise<never> {
   if (!signal.aborted) await once(signal, 'abort');
   throw signal.reason;
 }
 
-async function judgeDay({ customer, emulator }: Stage, report: Report): Promise<boolean> {
-  report.scene('The ledger against what was really paid');
+async function checkResult(
+  { customer, emulator }: DemoEnvironment,
+  report: SceneReport,
+): Promise<boolean> {
+  report.scene('The ledger is compared with the payments');
   await emulator.idle();
-  await report.check('deliveries the shop has yet to handle', 0, async () => {
+  await report.check('deliveries that the shop has not handled yet', 0, async () => {
     const { pending = 0, running = 0 } = await customer.inbox();
     return pending + running;
   });
   const paid = emulator.transactions().filter(({ completedAt }) => completedAt !== undefined);
-  const rows = judge(paid, await customer.ledger());
-  for (const line of toTable(rows)) report.line(line);
-  if (report.failures > 0) report.line(`    steps that went otherwise: ${report.failures}`);
-  return isExact(rows) && report.failures === 0;
+  const rows = checkLedger(paid, await customer.ledger());
+  for (const line of formatTable(rows)) report.line(line);
+  if (report.failures > 0) report.line(`    failed checks: ${report.failures}`);
+  return isCorrect(rows) && report.failures === 0;
 }
 
-function tellLog({ shops }: Stage, report: Report): void {
+function printShopLog({ shops }: DemoEnvironment, report: SceneReport): void {
   report.line();
-  report.line("The end of the shop's log:");
+  report.line('The last lines of the log of the shop:');
   for (const line of shops.log.slice(-20)) report.line(`    ${line}`);
 }
 
-async function stayUp({ addresses }: Stage, report: Report, signal: AbortSignal): Promise<void> {
+async function waitForEnd(
+  { addresses }: DemoEnvironment,
+  report: SceneReport,
+  signal: AbortSignal,
+): Promise<void> {
   const { shop, emulator, console, user, password } = addresses;
   report.line();
-  report.line('All of it stays up: an order paid on its checkout page shows up in all three.');
+  report.line(
+    'Everything keeps running. All three pages show an order that you pay at its checkout.',
+  );
   report.line();
-  report.line('The shop, to buy something and pay it:');
+  report.line('The shop, to buy and pay:');
   report.line(`    ${shop}`);
-  report.line("The service's side, emulated, with every delivery and a switch for every fault:");
+  report.line('The emulator of the payments service, with all deliveries and faults:');
   report.line(`    ${emulator}`);
   report.line(`The console of the shop's inbox, as ${user} with the password ${password}:`);
   report.line(`    ${console}`);

@@ -1,19 +1,20 @@
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { runDemo } from './demo.js';
-import { openDatabase, openFolder } from './place.js';
+import { createPostgresDatabase, createSqliteFolder } from './temporary-database.js';
 
-const HELP = `Plays a day of business: the shop against the emulator, through real HTTP.
+const HELP = `Plays a day of business: the shop uses the emulator over HTTP.
 
-  --once         ends after the verdict: 0 where the ledger is right, 1 where it is wrong
-  --seed TEXT    the same seed plays the same day (default: day-1)
-  --postgres     three shops behind one address, on PostgreSQL: an embedded one, or that of DATABASE_URL, where it
-                 makes a database of its own and drops it at the end; DATABASE_URL alone does the same
-  --shop FILE    plays against another build of the shop
-  --wait N       how many seconds a check waits for what it expects (default: 10)
+  --once         end after the last check; exit code 0 if the ledger and all checks are correct, otherwise 1
+  --seed TEXT    seed of ids and faults: the same seed plays the same day (default: day-1)
+  --postgres     three shops behind one address, on an embedded PostgreSQL
+  --shop FILE    main file of another build of the shop
+  --wait N       seconds that a check waits for the expected result (default: 10)
+
+If DATABASE_URL is set, the demo creates a database on this PostgreSQL server, as with --postgres, and drops it at the end.
 `;
 
-/** Exit code of a process a signal ended, as shells write it. */
+/** Exit codes of a process that a signal has ended, as in a shell. */
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 
 process.exitCode = await main();
@@ -21,7 +22,7 @@ process.exitCode = await main();
 async function main(): Promise<number> {
   const abort = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    // A second one ends the demo at once.
+    // A second signal ends the process at once.
     process.once(signal, () => abort.abort(signal));
   }
   try {
@@ -32,8 +33,18 @@ async function main(): Promise<number> {
     }
     const print = (line: string): void => void process.stdout.write(`${line}\n`);
     const url = process.env['DATABASE_URL'];
-    await using place = await (postgres || url ? openDatabase(url) : openFolder());
-    const options = { once, seed, shop, place, print, waitMs: wait * 1000, signal: abort.signal };
+    await using database = await (postgres || url
+      ? createPostgresDatabase(url)
+      : createSqliteFolder());
+    const options = {
+      once,
+      seed,
+      shop,
+      database,
+      print,
+      waitMs: wait * 1000,
+      signal: abort.signal,
+    };
     return (await runDemo(options)) ? 0 : 1;
   } catch (error) {
     const reason = abort.signal.reason as keyof typeof EXIT_CODES | undefined;

@@ -3,16 +3,16 @@ import { html } from 'htm/preact';
 const AMOUNT = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 
 /**
- * An amount, as it is read. JSON has none for what is beyond all numbers.
+ * Formats an amount. `null` stands for a sum that is too large for JSON.
  *
  * @param {number | null} amount
  */
-export function toAmount(amount) {
+export function formatAmount(amount) {
   return amount === null ? '–' : AMOUNT.format(amount);
 }
 
 /**
- * A moment, in the reader's own form and time.
+ * A time in the locale and time zone of the reader.
  *
  * @param {{ at: Date, short?: boolean }} props
  */

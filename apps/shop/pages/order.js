@@ -1,126 +1,125 @@
 import { html, render } from 'htm/preact';
 import { useEffect, useState } from 'preact/hooks';
-import { toAmount } from './format.js';
-import { follow, Link } from './live.js';
+import { formatAmount } from './format.js';
+import { ConnectionStatus, followEvents } from './live-updates.js';
 
 /**
- * An order, as the shop tells it.
+ * An order, as the API returns it.
  *
  * @typedef {object} Order
  * @property {string} reference
  * @property {number} amount
  * @property {'pending' | 'paid'} status
  * @property {string | null} checkoutUrl
- * @property {number} [amountPaid] told only where it is neither nothing nor the amount
+ * @property {number} [amountPaid] present only if it is neither 0 nor the amount
+ *
+ * The status of an order for the customer.
+ *
+ * @typedef {object} PaymentStatus
+ * @property {'waiting' | 'partial' | 'paid' | 'overpaid'} kind
+ * @property {string} title
+ * @property {number} paid
+ * @property {number} due the amount still to pay; negative if the order is overpaid
  */
 
-const place = /** @type {HTMLElement} */ (document.getElementById('order'));
-const reference = place.dataset['reference'] ?? '';
-place.replaceChildren();
-render(html`<${OrderPage} />`, place);
+const root = /** @type {HTMLElement} */ (document.getElementById('order'));
+const reference = root.dataset['reference'] ?? '';
+root.replaceChildren();
+render(html`<${OrderPage} />`, root);
 
 function OrderPage() {
   const [order, setOrder] = useState(/** @type {Order | null} */ (null));
-  const [since, setSince] = useState(/** @type {Date | null} */ (null));
+  const [lostSince, setLostSince] = useState(/** @type {Date | null} */ (null));
   useEffect(() => {
-    const url = `/orders/${encodeURIComponent(reference)}/events`;
-    return follow(url, setOrder, setSince);
+    const url = `/api/orders/${encodeURIComponent(reference)}/events`;
+    return followEvents(url, setOrder, setLostSince);
   }, []);
-  const standing = order && standingOf(order);
+  const status = order && paymentStatus(order);
   useEffect(() => {
-    if (standing) document.title = `${standing.title}: order ${reference}`;
-  }, [standing?.title]);
+    if (status) document.title = `${status.title}: order ${reference}`;
+  }, [status?.title]);
   return html`
     <h1>Order <span class="reference">${reference}</span></h1>
-    ${order && standing && html`<${Standing} order=${order} standing=${standing} />`}
-    <${Link} since=${since} waiting=${order === null} />
+    ${order && status && html`<${OrderCard} order=${order} status=${status} />`}
+    <${ConnectionStatus} lostSince=${lostSince} connecting=${order === null} />
   `;
 }
 
-/**
- * How an order stands, said in full.
- *
- * @typedef {object} OrderStanding
- * @property {'waiting' | 'part' | 'paid' | 'over'} kind
- * @property {string} title
- * @property {number} paid
- * @property {number} rest what is still to be paid; below 0, what is too much
- */
-
-/** @param {Order} order @returns {OrderStanding} */
-function standingOf({ amount, amountPaid, status }) {
+/** @param {Order} order @returns {PaymentStatus} */
+function paymentStatus({ amount, amountPaid, status }) {
   const paid = amountPaid ?? (status === 'paid' ? amount : 0);
-  const rest = (Math.round(amount * 100) - Math.round(paid * 100)) / 100;
+  const due = (Math.round(amount * 100) - Math.round(paid * 100)) / 100;
   if (status === 'paid') {
-    return rest < 0
-      ? { kind: 'over', title: 'Paid, and more than that', paid, rest }
-      : { kind: 'paid', title: 'Paid', paid, rest };
+    return due < 0
+      ? { kind: 'overpaid', title: 'Overpaid', paid, due }
+      : { kind: 'paid', title: 'Paid', paid, due };
   }
   return paid > 0
-    ? { kind: 'part', title: 'Paid in part', paid, rest }
-    : { kind: 'waiting', title: 'Waiting for your payment', paid, rest };
+    ? { kind: 'partial', title: 'Partly paid', paid, due }
+    : { kind: 'waiting', title: 'Waiting for your payment', paid, due };
 }
 
-/** @param {{ order: Order, standing: OrderStanding }} props */
-function Standing({ order, standing }) {
-  const { kind, title, paid, rest } = standing;
+/** @param {{ order: Order, status: PaymentStatus }} props */
+function OrderCard({ order, status }) {
+  const { kind, title, paid, due } = status;
   return html`<section class="card order ${kind}">
-    <p class="standing" role="status"><span class="sign" aria-hidden="true"></span>${title}</p>
-    <dl class="sums">
+    <p class="status" role="status"><span class="icon" aria-hidden="true"></span>${title}</p>
+    <dl class="amounts">
       <dt>Amount</dt>
-      <dd>${toAmount(order.amount)}</dd>
+      <dd>${formatAmount(order.amount)}</dd>
       <dt>Paid</dt>
-      <dd>${toAmount(paid)}</dd>
+      <dd>${formatAmount(paid)}</dd>
       ${
-        rest > 0 &&
-        html`<dt>To be paid</dt>
-          <dd>${toAmount(rest)}</dd>`
+        due > 0 &&
+        html`<dt>Still to pay</dt>
+          <dd>${formatAmount(due)}</dd>`
       }
       ${
-        rest < 0 &&
-        html`<dt>Too much</dt>
-          <dd>${toAmount(-rest)}</dd>`
+        due < 0 &&
+        html`<dt>Overpaid</dt>
+          <dd>${formatAmount(-due)}</dd>`
       }
     </dl>
-    <${Next} order=${order} standing=${standing} />
+    <${NextStep} order=${order} status=${status} />
   </section>`;
 }
 
-/** What the customer does next. @param {{ order: Order, standing: OrderStanding }} props */
-function Next({ order, standing: { kind, rest } }) {
-  if (kind === 'paid') return html`<p>Thank you. Your payment is in our books.</p>`;
-  if (kind === 'over') {
+/** What the customer can do next. @param {{ order: Order, status: PaymentStatus }} props */
+function NextStep({ order, status: { kind, due } }) {
+  if (kind === 'paid') return html`<p>Thank you. We have received your payment.</p>`;
+  if (kind === 'overpaid') {
     return html`<p>
-      Thank you. ${toAmount(-rest)} more than the order's amount is in our books; ask us to have it
-      back.
+      Thank you. We have received ${formatAmount(-due)} too much. Please contact us for a refund.
     </p>`;
   }
-  if (kind === 'part') {
+  if (kind === 'partial') {
     return html`<p>
-      A part of it is in our books. The payment page would ask for the whole amount again, so ask us
-      how to pay the remaining ${toAmount(rest)}.
+      We have received a part of the amount. The payment page would ask for the whole amount again,
+      so please contact us to pay the remaining ${formatAmount(due)}.
     </p>`;
   }
   const address = webAddress(order.checkoutUrl);
   if (address === null) {
-    return html`<p>The payment service has given us no page to pay at yet. Your order stands.</p>
-      <form method="post" action=${`/o/${encodeURIComponent(reference)}/checkout`}>
-        <button>Ask for it again</button>
+    return html`<p>
+        We have your order, but the payment service has not created a payment page yet.
+      </p>
+      <form method="post" action=${`/orders/${encodeURIComponent(reference)}/checkout`}>
+        <button>Request the payment page again</button>
       </form>`;
   }
   return html`<p>
       <a class="button" href=${address} target="_blank" rel="noopener noreferrer">
-        Pay ${toAmount(order.amount)}<span class="quiet"> in a new tab</span>
+        Pay ${formatAmount(order.amount)}<span class="quiet"> in a new tab</span>
       </a>
     </p>
     <p class="hint">
-      You have paid, and this page does not say so? We will confirm it when the payment service
-      tells us, which may take a while. Don't pay twice: leave this page open, or come back to it
+      If you have paid and this page does not show it yet, wait for the payment service to confirm
+      the payment. This can take a while. Do not pay twice: keep this page open, or return to it
       later.
     </p>`;
 }
 
-/** A link to anything else could run as a script. @param {string | null} url */
+/** The address if it is a web address. A link to another scheme could run a script. @param {string | null} url */
 function webAddress(url) {
   const parsed = url === null ? null : URL.parse(url);
   return parsed !== null && /^https?:$/.test(parsed.protocol) ? parsed.href : null;

@@ -1,24 +1,20 @@
 import { existsSync } from 'node:fs';
 import { PaymentsError } from 'nestjs-payments';
-import { readShopEnvironment, SettingsError } from './shop.config.js';
-import { startShop } from './shop.js';
+import { readShopEnvironment, SettingsError } from './shop-config.js';
+import { startShop } from './start-shop.js';
 
-// For development; what the environment sets already stays as it is.
+// For development. Variables that are already set keep their values.
 if (existsSync('.env')) process.loadEnvFile('.env');
 
 try {
   await startShop(readShopEnvironment(process.env));
 } catch (error) {
-  process.stderr.write(
-    problems(error)
-      .map((problem) => `shop: ${problem}\n`)
-      .join(''),
-  );
+  for (const problem of problemsOf(error)) process.stderr.write(`shop: ${problem}\n`);
   process.exitCode = 1;
 }
 
-/** A line for everything the operator has to mend. A stack is for what only a programmer can. */
-function problems(error: unknown): readonly string[] {
+/** One line for each problem that the operator can fix. Other errors are shown with their stack. */
+function problemsOf(error: unknown): readonly string[] {
   if (error instanceof SettingsError) return error.problems;
   if (error instanceof PaymentsError) return [error.message];
   if (!(error instanceof Error)) return [String(error)];
@@ -28,6 +24,6 @@ function problems(error: unknown): readonly string[] {
       `port ${port} is in use. Stop the process that listens on it, or set PORT (0 takes a free one)`,
     ];
   }
-  // The message of an operating system's error is enough.
+  // The message of an error of the operating system is enough.
   return ['syscall' in error ? error.message : (error.stack ?? error.message)];
 }

@@ -2,60 +2,29 @@ import { Module, ValidationPipe } from '@nestjs/common';
 import type { DynamicModule } from '@nestjs/common';
 import { ConfigModule } from '@nestjs/config';
 import { APP_PIPE } from '@nestjs/core';
-import { PaymentsModule, readPaymentsEnvironment } from 'nestjs-payments';
-import type { PaymentsModuleOptions } from 'nestjs-payments';
-import { BasicAuthGuard, PaymentsConsoleModule } from 'nestjs-payments/console';
-import { Books } from './books/books.js';
-import { BooksModule } from './books/books.module.js';
-import { Checkout } from './checkout/checkout.service.js';
-import { BooksPageController } from './ledger/books-page.controller.js';
-import { LedgerController } from './ledger/ledger.controller.js';
-import { EventStreams } from './live/event.streams.js';
-import { LiveBooks } from './live/live.books.js';
-import { OrderPageController } from './orders/order-page.controller.js';
-import { Orders } from './orders/orders.service.js';
-import { OrdersController } from './orders/orders.controller.js';
+import { BasicAuthGuard, PaymentsConsoleModule } from 'nestjs-payments-console';
+import { CatalogueModule } from './catalogue/catalogue.module.js';
+import { LedgerModule } from './ledger/ledger.module.js';
+import { OrdersModule } from './orders/orders.module.js';
 import { AssetsController } from './pages/assets.controller.js';
-import { Bookkeeper } from './payments/bookkeeper.js';
-import { InboxController } from './payments/inbox.controller.js';
-import { ShelfController } from './shelf/shelf.controller.js';
-import { shopConfig } from './shop.config.js';
-import type { ShopSettings } from './shop.config.js';
+import { ShopPaymentsModule } from './payments/shop-payments.module.js';
+import { shopConfig } from './shop-config.js';
+import type { ShopSettings } from './shop-config.js';
 
 /**
- * The shop. Out: `orders/` takes an order, `checkout/` asks the service for its invoice. In: the service's
- * deliveries arrive at `/webhooks/payments`, `payments/` checks and books them, `ledger/` shows what is booked.
- * `books/` is where all of it is stored.
+ * The shop. `CatalogueModule` sells, `OrdersModule` creates orders and their checkout invoices, `ShopPaymentsModule`
+ * handles the webhooks and records payments, `LedgerModule` shows them.
  */
 @Module({
   imports: [
-    ConfigModule.forFeature(shopConfig),
-    BooksModule,
-    PaymentsModule.forRootAsync({
-      imports: [BooksModule, ConfigModule.forFeature(shopConfig)],
-      inject: [Books, shopConfig.KEY],
-      useFactory: ({ inbox }: Books, { leaseMs }: ShopSettings): PaymentsModuleOptions => ({
-        ...readPaymentsEnvironment(),
-        inbox,
-        worker: { leaseMs },
-      }),
-    }),
+    ConfigModule.forRoot({ isGlobal: true, ignoreEnvFile: true, load: [shopConfig] }),
+    ShopPaymentsModule,
+    CatalogueModule,
+    OrdersModule,
+    LedgerModule,
   ],
-  controllers: [
-    OrdersController,
-    LedgerController,
-    InboxController,
-    ShelfController,
-    OrderPageController,
-    BooksPageController,
-    AssetsController,
-  ],
+  controllers: [AssetsController],
   providers: [
-    Orders,
-    Checkout,
-    Bookkeeper,
-    LiveBooks,
-    EventStreams,
     {
       provide: APP_PIPE,
       useValue: new ValidationPipe({
@@ -68,8 +37,8 @@ import type { ShopSettings } from './shop.config.js';
   ],
 })
 export class ShopModule {
-  /** With the inbox's console, where the settings have one: its path is a route, and routes are known before settings are. */
-  static with({ console }: ShopSettings): DynamicModule {
+  /** Adds the console of the inbox if the settings have one. Its path is a route, which Nest needs before injection. */
+  static register({ console }: ShopSettings): DynamicModule {
     if (console === null) return { module: ShopModule };
     const { path, user, password } = console;
     const guards = [new BasicAuthGuard({ users: { [user]: password } })];

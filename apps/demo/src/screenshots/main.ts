@@ -1,16 +1,16 @@
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { openFolder } from '../place.js';
-import { Report } from '../report.js';
-import { Stage } from '../stage.js';
-import { takeAll } from './album.js';
-import { Camera } from './camera.js';
+import { DemoEnvironment } from '../demo-environment.js';
+import { SceneReport } from '../scene-report.js';
+import { createSqliteFolder } from '../temporary-database.js';
+import { captureAll } from './captures.js';
+import { ScreenshotBrowser } from './screenshot-browser.js';
 import { playTraffic } from './traffic.js';
 
-const HELP = `Takes the pictures of the documentation: real pages of the real shop, emulator and console, after some traffic.
+const HELP = `Takes the screenshots of the documentation: pages of shop, emulator and console after some traffic.
 
-  --minutes N    how long customers buy and pay before the pictures are taken (default: 3)
-  --out FOLDER   where the pictures go (default: docs/screenshots of the repository)
+  --minutes N    duration of the traffic before the screenshots, in minutes (default: 3)
+  --out FOLDER   folder of the screenshots (default: docs/screenshots of the repository)
 `;
 
 process.exitCode = await main();
@@ -41,7 +41,7 @@ async function main(): Promise<number> {
     process.once(signal, () => abort.abort(new Error(`ended by ${signal}`)));
   }
   try {
-    await shoot(minutes, values.out, print, abort);
+    await takeScreenshots(minutes, values.out, print, abort);
     return 0;
   } catch (error) {
     process.stderr.write(
@@ -51,21 +51,22 @@ async function main(): Promise<number> {
   }
 }
 
-async function shoot(
+async function takeScreenshots(
   minutes: number,
   folder: string,
   print: (line: string) => void,
   abort: AbortController,
 ): Promise<void> {
   const { signal } = abort;
-  await using place = await openFolder();
-  await using camera = await Camera.open(folder, print);
+  await using database = await createSqliteFolder();
+  await using browser = await ScreenshotBrowser.open(folder, print);
   const shop = fileURLToPath(import.meta.resolve('shop/dist/main.js'));
-  const options = { seed: 'screenshots', shop, place };
-  await using stage = await Stage.set(options, new Report(print, signal), signal, (how) =>
-    abort.abort(new Error(`the shop ended by itself: ${how}`)),
+  const options = { seed: 'screenshots', shop, database };
+  const report = new SceneReport(print, signal);
+  await using environment = await DemoEnvironment.start(options, report, signal, (reason) =>
+    abort.abort(new Error(`the shop exited unexpectedly: ${reason}`)),
   );
   print(`${minutes} minutes of traffic …`);
-  await playTraffic(stage, minutes, signal);
-  await takeAll(camera, stage);
+  await playTraffic(environment, minutes, signal);
+  await captureAll(browser, environment);
 }

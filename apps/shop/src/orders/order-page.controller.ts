@@ -1,61 +1,53 @@
-import {
-  Controller,
-  Get,
-  HttpStatus,
-  NotFoundException,
-  Param,
-  Post,
-  Redirect,
-  Res,
-  UseGuards,
-} from '@nestjs/common';
-import { markup } from '../pages/markup.js';
-import { OwnPagesGuard } from '../pages/own-pages.guard.js';
-import { PageHeaders, renderPage } from '../pages/page.js';
-import type { Answer } from '../pages/page.js';
-import { Orders } from './orders.service.js';
+import { Controller, Get, HttpStatus, Param, Post, Redirect, Res, UseGuards } from '@nestjs/common';
+import { markup, PageHeaders, renderPage } from '../pages/page.js';
+import type { HttpResponse } from '../pages/page.js';
+import { SameOriginGuard } from '../pages/same-origin.guard.js';
+import { OrdersService } from './orders.service.js';
 
-/** `GET /o/:reference`, the page of an order, and the button on it that asks for a checkout again. */
-@Controller('o')
+/** The page of an order, `GET /orders/:reference`, and its button that requests the checkout page again. */
+@Controller('orders')
 export class OrderPageController {
-  constructor(private readonly orders: Orders) {}
+  constructor(private readonly orders: OrdersService) {}
 
   @Get(':reference')
   @PageHeaders()
   async show(
     @Param('reference') reference: string,
-    @Res({ passthrough: true }) answer: Answer,
+    @Res({ passthrough: true }) response: HttpResponse,
   ): Promise<string> {
-    const order = await this.orders.find(reference);
-    if (order === undefined) {
-      answer.status(HttpStatus.NOT_FOUND);
-      return renderPage({
-        title: 'No such order',
-        main: markup`<h1>There is no order <span class="reference">${reference}</span></h1>
-          <p>Look at the address again, or <a href="/">choose something from the shelf</a>.</p>`,
-      });
-    }
-    return renderPage({
-      title: `Order ${reference}`,
-      script: 'order.js',
-      main: markup`<div id="order" data-reference="${reference}"><p>Looking it up …</p></div>
-        <noscript
-          ><p>
-            Without JavaScript this page can't follow the payment.
-            <a href="/orders/${reference}">How the order stands</a>
-          </p></noscript
-        >`,
-    });
+    if ((await this.orders.find(reference)) !== undefined) return orderPage(reference);
+    response.status(HttpStatus.NOT_FOUND);
+    return notFoundPage(reference);
   }
 
-  /** The service may have been out of reach when the order was placed. */
+  /** Creates the invoice if the payments service was not available when the order was created. */
   @Post(':reference/checkout')
-  @UseGuards(OwnPagesGuard)
+  @UseGuards(SameOriginGuard)
   @Redirect('/', HttpStatus.SEE_OTHER)
-  async askAgain(@Param('reference') reference: string): Promise<{ url: string }> {
-    const order = await this.orders.find(reference);
-    if (order === undefined) throw new NotFoundException(`there is no order ${reference}`);
-    await this.orders.place(order);
-    return { url: `/o/${encodeURIComponent(reference)}` };
+  async retryCheckout(@Param('reference') reference: string): Promise<{ url: string }> {
+    await this.orders.create(await this.orders.get(reference));
+    return { url: `/orders/${encodeURIComponent(reference)}` };
   }
+}
+
+function orderPage(reference: string): string {
+  return renderPage({
+    title: `Order ${reference}`,
+    name: 'order',
+    main: markup`<div id="order" data-reference="${reference}"><p>Loading the order …</p></div>
+      <noscript
+        ><p>
+          This page needs JavaScript to show the payment.
+          <a href="/api/orders/${reference}">The order as JSON</a>
+        </p></noscript
+      >`,
+  });
+}
+
+function notFoundPage(reference: string): string {
+  return renderPage({
+    title: 'Order not found',
+    main: markup`<h1>Order <span class="reference">${reference}</span> does not exist</h1>
+      <p>Check the address, or <a href="/">choose a product</a>.</p>`,
+  });
 }

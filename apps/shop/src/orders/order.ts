@@ -1,20 +1,21 @@
-/** An order, as it is kept. What was paid for it is in the ledger, and nowhere else. */
+/** An order as it is stored. Its payments are in the ledger. */
 export interface Order {
+  /** The merchant's name for the order. The payments service calls it `externalReference`. */
   readonly reference: string;
   readonly amount: number;
-  /** Where the customer pays; `null` until the service has created the invoice. */
+  /** Address of the checkout page, or `null` until the payments service has created the invoice. */
   readonly checkoutUrl: string | null;
 }
 
-/** An order with the amounts booked for it, in the order of booking. */
-export interface BookedOrder extends Order {
+/** An order with the amounts of its payments, oldest first. */
+export interface OrderWithPayments extends Order {
   readonly payments: readonly number[];
 }
 
-/** An order, as it is shown. */
+/** An order as the API returns it. */
 export interface OrderView extends Order {
-  /** `paid` once the payments booked for it cover its amount. */
+  /** `paid` if the payments of the order cover its amount. */
   readonly status: 'pending' | 'paid';
-  /** Sum of the payments booked for it, shown only where that is neither nothing nor the amount. */
+  /** Sum of the payments. Present only if it is neither 0 nor the amount of the order. */
   readonly amountPaid?: number;
 }

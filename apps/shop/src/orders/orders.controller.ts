@@ -1,37 +1,35 @@
-import { Body, Controller, Get, NotFoundException, Param, Post, Sse } from '@nestjs/common';
+import { Body, Controller, Get, Param, Post, Sse } from '@nestjs/common';
 import type { MessageEvent } from '@nestjs/common';
 import type { Observable } from 'rxjs';
-import { EventStreams } from '../live/event.streams.js';
-import { LiveBooks } from '../live/live.books.js';
-import { NewOrder } from './new-order.dto.js';
+import { EventStreamsService } from '../live/event-streams.service.js';
+import { CreateOrderDto } from './create-order.dto.js';
+import { LiveOrdersService } from './live-orders.service.js';
 import type { OrderView } from './order.js';
-import { Orders } from './orders.service.js';
+import { OrdersService } from './orders.service.js';
 
-/** `POST /orders`, `GET /orders/:reference`, and its events. */
-@Controller('orders')
+/** The API of orders: `POST /api/orders`, `GET /api/orders/:reference` and its events. */
+@Controller('api/orders')
 export class OrdersController {
   constructor(
-    private readonly orders: Orders,
-    private readonly live: LiveBooks,
-    private readonly streams: EventStreams,
+    private readonly orders: OrdersService,
+    private readonly live: LiveOrdersService,
+    private readonly streams: EventStreamsService,
   ) {}
 
   @Post()
-  place(@Body() order: NewOrder): Promise<OrderView> {
-    return this.orders.place(order);
+  create(@Body() order: CreateOrderDto): Promise<OrderView> {
+    return this.orders.create(order);
   }
 
   @Get(':reference')
-  async show(@Param('reference') reference: string): Promise<OrderView> {
-    const order = await this.orders.find(reference);
-    if (order === undefined) throw new NotFoundException(`there is no order ${reference}`);
-    return order;
+  get(@Param('reference') reference: string): Promise<OrderView> {
+    return this.orders.get(reference);
   }
 
-  /** The order as `GET` answers it, and again whenever it changes: events named `state`. */
+  /** Server-sent events named `state`: the order now, and again after each change. */
   @Sse(':reference/events')
-  async follow(@Param('reference') reference: string): Promise<Observable<MessageEvent>> {
-    await this.show(reference);
-    return this.streams.open(this.live.order(reference));
+  async events(@Param('reference') reference: string): Promise<Observable<MessageEvent>> {
+    await this.orders.get(reference);
+    return this.streams.open(this.live.watch(reference));
   }
 }

@@ -1,56 +1,63 @@
-import { ConflictException, Injectable } from '@nestjs/common';
-import { cents } from '../amount.js';
-import { Books } from '../books/books.js';
-import { Checkout } from '../checkout/checkout.service.js';
-import type { NewOrder } from './new-order.dto.js';
-import type { BookedOrder, OrderView } from './order.js';
+import { ConflictException, Injectable, NotFoundException } from '@nestjs/common';
+import { toCents } from '../amount.js';
+import { ShopDatabase } from '../database/shop-database.js';
+import { CheckoutService } from './checkout.service.js';
+import type { CreateOrderDto } from './create-order.dto.js';
+import type { OrderView, OrderWithPayments } from './order.js';
 
-/** Takes orders and tells how they stand. */
+/** Creates orders and reads their status. */
 @Injectable()
-export class Orders {
+export class OrdersService {
   constructor(
-    private readonly books: Books,
-    private readonly checkout: Checkout,
+    private readonly database: ShopDatabase,
+    private readonly checkout: CheckoutService,
   ) {}
 
   /**
-   * Places an order. Placing it again answers the same, and asks for the invoice where there is none yet; the
-   * order stands even where there can't be one.
+   * Creates an order and its checkout invoice. Idempotent: a second call with the same order returns the order, and
+   * creates the invoice if there is none yet. If the invoice can't be created, the order is stored without it.
    *
-   * @throws ConflictException where the reference is taken by an order of another amount.
+   * @throws ConflictException if the reference belongs to an order with another amount.
    */
-  async place({ reference, amount }: NewOrder): Promise<OrderView> {
-    // Stored before the service hears of it: the payment's webhook may come before the invoice's answer.
-    const order = await this.books.addOrder({ reference, amount, checkoutUrl: null });
+  async create({ reference, amount }: CreateOrderDto): Promise<OrderView> {
+    // Store the order before the invoice is created: the webhook may arrive before the answer with the invoice.
+    const order = await this.database.addOrder({ reference, amount, checkoutUrl: null });
     if (order.amount !== amount) {
       throw new ConflictException(
-        `order ${reference} exists with the amount ${order.amount}; place another amount under another reference`,
+        `order ${reference} exists with the amount ${order.amount}; use another reference for another amount`,
       );
     }
-    const view = (await this.find(reference))!;
+    const view = await this.get(reference);
     if (view.checkoutUrl !== null || view.status === 'paid') return view;
-    const checkoutUrl = await this.checkout.open(order);
-    if (checkoutUrl !== null) await this.books.setCheckoutUrl(reference, checkoutUrl);
-    return (await this.find(reference))!;
+    const checkoutUrl = await this.checkout.createInvoice(order);
+    if (checkoutUrl !== null) await this.database.setCheckoutUrl(reference, checkoutUrl);
+    return this.get(reference);
   }
 
-  /** How an order stands now; `undefined` where there is none of that reference. */
+  /** The current state of an order. @throws NotFoundException if it does not exist. */
+  async get(reference: string): Promise<OrderView> {
+    const order = await this.find(reference);
+    if (order === undefined) throw new NotFoundException(`order ${reference} does not exist`);
+    return order;
+  }
+
+  /** The current state of an order, or `undefined` if it does not exist. */
   async find(reference: string): Promise<OrderView | undefined> {
     return (await this.findAll([reference]))[0];
   }
 
-  /** How the orders of these references stand now, as far as there are any. */
+  /** The current state of the orders with these references. References without an order are left out. */
   async findAll(references: readonly string[]): Promise<OrderView[]> {
-    return (await this.books.findOrders(references)).map(toView);
+    return (await this.database.findOrders(references)).map(toView);
   }
 }
 
-function toView({ reference, amount, checkoutUrl, payments }: BookedOrder): OrderView {
-  const amountPaid = payments.reduce((sum, payment) => sum + cents(payment), 0) / 100;
+function toView({ reference, amount, checkoutUrl, payments }: OrderWithPayments): OrderView {
+  const amountPaid = payments.reduce((sum, payment) => sum + toCents(payment), 0) / 100;
   return {
     reference,
     amount,
-    status: cents(amountPaid) >= cents(amount) ? 'paid' : 'pending',
+    status: toCents(amountPaid) >= toCents(amount) ? 'paid' : 'pending',
     checkoutUrl,
     ...(amountPaid === 0 || amountPaid === amount ? {} : { amountPaid }),
   };

@@ -1,37 +1,58 @@
 import { applyDecorators, Header } from '@nestjs/common';
-import { Html, markup } from './markup.js';
-import { IMPORT_MAP, PAGE_POLICY } from './page.assets.js';
+import { IMPORT_MAP, PAGE_POLICY } from './page-assets.js';
 
-/** What Express's answer and Fastify's have in common. */
-export interface Answer {
+/** The common methods of a response of Express and of Fastify. */
+export interface HttpResponse {
   status(code: number): unknown;
   header(name: string, value: string): unknown;
 }
 
-/** The headers of a page. */
+/** Escaped HTML. */
+export class Html {
+  constructor(readonly text: string) {}
+}
+
+/** A template tag for HTML. It escapes all values except {@link Html}. */
+// Not named `html`, because Prettier would reformat the templates, and with them the hashed import map.
+export function markup(
+  strings: TemplateStringsArray,
+  ...values: readonly (string | number | Html | readonly Html[])[]
+): Html {
+  return new Html(
+    strings.reduce((text, part, index) => text + escapeValue(values[index - 1]!) + part),
+  );
+}
+
+function escapeValue(value: string | number | Html | readonly Html[]): string {
+  if (value instanceof Html) return value.text;
+  if (typeof value === 'object') return value.map(({ text }) => text).join('');
+  return String(value).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+/** Sets the headers of a page. */
 export function PageHeaders(): MethodDecorator {
   return applyDecorators(
     Header('content-type', 'text/html; charset=utf-8'),
     Header('content-security-policy', PAGE_POLICY),
     Header('x-content-type-options', 'nosniff'),
-    // With `no-referrer` browsers would hide the origin of the shop's own forms from the shop.
+    // With `no-referrer`, browsers would send `Origin: null` with the forms of the shop.
     Header('referrer-policy', 'same-origin'),
     Header('cache-control', 'no-store'),
   );
 }
 
-/** What differs from page to page. */
+/** The parts of a page that differ. */
 export interface PageParts {
   readonly title: string;
-  /** The page in the navigation that this is. */
-  readonly at?: '/' | '/books';
-  /** Its script, an asset. */
-  readonly script?: 'shelf.js' | 'order.js' | 'books.js';
+  /** The path of the page, if the navigation has a link to it. */
+  readonly path?: '/' | '/ledger';
+  /** Name of the script and the style sheet of the page. */
+  readonly name?: 'catalogue' | 'order' | 'ledger';
   readonly main: Html;
 }
 
-/** A whole page. */
-export function renderPage({ title, at, script, main }: PageParts): string {
+/** Renders a complete page. */
+export function renderPage({ title, path, name, main }: PageParts): string {
   return markup`<!doctype html>
     <html lang="en">
       <head>
@@ -39,26 +60,36 @@ export function renderPage({ title, at, script, main }: PageParts): string {
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
         <title>${title}</title>
-        <link rel="icon" href="/assets/mark.svg" type="image/svg+xml" />
-        <link rel="stylesheet" href="/assets/shop.css" />
+        <link rel="icon" href="/assets/logo.svg" type="image/svg+xml" />
+        <link rel="stylesheet" href="/assets/base.css" />
+        <link rel="stylesheet" href="/assets/layout.css" />
         <script type="importmap">${new Html(IMPORT_MAP)}</script>
-        ${script === undefined ? '' : markup`<script type="module" src="/assets/${script}"></script>`}
+        ${name === undefined ? '' : assetLinks(name)}
       </head>
       <body>
-        <a class="skip" href="#main">Skip to the page</a>
+        <a class="skip" href="#main">Skip to content</a>
         <header class="top">
           <a class="brand" href="/"
-            ><img src="/assets/mark.svg" alt="" width="36" height="36" />The Corner Shop</a>
+            ><img src="/assets/logo.svg" alt="" width="36" height="36" />The Corner Shop</a>
           <nav aria-label="Pages">
-            <a href="/" ${at === '/' ? new Html(' aria-current="page"') : ''}>Shelf</a>
-            <a href="/books" ${at === '/books' ? new Html(' aria-current="page"') : ''}>Ledger</a>
+            ${navigationLink('/', 'Products', path)} ${navigationLink('/ledger', 'Ledger', path)}
           </nav>
         </header>
         <main id="main" tabindex="-1">${main}</main>
         <footer>
-          <p>Paid through nestjs-payments. A demonstration: nothing is sent to your door.</p>
+          <p>Payments by nestjs-payments. This is a demonstration: nothing is delivered.</p>
         </footer>
       </body>
     </html>
 `.text;
+}
+
+function assetLinks(name: string): Html {
+  return markup`<link rel="stylesheet" href="/assets/${name}.css" />
+    <script type="module" src="/assets/${name}.js"></script>`;
+}
+
+function navigationLink(href: string, text: string, path: string | undefined): Html {
+  const current = href === path ? new Html(' aria-current="page"') : '';
+  return markup`<a href="${href}"${current}>${text}</a>`;
 }

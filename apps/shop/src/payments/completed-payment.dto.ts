@@ -1,7 +1,10 @@
 import { IsNotEmpty, IsOptional, IsPositive, IsString } from 'class-validator';
 
-/** What the shop needs of the `data` of `transaction.completed` (section 2 of the service's page). */
-export class CompletedPayment {
+/**
+ * The fields of `data` in a `transaction.completed` event that the shop uses. The payments module validates each event
+ * before it calls the handler.
+ */
+export class CompletedPaymentDto {
   @IsString()
   @IsNotEmpty()
   transactionId!: string;
@@ -9,7 +12,7 @@ export class CompletedPayment {
   @IsPositive()
   amount!: number;
 
-  /** The reference the payment was asked for with. One that was not asked for by us may have none. */
+  /** Reference of the order. Payments that the shop did not request may have none. */
   @IsOptional()
   @IsString()
   externalReference?: string | null;

@@ -1,0 +1,23 @@
+import type { EmulatorClock } from 'payments-emulator';
+
+/** The system clock with an offset: its time can be advanced, so that tokens expire at once. Timers are not affected. */
+export class AdjustableClock implements EmulatorClock {
+  #offsetMs = 0;
+
+  now(): number {
+    return Date.now() + this.#offsetMs;
+  }
+
+  /** Advances the time. */
+  advance(ms: number): void {
+    this.#offsetMs += ms;
+  }
+
+  setTimeout(callback: () => void, ms: number): unknown {
+    return setTimeout(callback, ms);
+  }
+
+  clearTimeout(handle: unknown): void {
+    clearTimeout(handle as NodeJS.Timeout);
+  }
+}

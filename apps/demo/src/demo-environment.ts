@@ -1,0 +1,147 @@
+import { randomBytes } from 'node:crypto';
+import { PaymentsEmulator } from 'payments-emulator';
+import type { DeliveryRecord } from 'payments-emulator';
+import { AdjustableClock } from './adjustable-clock.js';
+import type { SceneReport } from './scene-report.js';
+import { ServiceClient } from './service-client.js';
+import { ShopClient } from './shop-client.js';
+import type { ShopOrder } from './shop-client.js';
+import { ShopFleet } from './shop-fleet.js';
+import type { TemporaryDatabase } from './temporary-database.js';
+
+/** The webhook secret before and after the rotation. */
+const OLD_SECRET = 'whsec_of_yesterday';
+const NEW_SECRET = 'whsec_of_today';
+
+/** Shorter than the default of ten seconds, so that the recovery after SIGKILL is fast. */
+const LEASE_MS = '1500';
+
+/** User of the console. */
+const OPERATOR = 'operator';
+
+/** A part of the demo. */
+export interface Scene {
+  readonly title: string;
+  /** Plays the scene and checks its results. Switches off all faults at the end. */
+  play(environment: DemoEnvironment): Promise<void>;
+}
+
+/** Options of the environment. */
+export interface EnvironmentOptions {
+  /** Seed of ids and faults. */
+  readonly seed: string;
+  /** The main file of the shop. */
+  readonly shop: string;
+  /** Database of the shop. On PostgreSQL there are three shops behind one address. */
+  readonly database: TemporaryDatabase;
+}
+
+/** The emulator and the shops, on free ports, and the clients that scenes use. */
+export class DemoEnvironment implements AsyncDisposable {
+  readonly newSecret = NEW_SECRET;
+  /** Finished delivery attempts, in the order of their end. */
+  readonly deliveries: DeliveryRecord[];
+  readonly customer: ShopClient;
+  readonly service: ServiceClient;
+
+  private constructor(
+    readonly emulator: PaymentsEmulator,
+    readonly clock: AdjustableClock,
+    readonly shops: ShopFleet,
+    readonly report: SceneReport,
+    deliveries: DeliveryRecord[],
+    private readonly password: string,
+    private readonly signal: AbortSignal,
+  ) {
+    this.deliveries = deliveries;
+    this.customer = new ShopClient(shops.url, signal);
+    this.service = new ServiceClient(emulator.baseUrl, emulator.company, signal);
+  }
+
+  /** Starts emulator and shops. If a shop does not start, the emulator is closed again. */
+  static async start(
+    options: EnvironmentOptions,
+    report: SceneReport,
+    signal: AbortSignal,
+    onUnexpectedExit: (reason: string) => void,
+  ): Promise<DemoEnvironment> {
+    const clock = new AdjustableClock();
+    const deliveries: DeliveryRecord[] = [];
+    const password = randomBytes(12).toString('base64url');
+    const emulator = await PaymentsEmulator.start({
+      seed: options.seed,
+      webhookSecret: OLD_SECRET,
+      clock,
+      // Shorter than that of the real service, because a shop that hangs is a failure here.
+      deliveryTimeout: 10_000,
+      onDelivery: (delivery) => void deliveries.push(delivery),
+    });
+    try {
+      const shops = await ShopFleet.start({
+        file: options.shop,
+        settings: { ...settingsOf(emulator, password), ...options.database.settings },
+        count: options.database.server === null ? 1 : 3,
+        signal,
+        onUnexpectedExit,
+      });
+      emulator.setWebhook({ url: `${shops.url}/webhooks/payments` });
+      return new DemoEnvironment(emulator, clock, shops, report, deliveries, password, signal);
+    } catch (error) {
+      await emulator.close();
+      throw error;
+    }
+  }
+
+  /** Opens the checkout page of an order and pays as its customer. Resolves with the id of the transaction. */
+  readonly pay = async ({ reference, checkoutUrl }: ShopOrder): Promise<string> => {
+    if (checkoutUrl === null) throw new Error(`order ${reference} has no checkout page`);
+    const { signal } = this;
+    const page = await fetch(checkoutUrl, { signal });
+    const id = checkoutUrl.split('/').at(-1) ?? '';
+    const payment = await fetch(`${this.emulator.baseUrl}/emulator/transactions/${id}/complete`, {
+      method: 'POST',
+      signal,
+    });
+    if (page.ok && payment.ok) return id;
+    throw new Error(`the checkout page returned ${page.status}, the payment ${payment.status}`);
+  };
+
+  /** Waits until no delivery runs. Resolves with the last delivery attempt of a transaction. */
+  readonly lastDelivery = async (transactionId: string): Promise<DeliveryRecord | undefined> => {
+    await this.emulator.idle();
+    return this.emulator.deliveries({ transactionId }).at(-1);
+  };
+
+  /** The addresses of the pages, with the user and the password of the console. */
+  get addresses() {
+    return {
+      shop: `${this.shops.url}/`,
+      emulator: `${this.emulator.baseUrl}/emulator/`,
+      console: `${this.shops.url}/console`,
+      user: OPERATOR,
+      password: this.password,
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.shops[Symbol.asyncDispose]();
+    await this.emulator.close();
+  }
+}
+
+/** The settings of a shop: it accepts the new webhook secret already, and still the old one. */
+function settingsOf(
+  { baseUrl, company }: PaymentsEmulator,
+  password: string,
+): Record<string, string> {
+  return {
+    PAYMENTS_BASE_URL: baseUrl,
+    PAYMENTS_CLIENT_ID: company.clientId,
+    PAYMENTS_CLIENT_SECRET: company.clientSecret,
+    PAYMENTS_WEBHOOK_SECRET: NEW_SECRET,
+    PAYMENTS_WEBHOOK_SECRET_PREVIOUS: OLD_SECRET,
+    SHOP_LEASE_MS: LEASE_MS,
+    SHOP_CONSOLE_USER: OPERATOR,
+    SHOP_CONSOLE_PASSWORD: password,
+  };
+}

@@ -1,0 +1,73 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { RequestListener, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { LoadBalancer } from './load-balancer.js';
+
+describe('LoadBalancer', () => {
+  const closing: (() => void)[] = [];
+  afterEach(() => closing.splice(0).forEach((close) => close()));
+
+  async function shop(answer: RequestListener): Promise<string> {
+    const server = createServer(answer).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    closing.push(() => (server.close(), server.closeAllConnections()));
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  it('streams events as they are written, and closes the stream if the client disconnects', async () => {
+    const open: ServerResponse[] = [];
+    await using balancer = await LoadBalancer.start();
+    balancer.targets = [
+      await shop((_, response) => {
+        open.push(response.writeHead(200, { 'content-type': 'text/event-stream' }));
+        response.write('data: 1\n\n');
+      }),
+    ];
+    const disconnect = new AbortController();
+    const answer = await fetch(balancer.url, { signal: disconnect.signal });
+    const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+    expect((await reader.read()).value).toBe('data: 1\n\n');
+    open[0]!.write('data: 2\n\n');
+    expect((await reader.read()).value).toBe('data: 2\n\n');
+    const closed = once(open[0]!, 'close');
+    disconnect.abort();
+    await closed;
+  });
+
+  it('forwards headers in both directions, the original host, and redirects', async () => {
+    await using balancer = await LoadBalancer.start();
+    balancer.targets = [
+      await shop(({ headers }, response) => {
+        response.writeHead(303, { location: '/o/1', 'x-host': headers.host, 'x-own': '1' });
+        response.end();
+      }),
+    ];
+    const answer = await fetch(balancer.url, { redirect: 'manual' });
+    expect([answer.status, Object.fromEntries(answer.headers)]).toEqual([
+      303,
+      expect.objectContaining({ location: '/o/1', 'x-own': '1', 'x-host': balancer.url.slice(7) }),
+    ]);
+  });
+
+  it('tries the next shop if one is not reachable, and answers 502 if the outcome is unknown, 503 without a shop', async () => {
+    const seen: string[] = [];
+    const dying = await shop((request) => void request.socket.destroy());
+    const living = await shop((request, response) => {
+      request.setEncoding('utf8').on('data', (text: string) => seen.push(text));
+      request.on('end', () => response.end());
+    });
+    await using balancer = await LoadBalancer.start();
+    const post = (body: string) => fetch(balancer.url, { method: 'POST', body });
+    expect((await post('no shop')).status).toBe(503);
+    balancer.targets = ['http://127.0.0.1:1', living];
+    expect([(await post('a')).status, (await post('b')).status]).toEqual([200, 200]);
+    balancer.targets = [dying, living];
+    const answers = [(await post('c')).status, (await post('d')).status];
+    expect(new Set(answers)).toEqual(new Set([200, 502]));
+    expect(seen).toHaveLength(3);
+    expect((await fetch(balancer.url)).status).toBe(200);
+    expect((await fetch(balancer.url)).status).toBe(200);
+  });
+});

@@ -1,0 +1,91 @@
+import { once } from 'node:events';
+import { createServer, request as sendRequest } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { pipeline } from 'node:stream/promises';
+
+/** Headers of one connection, which must not be forwarded (RFC 9110, section 7.6.1). */
+const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding']);
+
+/**
+ * One address for several shops. It forwards each request to the next shop, and streams the response, because server-sent
+ * events never end. If a shop dies during a request, the response is 502, because the outcome is unknown. The payments
+ * service then sends the delivery again.
+ */
+export class LoadBalancer implements AsyncDisposable {
+  /** The addresses of the shops, without a path. */
+  targets: readonly string[] = [];
+  #next = 0;
+  readonly #server = createServer((request, response) => void this.#answer(request, response));
+
+  static async start(): Promise<LoadBalancer> {
+    const balancer = new LoadBalancer();
+    balancer.#server.listen(0, '127.0.0.1');
+    await once(balancer.#server, 'listening');
+    return balancer;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk as Buffer);
+      const clientClosed = new AbortController();
+      response.once('close', () => clientClosed.abort());
+      const answer = await this.#forward(request, Buffer.concat(chunks), clientClosed.signal);
+      if (answer === undefined) return void response.writeHead(503).end();
+      response.writeHead(answer.statusCode!, withoutHopHeaders(answer));
+      response.flushHeaders();
+      await pipeline(answer, response);
+    } catch {
+      // If a part of the response was sent, the client must see that it is incomplete.
+      if (response.headersSent) response.destroy();
+      else response.writeHead(502).end();
+    }
+  }
+
+  /** Resolves with the response of a shop, or with `undefined` if no shop is reachable. */
+  async #forward(request: IncomingMessage, body: Buffer, signal: AbortSignal) {
+    const start = this.#next++;
+    for (let tries = 0; tries < this.targets.length; tries += 1) {
+      const target = this.targets[(start + tries) % this.targets.length]!;
+      try {
+        return await this.#send(target, request, body, signal);
+      } catch (error) {
+        // Try the next shop only if this one cannot have processed the request.
+        if (request.method !== 'GET' && !isRefused(error)) throw error;
+      }
+    }
+    return undefined;
+  }
+
+  /** Forwards the original host header, which the shop compares with the origin of a form. */
+  async #send(target: string, request: IncomingMessage, body: Buffer, signal: AbortSignal) {
+    const headers = { ...withoutHopHeaders(request), 'content-length': body.length };
+    const { method = 'GET', url = '/' } = request;
+    // A new connection, because the shop may close a kept-alive one at the moment of its reuse.
+    const sent = sendRequest(target + url, { method, headers, agent: false, signal }).end(body);
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+    // After the response has started, the response reports the error.
+    sent.on('error', () => {});
+    return answer;
+  }
+}
+
+function withoutHopHeaders({ headers }: IncomingMessage): IncomingMessage['headers'] {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.has(name)));
+}
+
+function isRefused(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'ECONNREFUSED';
+}

@@ -1,0 +1,34 @@
+import type { Scene } from '../demo-environment.js';
+
+/** The webhook secret changes while deliveries are in transit. The shop accepts the old and the new secret. */
+export const secretRotation: Scene = {
+  title: 'The webhook secret is rotated, and the shop accepts both secrets',
+  async play({ customer, emulator, lastDelivery, newSecret, pay, report }) {
+    const answerTo = async (reference: string): Promise<number | undefined> => {
+      const id = await pay(await customer.place(reference, 75));
+      return (await lastDelivery(id))?.answer?.status;
+    };
+    emulator.rotateWebhookSecret({ secret: newSecret });
+    emulator.setFaults({ delivery: { oldSecret: { next: 1 } } });
+    const withOld = await answerTo('soap-9');
+    emulator.setFaults({});
+    await report.check('a delivery signed with the old secret', 200, () => withOld);
+    const withNew = await answerTo('soap-10');
+    await report.check('a delivery signed with the new secret', 200, () => withNew);
+
+    emulator.setWebhook({ secret: 'whsec_unknown' });
+    const withUnknown = await answerTo('soap-11');
+    await report.check('a delivery signed with an unknown secret', 401, () => withUnknown);
+    await report.check(
+      'its order',
+      'pending',
+      async () => (await customer.order('soap-11')).status,
+      0,
+    );
+    emulator.setWebhook({ secret: newSecret });
+    const rejected = emulator.deliveries({ state: 'failed' }).at(-1);
+    const again = await emulator.redeliver(rejected!.id);
+    await report.check('sent again, signed with the new secret', 200, () => again.answer?.status);
+    await report.check('its order', 'paid', async () => (await customer.order('soap-11')).status);
+  },
+};

@@ -1,0 +1,82 @@
+import { LoadBalancer } from './load-balancer.js';
+import { ShopProcess } from './shop-process.js';
+
+/** Options of a fleet. */
+export interface FleetOptions {
+  /** The main file of the shop. */
+  readonly file: string;
+  /** The environment variables of each shop. All use the same database. */
+  readonly settings: Readonly<Record<string, string>>;
+  readonly count: number;
+  readonly signal: AbortSignal;
+  /** Called if a shop exits that was not stopped. */
+  readonly onUnexpectedExit: (reason: string) => void;
+}
+
+/** Several shops with one database, behind one address. Each can be killed and started again. */
+export class ShopFleet implements AsyncDisposable {
+  /** The log lines of all shops. */
+  readonly log: string[] = [];
+  readonly #shops = new Map<number, ShopProcess>();
+
+  private constructor(
+    private readonly options: FleetOptions,
+    private readonly balancer: LoadBalancer,
+  ) {}
+
+  static async start(options: FleetOptions): Promise<ShopFleet> {
+    const fleet = new ShopFleet(options, await LoadBalancer.start());
+    try {
+      const numbers = Array.from({ length: options.count }, (_, number) => number);
+      await Promise.all(numbers.map((number) => fleet.start(number)));
+      return fleet;
+    } catch (error) {
+      await fleet[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Address of the load balancer. */
+  get url(): string {
+    return this.balancer.url;
+  }
+
+  /** Number of shops, running or not. */
+  get count(): number {
+    return this.options.count;
+  }
+
+  /** Ends a shop with SIGKILL. */
+  async kill(number: number): Promise<void> {
+    const shop = this.#shops.get(number);
+    this.#shops.delete(number);
+    this.#updateTargets();
+    await shop?.kill();
+  }
+
+  /** Starts a shop. Rejects if it does not listen in time. */
+  async start(number: number): Promise<void> {
+    const { file, settings, signal } = this.options;
+    const shop = await ShopProcess.start(file, settings, signal, this.log);
+    this.#shops.set(number, shop);
+    this.#updateTargets();
+    void shop.ended.then((reason) => {
+      if (this.#shops.get(number) !== shop) return;
+      this.#shops.delete(number);
+      this.#updateTargets();
+      this.options.onUnexpectedExit(reason);
+    });
+  }
+
+  /** Stops all shops with SIGTERM, then the load balancer. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const shops = [...this.#shops.values()];
+    this.#shops.clear();
+    await Promise.all(shops.map((shop) => shop[Symbol.asyncDispose]()));
+    await this.balancer[Symbol.asyncDispose]();
+  }
+
+  #updateTargets(): void {
+    this.balancer.targets = [...this.#shops.values()].map(({ url }) => url);
+  }
+}

@@ -1,0 +1,100 @@
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+
+const START_MS = 40_000;
+const CLOSE_MS = 10_000;
+const LISTENING = /Listening on (http:\S+)/;
+
+/** A shop in a process of its own, started as by `npm run shop`. */
+export class ShopProcess implements AsyncDisposable {
+  /** Resolves when the process has ended, with its exit code or signal. */
+  readonly ended: Promise<string>;
+  readonly #child: ChildProcess;
+  readonly #killOnExit = () => void this.#child.kill('SIGKILL');
+  #url = '';
+
+  private constructor(
+    file: string,
+    settings: Readonly<Record<string, string>>,
+    /** Receives the log, line by line. */
+    private readonly log: string[],
+  ) {
+    this.#child = spawn(process.execPath, [path.resolve(file)], {
+      // Not in the current folder, which may have the .env of a developer.
+      cwd: path.dirname(file),
+      env: { ...environmentWithoutSettings(), NO_COLOR: '1', PORT: '0', ...settings },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    process.once('exit', this.#killOnExit);
+    this.ended = new Promise((resolve) => {
+      this.#child.once('error', (error) => resolve(error.message));
+      this.#child.once('close', (code, signal) => resolve(signal ?? `exit code ${code}`));
+    });
+    void this.ended.then(() => process.off('exit', this.#killOnExit));
+  }
+
+  /** Starts the shop on a free port and adds its log lines to `log`. Rejects if it exits, or does not listen in time. */
+  static async start(
+    file: string,
+    settings: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+    log: string[],
+  ): Promise<ShopProcess> {
+    const from = log.length;
+    const shop = new ShopProcess(file, settings, log);
+    const stop = AbortSignal.any([signal, AbortSignal.timeout(START_MS)]);
+    try {
+      await shop.#waitUntilListening(stop);
+      return shop;
+    } catch (error) {
+      await shop[Symbol.asyncDispose]();
+      throw new Error(`the shop did not start: ${log.slice(from).join('\n')}`, { cause: error });
+    }
+  }
+
+  /** Its address. */
+  get url(): string {
+    return this.#url;
+  }
+
+  /** Ends it with SIGKILL, without a shutdown. */
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.ended;
+  }
+
+  /** Sends SIGTERM, and SIGKILL if it has not ended after ten seconds. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.kill('SIGTERM');
+    const kill = setTimeout(() => this.#child.kill('SIGKILL'), CLOSE_MS);
+    await this.ended;
+    clearTimeout(kill);
+  }
+
+  async #waitUntilListening(signal: AbortSignal): Promise<void> {
+    const listening = new Promise<string>((resolve) => {
+      for (const stream of [this.#child.stdout!, this.#child.stderr!]) {
+        createInterface(stream).on('line', (line) => {
+          this.log.push(line);
+          const [, url] = LISTENING.exec(line) ?? [];
+          if (url !== undefined) resolve(url);
+        });
+      }
+    });
+    const ended = this.ended.then((reason) => Promise.reject(new Error(reason)));
+    const stopped = once(signal, 'abort').then(() => Promise.reject(signal.reason as Error));
+    this.#url = await Promise.race([listening, ended, stopped]);
+  }
+}
+
+/** The environment variables of this process, without settings of a shop. */
+function environmentWithoutSettings(): NodeJS.ProcessEnv {
+  return Object.fromEntries(
+    Object.entries(process.env).filter(
+      ([name]) => !/^(PAYMENTS_|SHOP_(?!ADAPTER|MISTAKE)|DATABASE_URL$)/.test(name),
+    ),
+  );
+}

@@ -1,0 +1,42 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { PostgresServer } from 'test-postgres';
+
+/** An empty database for shops. It is removed when it is disposed. */
+export interface TemporaryDatabase extends AsyncDisposable {
+  readonly name: 'SQLite' | 'PostgreSQL';
+  /** The environment variables of a shop that uses it. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** The PostgreSQL server; `null` for SQLite. */
+  readonly server: PostgresServer | null;
+}
+
+/** Creates an empty folder for SQLite. */
+export async function createSqliteFolder(): Promise<TemporaryDatabase> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'shop-data-'));
+  return {
+    name: 'SQLite',
+    settings: { SHOP_DATA: folder },
+    server: null,
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
+  };
+}
+
+/** Creates an empty PostgreSQL database, on the server of `url` or on an embedded one that it starts. */
+export async function createPostgresDatabase(url?: string): Promise<TemporaryDatabase> {
+  // Loaded only if it is used, because it is a development dependency.
+  const { startPostgres } = await import('test-postgres');
+  const server = await startPostgres(url);
+  try {
+    return {
+      name: 'PostgreSQL',
+      settings: { DATABASE_URL: await server.createDatabase() },
+      server,
+      [Symbol.asyncDispose]: () => server.end(),
+    };
+  } catch (error) {
+    await server.end();
+    throw error;
+  }
+}

@@ -1,0 +1,70 @@
+import { randomInt } from 'node:crypto';
+import { Body, Controller, Get, HttpStatus, Post, Redirect, UseGuards } from '@nestjs/common';
+import { OrdersService } from '../orders/orders.service.js';
+import { markup, PageHeaders, renderPage } from '../pages/page.js';
+import type { Html } from '../pages/page.js';
+import { SameOriginGuard } from '../pages/same-origin.guard.js';
+import { BuyProductDto } from './buy-product.dto.js';
+import { PRODUCTS } from './products.js';
+import type { Product } from './products.js';
+
+/** Without letters that look like digits. */
+const KEY_CHARACTERS = '23456789abcdefghjkmnpqrstuvwxyz';
+const KEY_LENGTH = 12;
+
+/** The product catalogue, `GET /`, and its forms, `POST /buy`. */
+@Controller()
+export class CatalogueController {
+  constructor(private readonly orders: OrdersService) {}
+
+  @Get()
+  @PageHeaders()
+  show(): string {
+    const key = newIdempotencyKey();
+    return renderPage({
+      title: 'The Corner Shop',
+      path: '/',
+      name: 'catalogue',
+      main: markup`<h1>What would you like?</h1>
+        <ul class="catalogue">
+          ${PRODUCTS.map((product) => productItem(product, key))}
+        </ul>`,
+    });
+  }
+
+  /**
+   * Creates an order and redirects to its page. The idempotency key is part of the reference: a form that is sent twice
+   * orders once, at any instance of the shop. A page that is loaded again has another key.
+   */
+  @Post('buy')
+  @UseGuards(SameOriginGuard)
+  @Redirect('/', HttpStatus.SEE_OTHER)
+  async buy(@Body() { product, idempotencyKey }: BuyProductDto): Promise<{ url: string }> {
+    const { id, price } = PRODUCTS.find(({ id }) => id === product)!;
+    const reference = `${id}-${idempotencyKey}`;
+    await this.orders.create({ reference, amount: price });
+    return { url: `/orders/${reference}` };
+  }
+}
+
+function newIdempotencyKey(): string {
+  const characters = Array.from(
+    { length: KEY_LENGTH },
+    () => KEY_CHARACTERS[randomInt(KEY_CHARACTERS.length)],
+  );
+  return characters.join('');
+}
+
+function productItem({ id, name, description, price }: Product, key: string): Html {
+  return markup`<li class="product">
+    <img src="/assets/${id}.svg" alt="" width="160" height="120" />
+    <h2>${name}</h2>
+    <p class="description">${description}</p>
+    <form method="post" action="/buy">
+      <input type="hidden" name="product" value="${id}" />
+      <input type="hidden" name="idempotencyKey" value="${key}" />
+      <span class="price">${price.toFixed(2)}</span>
+      <button aria-label="Buy ${name}">Buy</button>
+    </form>
+  </li> `;
+}

@@ -1,0 +1,50 @@
+import type { LedgerEntry, LedgerPage, LedgerTotals, Payment } from '../ledger/ledger-entry.js';
+
+/** A ledger entry as a database returns it. */
+export interface LedgerRow extends Payment {
+  readonly recordedAt: string | Date;
+  readonly unmatched: unknown;
+}
+
+/** Count and sum of the matched or of the unmatched entries, as a database returns them. */
+export interface LedgerTotalsRow {
+  readonly unmatched: unknown;
+  readonly payments: number;
+  readonly cents: number;
+}
+
+/** Converts a row to a ledger entry. */
+export function toLedgerEntry(row: LedgerRow): LedgerEntry {
+  const { transactionId, reference, amount, recordedAt, unmatched } = row;
+  return {
+    transactionId,
+    reference,
+    amount,
+    recordedAt: new Date(recordedAt).toISOString(),
+    ...(unmatched ? { unmatched: true } : {}),
+  };
+}
+
+/** Converts up to `limit + 1` rows to a page of `limit` entries. The additional row shows that there is another page. */
+export function toLedgerPage(
+  rows: readonly (LedgerRow & { readonly seq: number | string })[],
+  limit: number,
+): LedgerPage {
+  const shown = rows.slice(0, limit);
+  return {
+    entries: shown.map(toLedgerEntry),
+    next: rows.length > limit ? String(shown.at(-1)!.seq) : null,
+  };
+}
+
+/** Adds up the rows of matched and unmatched entries. */
+export function toLedgerTotals(rows: readonly LedgerTotalsRow[]): LedgerTotals {
+  return { ...sumOf(rows), unmatched: sumOf(rows.filter(({ unmatched }) => unmatched)) };
+}
+
+function sumOf(rows: readonly LedgerTotalsRow[]): { payments: number; amount: number } {
+  return {
+    payments: rows.reduce((sum, row) => sum + row.payments, 0),
+    amount: rows.reduce((sum, row) => sum + row.cents, 0) / 100,
+  };
+}

@@ -1,0 +1,52 @@
+import type { OnApplicationShutdown } from '@nestjs/common';
+import type { InboxDefinition } from 'nestjs-payments';
+import type { LedgerEntry, LedgerPage, LedgerTotals, Payment } from '../ledger/ledger-entry.js';
+import type { Order, OrderWithPayments } from '../orders/order.js';
+
+/**
+ * The database of the shop: orders, ledger and inbox. All three are in one database, so that one transaction records a
+ * payment and completes its delivery. A crash leaves both or neither.
+ *
+ * `Tx` is the type of this transaction, which `context.commit` of the inbox passes to the handler.
+ */
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- each implementation sets its own type
+export abstract class ShopDatabase<Tx = unknown> implements OnApplicationShutdown {
+  /** The inbox in the same database. */
+  abstract readonly inbox: InboxDefinition;
+
+  /** Stores an order, unless its reference exists. Resolves with the stored order. */
+  abstract addOrder(order: Order): Promise<Order>;
+
+  /** Finds the orders with these references, in one query. References without an order are left out. */
+  abstract findOrders(references: readonly string[]): Promise<OrderWithPayments[]>;
+
+  /** Stores the checkout address of an order, unless it has one. */
+  abstract setCheckoutUrl(reference: string, checkoutUrl: string): Promise<void>;
+
+  /**
+   * Adds a payment to the ledger, in a transaction of the inbox. The entry is `unmatched` if no order has its
+   * reference. Returns `null` if the ledger has an entry with this transaction id already.
+   */
+  abstract recordPayment(
+    tx: Tx,
+    payment: Payment,
+  ): LedgerEntry | null | Promise<LedgerEntry | null>;
+
+  /** Whether the ledger has an entry with this transaction id. */
+  abstract isRecorded(transactionId: string): Promise<boolean>;
+
+  /** All entries of the ledger, oldest first. */
+  abstract ledgerEntries(): Promise<LedgerEntry[]>;
+
+  /** At most `limit` entries, newest first, that are older than the cursor `before` (`next` of another page). */
+  abstract ledgerPage(limit: number, before?: string): Promise<LedgerPage>;
+
+  /** Sums of all entries. Reads the whole ledger, so call it only if {@link ledgerVersion} has changed. */
+  abstract ledgerTotals(): Promise<LedgerTotals>;
+
+  /** A text that changes with each new entry. Fast for a ledger of any size. */
+  abstract ledgerVersion(): Promise<string>;
+
+  /** Closes the connections. Nest calls it last, when no handler and no request runs any more. */
+  abstract onApplicationShutdown(): Promise<void>;
+}

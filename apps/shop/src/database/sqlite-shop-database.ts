@@ -1,0 +1,148 @@
+import { closeSync, openSync } from 'node:fs';
+import type { DatabaseSync } from 'node:sqlite';
+import { sqliteInbox } from 'nestjs-payments';
+import type { SqliteTransaction } from 'nestjs-payments';
+import type { LedgerEntry, LedgerPage, LedgerTotals, Payment } from '../ledger/ledger-entry.js';
+import type { Order, OrderWithPayments } from '../orders/order.js';
+import { toLedgerEntry, toLedgerPage, toLedgerTotals } from './ledger-rows.js';
+import type { LedgerRow, LedgerTotalsRow } from './ledger-rows.js';
+import { ShopDatabase } from './shop-database.js';
+
+/** Amounts are stored as doubles, as they arrive in JSON. Sums are calculated in whole cents. */
+const TABLES = `
+  BEGIN IMMEDIATE;
+  CREATE TABLE IF NOT EXISTS shop_order (
+    reference    TEXT PRIMARY KEY,
+    amount       REAL NOT NULL,
+    checkout_url TEXT
+  ) STRICT;
+  CREATE TABLE IF NOT EXISTS shop_ledger (
+    seq            INTEGER PRIMARY KEY,
+    transaction_id TEXT NOT NULL UNIQUE,
+    reference      TEXT,
+    amount         REAL NOT NULL,
+    recorded_at    TEXT NOT NULL,
+    unmatched      INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX IF NOT EXISTS shop_ledger_reference ON shop_ledger (reference);
+  COMMIT`;
+
+const ORDER = 'reference, amount, checkout_url AS checkoutUrl';
+const ENTRY =
+  'transaction_id AS transactionId, reference, amount, recorded_at AS recordedAt, unmatched';
+
+/** The largest number of an entry. */
+const MAX_SEQ = '9223372036854775807';
+
+/** Orders, ledger and inbox in one SQLite file. Several shops on one machine can share it. */
+export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
+  readonly inbox;
+
+  private constructor(
+    file: string,
+    private readonly database: DatabaseSync,
+  ) {
+    super();
+    this.inbox = sqliteInbox({ file });
+  }
+
+  /** Opens the file, and creates it if it is missing. @throws the error of SQLite if that fails. */
+  static async open(file: string): Promise<SqliteShopDatabase> {
+    // Loaded only if SQLite is used: older versions of Node then print a warning that it is experimental.
+    const { DatabaseSync } = await import('node:sqlite');
+    // SQLite would create the file readable for all users of the machine.
+    closeSync(openSync(file, 'a', 0o600));
+    const database = new DatabaseSync(file);
+    try {
+      // The inbox writes to the file too, and makes the checkpoints for both in its own thread.
+      database.exec('PRAGMA busy_timeout = 5000; PRAGMA wal_autocheckpoint = 0');
+      database.exec(TABLES);
+      return new SqliteShopDatabase(file, database);
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+  }
+
+  async addOrder({ reference, amount, checkoutUrl }: Order): Promise<Order> {
+    this.database
+      .prepare('INSERT INTO shop_order VALUES (?, ?, ?) ON CONFLICT DO NOTHING')
+      .run(reference, amount, checkoutUrl);
+    const select = this.database.prepare(`SELECT ${ORDER} FROM shop_order WHERE reference = ?`);
+    return { ...select.get(reference)! } as unknown as Order;
+  }
+
+  async findOrders(references: readonly string[]): Promise<OrderWithPayments[]> {
+    const select = this.database.prepare(
+      `SELECT ${ORDER}, (
+         SELECT json_group_array(amount ORDER BY seq) FROM shop_ledger
+         WHERE reference = o.reference AND NOT unmatched
+       ) AS payments
+       FROM shop_order o WHERE reference IN (SELECT value FROM json_each(?))`,
+    );
+    const rows = select.all(JSON.stringify(references)) as unknown as (Order & {
+      payments: string;
+    })[];
+    return rows.map((row) => ({ ...row, payments: JSON.parse(row.payments) as number[] }));
+  }
+
+  async setCheckoutUrl(reference: string, checkoutUrl: string): Promise<void> {
+    this.database
+      .prepare(
+        'UPDATE shop_order SET checkout_url = ? WHERE reference = ? AND checkout_url IS NULL',
+      )
+      .run(checkoutUrl, reference);
+  }
+
+  /** Synchronous, because all other writers wait for this transaction. */
+  recordPayment(
+    tx: SqliteTransaction,
+    { transactionId, reference, amount }: Payment,
+  ): LedgerEntry | null {
+    const row = tx
+      .prepare(
+        `INSERT INTO shop_ledger (transaction_id, reference, amount, recorded_at, unmatched)
+         VALUES (?1, ?2, ?3, ?4, NOT EXISTS (SELECT 1 FROM shop_order WHERE reference = ?2))
+         ON CONFLICT (transaction_id) DO NOTHING RETURNING ${ENTRY}`,
+      )
+      .get(transactionId, reference, amount, new Date().toISOString());
+    return row === undefined ? null : toLedgerEntry(row as unknown as LedgerRow);
+  }
+
+  async isRecorded(transactionId: string): Promise<boolean> {
+    const select = this.database.prepare('SELECT 1 FROM shop_ledger WHERE transaction_id = ?');
+    return select.get(transactionId) !== undefined;
+  }
+
+  async ledgerEntries(): Promise<LedgerEntry[]> {
+    const rows = this.database.prepare(`SELECT ${ENTRY} FROM shop_ledger ORDER BY seq`).all();
+    return (rows as unknown as LedgerRow[]).map(toLedgerEntry);
+  }
+
+  async ledgerPage(limit: number, before?: string): Promise<LedgerPage> {
+    const select = this.database.prepare(
+      `SELECT seq, ${ENTRY} FROM shop_ledger WHERE seq < coalesce(CAST(?2 AS INTEGER), ${MAX_SEQ})
+       ORDER BY seq DESC LIMIT ?1`,
+    );
+    const rows = select.all(limit + 1, before ?? null);
+    return toLedgerPage(rows as unknown as (LedgerRow & { seq: number })[], limit);
+  }
+
+  async ledgerTotals(): Promise<LedgerTotals> {
+    const select = this.database.prepare(
+      `SELECT unmatched, count(*) AS payments, sum(round(amount * 100)) AS cents
+       FROM shop_ledger GROUP BY unmatched`,
+    );
+    return toLedgerTotals(select.all() as unknown as LedgerTotalsRow[]);
+  }
+
+  /** The last number: SQLite has one writer at a time, so numbers commit in order. */
+  async ledgerVersion(): Promise<string> {
+    const row = this.database.prepare('SELECT max(seq) AS last FROM shop_ledger').get()!;
+    return String(row['last']);
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    this.database.close();
+  }
+}

@@ -1,0 +1,33 @@
+/** A payment for the ledger. */
+export interface Payment {
+  readonly transactionId: string;
+  /** `externalReference` of the event, or `null` if it has none. */
+  readonly reference: string | null;
+  readonly amount: number;
+}
+
+/** A recorded payment, as `GET /api/ledger` returns it. */
+export interface LedgerEntry extends Payment {
+  /** ISO 8601, UTC. */
+  readonly recordedAt: string;
+  /** Present if no order had the reference when the payment was recorded. A person must decide what to do with it. */
+  readonly unmatched?: true;
+}
+
+/** A page of the ledger, as `GET /api/ledger/page` returns it. */
+export interface LedgerPage {
+  /** Newest first. */
+  readonly entries: readonly LedgerEntry[];
+  /** Cursor of the next page with older entries, or `null` if this is the last page. */
+  readonly next: string | null;
+}
+
+/** Sums of the whole ledger. */
+export interface LedgerTotals {
+  /** Number of recorded payments. */
+  readonly payments: number;
+  /** Sum of their amounts. */
+  readonly amount: number;
+  /** The same for the payments that match no order. */
+  readonly unmatched: { readonly payments: number; readonly amount: number };
+}

@@ -1,0 +1,39 @@
+import { Injectable } from '@nestjs/common';
+import type { Observable } from 'rxjs';
+import { ShopDatabase } from '../database/shop-database.js';
+import { PolledValues } from '../live/polled-values.js';
+import type { LedgerTotals } from './ledger-entry.js';
+
+/** The ledger is the only value, so its key is constant. */
+const LEDGER = 'ledger';
+
+/** The changes of the ledger, also those that another instance of the shop has made. */
+@Injectable()
+export class LiveLedgerService {
+  readonly #totals: PolledValues<LedgerTotals>;
+  #latest: { readonly version: string; readonly totals: LedgerTotals } | undefined;
+
+  constructor(private readonly database: ShopDatabase) {
+    this.#totals = new PolledValues('the ledger', async () => {
+      return new Map([[LEDGER, await this.#readTotals()]]);
+    });
+  }
+
+  /** The current totals, and the next totals as they change. */
+  watchTotals(): Observable<LedgerTotals> {
+    return this.#totals.watch(LEDGER);
+  }
+
+  /** Reads the totals now, if a page watches them. Call it when this instance has recorded a payment. */
+  refresh(): void {
+    this.#totals.refresh();
+  }
+
+  async #readTotals(): Promise<LedgerTotals> {
+    const version = await this.database.ledgerVersion();
+    if (this.#latest?.version !== version) {
+      this.#latest = { version, totals: await this.database.ledgerTotals() };
+    }
+    return this.#latest.totals;
+  }
+}

@@ -1,0 +1,72 @@
+import type { Server } from 'node:http';
+import { Injectable, ServiceUnavailableException } from '@nestjs/common';
+import type { MessageEvent, OnModuleDestroy } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import {
+  catchError,
+  defer,
+  EMPTY,
+  finalize,
+  interval,
+  map,
+  merge,
+  of,
+  Subject,
+  takeUntil,
+} from 'rxjs';
+import type { Observable } from 'rxjs';
+
+/** Maximum number of open streams. Each holds a connection. */
+const MAX_STREAMS = 1000;
+
+/** Interval of heartbeats in milliseconds. They keep proxies from closing a stream, and show the page that it is alive. */
+const HEARTBEAT_MS = 15_000;
+
+/** Time after which a browser connects again when its stream has ended, in milliseconds. */
+const RETRY_MS = 1000;
+
+/** The server-sent events of open pages: limited in number, kept alive, and ended when the shop closes. */
+@Injectable()
+export class EventStreamsService implements OnModuleDestroy {
+  readonly #closing = new Subject<void>();
+  #open = 0;
+  #closed = false;
+
+  constructor(private readonly host: HttpAdapterHost) {}
+
+  /**
+   * The events that an `@Sse()` route returns: a `state` for each value, and a `heartbeat` at regular intervals. The
+   * stream ends if the values fail, so that the page shows this and connects again.
+   *
+   * @throws ServiceUnavailableException if too many streams are open, or the shop is closing.
+   */
+  open<T extends object>(values: Observable<T>): Observable<MessageEvent> {
+    if (this.#closed) throw new ServiceUnavailableException('the shop is closing; try again soon');
+    if (this.#open >= MAX_STREAMS) {
+      throw new ServiceUnavailableException('too many pages are open; try again later');
+    }
+    const first: MessageEvent = { comment: 'connected', retry: RETRY_MS };
+    const heartbeat: MessageEvent = { type: 'heartbeat', data: 'alive' };
+    return defer(() => {
+      this.#open += 1;
+      return merge(
+        of(first),
+        values.pipe(map((value): MessageEvent => ({ type: 'state', data: value }))),
+        interval(HEARTBEAT_MS).pipe(map(() => heartbeat)),
+      ).pipe(
+        takeUntil(this.#closing),
+        catchError(() => EMPTY),
+        finalize(() => (this.#open -= 1)),
+      );
+    });
+  }
+
+  /** Runs after the payments module has drained, so the pages have the last payments, and before the server closes. */
+  onModuleDestroy(): void {
+    this.#closed = true;
+    // The server closes when all connections have closed. Without this header, a page that connects again would keep its own.
+    const server = this.host.httpAdapter.getHttpServer() as Server;
+    server.prependListener('request', (_, response) => response.setHeader('connection', 'close'));
+    this.#closing.next();
+  }
+}

@@ -1,0 +1,84 @@
+import { Logger } from '@nestjs/common';
+import { Observable } from 'rxjs';
+import type { Subscriber } from 'rxjs';
+
+/** How soon a page shows what another instance of the shop has changed, in milliseconds. */
+const POLL_MS = 1000;
+
+/** Reads the current values of all these keys at once. Keys without a value are left out. */
+export type ReadValues<T> = (keys: readonly string[]) => Promise<ReadonlyMap<string, T>>;
+
+interface Watcher<T> {
+  readonly key: string;
+  readonly subscriber: Subscriber<T>;
+  /** The last value it received, as JSON. */
+  lastSent: string | undefined;
+}
+
+/**
+ * Values that pages watch. It polls the values of all watched keys together, so it finds the changes of other processes
+ * too. It also reads them when a watcher arrives and on {@link refresh}. While there is no watcher, it reads nothing.
+ */
+export class PolledValues<T> {
+  readonly #logger = new Logger(PolledValues.name);
+  readonly #watchers = new Set<Watcher<T>>();
+  #timer: NodeJS.Timeout | undefined;
+  #reading = false;
+  #readAgain = false;
+
+  /** @param name of the values in the log. */
+  constructor(
+    private readonly name: string,
+    private readonly read: ReadValues<T>,
+    private readonly pollMs = POLL_MS,
+  ) {}
+
+  /**
+   * The current value of a key, and each later value that differs from the one before. If the values can't be read, the
+   * observable fails, because its last value may be out of date.
+   */
+  watch(key: string): Observable<T> {
+    return new Observable((subscriber) => {
+      const watcher: Watcher<T> = { key, subscriber, lastSent: undefined };
+      this.#watchers.add(watcher);
+      this.refresh();
+      return () => {
+        this.#watchers.delete(watcher);
+        if (this.#watchers.size === 0) clearTimeout(this.#timer);
+      };
+    });
+  }
+
+  /** Reads the watched values now. */
+  refresh(): void {
+    if (this.#watchers.size === 0) return;
+    clearTimeout(this.#timer);
+    // A read that is running may have started before the change, or without the new watcher.
+    this.#readAgain = this.#reading;
+    if (!this.#reading) void this.#readAll();
+  }
+
+  async #readAll(): Promise<void> {
+    this.#reading = true;
+    const watchers = [...this.#watchers];
+    try {
+      const values = await this.read([...new Set(watchers.map(({ key }) => key))]);
+      for (const watcher of watchers) send(watcher, values.get(watcher.key));
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#logger.warn(`Closed ${watchers.length} streams: ${this.name} can't be read: ${reason}`);
+      for (const { subscriber } of watchers) subscriber.error(error);
+    }
+    this.#reading = false;
+    if (this.#readAgain) return this.refresh();
+    if (this.#watchers.size > 0) this.#timer = setTimeout(() => this.refresh(), this.pollMs);
+  }
+}
+
+function send<T>(watcher: Watcher<T>, value: T | undefined): void {
+  if (value === undefined) return;
+  const json = JSON.stringify(value);
+  if (json === watcher.lastSent) return;
+  watcher.lastSent = json;
+  watcher.subscriber.next(value);
+}

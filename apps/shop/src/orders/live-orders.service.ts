@@ -1,0 +1,28 @@
+import { Injectable } from '@nestjs/common';
+import type { Observable } from 'rxjs';
+import { PolledValues } from '../live/polled-values.js';
+import type { OrderView } from './order.js';
+import { OrdersService } from './orders.service.js';
+
+/** The changes of orders, also those that another instance of the shop has made. */
+@Injectable()
+export class LiveOrdersService {
+  readonly #orders: PolledValues<OrderView>;
+
+  constructor(orders: OrdersService) {
+    this.#orders = new PolledValues('orders', async (references) => {
+      const views = await orders.findAll(references);
+      return new Map(views.map((view) => [view.reference, view]));
+    });
+  }
+
+  /** The current state of an order, and its next states as they change. Emits nothing if the order does not exist. */
+  watch(reference: string): Observable<OrderView> {
+    return this.#orders.watch(reference);
+  }
+
+  /** Reads the watched orders now. Call it when this instance has recorded a payment. */
+  refresh(): void {
+    this.#orders.refresh();
+  }
+}

@@ -1,0 +1,77 @@
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { OnPaymentEvent, PaymentsApiService } from 'nestjs-payments';
+import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
+import { ShopDatabase } from '../database/shop-database.js';
+import type { LedgerEntry } from '../ledger/ledger-entry.js';
+import { LiveLedgerService } from '../ledger/live-ledger.service.js';
+import { LiveOrdersService } from '../orders/live-orders.service.js';
+import { OrdersService } from '../orders/orders.service.js';
+import { shopConfig } from '../shop-config.js';
+import type { ShopSettings } from '../shop-config.js';
+import { CompletedPaymentDto } from './completed-payment.dto.js';
+
+/** Records completed payments in the ledger. */
+@Injectable()
+export class PaymentHandler {
+  readonly #logger = new Logger(PaymentHandler.name);
+
+  constructor(
+    private readonly payments: PaymentsApiService,
+    private readonly database: ShopDatabase,
+    private readonly orders: OrdersService,
+    private readonly liveOrders: LiveOrdersService,
+    private readonly liveLedger: LiveLedgerService,
+    @Inject(shopConfig.KEY) private readonly settings: ShopSettings,
+  ) {}
+
+  /**
+   * Records a payment once, however many events report it. If it throws, the payments module retries it.
+   *
+   * The slow API call comes first. `commit` comes last: one transaction adds the ledger entry and completes the
+   * delivery, so that neither a crash nor a second run on another machine loses or duplicates the payment.
+   */
+  @OnPaymentEvent('transaction.completed', { name: 'record-payment', data: CompletedPaymentDto })
+  async recordPayment(
+    { data }: PaymentEvent<'transaction.completed', CompletedPaymentDto>,
+    { commit, signal }: PaymentEventContext,
+  ): Promise<void> {
+    const { transactionId, amount, externalReference: reference = null } = data;
+    // An earlier run or another event has recorded it.
+    if (await this.database.isRecorded(transactionId)) return;
+    await this.#assertPaid(transactionId, signal);
+    const payment = { transactionId, reference, amount };
+    const entry = await commit((tx) => this.database.recordPayment(tx, payment));
+    if (entry === null) return;
+    this.liveOrders.refresh();
+    this.liveLedger.refresh();
+    await this.#log(entry);
+  }
+
+  /** Asks the API for the status of the transaction: the event alone does not prove that it is still complete. */
+  async #assertPaid(transactionId: string, signal: AbortSignal): Promise<void> {
+    // The service does not document the fields of the answer. The shop uses `status` only.
+    const { status } = await this.payments.getTransaction(transactionId, { signal });
+    if (status === this.settings.paidStatus) return;
+    throw new Error(
+      `Transaction ${transactionId} is not recorded: its status at the payments service is ` +
+        `${JSON.stringify(status)}, not ${JSON.stringify(this.settings.paidStatus)}`,
+    );
+  }
+
+  async #log({ transactionId, reference, amount }: LedgerEntry): Promise<void> {
+    // Quoted, because the payer may choose the reference, with line breaks in it.
+    const quoted = reference === null ? 'no reference' : JSON.stringify(reference);
+    const recorded = `Recorded ${amount} for ${quoted} (transaction ${transactionId})`;
+    const order = reference === null ? undefined : await this.orders.find(reference);
+    if (order === undefined) {
+      this.#logger.warn(`${recorded}, which matches no order`);
+    } else if (order.amountPaid === undefined) {
+      this.#logger.log(`${recorded}: the order is paid`);
+    } else {
+      const { status, amountPaid } = order;
+      this.#logger.warn(
+        `${recorded}: the order is ${status}, with ${amountPaid} of ${order.amount} paid`,
+      );
+    }
+  }
+}

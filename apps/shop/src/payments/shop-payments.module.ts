@@ -1,0 +1,33 @@
+import { Module } from '@nestjs/common';
+import { PaymentsModule, readPaymentsEnvironment } from 'nestjs-payments';
+import type { PaymentsModuleOptions } from 'nestjs-payments';
+import { DatabaseModule } from '../database/database.module.js';
+import { ShopDatabase } from '../database/shop-database.js';
+import { LedgerModule } from '../ledger/ledger.module.js';
+import { OrdersModule } from '../orders/orders.module.js';
+import { shopConfig } from '../shop-config.js';
+import type { ShopSettings } from '../shop-config.js';
+import { InboxController } from './inbox.controller.js';
+import { PaymentHandler } from './payment-handler.js';
+
+/** Configures `nestjs-payments`, which serves `POST /webhooks/payments`, and handles its events. */
+@Module({
+  imports: [
+    PaymentsModule.forRootAsync({
+      isGlobal: true,
+      imports: [DatabaseModule],
+      inject: [ShopDatabase, shopConfig.KEY],
+      useFactory: ({ inbox }: ShopDatabase, { leaseMs }: ShopSettings): PaymentsModuleOptions => ({
+        ...readPaymentsEnvironment(),
+        inbox,
+        worker: { leaseMs },
+      }),
+    }),
+    DatabaseModule,
+    OrdersModule,
+    LedgerModule,
+  ],
+  controllers: [InboxController],
+  providers: [PaymentHandler],
+})
+export class ShopPaymentsModule {}

@@ -1,0 +1,126 @@
+import { describe, expect, it } from '@jest/globals';
+import { readShopEnvironment, SettingsError } from './shop-config.js';
+
+const REQUIRED = {
+  PAYMENTS_BASE_URL: 'https://payments.example.com',
+  PAYMENTS_CLIENT_ID: 'merchant',
+  PAYMENTS_CLIENT_SECRET: 'client-secret',
+  PAYMENTS_WEBHOOK_SECRET: 'webhook-secret',
+};
+
+function problemsOf(variables: Record<string, string | undefined>): readonly string[] {
+  try {
+    readShopEnvironment({ ...REQUIRED, ...variables });
+    return [];
+  } catch (error) {
+    return (error as SettingsError).problems;
+  }
+}
+
+describe('readShopEnvironment', () => {
+  it('has a default for each variable of the shop', () => {
+    expect(readShopEnvironment(REQUIRED)).toEqual({
+      port: 3000,
+      host: '127.0.0.1',
+      adapter: 'express',
+      dataFolder: 'shop-data',
+      databaseUrl: undefined,
+      leaseMs: 10_000,
+      checkoutPath: '/emulator/checkout-invoices',
+      paidStatus: 'complete',
+      console: null,
+    });
+  });
+
+  it('has a console only if a password is set', () => {
+    const SHOP_CONSOLE_PASSWORD = 'twelve chars';
+    expect(readShopEnvironment({ ...REQUIRED, SHOP_CONSOLE_PASSWORD }).console).toEqual({
+      path: '/console',
+      user: 'operator',
+      password: SHOP_CONSOLE_PASSWORD,
+    });
+    const variables = { SHOP_CONSOLE_USER: 'jo', SHOP_CONSOLE_PATH: '/ops/payments' };
+    expect(readShopEnvironment({ ...REQUIRED, ...variables }).console).toBeNull();
+    expect(
+      readShopEnvironment({ ...REQUIRED, ...variables, SHOP_CONSOLE_PASSWORD }).console,
+    ).toEqual({ path: '/ops/payments', user: 'jo', password: SHOP_CONSOLE_PASSWORD });
+  });
+
+  it('treats an empty variable as not set', () => {
+    const variables = { ...REQUIRED, PORT: '', SHOP_ADAPTER: ' ', PAYMENTS_CHECKOUT_PATH: '' };
+    expect(readShopEnvironment(variables)).toEqual(readShopEnvironment(REQUIRED));
+  });
+
+  it('reads all variables', () => {
+    expect(
+      readShopEnvironment({
+        ...REQUIRED,
+        PORT: '0',
+        SHOP_HOST: '::',
+        SHOP_ADAPTER: 'fastify',
+        SHOP_DATA: '/var/lib/shop',
+        DATABASE_URL: 'postgresql:///shop',
+        SHOP_LEASE_MS: '1000',
+        PAYMENTS_CHECKOUT_PATH: '/v1/invoices',
+        PAYMENTS_PAID_STATUS: 'settled',
+      }),
+    ).toEqual({
+      port: 0,
+      host: '::',
+      adapter: 'fastify',
+      dataFolder: '/var/lib/shop',
+      databaseUrl: 'postgresql:///shop',
+      leaseMs: 1000,
+      checkoutPath: '/v1/invoices',
+      paidStatus: 'settled',
+      console: null,
+    });
+  });
+
+  it.each([
+    ['PORT', 'abc'],
+    ['PORT', '65536'],
+    ['PORT', '-1'],
+    ['PORT', '3e3'],
+    ['SHOP_HOST', 'two words'],
+    ['SHOP_ADAPTER', 'koa'],
+    ['SHOP_ADAPTER', 'Express'],
+    ['SHOP_DATA', 'two\0parts'],
+    ['DATABASE_URL', 'shop:password@localhost/shop'],
+    ['DATABASE_URL', 'mysql://localhost/shop'],
+    ['SHOP_LEASE_MS', '999'],
+    ['SHOP_LEASE_MS', '3600001'],
+    ['SHOP_LEASE_MS', '1500.5'],
+    ['SHOP_LEASE_MS', 'ten seconds'],
+    ['PAYMENTS_CHECKOUT_PATH', 'invoices'],
+    ['PAYMENTS_CHECKOUT_PATH', '//elsewhere.example/invoices'],
+    ['PAYMENTS_CHECKOUT_PATH', 'https://elsewhere.example/invoices'],
+    ['PAYMENTS_CHECKOUT_PATH', '/v1/../invoices'],
+    ['PAYMENTS_CHECKOUT_PATH', '/v1/invoices?a=b'],
+    ['PAYMENTS_CHECKOUT_PATH', '/'],
+    ['SHOP_CONSOLE_PASSWORD', 'eleven char'],
+    ['SHOP_CONSOLE_PASSWORD', 'a'.repeat(201)],
+    ['SHOP_CONSOLE_PASSWORD', 'twelve chars\n'],
+    ['SHOP_CONSOLE_USER', 'a:b'],
+    ['SHOP_CONSOLE_PATH', 'console'],
+    ['SHOP_CONSOLE_PATH', '/'],
+    ['SHOP_CONSOLE_PATH', '/console/:id'],
+    ['SHOP_CONSOLE_PATH', '/orders/console'],
+  ])('rejects %s=%j with one message that names the variable', (name, value) => {
+    expect(problemsOf({ [name]: value })).toEqual([
+      expect.stringMatching(new RegExp(`^${name} must be `)),
+    ]);
+  });
+
+  it('lists the problems of the payments module and of the shop together', () => {
+    expect(problemsOf({ PAYMENTS_CLIENT_SECRET: undefined, PORT: 'abc' })).toEqual([
+      expect.stringMatching(/^PAYMENTS_CLIENT_SECRET is not set/),
+      expect.stringMatching(/^PORT must be /),
+    ]);
+  });
+
+  it('shows no value in its messages', () => {
+    const error = new SettingsError(problemsOf({ PORT: 'whsec_typed_into_the_wrong_line' }));
+    expect(JSON.stringify([error.message, error.problems])).not.toContain('whsec');
+  });
+});

@@ -1,0 +1,142 @@
+import { registerAs } from '@nestjs/config';
+import { plainToInstance, Type } from 'class-transformer';
+import { IsIn, IsInt, IsOptional, IsPort, Matches, Max, Min, validateSync } from 'class-validator';
+import { checkPaymentsEnvironment } from 'nestjs-payments';
+
+const LEASE = {
+  message: 'SHOP_LEASE_MS must be a whole number of milliseconds from 1000 to 3600000',
+};
+
+const PASSWORD = {
+  message: 'SHOP_CONSOLE_PASSWORD must be 12 to 200 characters, none of them a control character',
+};
+
+/** The environment variables of the shop. The payments module reads and validates its own. */
+export class ShopEnvironment {
+  /** Port to listen on; 0 takes a free one. Default 3000. */
+  @IsPort({ message: 'PORT must be a whole number from 0 to 65535; 0 takes a free port' })
+  PORT: string = '3000';
+
+  /** Address to listen on. Default 127.0.0.1, this machine only. */
+  @Matches(/^\S+$/, { message: 'SHOP_HOST must be an address such as 127.0.0.1 or 0.0.0.0' })
+  SHOP_HOST: string = '127.0.0.1';
+
+  /** The HTTP adapter of Nest. Default `express`. */
+  @IsIn(['express', 'fastify'], { message: 'SHOP_ADAPTER must be express or fastify' })
+  SHOP_ADAPTER: 'express' | 'fastify' = 'express';
+
+  /** Folder of the SQLite file `shop.db`, created if it is missing. Default `./shop-data`. */
+  @Matches(/^[^\0]+$/, { message: 'SHOP_DATA must be the path of a folder' })
+  SHOP_DATA: string = 'shop-data';
+
+  /** Address of a PostgreSQL database, to use instead of SQLite. */
+  @IsOptional()
+  @Matches(/^postgres(ql)?:\/\/(?=.)/, {
+    message: 'DATABASE_URL must be an address such as postgres://shop:password@localhost/shop',
+  })
+  DATABASE_URL?: string;
+
+  /** Milliseconds without a heartbeat after which other instances take over the payments of a shop. Default 10000. */
+  @Type(() => Number)
+  @Min(1000, LEASE)
+  @Max(3_600_000, LEASE)
+  @IsInt(LEASE)
+  SHOP_LEASE_MS: number = 10_000;
+
+  /** Path of the API that creates checkout invoices. The service does not document it. Default: that of the emulator. */
+  @Matches(/^(\/(?!\.{1,2}(\/|$))[\w.~!$&'()*+,;=:@-]+)+\/?$/, {
+    message:
+      'PAYMENTS_CHECKOUT_PATH must be a path on the payments service, such as /emulator/checkout-invoices',
+  })
+  PAYMENTS_CHECKOUT_PATH: string = '/emulator/checkout-invoices';
+
+  /** Status of a paid transaction. Default `complete`, the only value that the service documents. */
+  @Matches(/\S/, { message: 'PAYMENTS_PAID_STATUS must be a status such as complete' })
+  PAYMENTS_PAID_STATUS: string = 'complete';
+
+  /** Password of the console of the inbox. Without it, there is no console. */
+  @IsOptional()
+  @Matches(/^\P{Cc}{12,200}$/u, PASSWORD)
+  SHOP_CONSOLE_PASSWORD?: string;
+
+  /** User of the console. Default `operator`. */
+  @Matches(/^[^:\p{Cc}]{1,100}$/u, {
+    message:
+      'SHOP_CONSOLE_USER must be 1 to 100 characters, none of them a colon or a control character',
+  })
+  SHOP_CONSOLE_USER: string = 'operator';
+
+  /** Path of the console. Default `/console`. */
+  @Matches(/^\/(?!(api|assets|buy|ledger|orders|webhooks)(\/|$))[\w~-]+(\/[\w~-]+)*$/, {
+    message: 'SHOP_CONSOLE_PATH must be a path that the shop does not use, such as /console',
+  })
+  SHOP_CONSOLE_PATH: string = '/console';
+}
+
+/** The validated settings of the shop. */
+export interface ShopSettings {
+  readonly port: number;
+  readonly host: string;
+  readonly adapter: 'express' | 'fastify';
+  /** Folder of `shop.db`. Not used if there is a `databaseUrl`. */
+  readonly dataFolder: string;
+  readonly databaseUrl: string | undefined;
+  readonly leaseMs: number;
+  readonly checkoutPath: string;
+  readonly paidStatus: string;
+  /** The console of the inbox, or `null` for none. */
+  readonly console: ConsoleSettings | null;
+}
+
+/** Path, user and password of the console of the inbox. */
+export interface ConsoleSettings {
+  readonly path: string;
+  readonly user: string;
+  readonly password: string;
+}
+
+/** Missing or invalid settings: a line for each. The lines never contain a value, because it may be a secret. */
+export class SettingsError extends Error {
+  override readonly name = 'SettingsError';
+
+  constructor(readonly problems: readonly string[]) {
+    super(problems.join('; '));
+  }
+}
+
+/** The settings for injection: `@Inject(shopConfig.KEY) settings: ShopSettings`. */
+export const shopConfig = registerAs('shop', () => readShopEnvironment(process.env));
+
+/** @throws SettingsError with all missing or invalid variables, those of the payments module included. */
+export function readShopEnvironment(
+  variables: Readonly<Record<string, string | undefined>>,
+): ShopSettings {
+  // Many tools set a variable to an empty text if it has no value.
+  const given = Object.entries(variables).filter(([, value]) => value?.trim());
+  const environment = plainToInstance(ShopEnvironment, Object.fromEntries(given));
+  const failures = validateSync(environment, { stopAtFirstError: true });
+  // Validate both before reporting, so that one start lists all problems.
+  const problems = [
+    ...checkPaymentsEnvironment(variables),
+    ...failures.flatMap(({ constraints = {} }) => Object.values(constraints)),
+  ];
+  if (problems.length > 0) throw new SettingsError(problems);
+  return Object.freeze({
+    port: Number(environment.PORT),
+    host: environment.SHOP_HOST,
+    adapter: environment.SHOP_ADAPTER,
+    dataFolder: environment.SHOP_DATA,
+    databaseUrl: environment.DATABASE_URL,
+    leaseMs: environment.SHOP_LEASE_MS,
+    checkoutPath: environment.PAYMENTS_CHECKOUT_PATH,
+    paidStatus: environment.PAYMENTS_PAID_STATUS,
+    console: consoleOf(environment),
+  });
+}
+
+function consoleOf(environment: ShopEnvironment): ConsoleSettings | null {
+  const { SHOP_CONSOLE_PASSWORD: password } = environment;
+  if (password === undefined) return null;
+  const { SHOP_CONSOLE_USER: user, SHOP_CONSOLE_PATH: path } = environment;
+  return Object.freeze({ path, user, password });
+}

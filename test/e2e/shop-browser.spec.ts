@@ -1,0 +1,235 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { PaymentsEmulator } from 'payments-emulator';
+import type { Page } from 'playwright-core';
+import { arrived, clickTwice, describeInBrowser, tabTo } from '../support/browser.js';
+import { eventually } from '../support/eventually.js';
+import { weakTexts, widthOf } from '../support/page.looks.js';
+import { RunningShop, settingsFor } from '../support/shop/running-shop.js';
+import { ScriptedPaymentsService } from '../support/shop/scripted-payments-service.js';
+import { payAtCheckout } from '../support/shop/shop-pages.js';
+
+jest.setTimeout(90_000);
+
+const PASSWORD = 'correct horse battery';
+const MARKUP = `<img src=x onerror="document.title='ran'">`;
+
+const showsStatus = (page: Page, text: string) =>
+  page.locator('.order .status').getByText(text, { exact: true }).waitFor();
+
+/** Marks the page, to detect a reload. */
+const mark = (page: Page) => page.evaluate('void (globalThis.isMarked = true)');
+const isMarked = (page: Page) => page.evaluate('globalThis.isMarked === true');
+
+describeInBrowser('the shop in a browser', (browser) => {
+  describe.each(['express', 'fastify'])('on %s', (adapter) => {
+    let emulator: PaymentsEmulator;
+    let shop: RunningShop;
+
+    beforeAll(async () => {
+      emulator = await PaymentsEmulator.start({ seed: `browser-${adapter}` });
+      shop = await RunningShop.start({
+        ...settingsFor(emulator),
+        SHOP_ADAPTER: adapter,
+        SHOP_CONSOLE_PASSWORD: PASSWORD,
+      });
+      emulator.setWebhook({ url: shop.webhookUrl });
+    });
+    afterAll(async () => {
+      await shop?.[Symbol.asyncDispose]();
+      await emulator?.close();
+    });
+
+    function pay(externalReference: string, amount: number): string {
+      const { transactionId } = emulator.createStkPush({ amount, externalReference });
+      emulator.complete(transactionId);
+      return transactionId;
+    }
+
+    it('shows a payment without a reload: on the order page, the ledger, the emulator and the console', async () => {
+      const page = await browser().page({
+        httpCredentials: { username: 'operator', password: PASSWORD },
+      });
+      await page.goto(shop.url);
+      await page.getByRole('button', { name: 'Buy Kericho tea' }).click();
+      await arrived(page, /\/orders\/tea-/);
+      await showsStatus(page, 'Waiting for your payment');
+      await mark(page);
+      const reference = new URL(page.url()).pathname.slice('/orders/'.length);
+
+      const [checkout] = await Promise.all([
+        page.context().waitForEvent('page'),
+        page.getByRole('link', { name: /^Pay 350\.00/ }).click(),
+      ]);
+      await payAtCheckout(checkout);
+      await showsStatus(page, 'Paid');
+      expect(await isMarked(page)).toBe(true);
+      // The title follows the content after the next frame.
+      await eventually(async () => expect(await page.title()).toBe(`Paid: order ${reference}`));
+      expect(await page.getByRole('link', { name: /^Pay/ }).count()).toBe(0);
+
+      await page.goto(`${shop.url}/ledger`);
+      const row = page.getByRole('row').filter({ hasText: reference });
+      expect(await row.textContent()).toContain('350.00');
+      await row.getByRole('link', { name: reference }).click();
+      await showsStatus(page, 'Paid');
+
+      const paid = emulator.transactions().find((one) => one.externalReference === reference)!;
+      const [delivery] = emulator.deliveries({ transactionId: paid.transactionId });
+      await page.goto(`${emulator.baseUrl}/emulator/?search=${paid.transactionId}`);
+      await page.getByRole('button', { name: /delivered 200.*transaction\.completed/ }).click();
+      await page.getByText(delivery!.eventId, { exact: true }).waitFor();
+      await page.goto(`${shop.url}/console#/events/default/${delivery!.eventId}`);
+      await page.locator('.payload').getByText(reference).waitFor();
+      await page
+        .getByRole('article', { name: 'record-payment' })
+        .getByText('done')
+        .first()
+        .waitFor();
+    });
+
+    it('orders once if the button is clicked twice, and again after the customer goes back', async () => {
+      const page = await browser().page();
+      const orders = new Set<string>();
+      page.on('response', (answer) => {
+        if (answer.url().endsWith('/buy')) orders.add(answer.headers()['location']!);
+      });
+      await page.goto(shop.url);
+      await clickTwice(page.getByRole('button', { name: 'Buy Bread' }));
+      await arrived(page, /\/orders\/bread-/);
+      await showsStatus(page, 'Waiting for your payment');
+      expect(orders.size).toBe(1);
+      await page.goBack();
+      await page.getByRole('button', { name: 'Buy Bread' }).click();
+      await arrived(page, /\/orders\/bread-/);
+      await eventually(() => expect(orders.size).toBe(2));
+    });
+
+    it('shows a partial payment, the full payment and an overpayment in every tab', async () => {
+      await shop.place('shared', 30);
+      const [first, second] = [await browser().page(), await browser().page()];
+      for (const page of [first, second]) {
+        await page.goto(`${shop.url}/orders/shared`);
+        await showsStatus(page, 'Waiting for your payment');
+        await mark(page);
+      }
+      for (const [amount, title, line] of [
+        [10, 'Partly paid', 'Still to pay20.00'],
+        [20, 'Paid', 'Paid30.00'],
+        [2.5, 'Overpaid', 'Overpaid2.50'],
+      ] as const) {
+        pay('shared', amount);
+        for (const page of [first, second]) {
+          await showsStatus(page, title);
+          expect(await page.locator('.amounts').innerText()).toContain(
+            line.replace(/(\d)/, '\n$1'),
+          );
+          expect(await isMarked(page)).toBe(true);
+        }
+      }
+    });
+
+    it('updates the ledger, escapes markup, and shows older entries page by page', async () => {
+      const page = await browser().page();
+      await page.goto(`${shop.url}/ledger`);
+      await page.getByText('Live: this page updates itself.').waitFor();
+      await mark(page);
+      for (let at = 0; at < 21; at += 1) pay(at === 20 ? MARKUP : `walk-in-${at}`, 5);
+      await page.getByText(MARKUP, { exact: true }).waitFor();
+      await eventually(async () => expect((await shop.ledger(MARKUP)).length).toBe(1));
+      expect(await page.getByText('no such order').count()).toBeGreaterThan(0);
+      expect(await isMarked(page)).toBe(true);
+      expect(await page.title()).toBe('Ledger');
+
+      await page.getByRole('link', { name: 'Older' }).click();
+      await page.getByText('Older payments, newest first').waitFor();
+      await page.goBack();
+      await page.getByText('Newest first', { exact: true }).waitFor();
+    });
+
+    it('requests the payment page again if the service did not create one', async () => {
+      emulator.setFaults({ api: { error: { next: 1 } } });
+      await shop.place('unlucky', 9);
+      const page = await browser().page();
+      await page.goto(`${shop.url}/orders/unlucky`);
+      await page.getByRole('button', { name: 'Request the payment page again' }).click();
+      await page.getByRole('link', { name: /^Pay 9\.00/ }).waitFor();
+    });
+
+    it.each(['light', 'dark'] as const)(
+      'is readable and usable with the keyboard only at the width of a phone, %s',
+      async (colorScheme) => {
+        const page = await browser().page({ colorScheme, viewport: { width: 390, height: 800 } });
+        const fits = async () => {
+          expect(await widthOf(page)).toBeLessThanOrEqual(390);
+          expect(await weakTexts(page)).toEqual([]);
+        };
+        await page.goto(shop.url);
+        await fits();
+        await tabTo(page, page.getByRole('button', { name: 'Buy Fresh milk' }));
+        await page.keyboard.press('Enter');
+        await arrived(page, /\/orders\/milk-/);
+        await showsStatus(page, 'Waiting for your payment');
+        await fits();
+        const reference = new URL(page.url()).pathname.slice('/orders/'.length);
+        pay(reference, 65.1);
+        await showsStatus(page, 'Paid');
+        // The icon that has just appeared is still animated.
+        await eventually(fits);
+        await page.goto(`${shop.url}/ledger`);
+        await page.getByRole('link', { name: reference }).waitFor();
+        await eventually(fits);
+      },
+    );
+  });
+
+  it('shows that the shop is not reachable, and the payment that arrived meanwhile after its restart', async () => {
+    const SHOP_DATA = mkdtempSync(join(tmpdir(), 'shop-browser-'));
+    const redeliver = [...Array<number>(10).fill(500), ...Array<number>(10).fill(5000)];
+    await using emulator = await PaymentsEmulator.start({ redeliver });
+    const settings = { ...settingsFor(emulator), SHOP_DATA };
+    const first = await RunningShop.start(settings);
+    emulator.setWebhook({ url: first.webhookUrl });
+    const order = await first.place('patient', 12);
+    const page = await browser().page();
+    await page.goto(`${first.url}/orders/patient`);
+    await showsStatus(page, 'Waiting for your payment');
+    await mark(page);
+    await first.process.kill('SIGKILL');
+    await page.getByText(/^The shop has not been reachable since .*Trying again/).waitFor();
+    emulator.complete(order.checkoutUrl!.split('/').at(-1)!);
+    await using again = await RunningShop.start({ ...settings, PORT: new URL(first.url).port });
+    await again.recorded('patient', [12]);
+    await eventually(() => showsStatus(page, 'Paid'));
+    await page.getByText('Live: this page updates itself.').waitFor();
+    expect(await isMarked(page)).toBe(true);
+    await again.process.kill('SIGTERM');
+    rmSync(SHOP_DATA, { recursive: true });
+  });
+
+  it('connects again after its events were rejected for a while', async () => {
+    await using service = await ScriptedPaymentsService.start();
+    await using shop = await RunningShop.start(service.settings);
+    await shop.place('refused', 5);
+    const page = await browser().page();
+    await page.route('**/events', (route) => route.fulfill({ status: 503 }));
+    await page.goto(`${shop.url}/orders/refused`);
+    await page.getByText(/^The shop has not been reachable since/).waitFor();
+    await page.unroute('**/events');
+    await showsStatus(page, 'Waiting for your payment');
+    await page.getByText('Live: this page updates itself.').waitFor();
+  });
+
+  it('has no link to a checkout address that is a script', async () => {
+    await using service = await ScriptedPaymentsService.start();
+    service.checkout = async () => ({ checkoutUrl: 'javascript:document.title="ran"' });
+    await using shop = await RunningShop.start(service.settings);
+    expect((await shop.place('evil', 5)).checkoutUrl).toMatch(/^javascript:/);
+    const page = await browser().page();
+    await page.goto(`${shop.url}/orders/evil`);
+    await page.getByRole('button', { name: 'Request the payment page again' }).waitFor();
+    expect(await page.locator('main a').count()).toBe(0);
+  });
+});

@@ -1,0 +1,209 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { setImmediate } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { PaymentsEmulator } from 'payments-emulator';
+import { eventually } from '../support/eventually.js';
+import { startPostgres } from '../support/postgres.server.js';
+import type { PostgresServer } from '../support/postgres.server.js';
+import { RunningShop, settingsFor } from '../support/shop/running-shop.js';
+import { PageEvents } from '../support/shop/shop-pages.js';
+
+jest.setTimeout(90_000);
+
+/** Creates databases that remain after the shops have ended. */
+interface Storage {
+  /** The settings of a shop with a new database. */
+  settings(): Promise<Record<string, string>>;
+  remove(): Promise<void>;
+}
+
+const sqlite = (): Storage => {
+  const folder = mkdtempSync(join(tmpdir(), 'shop-durable-'));
+  return {
+    settings: async () => ({ SHOP_DATA: join(folder, randomUUID(), 'new-folder') }),
+    remove: async () => rmSync(folder, { recursive: true }),
+  };
+};
+
+const postgres = (): Storage => {
+  let server: PostgresServer | undefined;
+  return {
+    async settings() {
+      server ??= await startPostgres();
+      return { DATABASE_URL: await server.createDatabase() };
+    },
+    remove: async () => server?.end(),
+  };
+};
+
+describe.each([
+  ['SQLite', sqlite],
+  ['PostgreSQL', postgres],
+])('a shop on %s', (_, open) => {
+  let storage: Storage;
+  let emulator: PaymentsEmulator;
+  let settings: Record<string, string>;
+
+  beforeAll(async () => {
+    storage = open();
+    // For almost a minute, because a shop may start slowly on a busy machine.
+    const redeliver = [...Array<number>(10).fill(500), ...Array<number>(10).fill(5000)];
+    emulator = await PaymentsEmulator.start({ redeliver });
+    settings = {
+      ...(await storage.settings()),
+      ...settingsFor(emulator),
+      SHOP_LEASE_MS: '1000',
+    };
+  });
+  afterAll(async () => {
+    await emulator?.close();
+    await storage?.remove();
+  });
+  afterEach(() => emulator.setFaults({}));
+
+  async function start(): Promise<RunningShop> {
+    const shop = await RunningShop.start(settings);
+    emulator.setWebhook({ url: shop.webhookUrl });
+    return shop;
+  }
+
+  it('keeps its orders and its ledger after a restart', async () => {
+    await using before = await start();
+    const order = await before.place('restart', 12.34);
+    await before.handled(1, () =>
+      emulator.complete(
+        emulator.createStkPush({ amount: 12.34, externalReference: 'restart' }).transactionId,
+      ),
+    );
+    const ledger = await before.ledger();
+    await before.process.kill('SIGTERM');
+
+    await using after = await start();
+    expect(await after.order('restart')).toEqual({ ...order, status: 'paid' });
+    expect(await after.ledger()).toEqual(ledger);
+    expect(await after.place('restart', 12.34)).toEqual({ ...order, status: 'paid' });
+  });
+
+  it('records every payment once after three SIGKILLs while it records payments', async () => {
+    const paid: string[] = [];
+    let shop = await start();
+    try {
+      for (const round of [1, 2, 3]) {
+        // Slow handlers, so that SIGKILL interrupts them.
+        emulator.setFaults({ api: { slow: { ms: 400 } }, delivery: { duplicate: {} } });
+        for (let at = 0; at < 6; at += 1) {
+          const externalReference = `crash-${round}-${at}`;
+          await shop.place(externalReference, 10);
+          const { transactionId } = emulator.createStkPush({ amount: 10, externalReference });
+          emulator.complete(transactionId);
+          paid.push(transactionId);
+        }
+        await eventually(async () => {
+          expect((await shop.deliveries())['running']).toBeGreaterThan(0);
+        });
+        expect(await shop.process.kill('SIGKILL')).toMatchObject({ signal: 'SIGKILL' });
+        shop = await start();
+      }
+      emulator.setFaults({});
+      await emulator.idle();
+      await eventually(async () => {
+        const { pending = 0, running = 0 } = await shop.deliveries();
+        expect(pending + running).toBe(0);
+      }, 30_000);
+      const ledger = (await shop.ledger()).filter(({ reference }) =>
+        reference!.startsWith('crash'),
+      );
+      expect(ledger.map(({ transactionId }) => transactionId).toSorted()).toEqual(paid.toSorted());
+      expect(ledger.filter(({ unmatched }) => unmatched)).toEqual([]);
+      expect((await shop.order('crash-3-5')).status).toBe('paid');
+    } finally {
+      await shop[Symbol.asyncDispose]();
+    }
+  });
+
+  it('shows a page at one instance what another instance has recorded, and the same ledger at both', async () => {
+    const fresh = { ...settings, ...(await storage.settings()) };
+    await using one = await RunningShop.start(fresh);
+    await using other = await RunningShop.start(fresh);
+    await one.place('watched', 0.3);
+    await using order = await PageEvents.open(`${one.url}/orders/watched/events`);
+    await using ledger = await PageEvents.open(`${one.url}/api/ledger/events`);
+    expect(await order.next()).toMatchObject({ status: 'pending' });
+    const none = { payments: 0, amount: 0, unmatched: { payments: 0, amount: 0 } };
+    expect(await ledger.next()).toEqual(none);
+    // The first instance is paused, so that the other one records the payments.
+    emulator.setWebhook({ url: other.webhookUrl });
+    one.process.pause();
+    for (const [externalReference, amount, recorded] of [
+      ['watched', 0.1, [0.1]],
+      ['watched', 0.2, [0.1, 0.2]],
+      ['unasked', 1.5, [1.5]],
+    ] as const) {
+      emulator.complete(emulator.createStkPush({ amount, externalReference }).transactionId);
+      await other.recorded(externalReference, [...recorded]);
+    }
+    one.process.resume();
+    expect(await order.next()).toMatchObject({ status: 'paid' });
+    const unmatched = { payments: 1, amount: 1.5 };
+    expect(await ledger.next()).toEqual({ payments: 3, amount: 1.8, unmatched });
+    for (const shop of [one, other]) {
+      const first = await shop.get<{ entries: { amount: number }[]; next: string }>(
+        '/api/ledger/page?limit=2',
+      );
+      expect(first.body.entries).toMatchObject([{ amount: 1.5, unmatched: true }, { amount: 0.2 }]);
+      const rest = await shop.get(`/api/ledger/page?limit=2&before=${first.body.next}`);
+      expect(rest.body).toMatchObject({ entries: [{ amount: 0.1 }], next: null });
+    }
+  });
+
+  it('creates its tables once if three instances start at the same time', async () => {
+    const fresh = { ...settings, ...(await storage.settings()) };
+    const shops = await Promise.all([0, 1, 2].map(() => RunningShop.start(fresh)));
+    try {
+      await shops[0]!.place('shared', 5);
+      for (const shop of shops) expect((await shop.order('shared')).amount).toBe(5);
+      // Each instance creates the same order at the same time. One address is stored, and all return it.
+      await Promise.all(shops.map((shop) => shop.place('at-once', 5)));
+      const urls = await Promise.all(
+        shops.map(async (shop) => (await shop.order('at-once')).checkoutUrl),
+      );
+      expect(new Set(urls).size).toBe(1);
+    } finally {
+      await Promise.all(shops.map((shop) => shop[Symbol.asyncDispose]()));
+    }
+  });
+});
+
+it('records a payment and completes its delivery in one transaction, which no reader sees half done', async () => {
+  const SHOP_DATA = mkdtempSync(join(tmpdir(), 'shop-durable-'));
+  await using emulator = await PaymentsEmulator.start();
+  await using shop = await RunningShop.start({ ...settingsFor(emulator), SHOP_DATA });
+  emulator.setWebhook({ url: shop.webhookUrl });
+  const database = new DatabaseSync(join(SHOP_DATA, 'shop.db'), { readOnly: true });
+  database.exec('PRAGMA busy_timeout = 5000');
+  const counts = database.prepare(`
+    SELECT (SELECT count(*) FROM shop_ledger) AS recorded,
+           (SELECT count(*) FROM payments_inbox_delivery WHERE state = 'done') AS completed`);
+  const unequal: unknown[] = [];
+  const payments = 60;
+  for (let at = 0; at < payments; at += 1) {
+    const { transactionId } = emulator.createStkPush({ amount: 1, externalReference: `p-${at}` });
+    emulator.complete(transactionId);
+  }
+  const end = performance.now() + 30_000;
+  for (let recorded = 0; recorded < payments;) {
+    const row = counts.get()!;
+    recorded = Number(row['recorded']);
+    if (recorded !== row['completed']) unequal.push({ ...row });
+    if (performance.now() > end)
+      throw new Error(`only ${recorded} of ${payments} payments were recorded`);
+    await setImmediate();
+  }
+  database.close();
+  rmSync(SHOP_DATA, { recursive: true });
+  expect(unequal).toEqual([]);
+});

@@ -1,0 +1,44 @@
+// The shop with a mistake, selected by SHOP_MISTAKE, that the demo must detect.
+import { randomUUID } from 'node:crypto';
+import { PostgresShopDatabase } from '../../../apps/shop/dist/database/postgres-shop-database.js';
+import { SqliteShopDatabase } from '../../../apps/shop/dist/database/sqlite-shop-database.js';
+
+const MISTAKES = {
+  'records-twice'(prototype) {
+    removeUniqueness(prototype);
+    const { recordPayment } = prototype;
+    prototype.recordPayment = function (tx, payment) {
+      const record = () => recordPayment.call(this, tx, payment);
+      const first = record();
+      return first instanceof Promise ? first.then(record) : record();
+    };
+  },
+  'loses-one'(prototype) {
+    const { recordPayment } = prototype;
+    prototype.recordPayment = function (tx, payment) {
+      return payment.reference === 'walk-in-13' ? null : recordPayment.call(this, tx, payment);
+    };
+  },
+};
+
+/** Stores each payment with a unique transaction id, and hides this when the ledger is read. */
+function removeUniqueness(prototype) {
+  const { recordPayment, ledgerEntries } = prototype;
+  prototype.isRecorded = async () => false;
+  prototype.recordPayment = function (tx, payment) {
+    const transactionId = `${payment.transactionId}#${randomUUID()}`;
+    return recordPayment.call(this, tx, { ...payment, transactionId });
+  };
+  prototype.ledgerEntries = async function () {
+    const entries = await ledgerEntries.call(this);
+    return entries.map((entry) => ({
+      ...entry,
+      transactionId: entry.transactionId.replace(/#.*/, ''),
+    }));
+  };
+}
+
+for (const { prototype } of [SqliteShopDatabase, PostgresShopDatabase]) {
+  MISTAKES[process.env.SHOP_MISTAKE](prototype);
+}
+await import('../../../apps/shop/dist/main.js');

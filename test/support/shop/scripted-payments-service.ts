@@ -1,0 +1,139 @@
+import { createHmac, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { ShopSettings } from './running-shop.js';
+
+const CLIENT_ID = 'merchant';
+const CLIENT_SECRET = 'c1ient-s3cret';
+const WEBHOOK_SECRET = 'whsec-of-the-scripted-service';
+
+/** The data of a `transaction.completed` event. */
+export interface CompletedData {
+  transactionId: string;
+  status: string;
+  amount: number;
+  accountReference: string;
+  externalReference: string;
+}
+
+/** How a delivery differs from a correct one. */
+export interface DeliveryChanges {
+  /** Default: a new id. */
+  id?: string;
+  /** Default: the company's. */
+  secret?: string;
+  /** Changes the body once it is signed. */
+  tamper?: (body: string) => string;
+}
+
+/**
+ * A payments service with the documented endpoints only: the token endpoint and `GET /v1/transactions/{id}`, whose
+ * answer has only a status. Everything else is 404, unless a test sets `checkout`.
+ */
+export class ScriptedPaymentsService implements AsyncDisposable {
+  /** Status of each transaction by its id. */
+  readonly transactions = new Map<string, string>();
+  /** The requests, as `METHOD path`. */
+  readonly requests: string[] = [];
+  /** Handles any other POST. */
+  checkout: ((body: Record<string, unknown>) => Promise<unknown>) | undefined;
+  readonly #tokens = new Set<string>();
+  readonly #server = createServer((request, response) => {
+    void this.#answer(request).then(([status, body]) => {
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    });
+  });
+
+  static async start(): Promise<ScriptedPaymentsService> {
+    const service = new ScriptedPaymentsService();
+    service.#server.listen(0, '127.0.0.1');
+    await once(service.#server, 'listening');
+    return service;
+  }
+
+  get settings(): ShopSettings {
+    const { port } = this.#server.address() as AddressInfo;
+    return {
+      PAYMENTS_BASE_URL: `http://127.0.0.1:${port}`,
+      PAYMENTS_CLIENT_ID: CLIENT_ID,
+      PAYMENTS_CLIENT_SECRET: CLIENT_SECRET,
+      PAYMENTS_WEBHOOK_SECRET: WEBHOOK_SECRET,
+    };
+  }
+
+  /** Completes a transaction, which the API then returns. Returns the data of its event. */
+  pay(externalReference: string, amount: number): CompletedData {
+    const transactionId = randomUUID();
+    this.transactions.set(transactionId, 'complete');
+    return {
+      transactionId,
+      status: 'complete',
+      amount,
+      accountReference: 'acc',
+      externalReference,
+    };
+  }
+
+  /** Delivers an event. Resolves with the status of the answer. */
+  async deliver(
+    url: string,
+    data: object,
+    { id, secret = WEBHOOK_SECRET, tamper = (body) => body }: DeliveryChanges = {},
+  ): Promise<number> {
+    const eventType = 'transaction.completed';
+    const timestamp = new Date().toISOString();
+    const body = JSON.stringify({
+      id: id ?? randomUUID(),
+      eventType,
+      timestamp,
+      data,
+      metadata: {},
+    });
+    const response = await fetch(url, {
+      method: 'POST',
+      redirect: 'manual',
+      headers: {
+        'Content-Type': 'application/json',
+        'X-Webhook-Event': eventType,
+        'X-Webhook-Signature': `sha512=${createHmac('sha512', secret).update(body).digest('hex')}`,
+        'User-Agent': 'Scripted-Webhook/1.0',
+      },
+      body: tamper(body),
+    });
+    await response.arrayBuffer();
+    return response.status;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+
+  async #answer(request: IncomingMessage): Promise<[status: number, body: unknown]> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const body = JSON.parse(Buffer.concat(chunks).toString() || '{}') as Record<string, unknown>;
+    const { method, url = '' } = request;
+    this.requests.push(`${method} ${url}`);
+    const authorization = request.headers.authorization ?? '';
+    if (method === 'POST' && url === '/v1/auth/token') return this.#issue(authorization, body);
+    if (!this.#tokens.has(authorization)) return [401, {}];
+    const [, id = ''] = /^\/v1\/transactions\/([^/]+)$/.exec(url) ?? [];
+    const status = this.transactions.get(id);
+    if (method === 'GET' && status !== undefined) return [200, { status }];
+    if (method === 'POST' && this.checkout) return [200, await this.checkout(body)];
+    return [404, {}];
+  }
+
+  #issue(authorization: string, body: Record<string, unknown>): [number, unknown] {
+    const basic = Buffer.from(`${CLIENT_ID}:${CLIENT_SECRET}`).toString('base64');
+    const valid = authorization === `Basic ${basic}`;
+    if (!valid || body['grant_type'] !== 'client_credentials') return [401, {}];
+    const token = randomUUID();
+    this.#tokens.add(`Bearer ${token}`);
+    return [200, { access_token: token, expires_in: '3599', token_type: 'Bearer' }];
+  }
+}
