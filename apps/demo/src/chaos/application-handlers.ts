@@ -21,6 +21,9 @@ type Context = PaymentEventContext<Transaction>;
 /** Time limit of the handler `limited`, in milliseconds. */
 const LIMIT_MS = 1000;
 
+/** For how long a run waits at most, in milliseconds: less than its time limit. */
+const WAIT_MS = 25_000;
+
 /** Writes one row of an effect in the transaction of a commit. */
 const INSERT = 'INSERT INTO effect (handler, event, transaction_id, run) VALUES';
 
@@ -28,6 +31,7 @@ const INSERT = 'INSERT INTO effect (handler, event, transaction_id, run) VALUES'
 @Injectable()
 export class Handlers {
   #runs = 0;
+  readonly #proceed = Promise.withResolvers<void>();
 
   constructor(
     @Inject(SETUP) private readonly setup: ApplicationSetup,
@@ -60,6 +64,11 @@ export class Handlers {
     return this.run(event, context);
   }
 
+  /** Ends the waits of runs, those to come included. */
+  proceed(): void {
+    this.#proceed.resolve();
+  }
+
   protected async run(event: Event, context: Context): Promise<void> {
     const { handler, attempt, signal } = context;
     const run = `${this.journal.name}/${(this.#runs += 1)}`;
@@ -78,7 +87,7 @@ export class Handlers {
     const action = actions?.[handler];
     try {
       if (action === 'die') this.#die(run);
-      if (attempt === 1) await this.#before(action);
+      if (attempt === 1 || action === 'wait') await this.#before(action);
       await context.commit((tx) => this.#write(tx, [handler, event.id, transactionId, run], run));
       if (action === 'die-after') this.#die(run);
       if (action === 'fail-after') throw new Error('The handler fails after its commit.');
@@ -96,6 +105,9 @@ export class Handlers {
         break;
       case 'long':
         await setTimeout(this.setup.leaseMs * 1.5);
+        break;
+      case 'wait':
+        await Promise.race([this.#proceed.promise, setTimeout(WAIT_MS, undefined, { ref: false })]);
         break;
       case 'late':
         await setTimeout(LIMIT_MS * 1.5);

@@ -18,6 +18,8 @@ export interface ApplicationSetup {
 export type ToApplication =
   | { readonly type: 'clock'; readonly offsetMs: number }
   | { readonly type: 'block'; readonly ms: number }
+  /** Ends the waits of handlers, those to come included. */
+  | { readonly type: 'proceed' }
   | { readonly type: 'unfinished'; readonly request: number }
   | { readonly type: 'report'; readonly request: number };
 

@@ -23,6 +23,7 @@ const GAP_MS = 100;
 
 const setup = JSON.parse(process.argv[2]!) as ApplicationSetup;
 const journal = new Journal(setup.journal);
+const handlers = setup.version === 1 ? Handlers : NewHandlers;
 let clockOffsetMs = 0;
 
 const runtime: PaymentsRuntime = {
@@ -58,7 +59,7 @@ Module({
   providers: [
     { provide: SETUP, useValue: setup },
     { provide: Journal, useValue: journal },
-    setup.version === 1 ? Handlers : NewHandlers,
+    handlers,
   ],
 })(Application);
 
@@ -98,6 +99,8 @@ async function obey(app: INestApplication, message: ToApplication): Promise<void
       while (performance.now() < end);
       return;
     }
+    case 'proceed':
+      return app.get<Handlers>(handlers).proceed();
     case 'unfinished':
       return answer(message.request, () => unfinished(app.get(PaymentInbox)));
     case 'report':

@@ -21,6 +21,8 @@ export interface ChaosStore extends AsyncDisposable {
   /** How process number `target` finds it: database file, or connection string. */
   where(target: number): string;
   effects(): Promise<Effect[]>;
+  /** Whether a transaction is open that others may wait for. */
+  locked(): Promise<boolean>;
   /** What faults act on; `null` for SQLite. */
   readonly postgres: PostgresFaults | null;
 }
@@ -43,6 +45,7 @@ const TABLE =
 const SELECT = 'SELECT handler, event, transaction_id AS "transaction", run FROM effect';
 const BACKENDS =
   "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
+const OPEN = `${BACKENDS} AND state LIKE 'idle in transaction%'`;
 
 /** A database file in a folder of its own. */
 export async function openSqlite(): Promise<ChaosStore> {
@@ -56,6 +59,15 @@ export async function openSqlite(): Promise<ChaosStore> {
       withDatabase(file, (database) =>
         Array.from(database.prepare(SELECT).all(), (row) => ({ ...row }) as unknown as Effect),
       ),
+    locked: async () =>
+      withDatabase(file, (database) => {
+        try {
+          database.exec('PRAGMA busy_timeout = 0; BEGIN IMMEDIATE; ROLLBACK');
+          return false;
+        } catch {
+          return true;
+        }
+      }),
     postgres: null,
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
   };
@@ -76,6 +88,10 @@ export async function openPostgres(processes: number, url?: string): Promise<Cha
       kind: 'postgres',
       where: (target) => proxies[target]![1],
       effects: () => server.query<Effect>(direct, SELECT),
+      locked: async () => {
+        const [open] = await server.query<{ count: string }>(direct, `SELECT count(*) ${OPEN}`);
+        return open!.count !== '0';
+      },
       postgres: faultsOf(
         server,
         direct,

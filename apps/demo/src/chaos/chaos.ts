@@ -74,9 +74,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     await fleet.ready(START_MS);
     const sender = new Sender((target) => fleet.url(target), WEBHOOK_SECRET);
     const injector = new FaultInjector(fleet, store);
-    const sending = sender.send(events, signal).catch(() => {});
     const injecting = injector.inject(faults, signal).catch(() => {});
-    const injected = await within(seconds * 1000 + FAULTS_MS, injecting, signal);
+    const sending = sender.send(events, injecting, signal).catch(() => {});
+    // The event of the takeover is stored then.
+    const ended = sending.then(() => injector.takeOver(signal)).catch(() => {});
+    const injected = await within(seconds * 1000 + FAULTS_MS, ended, signal);
     options.signal.throwIfAborted();
     if (!injected) {
       const faults = [...injector.underWay].map(({ kind, atMs }) => `${kind} at ${atMs} ms`);

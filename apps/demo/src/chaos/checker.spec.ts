@@ -11,6 +11,7 @@ const planned = (id: string, transactionId: string, more: object = {}) => ({
   handlers: ['audit', 'book'],
   poisoned: [],
   copies: [],
+  afterFaults: false,
   ...more,
 });
 const effect = (handler: string, event: string, transaction: string) => ({
@@ -193,6 +194,24 @@ describe('check()', () => {
     // The lease had not ended yet when the second one began.
     const late = [...beats(0, 2000), ...beats(3500, 5000)];
     expect(rules({ processes: withBeats(late), faults })).toEqual(['overlap']);
+  });
+
+  it('reports the effect of a run that committed after another process had begun to run the delivery', () => {
+    const processes = (secondAt: number) => [
+      { name: 'p', journal: run('p/1', 'a', 1000, 3000), endedAt: null },
+      { name: 'q', journal: run('q/1', 'a', secondAt, 3500), endedAt: null },
+    ];
+    const effects = (of: string) => [
+      { ...GOOD.effects[1]!, run: of },
+      ...GOOD.effects.toSpliced(1, 1),
+    ];
+    // The process of the first one stood still without its lease.
+    const faults = [{ kind: 'stop', process: 'p', from: 900, to: 2900 } as const];
+    const found = (secondAt: number, of: string) =>
+      rules({ processes: processes(secondAt), effects: effects(of), faults, leaseMs: 60_000 });
+    expect(found(2000, 'p/1')).toContain('stale');
+    expect(found(2000, 'q/1')).not.toContain('stale');
+    expect(found(3001, 'p/1')).not.toContain('stale');
   });
 
   it('ends a run when its process ends, its time limit aborts it, or its transaction may commit', () => {

@@ -32,6 +32,7 @@ export interface Observations {
  * - `unanswered`: an event that was never acknowledged, though all processes ran at the end.
  * - `lost`: an acknowledged event is not stored, or has no effect of a handler.
  * - `doubled`: two committed effects of one event and handler, or of one transaction that is handled once.
+ * - `stale`: an effect of a run, although the delivery ran in another process before the run committed.
  * - `invented`: an effect that no event is to have.
  * - `silent`: a duplicate with another event id that is noted nowhere.
  * - `stuck`: a delivery that is pending or running after the quiet time.
@@ -47,6 +48,7 @@ export type Rule =
   | 'unanswered'
   | 'lost'
   | 'doubled'
+  | 'stale'
   | 'invented'
   | 'silent'
   | 'stuck'
@@ -69,6 +71,7 @@ export interface Violation {
 export function check(observed: Observations): Violation[] {
   return [
     ...checkEffects(observed),
+    ...checkFences(observed),
     ...checkDeliveries(observed),
     ...checkRuns(observed),
     ...observed.ends
@@ -130,6 +133,26 @@ function checkEffects(observed: Observations): Violation[] {
         const may = once.includes(handler) || optional.includes(handler);
         return may ? [] : [violation('invented', `${what} for ${handler}`)];
       }),
+    ];
+  });
+}
+
+/** A run that began before another one of its delivery worked on its effect has the lease: the other one must not commit. */
+function checkFences({ effects, processes, until }: Observations): Violation[] {
+  const runs = runIntervals(processes, until);
+  const byRun = new Map(runs.map((one) => [one.run, one]));
+  const byDelivery = Map.groupBy(runs, ({ handler, event }) => `${handler} ${event}`);
+  return effects.flatMap(({ run, handler, event }) => {
+    const stale = byRun.get(run);
+    const newer = byDelivery
+      .get(`${handler} ${event}`)
+      ?.find(({ from }) => stale?.worked && from > stale.from && from < stale.worked);
+    if (newer === undefined) return [];
+    return [
+      violation(
+        'stale',
+        `${run} wrote the effect of ${event} for ${handler} after ${newer.run} began`,
+      ),
     ];
   });
 }

@@ -1,11 +1,12 @@
 import type { SeededRandom } from './seeded-random.js';
 
 /**
- * What a handler does with an event before it commits its effect. All but `die` only in the first attempt.
+ * What a handler does with an event before it commits its effect. All but `die` and `wait` only in the first attempt.
  *
  * - `slow`: takes 100 to 500 ms.
  * - `long`: runs for longer than the lease.
  * - `fail`: throws instead of committing.
+ * - `wait`: waits until the run lets its process proceed.
  * - `late`: runs for longer than its time limit, and tries to commit after it.
  * - `hang`: never ends, and ignores its signal.
  * - `die`: kills its process, in every attempt.
@@ -13,7 +14,7 @@ import type { SeededRandom } from './seeded-random.js';
  * - `fail-after`: throws after the commit.
  */
 export type HandlerAction =
-  'slow' | 'long' | 'fail' | 'late' | 'hang' | 'die' | 'die-after' | 'fail-after';
+  'slow' | 'long' | 'fail' | 'wait' | 'late' | 'hang' | 'die' | 'die-after' | 'fail-after';
 
 /** An event of a run, and when its copies are sent. */
 export interface PlannedEvent {
@@ -26,8 +27,13 @@ export interface PlannedEvent {
   readonly handlers: readonly string[];
   /** Handlers whose delivery is to become dead. */
   readonly poisoned: readonly string[];
+  /** `atMs` counts from the begin of the traffic or, of an event that is sent after the faults, from their end. */
   readonly copies: readonly { readonly atMs: number; readonly target: number }[];
+  readonly afterFaults: boolean;
 }
+
+/** The event that one process runs and another one takes over, after all other faults. */
+export const TAKEN_OVER = 'event-taken-over';
 
 /** Event types of which each transaction has one; another event id is a duplicate. */
 export const ONCE_PER_TRANSACTION = 'transaction.completed';
@@ -74,6 +80,7 @@ export function planEvents(
       handlers,
       poisoned,
       copies: copies(atMs),
+      afterFaults: false,
     });
   };
   const action = (hot = false): PlannedEvent['actions'] => {
@@ -110,6 +117,17 @@ export function planEvents(
     const transaction = `transaction-${events.length}`;
     add(eventType, transaction, atMs, handlers, { [handler]: what }, dead ? [handler] : []);
   };
+  events.push({
+    id: TAKEN_OVER,
+    // So that the new handler has it, too.
+    eventType: ONCE_PER_TRANSACTION,
+    transactionId: 'taken-over',
+    actions: { book: 'wait' },
+    handlers: ['audit', 'book', 'notify'],
+    poisoned: [],
+    copies: [{ atMs: 0, target: random.between(0, run.processes - 1) }],
+    afterFaults: true,
+  });
   const times = Math.max(1, Math.round(run.seconds / 20));
   for (let count = 0; count < times; count += 1) {
     rare('poison.found', 'poison', 'die', true);

@@ -3,7 +3,14 @@ import type { ApplicationFleet } from './application-fleet.js';
 import type { ApplicationProcess } from './application-process.js';
 import { machineMs } from './application-protocol.js';
 import type { ChaosStore, PostgresFaults } from './chaos-store.js';
+import { TAKEN_OVER } from './event-plan.js';
 import type { Fault, FaultKind, ProcessFaultKind, ServerFaultKind } from './fault-plan.js';
+import { readJournal } from './journal.js';
+
+/** How long a process has for its stale commit before the other one commits, in milliseconds. */
+const TAKEOVER_MS = 500;
+/** How long another process may take to take over a delivery, in milliseconds: other suspects come before it. */
+const TAKEOVER_LIMIT_MS = 20_000;
 
 /** A fault that took place. Times are of the machine's monotonic clock. */
 export interface InjectedFault {
@@ -43,10 +50,68 @@ export class FaultInjector {
     );
   }
 
+  /**
+   * Stops the process that runs the event of a takeover until another process runs it, too. Then the first one tries to
+   * commit, with a stale token, and after it the second one. Resolves without it if nothing takes the event over.
+   */
+  async takeOver(signal: AbortSignal): Promise<void> {
+    const stale = await this.#runner(-Infinity, signal);
+    if (stale === null) return;
+    await this.#stopOutsideOfTransactions(stale, signal);
+    const from = machineMs();
+    const holder = await this.#runner(from, signal);
+    stale.signal('SIGCONT');
+    if (holder !== null) {
+      this.injected.push({ kind: 'takeover', process: stale.name, from, to: machineMs() });
+    }
+    stale.tell({ type: 'proceed' });
+    // The stale commit comes while the other process holds the delivery.
+    await setTimeout(TAKEOVER_MS, undefined, { signal });
+    holder?.tell({ type: 'proceed' });
+  }
+
+  /** A process that is stopped within a transaction would keep all others from the database. */
+  async #stopOutsideOfTransactions(
+    application: ApplicationProcess,
+    signal: AbortSignal,
+  ): Promise<void> {
+    for (let attempt = 0; attempt < 50; attempt += 1) {
+      application.signal('SIGSTOP');
+      for (let look = 0; look < 20; look += 1) {
+        await setTimeout(10, undefined, { signal });
+        if (!(await this.store.locked().catch(() => true))) return;
+      }
+      application.signal('SIGCONT');
+      await setTimeout(10, undefined, { signal });
+    }
+  }
+
+  /** The process that began to run the event of a takeover after `since`; `null` if none does in time. */
+  async #runner(since: number, signal: AbortSignal): Promise<ApplicationProcess | null> {
+    const end = machineMs() + TAKEOVER_LIMIT_MS;
+    const runs = ({ setup, endedAt }: ApplicationProcess): boolean =>
+      endedAt === null &&
+      readJournal(setup.journal).some(
+        (entry) =>
+          entry.kind === 'start' &&
+          entry.event === TAKEN_OVER &&
+          entry.handler === 'book' &&
+          entry.at > since,
+      );
+    for (;;) {
+      const found = this.fleet.processes.findLast(runs);
+      if (found !== undefined) return found;
+      if (machineMs() > end) return null;
+      await setTimeout(50, undefined, { signal });
+    }
+  }
+
   async #carryOut({ kind, target, amount, restart }: Fault): Promise<void> {
     switch (kind) {
       case 'deploy':
         return this.#deploy();
+      case 'takeover':
+        return;
       case 'terminate':
       case 'kill-backend':
       case 'restart':

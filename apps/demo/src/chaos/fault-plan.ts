@@ -8,6 +8,7 @@ export type StoreKind = 'sqlite' | 'postgres';
  * - `block`: the event loop does nothing else for longer than the lease.
  * - `drain`: SIGTERM; the process starts again when it has ended.
  * - `clock`: the wall clock of the process jumps by up to an hour either way.
+ * - `takeover`: SIGSTOP until another process has taken over a delivery that waits, which then tries to commit in both.
  * - `deploy`: every process is drained, one after the other, and starts again with one handler more.
  * - `cut`: the connections of one process to PostgreSQL are cut.
  * - `partition`: nothing passes between one process and PostgreSQL for longer than the lease.
@@ -15,7 +16,7 @@ export type StoreKind = 'sqlite' | 'postgres';
  * - `kill-backend`: SIGKILL of one backend of PostgreSQL, which then restarts all of them.
  * - `restart`: PostgreSQL shuts down, quickly or at once, or is killed, and starts again.
  */
-export type FaultKind = ProcessFaultKind | ServerFaultKind | 'deploy';
+export type FaultKind = ProcessFaultKind | ServerFaultKind | 'deploy' | 'takeover';
 export type ProcessFaultKind = 'kill' | 'stop' | 'block' | 'drain' | 'clock' | 'cut' | 'partition';
 export type ServerFaultKind = 'terminate' | 'kill-backend' | 'restart';
 

@@ -21,6 +21,7 @@ export interface HeartbeatGap {
 /** Faults after which a process may send no heartbeat for a while. */
 const SILENCING: ReadonlySet<FaultKind> = new Set([
   'stop',
+  'takeover',
   'block',
   'cut',
   'partition',

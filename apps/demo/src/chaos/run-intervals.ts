@@ -10,6 +10,8 @@ export interface RunInterval {
   readonly transaction: string;
   readonly from: number;
   readonly to: number;
+  /** When its effect was written, and the transaction could commit; `null` if it did not get there. */
+  readonly worked: number | null;
 }
 
 /**
@@ -19,19 +21,22 @@ export interface RunInterval {
 export function runIntervals(processes: readonly ProcessRecord[], until: number): RunInterval[] {
   return processes.flatMap(({ name, journal, endedAt }) => {
     const ends = new Map<string, number>();
+    const worked = new Map<string, number>();
     for (const entry of journal) {
       const ending =
         entry.kind === 'worked' ||
         entry.kind === 'end' ||
         entry.kind === 'die' ||
         (entry.kind === 'abort' && entry.reason.startsWith('TimeoutError'));
+      if (entry.kind === 'worked') worked.set(entry.run, entry.at);
       if (ending && !ends.has(entry.run)) ends.set(entry.run, entry.at);
     }
     return journal.flatMap((entry) => {
       if (entry.kind !== 'start') return [];
       const { run, handler, event, transaction, at } = entry;
       const to = ends.get(run) ?? endedAt ?? until;
-      return [{ run, process: name, handler, event, transaction, from: at, to }];
+      const interval = { run, process: name, handler, event, transaction, from: at, to };
+      return [{ ...interval, worked: worked.get(run) ?? null }];
     });
   });
 }

@@ -29,13 +29,17 @@ export class Sender {
   }
 
   /** Sends each copy at its time. Resolves once all are acknowledged, or rejects when `signal` aborts. */
-  async send(events: readonly PlannedEvent[], signal: AbortSignal): Promise<void> {
-    const beganAt = performance.now();
+  async send(
+    events: readonly PlannedEvent[],
+    faultsOver: Promise<unknown>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const begin = performance.now();
     const began = Date.now();
     await Promise.all(
       events.map(async (event) => {
         this.sent.set(event.id, { firstSentAt: null, acknowledgedAt: null });
-        const { id, eventType, transactionId, actions } = event;
+        const { id, eventType, transactionId, actions, afterFaults } = event;
         const first = Math.min(...event.copies.map(({ atMs }) => atMs));
         const timestamp = new Date(began + first).toISOString();
         const body = paymentEvent(
@@ -44,6 +48,8 @@ export class Sender {
           { id, timestamp },
         );
         const request = signedRequest(body, { secret: this.webhookSecret });
+        if (afterFaults) await faultsOver;
+        const beganAt = afterFaults ? performance.now() : begin;
         await Promise.all(
           event.copies.map(async ({ atMs, target }) => {
             await setTimeout(Math.max(0, beganAt + atMs - performance.now()), undefined, {
