@@ -48,7 +48,7 @@ describe('over real TLS', () => {
       NODE_EXTRA_CA_CERTS: CERTIFICATE,
     });
     emulator.setWebhook({ url: shop.webhookUrl });
-    expect((await shop.place('encrypted', 25)).checkoutUrl).toEqual(expect.any(String));
+    expect((await shop.createOrder('encrypted', 25)).checkoutUrl).toEqual(expect.any(String));
     const { transactionId } = emulator.createStkPush({
       amount: 25,
       externalReference: 'encrypted',
@@ -64,7 +64,7 @@ describe('over real TLS', () => {
     });
     let reached = 0;
     service.on('request', () => reached++);
-    expect((await shop.place('stranger', 25)).checkoutUrl).toBeNull();
+    expect((await shop.createOrder('stranger', 25)).checkoutUrl).toBeNull();
     expect(reached).toBe(0);
     await shop.process.line(/SELF_SIGNED_CERT/);
   });

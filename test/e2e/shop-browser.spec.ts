@@ -108,7 +108,7 @@ describeInBrowser('the shop in a browser', (browser) => {
     });
 
     it('shows a partial payment, the full payment and an overpayment in every tab', async () => {
-      await shop.place('shared', 30);
+      await shop.createOrder('shared', 30);
       const [first, second] = [await browser().page(), await browser().page()];
       for (const page of [first, second]) {
         await page.goto(`${shop.url}/orders/shared`);
@@ -151,7 +151,7 @@ describeInBrowser('the shop in a browser', (browser) => {
 
     it('requests the payment page again if the service did not create one', async () => {
       emulator.setFaults({ api: { error: { next: 1 } } });
-      await shop.place('unlucky', 9);
+      await shop.createOrder('unlucky', 9);
       const page = await browser().page();
       await page.goto(`${shop.url}/orders/unlucky`);
       await page.getByRole('button', { name: 'Request the payment page again' }).click();
@@ -192,7 +192,7 @@ describeInBrowser('the shop in a browser', (browser) => {
     const settings = { ...settingsFor(emulator), SHOP_DATA };
     const first = await RunningShop.start(settings);
     emulator.setWebhook({ url: first.webhookUrl });
-    const order = await first.place('patient', 12);
+    const order = await first.createOrder('patient', 12);
     const page = await browser().page();
     await page.goto(`${first.url}/orders/patient`);
     await showsStatus(page, 'Waiting for your payment');
@@ -212,7 +212,7 @@ describeInBrowser('the shop in a browser', (browser) => {
   it('connects again after its events were rejected for a while', async () => {
     await using service = await ScriptedPaymentsService.start();
     await using shop = await RunningShop.start(service.settings);
-    await shop.place('refused', 5);
+    await shop.createOrder('refused', 5);
     const page = await browser().page();
     await page.route('**/events', (route) => route.fulfill({ status: 503 }));
     await page.goto(`${shop.url}/orders/refused`);
@@ -226,7 +226,7 @@ describeInBrowser('the shop in a browser', (browser) => {
     await using service = await ScriptedPaymentsService.start();
     service.checkout = async () => ({ checkoutUrl: 'javascript:document.title="ran"' });
     await using shop = await RunningShop.start(service.settings);
-    expect((await shop.place('evil', 5)).checkoutUrl).toMatch(/^javascript:/);
+    expect((await shop.createOrder('evil', 5)).checkoutUrl).toMatch(/^javascript:/);
     const page = await browser().page();
     await page.goto(`${shop.url}/orders/evil`);
     await page.getByRole('button', { name: 'Request the payment page again' }).waitFor();

@@ -73,7 +73,7 @@ describe.each([
 
   it('keeps its orders and its ledger after a restart', async () => {
     await using before = await start();
-    const order = await before.place('restart', 12.34);
+    const order = await before.createOrder('restart', 12.34);
     await before.handled(1, () =>
       emulator.complete(
         emulator.createStkPush({ amount: 12.34, externalReference: 'restart' }).transactionId,
@@ -85,7 +85,7 @@ describe.each([
     await using after = await start();
     expect(await after.order('restart')).toEqual({ ...order, status: 'paid' });
     expect(await after.ledger()).toEqual(ledger);
-    expect(await after.place('restart', 12.34)).toEqual({ ...order, status: 'paid' });
+    expect(await after.createOrder('restart', 12.34)).toEqual({ ...order, status: 'paid' });
   });
 
   it('records every payment once after three SIGKILLs while it records payments', async () => {
@@ -97,7 +97,7 @@ describe.each([
         emulator.setFaults({ api: { slow: { ms: 400 } }, delivery: { duplicate: {} } });
         for (let at = 0; at < 6; at += 1) {
           const externalReference = `crash-${round}-${at}`;
-          await shop.place(externalReference, 10);
+          await shop.createOrder(externalReference, 10);
           const { transactionId } = emulator.createStkPush({ amount: 10, externalReference });
           emulator.complete(transactionId);
           paid.push(transactionId);
@@ -129,7 +129,7 @@ describe.each([
     const fresh = { ...settings, ...(await storage.settings()) };
     await using one = await RunningShop.start(fresh);
     await using other = await RunningShop.start(fresh);
-    await one.place('watched', 0.3);
+    await one.createOrder('watched', 0.3);
     await using order = await PageEvents.open(`${one.url}/orders/watched/events`);
     await using ledger = await PageEvents.open(`${one.url}/api/ledger/events`);
     expect(await order.next()).toMatchObject({ status: 'pending' });
@@ -164,10 +164,10 @@ describe.each([
     const fresh = { ...settings, ...(await storage.settings()) };
     const shops = await Promise.all([0, 1, 2].map(() => RunningShop.start(fresh)));
     try {
-      await shops[0]!.place('shared', 5);
+      await shops[0]!.createOrder('shared', 5);
       for (const shop of shops) expect((await shop.order('shared')).amount).toBe(5);
       // Each instance creates the same order at the same time. One address is stored, and all return it.
-      await Promise.all(shops.map((shop) => shop.place('at-once', 5)));
+      await Promise.all(shops.map((shop) => shop.createOrder('at-once', 5)));
       const urls = await Promise.all(
         shops.map(async (shop) => (await shop.order('at-once')).checkoutUrl),
       );

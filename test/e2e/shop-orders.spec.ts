@@ -48,7 +48,7 @@ describe.each(['express', 'fastify'])('orders of the shop on %s', (adapter) => {
   });
 
   it('returns an order as pending until it is paid, then as paid', async () => {
-    const placed = await shop.place('shown', 100);
+    const placed = await shop.createOrder('shown', 100);
     expect(await shop.get('/api/orders/shown')).toEqual({ status: 200, body: placed });
     await pay('shown');
     expect(await shop.order('shown')).toEqual({ ...placed, status: 'paid' });
@@ -78,14 +78,17 @@ describe.each(['express', 'fastify'])('orders of the shop on %s', (adapter) => {
 
   it('creates one invoice for an order that is created twice at the same time', async () => {
     emulator.setFaults({ api: { slow: { ms: 200 } } });
-    const [one, other] = await Promise.all([shop.place('twice', 7), shop.place('twice', 7)]);
+    const [one, other] = await Promise.all([
+      shop.createOrder('twice', 7),
+      shop.createOrder('twice', 7),
+    ]);
     expect(one).toEqual(other);
     expect(one.checkoutUrl).not.toBeNull();
     expect(invoicesOf('twice')).toHaveLength(1);
   });
 
   it('rejects another amount with the reference of an existing order', async () => {
-    await shop.place('taken', 7);
+    await shop.createOrder('taken', 7);
     const { status, body } = await shop.post<ErrorBody>({ reference: 'taken', amount: 8 });
     expect(status).toBe(409);
     expect(body.message).toBe(
@@ -131,7 +134,7 @@ describe.each(['express', 'fastify'])('orders of the shop on %s', (adapter) => {
     const reference = 'r'.repeat(64);
     for (const [at, amount] of [0.01, 0.29, 1.15, 1_000_000_000_000].entries()) {
       const name = `${at}${reference.slice(1)}`;
-      expect(await shop.place(name, amount)).toMatchObject({ amount, status: 'pending' });
+      expect(await shop.createOrder(name, amount)).toMatchObject({ amount, status: 'pending' });
     }
   });
 
@@ -147,15 +150,15 @@ describe.each(['express', 'fastify'])('orders of the shop on %s', (adapter) => {
     expect(first).toEqual({ status: 201, body: order });
     expect(await shop.order('unlucky')).toEqual(order);
     await shop.process.line(/WARN.*Order unlucky has no checkout page.*503/);
-    expect((await shop.place('unlucky', 9)).checkoutUrl).toMatch(/^http/);
+    expect((await shop.createOrder('unlucky', 9)).checkoutUrl).toMatch(/^http/);
   });
 
   it('requests an invoice with unknown outcome again only if the order is created again', async () => {
     emulator.setFaults({ api: { reset: { next: 1, when: 'after' } } });
-    expect((await shop.place('unknown', 9)).checkoutUrl).toBeNull();
+    expect((await shop.createOrder('unknown', 9)).checkoutUrl).toBeNull();
     expect(invoicesOf('unknown')).toHaveLength(1);
     await shop.process.line(/Order unknown has no checkout page.*not known/);
-    const { checkoutUrl } = await shop.place('unknown', 9);
+    const { checkoutUrl } = await shop.createOrder('unknown', 9);
     expect(checkoutUrl).toBe(invoicesOf('unknown')[1]!.checkoutUrl);
     await pay('unknown');
     expect((await shop.order('unknown')).status).toBe('paid');

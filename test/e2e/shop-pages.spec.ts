@@ -46,7 +46,7 @@ describe.each(['express', 'fastify'])('the pages of the shop on %s', (adapter) =
   it.each(['/', '/ledger', '/orders/nobody', '/orders/known'])(
     '%s loads and runs only files of the shop',
     async (path) => {
-      await shop.place('known', 5);
+      await shop.createOrder('known', 5);
       const { status, headers } = await page(path);
       expect(status).toBe(path === '/orders/nobody' ? 404 : 200);
       expect(headers.get('content-type')).toBe('text/html; charset=utf-8');
@@ -122,8 +122,8 @@ describe.each(['express', 'fastify'])('the pages of the shop on %s', (adapter) =
   });
 
   it('sends the state of an order at once and after each change, and never twice', async () => {
-    await shop.place('followed', 30);
-    await shop.place('another', 30);
+    await shop.createOrder('followed', 30);
+    await shop.createOrder('another', 30);
     await using events = await PageEvents.open(`${shop.url}/api/orders/followed/events`);
     expect(await events.next()).toMatchObject({ reference: 'followed', status: 'pending' });
     pay('another', 30);
@@ -144,7 +144,7 @@ describe.each(['express', 'fastify'])('the pages of the shop on %s', (adapter) =
   it('sends the totals of the ledger after each payment, and pages of it, newest first', async () => {
     await using events = await PageEvents.open(`${shop.url}/api/ledger/events`);
     const before = await events.next<{ payments: number; unmatched: { payments: number } }>();
-    await shop.place('paged', 0.3);
+    await shop.createOrder('paged', 0.3);
     for (const amount of [0.1, 0.2]) {
       pay('paged', amount);
       await events.next();
@@ -188,7 +188,7 @@ describe.each(['express', 'fastify'])('a closing shop on %s', (adapter) => {
   it('ends the event streams of its pages, and does not wait for pages that connect again', async () => {
     await using emulator = await PaymentsEmulator.start();
     await using shop = await RunningShop.start({ ...settingsFor(emulator), SHOP_ADAPTER: adapter });
-    await shop.place('open', 5);
+    await shop.createOrder('open', 5);
     const streams = ['/api/orders/open/events', '/api/orders/open/events', '/api/ledger/events'];
     const events = await Promise.all(streams.map((path) => PageEvents.open(shop.url + path)));
     for (const one of events) await one.next();

@@ -46,7 +46,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
 
   it('records each payment once if every delivery arrives twice and out of order', async () => {
     const references = ['d1', 'd2', 'd3', 'd4', 'd5'];
-    for (const reference of references) await shop.place(reference, 10);
+    for (const reference of references) await shop.createOrder(reference, 10);
     emulator.setFaults({ delivery: { duplicate: {}, reorder: { window: 10, maxWaitMs: 10_000 } } });
     const unpaid = emulator.transactions().filter(({ completedAt }) => completedAt === undefined);
     await shop.handled(references.length, async () => {
@@ -60,7 +60,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
   });
 
   it('records a payment once if two events report it, even at the same time', async () => {
-    await shop.place('two-events', 10);
+    await shop.createOrder('two-events', 10);
     const { transactionId } = emulator.createStkPush({
       amount: 10,
       externalReference: 'two-events',
@@ -90,11 +90,11 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
 
   it('does not use an unmatched payment for an order that is created later', async () => {
     await payAndRecord('too-early', 10);
-    expect(await shop.place('too-early', 10)).toMatchObject({ status: 'pending' });
+    expect(await shop.createOrder('too-early', 10)).toMatchObject({ status: 'pending' });
   });
 
   it('records a partial payment, and returns the order as paid only if its amount is covered', async () => {
-    await shop.place('parts', 0.3);
+    await shop.createOrder('parts', 0.3);
     await payAndRecord('parts', 0.1);
     expect(await shop.order('parts')).toMatchObject({ status: 'pending', amountPaid: 0.1 });
     await shop.process.line(
@@ -107,7 +107,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
   });
 
   it('records an overpayment, and returns it with the order', async () => {
-    await shop.place('generous', 10);
+    await shop.createOrder('generous', 10);
     await payAndRecord('generous', 10);
     await payAndRecord('generous', 10);
     expect(await amounts('generous')).toEqual([10, 10]);
@@ -117,7 +117,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
 
   it('records a payment only when its status at the API is complete', async () => {
     const { transactionId } = emulator.createStkPush({ amount: 10, externalReference: 'early' });
-    await shop.place('early', 10);
+    await shop.createOrder('early', 10);
     emulator.sendEvent({
       eventType: 'transaction.completed',
       data: { ...emulator.transaction(transactionId), status: 'complete' },
@@ -143,7 +143,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
   });
 
   it('rejects a tampered delivery, and records the payment when the unchanged delivery arrives', async () => {
-    await shop.place('tampered', 10);
+    await shop.createOrder('tampered', 10);
     emulator.setFaults({ delivery: { tamperBody: { next: 1 } } });
     expect(await pay('tampered', 10)).toEqual([401]);
     expect(await amounts('tampered')).toEqual([]);
@@ -164,9 +164,9 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
   });
 
   it('gets a new token if its token is rejected', async () => {
-    await shop.place('token-before', 10);
+    await shop.createOrder('token-before', 10);
     emulator.revokeTokens();
-    expect((await shop.place('token-after', 10)).checkoutUrl).not.toBeNull();
+    expect((await shop.createOrder('token-after', 10)).checkoutUrl).not.toBeNull();
     emulator.revokeTokens();
     await payAndRecord('token-after', 10);
     expect(await amounts('token-after')).toEqual([10]);

@@ -47,7 +47,7 @@ describe.each(['express', 'fastify'])(
         bodies.push(body);
         return { checkoutUrl: 'https://pay.example/i/1' };
       };
-      const order = await shop.place('o-2', 40.5);
+      const order = await shop.createOrder('o-2', 40.5);
       expect(order.checkoutUrl).toBe('https://pay.example/i/1');
       expect(bodies).toEqual([{ amount: 40.5, externalReference: 'o-2' }]);
       expect(service.requests.at(-1)).toBe('POST /v1/some/invoices');
@@ -73,7 +73,7 @@ describe.each(['express', 'fastify'])(
         });
         return { checkoutUrl: 'https://pay.example/i/2' };
       };
-      expect(await shop.place('quick', 40)).toMatchObject({ status: 'paid' });
+      expect(await shop.createOrder('quick', 40)).toMatchObject({ status: 'paid' });
       expect(answers).toEqual([200]);
       expect((await shop.ledger('quick'))[0]).not.toHaveProperty('unmatched');
     });

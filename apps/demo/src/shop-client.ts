@@ -23,8 +23,8 @@ export class ShopClient {
     private readonly signal: AbortSignal,
   ) {}
 
-  /** Creates an order. */
-  place(reference: string, amount: number): Promise<ShopOrder> {
+  /** Creates an order and its checkout invoice. */
+  createOrder(reference: string, amount: number): Promise<ShopOrder> {
     return this.#call('/api/orders', {
       method: 'POST',
       headers: { 'content-type': 'application/json' },

@@ -86,7 +86,7 @@ export class RunningShop implements AsyncDisposable {
     return this.#call(path);
   }
 
-  async place(reference: string, amount: number): Promise<Order> {
+  async createOrder(reference: string, amount: number): Promise<Order> {
     return (await this.post({ reference, amount })).body;
   }
 

@@ -14,7 +14,8 @@ export const busyMorning: Scene = {
   title: 'Six orders are paid, and every delivery arrives twice and out of order',
   async play({ customer, deliveries, emulator, pay, report }) {
     const orders = [];
-    for (const [reference, amount] of ORDERS) orders.push(await customer.place(reference, amount));
+    for (const [reference, amount] of ORDERS)
+      orders.push(await customer.createOrder(reference, amount));
     const withCheckout = orders.filter(({ checkoutUrl }) => checkoutUrl !== null);
     await report.check('orders with a checkout page', ORDERS.length, () => withCheckout.length);
 

@@ -13,7 +13,7 @@ export const expiredToken: Scene = {
     clock.advance(TWO_HOURS_MS);
     await report.check('the same request two hours later', 401, request, 0);
 
-    const order = await customer.place('lamp-12', 899);
+    const order = await customer.createOrder('lamp-12', 899);
     await report.check('the shop gets an invoice', 'yes', () =>
       order.checkoutUrl === null ? 'no' : 'yes',
     );

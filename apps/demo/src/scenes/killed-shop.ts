@@ -17,7 +17,8 @@ export const killedShop: Scene = {
   title: 'A shop is killed (SIGKILL) while it records payments, and started again',
   async play({ customer, emulator, pay, report, shops }) {
     const orders: ShopOrder[] = [];
-    for (const reference of [...ORDERS, ...LATE]) orders.push(await customer.place(reference, 40));
+    for (const reference of [...ORDERS, ...LATE])
+      orders.push(await customer.createOrder(reference, 40));
     emulator.setFaults({
       api: { slow: { ms: API_DELAY_MS } },
       delivery: { redeliver: REDELIVER_MS },

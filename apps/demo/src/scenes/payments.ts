@@ -4,7 +4,7 @@ import type { Scene } from '../demo-environment.js';
 export const partialPayments: Scene = {
   title: 'A customer pays an order in two parts, from the phone',
   async play({ customer, emulator, report }) {
-    const { reference } = await customer.place('blanket-7', 1500);
+    const { reference } = await customer.createOrder('blanket-7', 1500);
     const payPart = async (amount: number): Promise<void> => {
       const push = emulator.createStkPush({ amount, externalReference: reference });
       emulator.complete(push.transactionId);

@@ -5,7 +5,7 @@ export const secretRotation: Scene = {
   title: 'The webhook secret is rotated, and the shop accepts both secrets',
   async play({ customer, emulator, lastDelivery, newSecret, pay, report }) {
     const answerTo = async (reference: string): Promise<number | undefined> => {
-      const id = await pay(await customer.place(reference, 75));
+      const id = await pay(await customer.createOrder(reference, 75));
       return (await lastDelivery(id))?.answer?.status;
     };
     emulator.rotateWebhookSecret({ secret: newSecret });

@@ -37,7 +37,7 @@ export const duplicateEvent: Scene = {
 export const tamperedDelivery: Scene = {
   title: 'A delivery is tampered with in transit',
   async play({ customer, emulator, lastDelivery, pay, report }) {
-    const order = await customer.place('radio-8', 2400);
+    const order = await customer.createOrder('radio-8', 2400);
     emulator.setFaults({ delivery: { tamperBody: { next: 1 } } });
     const id = await pay(order);
     const delivery = await lastDelivery(id);

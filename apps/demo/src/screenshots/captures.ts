@@ -24,7 +24,7 @@ async function captureShop(
   const { shop } = addresses;
   await browser.capture('products', shop, DESKTOP, (page) => waitForText(page, 'Bread'));
   await browser.capture('products-phone', shop, PHONE, (page) => waitForText(page, 'Kericho tea'));
-  const order = await customer.place('tea-7k2m', 350);
+  const order = await customer.createOrder('tea-7k2m', 350);
   const url = `${shop}orders/${order.reference}`;
   await browser.capture('order-waiting-phone', url, PHONE, (page) =>
     waitForText(page, 'Waiting for your payment'),
@@ -43,7 +43,7 @@ async function captureEmulator(
   browser: ScreenshotBrowser,
   { addresses, customer, emulator }: DemoEnvironment,
 ): Promise<void> {
-  const order = await customer.place('coffee-9w4x', 420.5);
+  const order = await customer.createOrder('coffee-9w4x', 420.5);
   await browser.capture('checkout', order.checkoutUrl!, DESKTOP, async (page) => {
     await page.getByLabel('Phone number').fill('+1 555 010 0123');
     await page.getByRole('button', { name: 'Send the code' }).click();

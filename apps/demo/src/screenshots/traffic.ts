@@ -36,7 +36,7 @@ export async function playTraffic(
       count += 1
     ) {
       const [product, price] = PRODUCTS[number % PRODUCTS.length]!;
-      await pay(await customer.place(`${product}-${++number}`, price));
+      await pay(await customer.createOrder(`${product}-${++number}`, price));
     }
     if (round % 6 === 2) {
       const walkIn = { amount: 40, externalReference: `walk-in-${number}` };

@@ -4,7 +4,7 @@ import type { PostgresTransaction } from 'nestjs-payments/postgres';
 import { Pool } from 'pg';
 import type { LedgerEntry, LedgerPage, LedgerTotals, Payment } from '../ledger/ledger-entry.js';
 import type { Order, OrderWithPayments } from '../orders/order.js';
-import { toLedgerEntry, toLedgerPage, toLedgerTotals } from './ledger-rows.js';
+import { MAX_SEQ, toLedgerEntry, toLedgerPage, toLedgerTotals } from './ledger-rows.js';
 import type { LedgerRow, LedgerTotalsRow } from './ledger-rows.js';
 import { ShopDatabase } from './shop-database.js';
 
@@ -34,9 +34,6 @@ const TABLES = `
 const ORDER = 'reference, amount, checkout_url AS "checkoutUrl"';
 const ENTRY =
   'transaction_id AS "transactionId", reference, amount, recorded_at AS "recordedAt", unmatched';
-
-/** The largest number of an entry. */
-const MAX_SEQ = '9223372036854775807';
 
 /** Orders, ledger and inbox in one PostgreSQL database, for any number of shops. */
 export class PostgresShopDatabase extends ShopDatabase<PostgresTransaction> {

@@ -4,7 +4,7 @@ import { sqliteInbox } from 'nestjs-payments';
 import type { SqliteTransaction } from 'nestjs-payments';
 import type { LedgerEntry, LedgerPage, LedgerTotals, Payment } from '../ledger/ledger-entry.js';
 import type { Order, OrderWithPayments } from '../orders/order.js';
-import { toLedgerEntry, toLedgerPage, toLedgerTotals } from './ledger-rows.js';
+import { MAX_SEQ, toLedgerEntry, toLedgerPage, toLedgerTotals } from './ledger-rows.js';
 import type { LedgerRow, LedgerTotalsRow } from './ledger-rows.js';
 import { ShopDatabase } from './shop-database.js';
 
@@ -30,9 +30,6 @@ const TABLES = `
 const ORDER = 'reference, amount, checkout_url AS checkoutUrl';
 const ENTRY =
   'transaction_id AS transactionId, reference, amount, recorded_at AS recordedAt, unmatched';
-
-/** The largest number of an entry. */
-const MAX_SEQ = '9223372036854775807';
 
 /** Orders, ledger and inbox in one SQLite file. Several shops on one machine can share it. */
 export class SqliteShopDatabase extends ShopDatabase<SqliteTransaction> {
