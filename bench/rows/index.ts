@@ -2,6 +2,7 @@ import type { Row } from '../rounds/row.ts';
 import { api } from './api.ts';
 import { receiveExpress } from './receive-express.ts';
 import { receiveFastify } from './receive-fastify.ts';
+import { latencyPostgres } from './latency.postgres.ts';
 import { receivePostgres } from './receive.postgres.ts';
 import { receiveSqlite } from './receive.sqlite.ts';
 import { start } from './start.ts';
@@ -21,6 +22,7 @@ export const ROWS: readonly Row[] = [
   receiveFastify,
   receiveSqlite,
   receivePostgres,
+  latencyPostgres,
   workPostgres,
   workSqlite,
   api,
