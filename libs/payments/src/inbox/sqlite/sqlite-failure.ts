@@ -1,6 +1,6 @@
 import { PaymentsError } from '../../payments.errors.js';
 import type { PaymentsErrorCode } from '../../payments.errors.js';
-import { primaryCode } from './thread/connection.js';
+import { primaryCode } from './thread/driver.js';
 
 /** An error on its way from the thread. */
 export interface Failure {

@@ -30,7 +30,7 @@ describe('the options of sqliteInbox', () => {
     [{ file: 'a', wakePollMs: '5' }, '"sqliteInbox wakePollMs"'],
     [{ file: 'a', threadPath: '' }, '"sqliteInbox threadPath" must be the path or file: URL'],
     [{ file: 'a', allowOldSqlite: 'yes' }, 'must be true or false'],
-  ])('are refused where wrong, with the mend: %j', (options, message) => {
+  ])('are rejected with the fix if one is wrong: %j', (options, message) => {
     expect(() => sqliteInbox(options as SqliteInboxOptions)).toThrow(message);
   });
 });

@@ -6,12 +6,11 @@ import type { SqliteTransaction } from './commit/transaction.js';
 import { sharedFilesWarning } from './file-modes.js';
 import { toError, toFailure, unavailable } from './sqlite-failure.js';
 import type { SqliteSettings } from './sqlite-options.js';
-import { isOldSqlite, oldSqliteReason } from './sqlite-version.js';
 import { StoreClock } from './store-clock.js';
 import { SqliteClient } from './thread/client.js';
 import { openCommitter } from './thread/connection.js';
 import type { SqliteConnection } from './thread/connection.js';
-import { loadDriver } from './thread/driver.js';
+import { isOldSqlite, loadDriver, oldSqliteReason } from './thread/driver.js';
 import type { AnswerOf, OperationName, RequestOf } from './thread/operations.js';
 
 /** An open file: the thread that has it, the connection of commits, the clock, and those who listen. */
@@ -31,6 +30,7 @@ export class SqliteSession {
     this.#clock = new StoreClock(runtime);
     this.#client = new SqliteClient(
       settings,
+      () => this.#clock.read(),
       () => this.wake(),
       (clock) => this.#clock.advanceTo(clock),
     );
@@ -78,7 +78,7 @@ export class SqliteSession {
     request: RequestOf<Name>,
   ): Promise<AnswerOf<Name>> {
     this.#check();
-    return this.#client.call(name, request, this.#clock.read());
+    return this.#client.call(name, request);
   }
 
   /** Runs `work` on the event loop, and settles the lease, in one transaction. */

@@ -20,8 +20,8 @@ import type {
 } from '../inbox-store.js';
 import { toActivity, toCatalog, toClaimed, toEvent, toReceipts, toStats } from './answers.js';
 import type { SqliteTransaction } from './commit/transaction.js';
-import { listPage } from './list-page.js';
 import { FORGET_SLICE } from './sql/catalog.js';
+import { listPage } from './sql/list.js';
 import type { PruneCursor } from './sql/prune.js';
 import type { LeaseName } from './sql/settle.js';
 import type { SqliteSettings } from './sqlite-options.js';

@@ -71,11 +71,11 @@ export class SqliteCommitter {
     const { deaths } = this.client;
     try {
       try {
-        await this.client.call('sync', null, this.times());
+        await this.client.call('sync', null);
       } catch (error) {
         // Not after an error of the disk: an fsync after a failed one guarantees nothing.
         if (this.client.deaths === deaths) throw error;
-        await this.client.call('sync', null, this.times());
+        await this.client.call('sync', null);
       }
     } catch (error) {
       throw unavailable(

@@ -1,4 +1,4 @@
-import { primaryCode } from '../thread/connection.js';
+import { primaryCode } from '../thread/driver.js';
 import type { DriverDatabase, SqliteRow, SqliteValue } from '../thread/driver.js';
 
 /** Named parameters, or one of several by position. */
@@ -90,6 +90,48 @@ export function lendTransaction(database: DriverDatabase): {
       over = true;
     },
   };
+}
+
+// https://www.sqlite.org/c3ref/c_alter_table.html
+const PRAGMA = 19;
+const TRANSACTION = 22;
+const ATTACH = 24;
+const DETACH = 25;
+
+const [OK, DENY] = [0, 1];
+
+/** Pragmas that would change how safe the later commits of the connection are, how long they block, or prevent them. */
+export const UNSAFE_PRAGMAS: ReadonlySet<string> = new Set([
+  'busy_timeout',
+  'checkpoint_fullfsync',
+  'foreign_keys',
+  'fullfsync',
+  'ignore_check_constraints',
+  'journal_mode',
+  'locking_mode',
+  'query_only',
+  'recursive_triggers',
+  'synchronous',
+  'wal_autocheckpoint',
+  'wal_checkpoint',
+  'writable_schema',
+]);
+
+/**
+ * While `lent` returns true, SQLite rejects every statement that would end the transaction or change how the connection
+ * works, at any place in a script. On a Node without `setAuthorizer`, the release of the commit's savepoint fails
+ * instead.
+ */
+export function protect(database: DriverDatabase, lent: () => boolean): void {
+  database.setAuthorizer?.((action, first) => {
+    if (!lent()) return OK;
+    const denied =
+      action === TRANSACTION ||
+      action === ATTACH ||
+      action === DETACH ||
+      (action === PRAGMA && UNSAFE_PRAGMAS.has(String(first).toLowerCase()));
+    return denied ? DENY : OK;
+  });
 }
 
 function isOver(): TypeError {

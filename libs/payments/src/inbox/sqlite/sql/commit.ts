@@ -5,7 +5,8 @@ import type { SqliteTransaction } from '../commit/transaction.js';
 import type { Committed, Lease } from '../../inbox-store.js';
 import { toError, toFailure } from '../sqlite-failure.js';
 import type { Times } from '../store-clock.js';
-import { isBusy, primaryCode } from '../thread/connection.js';
+import { isBusy } from '../thread/connection.js';
+import { primaryCode } from '../thread/driver.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import { complete, isHeld } from './settle.js';
 

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { SqliteDatabase } from '../../../../../../test/support/sqlite.database.js';
 import { OPERATIONS } from '../thread/operations.js';
-import { listPage } from '../list-page.js';
-import { SLICE } from './list.js';
+import { listPage, SLICE } from './list.js';
 
 let inbox: SqliteDatabase;
 beforeEach(async () => {

@@ -17,14 +17,11 @@ const MAX_GATHERED = 16;
 /** How long after a thread died another one is started, if somebody listens, in milliseconds. */
 const RESTART_MS = 1000;
 
-/** Of a call for which the time has no meaning. */
-const NO_TIME: Times = { wall: 0, clock: 0, monotonic: 0 };
-
 /** The store's end of the thread: starts it, starts another if it dies, and answers every call in time. */
 export class SqliteClient {
   readonly #pending: PendingCalls;
   /** Calls that go to the thread in one message. */
-  #outbox: Call[] = [];
+  #outbox: Omit<Call, 'times'>[] = [];
   /** How often a thread ended unexpectedly. */
   deaths = 0;
   #worker: Worker | undefined;
@@ -37,6 +34,7 @@ export class SqliteClient {
 
   constructor(
     private readonly settings: SqliteSettings,
+    private readonly times: () => Times,
     /** Another process wrote. */
     private readonly onChanged: () => void,
     /** Another process has a later clock. */
@@ -45,7 +43,7 @@ export class SqliteClient {
     this.#pending = new PendingCalls(
       this.#timeoutMs(),
       ({ reject }) => reject(this.#late()),
-      () => this.#worker?.unref(),
+      () => this.#unrefIdle(),
     );
   }
 
@@ -59,9 +57,7 @@ export class SqliteClient {
     this.#file = await findThreadFile(this.settings.threadPath);
     if (this.#closed !== undefined) throw unavailable('is closed.');
     this.#start();
-    const worker = this.#worker;
-    const late = setTimeout(() => void worker?.terminate(), this.#timeoutMs());
-    late.unref();
+    const late = setTimeout(() => void this.#worker?.terminate(), this.#timeoutMs()).unref();
     return this.#opening!.promise.finally(() => clearTimeout(late));
   }
 
@@ -74,14 +70,13 @@ export class SqliteClient {
   async call<Name extends OperationName>(
     name: Name,
     request: RequestOf<Name>,
-    times: Times,
   ): Promise<AnswerOf<Name>> {
-    return this.#call(name, request, times);
+    return this.#call(name, request);
   }
 
   /** Resolves when the thread leaves the file alone, until {@link closeWindow} or a fifth of a second later. */
   async openWindow(): Promise<void> {
-    await this.#call('window', null, NO_TIME);
+    await this.#call('window', null);
   }
 
   closeWindow(): void {
@@ -112,7 +107,7 @@ export class SqliteClient {
     clearTimeout(late);
   }
 
-  #call<T>(name: Call['name'], request: unknown, times: Times): Promise<T> {
+  #call<T>(name: Call['name'], request: unknown): Promise<T> {
     if (this.#closed !== undefined) return Promise.reject(unavailable('is closed.'));
     if (this.#pending.size >= MAX_PENDING) {
       return Promise.reject(
@@ -126,7 +121,7 @@ export class SqliteClient {
     return new Promise<T>((resolve, reject) => {
       if (this.#pending.size === 0) this.#worker?.ref();
       this.#pending.add(number, { resolve, reject });
-      this.#outbox.push({ number, name, request, times });
+      this.#outbox.push({ number, name, request });
       this.#planSend(name);
     });
   }
@@ -147,10 +142,13 @@ export class SqliteClient {
   }
 
   #send(): void {
-    const calls = this.#outbox;
+    if (this.#outbox.length === 0) return;
+    // One object for all, which is copied once.
+    const times = this.times();
+    const calls = this.#outbox.map((call) => ({ ...call, times }));
     this.#outbox = [];
     try {
-      if (calls.length > 0) this.#post({ kind: 'calls', calls });
+      this.#post({ kind: 'calls', calls });
     } catch {
       // One of them has a value that cannot be sent, for example a function: the others are sent one by one.
       for (const call of calls) this.#sendAlone(call);
@@ -202,7 +200,7 @@ export class SqliteClient {
     switch (message.kind) {
       case 'opened':
         this.#opening?.resolve(message);
-        if (this.#pending.size === 0) this.#worker?.unref();
+        this.#unrefIdle();
         break;
       case 'answers':
         for (const answer of message.answers) this.#settle(answer);
@@ -218,6 +216,11 @@ export class SqliteClient {
         // The thread ends.
         break;
     }
+  }
+
+  /** An idle thread does not keep the process alive, except to end. */
+  #unrefIdle(): void {
+    if (this.#pending.size === 0 && this.#closed === undefined) this.#worker?.unref();
   }
 
   #settle(answer: Answer): void {

@@ -1,4 +1,5 @@
-import { protect } from '../commit/authorizer.js';
+import { protect } from '../commit/transaction.js';
+import { primaryCode } from './driver.js';
 import type { Driver, DriverDatabase, DriverStatement, SqliteRow } from './driver.js';
 import { WorkerLiveness } from './worker-liveness.js';
 
@@ -159,12 +160,6 @@ export function openCommitter(driver: Driver, file: string): SqliteConnection {
 /** Whether another connection holds the lock that was needed. */
 export function isBusy(error: unknown): boolean {
   return primaryCode(error) === 5;
-}
-
-/** SQLite's primary result code (https://www.sqlite.org/rescode.html); `undefined` for other errors. */
-export function primaryCode(error: unknown): number | undefined {
-  const code = (error as { errcode?: unknown } | null)?.errcode;
-  return typeof code === 'number' ? code & 0xff : undefined;
 }
 
 const sleeper = new Int32Array(new SharedArrayBuffer(4));

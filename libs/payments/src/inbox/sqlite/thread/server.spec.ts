@@ -5,23 +5,24 @@ import { MessageChannel } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { resolveSqliteOptions } from '../sqlite-options.js';
-import { isOldSqlite, sqliteVersion } from '../sqlite-version.js';
 import type { Times } from '../store-clock.js';
 import { createTables } from '../sql/schema.js';
 import { storedClock } from './write-ahead-log.js';
 import { openWriter } from './connection.js';
 import type { SqliteConnection } from './connection.js';
-import { loadDriver } from './driver.js';
+import { isOldSqlite, loadDriver, sqliteVersion } from './driver.js';
 import type { Answer, Call, FromThread, ToThread } from './messages.js';
 import { SqliteServer } from './server.js';
 import { WriteAheadLog } from './write-ahead-log.js';
 
 const NOW: Times = { wall: 1_000_000, clock: 1_000_000, monotonic: 1000 };
 const FULL = 2;
+const SETTINGS = { busyTimeoutMs: 100, maxBatch: 300 };
 
 let folder: string;
 let store: MessagePort;
 let connection: SqliteConnection;
+let version: string;
 /** `PRAGMA synchronous` at each commit. */
 let commits: unknown[];
 /** The numbers in each message of answers, and the answers. */
@@ -34,9 +35,11 @@ let closed: Promise<void>;
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'payments-inbox-'));
   const settings = resolveSqliteOptions({ file: join(folder, 'inbox.db'), allowOldSqlite: true });
-  connection = openWriter(await loadDriver(), settings.file, 100);
+  const driver = await loadDriver();
+  version = sqliteVersion(driver);
+  connection = openWriter(driver, settings.file, 100);
   createTables(connection, 100);
-  const log = new WriteAheadLog(connection, sqliteVersion(connection));
+  const log = new WriteAheadLog(connection, version);
   commits = watchCommits();
   const { port1, port2 } = new MessageChannel();
   store = port1;
@@ -51,7 +54,7 @@ beforeEach(async () => {
       if (message.kind === 'closed') resolve();
     });
   });
-  new SqliteServer(port2, connection, log, settings).start();
+  new SqliteServer(port2, connection, log, { ...settings, ...SETTINGS }).start();
 });
 afterEach(() => {
   store.close();
@@ -171,8 +174,30 @@ describe('the thread of a SQLite inbox', () => {
     expect(connection.get('SELECT syncs FROM payments_inbox_meta')).toMatchObject({ syncs });
   });
 
+  it('waits for a lock only once at its end, however many batches are left', async () => {
+    const other = new (await loadDriver())(join(folder, 'inbox.db'));
+    other.exec('BEGIN IMMEDIATE');
+    const tried: string[] = [];
+    const run = connection.run.bind(connection);
+    connection.run = (sql, parameters) => {
+      tried.push(sql);
+      return run(sql, parameters);
+    };
+    const all = Array.from({ length: 3 * SETTINGS.maxBatch }, (_, number) => receive(number + 1));
+    tell(calls(...all), { kind: 'close' });
+    await closed;
+    other.close();
+    expect(answers).toHaveLength(all.length);
+    expect(answers.every((answer) => 'failure' in answer)).toBe(true);
+    const waited = tried.indexOf('ROLLBACK');
+    expect(waited).toBeGreaterThan(1);
+    expect(tried.slice(waited + 1)).toEqual(
+      Array.from({ length: 2 }, () => ['BEGIN IMMEDIATE', 'ROLLBACK']).flat(),
+    );
+  });
+
   it('bounds the write-ahead log, and starts it anew with a commit of its own', async () => {
-    if (isOldSqlite(sqliteVersion(connection))) return;
+    if (isOldSqlite(version)) return;
     const frames = () => connection.get<{ log: number }>('PRAGMA wal_checkpoint(NOOP)')!.log;
     for (let number = 1; number <= 400; number += 1) tell(calls(receive(number)));
     await until(() => answers.length === 400);

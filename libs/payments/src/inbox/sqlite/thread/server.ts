@@ -78,7 +78,7 @@ export class SqliteServer {
   #run(): void {
     this.#flush = undefined;
     this.#windowWasLast = false;
-    this.#write();
+    this.#write(this.settings.busyTimeoutMs);
     // Calls that were sent during the commit have waited long enough.
     for (let next = receiveMessageOnPort(this.port); next; next = receiveMessageOnPort(this.port)) {
       this.#take(next.message as ToThread);
@@ -87,9 +87,9 @@ export class SqliteServer {
     this.#plan(0);
   }
 
-  #write(): void {
+  #write(busyTimeoutMs: number): void {
     const calls = this.#withClock(takeBatch(this.#queue, this.settings.maxBatch));
-    const answers = runBatch(this.connection, calls, this.settings);
+    const answers = runBatch(this.connection, calls, { ...this.settings, busyTimeoutMs });
     this.#answer(answers.filter(({ number }) => number !== NOBODY));
   }
 
@@ -158,12 +158,13 @@ export class SqliteServer {
     }
   }
 
-  /** First does everything that was asked before. */
+  /** First runs all calls that were sent before. Together they wait for a lock as long as one batch does. */
   #close(): void {
     this.#flush?.[Symbol.dispose]();
     clearInterval(this.#poll);
     this.#closeWindow();
-    while (this.#queue.length > 0) this.#write();
+    const end = performance.now() + this.settings.busyTimeoutMs;
+    while (this.#queue.length > 0) this.#write(end - performance.now());
     this.log.empty();
     this.connection.close();
     this.#send({ kind: 'closed' });

@@ -2,14 +2,13 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { createPrivateFile } from '../file-modes.js';
 import { storedClock } from './write-ahead-log.js';
-import { openWriter, SqliteConnection } from './connection.js';
-import { loadDriver } from './driver.js';
+import { openWriter } from './connection.js';
+import { loadDriver, refuseOldSqlite, sqliteVersion } from './driver.js';
 import { toFailure } from '../sqlite-failure.js';
 import type { FromThread, ThreadData } from './messages.js';
 import type { SqliteSettings } from '../sqlite-options.js';
 import { createTables } from '../sql/schema.js';
 import { SqliteServer } from './server.js';
-import { refuseOldSqlite, sqliteVersion } from '../sqlite-version.js';
 import { WriteAheadLog } from './write-ahead-log.js';
 
 // The entry of the worker thread that holds the database: the thread waits for the disk, so the event loop does not.
@@ -32,8 +31,8 @@ async function serve(port: MessagePort, settings: SqliteSettings): Promise<void>
   const tell = (message: FromThread): void => port.postMessage(message);
   try {
     const driver = await loadDriver();
-    const version =
-      settings.sqliteVersion ?? askVersion(new SqliteConnection(new driver(':memory:')));
+    // Before the file is touched.
+    const version = settings.sqliteVersion ?? sqliteVersion(driver);
     if (!settings.allowOldSqlite) refuseOldSqlite(version);
     createPrivateFile(settings.file);
     const connection = openWriter(driver, settings.file, settings.busyTimeoutMs);
@@ -44,11 +43,4 @@ async function serve(port: MessagePort, settings: SqliteSettings): Promise<void>
   } catch (error) {
     tell({ kind: 'failed', failure: toFailure(error) });
   }
-}
-
-/** Asked before the file is touched. */
-function askVersion(connection: SqliteConnection): string {
-  const version = sqliteVersion(connection);
-  connection.close();
-  return version;
 }

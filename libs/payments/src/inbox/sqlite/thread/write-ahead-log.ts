@@ -1,6 +1,6 @@
-import { isOldSqlite } from '../sqlite-version.js';
 import type { StoredClock, Times } from '../store-clock.js';
 import type { SqliteConnection } from './connection.js';
+import { isOldSqlite } from './driver.js';
 
 /** Pages in the write-ahead log from which it is copied into the database: SQLite's own default. */
 const CHECKPOINT_PAGES = 1000;
@@ -46,7 +46,7 @@ export class WriteAheadLog {
     try {
       this.#checkpoint('TRUNCATE');
     } catch {
-      // Whoever opens the file next reads the log.
+      // The next process that opens the file reads the log.
     }
   }
 

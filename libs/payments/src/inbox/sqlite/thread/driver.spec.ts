@@ -1,6 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { driverOf } from './thread/driver.js';
-import { isOldSqlite, refuseOldSqlite } from './sqlite-version.js';
+import { driverOf, isOldSqlite, refuseOldSqlite } from './driver.js';
 
 describe('the SQLite in use', () => {
   it.each([
