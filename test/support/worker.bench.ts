@@ -16,7 +16,7 @@ import type {
 import { InboxWorker } from '../../libs/payments/src/inbox/inbox-worker.js';
 import { MemoryStore } from '../../libs/payments/src/inbox/memory/memory-store.js';
 import { Settlements } from '../../libs/payments/src/inbox/settlements.js';
-import { StoredBodies } from '../../libs/payments/src/inbox/stored-bodies.js';
+import { StoredBodies } from '../../libs/payments/src/inbox/body-codec.js';
 import { resolveWorkerOptions } from '../../libs/payments/src/inbox/worker-options.js';
 import type { WorkerOptions } from '../../libs/payments/src/inbox/worker-options.js';
 import { FakeRuntime } from './fake.runtime.js';

@@ -9,10 +9,11 @@ import { prepareDataClasses } from './events/event-data.js';
 import { HandlerExplorer } from './events/handler-explorer.js';
 import { HandlerRegistry } from './events/handler-registry.js';
 import { StrayRejections } from './events/stray-rejections.js';
+import { INBOX_STORE } from './inbox/inbox-store.js';
 import type { InboxStore } from './inbox/inbox-store.js';
-import { INBOX_STORE, WORKER_OPTIONS } from './inbox/inbox-tokens.js';
 import { InboxMaintenance } from './inbox/inbox-maintenance.js';
 import { InboxWorker } from './inbox/inbox-worker.js';
+import { WORKER_OPTIONS } from './inbox/worker-options.js';
 import type { ResolvedWorkerOptions } from './inbox/worker-options.js';
 import { ShutdownCheck } from './shutdown.check.js';
 

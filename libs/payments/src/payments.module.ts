@@ -10,22 +10,17 @@ import { HandlerExplorer } from './events/handler-explorer.js';
 import { HandlerInvoker } from './events/handler-invoker.js';
 import { HandlerRegistry } from './events/handler-registry.js';
 import { StrayRejections } from './events/stray-rejections.js';
-import { resolveMaxAge } from './inbox/freshness.js';
-import {
-  BODY_CODEC,
-  INBOX_STORE,
-  MAX_AGE_MS,
-  RECEIVE_OPTIONS,
-  WORKER_OPTIONS,
-} from './inbox/inbox-tokens.js';
+import { BODY_CODEC, StoredBodies } from './inbox/body-codec.js';
 import { HandlerCatalogCache } from './inbox/handler-catalog-cache.js';
 import { InboxMaintenance } from './inbox/inbox-maintenance.js';
 import { DeliveryReceiver } from './inbox/delivery-receiver.js';
 import { InboxWorker } from './inbox/inbox-worker.js';
 import { PaymentInbox } from './inbox/payment-inbox.js';
+import { INBOX_STORE } from './inbox/inbox-store.js';
 import type { InboxStore } from './inbox/inbox-store.js';
+import { MAX_AGE_MS, RECEIVE_OPTIONS, resolveMaxAge } from './inbox/receive-options.js';
 import { Settlements } from './inbox/settlements.js';
-import { StoredBodies } from './inbox/stored-bodies.js';
+import { WORKER_OPTIONS } from './inbox/worker-options.js';
 import { PaymentsLifecycle } from './payments.lifecycle.js';
 import { resolveOptions } from './payments.options.js';
 import type { PaymentsModuleOptions, ResolvedPaymentsOptions } from './payments.options.js';
@@ -40,10 +35,14 @@ import { RefusalLog } from './webhook/refusal-log.js';
 import { RawBodyMiddleware } from './webhook/raw-body.middleware.js';
 import { WebhookEndpoint } from './webhook/webhook.endpoint.js';
 import { WebhookGuard } from './webhook/webhook.guard.js';
-import { DEFAULT_WEBHOOK_PATH, resolveWebhookPath } from './webhook/webhook.options.js';
+import {
+  DEFAULT_WEBHOOK_PATH,
+  resolveWebhookPath,
+  WEBHOOK_OPTIONS,
+  WEBHOOK_PATH,
+} from './webhook/webhook.options.js';
 import type { WebhookPath } from './webhook/webhook.options.js';
 import { WebhookRoutes } from './webhook/webhook.routes.js';
-import { WEBHOOK_OPTIONS, WEBHOOK_PATH } from './webhook/webhook.tokens.js';
 import { WebhookVerifier } from './webhook/webhook.verifier.js';
 
 const RESOLVED = Symbol('PAYMENTS_RESOLVED_OPTIONS');

@@ -1,5 +1,5 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import { INBOX_STORE } from './inbox/inbox-tokens.js';
+import { INBOX_STORE } from './inbox/inbox-store.js';
 import type { InboxStore } from './inbox/inbox-store.js';
 import { PAYMENTS_RUNTIME } from './payments.runtime.js';
 import type { PaymentsRuntime } from './payments.runtime.js';

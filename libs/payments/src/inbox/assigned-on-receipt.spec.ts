@@ -14,7 +14,7 @@ import type {
 import type { InboxWorker } from './inbox-worker.js';
 import { resolveReceiveOptions } from './receive-options.js';
 import { Settlements } from './settlements.js';
-import { StoredBodies } from './stored-bodies.js';
+import { StoredBodies } from './body-codec.js';
 import { VerifiedDelivery } from './verified-delivery.js';
 
 const MAX_AGE_MS = 1000;

@@ -15,7 +15,7 @@ import { resolveReceiveOptions } from './receive-options.js';
 import type { ReceiveOptions } from './receive-options.js';
 import { Settlements } from './settlements.js';
 import type { SettlementWatch } from './settlements.js';
-import { StoredBodies } from './stored-bodies.js';
+import { StoredBodies } from './body-codec.js';
 import { VerifiedDelivery } from './verified-delivery.js';
 
 let log: string[] = [];

@@ -5,17 +5,17 @@ import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { withTimeLimit } from '../runtime/time-limit.js';
-import { isStale } from './freshness.js';
+import { StoredBodies } from './body-codec.js';
 import { HandlerCatalogCache } from './handler-catalog-cache.js';
 import type { ClaimedDelivery, IncomingEvent, InboxStore, StoreReceipt } from './inbox-store.js';
-import { INBOX_STORE, MAX_AGE_MS, RECEIVE_OPTIONS } from './inbox-tokens.js';
+import { INBOX_STORE } from './inbox-store.js';
 import { InboxWorker } from './inbox-worker.js';
 import { deadlinePassed, handlersFailed, PaymentInboxError } from './payment-inbox-error.js';
 import { ReceiptLog } from './receipt-log.js';
+import { isStale, MAX_AGE_MS, RECEIVE_OPTIONS } from './receive-options.js';
 import type { ResolvedReceiveOptions } from './receive-options.js';
 import { Settlements } from './settlements.js';
 import type { SettlementWatch } from './settlements.js';
-import { StoredBodies } from './stored-bodies.js';
 import type { VerifiedDelivery } from './verified-delivery.js';
 
 /** How often an event is received again because the handler catalog has changed meanwhile. */

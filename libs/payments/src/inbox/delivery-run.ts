@@ -11,12 +11,12 @@ import type { Failure, Verdict } from './attempt-verdict.js';
 import { Backoff, STORE_BACKOFF } from '../runtime/backoff.js';
 import { withTimeLimit } from '../runtime/time-limit.js';
 import type { HandlerCatalogCache } from './handler-catalog-cache.js';
-import type { HandlerPolicy } from './handler-policy.js';
+import type { HandlerPolicy } from './worker-options.js';
 import type { ClaimedDelivery, InboxStore, Settlement } from './inbox-store.js';
 import type { OverdueRuns } from './overdue-runs.js';
 import { RunCommit, RunContext } from './run-context.js';
 import type { AttemptOutcome } from './settlements.js';
-import type { StoredBodies } from './stored-bodies.js';
+import type { StoredBodies } from './body-codec.js';
 
 /** How long the answer to a commit that has won may take. One whose work hangs has not won. */
 const COMMIT_ANSWER_MS = 5000;

@@ -2,7 +2,7 @@ import { describeThrown } from '../events/thrown.js';
 import { DeliveryRun } from './delivery-run.js';
 import type { EndedRun, RunServices } from './delivery-run.js';
 import type { HandlerPlaces } from './handler-places.js';
-import type { HandlerPolicy } from './handler-policy.js';
+import type { HandlerPolicy } from './worker-options.js';
 import type { ClaimedDelivery } from './inbox-store.js';
 import type { WorkerRegistration } from './worker-registration.js';
 

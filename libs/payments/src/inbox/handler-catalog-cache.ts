@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { matchesPattern, similarType } from '../events/event-pattern.js';
 import { HandlerRegistry } from '../events/handler-registry.js';
-import { INBOX_STORE } from './inbox-tokens.js';
+import { INBOX_STORE } from './inbox-store.js';
 import type { HandlerCatalog, InboxStore } from './inbox-store.js';
 
 /** For how many event types {@link HandlerCatalogCache.matching} remembers its result. */

@@ -5,8 +5,9 @@ import { describeThrown } from '../events/thrown.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { HandlerCatalogCache } from './handler-catalog-cache.js';
-import { INBOX_STORE, WORKER_OPTIONS } from './inbox-tokens.js';
+import { INBOX_STORE } from './inbox-store.js';
 import type { InboxStore } from './inbox-store.js';
+import { WORKER_OPTIONS } from './worker-options.js';
 import type { ResolvedWorkerOptions } from './worker-options.js';
 
 /** Events in one batch: few enough that a receive never waits for it. */

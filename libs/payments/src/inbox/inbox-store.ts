@@ -22,6 +22,9 @@ import type {
 
 export type * from './inbox-records.js';
 
+/** Nest injection token of the {@link InboxStore} in use. */
+export const INBOX_STORE = Symbol('PAYMENTS_INBOX_STORE');
+
 /**
  * Where events and their deliveries are stored. Every operation is atomic, and none holds a transaction open after
  * it has resolved. The states of a delivery and the operations that change them are in `delivery-transitions.ts`.

@@ -8,7 +8,7 @@ import { HandlerCatalogCache } from './handler-catalog-cache.js';
 import { InboxMaintenance } from './inbox-maintenance.js';
 import { InboxRedrive, unknownHandler } from './inbox-redrive.js';
 import type { DeliveryQuery, RedriveQuery, SelectionResult } from './inbox-redrive.js';
-import { INBOX_STORE } from './inbox-tokens.js';
+import { INBOX_STORE } from './inbox-store.js';
 import { InboxWorker } from './inbox-worker.js';
 import type {
   ActivityMinute,
@@ -19,7 +19,7 @@ import type {
   InboxStore,
   StoredEvent,
 } from './inbox-store.js';
-import { StoredBodies } from './stored-bodies.js';
+import { StoredBodies } from './body-codec.js';
 import type { VerifiedDelivery } from './verified-delivery.js';
 
 /** Which page of the inbox's events `PaymentInbox.list()` shows. */

@@ -2,9 +2,16 @@ import { Logger } from '@nestjs/common';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { TEST_EVENT_TYPE } from '../events/payment-event.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
-import { staleWarning } from './freshness.js';
 import type { HandlerCatalogCache } from './handler-catalog-cache.js';
 import type { IncomingEvent, StoreReceipt } from './inbox-store.js';
+
+/** The units of {@link inWords} with their milliseconds, largest first. */
+const UNITS = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+  ['second', 1000],
+] as const;
 
 /** Logs what became of received events, if an operator should know. Lines that can be many are throttled. */
 export class ReceiptLog {
@@ -64,4 +71,26 @@ export class ReceiptLog {
       `unhandled.${hint} Once a handler takes the type, redrive it.`
     );
   }
+}
+
+/** The log line about an event that was stored as stale. */
+export function staleWarning(
+  { company, id, eventType, occurredAt }: IncomingEvent,
+  nowMs: number,
+  maxAgeMs: number,
+): string {
+  const age = inWords(nowMs - occurredAt.getTime());
+  return (
+    `Event ${id} (company ${company}) of type "${eventType}" is from ${occurredAt.toISOString()}, ${age} ago, and ` +
+    `"webhook.maxAgeMs" is ${inWords(maxAgeMs)}. It may be a replay of an event whose id is no longer remembered, so it ` +
+    'is stored as stale and no handler runs. If it is a late delivery, redrive it. If deliveries can be this late, ' +
+    'raise "webhook.maxAgeMs" and, with a durable inbox, "worker.knowMs".'
+  );
+}
+
+/** A time in the largest unit of which it has at least one, rounded down. */
+function inWords(ms: number): string {
+  const [unit, size] = UNITS.find((one) => ms >= one[1]) ?? UNITS[3];
+  const count = Math.floor(ms / size);
+  return `${count} ${unit}${count === 1 ? '' : 's'}`;
 }

@@ -1,5 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { resolveReceiveOptions } from './receive-options.js';
+import { isStale, resolveMaxAge, resolveReceiveOptions } from './receive-options.js';
+
+const DAY = 86_400_000;
 
 describe('resolveReceiveOptions', () => {
   it('WH-23 handles transaction.completed once per transaction unless told otherwise', () => {
@@ -35,5 +37,35 @@ describe('resolveReceiveOptions', () => {
     expect(() => resolveReceiveOptions(options)).toThrow(
       '"deadlineMs" must be a whole number of milliseconds from 100 to 29000',
     );
+  });
+});
+
+describe('resolveMaxAge', () => {
+  it.each([
+    [undefined, true, 30 * DAY],
+    [DAY, true, DAY],
+    [30 * DAY, true, 30 * DAY],
+    [false, true, Infinity],
+    [undefined, false, Infinity],
+    [90 * DAY, false, 90 * DAY],
+    [false, false, Infinity],
+  ] as const)('SE-09 makes of %p, durable: %p, a limit of %p ms', (option, durable, limit) => {
+    expect(resolveMaxAge(option, 30 * DAY, durable)).toBe(limit);
+  });
+
+  it('SE-09 rejects a limit above the time for which a durable inbox remembers ids', () => {
+    expect(() => resolveMaxAge(30 * DAY + 1, 30 * DAY, true)).toThrow(
+      /"webhook\.maxAgeMs" must be at most "worker\.knowMs"; it is 2592000001, .* is 2592000000.*false/,
+    );
+  });
+});
+
+describe('isStale', () => {
+  it('SE-09 compares the age of an event with the limit', () => {
+    const event = (ms: number) => ({ eventType: 't', occurredAt: new Date(ms) });
+    expect(isStale(event(0), DAY, DAY)).toBe(false);
+    expect(isStale(event(0), DAY + 1, DAY)).toBe(true);
+    expect(isStale(event(DAY), 0, 1000)).toBe(false);
+    expect(isStale(event(0), 1e15, Infinity)).toBe(false);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { exponential, none } from '../events/retry-schedule.js';
-import { policyOf } from './handler-policy.js';
+import { policyOf } from './worker-options.js';
 import { resolveWorkerOptions } from './worker-options.js';
 
 describe('resolveWorkerOptions', () => {

@@ -1,3 +1,4 @@
+import type { HandlerOptions } from '../events/handler-registry.js';
 import { assertRetrySchedule, exponential } from '../events/retry-schedule.js';
 import type { RetrySchedule } from '../events/retry-schedule.js';
 import {
@@ -7,6 +8,9 @@ import {
   shown,
 } from '../payments.validation.js';
 import type { IntegerBounds } from '../payments.validation.js';
+
+/** Nest injection token of the {@link ResolvedWorkerOptions}. */
+export const WORKER_OPTIONS = Symbol('PAYMENTS_WORKER_OPTIONS');
 
 const DAY = 86_400_000;
 
@@ -106,4 +110,26 @@ function resolveRetry(retry: RetrySchedule = exponential()): RetrySchedule {
     throw optionsInvalid((error as TypeError).message);
   }
   return retry;
+}
+
+/** How one handler runs. */
+export interface HandlerPolicy {
+  /** How many runs of it are under way at the same time in this process, at most. */
+  readonly concurrency: number;
+  /** How long one attempt may take, in milliseconds. */
+  readonly timeoutMs: number;
+  /** When a failed delivery to it runs again. */
+  readonly retry: RetrySchedule;
+}
+
+/** What the handler's decorator sets, and for the rest the defaults of the option `worker`. */
+export function policyOf(
+  { options }: { readonly options: HandlerOptions },
+  defaults: Pick<ResolvedWorkerOptions, 'concurrency' | 'timeoutMs' | 'retry'>,
+): HandlerPolicy {
+  return {
+    concurrency: options.concurrency ?? defaults.concurrency,
+    timeoutMs: options.timeoutMs ?? defaults.timeoutMs,
+    retry: options.retry ?? defaults.retry,
+  };
 }

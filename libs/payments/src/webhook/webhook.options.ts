@@ -8,6 +8,11 @@ import {
 import type { IntegerBounds } from '../payments.validation.js';
 import type { AdmissionCheck } from './admission-check.js';
 
+/** Nest injection token of the endpoint's path before any prefix (`string | null`). */
+export const WEBHOOK_PATH = Symbol('PAYMENTS_WEBHOOK_PATH');
+/** Nest injection token of the {@link ResolvedWebhookOptions}. */
+export const WEBHOOK_OPTIONS = Symbol('PAYMENTS_WEBHOOK_OPTIONS');
+
 /** Where deliveries are received. An extra of `forRoot`, since routes are mapped before async options exist. */
 export type WebhookPath = string | false;
 

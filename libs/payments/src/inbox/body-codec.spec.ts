@@ -2,10 +2,9 @@ import { describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { CapturedLog } from '../../../../test/support/captured.log.js';
 import { FakeRuntime } from '../../../../test/support/fake.runtime.js';
-import { resolveBodyCodec } from './body-codec.js';
+import { resolveBodyCodec, StoredBodies } from './body-codec.js';
 import type { BodyCodec } from './body-codec.js';
 import type { StoredEvent } from './inbox-store.js';
-import { StoredBodies } from './stored-bodies.js';
 
 const CONTEXT = { company: 'acme', id: 'evt_1' };
 const BODY = Buffer.from('{"phone":"+254700900123"}');
