@@ -7,6 +7,7 @@ import type {
   StoredEvent,
 } from '../inbox-store.js';
 import type { EventIndex } from './event-index.js';
+import { historyOf } from './memory-rows.js';
 import type { DeliveryRow, EventRow } from './memory-rows.js';
 
 type ToDate = (monotonicMs: number) => Date;
@@ -21,53 +22,47 @@ export function pageOf(
   const isAfter = ({ seq }: EventRow): boolean =>
     after === null || (order === 'newest' ? seq < Number(after) : seq > Number(after));
   const page = rows.filter((row) => isAfter(row) && matches(row, filter, events));
-  const listed = page.slice(0, limit).map((row) => {
-    const event = describeEvent(row, toDate);
-    const deliveries = event.deliveries.map((delivery) => ({ ...delivery, history: [] }));
-    return { ...event, raw: null, headers: {}, repeats: [], deliveries };
-  });
+  const listed = page.slice(0, limit).map((row) => describeEvent(row, toDate, false));
   return { events: listed, next: page.length > limit ? String(page[limit - 1]!.seq) : null };
 }
 
-/** The event as `find()` returns it. */
-export function describeEvent(row: EventRow, toDate: ToDate): StoredEvent {
-  const deliveries = shown(row).map((delivery): StoredDelivery => {
-    const { state, attempts, lastError, dueAt, finishedAt, history } = delivery;
-    return {
-      handler: delivery.handler.name,
-      state,
-      attempts,
-      lastError,
-      dueAt: state === 'pending' ? toDate(dueAt) : null,
-      finishedAt: finishedAt === null ? null : new Date(finishedAt),
-      history: toHistory(history),
-    };
-  });
+/** The event as `find()` returns it or, unless it is `whole`, as `list()` does. */
+export function describeEvent(row: EventRow, toDate: ToDate, whole: boolean): StoredEvent {
+  const deliveries = shown(row).map((delivery): StoredDelivery => ({
+    handler: delivery.handler.name,
+    state: delivery.state,
+    attempts: delivery.attempts,
+    lastError: delivery.lastError,
+    dueAt: delivery.state === 'pending' ? toDate(delivery.dueAt) : null,
+    finishedAt: delivery.finishedAt === null ? null : new Date(delivery.finishedAt),
+    history: whole ? toHistory(historyOf(delivery)) : [],
+  }));
   return {
     ...row.fixed,
-    repeats: row.repeats,
-    raw: row.raw && Buffer.from(row.raw),
-    headers: { ...row.headers },
+    occurredAt: new Date(row.occurredMs),
+    receivedAt: new Date(row.receivedMs),
+    raw: whole && row.raw !== null ? Buffer.from(row.raw) : null,
+    headers: whole ? { ...row.headers } : {},
+    repeats: whole ? row.repeats : [],
     deliveries: deliveries.toSorted((a, b) => (a.handler < b.handler ? -1 : 1)),
   };
 }
 
 function matches(row: EventRow, filter: EventFilter, { undelivered }: EventIndex): boolean {
   const { company, ids, eventType, from, to, handler, state, search } = filter;
-  const { fixed } = row;
-  const isIn = (delivery: DeliveryRow): boolean =>
-    (handler === undefined || delivery.handler.name === handler) &&
-    (state === undefined || delivery.state === state);
+  const { fixed, receivedMs } = row;
   const inState = (): boolean => {
     if (state === 'unhandled' || state === 'stale') return undelivered[state].has(row);
-    return (handler === undefined && state === undefined) || shown(row).some(isIn);
+    if (handler === undefined && state === undefined) return true;
+    const states = shown(row).filter((one) => one.handler.name === (handler ?? one.handler.name));
+    return states.some((one) => one.state === (state ?? one.state));
   };
   return (
     (company === undefined || fixed.company === company) &&
     (ids === undefined || ids.includes(fixed.id)) &&
     (eventType === undefined || fixed.eventType === eventType) &&
-    (from === undefined || fixed.receivedAt >= from) &&
-    (to === undefined || fixed.receivedAt < to) &&
+    (from === undefined || receivedMs >= from.getTime()) &&
+    (to === undefined || receivedMs < to.getTime()) &&
     (search === undefined ||
       [fixed.id, fixed.eventType, fixed.orderingKey].some((text) => text?.includes(search))) &&
     inState()

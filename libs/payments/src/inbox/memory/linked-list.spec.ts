@@ -8,7 +8,7 @@ interface Item extends Linked<Item> {
 
 function listOf(names: string): [LinkedList<Item>, Item[]] {
   const list = new LinkedList<Item>();
-  const items = [...names].map((name): Item => ({ name, next: null, previous: null }));
+  const items = names.split('').map((name): Item => ({ name, next: null, previous: null }));
   for (const item of items) list.add(item);
   return [list, items];
 }

@@ -1,4 +1,3 @@
-import { toHistory } from '../delivery-history.js';
 import type { ActivityCounts, ActivityMinute } from '../inbox-store.js';
 import type { EventRow } from './memory-rows.js';
 
@@ -7,12 +6,10 @@ const KEPT_MINUTES = 1440;
 /** How long after its end a minute is closed. */
 const CLOSING_MS = 10_000;
 
-/** Something that counts as activity. Times are in milliseconds since the epoch. */
 interface Occurrence {
-  readonly at: number;
-  readonly what: 'received' | 'done' | 'failed' | 'dead';
-  /** `null`: counts for all handlers together only. */
+  /** `null` counts for all handlers together only. */
   readonly handler: string | null;
+  readonly what: 'received' | 'done' | 'failed' | 'dead';
   readonly tookMs: number;
 }
 
@@ -27,17 +24,26 @@ export class MemoryActivity {
     const start = Math.max(this.#end, end - KEPT_MINUTES * MINUTE_MS);
     const byMinute = new Map<number, Occurrence[]>();
     for (let minute = start; minute < end; minute += MINUTE_MS) byMinute.set(minute, []);
-    for (const row of rows) {
-      for (const it of occurrencesOf(row)) byMinute.get(startOf(it.at))?.push(it);
+    const note = (at: number, handler: string | null, what: Occurrence['what'], tookMs = 0) =>
+      byMinute.get(startOf(at))?.push({ handler, what, tookMs });
+    for (const { receivedMs, deliveries } of rows) {
+      note(receivedMs, null, 'received');
+      for (const { handler, state, finishedAt, earlier } of deliveries) {
+        note(receivedMs, handler.name, 'received');
+        for (const [, startedMs, tookMs, outcome] of earlier) {
+          if (outcome !== 'd') note(startedMs + Math.max(0, tookMs), handler.name, 'failed');
+        }
+        if (state !== 'done' && state !== 'dead') continue;
+        note(finishedAt!, handler.name, state, Math.max(0, finishedAt! - receivedMs));
+      }
     }
     for (const [minute, all] of byMinute) {
-      const byHandler = Map.groupBy(all, ({ handler }) => handler);
-      const total = all.filter(({ what, handler }) => what !== 'received' || handler === null);
-      byHandler.delete(null);
-      const handlers = [...byHandler].map(([handler, own]) => [handler, countsOf(own)]);
-      const startsAt = new Date(minute);
-      const own = Object.fromEntries(handlers);
-      this.#minutes.push({ startsAt, total: countsOf(total), handlers: own });
+      const total = countsOf(all.filter(({ what, handler }) => what !== 'received' || !handler));
+      const byHandler = Map.groupBy(all, ({ handler }) => handler ?? '');
+      byHandler.delete('');
+      const counts = [...byHandler].map(([handler, own]) => [handler, countsOf(own)]);
+      const handlers = Object.fromEntries(counts) as ActivityMinute['handlers'];
+      this.#minutes.push({ startsAt: new Date(minute), total, handlers });
     }
     this.#end = Math.max(this.#end, end);
     this.prune(now);
@@ -45,8 +51,7 @@ export class MemoryActivity {
 
   /** The last minutes that were written. */
   last(minutes: number): ActivityMinute[] {
-    const start = this.#end - minutes * MINUTE_MS;
-    return this.#minutes.filter(({ startsAt }) => startsAt.getTime() >= start);
+    return this.#minutes.filter(({ startsAt }) => +startsAt >= this.#end - minutes * MINUTE_MS);
   }
 
   prune(now: number): void {
@@ -55,37 +60,14 @@ export class MemoryActivity {
   }
 }
 
-function* occurrencesOf({ fixed, deliveries }: EventRow): Generator<Occurrence> {
-  const at = fixed.receivedAt.getTime();
-  yield { at, what: 'received', handler: null, tookMs: 0 };
-  for (const { handler, state, finishedAt, history } of deliveries) {
-    const { name } = handler;
-    yield { at, what: 'received', handler: name, tookMs: 0 };
-    for (const { endedAt, outcome } of toHistory(history)) {
-      if (outcome !== 'done') {
-        yield { at: endedAt.getTime(), what: 'failed', handler: name, tookMs: 0 };
-      }
-    }
-    if (state === 'done' || state === 'dead') {
-      const tookMs = Math.max(0, finishedAt! - at);
-      yield { at: finishedAt!, what: state, handler: name, tookMs };
-    }
-  }
-}
-
 function countsOf(all: readonly Occurrence[]): ActivityCounts {
-  const count = (kind: Occurrence['what']) => all.filter(({ what }) => what === kind).length;
-  const done = all.filter(({ what }) => what === 'done').map(({ tookMs }) => tookMs);
-  const sorted = done.toSorted((a, b) => a - b);
+  const of = (kind: Occurrence['what']) => all.filter(({ what }) => what === kind);
+  const tookMs = of('done').map((done) => done.tookMs);
+  const sorted = tookMs.toSorted((a, b) => a - b);
   const nearestRank = (share: number) => sorted[Math.ceil(share * sorted.length) - 1] ?? null;
-  return {
-    received: count('received'),
-    done: sorted.length,
-    failed: count('failed'),
-    dead: count('dead'),
-    p50Ms: nearestRank(0.5),
-    p95Ms: nearestRank(0.95),
-  };
+  const [p50Ms, p95Ms] = [nearestRank(0.5), nearestRank(0.95)];
+  const [received, failed, dead] = [of('received').length, of('failed').length, of('dead').length];
+  return { received, done: sorted.length, failed, dead, p50Ms, p95Ms };
 }
 
 function startOf(ms: number): number {

@@ -12,7 +12,7 @@ import type {
 } from '../inbox-store.js';
 import type { EventIndex } from './event-index.js';
 import { dueBefore, HandlerQueue, isFree } from './handler-queue.js';
-import { DeliveryRow } from './memory-rows.js';
+import { DeliveryRow, historyOf } from './memory-rows.js';
 import type { EventRow } from './memory-rows.js';
 
 /** The operations of a memory store that change deliveries. */
@@ -61,8 +61,7 @@ export abstract class MemoryDeliveries {
     return this.#settle(lease, (row) => {
       const { key, event } = row;
       row.crashes = 0;
-      this.#note(row, 'd');
-      if (key) key.newestDone = Math.max(key.newestDone, event.fixed.occurredAt.getTime());
+      if (key) key.newestDone = Math.max(key.newestDone, event.occurredMs);
       return this.#move(row, 'done');
     });
   }
@@ -106,7 +105,10 @@ export abstract class MemoryDeliveries {
       for (const name of new Set(handlers)) {
         const row = event.deliveries.find(({ handler }) => handler.name === name);
         if (row?.state === 'running' || (row?.state === 'done' && !options.force)) continue;
-        if (row && row.state !== 'pending') row.attempts = 0;
+        if (row && row.state !== 'pending') {
+          row.earlier = historyOf(row);
+          row.attempts = 0;
+        }
         if (row) this.#reopen(row, dueInMs);
         else this.deliver(event, name, dueInMs);
         changed += 1;
@@ -188,7 +190,7 @@ export abstract class MemoryDeliveries {
   }
 
   #lease(row: DeliveryRow, worker: string, now: number, alone = false): ClaimedDelivery {
-    const { fixed, seq, since, raw } = row.event;
+    const { fixed, seq, since, receivedMs, occurredMs, raw } = row.event;
     row.token = this.#token += 1;
     row.attempts += 1;
     row.worker = worker;
@@ -202,11 +204,11 @@ export abstract class MemoryDeliveries {
       token: row.token,
       seq,
       attempt: row.attempts,
-      receivedAt: fixed.receivedAt,
+      receivedAt: new Date(receivedMs),
       ageMs: now - since,
       // The body of an unfinished event is never deleted. The worker gives the handler a copy.
       raw: raw!,
-      newerHandled: row.key !== null && row.key.newestDone > fixed.occurredAt.getTime(),
+      newerHandled: row.key !== null && row.key.newestDone > occurredMs,
       crashes: row.crashes,
     };
   }
@@ -236,10 +238,10 @@ export abstract class MemoryDeliveries {
     return isNextDue;
   }
 
-  #note(row: DeliveryRow, outcome: HistoryEntry[3], error?: string): void {
-    const { attempts, startedAt, history } = row;
-    const attempt = [attempts, startedAt, this.runtime.now() - startedAt, outcome] as const;
-    const entry: HistoryEntry = error === undefined ? attempt : [...attempt, error];
-    row.history = [...history.slice(1 - HISTORY_LENGTH), entry];
+  #note(row: DeliveryRow, outcome: 'f' | 'l', ...error: [] | [string]): void {
+    const { attempts, startedAt, earlier } = row;
+    const tookMs = this.runtime.now() - startedAt;
+    const entry: HistoryEntry = [attempts, startedAt, tookMs, outcome, ...error];
+    row.earlier = [...earlier.slice(1 - HISTORY_LENGTH), entry];
   }
 }

@@ -1,3 +1,4 @@
+import { HISTORY_LENGTH } from '../delivery-history.js';
 import type { HistoryEntry } from '../delivery-history.js';
 import type { DeliveryState, IncomingEvent, StoredEvent } from '../inbox-store.js';
 import type { HandlerQueue } from './handler-queue.js';
@@ -10,7 +11,9 @@ const NONE: readonly never[] = Object.freeze([]);
 /** An event in the memory store. */
 export class EventRow implements Queued<EventRow>, Linked<EventRow> {
   /** What never changes. */
-  readonly fixed: Omit<StoredEvent, 'raw' | 'headers' | 'repeats' | 'deliveries'>;
+  readonly fixed: Pick<StoredEvent, 'company' | 'id' | 'eventType' | 'orderingKey' | 'stale'>;
+  /** In milliseconds since the epoch: a number takes less memory than a `Date`. */
+  readonly occurredMs: number;
   /** The two keys that copies of it have. */
   readonly idKey: string;
   readonly onceKey: string | null;
@@ -34,12 +37,13 @@ export class EventRow implements Queued<EventRow>, Linked<EventRow> {
    */
   constructor(
     event: IncomingEvent,
-    receivedAt: Date,
+    readonly receivedMs: number,
     readonly since: number,
     readonly seq: number,
   ) {
     const { company, id, eventType, occurredAt, orderingKey, onceKey, stale } = event;
-    this.fixed = { company, id, eventType, occurredAt, orderingKey, receivedAt, stale };
+    this.fixed = { company, id, eventType, orderingKey, stale };
+    this.occurredMs = occurredAt.getTime();
     // No company, id or type contains a line break.
     this.idKey = `${company}\n${id}`;
     this.onceKey = onceKey === null ? null : `${company}\n${eventType}\n${onceKey}`;
@@ -63,7 +67,8 @@ export class DeliveryRow implements Queued<DeliveryRow> {
   startedAt = 0;
   finishedAt: number | null = null;
   lastError: string | null = null;
-  history: readonly HistoryEntry[] = NONE;
+  /** The attempts that ended without success, and those before a redrive; see {@link historyOf}. */
+  earlier: readonly HistoryEntry[] = NONE;
   queue: PriorityQueue<DeliveryRow> | null = null;
   position = 0;
 
@@ -77,6 +82,17 @@ export class DeliveryRow implements Queued<DeliveryRow> {
   }
 }
 
+/** The attempts of a delivery that have ended. */
+export function historyOf(row: DeliveryRow): readonly HistoryEntry[] {
+  const { state, attempts, startedAt, finishedAt } = row;
+  return state === 'done'
+    ? [
+        ...row.earlier.slice(1 - HISTORY_LENGTH),
+        [attempts, startedAt, finishedAt! - startedAt, 'd'],
+      ]
+    : row.earlier;
+}
+
 /** The deliveries of one company, handler and ordering key. At most one of them runs. */
 export interface OrderingKey {
   readonly name: string;
@@ -87,6 +103,6 @@ export interface OrderingKey {
   pending: Set<DeliveryRow> | null;
   /** The pending ones that are due and wait for the running one. */
   held: PriorityQueue<DeliveryRow> | null;
-  /** The latest `occurredAt` of those that are done. */
+  /** The latest {@link EventRow.occurredMs} of those that are done. */
   newestDone: number;
 }

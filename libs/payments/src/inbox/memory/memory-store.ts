@@ -78,11 +78,11 @@ export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
   }
 
   async receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]> {
-    const [now, receivedAt] = [this.runtime.monotonic(), new Date(this.runtime.now())];
+    const [now, wall] = [this.runtime.monotonic(), this.runtime.now()];
     this.events.forgetExpired(now);
     const added: EventRow[] = [];
     const received = events.map((event) => {
-      const row = new EventRow(event, receivedAt, now, (this.#seq += 1));
+      const row = new EventRow(event, wall, now, (this.#seq += 1));
       const original = this.events.original(row);
       const isNew = original === undefined && event.catalogVersion === this.#workers.version;
       if (isNew) this.events.add(row);
@@ -105,7 +105,7 @@ export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
 
   async find(company: string, id: string): Promise<StoredEvent | undefined> {
     const row = this.events.find(company, id);
-    return row && describeEvent(row, this.#toDate);
+    return row && describeEvent(row, this.#toDate, true);
   }
 
   async list(query: Parameters<InboxStore['list']>[0]): Promise<EventPage> {
@@ -144,7 +144,7 @@ export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
     for (const row of this.events.all()) {
       const age = now - row.since;
       if (changed === limit || age <= Math.min(bodiesMs, tombstonesMs)) break;
-      const forget = Math.min(age, wall - row.fixed.occurredAt.getTime()) > tombstonesMs;
+      const forget = Math.min(age, wall - row.occurredMs) > tombstonesMs;
       const settled = row.deliveries.every(({ state }) => state === 'done' || state === 'skipped');
       if (!settled || (row.raw === null && !forget)) continue;
       if (forget) this.events.forget(row);
@@ -170,13 +170,15 @@ export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
 }
 
 function receiveCopy(row: EventRow, original: EventRow): StoreReceipt {
-  const [{ id, receivedAt }, { id: originalId }] = [row.fixed, original.fixed];
-  const receipt = { id: originalId, claimed: [], pending: false };
-  if (id === originalId) {
+  const { id } = row.fixed;
+  const receipt = { id: original.fixed.id, claimed: [], pending: false };
+  if (id === receipt.id) {
     return { ...receipt, outcome: conflicts(original, row) ? 'conflict' : 'duplicate' };
   }
   if (!original.repeats.some((repeat) => repeat.id === id)) {
-    original.repeats = [...original.repeats, { id, receivedAt }].slice(-REPEATS);
+    original.repeats = [...original.repeats, { id, receivedAt: new Date(row.receivedMs) }].slice(
+      -REPEATS,
+    );
   }
   return { ...receipt, outcome: 'duplicate' };
 }

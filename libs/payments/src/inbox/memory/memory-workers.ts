@@ -64,10 +64,8 @@ export class MemoryWorkers {
 
   catalog(): HandlerCatalog {
     const handlers = [...this.#handlers.values()];
-    return {
-      version: this.#version,
-      handlers: handlers.toSorted((a, b) => (a.name < b.name ? -1 : 1)),
-    };
+    handlers.sort((a, b) => (a.name < b.name ? -1 : 1));
+    return { version: this.#version, handlers };
   }
 
   /** Removes a handler from the catalog; `false` if a live worker has it. */
