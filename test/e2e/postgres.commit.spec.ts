@@ -123,6 +123,24 @@ describe('context.commit on PostgreSQL', () => {
     expect(await stateOf(store)).toBe('running');
   });
 
+  it.each([['ROLLBACK'], ['ROLLBACK', 'BEGIN'], ['COMMIT', 'BEGIN']])(
+    'rejects and settles nothing if the work runs %s',
+    async (...statements) => {
+      const store = await inboxes.open();
+      const lease = await leased(store);
+      const committing = store.commit(lease, async (tx) => {
+        for (const statement of statements) await tx.query(statement);
+        await tx.query('SAVEPOINT own').catch(() => {});
+      });
+      await expect(committing).rejects.toThrow(/ran COMMIT or ROLLBACK/);
+      expect(await stateOf(store)).toBe('running');
+      // The connection is as it was.
+      await store.commit(lease, (tx) => tx.query(insert('t1')));
+      expect(await booked()).toEqual([{ id: 't1', amount: 5 }]);
+      expect(await stateOf(store)).toBe('done');
+    },
+  );
+
   it('hands on what the database refuses at the commit', async () => {
     const store = await inboxes.open();
     const lease = await leased(store);

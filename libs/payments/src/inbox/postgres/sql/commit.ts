@@ -13,10 +13,14 @@ import { toStored } from './stored-text.js';
 /** How long the store asks for the outcome of a COMMIT that was not answered: a restart takes some seconds. */
 const OUTCOME_MS = 15_000;
 const OUTCOME_PAUSE_MS = 100;
+/** A setting that lasts as long as the transaction. If it is gone, the work has ended the transaction. */
+const OWN_TRANSACTION = 'nestjs_payments.commit';
+const ENDED = -1;
 
 /** `context.commit`: the effects of a handler and the settlement of its delivery in one transaction. */
 export class CommitTransaction {
   readonly #finish: string;
+  readonly #finishOwn: string;
 
   constructor(
     private readonly source: ConnectionSource,
@@ -24,7 +28,10 @@ export class CommitTransaction {
     private readonly semaphore: CommitSemaphore,
     private readonly runtime: PaymentsRuntime,
   ) {
-    this.#finish = `SELECT ${schema}.finish($1::text::bigint, $2::text, $3::text::bigint) AS finished`;
+    const finish = `${schema}.finish($1::text::bigint, $2::text, $3::text::bigint)`;
+    this.#finish = `SELECT ${finish} AS finished`;
+    this.#finishOwn = `SELECT CASE WHEN current_setting('${OWN_TRANSACTION}', true) = $4::text THEN ${finish}
+      ELSE ${ENDED} END AS finished`;
   }
 
   /** In a transaction of the inbox's pool. */
@@ -94,9 +101,13 @@ export class CommitTransaction {
     work: (tx: PostgresTransaction) => R | Promise<R>,
   ): Promise<{ result: R; finished: number }> {
     try {
-      await this.#run(connection, 'BEGIN');
+      // One round trip, and no query: the work may still choose the isolation level.
+      const mark = `${lease.seq}-${lease.token}`;
+      await this.#run(connection, `BEGIN; SET LOCAL ${OWN_TRANSACTION} = '${mark}'`);
       const result = await work(connection.client);
-      const finished = finishedOf(await this.#run(connection, this.#finish, leaseValues(lease)));
+      const values = [...leaseValues(lease), mark];
+      const finished = finishedOf(await this.#run(connection, this.#finishOwn, values));
+      if (finished === ENDED) throw transactionEnded();
       if (!isDone(finished)) throw leaseLost(lease);
       return { result, finished };
     } catch (error) {
@@ -187,5 +198,12 @@ function rolledBack(): TypeError {
   return new TypeError(
     'The work of context.commit went on after one of its statements had failed, or ended the transaction itself; ' +
       'PostgreSQL rolled all of it back. Let the error through, or guard the statement with a savepoint.',
+  );
+}
+
+function transactionEnded(): TypeError {
+  return new TypeError(
+    'The work of context.commit ran COMMIT or ROLLBACK, so the delivery could not be settled with it and runs again. ' +
+      'Throw an error to roll back, and leave COMMIT to context.commit.',
   );
 }
