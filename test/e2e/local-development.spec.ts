@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { EMULATOR, FREE_PORTS, runEmulator } from './emulator.process.js';
-import { Receiver } from './emulator.receiver.js';
+import { EMULATOR, FREE_PORTS, runEmulator } from '../support/emulator/emulator-process.js';
+import { WebhookReceiver } from '../support/emulator/webhook-receiver.js';
 
 const page = await readFile(new URL('../../docs/local-development.md', import.meta.url), 'utf8');
 
@@ -16,7 +16,7 @@ const commands = [...page.matchAll(/^```sh\n(.*?)^```/gms)].flatMap(([, block = 
 );
 
 /** Runs a command of the guide against the emulator and the receiver of the test. */
-async function runIn(folder: string, command: string, url: string, receiver: Receiver) {
+async function runIn(folder: string, command: string, url: string, receiver: WebhookReceiver) {
   const line = command
     .replaceAll('http://127.0.0.1:4010', url)
     .replaceAll('http://127.0.0.1:3000/webhooks/payments', receiver.url)
@@ -30,10 +30,10 @@ async function runIn(folder: string, command: string, url: string, receiver: Rec
 
 describe('docs/local-development.md', () => {
   let folder: string;
-  let receiver: Receiver;
+  let receiver: WebhookReceiver;
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'local-development-'));
-    receiver = await Receiver.start();
+    receiver = await WebhookReceiver.start();
   });
   afterAll(async () => {
     await receiver[Symbol.asyncDispose]();

@@ -1,9 +1,9 @@
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
-import { Problem } from './connection.js';
-import { call, useAction } from './server.js';
+import { Problem } from './components.js';
+import { call, useAction } from './api.js';
 
-/** A company's credentials. They are fetched when somebody asks to see them, and not before. */
+/** A company's credentials. They are requested only when the user shows them. */
 export function Credentials({ company, hosts }) {
   const [shown, setShown] = useState(/** @type {any} */ (undefined));
   const { busy, problem, run } = useAction();

@@ -1,18 +1,18 @@
 import { html } from 'htm/preact';
 import { useEffect, useState } from 'preact/hooks';
-import { Problem } from './connection.js';
-import { Moment } from './moment.js';
-import { call, useAction } from './server.js';
+import { Problem } from './components.js';
+import { Time } from './format.js';
+import { call, useAction } from './api.js';
 
-const LOOKS = { delivered: 'good', failed: 'bad', dropped: 'bad', cancelled: 'bad' };
+const STYLES = { delivered: 'good', failed: 'bad', dropped: 'bad', cancelled: 'bad' };
 
-/** One attempt: a line, and behind it everything that was sent and answered. */
+/** One attempt: a line that expands to the request and the response. */
 export function Delivery({ delivery, onChanged, onSearch }) {
   const [open, setOpen] = useState(false);
   const { id, eventType, companyId, state, status, durationMs, createdAt, sentAt } = delivery;
   const { faults, cause, attempt } = delivery;
   const panel = `delivery-${id}`;
-  const about = [
+  const details = [
     companyId,
     cause === 'event' ? `attempt ${attempt}` : `${cause}, attempt ${attempt}`,
     ...(durationMs === undefined ? [] : [`${durationMs} ms`]),
@@ -24,11 +24,11 @@ export function Delivery({ delivery, onChanged, onSearch }) {
       aria-controls=${panel}
       onClick=${() => setOpen(!open)}
     >
-      <span class="when"><${Moment} at=${sentAt ?? createdAt} /></span>
-      <span class=${`state ${LOOKS[state] ?? ''}`}>${state}${status ? ` ${status}` : ''}</span>
+      <span class="when"><${Time} at=${sentAt ?? createdAt} /></span>
+      <span class=${`state ${STYLES[state] ?? ''}`}>${state}${status ? ` ${status}` : ''}</span>
       <span class="what">${eventType}</span>
-      <span class="quiet">${about.join(' · ')}</span>
-      ${faults.length > 0 && html`<span class="struck">${faults.join(', ')}</span>`}
+      <span class="quiet">${details.join(' · ')}</span>
+      ${faults.length > 0 && html`<span class="applied-faults">${faults.join(', ')}</span>`}
     </button>
     ${open && html`<${Detail} ...${{ id: panel, delivery, onChanged, onSearch }} />`}
   </li>`;
@@ -36,9 +36,9 @@ export function Delivery({ delivery, onChanged, onSearch }) {
 
 function Detail({ id, delivery, onChanged, onSearch }) {
   const { record, problem } = useRecord(delivery);
-  const again = useAction();
+  const redelivery = useAction();
   const redeliver = () =>
-    again.run(async () => {
+    redelivery.run(async () => {
       const sending = call('POST', `deliveries/${encodeURIComponent(delivery.id)}/redeliver`);
       onChanged();
       await sending;
@@ -47,21 +47,21 @@ function Detail({ id, delivery, onChanged, onSearch }) {
   const { transactionId, eventId } = delivery;
   return html`<div id=${id} class="detail">
     <p class="actions">
-      <button disabled=${again.busy} onClick=${redeliver}>
-        ${again.busy ? 'Redelivering…' : 'Redeliver'}
+      <button disabled=${redelivery.busy} onClick=${redeliver}>
+        ${redelivery.busy ? 'Redelivering…' : 'Redeliver'}
       </button>
       ${
         transactionId &&
         html`<button onClick=${() => onSearch(transactionId)}>Only this transaction</button>`
       }
     </p>
-    <${Problem} text=${again.problem ?? problem} />
+    <${Problem} text=${redelivery.problem ?? problem} />
     <dl class="facts">
       <${Fact} name="Event">${eventId}<//>
       ${transactionId && html`<${Fact} name="Transaction">${transactionId}<//>`}
       <${Fact} name="Environment">${delivery.environment}<//>
       ${delivery.copy > 0 && html`<${Fact} name="Copy">${delivery.copy}<//>`}
-      <${Fact} name="Faults">${delivery.faults.join(', ') || 'none struck'}<//>
+      <${Fact} name="Faults">${delivery.faults.join(', ') || 'none'}<//>
       ${
         delivery.failure &&
         html`<${Fact} name="Failure">${delivery.failure.code}: ${delivery.failure.message}<//>`
@@ -73,11 +73,11 @@ function Detail({ id, delivery, onChanged, onSearch }) {
         ${
           record.request
             ? html`<p class="url">POST ${record.request.url}</p>
-                <${Headers} of=${record.request.headers} name="Headers sent" />
-                <${Body} text=${record.request.body} name="Body sent" />`
+                <${Headers} of=${record.request.headers} name="Request headers" />
+                <${Body} text=${record.request.body} name="Request body" />`
             : html`<p class="quiet">Nothing was sent.</p>`
         }
-        <h3>Answer</h3>
+        <h3>Response</h3>
         ${
           record.answer
             ? html`<p>
@@ -85,20 +85,20 @@ function Detail({ id, delivery, onChanged, onSearch }) {
                     delivery.durationMs !== undefined && `after ${delivery.durationMs} ms`
                   }
                 </p>
-                <${Headers} of=${record.answer.headers} name="Headers answered" />
-                <${Body} text=${record.answer.body} name="Body answered" />`
-            : html`<p class="quiet">None came.</p>`
+                <${Headers} of=${record.answer.headers} name="Response headers" />
+                <${Body} text=${record.answer.body} name="Response body" />`
+            : html`<p class="quiet">No response.</p>`
         }`
     }
   </div>`;
 }
 
-/** The whole record, fetched when it is opened and again whenever its line says something new. */
+/** The complete record, requested when it is opened and when its state changes. */
 function useRecord(delivery) {
   const [record, setRecord] = useState(/** @type {any} */ (undefined));
   const { problem, run } = useAction();
   useEffect(() => {
-    // An earlier answer may come later, and would say what is not so any more.
+    // The response of an earlier request can arrive later and would be out of date.
     let current = true;
     void run(async () => {
       const found = await call('GET', `deliveries/${encodeURIComponent(delivery.id)}`);
@@ -126,24 +126,25 @@ function Headers({ of, name }) {
   </dl>`;
 }
 
-/** A body as the text it is, and on request as JSON set out to be read. */
+/** A body as plain text, and on request as formatted JSON. */
 function Body({ text, name }) {
   const [pretty, setPretty] = useState(false);
   if (text === '') return html`<p class="quiet">No body.</p>`;
-  const setOut = prettify(text);
+  const formatted = prettify(text);
   return html`${
-      setOut !== undefined &&
+      formatted !== undefined &&
       html`<label class="check">
         <input type="checkbox" checked=${pretty} onChange=${() => setPretty(!pretty)} />
-        Set out to be read<span class="unseen">: ${name}</span>
+        Format as JSON<span class="visually-hidden">: ${name}</span>
       </label>`
     }
-    <pre tabindex="0" aria-label=${name}>${pretty && setOut !== undefined ? setOut : text}</pre>`;
+    <pre tabindex="0" aria-label=${name}>
+${pretty && formatted !== undefined ? formatted : text}</pre>`;
 }
 
 /**
- * JSON with line ends and indents, its values as they came: numbers keep their digits, strings their escapes. Nobody
- * follows it deeper than 40 levels, and each line would carry it.
+ * Formats JSON with line breaks and indentation. Values keep their original text, such as the digits of numbers and the
+ * escapes of strings. Indentation stops at 40 levels, because each line would repeat it.
  */
 function prettify(text) {
   try {

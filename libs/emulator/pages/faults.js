@@ -1,30 +1,30 @@
 import { html } from 'htm/preact';
-import { Problem } from './connection.js';
-import { STATIONS } from './fault.catalogue.js';
-import { FaultSwitch, isUsedUp } from './fault.switch.js';
-import { call, useAction } from './server.js';
+import { Problem } from './components.js';
+import { FAULT_TARGETS } from './fault-catalogue.js';
+import { FaultSwitch, isUsedUp } from './fault-switch.js';
+import { call, useAction } from './api.js';
 
 /**
- * What is on, of a company's plan.
+ * Returns the faults of a company's plan that are on.
  *
  * @param {Record<string, Record<string, any>>} plan
  */
-function switchedOn(plan) {
-  return STATIONS.flatMap(({ station, title, faults }) =>
+function enabledFaults(plan) {
+  return FAULT_TARGETS.flatMap(({ target, title, faults }) =>
     faults
-      .filter(({ name }) => plan[station]?.[name] !== undefined)
-      .map((fault) => ({ station, title, fault, value: plan[station]?.[fault.name] })),
+      .filter(({ name }) => plan[target]?.[name] !== undefined)
+      .map((fault) => ({ target, title, fault, value: plan[target]?.[fault.name] })),
   );
 }
 
-/** What is on for a company, to be seen at the top of the page, each with a button that ends it. */
+/** The faults of a company that are on, at the top of the page, each with a button that switches it off. */
 export function FaultsOn({ company, onChanged }) {
   const { busy, problem, run } = useAction();
-  const on = switchedOn(company.faults);
+  const on = enabledFaults(company.faults);
   const path = `companies/${encodeURIComponent(company.companyId)}/faults`;
-  const change = (method, where, body) =>
+  const change = (method, faultPath, body) =>
     run(async () => {
-      await call(method, where, body);
+      await call(method, faultPath, body);
       onChanged();
     });
   return html`<section class="faults-on" aria-label="Faults that are on">
@@ -36,12 +36,12 @@ export function FaultsOn({ company, onChanged }) {
             </p>
             <ul class="chips">
               ${on.map(
-                ({ station, title, fault, value }) =>
-                  html`<li key=${`${station}/${fault.name}`}>
+                ({ target, title, fault, value }) =>
+                  html`<li key=${`${target}/${fault.name}`}>
                     <button
                       class="chip"
                       disabled=${busy}
-                      onClick=${() => change('DELETE', `${path}/${station}/${fault.name}`)}
+                      onClick=${() => change('DELETE', `${path}/${target}/${fault.name}`)}
                     >
                       ${title}: ${fault.label}${isUsedUp(value) ? ' (used up)' : ''}
                       <span class="quiet"> · switch off</span>
@@ -57,28 +57,29 @@ export function FaultsOn({ company, onChanged }) {
   </section>`;
 }
 
-/** A switch for every fault there is. */
+/** The switches of all faults. */
 export function Faults({ company, onChanged }) {
   return html`<section id="faults" class="whole" aria-labelledby="faults-title">
     <h2 id="faults-title">Faults of ${company.companyId}</h2>
     <p class="quiet">
-      A fault strikes always; or only so many times; or by chance, drawn from the emulator's seed.
+      A fault applies always, a number of times, or at random. Random faults repeat with the
+      emulator's seed.
     </p>
-    <div class="stations">
-      ${STATIONS.map(
-        ({ station, title, what, faults }) =>
-          html`<section key=${station} aria-label=${`Faults: ${title}`}>
+    <div class="fault-targets">
+      ${FAULT_TARGETS.map(
+        ({ target, title, description, faults }) =>
+          html`<section key=${target} aria-label=${`Faults: ${title}`}>
             <h3>${title}</h3>
-            <p class="quiet">${what}</p>
+            <p class="quiet">${description}</p>
             <ul class="faults">
               ${faults.map(
                 (fault) =>
                   html`<${FaultSwitch}
-                    key=${`${company.companyId}/${station}/${fault.name}`}
+                    key=${`${company.companyId}/${target}/${fault.name}`}
                     companyId=${company.companyId}
-                    station=${station}
+                    target=${target}
                     fault=${fault}
-                    value=${company.faults[station]?.[fault.name]}
+                    value=${company.faults[target]?.[fault.name]}
                     onChanged=${onChanged}
                   />`,
               )}

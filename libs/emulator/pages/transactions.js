@@ -1,9 +1,9 @@
 import { html } from 'htm/preact';
-import { Problem } from './connection.js';
-import { Moment, formatAmount } from './moment.js';
-import { call, useAction, useLive, withQuery } from './server.js';
+import { Problem } from './components.js';
+import { Time, formatAmount } from './format.js';
+import { call, useAction, usePolling, withQuery } from './api.js';
 
-/** Makes the emulator do something: a test webhook, a transaction of each kind. */
+/** Sends a test webhook, and creates transactions. */
 export function Actions({ company, onChanged }) {
   const { busy, problem, run } = useAction();
   const { companyId, webhook } = company;
@@ -23,13 +23,13 @@ export function Actions({ company, onChanged }) {
     });
   };
   return html`<section aria-labelledby="actions-title">
-    <h2 id="actions-title">Make something happen</h2>
+    <h2 id="actions-title">Send and create</h2>
     <p>
       <button disabled=${busy} onClick=${test}>Send a test webhook</button>${' '}
       <span class="quiet">
         ${
           webhook.url === null
-            ? 'This company has no webhook URL: nothing is sent, and the log says so.'
+            ? 'This company has no webhook URL: nothing is sent, and the attempt is logged as skipped.'
             : `to ${webhook.url}${webhook.active ? '' : ', which is inactive'}`
         }
       </span>
@@ -55,9 +55,9 @@ export function Actions({ company, onChanged }) {
   </section>`;
 }
 
-/** The newest transactions of a company, to be completed, declined, or opened as a customer would. */
+/** The newest transactions of a company, with buttons to complete and decline them and links to their pages. */
 export function Transactions({ company, onSearch }) {
-  const { data, refresh } = useLive(
+  const { data, refresh } = usePolling(
     withQuery('transactions', { companyId: company.companyId, limit: 20 }),
   );
   const newestFirst = (data ?? []).toReversed();
@@ -67,7 +67,7 @@ export function Transactions({ company, onSearch }) {
     ${
       data?.length === 0 &&
       html`<p class="empty">
-        None yet. Create one above, or let the merchant's application ask for one.
+        None yet. Create one above, or let the merchant's application create one.
       </p>`
     }
     <ul class="transactions">
@@ -89,23 +89,23 @@ function Transaction({ transaction, onChanged, onSearch }) {
   const { transactionId, kind, amount, externalReference, status, checkoutUrl, createdAt } =
     transaction;
   const open = transaction.completedAt === undefined && transaction.failedAt === undefined;
-  const look = transaction.completedAt ? 'good' : transaction.failedAt ? 'bad' : '';
-  const end = (how) =>
+  const style = transaction.completedAt ? 'good' : transaction.failedAt ? 'bad' : '';
+  const settle = (action) =>
     run(async () => {
-      await call('POST', `transactions/${encodeURIComponent(transactionId)}/${how}`);
+      await call('POST', `transactions/${encodeURIComponent(transactionId)}/${action}`);
       onChanged();
     });
   return html`<li>
     <p>
-      <span class=${`state ${look}`}>${status}</span>${' '}<b>${formatAmount(amount)}</b>${' '}
+      <span class=${`state ${style}`}>${status}</span>${' '}<b>${formatAmount(amount)}</b>${' '}
       <span class="what">${externalReference}</span>${' '}
-      <span class="quiet">${kind} · <${Moment} at=${createdAt} /></span>
+      <span class="quiet">${kind} · <${Time} at=${createdAt} /></span>
     </p>
     <p class="actions">
       ${
         open &&
-        html`<button disabled=${busy} onClick=${() => end('complete')}>Complete</button>
-          <button disabled=${busy} onClick=${() => end('fail')}>Decline</button>`
+        html`<button disabled=${busy} onClick=${() => settle('complete')}>Complete</button>
+          <button disabled=${busy} onClick=${() => settle('fail')}>Decline</button>`
       }
       ${
         checkoutUrl &&
@@ -116,7 +116,7 @@ function Transaction({ transaction, onChanged, onSearch }) {
         open &&
         html`<a href=${withQuery('/emulator/stk', { transaction: transactionId })}>Prompt</a>`
       }
-      <button class="link" onClick=${() => onSearch(transactionId)}>Its deliveries</button>
+      <button class="link" onClick=${() => onSearch(transactionId)}>Deliveries</button>
     </p>
     <${Problem} text=${problem} />
   </li>`;

@@ -1,19 +1,19 @@
 export { PaymentsEmulator } from './payments-emulator.js';
 export type { CheckoutInvoice } from './payments-emulator.js';
-export type { PaymentsEmulatorOptions } from './emulator.options.js';
+export type { PaymentsEmulatorOptions } from './emulator-options.js';
 export type { LookupAll } from './deliveries/public-fetch.js';
-export type { AnswerShapes, ServiceError } from './answers/answer.shapes.js';
-export { EmulatorError, EmulatorInputError } from './emulator.errors.js';
-export type { EmulatorErrorCode } from './emulator.errors.js';
-export type { CompletedTransaction } from './emulator.core.js';
-export type { EmulatorClock } from './clock/emulator.clock.js';
-export { ManualClock } from './clock/manual.clock.js';
+export type { ResponseShapes, ServiceError } from './http/response-shapes.js';
+export { EmulatorError, EmulatorInputError } from './emulator-errors.js';
+export type { EmulatorErrorCode } from './emulator-errors.js';
+export type { CompletedTransaction } from './emulator-core.js';
+export type { EmulatorClock } from './runtime/emulator-clock.js';
+export { ManualClock } from './runtime/manual-clock.js';
 export type {
   ClientCredentials,
   CompanyCredentials,
   Environment,
   WebhookSettings,
-} from './companies/company.record.js';
+} from './companies/company.js';
 export type {
   ClientSecretInput,
   CompanyInput,
@@ -21,35 +21,35 @@ export type {
   RevocationInput,
   WebhookInput,
   WebhookSecretInput,
-} from './companies/company.inputs.js';
+} from './companies/company-inputs.js';
 export type {
   NewCompanyPayment,
   NewEvent,
   NewPayment,
   NewTransaction,
-} from './transactions/transaction.inputs.js';
+} from './transactions/transaction-inputs.js';
 export type {
   Transaction,
   TransactionFields,
   TransactionKind,
-} from './transactions/transaction.record.js';
+} from './transactions/transaction.js';
 export type {
   DeliveryCause,
   DeliveryFailure,
   DeliveryRecord,
   DeliveryState,
-} from './deliveries/delivery.record.js';
-export type { DeliveryFilter } from './deliveries/delivery.inputs.js';
+} from './deliveries/delivery-record.js';
+export type { DeliveryFilter } from './deliveries/delivery-inputs.js';
 export type { TriggerInput } from './trigger/trigger-input.js';
-export type { TriggeredEvent } from './trigger/trigger.js';
-export type { WebhookEvent } from './deliveries/webhook.event.js';
-export { signDelivery } from './deliveries/delivery.signature.js';
+export type { TriggeredEvent } from './trigger/trigger-event.js';
+export type { WebhookEvent } from './deliveries/delivery-request.js';
+export { signDelivery } from './deliveries/delivery-request.js';
 export type {
-  AnswerFaults,
+  ResponseFaults,
   DeliveryFaults,
   FaultDelay,
   FaultPlan,
   FaultTrigger,
   TokenFaults,
-} from './faults/fault.plan.js';
-export type { TokenResponse } from './auth/token.desk.js';
+} from './faults/fault-plan.js';
+export type { TokenResponse } from './auth/token-exchange.js';

@@ -1,13 +1,12 @@
 #!/usr/bin/env node
-import { runCommand } from './command/command.runner.js';
+import { runCommand } from './command/run-command.js';
 
-// `payments-emulator --help | head`: whoever read has read enough. It ends as other commands do then,
-// and leaves no emulator behind that nobody listens to.
-const unread = new AbortController();
+// Closes the emulator if its output is no longer read, for example `payments-emulator --help | head`.
+const outputClosed = new AbortController();
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
-    unread.abort();
+    outputClosed.abort();
   });
 }
 
@@ -20,6 +19,6 @@ if (typeof result === 'number') {
 } else {
   const close = (): void => void result.close();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, close);
-  unread.signal.addEventListener('abort', close);
-  if (unread.signal.aborted) close();
+  outputClosed.signal.addEventListener('abort', close);
+  if (outputClosed.signal.aborted) close();
 }

@@ -1,46 +1,45 @@
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { checkInput } from './check-input.js';
+import type { CompanyCredentials } from './companies/company.js';
+import { toCredentials } from './companies/company.js';
 import type {
   ClientSecretInput,
   NewCompany,
   RevocationInput,
   WebhookInput,
   WebhookSecretInput,
-} from './companies/company.inputs.js';
-import type { CompanyCredentials } from './companies/company.record.js';
-import { toCredentials } from './companies/company.record.js';
-import { DeliveryFilter } from './deliveries/delivery.inputs.js';
-import type { DeliveryRecord } from './deliveries/delivery.record.js';
-import type { WebhookEvent } from './deliveries/webhook.event.js';
-import type { CompletedTransaction } from './emulator.core.js';
-import { EmulatorCore } from './emulator.core.js';
-import { EmulatorError } from './emulator.errors.js';
-import { logMistakes } from './emulator.logger.js';
-import { checkInput } from './emulator.input.js';
-import type { PaymentsEmulatorOptions } from './emulator.options.js';
-import { resolveOptions } from './emulator.options.js';
-import { startServer } from './emulator.server.js';
-import type { FaultPlan } from './faults/fault.plan.js';
-import { readPageFiles } from './pages/page.files.js';
+} from './companies/company-inputs.js';
+import { DeliveryFilter } from './deliveries/delivery-inputs.js';
+import type { DeliveryRecord } from './deliveries/delivery-record.js';
+import type { WebhookEvent } from './deliveries/delivery-request.js';
+import type { CompletedTransaction } from './emulator-core.js';
+import { EmulatorCore } from './emulator-core.js';
+import { EmulatorError } from './emulator-errors.js';
+import type { PaymentsEmulatorOptions } from './emulator-options.js';
+import type { FaultPlan } from './faults/fault-plan.js';
+import { startServer } from './http/start-server.js';
+import { readPageFiles } from './pages/page-files.js';
+import { resolveOptions } from './resolve-options.js';
+import type { Transaction } from './transactions/transaction.js';
 import type {
   NewCompanyPayment,
   NewEvent,
   NewTransaction,
-} from './transactions/transaction.inputs.js';
-import type { Transaction } from './transactions/transaction.record.js';
-import type { TriggeredEvent } from './trigger/trigger.js';
-import { triggerEvent } from './trigger/trigger.js';
+} from './transactions/transaction-inputs.js';
+import type { TriggeredEvent } from './trigger/trigger-event.js';
+import { triggerEvent } from './trigger/trigger-event.js';
 import type { TriggerInput } from './trigger/trigger-input.js';
 
-/** A checkout invoice with the address a customer pays it at. */
+/** A checkout invoice with the URL of its checkout page. */
 export interface CheckoutInvoice extends Transaction {
   readonly checkoutUrl: string;
 }
 
 /**
- * A running emulator of the payments service: two hosts, sandbox and production, and the controls
- * that make the service do things, both as methods and, over HTTP, under `/emulator/`.
+ * A running emulator of the payments service. It has two hosts, sandbox and production, and controls, which are available
+ * as methods and, over HTTP, under `/emulator/`.
  *
- * Methods throw `EmulatorInputError` (a `TypeError`) for malformed input, else `EmulatorError`.
+ * Methods throw `EmulatorInputError` (a `TypeError`) for invalid input, and `EmulatorError` for other errors.
  *
  * @example
  * await using emulator = await PaymentsEmulator.start({ webhookUrl });
@@ -54,15 +53,13 @@ export class PaymentsEmulator implements AsyncDisposable {
   #closing: Promise<void> | undefined;
 
   private constructor(options: PaymentsEmulatorOptions | undefined) {
-    const resolved = resolveOptions(options);
-    const onDelivery = logMistakes(resolved.onDelivery);
-    this.#core = new EmulatorCore({ ...resolved, onDelivery });
+    this.#core = new EmulatorCore(resolveOptions(options));
   }
 
   /**
-   * Starts an emulator, ready with one company.
+   * Starts an emulator with one company.
    *
-   * @throws EmulatorInputError for options out of bounds, and Node's own error if a port is in use.
+   * @throws EmulatorInputError for invalid options, and Node's error if a port is in use
    */
   static async start(options?: PaymentsEmulatorOptions): Promise<PaymentsEmulator> {
     const emulator = new PaymentsEmulator(options);
@@ -70,72 +67,72 @@ export class PaymentsEmulator implements AsyncDisposable {
     return emulator;
   }
 
-  /** The sandbox host's base address, without `/v1`. */
+  /** Base URL of the sandbox host, without `/v1`. */
   get baseUrl(): string {
-    return this.#core.hosts.sandbox.url;
+    return this.#core.addresses.sandbox.url;
   }
 
-  /** The production host's base address, without `/v1`. */
+  /** Base URL of the production host, without `/v1`. */
   get productionBaseUrl(): string {
-    return this.#core.hosts.production.url;
+    return this.#core.addresses.production.url;
   }
 
-  /** The seed of this run: another emulator with it and the same calls behaves the same. */
+  /** The seed in use. Another emulator with the same seed and the same calls behaves in the same way. */
   get seed(): string {
     return this.#core.random.seed;
   }
 
-  /** What the controls and pages demand; undefined if only this machine can reach them and no token was given. */
+  /** The token that the controls and pages require. Undefined if only this machine can reach them and none was given. */
   get controlToken(): string | undefined {
     return this.#core.options.controlToken;
   }
 
-  /** The company it started with, as it stands now. */
+  /** The current state of the company that the emulator started with. */
   get company(): CompanyCredentials {
     return toCredentials(this.#core.companies.get());
   }
 
-  /** Creates a company; what is left out is made up. `conflict` where the id is taken. */
+  /** Creates a company. Omitted fields are generated. Throws `conflict` if the id is taken. */
   createCompany(company: NewCompany = {}): CompanyCredentials {
     return toCredentials(this.#core.companies.create(company));
   }
 
-  /** Every company, in the order of creation. */
+  /** Returns all companies in the order of creation. */
   companies(): CompanyCredentials[] {
     return this.#core.companies.all().map(toCredentials);
   }
 
-  /** Changes the URL, the secret or the active flag of a webhook; what is left out stays. */
+  /** Changes the URL, the secret or the active flag of a webhook. Omitted fields keep their value. */
   setWebhook(webhook: WebhookInput): CompanyCredentials {
     return toCredentials(this.#core.companies.setWebhook(webhook));
   }
 
-  /** Gives a webhook another secret. Deliveries are signed with it from now on. */
+  /** Rotates the secret of a webhook. Later deliveries are signed with the new one. */
   rotateWebhookSecret(rotation: WebhookSecretInput = {}): CompanyCredentials {
     return toCredentials(this.#core.companies.rotateWebhookSecret(rotation));
   }
 
-  /** Gives a client another secret. The old one is refused at once; its tokens work on. */
+  /** Rotates a client secret. The old secret is rejected at once; tokens issued with it stay valid. */
   rotateClientSecret(rotation: ClientSecretInput = {}): CompanyCredentials {
     return toCredentials(this.#core.companies.rotateClientSecret(rotation));
   }
 
-  /** Refuses the tokens issued so far: of one environment, or of both. */
+  /** Revokes the tokens issued so far, of one environment or of both. */
   revokeTokens(revocation: RevocationInput = {}): void {
     this.#core.companies.revokeTokens(revocation);
   }
 
-  /** Replaces a company's faults. Default company: the one it started with. */
+  /** Replaces a company's fault plan. Default company: the one that the emulator started with. */
   setFaults(plan: FaultPlan, companyId?: string): void {
     this.#core.faults.set(this.#core.companies.get(companyId).companyId, plan);
   }
 
-  /** A company's faults as they stand: each `next` is what is left of it. */
+  /** Returns a company's current fault plan: each `next` is the remaining count. */
   faults(companyId?: string): FaultPlan {
     return this.#core.faults.get(this.#core.companies.get(companyId).companyId);
   }
 
-  /** Creates a transaction of the kind named. */
+  /** Creates a transaction of the given kind. */
   createTransaction(transaction: NewTransaction): Transaction {
     return this.#core.createTransaction(transaction);
   }
@@ -155,69 +152,72 @@ export class PaymentsEmulator implements AsyncDisposable {
     return this.#core.createPayment('payout', payment);
   }
 
-  /** A transaction of any company. `not_found` where there is none. */
+  /** Returns a transaction of any company. Throws `not_found` if it does not exist. */
   transaction(transactionId: string): Transaction {
     return this.#core.transactions.get(transactionId);
   }
 
-  /** Every transaction, in the order of creation. */
+  /** Returns all transactions in the order of creation. */
   transactions(): Transaction[] {
     return this.#core.transactions.list();
   }
 
-  /** Completes a transaction and sends `transaction.completed`. `conflict` if it is complete or failed already. */
+  /** Completes a transaction and sends `transaction.completed`. Throws `conflict` if it is already complete or failed. */
   complete(transactionId: string): CompletedTransaction {
     return this.#core.complete(transactionId);
   }
 
-  /** Declines a transaction; no event is sent, as the service shows none. `conflict` if it is complete or failed already. */
+  /**
+   * Declines a transaction. No event is sent, because the service documents none. Throws `conflict` if it is already
+   * complete or failed.
+   */
   fail(transactionId: string): Transaction {
     return this.#core.fail(transactionId);
   }
 
-  /** Sends an event of any type, types the service's page does not show included. */
+  /** Sends an event of any type, including types that the service does not document. */
   sendEvent(event: NewEvent): WebhookEvent {
     return this.#core.sendEvent(event).event;
   }
 
   /**
-   * Sends an event and resolves when its first delivery has ended, whatever the outcome.
-   * `transaction.completed` completes a new transaction, or the one named by `transactionId`.
+   * Sends an event. Resolves when its first delivery has ended, whether it succeeded or not. For `transaction.completed`,
+   * completes a new transaction or the one with the given `transactionId`.
    */
   trigger(trigger: TriggerInput): Promise<TriggeredEvent> {
     return triggerEvent(this.#core, trigger);
   }
 
-  /** The delivery log: every attempt that matches, in the order they came to be. */
+  /** Returns the attempts of the delivery log that match, in the order of their creation. */
   deliveries(filter: DeliveryFilter = {}): DeliveryRecord[] {
     return this.#core.log.list(checkInput(DeliveryFilter, filter));
   }
 
-  /** Sends the event of a logged delivery again, without faults, and resolves with the attempt when it has ended. */
+  /** Sends the event of a logged delivery again, without faults. Resolves with the attempt after it has ended. */
   redeliver(deliveryId: string): Promise<DeliveryRecord> {
     return this.#core.deliveries.redeliver(deliveryId);
   }
 
-  /** Resolves once no delivery is under way, waits, or is to be redelivered. */
+  /** Resolves when all deliveries have ended, including delayed ones and scheduled redeliveries. */
   idle(): Promise<void> {
     return this.#core.deliveries.idle();
   }
 
-  /** Cuts every delay, reordering and redelivery time short, then resolves as `idle()` does. */
+  /** Ends all delays, reordering and waits for redelivery times, then resolves like `idle()`. */
   flush(): Promise<void> {
     return this.#core.deliveries.flush();
   }
 
   /**
-   * Starts over on the same addresses: cancels deliveries under way, refuses tokens issued so far, and restores
-   * companies, credentials, transactions, faults and the log of the start.
+   * Restores the state of the start, on the same addresses: cancels deliveries, revokes all tokens, and resets companies,
+   * credentials, transactions, faults and the delivery log.
    */
   async reset(): Promise<void> {
     if (this.#closing) throw new EmulatorError('closed', 'the emulator has been closed');
     await this.#core.reset();
   }
 
-  /** Cancels what is under way and stops listening. May be called again. */
+  /** Cancels all deliveries and stops listening. Idempotent. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -229,7 +229,7 @@ export class PaymentsEmulator implements AsyncDisposable {
 
   async #listen(): Promise<void> {
     const { port, productionPort, publicUrl, productionPublicUrl, company } = this.#core.options;
-    const { sandbox, production } = this.#core.hosts;
+    const { sandbox, production } = this.#core.addresses;
     try {
       await this.#core.requirePublicHost('webhookUrl', company.webhookUrl);
       const files = await readPageFiles();

@@ -6,20 +6,19 @@ import {
   Post,
   UnauthorizedException,
   UseInterceptors,
-  Inject,
 } from '@nestjs/common';
-import { FaultInterceptor } from '../answers/fault.interceptor.js';
-import { EmulatorCore } from '../emulator.core.js';
-import { EmulatorHost } from '../emulator.host.js';
-import type { TokenResponse } from './token.desk.js';
+import { EmulatorCore } from '../emulator-core.js';
+import { EnvironmentAddress } from '../http/environment-address.js';
+import { ResponseFaultInterceptor } from '../http/response-fault.interceptor.js';
+import type { TokenResponse } from './token-exchange.js';
 
-/** `POST /v1/auth/token` (section 4 of the service's page). */
+/** Service endpoint: `POST /v1/auth/token`. */
 @Controller('v1/auth/token')
-@UseInterceptors(FaultInterceptor)
+@UseInterceptors(ResponseFaultInterceptor)
 export class TokenController {
   constructor(
-    @Inject(EmulatorCore) private readonly core: EmulatorCore,
-    @Inject(EmulatorHost) private readonly host: EmulatorHost,
+    private readonly core: EmulatorCore,
+    private readonly address: EnvironmentAddress,
   ) {}
 
   @Post()
@@ -28,10 +27,11 @@ export class TokenController {
     @Headers('authorization') authorization: string | undefined,
     @Body() body: unknown,
   ): Promise<TokenResponse> {
-    const response = await this.core.tokens.exchange(authorization, body, this.host.environment);
+    const { environment } = this.address;
+    const response = await this.core.tokenExchange.exchange(authorization, body, environment);
     if (!response) {
       throw new UnauthorizedException(
-        `expected Basic credentials of the ${this.host.environment} environment and a JSON body with grant_type client_credentials`,
+        `expected Basic credentials of the ${environment} environment and a JSON body with grant_type client_credentials`,
       );
     }
     return response;

@@ -2,7 +2,6 @@ import {
   Body,
   Controller,
   Get,
-  Inject,
   Param,
   ParseEnumPipe,
   Post,
@@ -10,17 +9,16 @@ import {
   Res,
   UseGuards,
 } from '@nestjs/common';
+import { IsOptional, IsString, MaxLength } from 'class-validator';
 import type { FastifyReply } from 'fastify';
+import { checkInput } from '../check-input.js';
 import { WithoutControlToken } from '../controls/control-token.guard.js';
-import { SameOriginGuard } from '../controls/same-origin.guard.js';
-import { EmulatorCore } from '../emulator.core.js';
-import { EmulatorError } from '../emulator.errors.js';
-import { checkInput } from '../emulator.input.js';
-import { sendPage } from '../pages/page.reply.js';
-import { staticPage } from '../pages/page.shell.js';
-import type { CheckoutMove } from './checkout.desk.js';
-import { CodeForm, PhoneForm } from './checkout.inputs.js';
-import { checkoutPage, noSuchInvoice } from './checkout.page.js';
+import { EmulatorCore } from '../emulator-core.js';
+import { EmulatorError } from '../emulator-errors.js';
+import { SameOriginGuard } from '../http/same-origin.guard.js';
+import { sendPage, staticPage } from '../pages/page-layout.js';
+import { checkoutPage, noSuchInvoice } from './checkout-page.js';
+import type { CheckoutAction } from './checkout-sessions.js';
 
 const BUTTONS = {
   resend: 'resend',
@@ -30,18 +28,36 @@ const BUTTONS = {
   restart: 'restart',
 } as const;
 
-/** Back to the page, which says what has become of it: a reload then repeats nothing. */
+/** The form with the phone number. The checkout validates the number itself. */
+class PhoneForm {
+  /** Default: none. */
+  @IsOptional()
+  @IsString({ message: 'phoneNumber must be text' })
+  @MaxLength(200, { message: 'phoneNumber must be at most 200 characters' })
+  phoneNumber?: string | undefined;
+}
+
+/** The form with the one-time code. */
+class CodeForm {
+  /** Default: none. */
+  @IsOptional()
+  @IsString({ message: 'code must be text' })
+  @MaxLength(200, { message: 'code must be at most 200 characters' })
+  code?: string | undefined;
+}
+
+/** Redirects back to the page, which shows the result. Reloading it repeats nothing. */
 interface SeeOther {
   readonly url: string;
   readonly statusCode: 303;
 }
 
-/** The emulator's own: the hosted checkout a `checkoutUrl` leads to. It is for customers, who have no control token. */
+/** Emulator only: the hosted checkout at `checkoutUrl`. Customers have no control token, so it needs none. */
 @Controller('emulator/checkout')
 @WithoutControlToken()
 @UseGuards(SameOriginGuard)
 export class CheckoutController {
-  constructor(@Inject(EmulatorCore) private readonly core: EmulatorCore) {}
+  constructor(private readonly core: EmulatorCore) {}
 
   @Get(':id')
   show(@Param('id') id: string, @Res({ passthrough: true }) reply: FastifyReply): string {
@@ -59,7 +75,7 @@ export class CheckoutController {
         staticPage(`Checkout ${transaction.externalReference}`, checkoutPage(view)),
       );
     } catch (error) {
-      // A person reads this, perhaps a customer of a demo: not the controls' JSON.
+      // People read this, perhaps the customers of a demo: respond with a page, not with JSON.
       if (!(error instanceof EmulatorError)) throw error;
       void reply.status(404);
       return sendPage(reply, staticPage('No such invoice', noSuchInvoice(id, this.#withLog)));
@@ -70,14 +86,14 @@ export class CheckoutController {
   @Redirect()
   phone(@Param('id') id: string, @Body() body: unknown): SeeOther {
     const { phoneNumber = '' } = checkInput(PhoneForm, body);
-    return this.#move(id, { do: 'phone', phoneNumber });
+    return this.#apply(id, { type: 'phone', phoneNumber });
   }
 
   @Post(':id/code')
   @Redirect()
   code(@Param('id') id: string, @Body() body: unknown): SeeOther {
     const { code = '' } = checkInput(CodeForm, body);
-    return this.#move(id, { do: 'code', code });
+    return this.#apply(id, { type: 'code', code });
   }
 
   @Post(':id/:button')
@@ -86,22 +102,22 @@ export class CheckoutController {
     @Param('id') id: string,
     @Param('button', new ParseEnumPipe(BUTTONS)) button: keyof typeof BUTTONS,
   ): SeeOther {
-    return this.#move(id, { do: button });
+    return this.#apply(id, { type: button });
   }
 
-  /** Whether the page leads to the delivery log, which a customer cannot open if it demands a token. */
+  /** Whether the page links to the delivery log. Customers cannot open the log if it requires a token. */
   get #withLog(): boolean {
     return this.core.controlToken === undefined;
   }
 
-  #move(id: string, move: CheckoutMove): SeeOther {
+  #apply(id: string, action: CheckoutAction): SeeOther {
     try {
-      this.core.checkout.move(id, move);
+      this.core.checkout.apply(id, action);
     } catch (error) {
-      // The page says what it is that there is not.
+      // The page that the redirect leads to explains that the invoice does not exist.
       if (!(error instanceof EmulatorError)) throw error;
     }
-    // A path alone: whoever came as localhost stays there, as the page's policy asks of its forms.
+    // A path without a host: a browser at localhost stays there, as the page's Content-Security-Policy requires.
     return { url: `/emulator/checkout/${encodeURIComponent(id)}`, statusCode: 303 };
   }
 }

@@ -1,28 +1,28 @@
-import type { DeliveryRecord } from '../deliveries/delivery.record.js';
+import type { DeliveryRecord } from '../deliveries/delivery-record.js';
 
-/** How many characters of the receiver's answer are shown. */
-const SHOWN_ANSWER = 300;
+/** Number of characters of the response body that are printed. */
+const PRINTED_BODY_LENGTH = 300;
 
-/** How a delivery ended, and what to do about it unless it was delivered. */
+/** The result of a delivery, and advice if it was not delivered. */
 export interface DeliveryOutcome {
   readonly text: string;
   readonly advice: string | undefined;
 }
 
-/** Describes how an attempt ended, for somebody who has just sent its event. */
+/** Describes the result of an attempt for the user who triggered the event. */
 export function describeOutcome(delivery: DeliveryRecord): DeliveryOutcome {
   const { state, request, answer, failure, durationMs, faults } = delivery;
   if (request === undefined) {
     return { text: `${state}: ${failure?.message ?? ''}`, advice: adviseUnsent(delivery) };
   }
-  const struck = faults.length > 0 ? ` (faults: ${faults.join(', ')})` : '';
+  const appliedFaults = faults.length > 0 ? ` (faults: ${faults.join(', ')})` : '';
   if (answer === undefined) {
-    const text = `${state}: ${request.url}: ${failure?.message ?? 'no answer'}${struck}`;
+    const text = `${state}: ${request.url}: ${failure?.message ?? 'no answer'}${appliedFaults}`;
     return { text, advice: adviseUnanswered(delivery) };
   }
-  const text = `${state}: ${request.url} answered ${answer.status} in ${durationMs} ms${struck}`;
+  const text = `${state}: ${request.url} answered ${answer.status} in ${durationMs} ms${appliedFaults}`;
   if (state === 'delivered') return { text, advice: undefined };
-  const body = answer.body.replace(/\s+/g, ' ').trim().slice(0, SHOWN_ANSWER);
+  const body = answer.body.replace(/\s+/g, ' ').trim().slice(0, PRINTED_BODY_LENGTH);
   return { text: body === '' ? text : `${text}: ${body}`, advice: adviseAnswered(delivery) };
 }
 
@@ -34,7 +34,7 @@ function adviseUnsent({ failure, companyId }: DeliveryRecord): string | undefine
     return `activate it: PUT /emulator/companies/${companyId}/webhook with {"active":true}`;
   }
   if (failure?.code === 'dropped') {
-    return 'switch the drop fault off on the page of the emulator, then send the event again';
+    return "switch the drop fault off on the emulator's page, then send the event again";
   }
   return undefined;
 }
@@ -44,18 +44,18 @@ function adviseUnanswered({ failure }: DeliveryRecord): string | undefined {
     return 'start the emulator with --allow-private-webhooks if the application listens there';
   }
   if (failure?.code === 'timeout') {
-    return 'the application did not answer in time: a breakpoint, or a handler that waits. Redeliver it on the page of the emulator';
+    return "the application did not answer in time, for example because of a breakpoint or a slow handler. Redeliver the event on the emulator's page";
   }
   return 'check that the application runs and listens at this address, then send the event again';
 }
 
 function adviseAnswered({ answer, faults }: DeliveryRecord): string {
   if (faults.some((fault) => /^tamper|^oldSecret$/.test(fault))) {
-    return 'a fault changed this delivery on purpose; switch it off on the page of the emulator';
+    return "a fault changed this delivery on purpose; switch the fault off on the emulator's page";
   }
   const status = answer?.status ?? 0;
   if (status === 401 || status === 403) {
-    return 'the application does not accept the signature: its PAYMENTS_WEBHOOK_SECRET is probably not that of this emulator. Restart the application with the settings the emulator printed; --seed keeps them between starts';
+    return 'the application does not accept the signature: its PAYMENTS_WEBHOOK_SECRET probably differs from the secret of this emulator. Restart the application with the settings that the emulator printed; --seed keeps them between starts';
   }
   if (status === 404 || status === 405) {
     return "the application has no webhook at this path: start the emulator with the --webhook-url that the application uses, including a global prefix and the company's id";
@@ -63,5 +63,5 @@ function adviseAnswered({ answer, faults }: DeliveryRecord): string {
   if (status >= 300 && status < 400) {
     return 'redirects are not followed: start the emulator with the --webhook-url it redirects to';
   }
-  return 'the log of the application says why; the page of the emulator can send the event again';
+  return "see the log of the application for the reason; the emulator's page can send the event again";
 }

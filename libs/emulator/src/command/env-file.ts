@@ -1,23 +1,23 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { parseEnv } from 'node:util';
 import { isLoopback } from '../companies/webhook-url.js';
-import type { Setting } from './settings.js';
-import { assign } from './settings.js';
+import type { Setting } from './application-settings.js';
+import { assignment } from './application-settings.js';
 
-/** The comment above the lines that the emulator wrote, and that its next start replaces. */
+/** The comment above the lines that the emulator writes. Its next start replaces these lines. */
 const COMMENT =
   '# Written by payments-emulator --save-env, which replaces these lines at each start:';
 
 /**
- * Saves settings in a `.env` file, readable by its owner only if it is new. The lines of an earlier
- * start are replaced; every other line stays as it is.
+ * Saves settings in a `.env` file. Replaces the lines of an earlier start and keeps all other lines. A new file is readable
+ * by its owner only.
  *
- * @throws Error if another line sets one of the settings to another value; the file is then unchanged
+ * @throws Error if another line sets one of the settings to another value. The file is then unchanged.
  */
 export async function saveEnvFile(file: string, settings: readonly Setting[]): Promise<void> {
   const before = await read(file);
   const lines = settings.map((setting) => {
-    const line = assign(setting);
+    const line = assignment(setting);
     if (line !== undefined) return line;
     throw new Error(
       `${file} is unchanged: no quoting of ${setting[0]} works in a .env file. Choose a value without line breaks, quotes and backslashes`,
@@ -44,14 +44,14 @@ async function read(file: string): Promise<string> {
   }
 }
 
-/** The text before and after the lines of an earlier start, or before and after where they belong. */
+/** Returns the text before and after the emulator's lines, or before and after their future place. */
 function withoutOwnLines(
   text: string,
   settings: readonly Setting[],
 ): { head: string; tail: string } {
   const names = settings.map(([name]) => name).join('|');
   const own = new RegExp(`^${COMMENT}\\r?\\n(?:(?:${names})=.*(?:\\r?\\n|$))*`, 'm').exec(text);
-  // Somebody who points these lines at another service has made them their own.
+  // Lines that were changed to point to another service belong to the user and are kept.
   if (own && isEmulators(parseEnv(own[0])['PAYMENTS_BASE_URL'])) {
     return { head: text.slice(0, own.index), tail: text.slice(own.index + own[0].length) };
   }

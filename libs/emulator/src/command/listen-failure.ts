@@ -1,6 +1,6 @@
-import type { PaymentsEmulatorOptions } from '../emulator.options.js';
+import type { PaymentsEmulatorOptions } from '../emulator-options.js';
 
-/** Why the emulator does not listen, with a fix; undefined if the error has another cause. */
+/** Returns the reason why the emulator cannot listen, and a fix. Returns undefined for other errors. */
 export function describeListenFailure(
   error: unknown,
   { host = '127.0.0.1', port, productionPort }: PaymentsEmulatorOptions,
@@ -9,9 +9,9 @@ export function describeListenFailure(
   const flag = failed === productionPort && failed !== port ? '--production-port' : '--port';
   switch (code) {
     case 'EADDRINUSE':
-      return `port ${String(failed)} on ${host} is in use, perhaps by another payments-emulator. Stop that process, or choose another port with ${flag} (0 takes a free one)`;
+      return `port ${String(failed)} on ${host} is in use, perhaps by another payments-emulator. Stop that process, or choose another port with ${flag} (0 selects a free one)`;
     case 'EACCES':
-      return `this user may not listen on port ${String(failed)} on ${host}. Choose a port above 1023 with ${flag}`;
+      return `this user is not allowed to listen on port ${String(failed)} on ${host}. Choose a port above 1023 with ${flag}`;
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
       return `${host} is not an address of this machine. Choose one with --host; 127.0.0.1 is this machine only`;

@@ -1,33 +1,33 @@
 import { parseArgs } from 'node:util';
-import { messageOf } from '../emulator.errors.js';
-import type { TriggeredEvent } from '../trigger/trigger.js';
+import { messageOf } from '../emulator-errors.js';
+import type { TriggeredEvent } from '../trigger/trigger-event.js';
 import type { TriggerInput } from '../trigger/trigger-input.js';
-import { CommandLineError, DEFAULT_PORT, json } from './command.flags.js';
-import type { CommandOutput } from './command.runner.js';
+import { CommandLineError, DEFAULT_PORT, json } from './command-flags.js';
+import type { CommandOutput } from './run-command.js';
 import { describeOutcome } from './delivery-outcome.js';
-import { RunningEmulator } from './running-emulator.js';
+import { EmulatorClient } from './emulator-client.js';
 
 const DEFAULT_URL = `http://127.0.0.1:${DEFAULT_PORT}`;
 
-const HELP = `Sends an event from a running emulator and waits until it is delivered.
+const HELP = `Sends an event from a running emulator and waits for its delivery.
 
 Usage: payments-emulator trigger EVENT-TYPE [flags]
 
 transaction.completed creates a checkout invoice and completes it:
   --amount NUMBER      default 100
-  --reference TEXT     the application's own reference (default: a new one)
+  --reference TEXT     the application's own reference (default: a generated one)
   --transaction ID     completes this open transaction instead
 
-Any other type is sent as it is:
+All other types are sent directly:
   --data JSON          the event's data (default {})
 
-  --company ID         default: the company the emulator started with
+  --company ID         default: the company that the emulator started with
   --url URL            the emulator's address (default ${DEFAULT_URL})
   --control-token TOKEN
-                       what the emulator printed, if others than this machine can reach it
-  -h, --help           prints this
+                       the token that the emulator printed, if other machines can reach it
+  -h, --help           prints this help
 
-Exit codes: 0 delivered, 1 not delivered, 2 wrong flags.
+Exit codes: 0 delivered, 1 not delivered, 2 invalid flags.
 `;
 
 const FLAGS = {
@@ -41,7 +41,7 @@ const FLAGS = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
-/** The fields of a trigger by the flags that set them. */
+/** Names of the trigger's fields on the command line. */
 const FLAG_OF: Readonly<Record<string, string>> = {
   externalReference: '--reference',
   transactionId: '--transaction',
@@ -52,7 +52,7 @@ const FLAG_OF: Readonly<Record<string, string>> = {
 /**
  * Runs `payments-emulator trigger …` and returns its exit code.
  *
- * @throws CommandLineError for wrong flags, Error if there is no emulator or it refuses
+ * @throws CommandLineError for invalid flags, Error if no emulator responds or if it rejects the event
  */
 export async function runTrigger(args: string[], output: CommandOutput): Promise<0 | 1> {
   const { url, controlToken, input } = readTrigger(args);
@@ -60,7 +60,7 @@ export async function runTrigger(args: string[], output: CommandOutput): Promise
     output.out(HELP);
     return 0;
   }
-  const emulator = await RunningEmulator.at(url, controlToken);
+  const emulator = await EmulatorClient.connect(url, controlToken);
   const { transaction, event, delivery } = await send(emulator, input);
   const outcome = describeOutcome(delivery);
   if (transaction) {
@@ -72,11 +72,11 @@ export async function runTrigger(args: string[], output: CommandOutput): Promise
   return delivery.state === 'delivered' ? 0 : 1;
 }
 
-async function send(emulator: RunningEmulator, input: TriggerInput): Promise<TriggeredEvent> {
+async function send(emulator: EmulatorClient, input: TriggerInput): Promise<TriggeredEvent> {
   try {
     return await emulator.post<TriggeredEvent>('trigger', input);
   } catch (error) {
-    // The emulator names fields; somebody at a command line knows them as flags.
+    // The emulator's message contains field names. Users of the command know them as flags.
     const name = (field: string): string => FLAG_OF[field] ?? field;
     throw new Error(messageOf(error).replace(/\b[a-z]+[A-Z]\w+\b/g, name), { cause: error });
   }

@@ -5,7 +5,7 @@ const problem = (url: unknown, policy: { publicOnly?: boolean; allowPrivate?: bo
   webhookUrlProblem(url) ??
   webhookPolicyProblem(String(url), { publicOnly: false, allowPrivate: false, ...policy });
 
-describe('a webhook URL, on an emulator that only this machine can reach,', () => {
+describe('webhook URL policy of an emulator on a loopback address', () => {
   it.each([
     'https://shop.example/webhooks/payments',
     'https://127.0.0.1:8443/',
@@ -16,7 +16,7 @@ describe('a webhook URL, on an emulator that only this machine can reach,', () =
     'http://LOCALHOST/',
     'http://shop.localhost/',
     'http://[::1]:3000/',
-  ])('may be %s', (url) => {
+  ])('accepts %s', (url) => {
     expect(problem(url)).toBeUndefined();
   });
 
@@ -32,14 +32,14 @@ describe('a webhook URL, on an emulator that only this machine can reach,', () =
     '',
     7,
     undefined,
-  ])('may not be %s', (url) => {
+  ])('rejects %s', (url) => {
     expect(problem(url)).toMatch(/^must /);
   });
 });
 
-describe('SE-14 a webhook URL, on an emulator that others can reach,', () => {
+describe('SE-14 webhook URL policy of an emulator that other machines can reach', () => {
   it.each(['https://shop.example/webhooks', 'https://8.8.8.8/', 'https://[2606:4700::1111]/'])(
-    'may be %s',
+    'accepts %s',
     (url) => {
       expect(problem(url, { publicOnly: true })).toBeUndefined();
     },
@@ -62,22 +62,22 @@ describe('SE-14 a webhook URL, on an emulator that others can reach,', () => {
     'https://[fe80::1]/',
     'https://[fd00::2]/',
     'https://[::ffff:10.0.0.1]/',
-  ])('may not be %s', (url) => {
+  ])('rejects %s', (url) => {
     expect(problem(url, { publicOnly: true })).toMatch(/--allow-private-webhooks/);
   });
 });
 
-describe('a webhook URL, with allowPrivateWebhooks,', () => {
+describe('webhook URL policy with allowPrivateWebhooks', () => {
   it.each([
     'https://shop.example/',
     'http://127.0.0.1:3000/',
     'http://10.0.0.1:3000/',
     'http://shop:3000/',
-  ])('may be %s', (url) => {
+  ])('accepts %s', (url) => {
     expect(problem(url, { allowPrivate: true })).toBeUndefined();
   });
 
-  it('may not be http:// for a public address', () => {
+  it('rejects http:// for a public address', () => {
     expect(problem('http://8.8.8.8/', { allowPrivate: true })).toMatch(/^must be an https/);
   });
 });

@@ -8,26 +8,25 @@ import {
   Post,
   Put,
   UseGuards,
-  Inject,
 } from '@nestjs/common';
-import type { CompanyCredentials } from '../companies/company.record.js';
-import { toCredentials } from '../companies/company.record.js';
-import { EmulatorCore } from '../emulator.core.js';
-import type { FaultPlan } from '../faults/fault.plan.js';
-import { SameOriginGuard } from './same-origin.guard.js';
+import type { CompanyCredentials } from '../companies/company.js';
+import { toCredentials } from '../companies/company.js';
+import { EmulatorCore } from '../emulator-core.js';
+import type { FaultPlan } from '../faults/fault-plan.js';
+import { SameOriginGuard } from '../http/same-origin.guard.js';
 
-/** Names one fault of one company. */
+/** The path of one fault of one company. */
 interface FaultPath {
   readonly companyId: string;
-  readonly station: string;
+  readonly target: string;
   readonly fault: string;
 }
 
-/** The emulator's own: companies, their webhooks, secrets, tokens and faults. */
+/** Emulator only: companies with their webhooks, secrets, tokens and faults. */
 @Controller('emulator/companies')
 @UseGuards(SameOriginGuard)
 export class CompaniesController {
-  constructor(@Inject(EmulatorCore) private readonly core: EmulatorCore) {}
+  constructor(private readonly core: EmulatorCore) {}
 
   @Post()
   async create(@Body() body: unknown): Promise<CompanyCredentials> {
@@ -84,16 +83,16 @@ export class CompaniesController {
     return this.core.faults.get(this.core.companies.get(companyId).companyId);
   }
 
-  /** Switches one fault on, or changes it; the others stay as they are. */
-  @Put(':companyId/faults/:station/:fault')
+  /** Enables or changes one fault. The others keep their state. */
+  @Put(':companyId/faults/:target/:fault')
   setFault(@Param() path: FaultPath, @Body() body: unknown): FaultPlan {
-    return this.#change(path, body);
+    return this.#changeFault(path, body);
   }
 
-  /** Switches one fault off. */
-  @Delete(':companyId/faults/:station/:fault')
+  /** Disables one fault. */
+  @Delete(':companyId/faults/:target/:fault')
   clearFault(@Param() path: FaultPath): FaultPlan {
-    return this.#change(path, undefined);
+    return this.#changeFault(path, undefined);
   }
 
   @Put(':companyId/faults')
@@ -102,8 +101,8 @@ export class CompaniesController {
     return this.core.faults.get(companyId);
   }
 
-  #change({ companyId, station, fault }: FaultPath, value: unknown): FaultPlan {
-    this.core.faults.change(this.core.companies.get(companyId).companyId, station, fault, value);
+  #changeFault({ companyId, target, fault }: FaultPath, value: unknown): FaultPlan {
+    this.core.faults.change(this.core.companies.get(companyId).companyId, target, fault, value);
     return this.core.faults.get(companyId);
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { ManualClock } from '../clock/manual.clock.js';
+import { ManualClock } from '../runtime/manual-clock.js';
 import { ControlToken } from './control-token.js';
 
 const TOKEN = 'a:token-of-the-test';
@@ -7,9 +7,9 @@ const basic = (text: string): string => `Basic ${Buffer.from(text).toString('bas
 
 describe('ControlToken', () => {
   it.each([`Bearer ${TOKEN}`, `bearer ${TOKEN}`, basic(`any:${TOKEN}`), basic(`:${TOKEN}`)])(
-    'takes %s',
+    'accepts the header %s',
     (header) => {
-      expect(new ControlToken(TOKEN, new ManualClock(0)).prove(header)).toBe('right');
+      expect(new ControlToken(TOKEN, new ManualClock(0)).verify(header)).toBe('valid');
     },
   );
 
@@ -21,18 +21,18 @@ describe('ControlToken', () => {
     ['Bearer another', 'wrong'],
     [`Bearer ${TOKEN}x`, 'wrong'],
     [basic(`${TOKEN}:`), 'wrong'],
-  ])('calls %s %s', (header, proof) => {
-    expect(new ControlToken(TOKEN, new ManualClock(0)).prove(header)).toBe(proof);
+  ])('reports the header %s as %s', (header, result) => {
+    expect(new ControlToken(TOKEN, new ManualClock(0)).verify(header)).toBe(result);
   });
 
-  it('throttles more than ten wrong ones within a minute, and never the right one', () => {
+  it('throttles more than ten wrong tokens within a minute, and never the valid one', () => {
     const clock = new ManualClock(0);
     const token = new ControlToken(TOKEN, clock);
     clock.advance(100_000);
-    const proofs = Array.from({ length: 12 }, () => token.prove('Bearer wrong'));
-    expect(proofs).toEqual([...Array<string>(10).fill('wrong'), 'throttled', 'throttled']);
-    expect(token.prove(`Bearer ${TOKEN}`)).toBe('right');
+    const results = Array.from({ length: 12 }, () => token.verify('Bearer wrong'));
+    expect(results).toEqual([...Array<string>(10).fill('wrong'), 'throttled', 'throttled']);
+    expect(token.verify(`Bearer ${TOKEN}`)).toBe('valid');
     clock.advance(60_000);
-    expect(token.prove('Bearer wrong')).toBe('wrong');
+    expect(token.verify('Bearer wrong')).toBe('wrong');
   });
 });

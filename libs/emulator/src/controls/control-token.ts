@@ -1,19 +1,19 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { EmulatorClock } from '../clock/emulator.clock.js';
+import type { EmulatorClock } from '../runtime/emulator-clock.js';
 
-/** Wrong tokens within a minute that are answered as such. */
-const WRONG = 10;
+/** Wrong tokens per minute before further ones are throttled. */
+const WRONG_PER_MINUTE = 10;
 const MINUTE_MS = 60_000;
 const CREDENTIALS = /^(bearer|basic) +(\S+)$/i;
 
-/** What a request proves. `throttled`: wrong, like many before it within the last minute. */
-export type ControlProof = 'right' | 'missing' | 'wrong' | 'throttled';
+/** Result of verifying a request's control token. `throttled`: wrong, after too many wrong ones within a minute. */
+export type ControlTokenResult = 'valid' | 'missing' | 'wrong' | 'throttled';
 
-/** Compares control tokens in constant time. The right one is never refused, however many wrong ones others send. */
+/** Verifies control tokens in constant time. The valid token is never throttled, however many wrong ones are sent. */
 export class ControlToken {
   readonly #digest: Buffer;
-  #wrong = 0;
-  #since = 0;
+  #wrongCount = 0;
+  #minuteStart = 0;
 
   constructor(
     token: string,
@@ -22,18 +22,18 @@ export class ControlToken {
     this.#digest = digest(token);
   }
 
-  /** Checks an `Authorization` header: the token as Bearer, or as the password of any user in Basic. */
-  prove(authorization: string | undefined): ControlProof {
+  /** Verifies an `Authorization` header: the token as Bearer, or as the password of any user in Basic. */
+  verify(authorization: string | undefined): ControlTokenResult {
     const given = tokenOf(authorization);
     if (given === undefined) return 'missing';
-    if (timingSafeEqual(digest(given), this.#digest)) return 'right';
+    if (timingSafeEqual(digest(given), this.#digest)) return 'valid';
     const now = this.clock.now();
-    if (Math.abs(now - this.#since) >= MINUTE_MS) {
-      this.#since = now;
-      this.#wrong = 0;
+    if (Math.abs(now - this.#minuteStart) >= MINUTE_MS) {
+      this.#minuteStart = now;
+      this.#wrongCount = 0;
     }
-    this.#wrong += 1;
-    return this.#wrong > WRONG ? 'throttled' : 'wrong';
+    this.#wrongCount += 1;
+    return this.#wrongCount > WRONG_PER_MINUTE ? 'throttled' : 'wrong';
   }
 }
 

@@ -1,24 +1,23 @@
-import { Body, Controller, Get, HttpCode, Inject, Post, Req, Res, UseGuards } from '@nestjs/common';
+import { Body, Controller, Get, HttpCode, Post, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { WebhookEvent } from '../deliveries/webhook.event.js';
-import { EmulatorCore } from '../emulator.core.js';
-import { EmulatorHost } from '../emulator.host.js';
-import { sendPage } from '../pages/page.reply.js';
-import { scriptedPage } from '../pages/page.shell.js';
-import type { TriggeredEvent } from '../trigger/trigger.js';
-import { triggerEvent } from '../trigger/trigger.js';
-import { SameOriginGuard } from './same-origin.guard.js';
+import type { WebhookEvent } from '../deliveries/delivery-request.js';
+import { EmulatorCore } from '../emulator-core.js';
+import { EnvironmentAddress } from '../http/environment-address.js';
+import { scriptedPage, sendPage } from '../pages/page-layout.js';
+import type { TriggeredEvent } from '../trigger/trigger-event.js';
+import { triggerEvent } from '../trigger/trigger-event.js';
+import { SameOriginGuard } from '../http/same-origin.guard.js';
 
-/** The emulator's own: what it is, events of any type, and starting over. */
+/** Emulator only: its description, events of any type, and the reset. */
 @Controller('emulator')
 @UseGuards(SameOriginGuard)
 export class EmulatorController {
   constructor(
-    @Inject(EmulatorCore) private readonly core: EmulatorCore,
-    @Inject(EmulatorHost) private readonly host: EmulatorHost,
+    private readonly core: EmulatorCore,
+    private readonly address: EnvironmentAddress,
   ) {}
 
-  /** For a browser the page with the delivery log and the faults; for a program what this is. */
+  /** Responds to a browser with the page of the delivery log and the faults, and to a program with a description. */
   @Get()
   describe(
     @Req() request: FastifyRequest,
@@ -26,22 +25,22 @@ export class EmulatorController {
   ): object | string {
     void reply.header('vary', 'accept');
     if (request.headers.accept?.includes('text/html')) {
-      return sendPage(reply, scriptedPage('Deliveries and faults', 'control.js'));
+      return sendPage(reply, scriptedPage('Deliveries and faults', 'deliveries-page.js'));
     }
-    const { url, environment } = this.host;
+    const { url, environment } = this.address;
     return { emulator: 'payments-emulator', environment, url, seed: this.core.random.seed };
   }
 
   @Post('events')
   sendEvent(@Body() body: object): WebhookEvent {
-    return this.core.sendEvent({ environment: this.host.environment, ...body }).event;
+    return this.core.sendEvent({ environment: this.address.environment, ...body }).event;
   }
 
-  /** Answers once the first delivery of the event has ended. */
+  /** Responds after the first delivery of the event has ended. */
   @Post('trigger')
   @HttpCode(200)
   trigger(@Body() body: object): Promise<TriggeredEvent> {
-    return triggerEvent(this.core, { environment: this.host.environment, ...body });
+    return triggerEvent(this.core, { environment: this.address.environment, ...body });
   }
 
   @Post('reset')

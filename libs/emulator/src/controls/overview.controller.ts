@@ -1,24 +1,24 @@
-import { Controller, Get, Inject, UseGuards } from '@nestjs/common';
-import type { Environment } from '../companies/company.record.js';
-import type { DeliveryState } from '../deliveries/delivery.record.js';
-import { EmulatorCore } from '../emulator.core.js';
-import { EmulatorHost } from '../emulator.host.js';
-import type { FaultPlan } from '../faults/fault.plan.js';
-import { SameOriginGuard } from './same-origin.guard.js';
+import { Controller, Get, UseGuards } from '@nestjs/common';
+import type { Environment } from '../companies/company.js';
+import type { DeliveryState } from '../deliveries/delivery-record.js';
+import { EmulatorCore } from '../emulator-core.js';
+import { EnvironmentAddress } from '../http/environment-address.js';
+import type { FaultPlan } from '../faults/fault-plan.js';
+import { SameOriginGuard } from '../http/same-origin.guard.js';
 
-/** How many companies a page is told of, the newest. */
-const SHOWN_COMPANIES = 200;
+/** Maximum number of companies in the overview: the first one and the newest. */
+const MAX_COMPANIES = 200;
 
-/** What the page asks for again and again: no secret, and nothing that grows without bounds. */
+/** The data that the page polls. It contains no secret and is bounded in size. */
 interface Overview {
   readonly environment: Environment;
   /** ISO 8601, UTC, by the emulator's clock. */
   readonly now: string;
   readonly hosts: Readonly<Record<Environment, string>>;
-  /** Milliseconds before each further attempt, where a company's faults don't say. */
+  /** Default redelivery schedule: milliseconds before each further attempt. A company's faults can override it. */
   readonly redeliver: readonly number[];
   readonly log: {
-    /** How many attempts the log holds at the most. */
+    /** Maximum number of attempts in the log. */
     readonly size: number;
     readonly counts: Partial<Record<DeliveryState, number>>;
   };
@@ -30,28 +30,28 @@ interface Overview {
   }[];
 }
 
-/** The emulator's own: how it stands, for its page. */
+/** Emulator only: the state that its page shows. */
 @Controller('emulator/overview')
 @UseGuards(SameOriginGuard)
 export class OverviewController {
   constructor(
-    @Inject(EmulatorCore) private readonly core: EmulatorCore,
-    @Inject(EmulatorHost) private readonly host: EmulatorHost,
+    private readonly core: EmulatorCore,
+    private readonly address: EnvironmentAddress,
   ) {}
 
   @Get()
   show(): Overview {
-    const { options, hosts, log, companies, faults } = this.core;
+    const { options, addresses, log, companies, faults } = this.core;
     const all = companies.all();
     return {
-      environment: this.host.environment,
+      environment: this.address.environment,
       now: new Date(options.clock.now()).toISOString(),
-      hosts: { sandbox: hosts.sandbox.url, production: hosts.production.url },
+      hosts: { sandbox: addresses.sandbox.url, production: addresses.production.url },
       redeliver: options.redeliver,
       log: { size: options.logSize, counts: log.counts() },
       companyCount: all.length,
-      // The first is the one the emulator started with, which most calls are about.
-      companies: [...all.slice(0, 1), ...all.slice(1).slice(1 - SHOWN_COMPANIES)].map(
+      // The first one is the company that the emulator started with, which is used most.
+      companies: [...all.slice(0, 1), ...all.slice(1).slice(1 - MAX_COMPANIES)].map(
         ({ companyId, webhook: { url, active } }) => ({
           companyId,
           webhook: { url, active },

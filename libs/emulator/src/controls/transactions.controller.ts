@@ -1,34 +1,24 @@
-import {
-  Body,
-  Controller,
-  Get,
-  HttpCode,
-  Inject,
-  Param,
-  Post,
-  Query,
-  UseGuards,
-} from '@nestjs/common';
-import type { CompletedTransaction } from '../emulator.core.js';
-import { EmulatorCore } from '../emulator.core.js';
-import { EmulatorHost } from '../emulator.host.js';
-import { checkInput } from '../emulator.input.js';
-import { TransactionFilter } from '../transactions/transaction.inputs.js';
-import type { Transaction } from '../transactions/transaction.record.js';
-import { SameOriginGuard } from './same-origin.guard.js';
+import { Body, Controller, Get, HttpCode, Param, Post, Query, UseGuards } from '@nestjs/common';
+import type { CompletedTransaction } from '../emulator-core.js';
+import { EmulatorCore } from '../emulator-core.js';
+import { EnvironmentAddress } from '../http/environment-address.js';
+import { checkInput } from '../check-input.js';
+import { TransactionFilter } from '../transactions/transaction-inputs.js';
+import type { Transaction } from '../transactions/transaction.js';
+import { SameOriginGuard } from '../http/same-origin.guard.js';
 
-/** The emulator's own: transactions made, completed and declined without a token. */
+/** Emulator only: creates, lists, completes and declines transactions without an access token. */
 @Controller('emulator/transactions')
 @UseGuards(SameOriginGuard)
 export class TransactionsController {
   constructor(
-    @Inject(EmulatorCore) private readonly core: EmulatorCore,
-    @Inject(EmulatorHost) private readonly host: EmulatorHost,
+    private readonly core: EmulatorCore,
+    private readonly address: EnvironmentAddress,
   ) {}
 
   @Post()
   create(@Body() body: object): Transaction {
-    return this.core.createTransaction({ environment: this.host.environment, ...body });
+    return this.core.createTransaction({ environment: this.address.environment, ...body });
   }
 
   @Get()
@@ -41,7 +31,7 @@ export class TransactionsController {
     return this.core.transactions.get(id);
   }
 
-  /** Answers at once; the delivery is on its way. */
+  /** Responds at once, without waiting for the delivery. */
   @Post(':id/complete')
   @HttpCode(200)
   complete(@Param('id') id: string): CompletedTransaction {

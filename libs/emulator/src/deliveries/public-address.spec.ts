@@ -22,8 +22,8 @@ describe('isPublicAddress', () => {
       ['::ffff:127.0.0.1', '::ffff:10.0.0.1', '::ffff:a00:1', '::ffff:8.8.8.8'],
     ],
     ['IPv4 in IPv6', ['64:ff9b::a00:1', '2002:a00:1::', '2001:0:a00:1::', '::10.0.0.1']],
-    ['no address', ['localhost', '', '10.0.0']],
-  ])('is false for what is %s', (_, addresses) => {
+    ['not an address', ['localhost', '', '10.0.0']],
+  ])('is false for addresses of the kind: %s', (_, addresses) => {
     expect(addresses.filter(isPublicAddress)).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
 
-/** IPv4 networks that are not public: this machine, private, link-local, shared, protocol use, benchmarks, multicast, reserved. */
+/** Non-public IPv4 networks: loopback, private, link-local, shared, protocol assignments, benchmarking, multicast, reserved. */
 const NOT_PUBLIC: readonly (readonly [network: string, prefix: number])[] = [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
@@ -14,7 +14,7 @@ const NOT_PUBLIC: readonly (readonly [network: string, prefix: number])[] = [
   ['224.0.0.0', 4],
   ['240.0.0.0', 4],
 ];
-/** Within 2000::/3, the addresses that hold one of IPv4: Teredo and 6to4. */
+/** IPv6 networks within 2000::/3 whose addresses contain an IPv4 address: Teredo and 6to4. */
 const TUNNELS: readonly (readonly [network: string, prefix: number])[] = [
   ['2001::', 32],
   ['2002::', 16],
@@ -24,10 +24,10 @@ const blocked = new BlockList();
 for (const [network, prefix] of NOT_PUBLIC) blocked.addSubnet(network, prefix, 'ipv4');
 for (const [network, prefix] of TUNNELS) blocked.addSubnet(network, prefix, 'ipv6');
 const global = new BlockList();
-// Everything else of IPv6 is loopback, local, multicast, mapped or translated from IPv4, or not assigned.
+// All other IPv6 addresses are loopback, local, multicast, mapped or translated from IPv4, or unassigned.
 global.addSubnet('2000::', 3, 'ipv6');
 
-/** Whether an IP address is one of the public internet. */
+/** Whether an IP address belongs to the public internet. */
 export function isPublicAddress(address: string): boolean {
   if (isIPv4(address)) return !blocked.check(address, 'ipv4');
   return isIPv6(address) && global.check(address, 'ipv6') && !blocked.check(address, 'ipv6');

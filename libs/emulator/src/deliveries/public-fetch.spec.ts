@@ -5,10 +5,10 @@ import { describe, expect, it } from '@jest/globals';
 import { isPublicHost, PrivateHostError, publicFetch } from './public-fetch.js';
 import type { LookupAll } from './public-fetch.js';
 
-/** Loopback addresses stand in for public ones: 127.0.0.1 is public, all others are not. */
+/** In this spec 127.0.0.1 counts as public, and every other address does not. */
 const isPublic = (address: string): boolean => address === '127.0.0.1';
 
-/** Answers with the next addresses at each lookup. */
+/** Creates a lookup that returns the next list of addresses at each call. */
 function lookups(...answers: string[][]): LookupAll & { asked: string[] } {
   const asked: string[] = [];
   const lookup: LookupAll = (hostname, _options, callback) => {
@@ -43,7 +43,7 @@ async function server(answer: RequestListener) {
 const post = (body: string): RequestInit => ({ method: 'POST', body, redirect: 'manual' });
 
 describe('publicFetch', () => {
-  it('SE-14 connects to the address that it checked, whatever the name resolves to afterwards', async () => {
+  it('SE-14 connects to the address that it checked, even if the name resolves to another one later', async () => {
     await using receiver = await server((_, response) => response.end('ok'));
     const lookup = lookups(['127.0.0.1'], ['127.0.0.2']);
     const fetch = publicFetch({ lookup, isPublic });
@@ -90,7 +90,7 @@ describe('publicFetch', () => {
     expect([...response.headers]).toEqual([]);
   });
 
-  it.each([204, 304, 400, 599])('passes on a status %i', async (status) => {
+  it.each([204, 304, 400, 599])('returns a response with status %i', async (status) => {
     await using receiver = await server((_, response) => response.writeHead(status).end());
     const response = await publicFetch({ isPublic })(
       `http://127.0.0.1:${receiver.port}/`,
@@ -99,7 +99,7 @@ describe('publicFetch', () => {
     expect(response.status).toBe(status);
   });
 
-  it('rejects for a status that is none', async () => {
+  it('rejects if the status of the response is invalid', async () => {
     await using receiver = await server((request) => {
       request.socket.end('HTTP/1.1 999 What\r\ncontent-length: 0\r\n\r\n');
     });
@@ -108,7 +108,7 @@ describe('publicFetch', () => {
     ).rejects.toThrow('200 to 599');
   });
 
-  it('ends with its signal', async () => {
+  it('rejects when its signal aborts', async () => {
     const abort = new AbortController();
     await using receiver = await server(() => abort.abort());
     await expect(
@@ -126,7 +126,7 @@ describe('isPublicHost', () => {
     ['shop.example', [['127.0.0.1', '10.0.0.1']], false],
     ['127.0.0.1', [], true],
     ['[::1]', [], false],
-  ])('is, for %s that resolves to %j, %s', async (host, answers, expected) => {
+  ])('for %s, which resolves to %j, is %s', async (host, answers, expected) => {
     expect(await isPublicHost(host, { lookup: lookups(...answers), isPublic })).toBe(expected);
   });
 

@@ -15,7 +15,7 @@ export type LookupAll = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
 
-/** A host that is not public: nothing was sent to it. */
+/** The host is not public. Nothing was sent to it. */
 export class PrivateHostError extends Error {
   override readonly name = 'PrivateHostError';
 
@@ -24,16 +24,16 @@ export class PrivateHostError extends Error {
   }
 }
 
-/** What {@link publicFetch} needs; the defaults are the machine's. */
-export interface PublicHosts {
+/** Dependencies of {@link publicFetch}. Defaults: the system's lookup, and {@link isPublicAddress}. */
+export interface PublicFetchOptions {
   readonly lookup?: LookupAll | undefined;
   readonly isPublic?: (address: string) => boolean;
 }
 
-/** Whether every address of a host is public. A name that does not resolve is no problem yet. */
+/** Whether all addresses of a host are public. Returns true for a name that does not resolve yet. */
 export async function isPublicHost(
   hostname: string,
-  { lookup = systemLookup, isPublic = isPublicAddress }: PublicHosts = {},
+  { lookup = systemLookup, isPublic = isPublicAddress }: PublicFetchOptions = {},
 ): Promise<boolean> {
   const address = hostname.replace(/^\[|\]$/g, '');
   if (isIP(address) !== 0) return isPublic(address);
@@ -45,13 +45,13 @@ export async function isPublicHost(
 }
 
 /**
- * A `fetch` for deliveries that connects to public addresses only. It resolves a host name once and connects to the
- * addresses that it checked, so a name whose address changes in between leads nowhere else. It follows no redirect. Of the answer's
- * headers it keeps `Content-Type`.
+ * Creates a `fetch` for deliveries that connects to public addresses only. It resolves a host name once and connects to
+ * the addresses that it has checked, so that DNS rebinding has no effect. It follows no redirects. Of the response's
+ * headers, it keeps `Content-Type` only.
  */
-export function publicFetch(hosts: PublicHosts = {}): typeof globalThis.fetch {
-  const { lookup = systemLookup, isPublic = isPublicAddress } = hosts;
-  const checked: LookupFunction = (hostname, options, callback) => {
+export function publicFetch(options: PublicFetchOptions = {}): typeof globalThis.fetch {
+  const { lookup = systemLookup, isPublic = isPublicAddress } = options;
+  const checkedLookup: LookupFunction = (hostname, options, callback) => {
     lookup(hostname, { ...options, all: true }, (error, addresses) => {
       if (error) return callback(error, []);
       const [first] = addresses;
@@ -65,7 +65,7 @@ export function publicFetch(hosts: PublicHosts = {}): typeof globalThis.fetch {
     new Promise((resolve, reject) => {
       const url = new URL(input);
       const address = url.hostname.replace(/^\[|\]$/g, '');
-      // An address is not looked up.
+      // Node does not call `lookup` for an IP address.
       if (isIP(address) !== 0 && !isPublic(address)) throw new PrivateHostError(url.hostname);
       const send = url.protocol === 'https:' ? requestHttps : requestHttp;
       const request = send(url, {
@@ -73,7 +73,7 @@ export function publicFetch(hosts: PublicHosts = {}): typeof globalThis.fetch {
         headers: init.headers as Record<string, string>,
         signal: init.signal ?? undefined,
         agent: false,
-        lookup: checked,
+        lookup: checkedLookup,
       });
       request.on('error', reject);
       request.on('response', (response) => {
@@ -82,10 +82,10 @@ export function publicFetch(hosts: PublicHosts = {}): typeof globalThis.fetch {
         const body = [204, 205, 304].includes(status) ? null : Readable.toWeb(response);
         if (body === null) response.resume();
         try {
-          const shown = type === undefined ? {} : { 'content-type': type };
-          resolve(new Response(body as ReadableStream | null, { status, headers: shown }));
+          const kept = type === undefined ? {} : { 'content-type': type };
+          resolve(new Response(body as ReadableStream | null, { status, headers: kept }));
         } catch (error) {
-          // A status above 599.
+          // `Response` does not accept a status above 599.
           request.destroy();
           reject(error);
         }

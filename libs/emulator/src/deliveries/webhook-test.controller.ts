@@ -1,26 +1,25 @@
-import { Controller, HttpCode, Post, UseGuards, UseInterceptors, Inject } from '@nestjs/common';
-import { FaultInterceptor } from '../answers/fault.interceptor.js';
-import { BearerGuard } from '../auth/bearer.guard.js';
-import { Caller } from '../auth/caller.decorator.js';
-import type { Company } from '../companies/company.record.js';
-import { EmulatorCore } from '../emulator.core.js';
-import { EmulatorHost } from '../emulator.host.js';
+import { Controller, HttpCode, Post, UseGuards, UseInterceptors } from '@nestjs/common';
+import { AccessTokenGuard, CallingCompany } from '../auth/access-token.guard.js';
+import type { Company } from '../companies/company.js';
+import { EmulatorCore } from '../emulator-core.js';
+import { EnvironmentAddress } from '../http/environment-address.js';
+import { ResponseFaultInterceptor } from '../http/response-fault.interceptor.js';
 
-/** `POST /v1/webhooks/test` (section 4 of the service's page). */
+/** Service endpoint: `POST /v1/webhooks/test`. */
 @Controller('v1/webhooks/test')
-@UseGuards(BearerGuard)
-@UseInterceptors(FaultInterceptor)
+@UseGuards(AccessTokenGuard)
+@UseInterceptors(ResponseFaultInterceptor)
 export class WebhookTestController {
   constructor(
-    @Inject(EmulatorCore) private readonly core: EmulatorCore,
-    @Inject(EmulatorHost) private readonly host: EmulatorHost,
+    private readonly core: EmulatorCore,
+    private readonly address: EnvironmentAddress,
   ) {}
 
-  /** Answers once the first attempt has ended: 200 with whether it succeeded. */
+  /** Responds after the first attempt has ended: 200 with the result. */
   @Post()
   @HttpCode(200)
-  async test(@Caller() caller: Company): Promise<unknown> {
-    const { firstAttempt } = this.core.send(caller, this.host.environment, 'webhook.test');
+  async test(@CallingCompany() company: Company): Promise<unknown> {
+    const { firstAttempt } = this.core.send(company, this.address.environment, 'webhook.test');
     return this.core.options.shapes.testDelivery(await firstAttempt);
   }
 }

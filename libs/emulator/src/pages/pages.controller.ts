@@ -1,15 +1,14 @@
 import { Controller, Get, Inject, NotFoundException, Param, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { WithoutControlToken } from '../controls/control-token.guard.js';
-import { SameOriginGuard } from '../controls/same-origin.guard.js';
-import { sendPage } from './page.reply.js';
-import type { PageFile } from './page.files.js';
-import { PAGE_HEADERS, scriptedPage } from './page.shell.js';
+import { SameOriginGuard } from '../http/same-origin.guard.js';
+import type { PageFile } from './page-files.js';
+import { PAGE_HEADERS, scriptedPage, sendPage } from './page-layout.js';
 
-/** The files of the pages, by name. */
+/** Injection token of the page files by name. */
 export const PAGE_FILES = Symbol('PAGE_FILES');
 
-/** The emulator's own: the page of STK push prompts, and the files that all pages load. */
+/** Emulator only: the page of STK push prompts, and the files that the pages load. */
 @Controller('emulator')
 @UseGuards(SameOriginGuard)
 export class PagesController {
@@ -17,10 +16,10 @@ export class PagesController {
 
   @Get('stk')
   stk(@Res({ passthrough: true }) reply: FastifyReply): string {
-    return sendPage(reply, scriptedPage('STK push prompts', 'stk.js'));
+    return sendPage(reply, scriptedPage('STK push prompts', 'stk-page.js'));
   }
 
-  /** The checkout of customers loads its style here; no file holds data. */
+  /** No control token is required: customers' checkout pages load their styles here, and no file contains data. */
   @Get('pages/:file')
   @WithoutControlToken()
   file(@Param('file') name: string, @Res({ passthrough: true }) reply: FastifyReply): Buffer {

@@ -1,12 +1,12 @@
 import 'reflect-metadata';
 import { IsObject, IsOptional, IsString, Length } from 'class-validator';
-import type { Environment } from '../companies/company.record.js';
-import { IsCompanyId, IsEnvironment } from '../companies/company.rules.js';
-import { EmulatorInputError } from '../emulator.errors.js';
-import { checkInput } from '../emulator.input.js';
-import { IsEventType } from '../transactions/transaction.rules.js';
+import type { Environment } from '../companies/company.js';
+import { IsCompanyId, IsEnvironment } from '../companies/company-validators.js';
+import { EmulatorInputError } from '../emulator-errors.js';
+import { checkInput } from '../check-input.js';
+import { IsEventType } from '../transactions/transaction-validators.js';
 
-/** The event type that needs a transaction. */
+/** The event type that requires a transaction. */
 export const TRANSACTION_COMPLETED = 'transaction.completed';
 
 /** An event to trigger. `transaction.completed` completes a transaction first. */
@@ -15,12 +15,12 @@ export class TriggerInput {
   @IsEventType()
   eventType!: string;
 
-  /** Default: the company the emulator started with. */
+  /** Default: the company that the emulator started with. */
   @IsOptional()
   @IsCompanyId()
   companyId?: string | undefined;
 
-  /** Default: `sandbox`; over HTTP, that of the host that was called. */
+  /** Default: `sandbox`; over HTTP, the environment of the called host. */
   @IsOptional()
   @IsEnvironment()
   environment?: Environment | undefined;
@@ -51,9 +51,9 @@ export class TriggerInput {
 }
 
 /**
- * Checks what to trigger, including which fields belong together.
+ * Validates an event to trigger, including which fields exclude each other.
  *
- * @throws EmulatorInputError naming each field that is wrong
+ * @throws EmulatorInputError that names each invalid field
  */
 export function checkTrigger(input: unknown): TriggerInput {
   const trigger = checkInput(TriggerInput, input);

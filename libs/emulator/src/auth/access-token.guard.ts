@@ -1,0 +1,60 @@
+import type { CanActivate, ExecutionContext } from '@nestjs/common';
+import { createParamDecorator, Injectable, UnauthorizedException } from '@nestjs/common';
+import type { FastifyRequest } from 'fastify';
+import type { Company } from '../companies/company.js';
+import { EmulatorCore } from '../emulator-core.js';
+import { EnvironmentAddress } from '../http/environment-address.js';
+
+const BEARER = /^bearer +([^\s,]+)$/i;
+
+/** A request whose access token has been verified. */
+export interface AuthenticatedRequest extends FastifyRequest {
+  /** The company that the token was issued to. */
+  company?: Company;
+}
+
+/** Accepts requests with a valid access token of this environment, in either header. */
+@Injectable()
+export class AccessTokenGuard implements CanActivate {
+  constructor(
+    private readonly core: EmulatorCore,
+    private readonly address: EnvironmentAddress,
+  ) {}
+
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    const request = context.switchToHttp().getRequest<AuthenticatedRequest>();
+    const { environment } = this.address;
+    const token = readBearerToken(request.headers);
+    const company =
+      token === undefined ? undefined : await this.core.issuer.verify(token, environment);
+    if (!company) {
+      throw new UnauthorizedException(
+        `no valid ${environment} token in Authorization or x-auth-token`,
+      );
+    }
+    request.company = company;
+    return true;
+  }
+}
+
+/** Injects the company whose token the request carried. Requires {@link AccessTokenGuard}. */
+export const CallingCompany = createParamDecorator(
+  (_: unknown, context: ExecutionContext) =>
+    context.switchToHttp().getRequest<AuthenticatedRequest>().company,
+);
+
+/**
+ * Reads the token of a request from `Authorization` or `x-auth-token`. Both headers need the `Bearer` prefix.
+ *
+ * Returns undefined if there is no token, if a header is malformed, or if both headers are sent and differ. The service
+ * does not document how it treats two different tokens; rejecting them makes the client's bug visible.
+ */
+export function readBearerToken(
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+): string | undefined {
+  const sent = [headers['authorization'], headers['x-auth-token']].filter(
+    (header) => header !== undefined,
+  );
+  const tokens = new Set(sent.map((header) => BEARER.exec(String(header))?.[1]));
+  return tokens.size === 1 ? [...tokens][0] : undefined;
+}

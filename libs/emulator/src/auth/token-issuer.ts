@@ -1,0 +1,76 @@
+import { jwtVerify, SignJWT } from 'jose';
+import type { EmulatorClock } from '../runtime/emulator-clock.js';
+import type { CompanyStore } from '../companies/company-store.js';
+import type { Company, Environment } from '../companies/company.js';
+import type { RandomSource } from '../runtime/random-source.js';
+
+const ALGORITHM = 'HS256';
+
+/** An access token and when it expires. */
+export interface IssuedToken {
+  readonly token: string;
+  /** Milliseconds since the Unix epoch; a multiple of 1,000. */
+  readonly expiresAt: number;
+  /** The token generation it belongs to. A revocation starts the next one. */
+  readonly generation: string;
+}
+
+/**
+ * Issues and verifies access tokens: JWTs bound to a company and an environment. Nothing is stored per token; revocation
+ * compares the generation in the token with the company's current one.
+ */
+export class TokenIssuer {
+  readonly #key: Uint8Array;
+  #run = 0;
+
+  constructor(
+    private readonly companies: CompanyStore,
+    private readonly clock: EmulatorClock,
+    private readonly random: RandomSource,
+  ) {
+    this.#key = random.bytes('jwt-key');
+  }
+
+  /** Issues a new token. `lifetime` is in seconds. */
+  async issue(company: Company, environment: Environment, lifetime: number): Promise<IssuedToken> {
+    const issuedAt = Math.floor(this.clock.now() / 1000);
+    const generation = this.generation(company, environment);
+    const token = await new SignJWT({ company: company.companyId, environment, generation })
+      .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
+      .setSubject(company.credentials[environment].clientId)
+      .setIssuedAt(issuedAt)
+      .setExpirationTime(issuedAt + lifetime)
+      // Tokens issued within one second differ, so that a client can distinguish a new token from a rejected one.
+      .setJti(this.random.id('token'))
+      .sign(this.#key);
+    return { token, expiresAt: (issuedAt + lifetime) * 1000, generation };
+  }
+
+  /** Returns the token's company, or undefined if it is forged, expired, revoked or of the other environment. */
+  async verify(token: string, environment: Environment): Promise<Company | undefined> {
+    const payload = await jwtVerify(token, this.#key, {
+      algorithms: [ALGORITHM],
+      requiredClaims: ['exp'],
+      currentDate: new Date(this.clock.now()),
+    }).then(
+      (verified) => verified.payload,
+      () => undefined,
+    );
+    if (payload?.['environment'] !== environment) return undefined;
+    const company = this.companies.find(String(payload['company']));
+    if (!company || payload['generation'] !== this.generation(company, environment)) {
+      return undefined;
+    }
+    return company;
+  }
+
+  /** The generation of the tokens that are accepted now. */
+  generation(company: Company, environment: Environment): string {
+    return `${this.#run}.${company.tokenGeneration[environment]}`;
+  }
+
+  /** Revokes every token issued so far. */
+  reset(): void {
+    this.#run++;
+  }
+}

@@ -1,0 +1,46 @@
+import type { RandomSource } from '../runtime/random-source.js';
+
+/** A one-time code, as sent to a phone. */
+export interface OneTimeCode {
+  /** Six digits. */
+  readonly digits: string;
+  /** Milliseconds since the Unix epoch. The code is rejected from then on. */
+  readonly expiresAt: number;
+  /** Wrong tries left. At 0, every code is rejected. */
+  readonly triesLeft: number;
+}
+
+/** Lifetime and number of tries of a code. The service does not document its own values. */
+const CODE_LIFETIME_MS = 300_000;
+const CODE_TRIES = 3;
+
+/** Generates a code from the emulator's seed. */
+export function issueCode(random: RandomSource, now: number): OneTimeCode {
+  return {
+    digits: random.digits(6, 'one-time code'),
+    expiresAt: now + CODE_LIFETIME_MS,
+    triesLeft: CODE_TRIES,
+  };
+}
+
+/** Whether a code can still be entered. */
+export function isUsable(code: OneTimeCode, now: number): boolean {
+  return code.triesLeft > 0 && now < code.expiresAt;
+}
+
+/** Checks an entered code. Unless it is correct, returns the remaining tries and the message to show. */
+export function checkCode(
+  code: OneTimeCode,
+  typed: string,
+  now: number,
+): 'correct' | { readonly code: OneTimeCode; readonly problem: string | undefined } {
+  // The page itself explains why a code is no longer usable.
+  if (!isUsable(code, now)) return { code, problem: undefined };
+  const entered = typed.replace(/\s/g, '');
+  if (entered === code.digits) return 'correct';
+  // A typing error does not count as a try.
+  if (!/^\d{6}$/.test(entered)) return { code, problem: 'The code is six digits.' };
+  const triesLeft = code.triesLeft - 1;
+  const problem = `That is not the code. ${triesLeft} ${triesLeft === 1 ? 'try' : 'tries'} left.`;
+  return { code: { ...code, triesLeft }, problem: triesLeft > 0 ? problem : undefined };
+}

@@ -1,0 +1,71 @@
+import { describe, expect, it } from '@jest/globals';
+import { CommandLineError, parseCommandLine } from './command-flags.js';
+import { HELP } from './command-help.js';
+
+function optionsOf(...args: string[]) {
+  const command = parseCommandLine(args);
+  if (command.do !== 'start') throw new Error(`expected a start, not ${command.do}`);
+  return command.options;
+}
+
+describe('parseCommandLine', () => {
+  it('has fixed default ports', () => {
+    expect(optionsOf()).toMatchObject({ port: 4010, productionPort: 4011 });
+    expect(optionsOf('--port', '0', '--production-port=1')).toMatchObject({
+      port: 0,
+      productionPort: 1,
+    });
+  });
+
+  it('parses the credentials and the webhook of the company', () => {
+    const options = optionsOf(
+      '--webhook-url',
+      'http://localhost:3000/w',
+      '--webhook-secret',
+      'w',
+      '--client-id',
+      'i',
+      '--client-secret',
+      's',
+    );
+    expect(options).toMatchObject({
+      webhookUrl: 'http://localhost:3000/w',
+      webhookSecret: 'w',
+      clientId: 'i',
+      clientSecret: 's',
+    });
+  });
+
+  it('parses a redelivery schedule with units', () => {
+    expect(optionsOf('--redeliver', '500ms,1s, 5m,1h').redeliver).toEqual([
+      500, 1000, 300_000, 3_600_000,
+    ]);
+    expect(optionsOf('--redeliver', 'none').redeliver).toEqual([]);
+    expect(optionsOf().redeliver).toBeUndefined();
+  });
+
+  it('parses a fault plan', () => {
+    expect(optionsOf('--faults', '{"api":{"reset":{"next":1}}}').faults).toEqual({
+      api: { reset: { next: 1 } },
+    });
+  });
+
+  it.each([
+    [['--nope'], "Unknown option '--nope'"],
+    [['more'], "Unexpected argument 'more'"],
+    [['--port'], '--port'],
+    [['--port', 'x'], '--port takes a whole number, not "x"'],
+    [['--port', '-1'], '--port'],
+    [['--redeliver', '5'], '--redeliver takes waits such as'],
+    [['--faults', '{'], '--faults takes JSON'],
+  ])('rejects %j with a message that names the flag', (args, message) => {
+    expect(() => parseCommandLine(args)).toThrow(CommandLineError);
+    expect(() => parseCommandLine(args)).toThrow(message);
+  });
+
+  it('gives --help and --version precedence over other flags', () => {
+    expect(parseCommandLine(['--help', '--port', 'x'])).toEqual({ do: 'help' });
+    expect(parseCommandLine(['-v'])).toEqual({ do: 'version' });
+    expect(HELP).toContain('--webhook-url');
+  });
+});

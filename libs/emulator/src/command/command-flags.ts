@@ -1,0 +1,127 @@
+import { parseArgs } from 'node:util';
+import { messageOf } from '../emulator-errors.js';
+import type { PaymentsEmulatorOptions } from '../emulator-options.js';
+
+/** A parsed command line. */
+export type Command = { readonly do: 'help' | 'version' } | StartCommand;
+
+/** The command that starts an emulator. */
+export interface StartCommand {
+  readonly do: 'start';
+  readonly options: PaymentsEmulatorOptions;
+  readonly quiet: boolean;
+  /** The `.env` file to save the application's settings in. */
+  readonly envFile: string | undefined;
+}
+
+/** The command line is invalid. The message is shown to the user without a stack trace. */
+export class CommandLineError extends Error {
+  override readonly name = 'CommandLineError';
+}
+
+const FLAGS = {
+  host: { type: 'string' },
+  port: { type: 'string' },
+  'production-port': { type: 'string' },
+  'public-url': { type: 'string' },
+  'production-public-url': { type: 'string' },
+  'control-token': { type: 'string' },
+  'allow-private-webhooks': { type: 'boolean' },
+  'allow-production': { type: 'boolean' },
+  'webhook-url': { type: 'string' },
+  'webhook-secret': { type: 'string' },
+  'client-id': { type: 'string' },
+  'client-secret': { type: 'string' },
+  'production-client-id': { type: 'string' },
+  'production-client-secret': { type: 'string' },
+  seed: { type: 'string' },
+  'save-env': { type: 'string' },
+  redeliver: { type: 'string' },
+  faults: { type: 'string' },
+  'service-name': { type: 'string' },
+  'token-lifetime': { type: 'string' },
+  'pending-status': { type: 'string' },
+  'failed-status': { type: 'string' },
+  'log-size': { type: 'string' },
+  quiet: { type: 'boolean', short: 'q' },
+  help: { type: 'boolean', short: 'h' },
+  version: { type: 'boolean', short: 'v' },
+} as const;
+
+/** The default ports of the command. They are fixed, so that a configuration can contain them. */
+export const DEFAULT_PORT = 4010;
+export const DEFAULT_PRODUCTION_PORT = 4011;
+
+/** @throws CommandLineError */
+export function parseCommandLine(args: string[]): Command {
+  const flags = readFlags(args);
+  if (flags.help) return { do: 'help' };
+  if (flags.version) return { do: 'version' };
+  const options: PaymentsEmulatorOptions = {
+    host: flags.host,
+    port: whole('--port', flags.port) ?? DEFAULT_PORT,
+    productionPort: whole('--production-port', flags['production-port']) ?? DEFAULT_PRODUCTION_PORT,
+    publicUrl: flags['public-url'],
+    productionPublicUrl: flags['production-public-url'],
+    controlToken: flags['control-token'],
+    allowPrivateWebhooks: flags['allow-private-webhooks'],
+    allowProduction: flags['allow-production'],
+    webhookUrl: flags['webhook-url'],
+    webhookSecret: flags['webhook-secret'],
+    clientId: flags['client-id'],
+    clientSecret: flags['client-secret'],
+    productionClientId: flags['production-client-id'],
+    productionClientSecret: flags['production-client-secret'],
+    seed: flags.seed,
+    freshIds: true,
+    redeliver: schedule(flags.redeliver),
+    faults: json('--faults', flags.faults, '{"delivery":{"duplicate":{}}}'),
+    serviceName: flags['service-name'],
+    tokenLifetime: whole('--token-lifetime', flags['token-lifetime']),
+    pendingStatus: flags['pending-status'],
+    failedStatus: flags['failed-status'],
+    logSize: whole('--log-size', flags['log-size']),
+  };
+  return { do: 'start', options, quiet: flags.quiet ?? false, envFile: flags['save-env'] };
+}
+
+function readFlags(args: string[]) {
+  try {
+    return parseArgs({ args, options: FLAGS, strict: true, allowPositionals: false }).values;
+  } catch (error) {
+    throw new CommandLineError(messageOf(error));
+  }
+}
+
+function whole(flag: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^\d{1,10}$/.test(text)) {
+    throw new CommandLineError(`${flag} takes a whole number, not "${text}"`);
+  }
+  return Number(text);
+}
+
+/** Parses a redelivery schedule: `1s,30s,5m` are the waits before each further attempt, and `none` is no further attempt. */
+function schedule(text: string | undefined): number[] | undefined {
+  if (text === undefined) return undefined;
+  if (text === 'none') return [];
+  return text.split(',').map((wait) => {
+    const [, number, unit] = /^(\d{1,9})(ms|s|m|h)$/.exec(wait.trim()) ?? [];
+    if (!number || !unit) {
+      throw new CommandLineError(
+        `--redeliver takes waits such as 500ms,1s,5m,1h, or none; not "${text}"`,
+      );
+    }
+    return Number(number) * { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit as 'ms'];
+  });
+}
+
+/** @throws CommandLineError */
+export function json(flag: string, text: string | undefined, example: string): object | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text) as object;
+  } catch {
+    throw new CommandLineError(`${flag} takes JSON, such as '${example}'`);
+  }
+}

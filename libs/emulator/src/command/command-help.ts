@@ -1,0 +1,52 @@
+import { DEFAULT_PORT, DEFAULT_PRODUCTION_PORT } from './command-flags.js';
+
+/** The text of `--help`. */
+export const HELP = `payments-emulator: an emulator of the payments service
+
+Usage: payments-emulator [flags]
+       payments-emulator trigger EVENT-TYPE [flags]    sends an event from a running emulator;
+                                                       trigger --help lists its flags
+
+Addresses
+  --port N                        sandbox host; 0 selects a free port (default ${DEFAULT_PORT})
+  --production-port N             production host; 0 selects a free port (default ${DEFAULT_PRODUCTION_PORT})
+  --host ADDRESS                  default 127.0.0.1, this machine only; 0.0.0.0 for all networks
+  --public-url URL                URL of the sandbox as clients see it, e.g. http://emulator:4010
+  --production-public-url URL     the same for the production host
+
+Access from other machines (if --host or --public-url is not loopback)
+  --control-token TOKEN           token that the controls and pages require: as the password in a browser,
+                                  or in Authorization: Bearer; 16 to 256 characters (default: a generated
+                                  one, printed at each start)
+  --allow-private-webhooks        webhook URLs may lead to this machine and private networks, and may
+                                  be http:// there
+  --allow-production              allows NODE_ENV=production
+
+Credentials and webhook of the company; values that are not given are generated
+  --webhook-url URL               https://, or http:// on a loopback host; see also
+                                  --allow-private-webhooks
+  --webhook-secret SECRET
+  --client-id ID                  sandbox credentials
+  --client-secret SECRET
+  --production-client-id ID       production credentials
+  --production-client-secret SECRET
+
+Behaviour
+  --seed TEXT                     same credentials, secrets and faults at every start
+  --save-env FILE                 also saves the settings of the application in a .env file; keeps its
+                                  other variables, and does not start if they have other values
+  --redeliver WAITS               waits before further attempts of a failed delivery, e.g. 1s,30s,5m
+                                  (default none; the service does not document its schedule)
+  --faults JSON                   a fault plan, e.g. '{"delivery":{"duplicate":{}}}'
+  --service-name NAME             User-Agent is NAME-Webhook/1.0 (default PaymentsEmulator)
+  --token-lifetime SECONDS        default 3599
+  --pending-status WORD           status of a transaction before it is complete (default pending)
+  --failed-status WORD            status of a declined transaction (default failed)
+  --log-size N                    number of attempts in the delivery log (default 1000)
+
+  -q, --quiet                     prints no line per delivery
+  -h, --help                      prints this help
+  -v, --version                   prints the version
+
+Exit codes: 0 closed by a signal, 1 did not start, 2 invalid flags.
+`;

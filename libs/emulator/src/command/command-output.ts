@@ -1,0 +1,61 @@
+import type { DeliveryRecord } from '../deliveries/delivery-record.js';
+import type { PaymentsEmulator } from '../payments-emulator.js';
+import { DEFAULT_PORT } from './command-flags.js';
+import { assignment, applicationSettings } from './application-settings.js';
+
+/**
+ * Returns the text that is printed when the emulator listens. The settings are `export` lines without comments: they work
+ * pasted into a shell, and saved as `.env` with dotenv and Node's `--env-file`.
+ */
+export function describeStart(emulator: PaymentsEmulator, envFile?: string): string {
+  const { company, baseUrl, productionBaseUrl, seed, controlToken } = emulator;
+  const settings = applicationSettings(emulator);
+  const unquotable = settings.filter((setting) => assignment(setting) === undefined);
+  const url = baseUrl === `http://127.0.0.1:${DEFAULT_PORT}` ? '' : ` --url ${baseUrl}`;
+  const token = controlToken === undefined ? '' : ` --control-token ${quoted(controlToken)}`;
+  return `payments-emulator
+  sandbox     ${baseUrl}
+  production  ${productionBaseUrl} (its credentials are on the page of deliveries)
+  pages       ${baseUrl}/emulator (deliveries, faults), ${baseUrl}/emulator/stk (STK push prompts)
+${
+  controlToken === undefined
+    ? ''
+    : `  token       ${controlToken} (other machines can reach the pages and controls, which require it as password)\n`
+}  webhook     ${company.webhook.url ?? `none yet: start with --webhook-url, or PUT ${baseUrl}/emulator/companies/${company.companyId}/webhook`}
+  seed        ${seed} (start with --seed to keep the settings)
+
+Settings of the application, to paste into its shell or to save as .env${envFile === undefined ? '' : ` (saved in ${envFile})`}:
+
+${settings
+  .flatMap((setting) => assignment(setting) ?? [])
+  .map((line) => `export ${line}\n`)
+  .join(
+    '',
+  )}${unquotable.map(([name]) => `\n${name} is not listed: no quoting of it works in both. Copy the value that you gave.\n`).join('')}
+To send the event of a payment:
+
+  payments-emulator trigger transaction.completed --amount 350 --reference order-1${url}${token}
+
+`;
+}
+
+/** Quotes an argument for a shell. */
+function quoted(text: string): string {
+  return /^[\w./:@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/** Returns the line that is printed for an attempt. */
+export function describeDelivery(delivery: DeliveryRecord): string {
+  const { eventType, companyId, attempt, state, answer, failure, durationMs, faults } = delivery;
+  return [
+    eventType,
+    companyId,
+    `attempt ${attempt}`,
+    state,
+    answer?.status ?? (failure && failure.code !== state ? failure.code : ''),
+    durationMs === undefined ? '' : `${durationMs} ms`,
+    faults.length > 0 ? `(${faults.join(', ')})` : '',
+  ]
+    .filter((part) => part !== '')
+    .join('  ');
+}

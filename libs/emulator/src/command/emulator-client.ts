@@ -1,0 +1,71 @@
+/** A client of the controls of an emulator in another process. */
+export class EmulatorClient {
+  private constructor(
+    private readonly url: string,
+    private readonly controlToken: string | undefined,
+  ) {}
+
+  /**
+   * Checks that an emulator is running at a URL, and returns a client.
+   *
+   * @throws Error that names the fix, if no emulator responds, or if it requires another control token
+   */
+  static async connect(url: string, controlToken?: string): Promise<EmulatorClient> {
+    const emulator = new EmulatorClient(url.replace(/\/+$/, ''), controlToken);
+    const { status, body } = await emulator.#request('GET', '/emulator');
+    if (status === 401) {
+      throw new Error(
+        `the emulator at ${url} requires its control token. Pass the token that it printed at its start with --control-token`,
+      );
+    }
+    if ((body as { emulator?: unknown } | null)?.emulator === 'payments-emulator') return emulator;
+    throw new Error(
+      `${url} answered ${status}, but is not a payments-emulator. Pass the emulator's address with --url`,
+    );
+  }
+
+  /**
+   * Sends a POST request to a control.
+   *
+   * @throws Error with the emulator's message, if it rejects the request
+   */
+  async post<T>(control: string, input: object): Promise<T> {
+    const { status, body } = await this.#request('POST', `/emulator/${control}`, input);
+    if (status === 200) return body as T;
+    const { message } = (body ?? {}) as { message?: unknown };
+    throw new Error(typeof message === 'string' ? message : `the emulator answered ${status}`);
+  }
+
+  async #request(method: string, path: string, input?: object) {
+    if (!/^https?:\/\//.test(this.url) || !URL.canParse(this.url)) {
+      throw new Error(`--url takes an address such as http://127.0.0.1:4010, not "${this.url}"`);
+    }
+    try {
+      const response = await fetch(`${this.url}${path}`, {
+        method,
+        headers: {
+          accept: 'application/json',
+          'content-type': 'application/json',
+          ...(this.controlToken && { authorization: `Bearer ${this.controlToken}` }),
+        },
+        ...(input && { body: JSON.stringify(input) }),
+      });
+      const text = await response.text();
+      return { status: response.status, body: parse(text) };
+    } catch (error) {
+      const { cause } = error as { cause?: { code?: string } };
+      throw new Error(
+        `no emulator answers at ${this.url} (${cause?.code ?? 'no connection'}). Start it: npx payments-emulator --webhook-url http://127.0.0.1:3000/webhooks/payments. If it listens elsewhere, pass its address with --url`,
+        { cause: error },
+      );
+    }
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return null;
+  }
+}

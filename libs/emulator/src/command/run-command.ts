@@ -1,0 +1,82 @@
+import { readFileSync } from 'node:fs';
+import { EmulatorInputError, messageOf } from '../emulator-errors.js';
+import type { PaymentsEmulatorOptions } from '../emulator-options.js';
+import { PaymentsEmulator } from '../payments-emulator.js';
+import type { StartCommand } from './command-flags.js';
+import { CommandLineError, parseCommandLine } from './command-flags.js';
+import { HELP } from './command-help.js';
+import { describeDelivery, describeStart } from './command-output.js';
+import { saveEnvFile } from './env-file.js';
+import { describeListenFailure } from './listen-failure.js';
+import { applicationSettings } from './application-settings.js';
+import { runTrigger } from './trigger-command.js';
+
+/** The output streams of a command. */
+export interface CommandOutput {
+  out(text: string): void;
+  err(text: string): void;
+}
+
+/** A running emulator, or the exit code of a command that has ended. */
+export type CommandResult = PaymentsEmulator | 0 | 1 | 2;
+
+/** Runs a command line. Resolves when the emulator listens or the command has ended. Never rejects. */
+export async function runCommand(args: string[], output: CommandOutput): Promise<CommandResult> {
+  try {
+    if (args[0] === 'trigger') return await runTrigger(args.slice(1), output);
+    const command = parseCommandLine(args);
+    if (command.do === 'help') output.out(HELP);
+    if (command.do === 'version') output.out(`${readVersion()}\n`);
+    return command.do === 'start' ? await start(command, output) : 0;
+  } catch (error) {
+    const invalid = error instanceof CommandLineError || error instanceof EmulatorInputError;
+    const message =
+      error instanceof EmulatorInputError
+        ? error.problems.map((problem) => problem.replace(/^\w+/, nameFlag)).join('; ')
+        : messageOf(error);
+    const command = args[0] === 'trigger' ? 'payments-emulator trigger' : 'payments-emulator';
+    const hint = invalid ? `${command} --help lists the flags.\n` : '';
+    output.err(`payments-emulator: ${message}\n${hint}`);
+    return invalid ? 2 : 1;
+  }
+}
+
+async function start(
+  { options, quiet, envFile }: StartCommand,
+  output: CommandOutput,
+): Promise<PaymentsEmulator> {
+  const emulator = await listen({
+    ...options,
+    onDelivery: (delivery) => {
+      if (!quiet) output.out(`${describeDelivery(delivery)}\n`);
+    },
+  });
+  try {
+    if (envFile !== undefined) await saveEnvFile(envFile, applicationSettings(emulator));
+    output.out(describeStart(emulator, envFile));
+    return emulator;
+  } catch (error) {
+    await emulator.close();
+    throw error;
+  }
+}
+
+async function listen(options: PaymentsEmulatorOptions): Promise<PaymentsEmulator> {
+  try {
+    return await PaymentsEmulator.start(options);
+  } catch (error) {
+    const message = describeListenFailure(error, options);
+    throw message === undefined ? error : new Error(message, { cause: error });
+  }
+}
+
+/** Returns the flag of an option, or the option itself if it has no flag. */
+function nameFlag(option: string): string {
+  const flag = `--${option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  return HELP.includes(`${flag} `) ? flag : option;
+}
+
+function readVersion(): string {
+  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(manifest) as { version: string }).version;
+}

@@ -1,0 +1,102 @@
+import { IsBoolean, IsOptional } from 'class-validator';
+import type { Environment } from './company.js';
+import {
+  IsClientId,
+  IsCompanyId,
+  IsEnvironment,
+  IsSecret,
+  IsWebhookUrl,
+} from './company-validators.js';
+
+/** Selects the company of a control. */
+export class CompanyInput {
+  /** Default: the company that the emulator started with. */
+  @IsOptional()
+  @IsCompanyId()
+  companyId?: string | undefined;
+}
+
+/** A company to create. Every field has a default; omitted secrets are generated. */
+export class NewCompany {
+  /** 1 to 64 letters, digits, `_` or `-`. Default: a generated id. */
+  @IsOptional()
+  @IsCompanyId()
+  companyId?: string | undefined;
+
+  /** The sandbox client id: 1 to 256 characters, no colon. */
+  @IsOptional()
+  @IsClientId()
+  clientId?: string | undefined;
+
+  /** The sandbox client secret: 1 to 1024 characters, sent as UTF-8. */
+  @IsOptional()
+  @IsSecret()
+  clientSecret?: string | undefined;
+
+  /** The production client id: 1 to 256 characters, no colon. */
+  @IsOptional()
+  @IsClientId()
+  productionClientId?: string | undefined;
+
+  /** The production client secret: 1 to 1024 characters, sent as UTF-8. */
+  @IsOptional()
+  @IsSecret()
+  productionClientSecret?: string | undefined;
+
+  /** HTTPS, or plain HTTP on a loopback host; see also `allowPrivateWebhooks`. Default: none; nothing is sent. */
+  @IsOptional()
+  @IsWebhookUrl()
+  webhookUrl?: string | undefined;
+
+  /** 1 to 1024 characters. */
+  @IsOptional()
+  @IsSecret()
+  webhookSecret?: string | undefined;
+
+  /** Default: true. */
+  @IsOptional()
+  @IsBoolean({ message: 'webhookActive must be true or false' })
+  webhookActive?: boolean | undefined;
+}
+
+/** A change of a company's webhook. Omitted fields keep their value. */
+export class WebhookInput extends CompanyInput {
+  /** HTTPS, or plain HTTP on a loopback host; see also `allowPrivateWebhooks`. Null removes the URL. */
+  @IsOptional()
+  @IsWebhookUrl()
+  url?: string | null | undefined;
+
+  /** 1 to 1024 characters. The `oldSecret` fault signs with the previous secret. */
+  @IsOptional()
+  @IsSecret()
+  secret?: string | undefined;
+
+  /** False: nothing is sent. */
+  @IsOptional()
+  @IsBoolean({ message: 'active must be true or false' })
+  active?: boolean | undefined;
+}
+
+/** A rotation of the webhook secret. */
+export class WebhookSecretInput extends CompanyInput {
+  /** The new secret, 1 to 1024 characters. Default: a generated one. */
+  @IsOptional()
+  @IsSecret()
+  secret?: string | undefined;
+}
+
+/** A rotation of a client secret. The old secret is rejected at once. */
+export class ClientSecretInput extends WebhookSecretInput {
+  /** Default: `sandbox`. */
+  @IsOptional()
+  @IsEnvironment()
+  environment?: Environment | undefined;
+}
+
+/** Selects the tokens to revoke. */
+export class RevocationInput extends CompanyInput {
+  /** Default: both. */
+  @IsOptional()
+  @IsEnvironment()
+  environment?: Environment | undefined;
+}

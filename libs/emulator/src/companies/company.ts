@@ -1,0 +1,55 @@
+/** Each environment has its own host and credentials. A token of one is rejected by the other. */
+export type Environment = 'sandbox' | 'production';
+
+/** Both environments; the first is the default. */
+export const ENVIRONMENTS: readonly Environment[] = ['sandbox', 'production'];
+
+/** The credentials that a client exchanges for a token. */
+export interface ClientCredentials {
+  /** The user name of HTTP Basic. Contains no colon, because Basic ends the user name at the first one. */
+  readonly clientId: string;
+  /** The password of HTTP Basic. */
+  readonly clientSecret: string;
+}
+
+/** A company's webhook. Both environments share it. */
+export interface WebhookSettings {
+  /** The URL that deliveries are sent to: HTTPS, or plain HTTP on a loopback host. Null: nothing is sent. */
+  readonly url: string | null;
+  /** The secret that signs every delivery. */
+  readonly secret: string;
+  /** False: nothing is sent. */
+  readonly active: boolean;
+}
+
+/** A company with all its credentials and settings. */
+export interface CompanyCredentials extends ClientCredentials {
+  readonly companyId: string;
+  /** The production credentials. `clientId` and `clientSecret` of the company itself are those of the sandbox. */
+  readonly production: ClientCredentials;
+  /** The secret of the webhook; the same value as `webhook.secret`. */
+  readonly webhookSecret: string;
+  readonly webhook: WebhookSettings;
+}
+
+/** A company as the emulator stores it. */
+export interface Company {
+  readonly companyId: string;
+  readonly credentials: Record<Environment, ClientCredentials>;
+  webhook: WebhookSettings;
+  /** The webhook secret before the last rotation. The `oldSecret` fault signs with it. */
+  previousWebhookSecret: string | undefined;
+  /** A token contains the generation in which it was issued. Increasing the generation revokes all earlier tokens. */
+  readonly tokenGeneration: Record<Environment, number>;
+}
+
+/** Copies a company into its public form. */
+export function toCredentials(company: Company): CompanyCredentials {
+  return {
+    companyId: company.companyId,
+    ...company.credentials.sandbox,
+    production: { ...company.credentials.production },
+    webhookSecret: company.webhook.secret,
+    webhook: { ...company.webhook },
+  };
+}

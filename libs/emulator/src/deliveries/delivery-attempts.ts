@@ -1,0 +1,180 @@
+import { Logger } from '@nestjs/common';
+import type { Company } from '../companies/company.js';
+import { messageOf } from '../emulator-errors.js';
+import type { DrawnAttemptFaults } from '../faults/delivery-faults.js';
+import type { FaultStore } from '../faults/fault-store.js';
+import type { EmulatorClock } from '../runtime/emulator-clock.js';
+import type { RandomSource } from '../runtime/random-source.js';
+import { Semaphore } from '../runtime/semaphore.js';
+import type { DeliveryLog } from './delivery-log.js';
+import type { DeliveryCause, DeliveryFailure, DeliveryRecord } from './delivery-record.js';
+import { composeRequest } from './delivery-request.js';
+import { sendDelivery } from './delivery-sender.js';
+
+/** Options of delivery attempts. */
+export interface AttemptOptions {
+  readonly serviceName: string;
+  readonly fetch: typeof globalThis.fetch;
+  /** Milliseconds for one attempt. */
+  readonly timeoutMs: number;
+  /** Whether other machines can reach the emulator. */
+  readonly remoteAccess: boolean;
+  /** Maximum number of concurrent attempts. */
+  readonly concurrency: number;
+  /** Called with each attempt that has ended. An error that it throws is logged. */
+  readonly onDelivery: (record: DeliveryRecord) => void;
+}
+
+/** One delivery of an event, with all its attempts. */
+export interface Delivery {
+  readonly identity: Pick<
+    DeliveryRecord,
+    'companyId' | 'environment' | 'eventId' | 'eventType' | 'transactionId' | 'copy'
+  >;
+  /** Number of the event among those of the company. Its faults depend on it. */
+  readonly eventNumber: number;
+  readonly company: Company;
+  /** The event's bytes, before any tampering. */
+  readonly original: Uint8Array;
+  /** Aborts at a reset or a close. */
+  readonly signal: AbortSignal;
+}
+
+/** Creates delivery attempts, sends them, and records their results in the log. */
+export class DeliveryAttempts {
+  readonly #logger = new Logger('PaymentsEmulator');
+  readonly #semaphore: Semaphore;
+
+  constructor(
+    private readonly faults: FaultStore,
+    private readonly log: DeliveryLog,
+    private readonly clock: EmulatorClock,
+    private readonly random: RandomSource,
+    private readonly options: AttemptOptions,
+  ) {
+    this.#semaphore = new Semaphore(options.concurrency);
+  }
+
+  /** Creates an attempt in the state `waiting` and adds it to the log. */
+  create(
+    delivery: Delivery,
+    cause: DeliveryCause,
+    attempt: number,
+    faults: string[] = [],
+  ): DeliveryRecord {
+    const { companyId, environment, eventId, eventType, transactionId, copy } = delivery.identity;
+    const record: DeliveryRecord = {
+      id: this.random.id('delivery'),
+      companyId,
+      environment,
+      eventId,
+      eventType,
+      transactionId,
+      cause,
+      copy,
+      attempt,
+      state: 'waiting',
+      faults,
+      createdAt: new Date(this.clock.now()).toISOString(),
+      sentAt: undefined,
+      durationMs: undefined,
+      request: undefined,
+      answer: undefined,
+      failure: undefined,
+    };
+    this.log.add({ record, original: delivery.original });
+    return record;
+  }
+
+  /** Runs an attempt to its end. `faults` replaces the faults drawn from the company's plan. */
+  async run(
+    delivery: Delivery,
+    record: DeliveryRecord,
+    faults?: DrawnAttemptFaults,
+  ): Promise<void> {
+    await this.#semaphore.run(async () => {
+      const failure = failureBeforeSending(delivery, record);
+      if (failure) {
+        const { code } = failure;
+        record.failure = failure;
+        record.state = code === 'cancelled' || code === 'dropped' ? code : 'skipped';
+        return;
+      }
+      const { companyId, copy } = delivery.identity;
+      const drawn =
+        faults ?? this.faults.forAttempt(companyId, delivery.eventNumber, copy, record.attempt);
+      await this.#send(delivery, record, drawn);
+    });
+    this.#notify(structuredClone(record));
+  }
+
+  async #send(
+    delivery: Delivery,
+    record: DeliveryRecord,
+    faults: DrawnAttemptFaults,
+  ): Promise<void> {
+    const { company, original, signal } = delivery;
+    const request = composeRequest({
+      url: company.webhook.url as string,
+      body: original,
+      secret: faults.oldSecret ? this.#oldSecret(company) : company.webhook.secret,
+      eventType: record.eventType,
+      serviceName: this.options.serviceName,
+      faults,
+    });
+    record.faults.push(
+      ...Object.keys(faults).filter((name) => faults[name as keyof DrawnAttemptFaults]),
+    );
+    record.request = {
+      url: request.url,
+      headers: request.headers,
+      body: Buffer.from(request.body).toString('utf8'),
+    };
+    const sentAt = this.clock.now();
+    record.sentAt = new Date(sentAt).toISOString();
+    record.state = 'sending';
+    const result = await sendDelivery(request, { clock: this.clock, ...this.options }, signal);
+    record.answer = result.answer;
+    record.failure = result.failure;
+    record.durationMs = this.clock.now() - sentAt;
+    record.state = !result.failure
+      ? 'delivered'
+      : result.failure.code === 'cancelled'
+        ? 'cancelled'
+        : 'failed';
+  }
+
+  /** Calls the listener. An error that it throws must not affect the delivery. */
+  #notify(record: DeliveryRecord): void {
+    try {
+      this.options.onDelivery(record);
+    } catch (error) {
+      this.#logger.error(`onDelivery threw: ${messageOf(error)}`);
+    }
+  }
+
+  /** Without a rotation there is no old secret. A secret that the receiver does not know fails in the same way. */
+  #oldSecret(company: Company): string {
+    return (
+      company.previousWebhookSecret ??
+      this.random.bytes('unrelated secret', company.companyId).toString('hex')
+    );
+  }
+}
+
+/** Returns the reason not to send an attempt, as of this moment. */
+function failureBeforeSending(
+  delivery: Delivery,
+  record: DeliveryRecord,
+): DeliveryFailure | undefined {
+  const { active, url } = delivery.company.webhook;
+  if (delivery.signal.aborted) {
+    return { code: 'cancelled', message: 'the emulator was reset or closed' };
+  }
+  if (record.faults.includes('drop')) {
+    return { code: 'dropped', message: 'not sent because of the drop fault' };
+  }
+  if (url === null) return { code: 'no_url', message: 'the company has no webhook URL' };
+  if (!active) return { code: 'inactive', message: "the company's webhook is inactive" };
+  return undefined;
+}

@@ -1,0 +1,73 @@
+import 'reflect-metadata';
+import { Type } from 'class-transformer';
+import { IsIn, IsInt, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator';
+import { IsCompanyId } from '../companies/company-validators.js';
+import type { DeliveryState } from './delivery-record.js';
+import { DELIVERY_STATES } from './delivery-record.js';
+
+const LIMIT = { message: 'limit must be a whole number of deliveries from 1 to 10000' };
+
+/** Selects attempts of the delivery log. All given fields must match. */
+export class DeliveryFilter {
+  /** Default: all companies. */
+  @IsOptional()
+  @IsCompanyId()
+  companyId?: string | undefined;
+
+  @IsOptional()
+  @IsString({ message: 'eventId must be a string' })
+  eventId?: string | undefined;
+
+  @IsOptional()
+  @IsString({ message: 'eventType must be a string' })
+  eventType?: string | undefined;
+
+  @IsOptional()
+  @IsString({ message: 'transactionId must be a string' })
+  transactionId?: string | undefined;
+
+  @IsOptional()
+  @IsIn(DELIVERY_STATES, { message: `state must be one of ${DELIVERY_STATES.join(', ')}` })
+  state?: DeliveryState | undefined;
+
+  /** Maximum number of attempts, the newest. 1 to 10,000. Default: all. */
+  @IsOptional()
+  @Type(() => Number)
+  @IsInt(LIMIT)
+  @Min(1, LIMIT)
+  @Max(10_000, LIMIT)
+  limit?: number | undefined;
+}
+
+const PAGE_LIMIT = { message: 'limit must be a whole number of deliveries from 1 to 200' };
+
+/** Search of the delivery log's page. All given fields must match. */
+export class DeliverySearch {
+  /** Default: all companies. */
+  @IsOptional()
+  @IsCompanyId()
+  companyId?: string | undefined;
+
+  @IsOptional()
+  @IsIn(DELIVERY_STATES, { message: `state must be one of ${DELIVERY_STATES.join(', ')}` })
+  state?: DeliveryState | undefined;
+
+  /** Part of the transaction id, event id or event type; case-insensitive. */
+  @IsOptional()
+  @IsString({ message: 'search must be text' })
+  @MaxLength(256, { message: 'search must be at most 256 characters' })
+  search?: string | undefined;
+
+  /** Only attempts older than this delivery: the next page. */
+  @IsOptional()
+  @IsString({ message: "before must be a delivery's id" })
+  before?: string | undefined;
+
+  /** 1 to 200. Default: 50. */
+  @IsOptional()
+  @Type(() => Number)
+  @IsInt(PAGE_LIMIT)
+  @Min(1, PAGE_LIMIT)
+  @Max(200, PAGE_LIMIT)
+  limit?: number | undefined;
+}

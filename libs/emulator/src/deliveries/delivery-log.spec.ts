@@ -1,0 +1,39 @@
+import { describe, expect, it } from '@jest/globals';
+import { EmulatorError } from '../emulator-errors.js';
+import { DeliveryLog } from './delivery-log.js';
+import type { DeliveryRecord } from './delivery-record.js';
+
+function entry(id: string, more: Partial<DeliveryRecord> = {}) {
+  const record = { id, companyId: 'a', state: 'delivered', faults: [], ...more } as unknown;
+  return { record: record as DeliveryRecord, original: new Uint8Array() };
+}
+
+describe('DeliveryLog', () => {
+  it('keeps at most its size of attempts, and removes the oldest first', () => {
+    const log = new DeliveryLog(2);
+    for (const id of ['1', '2', '3']) log.add(entry(id));
+    expect(log.list().map(({ id }) => id)).toEqual(['2', '3']);
+    expect(() => log.get('1')).toThrow(EmulatorError);
+    expect(() => log.get('1')).toThrow('logSize');
+  });
+
+  it('lists the attempts that match all criteria, limited to the newest', () => {
+    const log = new DeliveryLog(10);
+    log.add(entry('1'));
+    log.add(entry('2', { companyId: 'b' }));
+    log.add(entry('3', { state: 'failed' }));
+    log.add(entry('4'));
+    const ids = (filter: object) => log.list(filter).map(({ id }) => id);
+    expect(ids({ companyId: 'a' })).toEqual(['1', '3', '4']);
+    expect(ids({ companyId: 'a', state: 'delivered' })).toEqual(['1', '4']);
+    expect(ids({ companyId: 'a', limit: 2 })).toEqual(['3', '4']);
+    expect(ids({ companyId: 'c' })).toEqual([]);
+  });
+
+  it('returns copies', () => {
+    const log = new DeliveryLog(10);
+    log.add(entry('1'));
+    log.list()[0]?.faults.push('changed');
+    expect(log.list()[0]?.faults).toEqual([]);
+  });
+});

@@ -1,0 +1,109 @@
+import { messageOf } from '../emulator-errors.js';
+import type { EmulatorClock } from '../runtime/emulator-clock.js';
+import type { DeliveryFailure, DeliveryRecord } from './delivery-record.js';
+import type { DeliveryRequest } from './delivery-request.js';
+import { PrivateHostError } from './public-fetch.js';
+
+/** The result of an attempt. */
+export type DeliveryResult = Pick<DeliveryRecord, 'answer' | 'failure'>;
+
+/** Options of {@link sendDelivery}. */
+export interface SenderOptions {
+  readonly fetch: typeof globalThis.fetch;
+  readonly clock: EmulatorClock;
+  /** Milliseconds for the whole attempt. */
+  readonly timeoutMs: number;
+  /**
+   * Whether other machines can reach the emulator. If so, less of the response is kept, because they could read responses
+   * of hosts that they cannot reach themselves.
+   */
+  readonly remoteAccess: boolean;
+}
+
+/** Bytes of a response body that the log keeps. */
+const KEPT_BYTES = 4096;
+/** The same, if other machines can reach the emulator. */
+const KEPT_BYTES_REMOTE = 256;
+
+/**
+ * Sends a delivery once: POST, without following redirects, with a timeout for the whole attempt. Never rejects. Only the
+ * status of the response decides whether the delivery is acknowledged.
+ */
+export async function sendDelivery(
+  request: DeliveryRequest,
+  options: SenderOptions,
+  cancel: AbortSignal,
+): Promise<DeliveryResult> {
+  const timeout = new AbortController();
+  const timer = options.clock.setTimeout(() => timeout.abort(), options.timeoutMs);
+  try {
+    const response = await options.fetch(request.url, {
+      method: 'POST',
+      headers: request.headers,
+      body: request.body,
+      redirect: 'manual',
+      signal: AbortSignal.any([timeout.signal, cancel]),
+    });
+    return {
+      answer: {
+        status: response.status,
+        headers: keptHeaders(response, options.remoteAccess),
+        body: await readStart(response, options.remoteAccess ? KEPT_BYTES_REMOTE : KEPT_BYTES),
+      },
+      failure: failureOfStatus(response.status),
+    };
+  } catch (error) {
+    const failure = failureOfError(error, options.timeoutMs, timeout.signal, cancel);
+    return { answer: undefined, failure };
+  } finally {
+    options.clock.clearTimeout(timer);
+  }
+}
+
+function keptHeaders({ headers }: Response, remoteAccess: boolean): Record<string, string> {
+  return Object.fromEntries(
+    [...headers].filter(([name]) => !remoteAccess || name === 'content-type'),
+  );
+}
+
+function failureOfStatus(status: number): DeliveryFailure | undefined {
+  if (status >= 200 && status < 300) return undefined;
+  if (status >= 300 && status < 400) {
+    return {
+      code: 'redirect',
+      message: `answered ${status}; redirects are not followed: configure the final URL`,
+    };
+  }
+  return { code: 'status', message: `answered ${status}; only a 2xx acknowledges` };
+}
+
+function failureOfError(
+  error: unknown,
+  timeoutMs: number,
+  timeout: AbortSignal,
+  cancel: AbortSignal,
+): DeliveryFailure {
+  if (cancel.aborted) return { code: 'cancelled', message: 'the emulator was reset or closed' };
+  if (timeout.aborted) return { code: 'timeout', message: `no answer within ${timeoutMs} ms` };
+  // The message of fetch is "fetch failed"; its cause has the details.
+  const cause = (error as { cause?: unknown }).cause ?? error;
+  if (cause instanceof PrivateHostError) return { code: 'private_host', message: cause.message };
+  const { code } = cause as { code?: unknown };
+  return { code: 'connection', message: [code, messageOf(cause)].filter(Boolean).join(': ') };
+}
+
+/** Reads the first bytes of the body. Ignores the rest, and errors after the status has been received. */
+async function readStart(response: Response, bytes: number): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of response.body ?? []) {
+      chunks.push(chunk as Uint8Array);
+      length += (chunk as Uint8Array).length;
+      if (length >= bytes) break;
+    }
+  } catch {
+    // The status has been received, and only the status decides.
+  }
+  return Buffer.concat(chunks).subarray(0, bytes).toString('utf8');
+}

@@ -1,0 +1,34 @@
+import type { DeliverySearch } from './delivery-inputs.js';
+import type { DeliveryRecord } from './delivery-record.js';
+
+/** An attempt without headers and bodies. Bodies can be large, and a page shows many attempts. */
+export type DeliverySummary = Omit<DeliveryRecord, 'request' | 'answer'> & {
+  /** The URL that it was sent to; undefined if it was not sent. */
+  readonly url: string | undefined;
+  /** The status of the response; undefined without a response. */
+  readonly status: number | undefined;
+};
+
+/** One page of the log, newest first. */
+export interface DeliveryPage {
+  readonly deliveries: readonly DeliverySummary[];
+  /** Whether there are older attempts that match. */
+  readonly more: boolean;
+}
+
+/** Copies the fields of an attempt that the list shows. */
+export function summarise({ request, answer, ...record }: DeliveryRecord): DeliverySummary {
+  return { ...structuredClone(record), url: request?.url, status: answer?.status };
+}
+
+/** Whether an attempt matches a search. */
+export function matches(
+  record: DeliveryRecord,
+  { companyId, state, search }: Pick<DeliverySearch, 'companyId' | 'state' | 'search'>,
+): boolean {
+  if (companyId !== undefined && record.companyId !== companyId) return false;
+  if (state !== undefined && record.state !== state) return false;
+  const part = search?.trim().toLowerCase() ?? '';
+  const { eventId, eventType, transactionId = '' } = record;
+  return [eventId, eventType, transactionId].some((text) => text.toLowerCase().includes(part));
+}

@@ -1,0 +1,56 @@
+import type { Delays } from '../runtime/delays.js';
+import type { RandomStream } from '../runtime/random-source.js';
+
+/** Ends the turn of a delivery, so that the next one starts. */
+export type EndTurn = () => void;
+
+type StartTurn = () => Promise<void>;
+
+/**
+ * Holds a company's deliveries until enough of them are waiting, then releases them in another order, one at a time.
+ * Concurrent deliveries would arrive in an order that does not repeat with the seed.
+ */
+export class ReorderWindow {
+  #held: StartTurn[] = [];
+
+  constructor(
+    private readonly delays: Delays,
+    private readonly nextStream: () => RandomStream,
+  ) {}
+
+  /** Resolves when the delivery's turn starts. `maxWaitMs` counts from the first delivery that is held. */
+  enter(window: number, maxWaitMs: number, signal: AbortSignal): Promise<EndTurn> {
+    return new Promise((start) => {
+      const held = this.#held;
+      held.push(() => new Promise<void>((endTurn) => start(endTurn)));
+      if (held.length >= window) {
+        this.#release(held);
+      } else if (held.length === 1) {
+        void this.delays.wait(maxWaitMs, signal).then(() => this.#release(held));
+      }
+    });
+  }
+
+  #release(held: StartTurn[]): void {
+    if (this.#held !== held) return;
+    this.#held = [];
+    void this.#runInTurn(reorder(held, this.nextStream()));
+  }
+
+  async #runInTurn(held: readonly StartTurn[]): Promise<void> {
+    for (const startTurn of held) await startTurn();
+  }
+}
+
+/** Returns a copy of `items` in another order, or in the same order if there are fewer than two. */
+export function reorder<T>(items: readonly T[], random: RandomStream): T[] {
+  const shuffled = [...items];
+  for (let index = shuffled.length - 1; index > 0; index--) {
+    const other = random.int(0, index);
+    [shuffled[index], shuffled[other]] = [shuffled[other] as T, shuffled[index] as T];
+  }
+  // A shuffle can return the original order; rotating by one always changes it.
+  if (shuffled.every((item, index) => item === items[index]))
+    shuffled.push(...shuffled.splice(0, 1));
+  return shuffled;
+}

@@ -1,0 +1,215 @@
+import { TokenExchange } from './auth/token-exchange.js';
+import { TokenIssuer } from './auth/token-issuer.js';
+import { checkInput } from './check-input.js';
+import { CheckoutSessions } from './checkout/checkout-sessions.js';
+import type { Company, Environment } from './companies/company.js';
+import { CompanyStore } from './companies/company-store.js';
+import { PRIVATE_WEBHOOK } from './companies/webhook-url.js';
+import { ControlToken } from './controls/control-token.js';
+import { DeliveryAttempts } from './deliveries/delivery-attempts.js';
+import { DeliveryLog } from './deliveries/delivery-log.js';
+import { DeliveryQueue } from './deliveries/delivery-queue.js';
+import type { DeliveryRecord } from './deliveries/delivery-record.js';
+import type { WebhookEvent } from './deliveries/delivery-request.js';
+import { isPublicHost } from './deliveries/public-fetch.js';
+import { EmulatorInputError } from './emulator-errors.js';
+import type { ResolvedEmulatorOptions } from './emulator-options.js';
+import { FaultStore } from './faults/fault-store.js';
+import { EnvironmentAddress } from './http/environment-address.js';
+import { RandomSource } from './runtime/random-source.js';
+import type { Transaction, TransactionKind } from './transactions/transaction.js';
+import { toTransactionFields } from './transactions/transaction.js';
+import { NewCompanyPayment, NewEvent, NewTransaction } from './transactions/transaction-inputs.js';
+import { TransactionStore } from './transactions/transaction-store.js';
+
+/** An event that is being delivered. */
+export interface SentEvent {
+  readonly event: WebhookEvent;
+  /** Resolves with the first attempt after it has ended. Never rejects. */
+  readonly firstAttempt: Promise<DeliveryRecord>;
+}
+
+/** A completed transaction and its event. */
+export interface CompletedTransaction {
+  readonly transaction: Transaction;
+  readonly event: WebhookEvent;
+}
+
+/** The emulator without its HTTP servers: its components, and the operations that involve several of them. */
+export class EmulatorCore {
+  readonly addresses: Readonly<Record<Environment, EnvironmentAddress>>;
+  readonly random: RandomSource;
+  readonly companies: CompanyStore;
+  /** Verifies the token that the controls require. Undefined: they require none. */
+  readonly controlToken: ControlToken | undefined;
+  readonly faults: FaultStore;
+  readonly issuer: TokenIssuer;
+  readonly tokenExchange: TokenExchange;
+  readonly transactions: TransactionStore;
+  readonly checkout: CheckoutSessions;
+  readonly log: DeliveryLog;
+  readonly deliveries: DeliveryQueue;
+  #abort = new AbortController();
+
+  constructor(readonly options: ResolvedEmulatorOptions) {
+    const { clock } = options;
+    this.addresses = {
+      sandbox: new EnvironmentAddress('sandbox', options.host),
+      production: new EnvironmentAddress('production', options.host),
+    };
+    this.random = new RandomSource(options.seed, options.freshIds);
+    this.companies = new CompanyStore(this.random, options.maxCompanies, options.webhookPolicy);
+    this.controlToken =
+      options.controlToken === undefined
+        ? undefined
+        : new ControlToken(options.controlToken, clock);
+    this.faults = new FaultStore(this.random, options.redeliver);
+    this.issuer = new TokenIssuer(this.companies, clock, this.random);
+    this.tokenExchange = new TokenExchange(
+      this.companies,
+      this.issuer,
+      this.faults,
+      clock,
+      options.tokenLifetime,
+    );
+    this.transactions = new TransactionStore(this.random, clock, {
+      ...options,
+      checkoutUrl: (environment, id) => this.addresses[environment].checkoutUrl(id),
+    });
+    this.checkout = new CheckoutSessions({
+      find: (id) => this.transactions.get(id),
+      complete: (id) => this.complete(id),
+      fail: (id) => this.fail(id),
+      random: this.random,
+      clock,
+      limit: options.maxTransactions,
+    });
+    this.log = new DeliveryLog(options.logSize);
+    this.deliveries = new DeliveryQueue(
+      this.companies,
+      this.faults,
+      this.log,
+      new DeliveryAttempts(this.faults, this.log, clock, this.random, {
+        ...options,
+        timeoutMs: options.deliveryTimeout,
+      }),
+      clock,
+    );
+    this.#createFirstCompany();
+  }
+
+  /** Aborts at the next reset or close. */
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  /**
+   * Resolves the host of a webhook URL, if it must be public. Ignores values that are not URLs: other checks reject them.
+   *
+   * @throws EmulatorInputError if it leads to this machine or a private network
+   */
+  async requirePublicHost(field: string, url: unknown): Promise<void> {
+    const { webhookPolicy, lookup } = this.options;
+    const parsed = typeof url === 'string' ? URL.parse(url) : null;
+    if (!webhookPolicy.publicOnly || parsed === null) return;
+    if (await isPublicHost(parsed.hostname, { lookup })) return;
+    throw new EmulatorInputError([`${field} ${PRIVATE_WEBHOOK}`]);
+  }
+
+  /** Creates a transaction. Its input contains the kind. */
+  createTransaction(input: unknown): Transaction {
+    const {
+      kind,
+      companyId,
+      environment = 'sandbox',
+      ...payment
+    } = checkInput(NewTransaction, input);
+    return this.transactions.create(kind, this.companies.get(companyId), environment, payment);
+  }
+
+  /** Creates a transaction of the given kind. */
+  createPayment(kind: TransactionKind, input: unknown): Transaction {
+    const { companyId, environment = 'sandbox', ...payment } = checkInput(NewCompanyPayment, input);
+    return this.transactions.create(kind, this.companies.get(companyId), environment, payment);
+  }
+
+  /** Completes a transaction and sends `transaction.completed`. */
+  complete(transactionId: string): CompletedTransaction {
+    const { transaction, event } = this.completeAndSend(transactionId);
+    return { transaction, event };
+  }
+
+  /** Like {@link complete}, and also returns the first delivery attempt. */
+  completeAndSend(transactionId: string): CompletedTransaction & SentEvent {
+    const transaction = this.transactions.complete(transactionId);
+    const { companyId, environment, metadata } = transaction;
+    const sent = this.send(
+      this.companies.get(companyId),
+      environment,
+      'transaction.completed',
+      { ...toTransactionFields(transaction) },
+      metadata,
+    );
+    return { transaction, ...sent };
+  }
+
+  /** Declines a transaction. No event is sent, because the service documents none. */
+  fail(transactionId: string): Transaction {
+    return this.transactions.fail(transactionId);
+  }
+
+  /** Sends an event of any type. */
+  sendEvent(input: unknown): SentEvent {
+    const {
+      companyId,
+      environment = 'sandbox',
+      eventType,
+      data,
+      metadata,
+    } = checkInput(NewEvent, input);
+    return this.send(this.companies.get(companyId), environment, eventType, data, metadata);
+  }
+
+  /** Creates an event and starts its deliveries. */
+  send(
+    company: Company,
+    environment: Environment,
+    eventType: string,
+    data: Readonly<Record<string, unknown>> = {},
+    metadata: Readonly<Record<string, unknown>> = {},
+  ): SentEvent {
+    const event: WebhookEvent = {
+      id: this.random.id('event'),
+      eventType,
+      timestamp: new Date(this.options.clock.now()).toISOString(),
+      data,
+      metadata,
+    };
+    return { event, firstAttempt: this.deliveries.enqueue(company, environment, event) };
+  }
+
+  /** Cancels all deliveries and restores the state of the start. */
+  async reset(): Promise<void> {
+    await this.end();
+    this.#abort = new AbortController();
+    this.companies.clear();
+    this.faults.clear();
+    this.issuer.reset();
+    this.transactions.clear();
+    this.checkout.clear();
+    this.log.clear();
+    this.random.reset();
+    this.#createFirstCompany();
+  }
+
+  /** Cancels all deliveries and delayed responses. */
+  async end(): Promise<void> {
+    this.#abort.abort();
+    await this.deliveries.cancel();
+  }
+
+  #createFirstCompany(): void {
+    const company = this.companies.create(this.options.company);
+    this.faults.set(company.companyId, this.options.faults);
+  }
+}

@@ -1,0 +1,118 @@
+import type { NewCompany } from './companies/company-inputs.js';
+import type { DeliveryRecord } from './deliveries/delivery-record.js';
+import type { LookupAll } from './deliveries/public-fetch.js';
+import type { FaultPlan } from './faults/fault-plan.js';
+import type { ResponseShapes } from './http/response-shapes.js';
+import type { NetworkAccess } from './network-access.js';
+import type { EmulatorClock } from './runtime/emulator-clock.js';
+
+/**
+ * Options of an emulator. All are optional. The fields of {@link NewCompany} describe the company that it starts with; its
+ * `companyId` defaults to `default`.
+ */
+export interface PaymentsEmulatorOptions extends NewCompany {
+  /**
+   * The address to listen on. Default: `127.0.0.1`, this machine only. If this address or a public URL is not loopback,
+   * other machines can reach the emulator: the controls require `controlToken`, webhook URLs must lead to public
+   * addresses, and the delivery log keeps of a response only 256 bytes and the `Content-Type`.
+   */
+  readonly host?: string | undefined;
+  /**
+   * The token that the controls and pages under `/emulator` require, as the password of HTTP Basic or in
+   * `Authorization: Bearer`; 16 to 256 characters of ASCII without spaces. The checkout pages and the endpoints with an
+   * access token do not require it. Default: a random token if other machines can reach the emulator, otherwise none.
+   */
+  readonly controlToken?: string | undefined;
+  /**
+   * Whether webhook URLs may lead to this machine and to private networks even if other machines can reach the emulator,
+   * and may be `http://` in private networks. Default: false.
+   */
+  readonly allowPrivateWebhooks?: boolean | undefined;
+  /** Whether it may start with `NODE_ENV=production`. Default: false. */
+  readonly allowProduction?: boolean | undefined;
+  /** Port of the sandbox host, 0 to 65535; 0 selects a free one. Default: 0. */
+  readonly port?: number | undefined;
+  /** Port of the production host, 0 to 65535; 0 selects a free one. Default: 0. */
+  readonly productionPort?: number | undefined;
+  /** URL of the sandbox host as clients see it, without a path. Default: `http://host:port`. */
+  readonly publicUrl?: string | undefined;
+  /** URL of the production host as clients see it, without a path. Default: `http://host:port`. */
+  readonly productionPublicUrl?: string | undefined;
+  /**
+   * The service's name in `User-Agent: <serviceName>-Webhook/1.0` of the deliveries. 1 to 64 letters, digits, `.`, `_` or
+   * `-`. Default: `PaymentsEmulator`.
+   */
+  readonly serviceName?: string | undefined;
+  /** Makes ids, generated secrets, tokens and random faults repeatable. Default: random. */
+  readonly seed?: string | number | undefined;
+  /**
+   * Whether ids of transactions, events, deliveries and tokens differ after each start and reset, in spite of the same
+   * seed, as those of a real service do. Credentials and random faults still repeat. Default: false. The command sets it,
+   * so that an application with a durable inbox does not treat the events of a restarted emulator as duplicates.
+   */
+  readonly freshIds?: boolean | undefined;
+  /** Lifetime of tokens in seconds, 1 to 86,400. Default: 3599, as the service. */
+  readonly tokenLifetime?: number | undefined;
+  /** Status of a transaction before it is complete; 1 to 64 characters, not `complete`. Default: `pending`. */
+  readonly pendingStatus?: string | undefined;
+  /** Status of a declined transaction; 1 to 64 characters, not `complete` or `pendingStatus`. Default: `failed`. */
+  readonly failedStatus?: string | undefined;
+  /** Milliseconds within which a receiver must respond to a delivery, 1 to 600,000. Default: 30,000, as the service. */
+  readonly deliveryTimeout?: number | undefined;
+  /**
+   * Milliseconds before each further attempt of a failed delivery; at most 20 values, each at most 86,400,000. The service
+   * does not document its schedule. Default: `[]`, no further attempts.
+   */
+  readonly redeliver?: readonly number[] | undefined;
+  /** Maximum number of concurrent deliveries, 1 to 10,000. Default: 50. */
+  readonly concurrency?: number | undefined;
+  /** Maximum number of attempts in the delivery log, 1 to 1,000,000. Default: 1,000. */
+  readonly logSize?: number | undefined;
+  /** Maximum number of transactions, 1 to 1,000,000. The oldest is removed first. Default: 10,000. */
+  readonly maxTransactions?: number | undefined;
+  /** Maximum number of companies, 1 to 100,000. Default: 1,000. */
+  readonly maxCompanies?: number | undefined;
+  /** Faults of the company that the emulator starts with. Default: none. */
+  readonly faults?: FaultPlan | undefined;
+  /** Response bodies that the service does not document. Default: the emulator's own. */
+  readonly shapes?: Partial<ResponseShapes> | undefined;
+  /** Called with each delivery attempt that has ended. An error that it throws is logged. */
+  readonly onDelivery?: ((delivery: DeliveryRecord) => void) | undefined;
+  /** Default: the system clock. */
+  readonly clock?: EmulatorClock | undefined;
+  /**
+   * Sends the deliveries. Default: Node's `fetch`, or one that connects to public addresses only if webhook URLs must be
+   * public. A custom one has to check addresses itself.
+   */
+  readonly fetch?: typeof globalThis.fetch | undefined;
+  /** Resolves the host names of webhook URLs that must be public. Default: Node's `dns.lookup`. */
+  readonly lookup?: LookupAll | undefined;
+}
+
+/** Complete and validated options. */
+export type ResolvedEmulatorOptions = Readonly<
+  Required<{
+    [
+      K in Exclude<
+        keyof PaymentsEmulatorOptions,
+        | keyof NewCompany
+        | keyof NetworkAccess
+        | 'allowPrivateWebhooks'
+        | 'allowProduction'
+        | 'lookup'
+        | 'publicUrl'
+        | 'productionPublicUrl'
+        | 'seed'
+        | 'shapes'
+      >
+    ]: NonNullable<PaymentsEmulatorOptions[K]>;
+  }>
+> &
+  NetworkAccess & {
+    readonly company: NewCompany;
+    readonly lookup: LookupAll | undefined;
+    readonly publicUrl: string | undefined;
+    readonly productionPublicUrl: string | undefined;
+    readonly seed: string | number | undefined;
+    readonly shapes: ResponseShapes;
+  };

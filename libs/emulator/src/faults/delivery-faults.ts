@@ -1,0 +1,64 @@
+import type { RandomStream } from '../runtime/random-source.js';
+import type { CompanyFaults } from './company-faults.js';
+import { drawDelay } from './company-faults.js';
+import type { DeliveryFaults } from './fault-plan.js';
+
+/** The faults of one event and all its deliveries. */
+export interface DrawnEventFaults {
+  /** Number of the event among those of the company, from 0. */
+  readonly number: number;
+  readonly drop: boolean;
+  /** Milliseconds to wait, for the first delivery of the event and for each of its copies. */
+  readonly delays: readonly number[];
+  readonly reorder: { readonly window: number; readonly maxWaitMs: number } | undefined;
+  /** Milliseconds before each further attempt. */
+  readonly redeliver: readonly number[];
+}
+
+/** The faults of one delivery attempt. */
+export interface DrawnAttemptFaults {
+  readonly tamperBody: 'value' | 'respace' | 'truncate' | undefined;
+  readonly tamperSignature: 'digit' | 'missing' | 'malformed' | 'scheme' | undefined;
+  readonly oldSecret: boolean;
+}
+
+/** Draws the faults of one event. `redeliver` is the schedule of a plan without its own. */
+export function drawEventFaults(
+  company: CompanyFaults,
+  { number, random }: { readonly number: number; readonly random: RandomStream },
+  redeliver: readonly number[],
+): DrawnEventFaults {
+  const faults: DeliveryFaults = company.plan.delivery ?? {};
+  const drop = company.applies(faults.drop, random);
+  const copies =
+    !drop && company.applies(faults.duplicate, random) ? (faults.duplicate?.copies ?? 1) : 0;
+  const reordered = !drop && company.applies(faults.reorder, random);
+  return {
+    number,
+    drop,
+    delays: Array.from({ length: 1 + copies }, () =>
+      !drop && faults.delay && company.applies(faults.delay, random)
+        ? drawDelay(faults.delay.ms, random)
+        : 0,
+    ),
+    reorder: reordered
+      ? { window: faults.reorder?.window ?? 4, maxWaitMs: faults.reorder?.maxWaitMs ?? 1000 }
+      : undefined,
+    redeliver: faults.redeliver ?? redeliver,
+  };
+}
+
+/** Draws the faults of one delivery attempt. */
+export function drawAttemptFaults(
+  company: CompanyFaults,
+  random: RandomStream,
+): DrawnAttemptFaults {
+  const { tamperBody, tamperSignature, oldSecret } = company.plan.delivery ?? {};
+  return {
+    tamperBody: company.applies(tamperBody, random) ? (tamperBody?.how ?? 'value') : undefined,
+    tamperSignature: company.applies(tamperSignature, random)
+      ? (tamperSignature?.how ?? 'digit')
+      : undefined,
+    oldSecret: company.applies(oldSecret, random),
+  };
+}

@@ -1,0 +1,104 @@
+import type { RandomSource, RandomStream } from '../runtime/random-source.js';
+import { CompanyFaults } from './company-faults.js';
+import type { DrawnAttemptFaults, DrawnEventFaults } from './delivery-faults.js';
+import { drawAttemptFaults, drawEventFaults } from './delivery-faults.js';
+import type { FaultPlan } from './fault-plan.js';
+import { validateFaultPlan } from './fault-plan-validator.js';
+import type { DrawnResponseFaults } from './response-faults.js';
+import { drawResponseFaults } from './response-faults.js';
+import type { DrawnTokenFaults } from './token-faults.js';
+import { drawTokenFaults } from './token-faults.js';
+
+/**
+ * The fault plans of all companies. Each event, attempt, response and token has a random stream of its own, named by its
+ * number. Therefore its faults do not depend on what runs concurrently.
+ */
+export class FaultStore {
+  readonly #companies = new Map<string, CompanyFaults>();
+  readonly #counters = new Map<string, number>();
+
+  constructor(
+    private readonly random: RandomSource,
+    private readonly redeliver: readonly number[],
+  ) {}
+
+  /** Replaces a company's plan. @throws EmulatorInputError */
+  set(companyId: string, plan: unknown): void {
+    this.#companies.set(companyId, new CompanyFaults(validateFaultPlan(plan)));
+  }
+
+  /**
+   * Sets one fault, or removes it if `value` is undefined. The others keep their remaining counts.
+   *
+   * @throws EmulatorInputError
+   */
+  change(companyId: string, target: string, name: string, value: unknown): void {
+    const plan = this.get(companyId) as Readonly<Record<string, object | undefined>>;
+    const faults = Object.entries(plan[target] ?? {}).filter(([each]) => each !== name);
+    const rest = Object.entries(plan).filter(([each]) => each !== target);
+    // Removing a fault validates its name too, so that a misspelt name is an error.
+    validateFaultPlan(planOfOne(target, name, value));
+    if (value !== undefined) faults.push([name, value]);
+    this.set(
+      companyId,
+      Object.fromEntries([
+        ...rest,
+        ...(faults.length > 0 ? [[target, Object.fromEntries(faults)] as const] : []),
+      ]),
+    );
+  }
+
+  /** Returns the current plan: each `next` is the remaining count. */
+  get(companyId: string): FaultPlan {
+    return this.#of(companyId).remaining();
+  }
+
+  /** Draws the faults of a company's next event. */
+  forEvent(companyId: string): DrawnEventFaults {
+    const next = this.#next(companyId, 'event');
+    return drawEventFaults(this.#of(companyId), next, this.redeliver);
+  }
+
+  /** Draws the faults of an attempt. `copy` is 0 for the event's first delivery; `attempt` counts from 1. */
+  forAttempt(companyId: string, event: number, copy: number, attempt: number): DrawnAttemptFaults {
+    const random = this.random.stream('attempt', companyId, event, copy, attempt);
+    return drawAttemptFaults(this.#of(companyId), random);
+  }
+
+  /** Draws the faults of a company's next response. */
+  forResponse(companyId: string, target: 'token' | 'api'): DrawnResponseFaults {
+    const faults = this.#of(companyId);
+    return drawResponseFaults(faults, faults.plan[target], this.#next(companyId, target).random);
+  }
+
+  /** Draws the faults of a company's next token. */
+  forToken(companyId: string): DrawnTokenFaults {
+    return drawTokenFaults(this.#of(companyId), this.#next(companyId, 'issue').random);
+  }
+
+  /** Returns the random stream of a company's next reordering. */
+  reorderStream(companyId: string): RandomStream {
+    return this.#next(companyId, 'reorder').random;
+  }
+
+  clear(): void {
+    this.#companies.clear();
+    this.#counters.clear();
+  }
+
+  #of(companyId: string): CompanyFaults {
+    return this.#companies.get(companyId) ?? new CompanyFaults({});
+  }
+
+  #next(companyId: string, what: string): { number: number; random: RandomStream } {
+    const key = `${what}/${companyId}`;
+    const number = this.#counters.get(key) ?? 0;
+    this.#counters.set(key, number + 1);
+    return { number, random: this.random.stream('fault', what, companyId, number) };
+  }
+}
+
+/** Creates a plan of one fault. `fromEntries` treats `__proto__` as an ordinary name. */
+function planOfOne(target: string, name: string, value: unknown): unknown {
+  return Object.fromEntries([[target, Object.fromEntries([[name, value]])]]);
+}

@@ -1,0 +1,22 @@
+import type { RandomStream } from '../runtime/random-source.js';
+import type { CompanyFaults } from './company-faults.js';
+
+/** The faults of one token that is issued. */
+export interface DrawnTokenFaults {
+  /** Lifetime in seconds. Undefined: the configured lifetime. */
+  readonly lifetime: number | undefined;
+  /** Present if `expires_in` is to be replaced. Undefined: the field is omitted. */
+  readonly expiresIn?: unknown;
+  /** Whether to return the previous token again. */
+  readonly sameToken: boolean;
+}
+
+/** Draws the faults of one token. */
+export function drawTokenFaults(company: CompanyFaults, random: RandomStream): DrawnTokenFaults {
+  const { lifetime, expiresIn, sameToken } = company.plan.token ?? {};
+  return {
+    lifetime: company.applies(lifetime, random) ? lifetime?.seconds : undefined,
+    ...(company.applies(expiresIn, random) ? { expiresIn: expiresIn?.value } : {}),
+    sameToken: company.applies(sameToken, random),
+  };
+}

@@ -1,0 +1,50 @@
+import { isIP } from 'node:net';
+import type { CanActivate, ExecutionContext } from '@nestjs/common';
+import { ForbiddenException, Injectable } from '@nestjs/common';
+import type { FastifyRequest } from 'fastify';
+import { isLoopback } from '../companies/webhook-url.js';
+import { EnvironmentAddress } from './environment-address.js';
+
+/**
+ * Rejects requests from web pages of other origins. On a loopback address the controls require no token, and elsewhere a
+ * browser sends the token automatically. Without this guard, any page open in a developer's browser could pay invoices
+ * or read credentials.
+ */
+@Injectable()
+export class SameOriginGuard implements CanActivate {
+  constructor(private readonly address: EnvironmentAddress) {}
+
+  canActivate(context: ExecutionContext): boolean {
+    const request = context.switchToHttp().getRequest<FastifyRequest>();
+    const { origin, 'sec-fetch-site': site, 'sec-fetch-mode': mode } = request.headers;
+    const authority = request.headers.host ?? '';
+    if (!this.#isKnownHost(authority)) {
+      throw new ForbiddenException(
+        `the controls are not served as ${authority}; name that address in publicUrl`,
+      );
+    }
+    const foreignOrigin = origin !== undefined && !this.#origins(authority).includes(origin);
+    // A link from the shop to the checkout page is allowed. A form sent by another site is a navigation too, but a POST.
+    const isLink = mode === 'navigate' && request.method === 'GET';
+    const foreignFetch = (site === 'cross-site' || site === 'same-site') && !isLink;
+    if (foreignOrigin || foreignFetch) {
+      throw new ForbiddenException('the controls reject requests from pages of other origins');
+    }
+    return true;
+  }
+
+  /** Accepts known host names only. Another site can make its own name resolve to this address (DNS rebinding). */
+  #isKnownHost(authority: string): boolean {
+    const hostname = URL.parse(`http://${authority}`)?.hostname ?? '';
+    return (
+      isLoopback(hostname) ||
+      isIP(hostname.replace(/^\[|\]$/g, '')) !== 0 ||
+      hostname === this.address.hostname ||
+      hostname === URL.parse(this.address.url)?.hostname
+    );
+  }
+
+  #origins(authority: string): (string | undefined)[] {
+    return [`http://${authority}`, URL.parse(this.address.url)?.origin];
+  }
+}

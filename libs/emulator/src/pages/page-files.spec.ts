@@ -1,0 +1,41 @@
+import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { readPageFiles } from './page-files.js';
+
+let folder: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'pages-'));
+  await cp(new URL('../../pages/', import.meta.url), folder, { recursive: true });
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+const url = (): URL => pathToFileURL(`${folder}/`);
+
+describe('readPageFiles', () => {
+  it("reads the pages' own files, and those of the libraries that they import", async () => {
+    const files = await readPageFiles(url());
+    expect(files.get('base.css')?.type).toBe('text/css; charset=utf-8');
+    expect(String(files.get('preact.js')?.body)).toContain('export');
+  });
+
+  it('names a missing file and the fix', async () => {
+    await rm(join(folder, 'faults.js'));
+    await expect(readPageFiles(url())).rejects.toThrow(
+      /^the page file faults\.js cannot be read \(ENOENT.*; reinstall payments-emulator$/,
+    );
+  });
+
+  it('names a missing library', async () => {
+    const locate = (library: string): string => {
+      if (library === 'htm') throw new Error("Cannot find package 'htm'");
+      return import.meta.resolve(library);
+    };
+    await expect(readPageFiles(url(), locate)).rejects.toThrow(
+      "the page file htm.js cannot be read (Cannot find package 'htm')",
+    );
+  });
+});

@@ -1,0 +1,90 @@
+import { readFile } from 'node:fs/promises';
+import { messageOf } from '../emulator-errors.js';
+
+/** A file that a page loads. */
+export interface PageFile {
+  readonly type: string;
+  readonly body: Buffer;
+}
+
+/** The style sheets of every page, in the order in which they are loaded. */
+export const STYLE_SHEETS: readonly string[] = [
+  'base.css',
+  'layout.css',
+  'controls.css',
+  'delivery-log.css',
+  'checkout.css',
+];
+
+/** The emulator's own files: `pages/` is next to `src/` and, in the installed package, next to `dist/`. */
+const OWN_FOLDER = new URL('../../pages/', import.meta.url);
+const OWN = [
+  ...STYLE_SHEETS,
+  'api.js',
+  'components.js',
+  'credentials.js',
+  'deliveries-page.js',
+  'delivery.js',
+  'delivery-log.js',
+  'fault-catalogue.js',
+  'fault-switch.js',
+  'faults.js',
+  'format.js',
+  'stk-page.js',
+  'transactions.js',
+];
+
+/** Libraries that the pages import by name, and the file names under which they are served. */
+const LIBRARIES = {
+  preact: 'preact.js',
+  'preact/hooks': 'preact-hooks.js',
+  htm: 'htm.js',
+  'htm/preact': 'htm-preact.js',
+};
+
+/** The path under which the page files are served. */
+export const FILES_PATH = '/emulator/pages';
+
+/** The import map of every page with a script. */
+export const IMPORT_MAP = JSON.stringify({
+  imports: Object.fromEntries(
+    Object.entries(LIBRARIES).map(([name, file]) => [name, `${FILES_PATH}/${file}`]),
+  ),
+});
+
+/**
+ * Reads all files that the pages load, once at the start, by the names under which they are served. No other file is
+ * served.
+ *
+ * @throws Error that names the missing file; the emulator does not start with incomplete pages
+ */
+export async function readPageFiles(
+  folder: URL = OWN_FOLDER,
+  locate: (library: string) => string = (library) => import.meta.resolve(library),
+): Promise<ReadonlyMap<string, PageFile>> {
+  const sources = [
+    ...OWN.map((file) => [file, (): URL => new URL(file, folder)] as const),
+    ...Object.entries(LIBRARIES).map(
+      ([library, file]) => [file, (): URL => new URL(locate(library))] as const,
+    ),
+  ];
+  return new Map(
+    await Promise.all(
+      sources.map(async ([file, source]): Promise<[string, PageFile]> => {
+        const type = file.endsWith('.css') ? 'text/css' : 'text/javascript';
+        return [file, { type: `${type}; charset=utf-8`, body: await read(file, source) }];
+      }),
+    ),
+  );
+}
+
+async function read(file: string, source: () => URL): Promise<Buffer> {
+  try {
+    return await readFile(source());
+  } catch (error) {
+    throw new Error(
+      `the page file ${file} cannot be read (${messageOf(error)}); reinstall payments-emulator`,
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,132 @@
+import { checkInput } from './check-input.js';
+import { NewCompany } from './companies/company-inputs.js';
+import { DEFAULT_COMPANY } from './companies/company-store.js';
+import { publicFetch } from './deliveries/public-fetch.js';
+import { EmulatorInputError } from './emulator-errors.js';
+import type { PaymentsEmulatorOptions, ResolvedEmulatorOptions } from './emulator-options.js';
+import { validateFaultPlan } from './faults/fault-plan-validator.js';
+import { defaultResponseShapes } from './http/response-shapes.js';
+import { resolveNetworkAccess } from './network-access.js';
+import { systemClock } from './runtime/emulator-clock.js';
+
+const COMPANY_FIELDS = Object.keys(new NewCompany()) as (keyof NewCompany)[];
+
+interface Bounds {
+  readonly min: number;
+  readonly max: number;
+  readonly default: number;
+}
+
+/**
+ * Completes, validates and freezes options.
+ *
+ * @throws EmulatorInputError that names each invalid option with its unit and bounds
+ */
+export function resolveOptions(
+  options: PaymentsEmulatorOptions = {},
+  nodeEnv = process.env['NODE_ENV'],
+): ResolvedEmulatorOptions {
+  const problems: string[] = [];
+  const networkAccess = resolveNetworkAccess(options, nodeEnv, problems);
+  const { publicOnly } = networkAccess.webhookPolicy;
+  const whole = (name: keyof PaymentsEmulatorOptions, unit: string, bounds: Bounds): number => {
+    const value = options[name] ?? bounds.default;
+    if (
+      Number.isInteger(value) &&
+      (value as number) >= bounds.min &&
+      (value as number) <= bounds.max
+    ) {
+      return value as number;
+    }
+    problems.push(
+      `${name} must be a whole number${unit && ` of ${unit}`} from ${bounds.min} to ${bounds.max}`,
+    );
+    return bounds.default;
+  };
+  const text = (
+    name: keyof PaymentsEmulatorOptions,
+    pattern: RegExp,
+    description: string,
+    defaultValue: string,
+  ): string => {
+    const value = options[name] ?? defaultValue;
+    if (typeof value === 'string' && pattern.test(value)) return value;
+    problems.push(`${name} must be ${description}`);
+    return defaultValue;
+  };
+  const url = (name: 'publicUrl' | 'productionPublicUrl'): string | undefined => {
+    const value = options[name];
+    if (value === undefined) return undefined;
+    const parsed = URL.parse(value);
+    // A path is not supported, because the pages link to each other from the root.
+    const isOrigin = parsed?.href === `${parsed?.origin}/` && /^https?:$/.test(parsed.protocol);
+    if (isOrigin) return value.replace(/\/+$/, '');
+    problems.push(
+      `${name} must be an http:// or https:// URL without a path or credentials, such as http://emulator:4010`,
+    );
+    return undefined;
+  };
+  const resolved = {
+    ...networkAccess,
+    host: text('host', /^\S+$/, 'a host name or an address', '127.0.0.1'),
+    port: whole('port', '', { min: 0, max: 65_535, default: 0 }),
+    productionPort: whole('productionPort', '', { min: 0, max: 65_535, default: 0 }),
+    publicUrl: url('publicUrl'),
+    productionPublicUrl: url('productionPublicUrl'),
+    serviceName: text(
+      'serviceName',
+      /^[\w.-]{1,64}$/,
+      '1 to 64 letters, digits, ., _ or -',
+      'PaymentsEmulator',
+    ),
+    seed: options.seed,
+    freshIds: options.freshIds ?? false,
+    tokenLifetime: whole('tokenLifetime', 'seconds', { min: 1, max: 86_400, default: 3599 }),
+    pendingStatus: text(
+      'pendingStatus',
+      /^(?!complete$).{1,64}$/,
+      '1 to 64 characters other than "complete"',
+      'pending',
+    ),
+    failedStatus: text(
+      'failedStatus',
+      /^(?!complete$).{1,64}$/,
+      '1 to 64 characters other than "complete"',
+      'failed',
+    ),
+    deliveryTimeout: whole('deliveryTimeout', 'milliseconds', {
+      min: 1,
+      max: 600_000,
+      default: 30_000,
+    }),
+    redeliver: options.redeliver ?? [],
+    concurrency: whole('concurrency', 'deliveries', { min: 1, max: 10_000, default: 50 }),
+    logSize: whole('logSize', 'attempts', { min: 1, max: 1_000_000, default: 1000 }),
+    maxTransactions: whole('maxTransactions', 'transactions', {
+      min: 1,
+      max: 1_000_000,
+      default: 10_000,
+    }),
+    maxCompanies: whole('maxCompanies', 'companies', { min: 1, max: 100_000, default: 1000 }),
+    faults: options.faults ?? {},
+    shapes: { ...defaultResponseShapes, ...options.shapes },
+    onDelivery: options.onDelivery ?? ((): void => undefined),
+    clock: options.clock ?? systemClock,
+    fetch: options.fetch ?? (publicOnly ? publicFetch(options) : globalThis.fetch),
+    lookup: options.lookup,
+    company: companyOf(options),
+  };
+  if (resolved.failedStatus === resolved.pendingStatus) {
+    problems.push('failedStatus must not be the same as pendingStatus');
+  }
+  if (problems.length > 0) throw new EmulatorInputError(problems);
+  checkInput(NewCompany, resolved.company);
+  validateFaultPlan(resolved.faults);
+  validateFaultPlan({ delivery: { redeliver: resolved.redeliver } });
+  return Object.freeze(resolved);
+}
+
+function companyOf(options: PaymentsEmulatorOptions): NewCompany {
+  const given = COMPANY_FIELDS.map((field) => [field, options[field]]);
+  return { ...Object.fromEntries(given), companyId: options.companyId ?? DEFAULT_COMPANY };
+}

@@ -1,0 +1,22 @@
+/** Limits how many tasks run at the same time. The others wait in the order in which they came. */
+export class Semaphore {
+  readonly #queue: (() => void)[] = [];
+  #free: number;
+
+  constructor(permits: number) {
+    this.#free = permits;
+  }
+
+  /** Runs a task as soon as a permit is free. */
+  async run<T>(task: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free--;
+    else await new Promise<void>((enter) => this.#queue.push(enter));
+    try {
+      return await task();
+    } finally {
+      const next = this.#queue.shift();
+      if (next) next();
+      else this.#free++;
+    }
+  }
+}

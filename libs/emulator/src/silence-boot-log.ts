@@ -1,0 +1,44 @@
+import type { LoggerService, LogLevel } from '@nestjs/common';
+import { Logger } from '@nestjs/common';
+
+const BOOT_CONTEXTS = new Set([
+  'NestFactory',
+  'InstanceLoader',
+  'RoutesResolver',
+  'RouterExplorer',
+  'NestApplication',
+  'ExceptionHandler',
+]);
+
+/**
+ * Suppresses the lines that Nest logs while the emulator starts, including errors, which the start throws.
+ *
+ * Nest has one logger per process, which the application under test uses too. Its other lines still pass, and the logger
+ * is restored afterwards.
+ *
+ * @returns a function that restores the log
+ */
+export function silenceBootLog(): () => void {
+  const original = Logger['staticInstanceRef'];
+  // If several emulators start concurrently, one may save the wrapper of another as the original logger and restore it
+  // later. The wrapper must then forward every line.
+  let active = true;
+  const forward =
+    (level: LogLevel) =>
+    (message: unknown, ...rest: unknown[]): void => {
+      if (!active || !BOOT_CONTEXTS.has(String(rest.at(-1)))) original?.[level]?.(message, ...rest);
+    };
+  const filtered: LoggerService = {
+    log: forward('log'),
+    error: forward('error'),
+    warn: forward('warn'),
+    debug: forward('debug'),
+    verbose: forward('verbose'),
+    fatal: forward('fatal'),
+  };
+  Logger.overrideLogger(filtered);
+  return () => {
+    active = false;
+    if (Logger['staticInstanceRef'] === filtered) Logger.overrideLogger(original ?? false);
+  };
+}

@@ -1,0 +1,134 @@
+import 'reflect-metadata';
+import { Transform, Type } from 'class-transformer';
+import {
+  IsBoolean,
+  IsIn,
+  IsInt,
+  IsNumber,
+  IsObject,
+  IsOptional,
+  Length,
+  Max,
+  Min,
+} from 'class-validator';
+import type { Environment } from '../companies/company.js';
+import { IsCompanyId, IsEnvironment } from '../companies/company-validators.js';
+import { IsEventType, IsPhoneNumber, IsReturnUrl } from './transaction-validators.js';
+import type { TransactionKind } from './transaction.js';
+import { TRANSACTION_KINDS } from './transaction.js';
+
+const AMOUNT = {
+  message:
+    'amount must be a number above 0 and at most 1000000000000, in the unit the shop uses, such as 1500 or 12.5',
+};
+
+/** A payment to create: the body of `POST /emulator/checkout-invoices` and its siblings. */
+export class NewPayment {
+  /** Above 0, at most 1,000,000,000,000. Sent unchanged as a JSON number. */
+  @IsNumber({ allowInfinity: false, allowNaN: false }, AMOUNT)
+  @Min(Number.MIN_VALUE, AMOUNT)
+  @Max(1_000_000_000_000, AMOUNT)
+  amount!: number;
+
+  /** The client's own reference, 1 to 256 characters. */
+  @Length(1, 256, { message: 'externalReference must be a string of 1 to 256 characters' })
+  externalReference!: string;
+
+  /** 1 to 256 characters. Default: the external reference. */
+  @IsOptional()
+  @Length(1, 256, { message: 'accountReference must be a string of 1 to 256 characters' })
+  accountReference?: string | undefined;
+
+  /** Sent as the event's `metadata`. Default: an empty object. */
+  @IsOptional()
+  @IsObject({ message: 'metadata must be a JSON object' })
+  metadata?: Record<string, unknown> | undefined;
+
+  /** URL that the checkout page links back to: `http://` or `https://`, at most 2048 characters. */
+  @IsOptional()
+  @IsReturnUrl()
+  returnUrl?: string | undefined;
+
+  /** The phone on which an STK push is shown: 7 to 15 digits; spaces and hyphens are allowed. */
+  @IsOptional()
+  @IsPhoneNumber()
+  phoneNumber?: string | undefined;
+}
+
+/** A payment to create for a company in an environment. */
+export class NewCompanyPayment extends NewPayment {
+  /** Default: the company that the emulator started with. */
+  @IsOptional()
+  @IsCompanyId()
+  companyId?: string | undefined;
+
+  /** Default: `sandbox`; over HTTP, the environment of the called host. */
+  @IsOptional()
+  @IsEnvironment()
+  environment?: Environment | undefined;
+}
+
+/** A transaction to create. */
+export class NewTransaction extends NewCompanyPayment {
+  @IsIn(TRANSACTION_KINDS, { message: `kind must be one of ${TRANSACTION_KINDS.join(', ')}` })
+  kind!: TransactionKind;
+}
+
+/** An event to send without a transaction. */
+export class NewEvent {
+  /** Default: the company that the emulator started with. */
+  @IsOptional()
+  @IsCompanyId()
+  companyId?: string | undefined;
+
+  /** Default: `sandbox`. A company's webhook is the same in both. */
+  @IsOptional()
+  @IsEnvironment()
+  environment?: Environment | undefined;
+
+  /** Any type, including undocumented ones: 1 to 128 visible ASCII characters. */
+  @IsEventType()
+  eventType!: string;
+
+  /** Default: an empty object. */
+  @IsOptional()
+  @IsObject({ message: 'data must be a JSON object' })
+  data?: Record<string, unknown> | undefined;
+
+  /** Default: an empty object. */
+  @IsOptional()
+  @IsObject({ message: 'metadata must be a JSON object' })
+  metadata?: Record<string, unknown> | undefined;
+}
+
+const TRANSACTION_LIMIT = {
+  message: 'limit must be a whole number of transactions from 1 to 10000',
+};
+
+/** Selects transactions. All given fields must match. */
+export class TransactionFilter {
+  /** Default: all companies. */
+  @IsOptional()
+  @IsCompanyId()
+  companyId?: string | undefined;
+
+  @IsOptional()
+  @IsIn(TRANSACTION_KINDS, { message: `kind must be one of ${TRANSACTION_KINDS.join(', ')}` })
+  kind?: TransactionKind | undefined;
+
+  /** True: neither complete nor failed. False: complete or failed. Default: all. */
+  @IsOptional()
+  @Transform(
+    ({ value }: { value: unknown }) => ({ true: true, false: false })[String(value)] ?? value,
+  )
+  @IsBoolean({ message: 'open must be true or false' })
+  open?: boolean | undefined;
+
+  /** Maximum number of transactions, the newest. 1 to 10,000. Default: all. */
+  @IsOptional()
+  @Type(() => Number)
+  @IsInt(TRANSACTION_LIMIT)
+  @Min(1, TRANSACTION_LIMIT)
+  @Max(10_000, TRANSACTION_LIMIT)
+  limit?: number | undefined;
+}

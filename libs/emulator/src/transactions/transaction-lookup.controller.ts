@@ -1,0 +1,31 @@
+import {
+  Controller,
+  Get,
+  NotFoundException,
+  Param,
+  UseGuards,
+  UseInterceptors,
+} from '@nestjs/common';
+import { AccessTokenGuard, CallingCompany } from '../auth/access-token.guard.js';
+import type { Company } from '../companies/company.js';
+import { EmulatorCore } from '../emulator-core.js';
+import { EnvironmentAddress } from '../http/environment-address.js';
+import { ResponseFaultInterceptor } from '../http/response-fault.interceptor.js';
+
+/** Service endpoint: `GET /v1/transactions/{id}`. */
+@Controller('v1/transactions')
+@UseGuards(AccessTokenGuard)
+@UseInterceptors(ResponseFaultInterceptor)
+export class TransactionLookupController {
+  constructor(
+    private readonly core: EmulatorCore,
+    private readonly address: EnvironmentAddress,
+  ) {}
+
+  @Get(':id')
+  get(@Param('id') id: string, @CallingCompany() company: Company): unknown {
+    const transaction = this.core.transactions.find(id, company, this.address.environment);
+    if (!transaction) throw new NotFoundException('no such transaction');
+    return this.core.options.shapes.transaction(transaction);
+  }
+}

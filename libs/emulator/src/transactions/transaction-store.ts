@@ -1,0 +1,123 @@
+import type { EmulatorClock } from '../runtime/emulator-clock.js';
+import type { Company, Environment } from '../companies/company.js';
+import { EmulatorError } from '../emulator-errors.js';
+import type { RandomSource } from '../runtime/random-source.js';
+import type { Transaction, TransactionKind } from './transaction.js';
+import { COMPLETE, isOpen } from './transaction.js';
+import type { NewPayment, TransactionFilter } from './transaction-inputs.js';
+import { normalisePhoneNumber } from './transaction-validators.js';
+
+/** Options of the transaction store. */
+export interface TransactionStoreOptions {
+  /** The status before completion. The service does not document it. */
+  readonly pendingStatus: string;
+  /** The status after a decline. The service does not document it. */
+  readonly failedStatus: string;
+  /** Maximum number of transactions. The oldest is removed first. */
+  readonly maxTransactions: number;
+  /** Returns the URL of an invoice's checkout page. */
+  readonly checkoutUrl: (environment: Environment, transactionId: string) => string;
+}
+
+/** The transactions of all companies. */
+export class TransactionStore {
+  readonly #transactions = new Map<string, Transaction>();
+
+  constructor(
+    private readonly random: RandomSource,
+    private readonly clock: EmulatorClock,
+    private readonly options: TransactionStoreOptions,
+  ) {}
+
+  create(
+    kind: TransactionKind,
+    company: Company,
+    environment: Environment,
+    payment: NewPayment,
+  ): Transaction {
+    const transactionId = this.random.id('transaction');
+    const transaction: Transaction = {
+      transactionId,
+      companyId: company.companyId,
+      environment,
+      kind,
+      status: this.options.pendingStatus,
+      amount: payment.amount,
+      accountReference: payment.accountReference ?? payment.externalReference,
+      externalReference: payment.externalReference,
+      metadata: payment.metadata ?? {},
+      checkoutUrl:
+        kind === 'checkout-invoice'
+          ? this.options.checkoutUrl(environment, transactionId)
+          : undefined,
+      returnUrl: payment.returnUrl,
+      phoneNumber: normalisePhoneNumber(payment.phoneNumber),
+      createdAt: this.#now(),
+      completedAt: undefined,
+      failedAt: undefined,
+    };
+    this.#transactions.set(transaction.transactionId, transaction);
+    for (const id of this.#transactions.keys()) {
+      if (this.#transactions.size <= this.options.maxTransactions) break;
+      this.#transactions.delete(id);
+    }
+    return transaction;
+  }
+
+  /** @throws EmulatorError `not_found` */
+  get(transactionId: string): Transaction {
+    const transaction = this.#transactions.get(transactionId);
+    if (transaction) return transaction;
+    throw new EmulatorError('not_found', `there is no transaction ${transactionId}`);
+  }
+
+  /** Returns a transaction if it belongs to the company and environment, otherwise undefined. */
+  find(transactionId: string, company: Company, environment: Environment): Transaction | undefined {
+    const transaction = this.#transactions.get(transactionId);
+    const visible =
+      transaction?.companyId === company.companyId && transaction.environment === environment;
+    return visible ? transaction : undefined;
+  }
+
+  /** @throws EmulatorError `not_found`, or `conflict` if it is already complete or failed */
+  complete(transactionId: string): Transaction {
+    return this.#settle(transactionId, { status: COMPLETE, completedAt: this.#now() });
+  }
+
+  /** @throws EmulatorError `not_found`, or `conflict` if it is already complete or failed */
+  fail(transactionId: string): Transaction {
+    const { failedStatus } = this.options;
+    return this.#settle(transactionId, { status: failedStatus, failedAt: this.#now() });
+  }
+
+  /** Returns the matching transactions in the order of creation. */
+  list({ open, limit, ...fields }: TransactionFilter = {}): Transaction[] {
+    const criteria = Object.entries(fields).filter(([, value]) => value !== undefined);
+    const found = [...this.#transactions.values()].filter(
+      (each) =>
+        (open === undefined || open === isOpen(each)) &&
+        criteria.every(([key, value]) => each[key as keyof Transaction] === value),
+    );
+    return limit === undefined ? found : found.slice(-limit);
+  }
+
+  clear(): void {
+    this.#transactions.clear();
+  }
+
+  #settle(transactionId: string, changes: Partial<Transaction>): Transaction {
+    const before = this.get(transactionId);
+    if (!isOpen(before)) {
+      const reason =
+        before.completedAt === undefined ? 'has failed already' : 'is complete already';
+      throw new EmulatorError('conflict', `transaction ${transactionId} ${reason}`);
+    }
+    const transaction = { ...before, ...changes };
+    this.#transactions.set(transactionId, transaction);
+    return transaction;
+  }
+
+  #now(): string {
+    return new Date(this.clock.now()).toISOString();
+  }
+}

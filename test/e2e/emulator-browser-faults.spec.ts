@@ -1,0 +1,184 @@
+import { expect, it, jest } from '@jest/globals';
+import type { EmulatorInputError, PaymentsEmulator } from 'payments-emulator';
+import type { Page } from 'playwright-core';
+import { describeInBrowser } from '../support/browser.js';
+import { eventually } from '../support/eventually.js';
+import { faultSwitch, openFaults } from '../support/emulator/fault-switches.js';
+import { useEmulator } from '../support/emulator/shared-emulator.js';
+
+jest.setTimeout(60_000);
+
+type Plan = Record<string, Record<string, unknown>>;
+
+const RESPONSE_FAULTS: [string, unknown][] = [
+  ['slow', { ms: 2000 }],
+  ['reset', { when: 'before' }],
+  ['unauthorized', {}],
+  ['error', { status: 503 }],
+  ['rateLimit', { retryAfter: 1 }],
+  ['truncate', {}],
+  ['oversize', { bytes: 16_777_216, encoding: 'identity' }],
+];
+
+/** All faults, and the value that each switch sets by default. */
+const FAULTS: Record<string, [string, unknown][]> = {
+  delivery: [
+    ['drop', {}],
+    ['duplicate', { copies: 1 }],
+    ['delay', { ms: 2000 }],
+    ['reorder', { window: 4, maxWaitMs: 1000 }],
+    ['tamperBody', { how: 'value' }],
+    ['tamperSignature', { how: 'digit' }],
+    ['oldSecret', {}],
+    ['redeliver', [1000, 5000, 30_000]],
+  ],
+  token: [
+    ...RESPONSE_FAULTS,
+    ['lifetime', { seconds: 20 }],
+    ['expiresIn', { value: 'soon' }],
+    ['sameToken', {}],
+  ],
+  api: RESPONSE_FAULTS,
+};
+
+let emulator: PaymentsEmulator;
+
+useEmulator((started) => ({ emulator } = started));
+
+const plan = () => emulator.faults() as Plan;
+const press = (page: Page, name: string | RegExp) => page.getByRole('button', { name }).click();
+
+describeInBrowser('fault switches on the page', (browser) => {
+  it('exist for every fault of the emulator', async () => {
+    const page = await browser().page();
+    await openFaults(page, emulator);
+    let known = 0;
+    for (const target of ['delivery', 'token', 'api']) {
+      let problem = '';
+      try {
+        emulator.setFaults({ [target]: { nope: {} } });
+      } catch (error) {
+        problem = (error as EmulatorInputError).message;
+      }
+      const names = /known are (.+)$/.exec(problem)?.[1]?.split(', ') ?? [];
+      expect(new Set(names)).toEqual(new Set(FAULTS[target]?.map(([name]) => name)));
+      for (const name of names)
+        expect(await faultSwitch(page, target, name).switch.count()).toBe(1);
+      known += names.length;
+    }
+    expect(await page.getByRole('switch').count()).toBe(known);
+  });
+
+  it.each(Object.entries(FAULTS))(
+    'of the target %s switch single faults on and off and show their state',
+    async (target, faults) => {
+      const others = { [target === 'api' ? 'token' : 'api']: { truncate: { next: 3 } } };
+      emulator.setFaults(others);
+      const page = await browser().page();
+      await openFaults(page, emulator);
+      for (const [name, value] of faults) {
+        const { switch: control, item } = faultSwitch(page, target, name);
+        expect([name, await control.isChecked()]).toEqual([name, false]);
+        await control.click();
+        await item.getByText('on', { exact: true }).waitFor();
+        expect(plan()).toEqual({ ...others, [target]: { [name]: value } });
+        await page.getByText('2 faults on for default').waitFor();
+        await control.click();
+        await page.getByText('1 fault on for default').waitFor();
+        expect([name, plan()]).toEqual([name, others]);
+        expect([name, await control.isChecked()]).toEqual([name, false]);
+      }
+    },
+  );
+
+  it('send their settings at once if the fault is on, and otherwise when it is switched on', async () => {
+    const page = await browser().page();
+    await openFaults(page, emulator);
+    const duplicate = faultSwitch(page, 'delivery', 'duplicate');
+    await duplicate.set('further copies', '3');
+    await duplicate.set('only the next … times', '2');
+    expect(plan()).toEqual({});
+    await duplicate.switch.click();
+    await duplicate.item.getByText('on', { exact: true }).waitFor();
+    expect(plan()).toEqual({ delivery: { duplicate: { copies: 3, next: 2 } } });
+    await duplicate.set('only the next … times', '');
+    await duplicate.set('probability, 0 to 1', '0.25');
+    await eventually(() =>
+      expect(plan()).toEqual({ delivery: { duplicate: { copies: 3, probability: 0.25 } } }),
+    );
+    const delay = faultSwitch(page, 'delivery', 'delay');
+    await delay.set('milliseconds, or min-max', '10-20');
+    await delay.switch.click();
+    const schedule = faultSwitch(page, 'delivery', 'redeliver');
+    await schedule.set('waits in milliseconds', '5, 10');
+    await schedule.switch.click();
+    const odd = faultSwitch(page, 'token', 'expiresIn');
+    await odd.set('JSON', '');
+    await odd.switch.click();
+    await odd.item.getByText('on', { exact: true }).waitFor();
+    const tamper = faultSwitch(page, 'delivery', 'tamperSignature');
+    await tamper.switch.click();
+    await tamper.item.locator('summary').click();
+    await tamper.item.getByLabel('how').selectOption('missing');
+    await eventually(() => {
+      expect(plan()).toEqual({
+        delivery: {
+          duplicate: { copies: 3, probability: 0.25 },
+          delay: { ms: [10, 20] },
+          redeliver: [5, 10],
+          tamperSignature: { how: 'missing' },
+        },
+        token: { expiresIn: {} },
+      });
+    });
+  });
+
+  it('show an error for an invalid setting and keep their state', async () => {
+    const page = await browser().page();
+    await openFaults(page, emulator);
+    const duplicate = faultSwitch(page, 'delivery', 'duplicate');
+    const { switch: control, item } = duplicate;
+    await control.click();
+    await item.getByText('on', { exact: true }).waitFor();
+    await duplicate.set('further copies', '1000');
+    await item.getByRole('alert').getByText('must be a whole number of copies').waitFor();
+    expect(plan()).toEqual({ delivery: { duplicate: { copies: 1 } } });
+    await duplicate.set('further copies', '2');
+    await item.getByRole('alert').waitFor({ state: 'detached' });
+    expect(plan()).toEqual({ delivery: { duplicate: { copies: 2 } } });
+    const wrong = faultSwitch(page, 'token', 'lifetime');
+    await wrong.set('seconds', 'long');
+    await wrong.switch.click();
+    await wrong.item.getByRole('alert').getByText('must be a whole number of seconds').waitFor();
+    expect(await wrong.switch.isChecked()).toBe(false);
+  });
+
+  it('show that a fault is used up', async () => {
+    emulator.setFaults({ delivery: { drop: { next: 1 } } });
+    const page = await browser().page();
+    await openFaults(page, emulator);
+    await faultSwitch(page, 'delivery', 'drop').item.getByText('on', { exact: true }).waitFor();
+    await press(page, 'Send a test webhook');
+    await faultSwitch(page, 'delivery', 'drop')
+      .item.getByText('used up', { exact: true })
+      .waitFor();
+    await press(page, /Drop \(used up\).*switch off/);
+    await page.getByText('No fault is on').waitFor();
+    expect(plan()).toEqual({});
+  });
+
+  it('change the faults of one company only', async () => {
+    emulator.createCompany({ companyId: 'other' });
+    emulator.setFaults({ delivery: { drop: {} } });
+    const page = await browser().page();
+    await openFaults(page, emulator);
+    await page.getByLabel('Company to act for').selectOption('other');
+    await page.getByText('No fault is on for other').waitFor();
+    await faultSwitch(page, 'api', 'error').switch.click();
+    await page.getByText('1 fault on for other').waitFor();
+    expect(emulator.faults('other')).toEqual({ api: { error: { status: 503 } } });
+    await press(page, 'All faults off');
+    await page.getByText('No fault is on for other').waitFor();
+    expect(plan()).toEqual({ delivery: { drop: {} } });
+  });
+});

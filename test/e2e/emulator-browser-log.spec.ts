@@ -1,0 +1,177 @@
+import { expect, it, jest } from '@jest/globals';
+import type { PaymentsEmulator } from 'payments-emulator';
+import { describeInBrowser } from '../support/browser.js';
+import {
+  entries,
+  logSection,
+  openLog,
+  press,
+  showsTypes,
+} from '../support/emulator/delivery-log-page.js';
+import { eventually } from '../support/eventually.js';
+import type { WebhookReceiver } from '../support/emulator/webhook-receiver.js';
+import { useEmulator } from '../support/emulator/shared-emulator.js';
+
+jest.setTimeout(60_000);
+
+const payment = { amount: 1250, externalReference: 'order-77' };
+let receiver: WebhookReceiver;
+let emulator: PaymentsEmulator;
+
+useEmulator((started) => ({ receiver, emulator } = started));
+
+describeInBrowser('the delivery log in a browser', (browser) => {
+  it('explains what to do while it is empty, and shows new deliveries automatically', async () => {
+    const page = await browser().page();
+    await openLog(page, emulator);
+    await page.getByText('Nothing has been delivered yet.').waitFor();
+    await page.getByText('Press “Send a test webhook”').waitFor();
+    emulator.sendEvent({ eventType: 'x.y' });
+    await showsTypes(page, 'x.y');
+    expect(await page.getByText('Nothing has been delivered yet.').count()).toBe(0);
+  });
+
+  it('shows URL, headers, signature, body, status and duration', async () => {
+    receiver.answer = (_, response) => response.writeHead(202, { 'x-shop': 'ours' }).end('thanks');
+    const { transactionId } = emulator.createStkPush(payment);
+    emulator.complete(transactionId);
+    await emulator.idle();
+    const [delivery] = emulator.deliveries();
+    const page = await browser().page();
+    await openLog(page, emulator);
+    await press(page, /transaction\.completed/);
+    await page.getByText(`POST ${receiver.url}`).waitFor();
+    const sent = page.getByLabel('Request headers');
+    const signature = String(receiver.first.headers['x-webhook-signature']);
+    expect(await sent.innerText()).toContain(signature);
+    expect(await sent.innerText()).toContain('PaymentsEmulator-Webhook/1.0');
+    const body = page.getByLabel('Request body', { exact: true });
+    expect(await body.innerText()).toBe(String(receiver.first.body));
+    await page.getByLabel('Format as JSON: Request body').check();
+    expect(await body.innerText()).toBe(
+      JSON.stringify(JSON.parse(String(receiver.first.body)), null, 2),
+    );
+    expect(await page.getByLabel('Response headers').innerText()).toContain('x-shop');
+    expect(await page.getByLabel('Response body', { exact: true }).innerText()).toBe('thanks');
+    const line = entries(page).getByRole('button', { name: /transaction\.completed/ });
+    expect(await line.innerText()).toContain('delivered 202');
+    expect(await line.innerText()).toContain(`${delivery?.durationMs} ms`);
+    expect(await line.locator('time').getAttribute('datetime')).toBe(delivery?.sentAt);
+  });
+
+  it('formats JSON and keeps digits, escapes and duplicate keys', async () => {
+    const answer =
+      '{"n":12345678901234567890.10,"n":1e2,"t":"\\u0041, {b}: \\"c\\"","none":[ ],"of":{}}';
+    receiver.answer = (_, response) => response.writeHead(200).end(answer);
+    emulator.sendEvent({ eventType: 'x.y' });
+    await emulator.idle();
+    const page = await browser().page();
+    await openLog(page, emulator);
+    await press(page, /x\.y/);
+    await page.getByLabel('Format as JSON: Response body').check();
+    expect(await page.getByLabel('Response body', { exact: true }).innerText()).toBe(`{
+  "n": 12345678901234567890.10,
+  "n": 1e2,
+  "t": "\\u0041, {b}: \\"c\\"",
+  "none": [],
+  "of": {}
+}`);
+  });
+
+  it('redelivers, and shows the new attempt', async () => {
+    receiver.answerWith(500, 200);
+    emulator.sendEvent({ eventType: 'x.y' });
+    await emulator.idle();
+    const page = await browser().page();
+    await openLog(page, emulator);
+    await press(page, /failed 500/);
+    await page.getByText('status: answered 500; only a 2xx acknowledges').waitFor();
+    await press(page, 'Redeliver');
+    await page.getByRole('button', { name: /delivered 200 .*redelivery, attempt 2/ }).waitFor();
+    expect(receiver.received).toHaveLength(2);
+    expect(receiver.received[1]?.body).toEqual(receiver.first.body);
+  });
+
+  it('sends a test webhook, and creates and settles transactions of each kind', async () => {
+    const page = await browser().page();
+    await openLog(page, emulator);
+    await press(page, 'Send a test webhook');
+    await showsTypes(page, 'webhook.test');
+    for (const kind of ['checkout-invoice', 'stk-push', 'payout']) {
+      await page.getByLabel('Kind').selectOption(kind);
+      await page.getByLabel('Reference').fill(`by-${kind}`);
+      await press(page, 'Create a transaction');
+      await page
+        .getByRole('listitem')
+        .filter({ hasText: `by-${kind}` })
+        .waitFor();
+    }
+    const entry = (kind: string) => page.getByRole('listitem').filter({ hasText: `by-${kind}` });
+    await entry('payout').getByRole('button', { name: 'Complete' }).click();
+    await showsTypes(page, 'transaction.completed', 'webhook.test');
+    await entry('stk-push').getByRole('button', { name: 'Decline' }).click();
+    await entry('stk-push').getByText('failed', { exact: true }).waitFor();
+    expect(emulator.transactions().map(({ kind, status }) => [kind, status])).toEqual([
+      ['checkout-invoice', 'pending'],
+      ['stk-push', 'failed'],
+      ['payout', 'complete'],
+    ]);
+    await page.getByLabel('Amount').fill('-5');
+    await press(page, 'Create a transaction');
+    await page.getByRole('alert').getByText('amount must be a number above 0').waitFor();
+    await entry('checkout-invoice').getByRole('link', { name: 'Checkout page' }).click();
+    await page.getByLabel('Phone number').waitFor();
+    await page.getByRole('link', { name: 'Deliveries about this payment' }).click();
+    await page.getByText('No delivery matches.').waitFor();
+  });
+
+  it('does not overwrite what is being typed when data arrive', async () => {
+    const page = await browser().page();
+    await openLog(page, emulator);
+    await page.getByLabel('Reference').fill('half-typed');
+    await page.getByLabel('Amount').fill('77');
+    emulator.setFaults({ api: { truncate: {} } });
+    emulator.sendEvent({ eventType: 'x.y' });
+    await showsTypes(page, 'x.y');
+    await page.getByText('1 fault on for default').waitFor();
+    expect(await page.getByLabel('Reference').inputValue()).toBe('half-typed');
+    expect(await page.getByLabel('Amount').inputValue()).toBe('77');
+  });
+
+  it('is filtered by company, state and text, and keeps the filter in its URL', async () => {
+    emulator.createCompany({ companyId: 'other' });
+    emulator.sendEvent({ eventType: 'a.one' });
+    await emulator.idle();
+    emulator.sendEvent({ eventType: 'b.two', companyId: 'other' });
+    await emulator.idle();
+    const paid = emulator.createPayout(payment);
+    emulator.complete(paid.transactionId);
+    await emulator.idle();
+    const page = await browser().page();
+    await openLog(page, emulator);
+    await showsTypes(page, 'transaction.completed', 'b.two', 'a.one');
+    await logSection(page).getByLabel('Company').selectOption('other');
+    await showsTypes(page, 'b.two');
+    await logSection(page).getByLabel('Company').selectOption('');
+    await logSection(page).getByLabel('State').selectOption('delivered');
+    await showsTypes(page, 'transaction.completed', 'a.one');
+    await logSection(page).getByLabel('Transaction, event or type').fill('A.ON');
+    await showsTypes(page, 'a.one');
+    await page.reload();
+    await showsTypes(page, 'a.one');
+    await logSection(page).getByLabel('Transaction, event or type').fill(paid.transactionId);
+    await showsTypes(page, 'transaction.completed');
+  });
+
+  it('has pages of 50 attempts', async () => {
+    for (let number = 1; number <= 60; number++) emulator.sendEvent({ eventType: `n.${number}` });
+    await emulator.idle();
+    const page = await browser().page();
+    await openLog(page, emulator);
+    await eventually(async () => expect(await entries(page).count()).toBe(50));
+    await press(page, 'Older');
+    await showsTypes(page, ...Array.from({ length: 10 }, (_, index) => `n.${10 - index}`));
+    await press(page, 'Newest');
+    await eventually(async () => expect(await entries(page).count()).toBe(50));
+  });
+});

@@ -1,0 +1,119 @@
+import { expect, it, jest } from '@jest/globals';
+import { PaymentsEmulator } from 'payments-emulator';
+import { describeInBrowser } from '../support/browser.js';
+import { openLog, press, showsTypes } from '../support/emulator/delivery-log-page.js';
+import { useEmulator } from '../support/emulator/shared-emulator.js';
+import type { WebhookReceiver } from '../support/emulator/webhook-receiver.js';
+import { eventually } from '../support/eventually.js';
+
+jest.setTimeout(60_000);
+
+const payment = { amount: 1250, externalReference: 'order-77' };
+const MARKUP = '<img src=x onerror="window.ran=1"><script>window.ran=1</script>';
+let receiver: WebhookReceiver;
+let emulator: PaymentsEmulator;
+
+useEmulator((started) => ({ receiver, emulator } = started));
+
+describeInBrowser('security and accessibility of the delivery log', (browser) => {
+  it('escapes markup in bodies, headers and responses', async () => {
+    receiver.answer = (_, response) => response.writeHead(200, { 'x-shop': MARKUP }).end(MARKUP);
+    emulator.sendEvent({ eventType: `x.${MARKUP.replaceAll(' ', '')}`, data: { MARKUP } });
+    emulator.createStkPush({ ...payment, externalReference: MARKUP });
+    await emulator.idle();
+    const page = await browser().page();
+    await openLog(page, emulator);
+    await page.locator('.line').first().click();
+    await page.getByLabel('Format as JSON: Request body').check();
+    expect(await page.getByLabel('Request body', { exact: true }).innerText()).toContain(
+      '<script>',
+    );
+    expect(await page.getByLabel('Response body', { exact: true }).innerText()).toBe(MARKUP);
+    expect(await page.getByLabel('Response headers').innerText()).toContain(MARKUP);
+    await page.getByText(MARKUP, { exact: true }).first().waitFor();
+    expect(await page.locator('img, #page script').count()).toBe(0);
+    expect(await page.evaluate('window.ran')).toBeUndefined();
+  });
+
+  it('loads no secret before the user shows the credentials', async () => {
+    const { clientSecret, webhookSecret } = emulator.company;
+    const page = await browser().page();
+    const received: string[] = [];
+    page.on('response', (response) => {
+      void response.text().then(
+        (text) => received.push(text),
+        () => undefined,
+      );
+    });
+    await openLog(page, emulator);
+    await press(page, 'Send a test webhook');
+    await showsTypes(page, 'webhook.test');
+    expect(received.length).toBeGreaterThan(0);
+    expect(received.join()).not.toContain(webhookSecret);
+    expect(received.join()).not.toContain(clientSecret);
+    await press(page, 'Show the credentials');
+    await page.getByText(webhookSecret).waitFor();
+    await page.getByText(clientSecret, { exact: true }).waitFor();
+    await press(page, 'Hide them');
+    await page.getByText(webhookSecret).waitFor({ state: 'detached' });
+  });
+
+  it('shows that the emulator is not reachable, and continues automatically afterwards', async () => {
+    const first = await PaymentsEmulator.start();
+    const port = Number(new URL(first.baseUrl).port);
+    first.sendEvent({ eventType: 'before' });
+    const page = await browser().page();
+    await page.goto(`${first.baseUrl}/emulator`);
+    await showsTypes(page, 'before');
+    await first.close();
+    await page.getByText(/not been reachable since \d\d:\d\d:\d\d; trying again/).waitFor();
+    await showsTypes(page, 'before');
+    await press(page, 'Send a test webhook');
+    await page.getByRole('alert').getByText('the outcome is unknown').waitFor();
+    await using second = await PaymentsEmulator.start({ port });
+    second.sendEvent({ eventType: 'after' });
+    await showsTypes(page, 'after');
+    await page.getByText('trying again').waitFor({ state: 'detached' });
+  });
+
+  it('works with the keyboard only', async () => {
+    const page = await browser().page();
+    await openLog(page, emulator);
+    const tabTo = async (name: RegExp): Promise<void> => {
+      for (let stop = 0; stop < 60; stop++) {
+        await page.keyboard.press('Tab');
+        const text = await page.evaluate('document.activeElement.innerText ?? ""');
+        if (name.test(String(text))) return;
+      }
+      throw new Error(`no way to ${String(name)} by Tab`);
+    };
+    await tabTo(/^Send a test webhook$/);
+    await page.keyboard.press('Enter');
+    await showsTypes(page, 'webhook.test');
+    await page.keyboard.press('Home');
+    await page.locator('h1').click();
+    await tabTo(/webhook\.test/);
+    await page.keyboard.press('Space');
+    await page.getByLabel('Request body', { exact: true }).waitFor();
+    await tabTo(/^Redeliver$/);
+    await page.keyboard.press('Enter');
+    await showsTypes(page, 'webhook.test', 'webhook.test');
+    // The log shows an attempt before it is sent.
+    await eventually(() => expect(receiver.received).toHaveLength(2));
+  });
+
+  it.each(['light', 'dark'] as const)('fits the width of a phone (%s)', async (colorScheme) => {
+    emulator.setFaults({ delivery: { duplicate: {}, tamperBody: {} }, api: { oversize: {} } });
+    emulator.createCheckoutInvoice({ amount: 1e12, externalReference: 'reference-'.repeat(25) });
+    emulator.sendEvent({ eventType: 'type.'.repeat(25), data: { long: 'x'.repeat(500) } });
+    await emulator.idle();
+    const page = await browser().page({ viewport: { width: 390, height: 800 }, colorScheme });
+    await openLog(page, emulator);
+    await page.locator('.line').first().click();
+    await page.getByLabel('Request body', { exact: true }).waitFor();
+    await press(page, 'Show the credentials');
+    await page.getByText(emulator.company.webhookSecret).waitFor();
+    for (const numbers of await page.locator('summary').all()) await numbers.click();
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+  });
+});

@@ -1,0 +1,182 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { PaymentsEmulator } from 'payments-emulator';
+import type { LookupAll, PaymentsEmulatorOptions } from 'payments-emulator';
+import { get, getToken, post } from '../support/emulator/api-client.js';
+import { WebhookReceiver } from '../support/emulator/webhook-receiver.js';
+
+const CONTROLS: readonly (readonly [method: string, path: string])[] = [
+  ['GET', ''],
+  ['GET', '/stk'],
+  ['GET', '/overview'],
+  ['POST', '/companies'],
+  ['GET', '/companies'],
+  ['GET', '/companies/default'],
+  ['PUT', '/companies/default/webhook'],
+  ['POST', '/companies/default/webhook-secret'],
+  ['POST', '/companies/default/client-secret'],
+  ['POST', '/companies/default/revoke-tokens'],
+  ['GET', '/companies/default/faults'],
+  ['PUT', '/companies/default/faults'],
+  ['PUT', '/companies/default/faults/api/error'],
+  ['DELETE', '/companies/default/faults/api/error'],
+  ['POST', '/transactions'],
+  ['GET', '/transactions'],
+  ['GET', '/transactions/x'],
+  ['POST', '/transactions/x/complete'],
+  ['POST', '/transactions/x/fail'],
+  ['POST', '/events'],
+  ['POST', '/trigger'],
+  ['GET', '/deliveries'],
+  ['GET', '/deliveries/search'],
+  ['GET', '/deliveries/x'],
+  ['POST', '/deliveries/x/redeliver'],
+  ['POST', '/deliveries/flush'],
+  ['POST', '/reset'],
+];
+const payment = { amount: 1500, externalReference: 'order-77' };
+
+describe('SE-14 the control token of an emulator that listens on all addresses', () => {
+  let emulator: PaymentsEmulator;
+  beforeAll(async () => {
+    emulator = await PaymentsEmulator.start({ host: '0.0.0.0' });
+  });
+  afterAll(() => emulator.close());
+  const ask = (method: string, path: string, headers: Record<string, string> = {}) =>
+    fetch(`${emulator.baseUrl}${path}`, { method, headers });
+  const token = () => ({ authorization: `Bearer ${emulator.controlToken}` });
+
+  it.each(CONTROLS)('is required for %s /emulator%s, on both hosts', async (method, path) => {
+    for (const host of [emulator.baseUrl, emulator.productionBaseUrl]) {
+      expect((await fetch(`${host}/emulator${path}`, { method })).status).toBe(401);
+    }
+    expect((await ask(method, `/%65mulator${path}`)).status).toBe(401);
+    if (path !== '/reset')
+      expect((await ask(method, `/emulator${path}`, token())).status).not.toBe(401);
+  });
+
+  it('is not required by the endpoints that require an access token', async () => {
+    const access = await getToken(emulator);
+    const invoices = `${emulator.baseUrl}/emulator/checkout-invoices`;
+    const bearer = { authorization: `Bearer ${access}` };
+    expect((await post(invoices, payment, bearer)).status).toBe(201);
+    expect((await post(invoices, payment, token())).status).toBe(401);
+    expect((await get(`${emulator.baseUrl}/v1/transactions/none`, access)).status).toBe(404);
+  });
+
+  it('is not required by the checkout page and its styles; the page does not link to the log', async () => {
+    const { checkoutUrl, transactionId } = emulator.createCheckoutInvoice(payment);
+    const page = await (await fetch(checkoutUrl)).text();
+    expect(page).toContain('order-77');
+    expect(page).not.toContain('href="/emulator"');
+    expect(page).not.toContain('href="/emulator?');
+    expect((await ask('GET', '/emulator/pages/base.css')).status).toBe(200);
+    const moved = await fetch(`${checkoutUrl}/cancel`, { method: 'POST', redirect: 'manual' });
+    expect([moved.status, moved.headers.get('location')]).toEqual([
+      303,
+      `/emulator/checkout/${transactionId}`,
+    ]);
+    const unknown = await ask('GET', '/emulator/checkout/none');
+    expect([unknown.status, await unknown.text()]).toEqual([
+      404,
+      expect.not.stringContaining('href="/emulator"'),
+    ]);
+  });
+
+  it('throttles wrong tokens, but never the valid one', async () => {
+    const wrong = { authorization: 'Bearer ctl_another-token-of-nobody' };
+    const statuses: number[] = [];
+    for (let n = 0; n < 15; n += 1)
+      statuses.push((await ask('GET', '/emulator/overview', wrong)).status);
+    expect(statuses.at(0)).toBe(401);
+    expect(statuses.at(-1)).toBe(429);
+    expect((await ask('GET', '/emulator/overview', token())).status).toBe(200);
+  });
+
+  it('does not permit pages of other origins, although a browser sends the token automatically', async () => {
+    const headers = { ...token(), origin: 'https://evil.example' };
+    expect((await ask('GET', '/emulator/overview', headers)).status).toBe(403);
+  });
+});
+
+describe('SE-14 the webhook URL of an emulator that other machines can reach', () => {
+  /** Every host name resolves to the next of these addresses, and in the end to the last. */
+  const resolving = (...addresses: string[]): LookupAll => {
+    let asked = 0;
+    return (_hostname, _options, callback) => {
+      const address = addresses[Math.min(asked++, addresses.length - 1)]!;
+      callback(null, [{ address, family: address.includes(':') ? 6 : 4 }]);
+    };
+  };
+  const start = (options: PaymentsEmulatorOptions) =>
+    PaymentsEmulator.start({ host: '0.0.0.0', ...options });
+  const webhookUrl = 'https://shop.example/webhooks';
+
+  it.each([
+    '127.0.0.1',
+    '10.1.2.3',
+    '169.254.169.254',
+    '::1',
+    'fe80::1',
+    'fd00::1',
+    '::ffff:10.0.0.1',
+  ])('is rejected if its name resolves to %s, at the start and by a control', async (address) => {
+    const lookup = resolving(address);
+    await expect(start({ webhookUrl, lookup })).rejects.toThrow(/^webhookUrl must not lead to/);
+    await using emulator = await start({ lookup });
+    const headers = { authorization: `Bearer ${emulator.controlToken}` };
+    const companies = `${emulator.baseUrl}/emulator/companies`;
+    const created = await post(companies, { companyId: 'a', webhookUrl }, headers);
+    expect(created.status).toBe(400);
+    const body = JSON.stringify({ url: webhookUrl });
+    const put = await fetch(`${companies}/default/webhook`, {
+      method: 'PUT',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body,
+    });
+    expect([put.status, await put.text()]).toEqual([
+      400,
+      expect.stringContaining('url must not lead to'),
+    ]);
+    expect(emulator.companies()).toHaveLength(1);
+    expect(emulator.company.webhook.url).toBeNull();
+  });
+
+  it('is checked again for each delivery', async () => {
+    const lookup = resolving('192.0.2.77', '127.0.0.1');
+    await using emulator = await start({ webhookUrl, lookup });
+    emulator.sendEvent({ eventType: 'x.y' });
+    await emulator.idle();
+    expect(emulator.deliveries()).toMatchObject([
+      { state: 'failed', failure: { code: 'private_host' }, answer: undefined },
+    ]);
+  });
+
+  it('may lead to a private network with allowPrivateWebhooks; its responses are logged in part', async () => {
+    await using receiver = await WebhookReceiver.start();
+    receiver.answer = (_, response) =>
+      response
+        .writeHead(200, { 'content-type': 'text/plain', 'x-inner': '1' })
+        .end('a'.repeat(900));
+    await using emulator = await start({ webhookUrl: receiver.url, allowPrivateWebhooks: true });
+    emulator.sendEvent({ eventType: 'x.y' });
+    await emulator.idle();
+    const [delivery] = emulator.deliveries();
+    expect(delivery!.answer).toEqual({
+      status: 200,
+      headers: { 'content-type': 'text/plain' },
+      body: 'a'.repeat(256),
+    });
+  });
+
+  it('may lead to this machine if only this machine can reach the emulator', async () => {
+    await using receiver = await WebhookReceiver.start();
+    await using emulator = await PaymentsEmulator.start({ webhookUrl: receiver.url });
+    receiver.answer = (_, response) =>
+      response.writeHead(200, { 'x-id': '7' }).end('a'.repeat(900));
+    emulator.sendEvent({ eventType: 'x.y' });
+    await emulator.idle();
+    const [delivery] = emulator.deliveries();
+    expect(delivery!.answer).toMatchObject({ headers: { 'x-id': '7' }, body: 'a'.repeat(900) });
+    expect(emulator.controlToken).toBeUndefined();
+  });
+});

@@ -1,0 +1,135 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import {
+  emulatorCommand,
+  FREE_PORTS,
+  runEmulator,
+  settingsIn,
+} from '../support/emulator/emulator-process.js';
+
+const NAMES = [
+  'PAYMENTS_BASE_URL',
+  'PAYMENTS_CLIENT_ID',
+  'PAYMENTS_CLIENT_SECRET',
+  'PAYMENTS_WEBHOOK_SECRET',
+];
+const PRINT = `console.log(JSON.stringify(${JSON.stringify(NAMES)}.map((name) => process.env[name])))`;
+const CONFIG = `
+  import { ConfigModule } from '@nestjs/config';
+  await ConfigModule.forRoot({ envFilePath: process.argv[1] });
+  ${PRINT}`;
+
+let folder: string;
+beforeEach(async () => (folder = await mkdtemp(join(tmpdir(), 'emulator-settings-'))));
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+/** The settings that a process of its own sees. */
+async function seenBy(program: string, ...args: string[]): Promise<string[]> {
+  const env = { PATH: process.env['PATH'] };
+  const run = promisify(execFile);
+  const { stdout } = await run(program, args, { cwd: import.meta.dirname, env });
+  return JSON.parse(stdout) as string[];
+}
+
+const seenByShell = (shell: string, lines: string): Promise<string[]> =>
+  // Like pasted lines: the shell runs them, and then starts the application.
+  seenBy(shell, '-c', `${lines}\n"$0" -e "$1"`, process.execPath, PRINT);
+const seenByNode = (file: string): Promise<string[]> =>
+  seenBy(process.execPath, `--env-file=${file}`, '-e', PRINT);
+const seenByDotenv = (file: string): Promise<string[]> =>
+  seenBy(process.execPath, '--input-type=module', '-e', CONFIG, file);
+
+describe('the settings that payments-emulator prints', () => {
+  it.each([
+    ['generated values', []],
+    ['awkward values', ['--client-secret', ' a b$c#d`e"f\\n ', '--webhook-secret', "it's #1 "]],
+  ])(
+    'AP-16 work pasted into a shell, and saved as .env with dotenv and Node: %s',
+    async (_, flags) => {
+      const emulator = runEmulator(...FREE_PORTS, '--client-id', 'shop', ...flags);
+      const lines = await settingsIn(emulator);
+      const file = join(folder, '.env');
+      await writeFile(file, lines);
+      const seen = await seenByShell('sh', lines);
+      expect(seen).toEqual([
+        expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+        'shop',
+        flags[1] ?? expect.stringMatching(/^sk_sandbox_\w+$/),
+        flags[3] ?? expect.stringMatching(/^whsec_\w+$/),
+      ]);
+      expect(await seenByShell('bash', lines)).toEqual(seen);
+      expect(await seenByNode(file)).toEqual(seen);
+      expect(await seenByDotenv(file)).toEqual(seen);
+    },
+  );
+
+  it('AP-16 are the same at the next start with the same --seed, and differ without it', async () => {
+    const start = async (...flags: string[]): Promise<string> => {
+      const emulator = runEmulator(...FREE_PORTS, ...flags);
+      const lines = await settingsIn(emulator);
+      emulator.child.kill();
+      await emulator.ended;
+      return lines.replace(/^.*BASE_URL.*\n/m, '');
+    };
+    const first = await start('--seed', 'my shop');
+    expect(first.split('\n')).toHaveLength(4);
+    expect(await start('--seed', 'my shop')).toBe(first);
+    expect(await start()).not.toBe(first);
+  });
+});
+
+describe('payments-emulator --save-env', () => {
+  /** Starts and ends an emulator that saves its settings; returns those it printed. */
+  async function save(file: string, ...flags: string[]): Promise<string[]> {
+    const emulator = runEmulator(...FREE_PORTS, '--save-env', file, ...flags);
+    const lines = await settingsIn(emulator);
+    emulator.child.kill();
+    await emulator.ended;
+    return seenByShell('sh', lines);
+  }
+
+  it('AP-16 saves the settings for dotenv and Node, readable by the owner only', async () => {
+    const file = join(folder, '.env');
+    const printed = await save(file);
+    expect(await seenByNode(file)).toEqual(printed);
+    expect(await seenByDotenv(file)).toEqual(printed);
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+  });
+
+  it('AP-16 replaces its own lines only, and keeps all other lines', async () => {
+    const file = join(folder, '.env');
+    await writeFile(file, '# mine\r\nPORT=3000');
+    await save(file);
+    const saved = await readFile(file, 'utf8');
+    await writeFile(file, `${saved}DATABASE_URL='postgres://x'\n`);
+    const printed = await save(file, '--seed', 'another');
+    expect(await seenByNode(file)).toEqual(printed);
+    const text = await readFile(file, 'utf8');
+    expect(text).toMatch(
+      /^# mine\r\nPORT=3000\n\n# Written by .*\n(PAYMENTS_\w+=.+\n){4}DATABASE_URL='postgres:\/\/x'\n$/,
+    );
+  });
+
+  it.each([
+    ['another variable line', 'PAYMENTS_CLIENT_SECRET=real\n', 'PAYMENTS_CLIENT_SECRET'],
+    [
+      'its own lines pointed at another service',
+      '# Written by payments-emulator --save-env, which replaces these lines at each start:\n' +
+        'PAYMENTS_BASE_URL=https://payments.example.com\n',
+      'PAYMENTS_BASE_URL',
+    ],
+  ])('AP-16 does not start if %s has another value', async (_, text, name) => {
+    const file = join(folder, '.env');
+    await writeFile(file, text);
+    expect(await emulatorCommand(...FREE_PORTS, '--save-env', file)).toEqual({
+      code: 1,
+      out: '',
+      err: `payments-emulator: ${file} is unchanged: it already sets ${name} to something else. Remove these lines from it, or save to another file\n`,
+    });
+    expect(await readFile(file, 'utf8')).toBe(text);
+  });
+});

@@ -1,0 +1,35 @@
+import { expect } from '@jest/globals';
+import type { PaymentsEmulator } from 'payments-emulator';
+import type { Page } from 'playwright-core';
+import { eventually } from '../eventually.js';
+
+/** Opens the page with the faults and waits until it is complete. */
+export async function openFaults(page: Page, emulator: PaymentsEmulator): Promise<void> {
+  await page.goto(`${emulator.baseUrl}/emulator`);
+  await page.getByRole('region', { name: 'Faults of default' }).waitFor();
+  // Later content would move the switches.
+  await eventually(async () => expect(await page.getByText('Loading…').count()).toBe(0));
+}
+
+/** The switch and the settings of a fault on the page. */
+export function faultSwitch(page: Page, target: string, fault: string) {
+  const control = page.locator(`[role=switch][aria-describedby="${target}-${fault}-description"]`);
+  const item = page.getByRole('listitem').filter({ has: control });
+  return {
+    switch: control,
+    item,
+    /** Enters a setting and leaves the field. */
+    async set(label: string, text: string): Promise<void> {
+      if ((await item.locator('details[open]').count()) === 0) {
+        await item.locator('summary').click();
+      }
+      await item.getByLabel(label).fill(text);
+      await item.getByLabel(label).press('Tab');
+    },
+    /** Switches the fault on and waits until the page shows it. */
+    async switchOn(): Promise<void> {
+      await control.click();
+      await item.getByText('on', { exact: true }).waitFor();
+    },
+  };
+}
