@@ -22,7 +22,7 @@ import { OverdueRuns } from './overdue-runs.js';
 import { Settlements } from './settlements.js';
 import { StaggeredRecovery } from './staggered-recovery.js';
 import { policyOf, WORKER_OPTIONS } from './worker-options.js';
-import type { ResolvedWorkerOptions } from './worker-options.js';
+import type { HandlerPolicy, ResolvedWorkerOptions } from './worker-options.js';
 import { WorkerRegistration } from './worker-registration.js';
 
 /** How long handlers may take to end after their signals were aborted by a closing application. */
@@ -35,6 +35,7 @@ const GRACE_MS = 10_000;
 export class InboxWorker {
   readonly #logger = new Logger('PaymentInbox');
   readonly #places = new HandlerPlaces();
+  readonly #policies = new Map<string, HandlerPolicy>();
   readonly #overdue: OverdueRuns;
   readonly #dueRuns: DueRuns;
   readonly #registration: WorkerRegistration;
@@ -83,7 +84,7 @@ export class InboxWorker {
       places: this.#places,
       registration: this.#registration,
       working: () => this.#active,
-      policy: (handler) => policyOf(registry.get(handler)!, options),
+      policy: (handler) => this.#policies.get(handler)!,
       onFree: () => this.#lookIfWanting(),
       onEnded: (delivery, run) => this.#ended(delivery, run),
     });
@@ -121,7 +122,9 @@ export class InboxWorker {
     this.#background = background;
     this.#outsideRequests = AsyncLocalStorage.snapshot();
     for (const handler of this.registry.all()) {
-      this.#places.add(handler.name, policyOf(handler, this.options).concurrency);
+      const policy = policyOf(handler, this.options);
+      this.#policies.set(handler.name, policy);
+      this.#places.add(handler.name, policy.concurrency);
     }
     if (background) this.#stopListening = this.store.onWake(() => this.wake());
     this.#registration.start();

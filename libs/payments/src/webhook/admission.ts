@@ -1,12 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { Inject, Injectable } from '@nestjs/common';
+import { DEFAULT_COMPANY } from '../companies/company.js';
+import { isCompanyId } from '../companies/company.options.js';
 import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { checkFailed, runCheck } from './admission-check.js';
 import { headerText } from './request-headers.js';
-import { requireCompanyId } from './path-company.js';
 import { PendingRequests, RequestClosed, webhookBusy } from './pending-requests.js';
 import type { PendingRequest } from './pending-requests.js';
 import { givenBytes, readRawBody, requireFittingLength, requirePlainJson } from './raw-body.js';
@@ -120,4 +121,28 @@ export class Admission {
 
 function bodyTimeout(ms: number): PaymentsError {
   return new PaymentsError('body_timeout', `The body did not arrive within ${ms} ms.`);
+}
+
+/** The company in the parameters of a route, `default` if there is none. It may be anything. */
+export function companyOf(params: unknown): unknown {
+  return (params as Record<string, unknown> | null | undefined)?.['company'] ?? DEFAULT_COMPANY;
+}
+
+/**
+ * The id, if it can be one.
+ *
+ * @throws PaymentsError `company_unknown`
+ */
+export function requireCompanyId(id: unknown): string {
+  // A wildcard of the application's own route is a list.
+  if (!isCompanyId(id)) throw companyUnknown();
+  return id;
+}
+
+/** The error for a path that names no company of this application. */
+export function companyUnknown(): PaymentsError {
+  return new PaymentsError(
+    'company_unknown',
+    'The path names no company this application receives deliveries for.',
+  );
 }

@@ -58,8 +58,9 @@ export class WebhookEndpoint implements OnModuleInit {
   }
 
   /**
-   * Resolves at the end of this turn of the event loop. Answers that are written one after the other cost the system
-   * about half as much time as answers between which other requests are read.
+   * Resolves at the end of this turn of the event loop, once for all answers in it. Answers that are written one after
+   * the other take the system less time than answers that alternate with the work on other requests: measured under
+   * load, 5 µs of 64 per delivery.
    */
   #endOfTurn(): Promise<void> {
     this.#turn ??= new Promise((resolve) => {

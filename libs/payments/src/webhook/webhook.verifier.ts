@@ -9,7 +9,7 @@ import { VerifiedDelivery } from '../inbox/verified-delivery.js';
 import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
-import { companyOf, companyUnknown, requireCompanyId } from './path-company.js';
+import { companyOf, companyUnknown, requireCompanyId } from './admission.js';
 import { headerText, keptHeaders } from './request-headers.js';
 import { PendingRequests } from './pending-requests.js';
 import type { PendingRequest } from './pending-requests.js';
