@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { answerError } from './webhook.answer.js';
+import { answerError } from './webhook-answer.js';
 import { runCheck } from './admission-check.js';
 import type { AdmissionCheck, AdmissionRequest } from './admission-check.js';
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from '@jest/globals';
-import { REFUSAL_STATUS } from './webhook.answer.js';
+import { REFUSAL_STATUS } from './webhook-answer.js';
 
 /** Status by code, as the table in `docs/security.md` has them. */
 async function documentedStatus(): Promise<Record<string, string>> {

@@ -3,7 +3,7 @@ import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import type { VerifiedDelivery } from '../inbox/verified-delivery.js';
 import { PaymentsError } from '../payments.errors.js';
 import { RequestClosed } from './pending-requests.js';
-import { answerError } from './webhook.answer.js';
+import { answerError } from './webhook-answer.js';
 import { WebhookVerifier } from './webhook.verifier.js';
 import type { WebhookRequest } from './webhook.verifier.js';
 
