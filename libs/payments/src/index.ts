@@ -25,7 +25,7 @@ export type {
   AdmissionRefusal,
   AdmissionRequest,
 } from './webhook/admission-check.js';
-export type { WebhookOptions, WebhookPath } from './webhook/webhook.options.js';
+export type { WebhookOptions, WebhookPath } from './webhook/webhook-options.js';
 
 export { memoryInbox } from './inbox/memory/memory-inbox.js';
 export type { MemoryInboxOptions } from './inbox/memory/memory-inbox.js';

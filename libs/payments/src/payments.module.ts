@@ -40,8 +40,8 @@ import {
   resolveWebhookPath,
   WEBHOOK_OPTIONS,
   WEBHOOK_PATH,
-} from './webhook/webhook.options.js';
-import type { WebhookPath } from './webhook/webhook.options.js';
+} from './webhook/webhook-options.js';
+import type { WebhookPath } from './webhook/webhook-options.js';
 import { WebhookRoutes } from './webhook/webhook.routes.js';
 import { WebhookVerifier } from './webhook/webhook.verifier.js';
 

@@ -19,8 +19,8 @@ import type { ResolvedWorkerOptions, WorkerOptions } from './inbox/worker-option
 import { systemRuntime } from './payments.runtime.js';
 import type { PaymentsRuntime } from './payments.runtime.js';
 import { optionsInvalid } from './payments.validation.js';
-import { resolveWebhookOptions } from './webhook/webhook.options.js';
-import type { ResolvedWebhookOptions, WebhookOptions } from './webhook/webhook.options.js';
+import { resolveWebhookOptions } from './webhook/webhook-options.js';
+import type { ResolvedWebhookOptions, WebhookOptions } from './webhook/webhook-options.js';
 
 /**
  * Options of `PaymentsModule`. They name either one company, by `clientId`, `clientSecret` and

@@ -12,8 +12,8 @@ import { PendingRequests, RequestClosed, webhookBusy } from './pending-requests.
 import type { PendingRequest } from './pending-requests.js';
 import { givenBytes, readRawBody, requireFittingLength, requirePlainJson } from './raw-body.js';
 import { parseSignatures, SIGNATURE_HEADER } from './signature.js';
-import { WEBHOOK_OPTIONS } from './webhook.options.js';
-import type { ResolvedWebhookOptions } from './webhook.options.js';
+import { WEBHOOK_OPTIONS } from './webhook-options.js';
+import type { ResolvedWebhookOptions } from './webhook-options.js';
 
 /** One for all requests: creating an error captures a stack, and every request ends. */
 const CLOSED = new RequestClosed();

@@ -5,7 +5,7 @@ import { holds } from '../../../../test/support/properties.js';
 import { codeOf } from '../../../../test/support/thrown.error.js';
 import { PendingRequests } from './pending-requests.js';
 import type { PendingRequest } from './pending-requests.js';
-import { resolveWebhookOptions } from './webhook.options.js';
+import { resolveWebhookOptions } from './webhook-options.js';
 
 const MAX_BYTES = 10_000;
 const options = resolveWebhookOptions(

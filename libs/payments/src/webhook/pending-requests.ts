@@ -2,8 +2,8 @@ import { Inject, Injectable } from '@nestjs/common';
 import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
-import { WEBHOOK_OPTIONS } from './webhook.options.js';
-import type { ResolvedWebhookOptions } from './webhook.options.js';
+import { WEBHOOK_OPTIONS } from './webhook-options.js';
+import type { ResolvedWebhookOptions } from './webhook-options.js';
 
 /** How old a request has to be to be refused in favour of a newer one, in milliseconds. */
 const GRACE_MS = 25;

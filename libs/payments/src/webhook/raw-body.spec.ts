@@ -4,7 +4,7 @@ import { FakeRuntime } from '../../../../test/support/fake.runtime.js';
 import { codeOf } from '../../../../test/support/thrown.error.js';
 import { PendingRequests } from './pending-requests.js';
 import { ChunkCount, readRawBody, requireFittingLength, requirePlainJson } from './raw-body.js';
-import { resolveWebhookOptions } from './webhook.options.js';
+import { resolveWebhookOptions } from './webhook-options.js';
 
 describe('readRawBody', () => {
   const options = resolveWebhookOptions(

@@ -11,7 +11,7 @@ import { codeOf } from '../../../../test/support/thrown.error.js';
 import { OPTIONS } from '../../../../test/support/webhook.application.js';
 import { isCompanyId } from '../companies/company.options.js';
 import { PaymentsModule } from '../payments.module.js';
-import { resolveWebhookPath } from './webhook.options.js';
+import { resolveWebhookPath } from './webhook-options.js';
 import { WebhookRoutes } from './webhook.routes.js';
 
 // prettier-ignore

@@ -11,7 +11,7 @@ import { pathToRegexp } from 'path-to-regexp';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import { isCompanyId } from '../companies/company.options.js';
 import { WebhookGuard } from './webhook.guard.js';
-import { WEBHOOK_PATH } from './webhook.options.js';
+import { WEBHOOK_PATH } from './webhook-options.js';
 
 /** A method of a controller that stands under the guard. */
 interface GuardedRoute {

@@ -16,8 +16,8 @@ import type { PendingRequest } from './pending-requests.js';
 import { RefusalLog } from './refusal-log.js';
 import { givenBytes } from './raw-body.js';
 import { parseSignatures, requireMatch, SIGNATURE_HEADER } from './signature.js';
-import { WEBHOOK_OPTIONS } from './webhook.options.js';
-import type { ResolvedWebhookOptions } from './webhook.options.js';
+import { WEBHOOK_OPTIONS } from './webhook-options.js';
+import type { ResolvedWebhookOptions } from './webhook-options.js';
 
 /** What an HTTP request of either adapter has in common. Fastify keeps Node's request under `raw`. */
 export interface WebhookRequest {
