@@ -1,4 +1,4 @@
-import type { WebhookRoutes } from '../webhook/webhook.routes.js';
+import type { WebhookRoutes } from '../webhook/webhook-routes.js';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 
 /**

@@ -14,7 +14,7 @@ import { answerError, sendAnswer, sendReply } from './webhook-answer.js';
 import type { FastifyReplyLike, WebhookAnswer } from './webhook-answer.js';
 import { WEBHOOK_OPTIONS } from './webhook-options.js';
 import type { ResolvedWebhookOptions } from './webhook-options.js';
-import { WebhookRoutes } from './webhook.routes.js';
+import { WebhookRoutes } from './webhook-routes.js';
 
 /** What this file needs of a Fastify instance and request; the package does not depend on Fastify. */
 interface FastifyLike {

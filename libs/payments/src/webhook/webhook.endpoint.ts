@@ -7,7 +7,7 @@ import { PaymentsError } from '../payments.errors.js';
 import { RefusalLog } from './refusal-log.js';
 import { answerError, sendAnswer, sendReply } from './webhook-answer.js';
 import type { FastifyReplyLike, WebhookAnswer } from './webhook-answer.js';
-import { WebhookRoutes } from './webhook.routes.js';
+import { WebhookRoutes } from './webhook-routes.js';
 import { WebhookVerifier } from './webhook.verifier.js';
 import type { WebhookRequest } from './webhook.verifier.js';
 

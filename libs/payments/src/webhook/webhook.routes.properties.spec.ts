@@ -12,7 +12,7 @@ import { OPTIONS } from '../../../../test/support/webhook.application.js';
 import { isCompanyId } from '../companies/company.options.js';
 import { PaymentsModule } from '../payments.module.js';
 import { resolveWebhookPath } from './webhook-options.js';
-import { WebhookRoutes } from './webhook.routes.js';
+import { WebhookRoutes } from './webhook-routes.js';
 
 // prettier-ignore
 const piece = fc.constantFrom(
