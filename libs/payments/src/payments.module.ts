@@ -33,7 +33,7 @@ import { Admission } from './webhook/admission.js';
 import { PendingRequests } from './webhook/pending-requests.js';
 import { RefusalLog } from './webhook/refusal-log.js';
 import { RawBodyMiddleware } from './webhook/raw-body.middleware.js';
-import { WebhookEndpoint } from './webhook/webhook.endpoint.js';
+import { WebhookEndpoint } from './webhook/webhook-endpoint.js';
 import { WebhookGuard } from './webhook/webhook.guard.js';
 import {
   DEFAULT_WEBHOOK_PATH,

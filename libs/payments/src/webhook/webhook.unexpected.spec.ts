@@ -5,7 +5,7 @@ import { HttpAdapterHost } from '@nestjs/core';
 import { CapturedLog } from '../../../../test/support/captured.log.js';
 import { FakeRuntime } from '../../../../test/support/fake.runtime.js';
 import { RefusalLog } from './refusal-log.js';
-import { WebhookEndpoint } from './webhook.endpoint.js';
+import { WebhookEndpoint } from './webhook-endpoint.js';
 import { WebhookGuard } from './webhook.guard.js';
 import type { WebhookVerifier } from './webhook.verifier.js';
 
