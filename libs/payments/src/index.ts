@@ -17,8 +17,8 @@ export type { Company, CompanyDirectory } from './companies/company.js';
 export { signBody, verifySignature } from './webhook/signature.js';
 export { SigningKey } from './companies/signing-key.js';
 export { WebhookGuard } from './webhook/webhook.guard.js';
-export { WebhookVerifier } from './webhook/webhook.verifier.js';
-export type { WebhookRequest } from './webhook/webhook.verifier.js';
+export { WebhookVerifier } from './webhook/webhook-verifier.js';
+export type { WebhookRequest } from './webhook/webhook-verifier.js';
 export type { VerifiedRequest } from './webhook/webhook.guard.js';
 export type {
   AdmissionCheck,

@@ -43,7 +43,7 @@ import {
 } from './webhook/webhook-options.js';
 import type { WebhookPath } from './webhook/webhook-options.js';
 import { WebhookRoutes } from './webhook/webhook-routes.js';
-import { WebhookVerifier } from './webhook/webhook.verifier.js';
+import { WebhookVerifier } from './webhook/webhook-verifier.js';
 
 const RESOLVED = Symbol('PAYMENTS_RESOLVED_OPTIONS');
 

@@ -8,8 +8,8 @@ import { RefusalLog } from './refusal-log.js';
 import { answerError, sendAnswer, sendReply } from './webhook-answer.js';
 import type { FastifyReplyLike, WebhookAnswer } from './webhook-answer.js';
 import { WebhookRoutes } from './webhook-routes.js';
-import { WebhookVerifier } from './webhook.verifier.js';
-import type { WebhookRequest } from './webhook.verifier.js';
+import { WebhookVerifier } from './webhook-verifier.js';
+import type { WebhookRequest } from './webhook-verifier.js';
 
 /**
  * The route the service posts its deliveries to. It stands on the HTTP adapter itself and not in a Nest

@@ -4,8 +4,8 @@ import type { VerifiedDelivery } from '../inbox/verified-delivery.js';
 import { PaymentsError } from '../payments.errors.js';
 import { RequestClosed } from './pending-requests.js';
 import { answerError } from './webhook-answer.js';
-import { WebhookVerifier } from './webhook.verifier.js';
-import type { WebhookRequest } from './webhook.verifier.js';
+import { WebhookVerifier } from './webhook-verifier.js';
+import type { WebhookRequest } from './webhook-verifier.js';
 
 /** A request that passed {@link WebhookGuard}. */
 export interface VerifiedRequest {

@@ -7,7 +7,7 @@ import { FakeRuntime } from '../../../../test/support/fake.runtime.js';
 import { RefusalLog } from './refusal-log.js';
 import { WebhookEndpoint } from './webhook-endpoint.js';
 import { WebhookGuard } from './webhook.guard.js';
-import type { WebhookVerifier } from './webhook.verifier.js';
+import type { WebhookVerifier } from './webhook-verifier.js';
 
 const broken = {
   verify: async () => Promise.reject(new TypeError('what nobody thought of')),
