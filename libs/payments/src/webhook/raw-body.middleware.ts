@@ -7,7 +7,7 @@ import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { Admission, companyOf } from './admission.js';
 import { headerText } from './request-headers.js';
-import { letLinger } from './linger.js';
+import { discardBody } from './discard-body.js';
 import { PendingRequests } from './pending-requests.js';
 import { RefusalLog } from './refusal-log.js';
 import { answerError, sendAnswer, sendReply } from './webhook-answer.js';
@@ -165,7 +165,7 @@ export class RawBodyMiddleware {
     // Nobody is refused if the request is over.
     if (error instanceof PaymentsError) this.refusals.note(error);
     else if (!request.destroyed && !response.writableEnded) this.refusals.unexpected(error);
-    letLinger(request, body, this.runtime);
+    discardBody(request, body, this.runtime);
     return answerError(error);
   }
 }

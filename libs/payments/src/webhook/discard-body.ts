@@ -4,7 +4,7 @@ import type { PaymentsRuntime } from '../payments.runtime.js';
 import { ChunkCount } from './raw-body.js';
 
 /** For how long a sender that was refused may go on sending, in milliseconds. */
-const LINGER_MS = 5000;
+const DISCARD_MS = 5000;
 
 /**
  * Drops what a refused sender still sends, so that it comes to read its answer, which it would lose if the connection
@@ -12,7 +12,7 @@ const LINGER_MS = 5000;
  *
  * @param body the request, or the stream that a hook of the application has put in its place
  */
-export function letLinger(
+export function discardBody(
   request: IncomingMessage,
   body: Readable,
   runtime: PaymentsRuntime,
@@ -29,6 +29,6 @@ export function letLinger(
   });
   request.once(
     'close',
-    runtime.schedule(LINGER_MS, () => request.destroy()),
+    runtime.schedule(DISCARD_MS, () => request.destroy()),
   );
 }
