@@ -6,7 +6,7 @@ import type {
   PaymentEvent,
   PaymentEventContext,
 } from '../../libs/payments/src/events/payment-event.js';
-import { StrayRejections } from '../../libs/payments/src/events/stray-rejections.js';
+import { UnhandledRejections } from '../../libs/payments/src/events/unhandled-rejections.js';
 import { HandlerCatalogCache } from '../../libs/payments/src/inbox/handler-catalog-cache.js';
 import type {
   IncomingEvent,
@@ -72,7 +72,7 @@ export class WorkerBench {
       resolveWorkerOptions(options),
       this.runtime,
       registry,
-      new EventDispatcher(registry, new StrayRejections()),
+      new EventDispatcher(registry, new UnhandledRejections()),
       this.settlements,
       new StoredBodies(null, this.runtime),
       this.catalog,

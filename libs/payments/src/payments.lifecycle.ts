@@ -8,7 +8,7 @@ import { ModulesContainer } from '@nestjs/core';
 import { prepareDataClasses } from './events/event-data.js';
 import { HandlerExplorer } from './events/handler-explorer.js';
 import { HandlerRegistry } from './events/handler-registry.js';
-import { StrayRejections } from './events/stray-rejections.js';
+import { UnhandledRejections } from './events/unhandled-rejections.js';
 import { INBOX_STORE } from './inbox/inbox-store.js';
 import type { InboxStore } from './inbox/inbox-store.js';
 import { InboxMaintenance } from './inbox/inbox-maintenance.js';
@@ -28,7 +28,7 @@ export class PaymentsLifecycle
   constructor(
     @Inject(HandlerExplorer) private readonly explorer: HandlerExplorer,
     @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
-    @Inject(StrayRejections) private readonly strays: StrayRejections,
+    @Inject(UnhandledRejections) private readonly strays: UnhandledRejections,
     @Inject(INBOX_STORE) private readonly store: InboxStore,
     @Inject(WORKER_OPTIONS) private readonly options: ResolvedWorkerOptions,
     @Inject(InboxWorker) private readonly worker: InboxWorker,

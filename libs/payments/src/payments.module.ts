@@ -9,7 +9,7 @@ import { EventDispatcher } from './events/event-dispatcher.js';
 import { HandlerExplorer } from './events/handler-explorer.js';
 import { HandlerInvoker } from './events/handler-invoker.js';
 import { HandlerRegistry } from './events/handler-registry.js';
-import { StrayRejections } from './events/stray-rejections.js';
+import { UnhandledRejections } from './events/unhandled-rejections.js';
 import { BODY_CODEC, StoredBodies } from './inbox/body-codec.js';
 import { HandlerCatalogCache } from './inbox/handler-catalog-cache.js';
 import { InboxMaintenance } from './inbox/inbox-maintenance.js';
@@ -147,7 +147,7 @@ const INBOX: Provider[] = [
   PaymentInbox,
 ];
 const EVENTS: Provider[] = [
-  StrayRejections,
+  UnhandledRejections,
   HandlerRegistry,
   HandlerInvoker,
   HandlerExplorer,

@@ -4,7 +4,7 @@ import { parseData } from './event-data.js';
 import { matchesPattern } from './event-pattern.js';
 import { HandlerRegistry } from './handler-registry.js';
 import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
-import { StrayRejections } from './stray-rejections.js';
+import { UnhandledRejections } from './unhandled-rejections.js';
 
 /**
  * The handler of this process does not take the event's type. The event was delivered to another version of the handler,
@@ -37,7 +37,7 @@ export class OtherVersionError extends PaymentsError {
 export class EventDispatcher {
   constructor(
     @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
-    @Inject(StrayRejections) private readonly strays: StrayRejections,
+    @Inject(UnhandledRejections) private readonly strays: UnhandledRejections,
   ) {}
 
   /**

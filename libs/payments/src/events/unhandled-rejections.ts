@@ -29,7 +29,7 @@ interface Listener {
  * none Node does with it what it was told to (`--unhandled-rejections`).
  */
 @Injectable()
-export class StrayRejections {
+export class UnhandledRejections {
   readonly #logger = new Logger('PaymentHandlers');
   readonly #runs = new AsyncLocalStorage<Run>();
   #open = false;
