@@ -31,7 +31,7 @@ import type { SealedOptions } from './sealed.options.js';
 import { ShutdownCheck } from './shutdown.check.js';
 import { Admission } from './webhook/admission.js';
 import { PendingRequests } from './webhook/pending-requests.js';
-import { RefusalLog } from './webhook/refusal-log.js';
+import { RejectionLog } from './webhook/rejection-log.js';
 import { RawBodyMiddleware } from './webhook/raw-body.middleware.js';
 import { WebhookEndpoint } from './webhook/webhook-endpoint.js';
 import { WebhookGuard } from './webhook/webhook.guard.js';
@@ -128,7 +128,7 @@ const OPTIONS: Provider[] = [
   },
 ];
 const WEBHOOK: Provider[] = [
-  RefusalLog,
+  RejectionLog,
   PendingRequests,
   Admission,
   RawBodyMiddleware,

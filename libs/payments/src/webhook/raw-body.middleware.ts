@@ -9,7 +9,7 @@ import { Admission, companyOf } from './admission.js';
 import { headerText } from './request-headers.js';
 import { discardBody } from './discard-body.js';
 import { PendingRequests } from './pending-requests.js';
-import { RefusalLog } from './refusal-log.js';
+import { RejectionLog } from './rejection-log.js';
 import { answerError, sendAnswer, sendReply } from './webhook-answer.js';
 import type { FastifyReplyLike, WebhookAnswer } from './webhook-answer.js';
 import { WEBHOOK_OPTIONS } from './webhook-options.js';
@@ -65,7 +65,7 @@ export class RawBodyMiddleware {
     @Inject(WebhookRoutes) private readonly routes: WebhookRoutes,
     @Inject(Admission) private readonly admission: Admission,
     @Inject(PendingRequests) private readonly pending: PendingRequests,
-    @Inject(RefusalLog) private readonly refusals: RefusalLog,
+    @Inject(RejectionLog) private readonly refusals: RejectionLog,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
     @Inject(WEBHOOK_OPTIONS) private readonly options: ResolvedWebhookOptions,
   ) {

@@ -2,9 +2,9 @@ import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { PaymentsError } from '../payments.errors.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
-import { RefusalLog } from './refusal-log.js';
+import { RejectionLog } from './rejection-log.js';
 
-describe('RefusalLog', () => {
+describe('RejectionLog', () => {
   let now = 0;
   const runtime = { monotonic: () => now } as PaymentsRuntime;
   const lines: string[] = [];
@@ -19,14 +19,14 @@ describe('RefusalLog', () => {
   });
 
   it('logs the first refusal at once, with code, company and fix', () => {
-    new RefusalLog(runtime).note(wrong, 'acme');
+    new RejectionLog(runtime).note(wrong, 'acme');
     expect(lines).toEqual([
       'A delivery of company acme was refused (signature_mismatch). Check the secret.',
     ]);
   });
 
   it('logs one line per code and minute', () => {
-    const log = new RefusalLog(runtime);
+    const log = new RejectionLog(runtime);
     for (let i = 0; i < 1000; i += 1) log.note(wrong);
     log.note(new PaymentsError('payload_invalid', 'No envelope.'));
     expect(lines).toHaveLength(2);

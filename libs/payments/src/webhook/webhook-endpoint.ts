@@ -4,7 +4,7 @@ import type { OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { PaymentInbox } from '../inbox/payment-inbox.js';
 import { PaymentsError } from '../payments.errors.js';
-import { RefusalLog } from './refusal-log.js';
+import { RejectionLog } from './rejection-log.js';
 import { answerError, sendAnswer, sendReply } from './webhook-answer.js';
 import type { FastifyReplyLike, WebhookAnswer } from './webhook-answer.js';
 import { WebhookRoutes } from './webhook-routes.js';
@@ -27,7 +27,7 @@ export class WebhookEndpoint implements OnModuleInit {
     @Inject(WebhookRoutes) private readonly routes: WebhookRoutes,
     @Inject(WebhookVerifier) private readonly verifier: WebhookVerifier,
     @Inject(PaymentInbox) private readonly inbox: PaymentInbox,
-    @Inject(RefusalLog) private readonly refusals: RefusalLog,
+    @Inject(RejectionLog) private readonly refusals: RejectionLog,
   ) {}
 
   onModuleInit(): void {

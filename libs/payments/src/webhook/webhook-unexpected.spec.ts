@@ -4,7 +4,7 @@ import type { ExecutionContext } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { CapturedLog } from '../../../../test/support/captured.log.js';
 import { FakeRuntime } from '../../../../test/support/fake.runtime.js';
-import { RefusalLog } from './refusal-log.js';
+import { RejectionLog } from './rejection-log.js';
 import { WebhookEndpoint } from './webhook-endpoint.js';
 import { WebhookGuard } from './webhook.guard.js';
 import type { WebhookVerifier } from './webhook-verifier.js';
@@ -25,7 +25,7 @@ describe('an unexpected error', () => {
       null!,
       broken,
       null!,
-      new RefusalLog(new FakeRuntime()),
+      new RejectionLog(new FakeRuntime()),
     );
     const answer = await endpoint.answer(request);
     expect(answer).toMatchObject({ status: 503, body: { code: 'inbox_unavailable' } });

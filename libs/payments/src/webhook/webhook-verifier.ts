@@ -13,7 +13,7 @@ import { companyOf, companyUnknown, requireCompanyId } from './admission.js';
 import { headerText, keptHeaders } from './request-headers.js';
 import { PendingRequests } from './pending-requests.js';
 import type { PendingRequest } from './pending-requests.js';
-import { RefusalLog } from './refusal-log.js';
+import { RejectionLog } from './rejection-log.js';
 import { givenBytes } from './raw-body.js';
 import { parseSignatures, requireMatch, SIGNATURE_HEADER } from './signature.js';
 import { WEBHOOK_OPTIONS } from './webhook-options.js';
@@ -38,7 +38,7 @@ export class WebhookVerifier {
     @Inject(COMPANIES) private readonly companies: Companies,
     @Inject(PendingRequests) private readonly pending: PendingRequests,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
-    @Inject(RefusalLog) private readonly refusals: RefusalLog,
+    @Inject(RejectionLog) private readonly refusals: RejectionLog,
     @Inject(WEBHOOK_OPTIONS) private readonly options: ResolvedWebhookOptions,
   ) {
     this.#log = new ThrottledLog(new Logger('PaymentWebhook'), runtime);

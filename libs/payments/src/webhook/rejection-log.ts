@@ -17,7 +17,7 @@ const RAW_BODY_UNAVAILABLE =
  * only the log shows it.
  */
 @Injectable()
-export class RefusalLog {
+export class RejectionLog {
   readonly #log: ThrottledLog;
 
   constructor(@Inject(PAYMENTS_RUNTIME) runtime: PaymentsRuntime) {
