@@ -9,17 +9,9 @@ import type {
   Settlement,
   StoreReceipt,
 } from '../../libs/payments/dist/inbox/inbox-store.js';
+import { applyAction, checkFailure, newDelivery } from './delivery-rules.ts';
+import type { ModelDelivery, OperatorAction } from './delivery-rules.ts';
 import type { RunJournal } from './run-journal.ts';
-
-interface ModelDelivery {
-  state: DeliveryState;
-  attempts: number;
-  /** Who claimed it last, while it is `running`. */
-  holder: { token: number; worker: string; alone: boolean; since: number } | null;
-  /** Times that an operator forced it to run again. */
-  forced: number;
-  commits: number;
-}
 
 /**
  * What every delivery must be, by the operations that took effect. It repeats the rules of the contract on plain
@@ -83,13 +75,7 @@ export class DeliveryModel {
       for (const handler of event.handlers) {
         const key = `${company}/${id}/${handler}`;
         if (this.#deliveries.has(key)) this.violations.push(`IN-02 ${key} was stored twice`);
-        this.#deliveries.set(key, {
-          state: 'pending',
-          attempts: 0,
-          holder: null,
-          forced: 0,
-          commits: 0,
-        });
+        this.#deliveries.set(key, newDelivery());
       }
       this.claimed(event.assign?.worker ?? '?', receipt.claimed, false);
     });
@@ -155,21 +141,17 @@ export class DeliveryModel {
     delivery.holder = null;
     if (by === 'complete' || by === 'commit') {
       delivery.state = 'done';
-      if (by === 'commit') delivery.commits += 1;
     } else if (by === 'release') {
       delivery.state = 'pending';
       delivery.attempts -= 1;
     } else {
-      this.#checkFailure(key, delivery, by);
+      this.violations.push(...checkFailure(key, delivery.attempts, by, this.#maxAttempts));
       delivery.state = by.retryInMs === null ? 'dead' : 'pending';
     }
   }
 
   /** After an operator's action: takes over what it changed, and checks that it could. */
-  async operated(
-    selections: readonly DeliverySelection[],
-    by: 'skip' | 'redrive' | 'redrive by force',
-  ): Promise<void> {
+  async operated(selections: readonly DeliverySelection[], by: OperatorAction): Promise<void> {
     for (const { company, id, handlers } of selections) {
       const stored = await this.#store.find(company, id);
       for (const { handler, state, attempts } of stored?.deliveries ?? []) {
@@ -225,50 +207,11 @@ export class DeliveryModel {
     return charged ? attempts + 1 : attempts;
   }
 
-  #checkFailure(
-    key: string,
-    { attempts }: ModelDelivery,
-    { retryInMs, error }: { readonly retryInMs: number | null; readonly error: string },
-  ): void {
-    if (retryInMs !== null && attempts >= this.#maxAttempts) {
-      this.violations.push(`IN-18 ${key} is to run again after ${attempts} attempts`);
-    }
-    const unrecoverable = error.includes('gave up');
-    if (retryInMs === null && attempts < this.#maxAttempts && !unrecoverable) {
-      this.violations.push(`IN-18 ${key} is dead after ${attempts} attempts: ${error}`);
-    }
-    if (retryInMs !== null && unrecoverable) {
-      this.violations.push(`IN-18 ${key} is to run again though its handler gave up`);
-    }
-  }
-
-  #operated(
-    key: string,
-    state: DeliveryState,
-    attempts: number,
-    by: 'skip' | 'redrive' | 'redrive by force',
-  ): void {
+  #operated(key: string, state: DeliveryState, attempts: number, by: OperatorAction): void {
     const model = this.#deliveries.get(key);
-    if (model === undefined) {
-      // A redrive added it.
-      this.#deliveries.set(key, { state, attempts, holder: null, forced: 0, commits: 0 });
-      return;
-    }
-    if (model.state === state && state !== 'pending') return;
-    if (model.state === 'done') {
-      if (by !== 'redrive by force')
-        this.violations.push(`IN-20 ${by} changed ${key}, which was done`);
-      model.forced += 1;
-    }
-    if (model.state === 'running' && state !== 'pending' && state !== 'skipped') {
-      this.violations.push(`${by} made ${key} ${state} while it ran`);
-    }
-    const restarted = model.state !== 'pending' && model.state !== 'running' && state === 'pending';
-    if (restarted && attempts !== 0) {
-      this.violations.push(`IN-20 ${by} of ${key} kept ${attempts} attempts`);
-    }
-    if (by === 'skip' && state === 'pending') return;
-    Object.assign(model, { state, attempts, holder: null });
+    // Without one, a redrive added it.
+    if (model === undefined) this.#deliveries.set(key, newDelivery(state, attempts));
+    else this.violations.push(...applyAction(key, model, { state, attempts }, by));
   }
 }
 

@@ -1,5 +1,5 @@
 import type { PaymentsRuntime } from '../../libs/payments/dist/payments.runtime.js';
-import type { SeededRandom } from '../hostile/seeded-random.ts';
+import type { SeededRandom } from '../../apps/demo/src/chaos/seeded-random.ts';
 import type { Timeline } from './virtual-timeline.ts';
 
 /** Store operations that a fault can be aimed at. */

@@ -1,5 +1,5 @@
 import { memoryInbox } from '../../libs/payments/dist/inbox/memory/memory-inbox.js';
-import { SeededRandom } from '../hostile/seeded-random.ts';
+import { SeededRandom } from '../../apps/demo/src/chaos/seeded-random.ts';
 import { durableMemory } from './durable-memory-store.ts';
 import { VIRTUAL_TIMES } from './simulated-application.ts';
 import { Simulation } from './simulation.ts';

@@ -4,7 +4,7 @@ import type { Delivery, TestCompany } from '../deliveries.ts';
 import type { Family } from '../family.ts';
 import { exchange } from '../raw-exchange.ts';
 import { chunked, withLength } from '../requests.ts';
-import type { SeededRandom } from '../seeded-random.ts';
+import type { SeededRandom } from '../../../apps/demo/src/chaos/seeded-random.ts';
 import { REFUSED } from '../tally.ts';
 import type { Expectation } from '../tally.ts';
 

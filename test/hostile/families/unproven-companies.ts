@@ -3,7 +3,7 @@ import { COMPANIES, PAYLOAD_MARKER, sign, validDelivery } from '../deliveries.ts
 import type { Family } from '../family.ts';
 import { exchange } from '../raw-exchange.ts';
 import { withLength } from '../requests.ts';
-import type { SeededRandom } from '../seeded-random.ts';
+import type { SeededRandom } from '../../../apps/demo/src/chaos/seeded-random.ts';
 import { REFUSED } from '../tally.ts';
 
 const BODY = Buffer.from(JSON.stringify({ id: 'unproven', note: PAYLOAD_MARKER }));

@@ -1,19 +1,22 @@
 import { createHash } from 'node:crypto';
 
-/** Random numbers that a seed fixes. Each name has a stream of its own, so that one does not change another. */
+/**
+ * Random numbers that a seed repeats (mulberry32). Each name has a stream of its own, so that one does not change another.
+ * The simulation and the hostile run use it from its source, which Node runs as it is: no parameter properties.
+ */
 export class SeededRandom {
-  #drawn = 0;
+  #state: number;
 
-  constructor(
-    private readonly seed: string,
-    private readonly name: string,
-  ) {}
+  constructor(seed: string | number, name = '') {
+    this.#state = createHash('sha256').update(`${seed}/${name}`).digest().readUInt32BE();
+  }
 
   /** A number from 0 (included) to 1 (excluded). */
   next(): number {
-    this.#drawn += 1;
-    const hash = createHash('sha256').update(`${this.seed}/${this.name}/${this.#drawn}`).digest();
-    return hash.readUInt32BE() / 2 ** 32;
+    this.#state = (this.#state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
   /** Whether something of this probability happens. */
@@ -26,7 +29,7 @@ export class SeededRandom {
     return min + Math.floor(this.next() * (max - min + 1));
   }
 
-  pick<T>(values: readonly [T, ...T[]]): T {
+  pick<T>(values: readonly T[]): T {
     return values[this.between(0, values.length - 1)]!;
   }
 
@@ -36,5 +39,16 @@ export class SeededRandom {
       .map((value) => ({ value, rank: this.next() }))
       .toSorted((a, b) => a.rank - b.rank)
       .map(({ value }) => value);
+  }
+
+  /** Lower-case hex digits. */
+  hex(digits: number): string {
+    const eight = (): string =>
+      this.between(0, 2 ** 32 - 1)
+        .toString(16)
+        .padStart(8, '0');
+    return Array.from({ length: Math.ceil(digits / 8) }, eight)
+      .join('')
+      .slice(0, digits);
   }
 }

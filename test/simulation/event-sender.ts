@@ -1,0 +1,71 @@
+import type { ProcessFleet } from './process-fleet.ts';
+import { SLOTS } from './scenario.ts';
+import type { EventPlan } from './scenario.ts';
+import type { Timeline } from './virtual-timeline.ts';
+
+interface SentEvent {
+  readonly company: string;
+  readonly id: string;
+  readonly body: Buffer;
+  acknowledged: boolean;
+}
+
+/** Sends the events of a scenario like the service: again and again, until they are acknowledged. */
+export class EventSender {
+  readonly #sent = new Map<string, SentEvent>();
+  readonly #events: readonly EventPlan[];
+  readonly #fleet: ProcessFleet;
+  readonly #timeline: Timeline;
+  readonly #resendMs: number;
+
+  constructor(
+    events: readonly EventPlan[],
+    fleet: ProcessFleet,
+    timeline: Timeline,
+    resendMs: number,
+  ) {
+    this.#events = events;
+    this.#fleet = fleet;
+    this.#timeline = timeline;
+    this.#resendMs = resendMs;
+  }
+
+  /** Whether everything that was sent is acknowledged. */
+  get allAcknowledged(): boolean {
+    return [...this.#sent.values()].every(({ acknowledged }) => acknowledged);
+  }
+
+  planned(index: number, suffix: string): { company: string; id: string; body: Buffer } {
+    const events = this.#events;
+    const number = index % events.length;
+    const { company, eventType, transactionId, scripts } = events[number]!;
+    const id = `e${number}${suffix}`;
+    const timestamp = new Date(Date.UTC(2026, 0, 1) + number).toISOString();
+    const data = { ...(transactionId !== null && { transactionId }), scripts };
+    return { company, id, body: Buffer.from(JSON.stringify({ id, eventType, timestamp, data })) };
+  }
+
+  send(index: number, suffix: string, to: number): void {
+    const { company, id, body } = this.planned(index, suffix);
+    const key = `${company}/${id}`;
+    const sent = this.#sent.get(key) ?? { company, id, body, acknowledged: false };
+    this.#sent.set(key, sent);
+    this.#deliver(sent, to);
+  }
+
+  /** Sends a delivery until it is acknowledged, to one process after the other. */
+  #deliver(sent: SentEvent, to: number): void {
+    const { application } = this.#fleet.slots[to % SLOTS]!;
+    const resend = this.#timeline.schedule(this.#resendMs, () => {
+      if (!sent.acknowledged) this.#deliver(sent, to + 1);
+    });
+    if (!application?.started) return;
+    application.receive(sent.company, sent.body).then(
+      () => {
+        sent.acknowledged = true;
+        resend();
+      },
+      () => {},
+    );
+  }
+}

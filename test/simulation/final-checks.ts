@@ -1,0 +1,82 @@
+import type { StoredEvent } from '../../libs/payments/dist/inbox/inbox-store.js';
+import { COMMITTING } from './behaviour.ts';
+import type { SimulatedDatabase } from './durable-memory-store.ts';
+import type { HandlerName, Scenario } from './scenario.ts';
+
+/** Compares what is stored with its counts, and with the effects of the handlers. */
+export class FinalChecks {
+  readonly violations: string[] = [];
+  readonly #database: SimulatedDatabase;
+  readonly #scenario: Scenario;
+  readonly #forced: (company: string, id: string, handler: string) => number;
+
+  constructor(
+    database: SimulatedDatabase,
+    scenario: Scenario,
+    /** How often an operator may have forced a delivery to run again. */
+    forced: (company: string, id: string, handler: string) => number,
+  ) {
+    this.#database = database;
+    this.#scenario = scenario;
+    this.#forced = forced;
+  }
+
+  async stored(): Promise<readonly StoredEvent[]> {
+    const { store } = this.#database;
+    return (await store.list({ filter: {}, order: 'oldest', limit: 1000, after: null })).events;
+  }
+
+  /** Counts equal rows. */
+  async checkStats(): Promise<void> {
+    const counted = new Map<string, number>();
+    for (const { deliveries } of await this.stored()) {
+      for (const { handler, state } of deliveries) {
+        const key = `${handler} ${state}`;
+        if (state !== 'done' && state !== 'skipped') counted.set(key, (counted.get(key) ?? 0) + 1);
+      }
+    }
+    const { deliveries } = await this.#database.store.stats();
+    const stats = deliveries.map(({ handler, state, count }) => `${handler} ${state} ${count}`);
+    const rows = [...counted].map(([key, count]) => `${key} ${count}`);
+    if (stats.toSorted().join() !== rows.toSorted().join()) {
+      this.violations.push(
+        `IN-28 stats() says ${stats.join(', ')}, and the rows are ${rows.join(', ')}`,
+      );
+    }
+  }
+
+  /** Effects of commits exist once, and those of done deliveries that only ever commit exist. */
+  async checkEffects(events: readonly StoredEvent[]): Promise<void> {
+    const times = new Map<string, number>();
+    for (const effect of await this.#database.effects()) {
+      times.set(effect, (times.get(effect) ?? 0) + 1);
+    }
+    for (const { company, id, deliveries } of events) {
+      const plan = this.#scenario.events[Number.parseInt(id.slice(1))]!;
+      for (const { handler, state } of deliveries) {
+        const key = `${company}/${id}/${handler}`;
+        const count = times.get(key) ?? 0;
+        const forced = this.#forced(company, id, handler);
+        if (count > 1 + forced)
+          this.violations.push(`IN-21 the effect of ${key} exists ${count} times`);
+        const commits = plan.scripts[handler as HandlerName].every((one) => COMMITTING.has(one));
+        if (state === 'done' && commits && count === 0) {
+          this.violations.push(`IN-22 ${key} is done without its effect`);
+        }
+      }
+    }
+  }
+}
+
+/** Names the deliveries that are not final. */
+export function stuck(events: readonly StoredEvent[]): string {
+  return events
+    .flatMap(({ company, id, deliveries }) =>
+      deliveries
+        .filter(({ state }) => state === 'pending' || state === 'running')
+        .map(
+          ({ handler, state, attempts }) => `${company}/${id}/${handler} ${state} (${attempts})`,
+        ),
+    )
+    .join(', ');
+}

@@ -1,0 +1,133 @@
+import type { SimulatedDatabase } from './durable-memory-store.ts';
+import { faultyStore } from './faulty-store.ts';
+import type { StoreObserver } from './faulty-store.ts';
+import type { RunJournal } from './run-journal.ts';
+import { FIRST_VERSION, SLOTS } from './scenario.ts';
+import type { HandlerName } from './scenario.ts';
+import { SeededRandom } from '../../apps/demo/src/chaos/seeded-random.ts';
+import { SimulatedApplication } from './simulated-application.ts';
+import type { ApplicationTimes } from './simulated-application.ts';
+import { SimulatedProcess } from './simulated-process.ts';
+import type { Timeline } from './virtual-timeline.ts';
+
+/** How much longer than `drainMs` a drain may take while operations are slow or fail, in milliseconds. */
+const DRAIN_MARGIN_MS = 60_000;
+
+/** One process of the application; each that ends is followed by another. */
+export interface Slot {
+  readonly index: number;
+  handlers: readonly HandlerName[];
+  starts: number;
+  process: SimulatedProcess | null;
+  application: SimulatedApplication | null;
+}
+
+/** The processes of the application on one database. */
+export class ProcessFleet {
+  readonly violations: string[] = [];
+  readonly slots: readonly Slot[] = Array.from({ length: SLOTS }, (_, index) => ({
+    index,
+    handlers: FIRST_VERSION,
+    starts: 0,
+    process: null,
+    application: null,
+  }));
+  readonly #closing: Promise<void>[] = [];
+  #ended = false;
+  readonly #timeline: Timeline;
+  readonly #database: SimulatedDatabase;
+  readonly #times: ApplicationTimes;
+  readonly #random: SeededRandom;
+  readonly #journal: RunJournal;
+  readonly #observer: StoreObserver;
+
+  constructor(
+    stage: {
+      readonly timeline: Timeline;
+      readonly database: SimulatedDatabase;
+      readonly times: ApplicationTimes;
+    },
+    random: SeededRandom,
+    journal: RunJournal,
+    observer: StoreObserver,
+  ) {
+    this.#timeline = stage.timeline;
+    this.#database = stage.database;
+    this.#times = stage.times;
+    this.#random = random;
+    this.#journal = journal;
+    this.#observer = observer;
+  }
+
+  /** Ends all processes, and waits until their stores are closed. */
+  async end(): Promise<void> {
+    this.#ended = true;
+    for (const { process } of this.slots) process?.crash();
+    await Promise.all(this.#closing);
+  }
+
+  start(slot: Slot): void {
+    const timeline = this.#timeline;
+    const database = this.#database;
+    const times = this.#times;
+    slot.starts += 1;
+    const random = new SeededRandom(this.#random.between(0, 2 ** 31));
+    const skewMs = [0, 600_000, -600_000][slot.index]!;
+    const process = new SimulatedProcess(`p${slot.index}.${slot.starts}`, timeline, random, skewMs);
+    const opened = database.connect(process.runtime);
+    const store = faultyStore(opened, process, this.#observer, times.slowMs);
+    const application = new SimulatedApplication(
+      process,
+      store,
+      database,
+      slot.handlers,
+      times,
+      this.#journal,
+    );
+    slot.process = process;
+    slot.application = application;
+    process.onDeath(() => {
+      slot.process = null;
+      slot.application = null;
+      if (opened !== database.store) this.#closing.push(opened.close().catch(() => {}));
+      if (this.#ended) return;
+      timeline.schedule(times.downMs, () => {
+        if (slot.process === null && !this.#ended) this.start(slot);
+      });
+    });
+    // An application whose store cannot be opened does not start.
+    application.start().catch(() => process.crash());
+  }
+
+  /** A rolling deploy: the process drains and ends, and the next version starts. */
+  drain(slot: Slot, next: readonly HandlerName[]): void {
+    const { process, application } = slot;
+    const timeline = this.#timeline;
+    if (process === null || !application?.started || process.draining) return;
+    slot.handlers = next;
+    const cancel = this.#watchDrain(process);
+    void application.drain().then(
+      () => {
+        cancel();
+        // Servers and databases close meanwhile.
+        timeline.schedule(this.#times.closingMs, () => process.crash());
+      },
+      (error: unknown) =>
+        this.violations.push(`IN-24 the drain of ${process.name} failed: ${String(error)}`),
+    );
+  }
+
+  /** A drain ends, unless the process is paused. Returns a function that stops watching. */
+  #watchDrain(process: SimulatedProcess): () => void {
+    const limitMs = this.#times.drainMs + DRAIN_MARGIN_MS;
+    let cancel = (): void => {};
+    const watch = (ms: number): void => {
+      cancel = process.runtime.schedule(ms, () => {
+        if (process.awakeMs < limitMs) watch(limitMs - process.awakeMs);
+        else this.violations.push(`IN-24 ${process.name} still drains`);
+      });
+    };
+    watch(limitMs);
+    return () => cancel();
+  }
+}

@@ -1,0 +1,167 @@
+import type {
+  ClaimedDelivery,
+  ClaimRequest,
+  DeliverySelection,
+  Heartbeat,
+  IncomingEvent,
+  Lease,
+  Settlement,
+  StoreReceipt,
+  SuspectRequest,
+  WorkerRegistration,
+} from '../../libs/payments/dist/inbox/inbox-store.js';
+import type { DeliveryModel } from './delivery-model.ts';
+import type { StoreObserver } from './faulty-store.ts';
+import type { RunJournal } from './run-journal.ts';
+import type { SimulatedProcess } from './simulated-process.ts';
+import type { Timeline } from './virtual-timeline.ts';
+
+/** Reports each store operation that took effect to the journal of the runs and, if it can, to the model. */
+export class StoreObservation implements StoreObserver {
+  readonly violations: string[] = [];
+  readonly #journal: RunJournal;
+  readonly #model: DeliveryModel;
+  readonly #timeline: Timeline;
+  readonly #exact: boolean;
+  readonly #trace: (line: () => string) => void;
+
+  constructor(
+    journal: RunJournal,
+    model: DeliveryModel,
+    /** `exact`: store operations take effect one at a time, so that the model can check each. */
+    stage: { readonly timeline: Timeline; readonly exact: boolean },
+    trace: (line: () => string) => void,
+  ) {
+    this.#journal = journal;
+    this.#model = model;
+    this.#timeline = stage.timeline;
+    this.#exact = stage.exact;
+    this.#trace = trace;
+  }
+
+  called(process: SimulatedProcess, operation: string): void {
+    const claims = operation === 'claim' || operation === 'claimSuspect';
+    if (claims && process.draining)
+      this.violations.push(`IN-24 ${process.name} claims while it drains`);
+  }
+
+  worked(process: SimulatedProcess, lease: Lease): void {
+    if (!this.#exact) this.#journal.committed(process, lease);
+  }
+
+  async ended(
+    process: SimulatedProcess,
+    operation: string,
+    parameters: readonly unknown[],
+    outcome: { readonly result: unknown } | { readonly error: unknown },
+    sentAt: number,
+  ): Promise<void> {
+    const result = 'result' in outcome ? outcome.result : undefined;
+    this.#trace(() => `${process.name} ${operation} ${shown(parameters)} -> ${shown(outcome)}`);
+    const done = 'result' in outcome;
+    const [first, second] = parameters;
+    if (operation === 'register' && done)
+      this.#journal.beat((first as WorkerRegistration).id, sentAt);
+    if (operation === 'heartbeat' && done && (result as Heartbeat).alive)
+      this.#journal.beat(first as string, sentAt);
+    if (operation === 'retire' && done) this.#retired(process, first as string, second as number);
+    if (operation === 'heartbeat' && done && !(result as Heartbeat).alive) {
+      const worker = first as string;
+      this.#journal.declaredDead(worker);
+      // After the answer has arrived, and the worker has had time to act on it.
+      this.#timeline.schedule(50, () =>
+        process.deliver(() =>
+          process.runtime.schedule(50, () => this.#journal.checkAborted(process, worker)),
+        ),
+      );
+    }
+    this.#journalClaims(process, operation, first, result);
+    if (operation === 'commit' && done) this.#journal.committed(process, first as Lease);
+    if (this.#exact) await this.#observeExactly(operation, parameters, outcome);
+  }
+
+  /** A worker that holds nothing is removed at once, whatever its grace. */
+  #retired(process: SimulatedProcess, worker: string, graceMs: number): void {
+    const removed = this.#exact && !this.#model.holds(worker);
+    this.#journal.retired(worker, removed ? 0 : graceMs, process.draining && !removed);
+  }
+
+  #journalClaims(
+    process: SimulatedProcess,
+    operation: string,
+    request: unknown,
+    result: unknown,
+  ): void {
+    const note = (worker: string, claimed: readonly ClaimedDelivery[], alone: boolean): void => {
+      for (const lease of claimed) this.#journal.claimed(process, worker, lease, alone);
+    };
+    if (operation === 'claim' && result) {
+      note((request as ClaimRequest).worker, result as ClaimedDelivery[], false);
+    }
+    if (operation === 'claimSuspect' && result) {
+      const { worker, alone } = request as SuspectRequest;
+      note(worker, [result as ClaimedDelivery], alone);
+    }
+    if (operation === 'receive' && result) {
+      (result as StoreReceipt[]).forEach(({ claimed }, index) => {
+        note((request as IncomingEvent[])[index]!.assign?.worker ?? '?', claimed, false);
+      });
+    }
+  }
+
+  async #observeExactly(
+    operation: string,
+    [first, second]: readonly unknown[],
+    outcome: { readonly result: unknown } | { readonly error: unknown },
+  ): Promise<void> {
+    const model = this.#model;
+    if (operation === 'commit') {
+      const lost = 'error' in outcome && (outcome.error as { code?: string }).code === 'lease_lost';
+      if ('result' in outcome) model.settled(first as Lease, 'commit', { settled: true });
+      else if (lost) model.settled(first as Lease, 'commit', { settled: false });
+      return;
+    }
+    if ('error' in outcome) return;
+    const { result } = outcome;
+    switch (operation) {
+      case 'receive':
+        await model.received(first as IncomingEvent[], result as StoreReceipt[]);
+        break;
+      case 'claim':
+        model.claimed((first as ClaimRequest).worker, result as ClaimedDelivery[], false);
+        break;
+      case 'claimSuspect': {
+        const { worker, alone } = first as SuspectRequest;
+        if (result !== null) model.claimed(worker, [result as ClaimedDelivery], alone);
+        break;
+      }
+      case 'complete':
+      case 'release':
+        model.settled(first as Lease, operation, result as Settlement);
+        break;
+      case 'fail': {
+        const failure = second as { readonly retryInMs: number | null; readonly error: string };
+        model.settled(first as Lease, failure, result as Settlement);
+        break;
+      }
+      case 'redrive': {
+        const { force } = second as { readonly force: boolean };
+        await model.operated(first as DeliverySelection[], force ? 'redrive by force' : 'redrive');
+        break;
+      }
+      case 'skip':
+        await model.operated(first as DeliverySelection[], 'skip');
+        break;
+      case 'forgetHandler':
+        if (result !== null) model.forgotten(first as string);
+        break;
+      default:
+    }
+  }
+}
+
+/** A value in one line of a trace, without bodies. */
+export function shown(value: unknown): string {
+  const text = JSON.stringify(value, (key, one: unknown) => (key === 'raw' ? undefined : one));
+  return text === undefined ? 'nothing' : text.slice(0, 600);
+}
