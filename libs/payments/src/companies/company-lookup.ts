@@ -1,5 +1,5 @@
 import type { ThrottledLog } from '../errors/throttled-log.js';
-import { describeThrown } from '../events/thrown.js';
+import { describeError } from '../errors/describe-error.js';
 import { PaymentsError } from '../payments.errors.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { withTimeLimit } from '../runtime/time-limit.js';
@@ -72,6 +72,6 @@ export class CompanyLookup {
 function noUsableAnswer(id: string, error: unknown): string {
   return (
     `The company directory gave no usable answer for company ${id}. Deliveries for it are answered 503 ` +
-    `(directory_unavailable), and the directory is asked again after a second: ${describeThrown(error)}`
+    `(directory_unavailable), and the directory is asked again after a second: ${describeError(error)}`
   );
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { PaymentsError, UnrecoverableError } from '../payments.errors.js';
-import { describeThrown, framesOf, isUnrecoverable } from './thrown.js';
+import { describeError, framesOf, isUnrecoverable } from '../errors/describe-error.js';
 
 function revoked(): object {
   const { proxy, revoke } = Proxy.revocable({}, {});
@@ -14,27 +14,27 @@ const hostile = new Proxy(new Error('x'), {
   },
 });
 
-describe('describeThrown', () => {
+describe('describeError', () => {
   it('names an error, its code and what caused it', () => {
     const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
-    expect(describeThrown(new TypeError('fetch failed', { cause }))).toBe(
+    expect(describeError(new TypeError('fetch failed', { cause }))).toBe(
       'TypeError: fetch failed (cause: Error (ECONNREFUSED): refused)',
     );
-    expect(describeThrown(new PaymentsError('data_invalid', 'no'))).toBe(
+    expect(describeError(new PaymentsError('data_invalid', 'no'))).toBe(
       'PaymentsError (data_invalid): no',
     );
-    expect(describeThrown(new Error('x', { cause: 'text' }))).toBe('Error: x (cause: text)');
+    expect(describeError(new Error('x', { cause: 'text' }))).toBe('Error: x (cause: text)');
   });
 
   it.each([42, { a: 1 }, 'two words', 'x'.repeat(65), ''])('leaves out the code %j', (code) => {
-    expect(describeThrown(Object.assign(new Error('x'), { code }))).toBe('Error: x');
+    expect(describeError(Object.assign(new Error('x'), { code }))).toBe('Error: x');
   });
 
   it('takes of an object that is no error its message alone', () => {
-    expect(describeThrown({ message: 'm', card: '4242' })).toBe('m');
-    expect(describeThrown({ card: '4242' })).not.toContain('4242');
-    expect(describeThrown({ message: { card: '4242' } })).not.toContain('4242');
-    expect(describeThrown(['4242'])).not.toContain('4242');
+    expect(describeError({ message: 'm', card: '4242' })).toBe('m');
+    expect(describeError({ card: '4242' })).not.toContain('4242');
+    expect(describeError({ message: { card: '4242' } })).not.toContain('4242');
+    expect(describeError(['4242'])).not.toContain('4242');
   });
 
   it('is one line of at most 1,000 characters, fit for a database, whatever it is told', () => {
@@ -48,7 +48,7 @@ describe('describeThrown', () => {
       10n ** 5000n,
       () => '4242',
     ]) {
-      const line = describeThrown(thrown);
+      const line = describeError(thrown);
       expect(line.length).toBeLessThanOrEqual(1000);
       expect(line).not.toMatch(/[\p{Cc}\u2028\u2029]/u);
       expect(line.isWellFormed()).toBe(true);
@@ -62,7 +62,7 @@ describe('describeThrown', () => {
       },
     };
     for (const thrown of [revoked(), hostile, getter, new Error('x', { cause: hostile })]) {
-      expect(describeThrown(thrown)).toBe('something that cannot be described was thrown');
+      expect(describeError(thrown)).toBe('something that cannot be described was thrown');
     }
   });
 });

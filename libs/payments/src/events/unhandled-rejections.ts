@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Injectable, Logger } from '@nestjs/common';
-import { describeThrown, framesOf } from './thrown.js';
+import { describeError, framesOf } from '../errors/describe-error.js';
 
 /** The run a stray rejection came from. */
 interface Run {
@@ -64,7 +64,7 @@ export class UnhandledRejections {
     if (run !== undefined) {
       this.#logger.error(
         `Handler ${run.handler} (company ${run.company}) left a promise behind that failed: ` +
-          `${describeThrown(reason)}. Its delivery does not know of it: await the promise.${framesOf(reason)}`,
+          `${describeError(reason)}. Its delivery does not know of it: await the promise.${framesOf(reason)}`,
       );
       return;
     }

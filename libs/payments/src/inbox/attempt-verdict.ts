@@ -1,7 +1,7 @@
 import { OtherVersionError } from '../events/event-dispatcher.js';
 import { nextRetryMs } from '../events/retry-schedule.js';
 import type { RetrySchedule } from '../events/retry-schedule.js';
-import { describeThrown, framesOf, isUnrecoverable } from '../events/thrown.js';
+import { describeError, framesOf, isUnrecoverable } from '../errors/describe-error.js';
 import type { RunServices } from './delivery-run.js';
 import type { ClaimedDelivery, InboxStore, Settlement } from './inbox-store.js';
 
@@ -49,7 +49,7 @@ export interface EndedAttempt {
 export function verdictOf(failure: Failure, ended: EndedAttempt): Verdict {
   const { delivery, name, retry, closing, services } = ended;
   const { thrown } = failure;
-  const error = describeThrown(thrown);
+  const error = describeError(thrown);
   const what = `Delivery ${name} failed (attempt ${delivery.attempt} of ${retry.attempts})`;
   if (closing) {
     const line = `${what} as the application closes, so it is not charged. ${error}`;
@@ -94,5 +94,5 @@ export function verdictOf(failure: Failure, ended: EndedAttempt): Verdict {
 
 /** What was thrown, with the first lines of its stack. */
 export function traced(thrown: unknown): string {
-  return `${describeThrown(thrown)}${framesOf(thrown)}`;
+  return `${describeError(thrown)}${framesOf(thrown)}`;
 }

@@ -1,7 +1,7 @@
 import { isUint8Array } from 'node:util/types';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { ThrottledLog } from '../errors/throttled-log.js';
-import { describeThrown } from '../events/thrown.js';
+import { describeError } from '../errors/describe-error.js';
 import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
@@ -94,7 +94,7 @@ export class StoredBodies {
     try {
       return { ...event, raw: await this.decode(event.raw, event) };
     } catch (error) {
-      return { ...event, raw: null, bodyError: describeThrown(error) };
+      return { ...event, raw: null, bodyError: describeError(error) };
     }
   }
 
@@ -116,7 +116,7 @@ export class StoredBodies {
         'encode',
         () =>
           `"bodyCodec" could not encode the body of event ${id} (company ${company}). The event is not stored and the ` +
-          `sender is answered 503, so that it sends it again: ${describeThrown(error)}`,
+          `sender is answered 503, so that it sends it again: ${describeError(error)}`,
       );
       throw new PaymentsError(
         'inbox_unavailable',

@@ -1,5 +1,5 @@
 import type { Logger } from '@nestjs/common';
-import { describeThrown } from '../events/thrown.js';
+import { describeError } from '../errors/describe-error.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { Backoff, STORE_BACKOFF } from '../runtime/backoff.js';
 import type { HandlerPlaces } from './handler-places.js';
@@ -88,7 +88,7 @@ export class ClaimLoop {
       // Logged once, however long it lasts.
       if (!this.#failing) {
         worker.logger.error(
-          `The payment inbox could not be read: ${describeThrown(error)}. The worker tries again until it can.`,
+          `The payment inbox could not be read: ${describeError(error)}. The worker tries again until it can.`,
         );
       }
       this.#failing = true;

@@ -1,6 +1,6 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { ThrottledLog } from '../errors/throttled-log.js';
-import { describeThrown } from '../events/thrown.js';
+import { describeError } from '../errors/describe-error.js';
 import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
@@ -102,7 +102,7 @@ export class DeliveryReceiver {
     this.#failed.error(
       'store',
       () =>
-        `Event ${event.id} (company ${company}) could not be stored: ${describeThrown(error)}. The sender is ` +
+        `Event ${event.id} (company ${company}) could not be stored: ${describeError(error)}. The sender is ` +
         'answered 503, so that it sends the event again.',
     );
     return new PaymentInboxError(
@@ -133,9 +133,7 @@ export class DeliveryReceiver {
       if (deadline.passed) watch.abandon();
       // The worker runs a new event; which handlers of a copy still have to run is not known yet.
       const handlers =
-        outcome === 'stored'
-          ? received.event.handlers
-          : await this.#runAgain(company, id, watch);
+        outcome === 'stored' ? received.event.handlers : await this.#runAgain(company, id, watch);
       const failed = await watch.failures(handlers);
       if (failed.length > 0) throw handlersFailed(failed.length, handlers.length);
       return receiptOf(received, 'handled');

@@ -3,7 +3,7 @@ import type { ThrottledLog } from '../errors/throttled-log.js';
 import { parseEnvelope } from '../events/envelope.js';
 import { OtherVersionError } from '../events/event-dispatcher.js';
 import type { EventDispatcher } from '../events/event-dispatcher.js';
-import { describeThrown } from '../events/thrown.js';
+import { describeError } from '../errors/describe-error.js';
 import { PaymentsError } from '../payments.errors.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { SUCCEEDED, traced, verdictOf } from './attempt-verdict.js';
@@ -155,7 +155,7 @@ export class DeliveryRun {
         void handled.then((late) =>
           logger.debug(
             `Delivery ${this.#name}: the handler ended after its time was up. ` +
-              (late === null ? 'It succeeded.' : describeThrown(late.thrown)),
+              (late === null ? 'It succeeded.' : describeError(late.thrown)),
           ),
         );
         const message =
@@ -190,7 +190,7 @@ export class DeliveryRun {
       try {
         return await verdict.settle(store, this.delivery);
       } catch (error) {
-        const what = `The result of delivery ${this.#name} could not be stored: ${describeThrown(error)}`;
+        const what = `The result of delivery ${this.#name} could not be stored: ${describeError(error)}`;
         if (last) {
           logger.error(`${what}. The application closes, so the delivery runs again.`);
           return null;
@@ -221,7 +221,7 @@ export class DeliveryRun {
   }
 
   #logNotRecorded(failure: Failure | null): void {
-    const result = failure === null ? 'The handler succeeded.' : describeThrown(failure.thrown);
+    const result = failure === null ? 'The handler succeeded.' : describeError(failure.thrown);
     this.worker.logger.warn(
       `The result of delivery ${this.#name} was not stored, because it is another run's by now: this process sent no ` +
         `heartbeat in time, or the answer to an earlier try was lost. ${result}`,

@@ -1,4 +1,4 @@
-import { describeThrown } from '../events/thrown.js';
+import { describeError } from '../errors/describe-error.js';
 import { DeliveryRun } from './delivery-run.js';
 import type { EndedRun, RunServices } from './delivery-run.js';
 import type { HandlerPlaces } from './handler-places.js';
@@ -108,7 +108,7 @@ export class DeliveryRuns {
       services.throttled.warn(
         'release',
         () =>
-          `A delivery could not be returned: ${describeThrown(error)}. The store frees it once its worker has retired.`,
+          `A delivery could not be returned: ${describeError(error)}. The store frees it once its worker has retired.`,
       );
     }
     places.free(delivery.handler);

@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { HandlerRegistry } from '../events/handler-registry.js';
-import { describeThrown } from '../events/thrown.js';
+import { describeError } from '../errors/describe-error.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { HandlerCatalogCache } from './handler-catalog-cache.js';
@@ -94,7 +94,7 @@ export class InboxMaintenance {
     } catch (error) {
       this.#failures.warn(
         what,
-        () => `The payment inbox could not ${what}: ${describeThrown(error)}`,
+        () => `The payment inbox could not ${what}: ${describeError(error)}`,
       );
       return undefined;
     }

@@ -1,4 +1,4 @@
-import { describeThrown } from '../events/thrown.js';
+import { describeError } from '../errors/describe-error.js';
 import type { ClaimingWorker } from './claim-loop.js';
 import type { ClaimedDelivery } from './inbox-store.js';
 
@@ -59,7 +59,7 @@ export class StaggeredRecovery {
       } while (this.#waiting);
     } catch (error) {
       this.worker.logger.warn(
-        `Deliveries that were interrupted could not be claimed: ${describeThrown(error)}. The worker tries again after ` +
+        `Deliveries that were interrupted could not be claimed: ${describeError(error)}. The worker tries again after ` +
           'its next heartbeat.',
       );
     }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '@nestjs/common';
-import { describeThrown } from '../events/thrown.js';
+import { describeError } from '../errors/describe-error.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { Backoff, STORE_BACKOFF } from '../runtime/backoff.js';
 import { withTimeLimit } from '../runtime/time-limit.js';
@@ -125,7 +125,7 @@ export class WorkerRegistration {
       await withTimeLimit(this.#retireAll(graceMs), RETIRE_MS, this.worker.runtime, late);
     } catch (error) {
       this.worker.logger.warn(
-        `The payment worker could not sign off: ${describeThrown(error)}. If it still holds deliveries, they are freed ` +
+        `The payment worker could not sign off: ${describeError(error)}. If it still holds deliveries, they are freed ` +
           `${this.worker.leaseMs} ms after its last heartbeat.`,
       );
     }
@@ -210,7 +210,7 @@ export class WorkerRegistration {
   #failed(error: unknown): void {
     if (!this.#failing) {
       this.worker.logger.error(
-        `The payment worker could not send a heartbeat: ${describeThrown(error)}. It tries again until it can; what ` +
+        `The payment worker could not send a heartbeat: ${describeError(error)}. It tries again until it can; what ` +
           'runs goes on.',
       );
     }

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { describeThrown } from '../events/thrown.js';
+import { describeError } from '../errors/describe-error.js';
 import { PaymentsError } from '../payments.errors.js';
 
 /** What is known of a request before its body is read. */
@@ -91,7 +91,7 @@ export function runCheck(
 }
 
 function rejectFailed(error: unknown): never {
-  throw error instanceof RequestRejected ? error : checkFailed(`failed: ${describeThrown(error)}`);
+  throw error instanceof RequestRejected ? error : checkFailed(`failed: ${describeError(error)}`);
 }
 
 /** The error for a check that did not admit or refuse the request. */

@@ -1,6 +1,6 @@
 import { Injectable, Inject, Logger } from '@nestjs/common';
 import { ThrottledLog } from '../errors/throttled-log.js';
-import { describeThrown, framesOf } from '../events/thrown.js';
+import { describeError, framesOf } from '../errors/describe-error.js';
 import { PaymentsError } from '../payments.errors.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
@@ -29,7 +29,7 @@ export class RejectionLog {
     if (error instanceof RequestClosed) return;
     this.#log.error(
       'unexpected',
-      `A delivery could not be received: ${describeThrown(error)}${framesOf(error)}`,
+      `A delivery could not be received: ${describeError(error)}${framesOf(error)}`,
     );
   }
 

@@ -1,4 +1,4 @@
-import { describeThrown } from '../../../events/thrown.js';
+import { describeError } from '../../../errors/describe-error.js';
 import { PaymentsError } from '../../../payments.errors.js';
 
 /** The database could not be reached, or refused. The operation can be retried. */
@@ -22,9 +22,9 @@ const POOLED =
 export function unavailable(thrown: unknown): PaymentsError {
   if (thrown instanceof PaymentsError) return thrown;
   const state = sqlStateOf(thrown);
-  const mend = state !== null && UNPREPARED.test(state) ? POOLED : '';
+  const fix = state !== null && UNPREPARED.test(state) ? POOLED : '';
   return new PostgresInboxError(
-    `The PostgreSQL inbox failed: ${describeThrown(thrown)}${mend}`,
+    `The PostgreSQL inbox failed: ${describeError(thrown)}${fix}`,
     state,
   );
 }

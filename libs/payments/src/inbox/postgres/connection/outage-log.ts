@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { describeThrown } from '../../../events/thrown.js';
+import { describeError } from '../../../errors/describe-error.js';
 
 /**
  * Logs once that something is out of reach and once that it is back, so that an outage under load is one line in the log
@@ -12,7 +12,7 @@ export class OutageLog {
   constructor(private readonly what: string) {}
 
   failed(thrown: unknown): void {
-    if (!this.#out) this.#logger.error(`${this.what} failed: ${describeThrown(thrown)}`);
+    if (!this.#out) this.#logger.error(`${this.what} failed: ${describeError(thrown)}`);
     this.#out = true;
   }
 

@@ -1,4 +1,4 @@
-import { describeThrown } from '../../../events/thrown.js';
+import { describeError } from '../../../errors/describe-error.js';
 import type { PaymentsRuntime } from '../../../payments.runtime.js';
 import { optionsInvalid } from '../../../payments.validation.js';
 import { FORMER_TABLES, lockNumber, quoted, versionOne } from '../sql/schema.js';
@@ -106,7 +106,7 @@ function former(schema: string): Error {
 
 function mayNot(error: unknown, schema: string): Error {
   return optionsInvalid(
-    `The role of the database may not set up the schema "${schema}" (${describeThrown(error)}). Have an ` +
+    `The role of the database may not set up the schema "${schema}" (${describeError(error)}). Have an ` +
       `administrator run: CREATE SCHEMA IF NOT EXISTS "${schema}"; GRANT USAGE, CREATE ON SCHEMA "${schema}" ` +
       'TO the role that postgresInbox connects as.',
   );

@@ -10,7 +10,7 @@ const MAX_CAUSES = 3;
  * getters throw. Never throws itself. At most 1,000 characters, none of them a control character: a log takes
  * it for one line, and a database takes it at all.
  */
-export function describeThrown(thrown: unknown): string {
+export function describeError(thrown: unknown): string {
   try {
     return oneLine(describe(thrown, MAX_CAUSES));
   } catch {
@@ -20,7 +20,7 @@ export function describeThrown(thrown: unknown): string {
 
 /**
  * The innermost frames of the stack of an error, for the log, each on a line of its own; empty where it has
- * none. Never throws. Without the message, which {@link describeThrown} bounds.
+ * none. Never throws. Without the message, which {@link describeError} bounds.
  */
 export function framesOf(thrown: unknown): string {
   try {
