@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { PaymentsError, UnrecoverableError } from '../payments.errors.js';
-import { describeError, framesOf, isUnrecoverable } from '../errors/describe-error.js';
+import { describeError, framesOf, isUnrecoverable } from './describe-error.js';
 
 function revoked(): object {
   const { proxy, revoke } = Proxy.revocable({}, {});
