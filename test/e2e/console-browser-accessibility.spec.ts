@@ -170,7 +170,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     await page.goBack();
     await page.getByText('50 events on this page').waitFor();
     await page.getByRole('link', { name: 'Next page' }).click();
-    await page.getByRole('link', { name: 'Page before' }).click();
+    await page.getByRole('link', { name: 'Previous page' }).click();
     await page.getByText('50 events on this page').waitFor();
     expect(page.url()).not.toContain('after');
   });

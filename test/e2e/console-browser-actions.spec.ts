@@ -67,7 +67,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     await page.getByRole('row', { name: /evt_old stale/ }).waitFor();
     await page.getByRole('link', { name: 'evt_old' }).click();
     await page.getByText('It was too old when it was received').waitFor();
-    await page.getByRole('button', { name: 'Run the handlers there are now' }).click();
+    await page.getByRole('button', { name: 'Run the existing handlers' }).click();
     await confirm(page);
     await card(page, 'Orders.markPaid').getByText(', done').waitFor();
     expect(app.handlers.ran.toSorted()).toEqual(['markPaid evt_old', 'receipt evt_old']);

@@ -98,7 +98,7 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
     expect(await (await asked(page)).textContent()).toContain(id);
     await expectOnlyText(page);
     await page.goto(`${app.url}#/events?${query({ state: MARKUP, handler: MARKUP })}`);
-    await page.getByText('The filter is not understood.').waitFor();
+    await page.getByText('The filter is not valid.').waitFor();
     await page.goto(
       `${app.url}#/events/${encodeURIComponent(MARKUP)}/${encodeURIComponent(MARKUP)}`,
     );

@@ -65,7 +65,7 @@ describeInBrowser('views of the inbox console', (browser) => {
     const list = await app.open(browser(), 'events');
     await list.getByText('Nothing received yet.').waitFor();
 
-    app.handlers.trouble = LEDGER;
+    app.handlers.trouble = 'the ledger is closed';
     await app.receive({ id: 'evt_1' });
     await count(overview, 'Orders.markPaid', 'dead').getByText('1', { exact: true }).waitFor();
     await overview.locator('.newest time').waitFor();

@@ -138,13 +138,15 @@ export async function changed(
   change: (body: Body, query: URLSearchParams) => Answer,
 ): Promise<void> {
   await page.route(`**/api/${path}?*`, async (route) => {
-    const response = await route.fetch();
-    if (!response.ok()) {
-      await route.fulfill({ response });
-      return;
+    try {
+      const response = await route.fetch();
+      const query = new URL(route.request().url()).searchParams;
+      const json = response.ok() ? change((await response.json()) as Body, query) : undefined;
+      await route.fulfill({ response, ...(json && { json }) });
+    } catch {
+      // At the end of a test, the application closes before the page.
+      await route.abort().catch(() => undefined);
     }
-    const query = new URL(route.request().url()).searchParams;
-    await route.fulfill({ response, json: change((await response.json()) as Body, query) });
   });
 }
 

@@ -2,12 +2,12 @@ import { post } from './api.js';
 import { counted } from './format.js';
 
 /**
- * What an operator is about to do. `target` is the body's part that says to which deliveries.
+ * An action of an operator. `target` is the part of the body that selects the deliveries.
  *
  * @typedef {{ events: { company: string, id: string }[], handler?: string }
  *   | { filter: Record<string, string>, handler?: string }} Target
  * @typedef {{ kind: 'redrive' | 'skip', target: Target, done?: boolean }} DeliveryAction
- *   `done`: of deliveries that are done, which only force runs again
+ *   `done`: the selected deliveries are done, so only force runs them again
  * @typedef {{ kind: 'pause' | 'resume' | 'forget', handler: string }} HandlerAction `*` for all; not to forget
  * @typedef {DeliveryAction | HandlerAction} Action
  *
@@ -37,7 +37,7 @@ export function titleOf(action) {
 }
 
 /**
- * What it is about, in words. A filter without a state is about the dead ones, unless force is chosen.
+ * The selected deliveries, in words. A filter without a state selects the dead ones, unless force is chosen.
  *
  * @param {DeliveryAction} action
  * @param {boolean} force
@@ -80,7 +80,7 @@ const verbs = {
 
 const consequences = {
   pause:
-    'Its deliveries wait, in every process, until it is resumed. What runs now ends; receiving goes on.',
+    'Its deliveries wait, in every process, until it is resumed. Running ones end; receiving goes on.',
   resume: 'Deliveries that waited run, the longest due first.',
   redrive: 'will run. Pending ones keep their count of attempts; the others start from the first.',
   skip: 'will not run. Skipped ones stay in the inbox and can be redriven.',
@@ -113,7 +113,7 @@ export function resultOf(action, count) {
 }
 
 /**
- * Does it or, as a dry run, only counts.
+ * Performs the action, or only counts the deliveries (`dryRun`).
  *
  * @param {Action} action
  * @param {Choice} choice

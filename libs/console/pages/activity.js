@@ -1,12 +1,12 @@
 /** @typedef {import('./api.js').Minute} Minute */
 
-/** Points of a plot at most, so that a day is still readable. */
+/** Maximum number of points of a plot, so that a day is still readable. */
 const POINTS = 100;
-/** Minutes that can be one point: each divides an hour evenly. */
+/** Possible minutes per point: each divides an hour evenly. */
 const SIZES = [1, 5, 15, 30, 60];
 
 /**
- * How many minutes are one point.
+ * The number of minutes per point.
  *
  * @param {number} minutes
  */
@@ -15,7 +15,7 @@ export function groupSize(minutes) {
 }
 
 /**
- * Minutes grouped by the clock: of counts the mean per minute, of times that of the slowest minute.
+ * Minutes grouped by the clock: the mean per minute of counts, and the slowest minute of times.
  *
  * @param {Minute[]} activity oldest first
  * @returns {Minute[]}

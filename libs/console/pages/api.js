@@ -73,7 +73,7 @@
 
 const TIMEOUT_MS = 15_000;
 
-/** An answer that is none: `status` is 0 where the server was not reached. */
+/** A request that failed: `status` is 0 if the server was not reached. */
 export class ApiError extends Error {
   /**
    * @param {number} status
@@ -84,20 +84,20 @@ export class ApiError extends Error {
     this.status = status;
   }
 
-  /** Not reached, or not able to answer. */
+  /** The server is not reachable, or failed. */
   get gone() {
     return this.status === 0 || this.status >= 500;
   }
 
-  /** Nobody, or somebody who may not: asking again would only ask for the password again. */
+  /** Not signed in, or not allowed: another request would only open the password prompt again. */
   get refused() {
     return this.status === 401 || this.status === 403;
   }
 }
 
 /**
- * Addresses are made from the page's own, without what stands before its host: a page opened as
- * `https://name:password@host/` may not fetch what inherits that.
+ * Addresses are built from the page's own, without its credentials: a page opened as `https://name:password@host/` may not
+ * fetch addresses that contain them.
  *
  * @param {string} path
  */
@@ -132,8 +132,9 @@ async function call(path, request) {
     );
   }
   if (response.ok && body !== undefined) return body;
-  const told = typeof body?.error === 'string' ? body.error : `It answered ${response.status}.`;
-  throw new ApiError(response.ok ? 502 : response.status, told);
+  const message =
+    typeof body?.error === 'string' ? body.error : `The server responded ${response.status}.`;
+  throw new ApiError(response.ok ? 502 : response.status, message);
 }
 
 /**

@@ -19,7 +19,7 @@ function Console() {
     /** @returns {Promise<import('./api.js').Overview & { askedAt: number }>} */
     async (signal) => ({ ...(await get('overview', { minutes }, signal)), askedAt: Date.now() }),
   );
-  // Another range is another request; until it is answered, show the last answer.
+  // A new range starts a new request. Until its response arrives, the last one is shown.
   const last = useRef(polled.value);
   const overview = (last.current = polled.value ?? last.current);
   const [action, setAction] = useState(/** @type {Action | null} */ (null));
@@ -28,7 +28,7 @@ function Console() {
   const trail = useRef(new Map());
   const list = useRef('#/events');
   if (route.view === 'events') list.current = hash;
-  // Another filter is the same place, and the focus stays in its field; another page is not.
+  // If only the filter changes, the focus stays in its field.
   const where = `${hash.replace(/\?.*/s, '')} ${route.params.after ?? ''}`;
 
   useEffect(() => {

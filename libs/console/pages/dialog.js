@@ -13,8 +13,8 @@ import { ApiError } from './api.js';
 import { visible } from './format.js';
 
 /**
- * Asks once whether an action is meant, having counted what it would change. It stays open, with the reason, where
- * the action failed.
+ * Asks for confirmation of an action, after it has counted what the action would change. If the action fails, it stays open
+ * and shows the reason.
  *
  * @param {object} props
  * @param {import('./actions.js').Action} props.action
@@ -40,7 +40,7 @@ export function Confirm({ action, onDone, onCancel }) {
     const element = dialog.current;
     element?.showModal();
     cancel.current?.focus();
-    // Closed rather than only taken away, so that the focus returns to where it was.
+    // close() returns the focus to where it was; removing the element does not.
     return () => element?.close();
   }, []);
 
@@ -54,7 +54,7 @@ export function Confirm({ action, onDone, onCancel }) {
       (counted) => current && setCount(counted),
       (thrown) => {
         if (!current) return;
-        // After an outage there may be more than can be counted in time, and that is when it is needed most.
+        // After an outage there may be too many to count in time, and then the action is needed most.
         setUncounted(thrown instanceof ApiError && thrown.gone);
         setError(reasonOf(thrown));
       },
@@ -64,7 +64,7 @@ export function Confirm({ action, onDone, onCancel }) {
     };
   }, [force]);
 
-  // What it asks about is not on the page any more.
+  // The page no longer shows what the action is about.
   useEffect(() => {
     const leave = () => {
       if (!busy) onCancel();
@@ -158,9 +158,9 @@ export function Confirm({ action, onDone, onCancel }) {
  */
 function nothingTo(action, force) {
   if (action.kind === 'skip')
-    return 'There is nothing to skip: only what is pending or dead can be.';
-  if (force) return 'There is nothing to run: a delivery that runs now is left alone.';
-  return 'There is nothing to redrive: what is done runs again only where you say so below.';
+    return 'There is nothing to skip: only pending and dead deliveries can be skipped.';
+  if (force) return 'There is nothing to run: a running delivery is not changed.';
+  return 'There is nothing to redrive: done deliveries run again only if you choose that below.';
 }
 
 /**
@@ -172,6 +172,6 @@ function reasonOf(thrown, acted = false) {
   const message = thrown instanceof Error ? thrown.message : String(thrown);
   if (status === 401) return 'You are not signed in any more. Reload the page and sign in.';
   return acted && status === 0
-    ? `${message} Whether it was done is not known: look first.`
+    ? `${message} It is not known whether the action was done: check first.`
     : message;
 }

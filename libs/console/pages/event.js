@@ -24,7 +24,7 @@ export function EventPage({ company, id, back, clockMs, acted, ask }) {
     reload,
   } = usePolled(
     `${company}\n${id}`,
-    // In the query, as a browser takes an id like ".." out of a path.
+    // In the query, because browsers remove an id such as ".." from a path.
     /** @returns {Promise<import('./api.js').StoredEvent>} */
     (signal) => get('event', { company, id }, signal),
   );
@@ -33,9 +33,9 @@ export function EventPage({ company, id, back, clockMs, acted, ask }) {
     if (seen.current !== acted) reload();
     seen.current = acted;
   }, [acted]);
-  const way = html`<p><a href=${back}>Back to the list</a></p>`;
+  const backLink = html`<p><a href=${back}>Back to the list</a></p>`;
   if (!event) {
-    return html`${way}
+    return html`${backLink}
       <h1 tabindex="-1">Event</h1>
       ${
         error?.status === 404 || error?.status === 400
@@ -44,7 +44,7 @@ export function EventPage({ company, id, back, clockMs, acted, ask }) {
       }`;
   }
   return html`
-    ${way}
+    ${backLink}
     <h1 tabindex="-1"><${Foreign} text=${event.eventType} /></h1>
     <p class="subject">
       <${Foreign} text=${event.id} class="id" /> <${Copy} text=${event.id} what="id" />
@@ -80,7 +80,7 @@ export function EventPage({ company, id, back, clockMs, acted, ask }) {
 }
 
 /**
- * Whether the body is stored, readable or not: then deliveries can run again.
+ * Whether the body is stored, readable or not: only then can deliveries run again.
  *
  * @param {import('./api.js').StoredEvent} event
  */
@@ -99,17 +99,17 @@ function NoDelivery({ event, ask }) {
     return html`<p class="empty">A test of the webhook. No handler runs for it.</p>`;
   }
   if (!hasBody(event)) {
-    return html`<p class="empty">Forgotten with the body: all were done or skipped.</p>`;
+    return html`<p class="empty">Deleted with the body: all were done or skipped.</p>`;
   }
   const target = { events: [{ company, id }] };
   const why = stale
     ? html`<strong>Stale.</strong> It was too old when it was received: it may be a replay of an
-        event whose id was no longer remembered.`
-    : html`<strong>Unhandled.</strong> No handler took this event when it came.`;
+        event whose id is no longer stored.`
+    : html`<strong>Unhandled.</strong> No handler matched this event when it was received.`;
   return html`<div class="empty">
     <p>${why}</p>
     <button type="button" onClick=${() => ask({ kind: 'redrive', target })}>
-      Run the handlers there are now …
+      Run the existing handlers …
     </button>
   </div>`;
 }
@@ -170,7 +170,7 @@ function DeliveryCard({ event, delivery, clockMs, ask }) {
 function Due({ delivery: { state, dueAt, finishedAt }, clockMs }) {
   if (finishedAt !== null) return html`, ${state} <${Time} at=${finishedAt} />`;
   if (dueAt === null) return null;
-  // The store's clock can differ by a few seconds from the server's and from this one.
+  // The clocks of the store, the server and this browser can differ by a few seconds.
   const inMs = Date.parse(dueAt) - (Date.now() + clockMs);
   const about = inMs < 10_000 ? '' : ` (in about ${duration(inMs)})`;
   return html`, due <${Time} at=${dueAt} />${about}`;

@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { STATES, dayAndTime, visible } from './format.js';
 
-/** What of the hash's parameters is a filter, as the server names them. */
+/** Parameters of the hash that are filters, with the names that the server uses. */
 export const FILTERS = ['search', 'state', 'handler', 'eventType', 'company', 'from', 'to'];
 
 /**
@@ -25,7 +25,7 @@ export function filterOf(params) {
  */
 export function Filters({ params, handlers, types, companies, onFilter }) {
   const form = useRef(/** @type {HTMLFormElement | null} */ (null));
-  /** By name, what a field of time shows of a time that it cannot show whole. */
+  /** By name, what a time field shows of a time that it cannot show completely. */
   const times = useRef(/** @type {Record<string, string>} */ ({}));
   const key = JSON.stringify(params);
   useEffect(() => {
@@ -39,7 +39,7 @@ export function Filters({ params, handlers, types, companies, onFilter }) {
   const apply = () => {
     const given = fieldsOf(form.current).map(({ name, type, value }) => {
       if (type !== 'datetime-local') return [name, value.trim()];
-      // Its milliseconds and, where a clock goes back, its hour are not in the field.
+      // The field does not contain milliseconds, nor the hour that a clock shows twice when it goes back.
       const untouched = value !== '' && value === times.current[name];
       return [name, untouched ? params[name] : fromLocal(value)];
     });

@@ -88,11 +88,11 @@ export function Badge({ state, children }) {
   return html`<span class=${`badge ${state}`}>${children ?? state}</span>`;
 }
 
-/** What nobody sees but which changes how the rest reads: control, invisible and bidirectional characters. */
+/** Control, invisible and bidirectional characters: they change how the rest of a text reads. */
 const UNSEEN = /(?![\t\n])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /**
- * Makes what would be unseen be seen, as `\u202e`.
+ * Makes invisible characters visible, as `\u202e`.
  *
  * @param {string} text
  */
@@ -101,7 +101,7 @@ export function visible(text) {
 }
 
 /**
- * Text that came from elsewhere, on a line of its own direction.
+ * Text of other origin, isolated so that its direction does not change the text around it.
  *
  * @param {{ text: string, class?: string }} props
  */

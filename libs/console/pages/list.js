@@ -13,8 +13,8 @@ import { Selection } from './selection.js';
 const LIMIT = 50;
 
 /**
- * The list of events. What is shown stays where it is while its states are kept up to date; what came since is told,
- * and shown on demand.
+ * The list of events. Rows keep their place while their states are updated; new events are counted in a notice and shown on
+ * demand.
  *
  * @param {object} props
  * @param {Record<string, string>} props.params
@@ -28,7 +28,7 @@ export function EventList({ params, handlers, trail, acted, ask }) {
   const filter = filterOf(params);
   const query = { ...filter, order: order === 'oldest' ? 'oldest' : 'newest', limit: LIMIT };
   const question = JSON.stringify({ ...query, after });
-  // What was done is a reason to ask anew; until the answer comes, the last one stays.
+  // After an action, request the list again. Until the response arrives, the last one is shown.
   const asked = `${acted} ${question}`;
   const { value: fresh, error } = usePolled(
     asked,
@@ -116,7 +116,7 @@ export function EventList({ params, handlers, trail, acted, ask }) {
       ${
         after &&
         html`<a href=${listLink({ ...filter, order })}>First page</a>
-          ${trail.has(after) && html`<a href=${trail.get(after)}>Page before</a>`}`
+          ${trail.has(after) && html`<a href=${trail.get(after)}>Previous page</a>`}`
       }
       ${
         next !== null &&
@@ -136,8 +136,8 @@ export function EventList({ params, handlers, trail, acted, ask }) {
  * @param {boolean} later whether it is not the first page
  */
 function changed(added, gone, later) {
-  // New ones push as many off the end of the first page; more than that do not match any more.
-  if (later || gone > added) return 'What is listed has changed';
+  // Each new event moves one off the end of the first page. If more are gone, some do not match any more.
+  if (later || gone > added) return 'The list has changed';
   return added >= LIMIT ? `${LIMIT} or more new events` : counted(added, 'new event');
 }
 
@@ -145,7 +145,7 @@ function changed(added, gone, later) {
 function Waiting({ error }) {
   if (error?.status === 400) {
     return html`<p class="empty">
-      <strong>The filter is not understood.</strong> ${visible(error.message)}
+      <strong>The filter is not valid.</strong> ${visible(error.message)}
     </p>`;
   }
   return html`<p class="quiet loading">Loading …</p>`;

@@ -4,9 +4,9 @@ import { Handlers, sum } from './handlers.js';
 import { Plots } from './plots.js';
 import { listLink } from './route.js';
 
-/** From here on, the oldest pending delivery is highlighted. */
+/** Age from which the oldest pending delivery is highlighted. */
 const LONG_MS = 5 * 60_000;
-/** Minutes that can be shown, and their names. */
+/** Ranges that can be shown, in minutes, and their names. */
 export const RANGES = { 15: '15 min', 60: '1 h', 360: '6 h', 1440: '24 h' };
 
 /**

@@ -2,14 +2,13 @@ import { html } from 'htm/preact';
 import { useMemo, useState } from 'preact/hooks';
 import { number, visible } from './format.js';
 
-/** More than that is shown on demand: layout of a long text is what makes a page hang. */
+/** Longer texts are shown on demand: their layout would make the page hang. */
 const SHOWN = 20_000;
-/** Nobody follows a text deeper than that, and each line would carry it. */
+/** Maximum indentation: deeper levels are not readable, and each line would contain it. */
 const DEEPEST = 40;
 
 /**
- * Indents JSON without reading its values: numbers keep every digit, keys that stand twice stay, and strings
- * their escapes.
+ * Indents JSON without parsing its values: numbers keep every digit, strings keep their escapes, and duplicate keys stay.
  *
  * @param {string} text
  * @returns {string | null} `null` where it is no JSON
@@ -44,7 +43,7 @@ export function indented(text) {
 }
 
 /**
- * The body of an event: indented or as it came, always as text.
+ * The body of an event: indented or as received, always as text.
  *
  * @param {{ payload: string | null, error?: string }} props
  */
@@ -88,7 +87,7 @@ ${visible(cut ? shown.slice(0, SHOWN) : shown)}</pre>
 }
 
 /**
- * Copies exactly what came, not what is shown.
+ * Copies the text exactly as received, not as shown.
  *
  * @param {{ text: string, what: string }} props
  */
@@ -96,7 +95,7 @@ export function Copy({ text, what }) {
   const [told, setTold] = useState('');
   const copy = async () => {
     try {
-      // Only where the page came by https, or from this machine.
+      // Browsers allow this only over https, or on this machine.
       await navigator.clipboard.writeText(text);
       setTold('copied');
     } catch {

@@ -3,7 +3,7 @@ import uPlot from 'uplot';
 /** @typedef {import('./api.js').Minute} Minute */
 /** @typedef {import('./plots.js').Line} Line */
 
-/** Of a plot with its axes, in pixels. */
+/** Size of a plot with its axes, in pixels. */
 export const HEIGHT = 200;
 const hour = new Intl.DateTimeFormat(undefined, {
   hour: '2-digit',
@@ -12,7 +12,7 @@ const hour = new Intl.DateTimeFormat(undefined, {
 });
 
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5];
-/** Milliseconds with a short name: what a logarithmic axis of time is divided by. */
+/** Ticks of a logarithmic time axis: milliseconds with a short name. */
 const STEPS = [1, 10, 100, 1000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 360_000_000];
 
 const { stepped, bars: barred } = /** @type {Required<uPlot.Series.PathBuilderFactories>} */ (
@@ -29,7 +29,7 @@ const asBars = barred({ align: 1, size: [1, Infinity] });
  */
 export function dataOf(lines, activity) {
   const times = activity.map(({ startsAt }) => Date.parse(startsAt) / 1000);
-  // A logarithm has no zero: 0 ms is shown as 1 ms. A bar of height 0 would be a line on the axis.
+  // 0 has no logarithm: 0 ms is shown as 1 ms. A bar of height 0 would be a line on the axis.
   const values = lines.map(({ field, bars }) =>
     activity.map((minute) => {
       const value = minute[field];
@@ -113,7 +113,7 @@ export function optionsOf({ lines, show, log, width, colour, setPointed }) {
 }
 
 /**
- * Points that are drawn though there is no room for all: a minute between two without any has no line to stand on.
+ * Points that are always drawn: a minute between two empty ones has no line that would show it.
  *
  * @param {uPlot} plot
  * @param {number} series
@@ -134,7 +134,7 @@ function faint(colour) {
 }
 
 /**
- * The steps next to what is to be shown, so that the lines of the grid are those with a name.
+ * The ticks around the values, so that every grid line has a label.
  *
  * @param {number | null} min
  * @param {number | null} max

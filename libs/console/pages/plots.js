@@ -8,7 +8,7 @@ import { HEIGHT, dataOf, optionsOf } from './plot-options.js';
 /** @typedef {import('./api.js').Minute} Minute */
 
 /**
- * One line of a plot; its colour is that of the swatch in its key, whichever scheme is on.
+ * One line of a plot. Its colour is that of the swatch in the key, in either color scheme.
  *
  * @typedef {object} Line
  * @property {'received' | 'done' | 'failed' | 'dead' | 'p50Ms' | 'p95Ms'} field
@@ -30,7 +30,7 @@ const TIMES = [
   { field: 'p50Ms', label: 'p50' },
 ];
 
-/** From here on, the newest closed minute is called late: usually it is written 10 to 70 s after its end. */
+/** Age from which the newest closed minute is late: usually it is written 10 to 70 s after its end. */
 const LATE_MS = 3 * 60_000;
 
 /** @param {{ activity: Minute[], now: string }} props */
@@ -70,7 +70,7 @@ export function Plots({ activity, now }) {
 }
 
 /**
- * A plot, and the same as text: a key with the values under the pointer (or of the newest minute), and a table.
+ * A plot, with the same data as text: a key with the values under the pointer (or of the newest minute), and a table.
  *
  * @param {object} props
  * @param {string} props.title

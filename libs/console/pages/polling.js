@@ -2,23 +2,23 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError } from './api.js';
 
 const EVERY_MS = 2000;
-/** A server that takes long is asked less often: it spends at most a fifth of its time on one page. */
-const PATIENCE = 4;
+/** Pause after a slow response, as a multiple of its duration: a server spends at most a fifth of its time on one page. */
+const PAUSE_FACTOR = 4;
 
 /**
- * What `load` answers, asked again every two seconds while the page is seen, until the server refuses.
+ * The result of `load`, which is called every two seconds while the page is visible, until the server rejects it.
  *
  * @template T
  * @typedef {object} Polled
- * @property {T | undefined} value the last answer, which stays while the server is gone
- * @property {ApiError | null} error why the last question got none
- * @property {Date | null} since when the trouble began
- * @property {() => void} reload asks at once
+ * @property {T | undefined} value the last result, which is kept while the server is not reachable
+ * @property {ApiError | null} error why the last call failed
+ * @property {Date | null} since when the failures began
+ * @property {() => void} reload calls `load` now
  */
 
 /**
  * @template T
- * @param {string} key what is asked for: another key is another question, whose answer is awaited anew
+ * @param {string} key identifies the request: for another key, `value` is undefined until its result arrives
  * @param {(signal: AbortSignal) => Promise<T>} load
  * @returns {Polled<T>}
  */
@@ -54,7 +54,7 @@ export function usePolled(key, load) {
         refused = error.refused;
       }
       const took = performance.now() - begun;
-      timer = setTimeout(next, Math.max(EVERY_MS, PATIENCE * took));
+      timer = setTimeout(next, Math.max(EVERY_MS, PAUSE_FACTOR * took));
     };
     const next = () => {
       if (!document.hidden && !refused) void run();
@@ -71,7 +71,7 @@ export function usePolled(key, load) {
   }, [key]);
 
   const reload = useCallback(() => ask.current(), []);
-  // A server that is gone is gone for every question.
+  // If the server is not reachable, that applies to every request.
   const { error, since } = state.key === key || state.error?.gone ? state : nothing;
   return { value: state.key === key ? state.value : undefined, error, since, reload };
 }

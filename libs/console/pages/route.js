@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 
 /**
- * Where the operator is, as the hash says: `#/`, `#/events?state=dead`, `#/events/default/evt_1`.
+ * The view that the hash selects: `#/`, `#/events?state=dead`, `#/events/default/evt_1`.
  *
  * @typedef {object} Route
  * @property {'overview' | 'events' | 'event'} view
@@ -32,7 +32,7 @@ function decoded(part) {
 }
 
 /**
- * Link to the list, with what is set of the parameters.
+ * Link to the list with the parameters that are set.
  *
  * @param {Record<string, string | null | undefined>} [params]
  */
@@ -47,7 +47,7 @@ export function eventLink({ company, id }) {
   return `#/events/${[company, id].map((part) => encodeURIComponent(part.toWellFormed())).join('/')}`;
 }
 
-/** The route, which follows the hash. */
+/** The current route. It changes with the hash. */
 export function useRoute() {
   const [hash, setHash] = useState(location.hash);
   useEffect(() => {

@@ -4,7 +4,7 @@ import { counted } from './format.js';
 import { keyOf } from './rows.js';
 
 /**
- * What is selected, and what can be done with it.
+ * The selection, and its actions.
  *
  * @param {object} props
  * @param {readonly import('./api.js').StoredEvent[]} props.events those on the page
@@ -26,7 +26,7 @@ export function Selection(props) {
   });
 
   const any = allMatching || chosen.length > 0;
-  // A filter for a handler is about its deliveries alone.
+  // A filter with a handler selects only deliveries to it.
   const handler = filter.handler ? { handler: filter.handler } : {};
   const target = allMatching
     ? { filter, ...handler }
