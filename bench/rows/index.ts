@@ -3,6 +3,7 @@ import { api } from './api.ts';
 import { receiveExpress } from './receive-express.ts';
 import { receiveFastify } from './receive-fastify.ts';
 import { latencyPostgres } from './latency.postgres.ts';
+import { latencySqlite } from './latency.sqlite.ts';
 import { receivePostgres } from './receive.postgres.ts';
 import { receiveSqlite } from './receive.sqlite.ts';
 import { start } from './start.ts';
@@ -23,6 +24,7 @@ export const ROWS: readonly Row[] = [
   receiveSqlite,
   receivePostgres,
   latencyPostgres,
+  latencySqlite,
   workPostgres,
   workSqlite,
   api,

@@ -54,7 +54,8 @@ export const latencyPostgres: Row = {
   },
 };
 
-function atMostMs(subject: string, bound: number): Target {
+/** A target: in the median of the rounds, `subject` is at most so many milliseconds. */
+export function atMostMs(subject: string, bound: number): Target {
   return { text: `at most ${bound} ms`, of: 'value', subject, at: 'most', bound };
 }
 
@@ -81,7 +82,7 @@ async function withOpenTransaction<T>(url: string, measure: () => Promise<T>): P
 }
 
 /** Milliseconds from sending to the call of the handler, sorted. Sends at the rate, however slow the answers are. */
-async function latencies(app: Child, ms: number): Promise<number[]> {
+export async function latencies(app: Child, ms: number): Promise<number[]> {
   const agent = new Agent({ keepAlive: true });
   const sentAt = new Map<string, number>();
   const answers: Promise<void>[] = [];
@@ -121,6 +122,7 @@ function post(url: string, agent: Agent, { body, headers }: Delivery): Promise<v
   });
 }
 
-function at(sorted: readonly number[], share: number): number {
+/** The value at a share of the sorted values: 0.5 is the median. */
+export function at(sorted: readonly number[], share: number): number {
   return sorted[Math.floor((sorted.length - 1) * share)] ?? 0;
 }

@@ -47,7 +47,7 @@ export const receiveSqlite: Row = {
           underLoad(MEMORY, memory, load, order),
           raw,
         ],
-        targets: [atLeast(0.7, OURS, MEMORY, 'at least 0.7 of the memory inbox')],
+        targets: [atLeast(0.85, OURS, MEMORY, 'at least 0.85 of the memory inbox')],
         notes: [
           'Each answer means that the event is on the disk, fsync included. Handlers run meanwhile, in the same ' +
             'process, but for the second line. The last line inserts the same bodies, prepared, from the thread ' +
