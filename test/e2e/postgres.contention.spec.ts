@@ -163,4 +163,25 @@ describe('operators next to claims and settlements on PostgreSQL', () => {
       await holder.end();
     }
   });
+
+  it('a process that stops while it summarizes does not block a change of the catalog', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    await store.receive([incoming('e1')]);
+    const stopped = new Client({ connectionString: inboxes.connectionString });
+    await stopped.connect();
+    try {
+      await stopped.query('BEGIN');
+      // The last statement of summarize().
+      await stopped.query(`UPDATE ${schema}.summary SET summarized_to = now()`);
+      const { version } = await store.register({
+        id: randomUUID(),
+        leaseMs: 60_000,
+        handlers: [{ name: 'new', patterns: ['*'] }],
+      });
+      expect(version).toBe(1);
+    } finally {
+      await stopped.end();
+    }
+  });
 });

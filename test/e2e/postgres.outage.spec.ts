@@ -34,7 +34,7 @@ describe('PostgreSQL out of reach', () => {
       });
     });
 
-  it('IN-25 outlives the cut of every connection, and is told of events again', async () => {
+  it('IN-25 survives the cut of every connection, and receives notifications again', async () => {
     const schema = freshSchema();
     const pool = new Pool({ connectionString: inboxes.connectionString });
     const store = await inboxes.open({ schema, pool, pollMs: 60_000 });
@@ -50,9 +50,9 @@ describe('PostgreSQL out of reach', () => {
     });
     await expect(committing).rejects.toThrow();
     await reconnected;
-    const told = woken(store);
+    const notified = woken(store);
     await stored(store, 'after');
-    await told;
+    await notified;
     expect(await store.complete(lease!)).toEqual({ settled: true, nextDue: false });
     expect(await claim(store)).toHaveLength(4);
     await store.close();

@@ -41,4 +41,35 @@ describe('pruning an inbox in PostgreSQL', () => {
       false,
     ]);
   }, 60_000);
+
+  it('releases the held deliveries that no settlement releases, behind 2,000 other keys too', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    // Of each key but the last, one delivery runs. So only the last key is stranded.
+    await inboxes.query(`
+      INSERT INTO ${schema}.delivery (event, handler, state, worker, occurred_at, ordering)
+      SELECT n, 'book', 'running', gen_random_uuid(), now(), lpad(to_hex(n), 32, '0')::uuid
+        FROM generate_series(1, 2000) n;
+      INSERT INTO ${schema}.delivery (event, handler, state, held, due_at, occurred_at, ordering)
+      SELECT 10000 + n, 'book', 'pending', true, now(), now(), lpad(to_hex(n), 32, '0')::uuid
+        FROM generate_series(1, 2001) n`);
+    const held = async (): Promise<number> => {
+      const rows = await inboxes.query<{ count: number }>(
+        `SELECT count(*)::integer AS count FROM ${schema}.delivery WHERE held`,
+      );
+      return rows[0]!.count;
+    };
+    const prune = () => store.prune({ bodiesMs: 1e9, tombstonesMs: 1e9, limit: 1 });
+    await prune();
+    await prune();
+    expect(await held()).toBe(2001);
+    await prune();
+    expect(await held()).toBe(2000);
+    // It begins again with the first key.
+    await inboxes.query(
+      `UPDATE ${schema}.delivery SET state = 'done', worker = NULL WHERE event = 1`,
+    );
+    await prune();
+    expect(await held()).toBe(1999);
+  });
 });

@@ -13,6 +13,7 @@ import { ClaimCursors } from './sql/claim-cursors.js';
 import { ClaimStatement } from './sql/claim.js';
 import { CommitTransaction } from './sql/commit.js';
 import { NextDueStatement } from './sql/next-due.js';
+import { StrandedKeys } from './sql/ordering.js';
 import { Pruning } from './sql/prune.js';
 import { ReceiveStatement } from './sql/receive.js';
 import { SettleStatement } from './sql/settle.js';
@@ -26,6 +27,7 @@ export interface OpenStore {
   readonly settlements: SettleQueue;
   readonly commits: CommitTransaction;
   readonly pruning: Pruning;
+  readonly stranded: StrandedKeys;
   readonly notifier: WakeNotifier;
   readonly listener: WakeListener;
   close(): Promise<void>;
@@ -68,6 +70,7 @@ export async function openStore(
     settlements: new SettleQueue((all) => settle.settle(all), statementTimeoutMs, runtime),
     commits: new CommitTransaction(source, schema, semaphore, runtime),
     pruning: new Pruning(source, schema),
+    stranded: new StrandedKeys(source, schema),
     async close() {
       await endWithin(connectTimeoutMs, runtime, listener.close());
       await receives.drained();

@@ -27,7 +27,6 @@ import { forgetHandler, readCatalog } from './sql/catalog.js';
 import { claimSuspect } from './sql/claim-suspect.js';
 import { find } from './sql/find.js';
 import { list } from './sql/list.js';
-import { releaseStranded } from './sql/ordering.js';
 import { pause } from './sql/pause.js';
 import { redrive } from './sql/redrive.js';
 import { lockNumber, quoted } from './sql/schema.js';
@@ -188,8 +187,8 @@ export class PostgresStore implements InboxStore<PostgresTransaction> {
   }
 
   async prune(request: Parameters<InboxStore['prune']>[0]): Promise<number> {
-    const { source, notifier, pruning } = this.#open();
-    if (await releaseStranded(source, this.#schema)) notifier.notify();
+    const { notifier, pruning, stranded } = this.#open();
+    if (await stranded.release()) notifier.notify();
     return pruning.prune(request);
   }
 

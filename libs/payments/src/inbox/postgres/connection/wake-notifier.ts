@@ -1,7 +1,7 @@
 import type { PaymentsRuntime } from '../../../payments.runtime.js';
 import type { ConnectionSource } from './connection-source.js';
 
-/** At most one notification in this time: more would tell nothing new. */
+/** At most one notification in this time. More would contain nothing new. */
 const QUIET_MS = 25;
 
 /**
@@ -10,7 +10,7 @@ const QUIET_MS = 25;
  * with its process, the next poll replaces it.
  */
 export class WakeNotifier {
-  #state: 'quiet' | 'told' | 'again' = 'quiet';
+  #state: 'quiet' | 'sent' | 'again' = 'quiet';
   #sending: Promise<void> = Promise.resolve();
 
   constructor(
@@ -25,7 +25,7 @@ export class WakeNotifier {
       this.#state = 'again';
       return;
     }
-    this.#state = 'told';
+    this.#state = 'sent';
     this.#send();
     this.runtime.schedule(QUIET_MS, () => {
       const again = this.#state === 'again';
@@ -34,7 +34,7 @@ export class WakeNotifier {
     });
   }
 
-  /** Sends what is still to be told. */
+  /** Sends the notification that waits. */
   async flush(): Promise<void> {
     if (this.#state === 'again') this.#send();
     this.#state = 'quiet';

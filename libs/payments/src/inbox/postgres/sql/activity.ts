@@ -45,7 +45,7 @@ export async function summarize(
       bounds,
     );
     await run(summaryText(schema), bounds);
-    await run(`UPDATE ${schema}.meta SET summarized_to = to_timestamp($1::float8 / 1000)`, [
+    await run(`UPDATE ${schema}.summary SET summarized_to = to_timestamp($1::float8 / 1000)`, [
       range!['end_ms']!,
     ]);
   });
@@ -60,7 +60,7 @@ export async function readActivity(
   const rows = await source.query(
     `SELECT ${epochMs('m.summarized_to')} AS end_ms, ${epochMs('a.minute')} AS minute_ms,
             a.handler, a.received, a.done, a.failed, a.dead, a.p50_ms, a.p95_ms
-       FROM ${schema}.meta m LEFT JOIN ${schema}.activity a
+       FROM ${schema}.summary m LEFT JOIN ${schema}.activity a
          ON a.minute < m.summarized_to AND a.minute >= m.summarized_to - $1::integer * interval '1 minute'
       WHERE m.summarized_to IS NOT NULL`,
     [minutes],
@@ -103,7 +103,7 @@ const rangeText = (schema: string): string => `
 SELECT ${epochMs('r.until')} AS end_ms,
        ${epochMs(`greatest(r.until - ${KEPT_MINUTES} * interval '1 minute', r.summarized_to - interval '2 minutes')`)} AS start_ms
   FROM (SELECT date_trunc('minute', clock_timestamp() - ${asInterval(String(CLOSING_MS))}, 'UTC') AS until,
-               m.summarized_to FROM ${schema}.meta m) r`;
+               m.summarized_to FROM ${schema}.summary m) r`;
 
 /** In milliseconds since the epoch, whose minutes are those of UTC. */
 const summaryText = (schema: string): string => `

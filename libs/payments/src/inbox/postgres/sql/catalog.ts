@@ -52,8 +52,8 @@ export function toCatalog(rows: readonly Row[]): HandlerCatalog {
 }
 
 /**
- * Whoever changes workers or the catalog holds the catalog lock until its transaction ends; `receive` holds it shared
- * while it stores events by a version of the catalog.
+ * A transaction that changes workers or the catalog holds the catalog lock until it ends. `receive` holds it shared while
+ * it stores events by a version of the catalog.
  */
 export const catalogFunctions = (schema: string, catalogLock: string): string => `
 -- One row at least, for the version.
@@ -98,7 +98,7 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $forget$
 BEGIN
   PERFORM pg_advisory_xact_lock(${catalogLock});
-  -- Also if its worker's heartbeat is late: nobody has declared it dead, so it may go on.
+  -- Also if the heartbeat of its worker is late: no worker has declared it dead, so it may continue.
   IF EXISTS (
     SELECT FROM ${schema}.worker w
      WHERE NOT w.retired AND w.handlers @> jsonb_build_array(jsonb_build_object('name', p_handler))

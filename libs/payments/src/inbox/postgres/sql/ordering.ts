@@ -1,8 +1,11 @@
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { BY_INDEX, NOW } from './planner-settings.js';
 
-/** How many keys maintenance looks at. */
+/** How many keys maintenance looks at each time. The next time continues after them. */
 const MAX_KEYS = 1000;
+
+/** Before all keys: no handler has an empty name. */
+const FIRST_KEY = ['', '00000000-0000-0000-0000-000000000000'];
 
 /** The advisory lock of an ordering key and handler. */
 export const keyLock = (ordering: string, handler: string): string =>
@@ -32,18 +35,19 @@ export const newerHandled = (
 /**
  * Why two deliveries of one ordering key and handler never run at the same time, and why no held delivery is forgotten:
  *
- * 1. Whoever wants to make a delivery running (a claim, or receive) first takes the advisory lock of the key, without
- *    waiting, and keeps it until its transaction ends. It skips a key whose lock is taken.
- * 2. Only then does a *new* statement look whether a delivery of the key is running. Its snapshot is younger than the
- *    lock, so it sees what others committed before they let the lock go. (Hence READ COMMITTED: with one snapshot for the
- *    whole transaction it would not.) If one runs, the due delivery is held.
- * 3. Whoever ends a running delivery first updates it, then takes the lock, waiting for it, and then releases the next
- *    held delivery in a new statement. So a claim either sees the end, or its held delivery is seen here.
- * 4. Operators take the lock before they lock pending deliveries, so a held delivery is locked by nobody else in step 3.
+ * 1. A claim or a receive that wants to run a delivery first takes the advisory lock of the key without waiting, and
+ *    keeps it until its transaction ends. It skips a key whose lock another transaction holds.
+ * 2. After that, a *new* statement checks whether a delivery of the key is running. Its snapshot is younger than the
+ *    lock, so it sees what other transactions committed before they released the lock. This needs READ COMMITTED: one
+ *    snapshot for the whole transaction would be older than the lock. If a delivery runs, the due delivery is held.
+ * 3. A transaction that ends a running delivery first updates it, then waits for the lock, and then releases the next
+ *    held delivery in a new statement. So either the claim sees the end, or this statement sees the held delivery.
+ * 4. Redrive and skip take the lock before they lock pending deliveries. So no other transaction has locked the held
+ *    delivery in step 3.
  * 5. A unique index on running deliveries makes two of them impossible in any case.
  *
- * Locks are taken in sorted order, and whoever holds one waits for nothing but the disk, except operators, who wait for
- * claims. So no deadlock is possible between these.
+ * Each transaction takes the locks that it waits for in sorted order. A claim or a settlement that holds one waits only
+ * for the disk; redrive and skip wait for claims. So these cannot deadlock.
  */
 export const orderingFunctions = (schema: string): string => `
 CREATE FUNCTION ${schema}.lock_keys(p_orderings uuid[], p_handlers text[]) RETURNS boolean
@@ -85,35 +89,60 @@ END $release$;
 
 -- Releases held deliveries of keys of which nothing runs and nothing is due. There are none unless a process died
 -- between a commit with a strict isolation level and the release after it.
-CREATE FUNCTION ${schema}.release_stranded() RETURNS boolean
+-- Returns the last key that it looked at, or NULL after the last key of all.
+CREATE FUNCTION ${schema}.release_stranded(p_handler text, p_ordering uuid)
+RETURNS TABLE (o_released boolean, o_handler text, o_ordering uuid)
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $stranded$
 DECLARE
   v_orderings uuid[];
   v_handlers text[];
+  v_looked integer;
 BEGIN
   WITH RECURSIVE key AS (
-    (SELECT d.handler, d.ordering FROM ${schema}.delivery d WHERE d.held ORDER BY d.handler, d.ordering LIMIT 1)
+    (SELECT d.handler, d.ordering FROM ${schema}.delivery d
+      WHERE d.held AND (d.handler, d.ordering) > (p_handler, p_ordering) ORDER BY d.handler, d.ordering LIMIT 1)
     UNION ALL
     SELECT n.handler, n.ordering FROM key k CROSS JOIN LATERAL (
       SELECT d.handler, d.ordering FROM ${schema}.delivery d
        WHERE d.held AND (d.handler, d.ordering) > (k.handler, k.ordering)
        ORDER BY d.handler, d.ordering LIMIT 1) n
   )
+  SELECT array_agg(k.ordering), array_agg(k.handler), count(*) INTO v_orderings, v_handlers, v_looked
+    FROM (SELECT * FROM key LIMIT ${MAX_KEYS}) k;
+  IF v_looked = ${MAX_KEYS} THEN
+    o_handler := v_handlers[v_looked];
+    o_ordering := v_orderings[v_looked];
+  END IF;
   SELECT array_agg(k.ordering), array_agg(k.handler) INTO v_orderings, v_handlers
-    FROM (SELECT * FROM key LIMIT ${MAX_KEYS}) k
+    FROM unnest(v_orderings, v_handlers) AS k (ordering, handler)
    WHERE NOT ${isRunning(schema, 'k.ordering', 'k.handler')}
      AND NOT EXISTS (
        SELECT FROM ${schema}.delivery w
         WHERE w.ordering = k.ordering AND w.handler = k.handler AND w.due_at <= clock_timestamp()
           AND w.state = 'pending' AND NOT w.held AND w.ordering IS NOT NULL);
   PERFORM FROM ${schema}.release_next(v_orderings, v_handlers);
-  RETURN FOUND;
+  o_released := FOUND;
+  RETURN NEXT;
 END $stranded$;
 `;
 
-/** Returns whether deliveries became claimable. */
-export async function releaseStranded(source: ConnectionSource, schema: string): Promise<boolean> {
-  const [row] = await source.query(`SELECT ${schema}.release_stranded() AS released`);
-  return row!['released'] === 't';
+/** Releases held deliveries that no settlement will release. */
+export class StrandedKeys {
+  /** Where the previous call ended, so that the next one continues there. */
+  #after = FIRST_KEY;
+
+  constructor(
+    private readonly source: ConnectionSource,
+    private readonly schema: string,
+  ) {}
+
+  /** Returns whether deliveries became claimable. */
+  async release(): Promise<boolean> {
+    const text = `SELECT * FROM ${this.schema}.release_stranded($1::text, $2::uuid)`;
+    const [row] = await this.source.query(text, this.#after);
+    const { o_released, o_handler, o_ordering } = row!;
+    this.#after = o_handler == null ? FIRST_KEY : [o_handler, o_ordering!];
+    return o_released === 't';
+  }
 }

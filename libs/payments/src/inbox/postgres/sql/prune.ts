@@ -4,7 +4,7 @@ import { KEPT_MINUTES } from './activity.js';
 import { asInterval, epochMs } from './planner-settings.js';
 
 /** Old events that one statement looks at. Those that are not finished are kept, and there may be millions of them. */
-const SLICE = 2000;
+const SLICE = 500;
 
 /** An event in the order of receipt. */
 interface Position {
@@ -14,7 +14,7 @@ interface Position {
 
 const START: Position = { receivedMs: 0, seq: '0' };
 
-/** Deletes what is finished and old, in batches that nobody has to wait for. */
+/** Deletes what is finished and old, in batches that block no receive. */
 export class Pruning {
   /** Where the last batch ended, so that the next one does not look at the same unfinished events again. */
   #from = START;

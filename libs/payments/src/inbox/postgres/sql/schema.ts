@@ -178,8 +178,13 @@ CREATE TABLE ${schema}.activity (
 CREATE TABLE ${schema}.meta (
   single boolean PRIMARY KEY DEFAULT true CHECK (single),
   schema_version integer NOT NULL,
-  catalog_version bigint NOT NULL DEFAULT 0,
+  catalog_version bigint NOT NULL DEFAULT 0
+);
+-- Not in meta: a process that stops while it summarizes would block changes of the catalog.
+CREATE TABLE ${schema}.summary (
+  single boolean PRIMARY KEY DEFAULT true CHECK (single),
   -- End of the last minute in activity.
   summarized_to timestamptz
 );
+INSERT INTO ${schema}.summary DEFAULT VALUES;
 `;
