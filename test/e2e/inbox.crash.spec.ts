@@ -109,9 +109,9 @@ onEachDurableInbox((stage) => {
     const data = await stage.data();
     const worker = { ...LEASES, retry: fixed([1, 1]) };
     const innocents = Array.from({ length: 10 }, (_, index) => `innocent ${index}`);
-    const first = await start(data, { worker });
-    // Longer than the lease and than a restart, so all of them run whenever the process dies.
-    const send = (id: string) => first.send(id, 'book slowly', { ms: 1500 });
+    // All of them run when the process dies. Later they take 0.6 of the lease, as 6 s of the default one.
+    const first = await start(data, { worker, slowMs: 60_000 });
+    const send = (id: string) => first.send(id, 'book slowly', { ms: 0.6 * LEASES.leaseMs });
     await Promise.all(innocents.slice(0, 5).map(send));
     await first.send('poison', 'die when told');
     await Promise.all(innocents.slice(5).map(send));

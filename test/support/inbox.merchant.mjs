@@ -1,5 +1,5 @@
 // A merchant's application in a process of its own, so that a test can kill it: `node inbox.merchant.mjs <setup>`.
-// The setup is JSON: { kind, where, schema, worker, webhookSecret, hooks, port }. What a handler does stands in the
+// The setup is JSON: { kind, where, schema, worker, webhookSecret, hooks, slowMs, port }. What a handler does stands in the
 // event itself (`data.do`). What happened is told on the standard output, synchronously: a line that was written
 // is true, whatever happens next.
 import 'reflect-metadata';
@@ -9,7 +9,7 @@ import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { OnPaymentEvent, PaymentsModule, sqliteInbox } from 'nestjs-payments';
 
-/** @type {{ kind: string, where: string, schema: string, worker: object, webhookSecret: string, hooks: boolean, port: number }} */
+/** @type {{ kind: string, where: string, schema: string, worker: object, webhookSecret: string, hooks: boolean, slowMs?: number, port: number }} */
 const setup = JSON.parse(process.argv[2]);
 /** @param {(string | number)[]} words */
 const tell = (...words) => void writeSync(1, `${words.join(' ')}\n`);
@@ -44,9 +44,9 @@ const deeds = {
     await told.promise;
     die();
   },
-  /** Takes `data.ms` milliseconds. */
+  /** Takes `data.ms` milliseconds, or those of the setup. */
   'book slowly': async (event, context) => {
-    await new Promise((resolve) => setTimeout(resolve, event.data.ms));
+    await new Promise((resolve) => setTimeout(resolve, setup.slowMs ?? event.data.ms));
     await book(context, event.id);
   },
   'book when told': async (event, context) => {

@@ -19,7 +19,10 @@ export class MerchantProcess {
   #onLine = () => {};
   #ended = false;
 
-  constructor(data: InboxData, setup: { worker?: WorkerOptions; hooks?: boolean } = {}) {
+  constructor(
+    data: InboxData,
+    setup: { worker?: WorkerOptions; hooks?: boolean; slowMs?: number } = {},
+  ) {
     const given = { ...data.child, webhookSecret: SECRET, ...setup };
     const program = join(import.meta.dirname, 'inbox.merchant.mjs');
     this.#child = spawn(process.execPath, ['--no-warnings', program, JSON.stringify(given)], {
