@@ -1,57 +1,48 @@
-import { afterAll, beforeAll, beforeEach, expect, it, jest } from '@jest/globals';
-import { PaymentsEmulator } from 'payments-emulator';
+import { expect, it, jest } from '@jest/globals';
+import type { PaymentsEmulator } from 'payments-emulator';
 import type { Page, Route } from 'playwright-core';
 import { describeInBrowser } from '../support/browser.js';
 import { eventually } from '../support/eventually.js';
-import { WebhookReceiver } from '../support/emulator/webhook-receiver.js';
+import { useEmulator } from '../support/emulator/shared-emulator.js';
 
 jest.setTimeout(60_000);
 
-let receiver: WebhookReceiver;
 let emulator: PaymentsEmulator;
 
-beforeAll(async () => {
-  receiver = await WebhookReceiver.start();
-  emulator = await PaymentsEmulator.start({ webhookUrl: receiver.url });
-});
-beforeEach(() => emulator.reset());
-afterAll(async () => {
-  await emulator.close();
-  await receiver[Symbol.asyncDispose]();
-});
+useEmulator((started) => ({ emulator } = started));
 
-/** Keeps the first answer to such a request back, until it is let go. */
+/** Holds the first response to a matching request until it is released. */
 async function holdFirst(
   page: Page,
   url: RegExp,
   method: string,
-): Promise<{ held: Promise<void>; letGo: () => Promise<void> }> {
-  const { promise: held, resolve: holds } = Promise.withResolvers<void>();
-  const { promise: release, resolve: released } = Promise.withResolvers<void>();
+): Promise<{ held: Promise<void>; release: () => Promise<void> }> {
+  const { promise: held, resolve: markHeld } = Promise.withResolvers<void>();
+  const { promise: released, resolve: markReleased } = Promise.withResolvers<void>();
   const { promise: answered, resolve: done } = Promise.withResolvers<void>();
   let first = true;
   await page.route(url, async (route: Route) => {
     if (!first || route.request().method() !== method) return route.continue();
     first = false;
     const response = await route.fetch();
-    holds();
-    await release;
+    markHeld();
+    await released;
     await route.fulfill({ response });
     done();
   });
-  const letGo = async (): Promise<void> => {
+  const release = async (): Promise<void> => {
     const arrived = page.waitForResponse((response) => url.test(response.url()));
-    released();
+    markReleased();
     await Promise.all([arrived, answered]);
   };
-  return { held, letGo };
+  return { held, release };
 }
 
 describeInBrowser('a delayed response on the page', (browser) => {
   it('does not overwrite text that was typed after the request', async () => {
     emulator.setFaults({ delivery: { duplicate: { copies: 1 } } });
     const page = await browser().page();
-    const { held, letGo } = await holdFirst(page, /\/faults\/delivery\/duplicate$/, 'PUT');
+    const { held, release } = await holdFirst(page, /\/faults\/delivery\/duplicate$/, 'PUT');
     await page.goto(`${emulator.baseUrl}/emulator`);
     const fault = page
       .getByRole('region', { name: 'Faults: Deliveries' })
@@ -63,7 +54,7 @@ describeInBrowser('a delayed response on the page', (browser) => {
     await times.focus();
     await held;
     await times.pressSequentially('2');
-    await letGo();
+    await release();
     await eventually(async () =>
       expect(await fault.getByLabel('further copies').inputValue()).toBe('3'),
     );
@@ -75,7 +66,7 @@ describeInBrowser('a delayed response on the page', (browser) => {
 
   it('does not lose a choice made while a fault is being switched on', async () => {
     const page = await browser().page();
-    const { held, letGo } = await holdFirst(page, /\/faults\/delivery\/tamperSignature$/, 'PUT');
+    const { held, release } = await holdFirst(page, /\/faults\/delivery\/tamperSignature$/, 'PUT');
     await page.goto(`${emulator.baseUrl}/emulator`);
     const control = page.locator(
       '[role=switch][aria-describedby=delivery-tamperSignature-description]',
@@ -85,7 +76,7 @@ describeInBrowser('a delayed response on the page', (browser) => {
     await held;
     await fault.locator('summary').click();
     await fault.getByLabel('how').selectOption('missing');
-    await letGo();
+    await release();
     await eventually(() =>
       expect(emulator.faults()).toEqual({ delivery: { tamperSignature: { how: 'missing' } } }),
     );
@@ -95,15 +86,15 @@ describeInBrowser('a delayed response on the page', (browser) => {
     emulator.setFaults({ delivery: { delay: { ms: 600_000 } } });
     const page = await browser().page();
     const record = /\/emulator\/deliveries\/[\da-f-]{36}$/;
-    const { held, letGo } = await holdFirst(page, record, 'GET');
+    const { held, release } = await holdFirst(page, record, 'GET');
     await page.goto(`${emulator.baseUrl}/emulator`);
     emulator.sendEvent({ eventType: 'x.y' });
     await page.locator('button.line').click();
     await held;
     await emulator.flush();
     await page.getByLabel('Request body', { exact: true }).waitFor();
-    await letGo();
-    // Drawn by then: what is asked for next has been answered.
+    await release();
+    // The page has rendered the response when it has received the next one.
     await page.waitForResponse(/\/emulator\/overview$/);
     expect(await page.getByLabel('Request body', { exact: true }).count()).toBe(1);
   });

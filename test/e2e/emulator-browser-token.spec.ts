@@ -16,14 +16,14 @@ describeInBrowser('an emulator that other machines can reach, in a browser', (br
 
   it('SE-14 shows no page without the control token, except the checkout', async () => {
     await using emulator = await PaymentsEmulator.start({ host: '0.0.0.0' });
-    const stranger = await browser().page();
-    const opened = stranger.goto(`${emulator.baseUrl}/emulator`);
+    const withoutToken = await browser().page();
+    const opened = withoutToken.goto(`${emulator.baseUrl}/emulator`);
     const refused = await opened.catch((error: Error) => error);
-    // Without a user to ask for the password, Chromium may end the navigation instead of showing the answer.
+    // Without a user who enters a password, Chromium can end the navigation instead of showing the response.
     expect(refused instanceof Error || refused?.status() === 401).toBe(true);
     const invoice = { amount: 1500, externalReference: 'order-77' };
     const { checkoutUrl } = emulator.createCheckoutInvoice(invoice);
-    // A page of its own: the error page of a navigation that ended may still interrupt the next one.
+    // A separate page, because the error page of the ended navigation can interrupt the next one.
     const page = await browser().page();
     await page.goto(checkoutUrl);
     await page.getByLabel('Phone number').fill('+1 555 010 0123');

@@ -24,7 +24,7 @@ async function enterPhone(page: Page): Promise<void> {
   await press(page, 'Send the code');
 }
 
-/** What the emulated phone shows. */
+/** Returns the code that the emulated phone shows. */
 async function readCode(page: Page): Promise<string> {
   const message = await page.getByLabel("The customer's phone, emulated").innerText();
   return /\b\d{6}\b/.exec(message)?.[0] ?? '';
@@ -224,7 +224,7 @@ describeInBrowser('the STK push prompt', (browser) => {
     expect(await page.locator('img').count()).toBe(0);
     expect(await page.evaluate('window.ran')).toBeUndefined();
     await fitsTheWidth(page);
-    // Two links, company, phone number, and then the PIN.
+    // The tab order: two links, company, phone number, PIN.
     await tabTo(page, page.getByLabel('Enter PIN'), 5);
     await page.keyboard.type('1234');
     await page.keyboard.press('Enter');

@@ -96,7 +96,7 @@ describe('the hosted checkout', () => {
       expect(text).toContain('No such invoice');
       expect(text).not.toContain('<b>');
     }
-    // The page was open when the emulator began anew.
+    // Forms of a page that was open while the emulator restarted.
     for (const move of ['pay', 'phone', 'code']) {
       const pressed = `${emulator.baseUrl}/emulator/checkout/none/${move}`;
       const response = await fetch(pressed, { method: 'POST' });

@@ -99,7 +99,7 @@ describe('SE-14 the control token of an emulator that listens on all addresses',
 });
 
 describe('SE-14 the webhook URL of an emulator that other machines can reach', () => {
-  /** Every host name resolves to the next of these addresses, and in the end to the last. */
+  /** Creates a lookup that returns the next of these addresses at each call, and finally always the last one. */
   const resolving = (...addresses: string[]): LookupAll => {
     let asked = 0;
     return (_hostname, _options, callback) => {

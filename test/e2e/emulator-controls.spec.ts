@@ -16,10 +16,7 @@ let receiver: WebhookReceiver;
 let emulator: PaymentsEmulator;
 let controls: string;
 
-useEmulator((started) => {
-  ({ receiver, emulator } = started);
-  controls = `${emulator.baseUrl}/emulator`;
-});
+useEmulator((started) => ({ receiver, emulator, controls } = started));
 
 describe('controls over HTTP', () => {
   it('create and return a company that is ready to use', async () => {

@@ -67,7 +67,7 @@ describe('PaymentsEmulator.start', () => {
     Logger.overrideLogger({ log: keep, error: keep, warn: keep });
     const emulators = await Promise.all([1, 2, 3].map(() => PaymentsEmulator.start()));
     expect(lines).toEqual([]);
-    // The very lines that were kept back during the boot pass again.
+    // Lines that were suppressed during the start are logged again.
     new Logger('NestFactory').log('the application under test');
     expect(lines).toEqual(['the application under test']);
     await Promise.all(emulators.map((emulator) => emulator.close()));
@@ -100,12 +100,12 @@ describe('PaymentsEmulator.start', () => {
 
   it('calls onDelivery after each attempt, and logs an error that it throws', async () => {
     await using receiver = await WebhookReceiver.start();
-    const told: string[] = [];
+    const calls: string[] = [];
     await using emulator = await PaymentsEmulator.start({
       webhookUrl: receiver.url,
       onDelivery: ({ eventType, state }) => {
-        told.push(`${eventType} ${state}`);
-        if (eventType === 'one') throw new Error('a mistake of the listener');
+        calls.push(`${eventType} ${state}`);
+        if (eventType === 'one') throw new Error('listener failed');
       },
     });
     const logged: unknown[] = [];
@@ -115,8 +115,8 @@ describe('PaymentsEmulator.start', () => {
     await emulator.idle();
     emulator.sendEvent({ eventType: 'two' });
     await emulator.idle();
-    expect(told).toEqual(['one delivered', 'two delivered']);
-    expect(logged).toEqual(['onDelivery threw: a mistake of the listener']);
+    expect(calls).toEqual(['one delivered', 'two delivered']);
+    expect(logged).toEqual(['onDelivery threw: listener failed']);
   });
 });
 

@@ -8,7 +8,7 @@ import {
 } from '../support/emulator/emulator-process.js';
 import { WebhookReceiver } from '../support/emulator/webhook-receiver.js';
 
-/** An IPv4 address of this machine that is not loopback; without a network, loopback takes its place. */
+/** A non-loopback IPv4 address of this machine; without a network, the loopback address. */
 const address =
   Object.values(networkInterfaces())
     .flat()
@@ -25,7 +25,7 @@ async function startRemote(...flags: string[]) {
   return { emulator, token, url: `http://${address}:${port}` };
 }
 
-/** Headers of a browser that opens the page. */
+/** Headers of a browser that requests a page. */
 const page = { accept: 'text/html' };
 
 describe('SE-14 the payments-emulator command with --host 0.0.0.0', () => {

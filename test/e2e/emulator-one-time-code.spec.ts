@@ -8,7 +8,7 @@ let emulator: PaymentsEmulator;
 
 useEmulator((started) => ({ emulator } = started), { clock });
 
-/** Returns another code. */
+/** Returns another code than the given one. */
 const otherThan = (code: string): string => String((Number(code) + 1) % 1e6).padStart(6, '0');
 
 describe('the one-time code', () => {

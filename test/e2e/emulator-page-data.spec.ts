@@ -9,10 +9,7 @@ let receiver: WebhookReceiver;
 let emulator: PaymentsEmulator;
 let controls: string;
 
-useEmulator((started) => {
-  ({ receiver, emulator } = started);
-  controls = `${emulator.baseUrl}/emulator`;
-});
+useEmulator((started) => ({ receiver, emulator, controls } = started));
 
 describe('the controls used by the pages', () => {
   it('change one fault at a time; the others keep their remaining counts', async () => {

@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => emulator.close());
 
-/** As a browser opens it. */
+/** Requests a path with the headers of a browser. */
 function open(path: string, headers: Record<string, string> = {}): Promise<Response> {
   const accept = 'text/html,application/xhtml+xml,*/*;q=0.8';
   return fetch(new URL(path, emulator.baseUrl), { headers: { accept, ...headers } });

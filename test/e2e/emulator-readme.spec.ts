@@ -5,7 +5,7 @@ import { WebhookReceiver } from '../support/emulator/webhook-receiver.js';
 
 const readme = readFileSync(new URL('../../libs/emulator/README.md', import.meta.url), 'utf8');
 
-/** The TypeScript examples, without their imports; they hold no types, so they run as they are. */
+/** The TypeScript examples without their imports. They contain no types, so that they run as JavaScript. */
 const examples = [...readme.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code = '']) =>
   code.replace(/^import .*$/gm, ''),
 );

@@ -36,26 +36,26 @@ function statuses(calls: number): Promise<number[]> {
   );
 }
 
-/** The code of the connection error a request ends in. */
-async function brokenBy(request: Promise<unknown>): Promise<unknown> {
+/** Returns the code of the connection error that a request fails with. */
+async function errorCodeOf(request: Promise<unknown>): Promise<unknown> {
   return request.then(
     () => 'answered',
     (error: { cause?: { code?: string } }) => error.cause?.code,
   );
 }
 
-const strike = (api: ResponseFaults) => emulator.setFaults({ api });
+const setApiFaults = (api: ResponseFaults) => emulator.setFaults({ api });
 
 describe('response faults of the API', () => {
   it('unauthorized: responds with 401 the given number of times, then normally', async () => {
-    strike({ unauthorized: { next: 2 } });
+    setApiFaults({ unauthorized: { next: 2 } });
     expect(await statuses(3)).toEqual([401, 401, 200]);
   });
 
   it('error: responds with 503 by default, or with the given status', async () => {
-    strike({ error: { next: 1 } });
+    setApiFaults({ error: { next: 1 } });
     expect(await statuses(2)).toEqual([503, 200]);
-    strike({ error: { status: 502 } });
+    setApiFaults({ error: { status: 502 } });
     expect(await statuses(1)).toEqual([502]);
   });
 
@@ -65,32 +65,32 @@ describe('response faults of the API', () => {
       [30, '30'],
       ['Wed, 21 Oct 2026 07:28:00 GMT', 'Wed, 21 Oct 2026 07:28:00 GMT'],
     ] as const) {
-      strike({ rateLimit: { retryAfter } });
+      setApiFaults({ rateLimit: { retryAfter } });
       const response = await ask();
       expect([response.status, response.headers.get('retry-after')]).toEqual([429, header]);
     }
   });
 
   it('reset: resets the connection before the request takes effect', async () => {
-    strike({ reset: { next: 1 } });
+    setApiFaults({ reset: { next: 1 } });
     const authorization = `Bearer ${token}`;
     const url = `${emulator.baseUrl}/emulator/checkout-invoices`;
     const order = { amount: 1, externalReference: 'order-2' };
-    expect(await brokenBy(post(url, order, { authorization }))).toBe('ECONNRESET');
+    expect(await errorCodeOf(post(url, order, { authorization }))).toBe('ECONNRESET');
     expect(emulator.transactions()).toHaveLength(1);
   });
 
   it('reset with `after`: resets the connection after the request took effect', async () => {
-    strike({ reset: { next: 1, when: 'after' } });
+    setApiFaults({ reset: { next: 1, when: 'after' } });
     const authorization = `Bearer ${token}`;
     const url = `${emulator.baseUrl}/emulator/checkout-invoices`;
     const order = { amount: 1, externalReference: 'order-2' };
-    expect(await brokenBy(post(url, order, { authorization }))).toBe('ECONNRESET');
+    expect(await errorCodeOf(post(url, order, { authorization }))).toBe('ECONNRESET');
     expect(emulator.transactions()).toHaveLength(2);
   });
 
   it('slow: delays the response', async () => {
-    strike({ slow: { ms: 60_000, next: 1 } });
+    setApiFaults({ slow: { ms: 60_000, next: 1 } });
     let answered = false;
     const response = ask().finally(() => (answered = true));
     await until(() => clock.pending > 0);
@@ -101,16 +101,16 @@ describe('response faults of the API', () => {
   });
 
   it('truncate: sends the status and half of the body, then closes the connection', async () => {
-    strike({ truncate: { next: 1 } });
+    setApiFaults({ truncate: { next: 1 } });
     const response = await ask();
     expect(response.status).toBe(200);
     expect(Number(response.headers.get('content-length'))).toBeGreaterThan(100);
-    expect(await brokenBy(response.text())).toBe('UND_ERR_SOCKET');
+    expect(await errorCodeOf(response.text())).toBe('UND_ERR_SOCKET');
     expect(await statuses(1)).toEqual([200]);
   });
 
   it('oversize: pads the response to the given size; it stays valid JSON', async () => {
-    strike({ oversize: { bytes: 3_000_000 } });
+    setApiFaults({ oversize: { bytes: 3_000_000 } });
     const response = await ask();
     expect(response.headers.get('content-length')).toBe('3000000');
     const body = await response.text();
@@ -119,21 +119,21 @@ describe('response faults of the API', () => {
   });
 
   it('oversize with gzip: compresses the padded response', async () => {
-    strike({ oversize: { bytes: 3_000_000, encoding: 'gzip' } });
+    setApiFaults({ oversize: { bytes: 3_000_000, encoding: 'gzip' } });
     const response = await ask();
     expect(response.headers.get('content-encoding')).toBe('gzip');
     expect(await response.text()).toHaveLength(3_000_000);
   });
 
   it('oversize: works after a client disconnects during the response', async () => {
-    strike({ oversize: { bytes: 100_000_000, next: 1 } });
+    setApiFaults({ oversize: { bytes: 100_000_000, next: 1 } });
     const response = await ask();
     await response.body?.cancel();
     expect(await statuses(1)).toEqual([200]);
   });
 
   it('apply to calls with a token of their own company only, and to no control', async () => {
-    strike({ error: {} });
+    setApiFaults({ error: {} });
     const other = emulator.createCompany();
     const theirs = await getToken(emulator, { baseUrl: emulator.baseUrl, ...other });
     expect((await get(`${emulator.baseUrl}/v1/transactions/none`, theirs)).status).toBe(404);
@@ -148,7 +148,7 @@ describe('response faults of the API', () => {
       await emulator.reset();
       token = await getToken(emulator);
       ({ transactionId } = emulator.createStkPush({ amount: 5, externalReference: 'order-1' }));
-      strike({ error: { probability: 0.4 } });
+      setApiFaults({ error: { probability: 0.4 } });
       return statuses(20);
     };
     const first = await run();
@@ -163,7 +163,7 @@ describe('response faults of the token endpoint', () => {
 
   it('error and reset: emulate an outage', async () => {
     fail({ error: { next: 1 }, reset: { next: 1 } });
-    expect(await brokenBy(request())).toBe('ECONNRESET');
+    expect(await errorCodeOf(request())).toBe('ECONNRESET');
     expect((await request()).status).toBe(503);
     expect((await request()).status).toBe(200);
   });

@@ -9,7 +9,7 @@ let emulator: PaymentsEmulator;
 useEmulator((started) => ({ emulator } = started));
 
 describe('same-origin protection of the controls', () => {
-  /** A request with headers that fetch does not let a program set. */
+  /** Sends a request with headers that `fetch` does not allow to set, and returns the status. */
   function status(
     headers: Record<string, string>,
     path = '/emulator/companies',

@@ -27,7 +27,7 @@ let folder: string;
 beforeEach(async () => (folder = await mkdtemp(join(tmpdir(), 'emulator-settings-'))));
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-/** The settings that a process of its own sees. */
+/** Returns the settings that a separate process reads. */
 async function seenBy(program: string, ...args: string[]): Promise<string[]> {
   const env = { PATH: process.env['PATH'] };
   const run = promisify(execFile);
@@ -36,7 +36,7 @@ async function seenBy(program: string, ...args: string[]): Promise<string[]> {
 }
 
 const seenByShell = (shell: string, lines: string): Promise<string[]> =>
-  // Like pasted lines: the shell runs them, and then starts the application.
+  // As if pasted: the shell runs the lines, and then starts the application.
   seenBy(shell, '-c', `${lines}\n"$0" -e "$1"`, process.execPath, PRINT);
 const seenByNode = (file: string): Promise<string[]> =>
   seenBy(process.execPath, `--env-file=${file}`, '-e', PRINT);
@@ -83,7 +83,7 @@ describe('the settings that payments-emulator prints', () => {
 });
 
 describe('payments-emulator --save-env', () => {
-  /** Starts and ends an emulator that saves its settings; returns those it printed. */
+  /** Starts and ends an emulator that saves its settings. Returns the printed settings. */
   async function save(file: string, ...flags: string[]): Promise<string[]> {
     const emulator = runEmulator(...FREE_PORTS, '--save-env', file, ...flags);
     const lines = await settingsIn(emulator);

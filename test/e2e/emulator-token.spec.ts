@@ -19,8 +19,8 @@ beforeAll(async () => {
 beforeEach(() => emulator.reset());
 afterAll(() => emulator.close());
 
-/** Whether a token works on a host: the 404 of an unknown transaction is behind the token check. */
-async function works(token: string, baseUrl = emulator.baseUrl): Promise<boolean> {
+/** Whether a host accepts a token: it then responds with 404 for an unknown transaction. */
+async function isAccepted(token: string, baseUrl = emulator.baseUrl): Promise<boolean> {
   const { status } = await get(`${baseUrl}/v1/transactions/none`, token);
   return status === 404;
 }
@@ -127,18 +127,18 @@ describe('an access token', () => {
   it('is accepted only by the host of its environment', async () => {
     const ofSandbox = await getToken(emulator);
     const ofProduction = await getToken(emulator, production(emulator));
-    expect(await works(ofSandbox)).toBe(true);
-    expect(await works(ofSandbox, emulator.productionBaseUrl)).toBe(false);
-    expect(await works(ofProduction)).toBe(false);
-    expect(await works(ofProduction, emulator.productionBaseUrl)).toBe(true);
+    expect(await isAccepted(ofSandbox)).toBe(true);
+    expect(await isAccepted(ofSandbox, emulator.productionBaseUrl)).toBe(false);
+    expect(await isAccepted(ofProduction)).toBe(false);
+    expect(await isAccepted(ofProduction, emulator.productionBaseUrl)).toBe(true);
   });
 
   it('expires after 3599 seconds, and not before', async () => {
     const token = await getToken(emulator);
     clock.advance(3_598_000);
-    expect(await works(token)).toBe(true);
+    expect(await isAccepted(token)).toBe(true);
     clock.advance(1_000);
-    expect(await works(token)).toBe(false);
+    expect(await isAccepted(token)).toBe(false);
   });
 
   it('is rejected if it is forged', async () => {
@@ -146,24 +146,24 @@ describe('an access token', () => {
     const payload = Buffer.from('{"company":"default","environment":"sandbox","generation":"0.0"}');
     const none = Buffer.from('{"alg":"none"}').toString('base64url');
     const claimed = payload.toString('base64url');
-    expect(await works(`${header}.${claimed}.${signature}`)).toBe(false);
-    expect(await works(`${none}.${claimed}.`)).toBe(false);
+    expect(await isAccepted(`${header}.${claimed}.${signature}`)).toBe(false);
+    expect(await isAccepted(`${none}.${claimed}.`)).toBe(false);
   });
 
   it('is rejected by another emulator', async () => {
     await using other = await PaymentsEmulator.start({ clock });
-    expect(await works(await getToken(emulator), other.baseUrl)).toBe(false);
+    expect(await isAccepted(await getToken(emulator), other.baseUrl)).toBe(false);
   });
 
   it('is rejected after a revocation; a later token is accepted', async () => {
     const before = await getToken(emulator);
     const ofProduction = await getToken(emulator, production(emulator));
     emulator.revokeTokens({ environment: 'sandbox' });
-    expect(await works(before)).toBe(false);
-    expect(await works(await getToken(emulator))).toBe(true);
-    expect(await works(ofProduction, emulator.productionBaseUrl)).toBe(true);
+    expect(await isAccepted(before)).toBe(false);
+    expect(await isAccepted(await getToken(emulator))).toBe(true);
+    expect(await isAccepted(ofProduction, emulator.productionBaseUrl)).toBe(true);
     emulator.revokeTokens();
-    expect(await works(ofProduction, emulator.productionBaseUrl)).toBe(false);
+    expect(await isAccepted(ofProduction, emulator.productionBaseUrl)).toBe(false);
   });
 
   it('stays valid after a rotation of the client secret, while the old secret is rejected at once', async () => {
@@ -173,6 +173,6 @@ describe('an access token', () => {
     expect((await requestToken(old)).status).toBe(401);
     expect((await requestToken(sandbox(emulator))).status).toBe(200);
     expect((await requestToken(production(emulator))).status).toBe(200);
-    expect(await works(token)).toBe(true);
+    expect(await isAccepted(token)).toBe(true);
   });
 });

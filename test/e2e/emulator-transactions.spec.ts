@@ -9,10 +9,7 @@ let receiver: WebhookReceiver;
 let emulator: PaymentsEmulator;
 let controls: string;
 
-useEmulator((started) => {
-  ({ receiver, emulator } = started);
-  controls = `${emulator.baseUrl}/emulator`;
-});
+useEmulator((started) => ({ receiver, emulator, controls } = started));
 
 describe('controls of transactions', () => {
   it('create and complete a transaction of each kind, and deliver its event', async () => {

@@ -3,41 +3,18 @@ import type { DeliveryRecord } from './deliveries/delivery-record.js';
 import type { LookupAll } from './deliveries/public-fetch.js';
 import type { FaultPlan } from './faults/fault-plan.js';
 import type { ResponseShapes } from './http/response-shapes.js';
-import type { NetworkAccess } from './network-access.js';
+import type { NetworkAccess, NetworkOptions } from './network-access.js';
 import type { EmulatorClock } from './runtime/emulator-clock.js';
 
 /**
  * Options of an emulator. All are optional. The fields of {@link NewCompany} describe the company that it starts with; its
- * `companyId` defaults to `default`.
+ * `companyId` defaults to `default`. The fields of {@link NetworkOptions} set its addresses and who can reach it.
  */
-export interface PaymentsEmulatorOptions extends NewCompany {
-  /**
-   * The address to listen on. Default: `127.0.0.1`, this machine only. If this address or a public URL is not loopback,
-   * other machines can reach the emulator: the controls require `controlToken`, webhook URLs must lead to public
-   * addresses, and the delivery log keeps of a response only 256 bytes and the `Content-Type`.
-   */
-  readonly host?: string | undefined;
-  /**
-   * The token that the controls and pages under `/emulator` require, as the password of HTTP Basic or in
-   * `Authorization: Bearer`; 16 to 256 characters of ASCII without spaces. The checkout pages and the endpoints with an
-   * access token do not require it. Default: a random token if other machines can reach the emulator, otherwise none.
-   */
-  readonly controlToken?: string | undefined;
-  /**
-   * Whether webhook URLs may lead to this machine and to private networks even if other machines can reach the emulator,
-   * and may be `http://` in private networks. Default: false.
-   */
-  readonly allowPrivateWebhooks?: boolean | undefined;
-  /** Whether it may start with `NODE_ENV=production`. Default: false. */
-  readonly allowProduction?: boolean | undefined;
+export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
   /** Port of the sandbox host, 0 to 65535; 0 selects a free one. Default: 0. */
   readonly port?: number | undefined;
   /** Port of the production host, 0 to 65535; 0 selects a free one. Default: 0. */
   readonly productionPort?: number | undefined;
-  /** URL of the sandbox host as clients see it, without a path. Default: `http://host:port`. */
-  readonly publicUrl?: string | undefined;
-  /** URL of the production host as clients see it, without a path. Default: `http://host:port`. */
-  readonly productionPublicUrl?: string | undefined;
   /**
    * The service's name in `User-Agent: <serviceName>-Webhook/1.0` of the deliveries. 1 to 64 letters, digits, `.`, `_` or
    * `-`. Default: `PaymentsEmulator`.

@@ -1,6 +1,7 @@
 export { PaymentsEmulator } from './payments-emulator.js';
 export type { CheckoutInvoice } from './payments-emulator.js';
 export type { PaymentsEmulatorOptions } from './emulator-options.js';
+export type { NetworkOptions } from './network-access.js';
 export type { LookupAll } from './deliveries/public-fetch.js';
 export type { ResponseShapes, ServiceError } from './http/response-shapes.js';
 export { EmulatorError, EmulatorInputError } from './emulator-errors.js';

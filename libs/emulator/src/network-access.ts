@@ -11,13 +11,30 @@ export interface NetworkAccess {
   readonly webhookPolicy: WebhookPolicy;
 }
 
-/** The options that determine the network access; see `PaymentsEmulatorOptions`. */
+/** Options of the emulator that determine which machines can reach it. */
 export interface NetworkOptions {
+  /**
+   * The address to listen on. Default: `127.0.0.1`, this machine only. If this address or a public URL is not loopback,
+   * other machines can reach the emulator: the controls require `controlToken`, webhook URLs must lead to public
+   * addresses, and the delivery log keeps of a response only 256 bytes and the `Content-Type`.
+   */
   readonly host?: string | undefined;
+  /** URL of the sandbox host as clients see it, without a path. Default: `http://host:port`. */
   readonly publicUrl?: string | undefined;
+  /** URL of the production host as clients see it, without a path. Default: `http://host:port`. */
   readonly productionPublicUrl?: string | undefined;
+  /**
+   * The token that the controls and pages under `/emulator` require, as the password of HTTP Basic or in
+   * `Authorization: Bearer`; 16 to 256 characters of ASCII without spaces. The checkout pages and the endpoints with an
+   * access token do not require it. Default: a random token if other machines can reach the emulator, otherwise none.
+   */
   readonly controlToken?: string | undefined;
+  /**
+   * Whether webhook URLs may lead to this machine and to private networks even if other machines can reach the emulator,
+   * and may be `http://` in private networks. Default: false.
+   */
   readonly allowPrivateWebhooks?: boolean | undefined;
+  /** Whether it may start with `NODE_ENV=production`. Default: false. */
   readonly allowProduction?: boolean | undefined;
 }
 

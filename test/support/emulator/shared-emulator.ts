@@ -3,15 +3,16 @@ import { PaymentsEmulator } from 'payments-emulator';
 import type { PaymentsEmulatorOptions } from 'payments-emulator';
 import { WebhookReceiver } from './webhook-receiver.js';
 
-/** An emulator, and the receiver of its deliveries. */
-interface EmulatorAndReceiver {
+/** An emulator, the URL of its controls, and the receiver of its deliveries. */
+interface SharedEmulator {
   readonly receiver: WebhookReceiver;
   readonly emulator: PaymentsEmulator;
+  readonly controls: string;
 }
 
 /** Starts an emulator and a receiver for all tests of a file, and resets both before each test. */
 export function useEmulator(
-  started: (both: EmulatorAndReceiver) => void,
+  started: (shared: SharedEmulator) => void,
   options: PaymentsEmulatorOptions = {},
 ): void {
   let receiver: WebhookReceiver;
@@ -20,7 +21,7 @@ export function useEmulator(
   beforeAll(async () => {
     receiver = await WebhookReceiver.start();
     emulator = await PaymentsEmulator.start({ webhookUrl: receiver.url, ...options });
-    started({ receiver, emulator });
+    started({ receiver, emulator, controls: `${emulator.baseUrl}/emulator` });
   });
   beforeEach(async () => {
     await emulator.reset();

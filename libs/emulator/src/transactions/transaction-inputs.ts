@@ -81,7 +81,7 @@ export class NewEvent {
   @IsCompanyId()
   companyId?: string | undefined;
 
-  /** Default: `sandbox`. A company's webhook is the same in both. */
+  /** Default: `sandbox`; over HTTP, the environment of the called host. Both have the same webhook. */
   @IsOptional()
   @IsEnvironment()
   environment?: Environment | undefined;

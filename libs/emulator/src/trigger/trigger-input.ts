@@ -1,30 +1,16 @@
-import 'reflect-metadata';
-import { IsObject, IsOptional, IsString, Length } from 'class-validator';
-import type { Environment } from '../companies/company.js';
-import { IsCompanyId, IsEnvironment } from '../companies/company-validators.js';
-import { EmulatorInputError } from '../emulator-errors.js';
+import { IsOptional, IsString, Length } from 'class-validator';
 import { checkInput } from '../check-input.js';
-import { IsEventType } from '../transactions/transaction-validators.js';
+import { EmulatorInputError } from '../emulator-errors.js';
+import { NewEvent } from '../transactions/transaction-inputs.js';
 
 /** The event type that requires a transaction. */
 export const TRANSACTION_COMPLETED = 'transaction.completed';
 
-/** An event to trigger. `transaction.completed` completes a transaction first. */
-export class TriggerInput {
-  /** `transaction.completed`, or any other type: 1 to 128 visible ASCII characters. */
-  @IsEventType()
-  eventType!: string;
-
-  /** Default: the company that the emulator started with. */
-  @IsOptional()
-  @IsCompanyId()
-  companyId?: string | undefined;
-
-  /** Default: `sandbox`; over HTTP, the environment of the called host. */
-  @IsOptional()
-  @IsEnvironment()
-  environment?: Environment | undefined;
-
+/**
+ * An event to trigger. For `transaction.completed`, a transaction is completed first; its event has the data of the
+ * transaction, so `data` is not allowed.
+ */
+export class TriggerInput extends NewEvent {
   /** `transaction.completed` only: the open transaction to complete. Default: a new one. */
   @IsOptional()
   @IsString({ message: 'transactionId must be a string' })
@@ -38,16 +24,6 @@ export class TriggerInput {
   @IsOptional()
   @Length(1, 256, { message: 'externalReference must be a string of 1 to 256 characters' })
   externalReference?: string | undefined;
-
-  /** The event's data; not for `transaction.completed`, whose data is the transaction. Default: `{}`. */
-  @IsOptional()
-  @IsObject({ message: 'data must be a JSON object' })
-  data?: Record<string, unknown> | undefined;
-
-  /** The event's metadata. Default: `{}`. */
-  @IsOptional()
-  @IsObject({ message: 'metadata must be a JSON object' })
-  metadata?: Record<string, unknown> | undefined;
 }
 
 /**
