@@ -131,7 +131,7 @@ onEachAdapter((start) => {
     async (_, provider) => {
       if ('useValue' in provider) provider.useValue = new Guarded();
       await expect(start({ providers: [provider] })).rejects.toThrow(
-        /AllowAll stands on the payment handler Guarded\.handle.*new AllowAll/,
+        /AllowAll is applied to the payment handler Guarded\.handle.*new AllowAll/,
       );
     },
   );
@@ -147,7 +147,7 @@ onEachAdapter((start) => {
     }
     await expect(
       start({ providers: [{ provide: 'X', useFactory: () => new Filtered() }] }),
-    ).rejects.toThrow(/Filter stands on the payment handler Filtered\.handle/);
+    ).rejects.toThrow(/Filter is applied to the payment handler Filtered\.handle/);
     class Fine {
       @UseGuards(new AllowAll())
       @OnPaymentEvent('a')

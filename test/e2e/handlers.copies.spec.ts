@@ -53,7 +53,7 @@ onEachAdapter((start) => {
     expect(gate.entered).toBe(1);
   });
 
-  it('WH-21 tells all copies that wait of a failure, and runs the handler once more for the next', async () => {
+  it('WH-21 answers all waiting copies 503 after a failure, and runs the handler once more for the next copy', async () => {
     reset();
     broken = true;
     await using app = await start({ providers: [Orders] });

@@ -165,7 +165,7 @@ onEachAdapter((start) => {
     expect(app.app.get(Mixed).ran).toEqual(['exact']);
   });
 
-  it('WH-18 runs a handler on a controller, beside its routes', async () => {
+  it('WH-18 runs a handler on a controller that also has routes', async () => {
     await using app = await start({ controllers: [OrdersController] });
     await app.send(delivery({ id: 'e-1' }));
     const answer = await fetch(`${app.url}/orders`);

@@ -155,7 +155,7 @@ onEachAdapter((start) => {
     afterAll(() => app.app.close());
 
     it.each(THROWN)(
-      'WH-24 records %s, and tells the sender nothing of it',
+      'WH-24 records %s, and sends nothing of it to the sender',
       async (what, make, kept) => {
         thrown = make;
         const answer = await app.send(delivery({ id: what, eventType }));

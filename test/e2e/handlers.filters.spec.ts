@@ -112,7 +112,7 @@ onEachAdapter((start) => {
   it.each(
     HOSTS.flatMap(([where, base]) => KINDS.map(([kind, of]) => [where, kind, base, of] as const)),
   )(
-    'WH-19 runs the filter of %s of %s: what it returns tells whether the error was handled',
+    'WH-19 runs the filter of %s of %s: its result decides whether the error was handled',
     async (_where, _kind, base, of) => {
       await using app = await boot(base, of);
       for (const eventType of ['swallows', 'swallows later']) {

@@ -46,7 +46,7 @@ const GLOBAL = { module: DatabaseModule, global: true };
 
 const LAYOUTS: [string, Setup][] = [
   ['the root module', { providers: [Database, Orders] }],
-  ['a module beside', { imports: [DatabaseModule], providers: [Orders] }],
+  ['another module', { imports: [DatabaseModule], providers: [Orders] }],
   ['a module below', { imports: [OrdersModule] }],
   ['a module far below', { imports: [ShopModule] }],
   ['a global module', { imports: [GLOBAL], providers: [Orders] }],

@@ -171,7 +171,7 @@ onEachAdapter((start) => {
     expect(notes.map(({ extra }) => String(extra)).toSorted()).toEqual(['left', 'right']);
   });
 
-  it('WH-18 runs a scoped handler once that an alias of its base class stands for too', async () => {
+  it('WH-18 runs a scoped handler once, also if an alias of its base class is provided', async () => {
     notes = [];
     abstract class Base {
       @OnPaymentEvent('*')

@@ -193,11 +193,11 @@ describe('forRoot and forRootAsync', () => {
       'forRootAsync',
       PaymentsModule.forRootAsync({ useFactory: () => OPTIONS, webhookPath: false }),
     ],
-  ])('mounts no endpoint where %s is told webhookPath: false', async (_, module) => {
+  ])('mounts no endpoint if %s sets webhookPath: false', async (_, module) => {
     expect(await statusAt(await start(module))).toBe(404);
   });
 
-  it('is not global unless it is told to be', async () => {
+  it('is not global unless isGlobal is set', async () => {
     await expect(start(PaymentsModule.forRoot(OPTIONS), BillingModule)).rejects.toThrow(
       /resolve dependencies of the Billing/,
     );

@@ -21,7 +21,7 @@ interface AnyRequest {
   rawBody?: Buffer;
 }
 
-/** Tells what a route gets to see of a request. */
+/** Returns what a route receives of a request. */
 @Controller()
 class Mirror {
   @All('mirror')
@@ -80,7 +80,11 @@ const REQUESTS: readonly [string, Exchange, path?: string][] = [
   ['HEAD', { method: 'HEAD' }],
   ['a path above', { headers: json, body: bytes('{"a":1}') }, '/webhooks'],
   ['a path below', { headers: json, body: bytes('{"a":1}') }, '/webhooks/payments/a/b'],
-  ['a path beside', { headers: json, body: bytes('{"a":1}') }, '/webhooks/paymentsx'],
+  [
+    'a path that only begins like the webhook',
+    { headers: json, body: bytes('{"a":1}') },
+    '/webhooks/paymentsx',
+  ],
   ['an unknown path', { headers: json, body: bytes('{"a":1}') }, '/nowhere'],
   ['an unknown path, malformed', { headers: json, body: bytes('{') }, '/nowhere'],
   ['a path that is no URI', { headers: json, body: bytes('{"a":1}') }, '/%FF'],
@@ -119,7 +123,7 @@ const SETUPS = Object.entries(MAINS).flatMap(([title, [adapter, main]]) =>
 );
 
 describe.each(SETUPS)(
-  '12: beside the webhook on $title with $option',
+  '12: next to the webhook on $title with $option',
   ({ adapter, main, option }) => {
     let plain: WebhookApplication;
     let withModule: WebhookApplication;
@@ -144,8 +148,8 @@ describe.each(SETUPS)(
       '12: answers %s exactly as without the module',
       async (_, request, path = '/mirror') => {
         const without = await plain.exchange(path, request);
-        const beside = await withModule.exchange(path, request);
-        expect(comparable(beside)).toEqual(comparable(without));
+        const withWebhook = await withModule.exchange(path, request);
+        expect(comparable(withWebhook)).toEqual(comparable(without));
       },
     );
 

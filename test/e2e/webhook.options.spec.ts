@@ -156,7 +156,7 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
 
 describe('options that are wrong', () => {
   it.each(WRONG)(
-    'refuses to boot with %s, naming option, mend and no secret',
+    'refuses to boot with %s, naming the option and the fix, and no secret',
     async (_, options, ...said) => {
       const whole = 'companies' in options && !('baseUrl' in options) ? OPTIONS : {};
       const given: object =

@@ -7,8 +7,8 @@ const ISO_8601 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\
 const NAME = /^[^\p{Cc}]{1,255}$/u;
 
 /**
- * Parses the bytes of a delivery into its envelope. Call it on verified bytes only. Unknown fields are ignored, a missing `metadata` is an empty object, and a `__proto__` key is
- * dropped at every depth.
+ * Parses the bytes of a delivery into its envelope. Call it on verified bytes only. Unknown fields are ignored, a missing
+ * `metadata` is an empty object, and a `__proto__` key is dropped at every depth.
  *
  * @throws {@link PaymentsError} `payload_invalid`, naming the field and what it must be, never its value.
  */
@@ -47,7 +47,7 @@ function parseJson(raw: Uint8Array): unknown {
 /**
  * A reviver would do it in a line, and take four times as long as all of the parsing.
  *
- * @throws RangeError where the body is nested too deeply to walk, as it is for whoever walks it later.
+ * @throws RangeError if the body is nested too deeply to walk, also for later code that walks it.
  */
 function dropProto(body: object): void {
   if (Object.hasOwn(body, '__proto__')) delete (body as Record<string, unknown>)['__proto__'];

@@ -17,7 +17,7 @@ describe('matchesPattern', () => {
     ['a.b.*', 'a.c', false],
     ['a+b', 'aab', false],
     ['__proto__', '__proto__', true],
-  ])('tells of %j and %j: %j', (pattern, eventType, covered) => {
+  ])('matches the pattern %j with the type %j: %j', (pattern, eventType, covered) => {
     expect(matchesPattern(pattern, eventType)).toBe(covered);
   });
 });

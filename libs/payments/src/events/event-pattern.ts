@@ -8,7 +8,7 @@ export function matchesPattern(pattern: string, eventType: string): boolean {
   return pattern === eventType;
 }
 
-/** @throws TypeError where the text is no pattern: empty, or with a `*` anywhere but last. */
+/** @throws TypeError if the text is no pattern: empty, or with a `*` anywhere but at its end. */
 export function assertPattern(pattern: unknown): asserts pattern is string {
   const valid =
     typeof pattern === 'string' &&

@@ -13,11 +13,11 @@ const ENHANCERS: ReadonlyMap<string, string> = new Map([
 export const FILTERS = '__exceptionFilters__';
 
 /**
- * Nest makes a guard that is given as a class, and its like, when it reads the class it stands on. A provider
- * made by a factory, or given as a value, shows it none; and what was not made is skipped without a word when
- * a method is called. A guard that is skipped lets everyone in, so such a handler refuses to boot.
+ * Nest creates a guard, pipe, interceptor or filter that is given as a class when it reads the class that has it. It does
+ * not read the class of a provider that is a value or made by a factory, and it skips silently what it did not create.
+ * Without its guard, a handler would run for every event, so the application does not boot.
  *
- * @throws PaymentsError `handlers_invalid`, naming the enhancer and the mend.
+ * @throws PaymentsError `handlers_invalid`, naming the enhancer and the fix.
  */
 export function assertEnhancers(
   host: HandlerHost,
@@ -38,7 +38,7 @@ export function assertEnhancers(
     const { name } = missing as { name: string };
     throw new PaymentsError(
       'handlers_invalid',
-      `${name} stands on the payment handler ${owner}.${method} and would never run: Nest makes none for a ` +
+      `${name} is applied to the payment handler ${owner}.${method} and would never run: Nest creates none for a ` +
         'provider that is a value or made by a factory (nor, in older releases, for a class under a token). Give an ' +
         `instance (new ${name}(…)), or provide the class ${owner} itself.`,
     );

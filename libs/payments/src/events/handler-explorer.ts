@@ -24,14 +24,14 @@ export class HandlerExplorer {
   /**
    * Fills the registry and logs each handler. To be called once, when every module is initialised.
    *
-   * @throws PaymentsError `handlers_invalid` where two handlers share a name, or one could not be run as it
-   *   was written.
+   * @throws PaymentsError `handlers_invalid` if two handlers have one name, or a handler cannot run as it is
+   *   written.
    */
   explore(): void {
     const seen = new Set<object>();
     const hosts = [...this.discovery.getProviders(), ...this.discovery.getControllers()];
     for (const host of hosts) {
-      // An alias (useExisting) is the same object again, and so may be a factory's answer.
+      // An alias (useExisting) is the same object again; what a factory returns may be, too.
       if (host.isAlias) continue;
       const scoped = !host.isDependencyTreeStatic() || host.isTransient;
       const identity: unknown = scoped ? host : host.instance;
@@ -87,7 +87,7 @@ function runOptions({ concurrency, timeoutMs, retry }: OnPaymentEventMetadata): 
   };
 }
 
-/** @throws PaymentsError where a decorator above `@OnPaymentEvent` put a function of its own in its place. */
+/** @throws PaymentsError if a decorator above `@OnPaymentEvent` replaced the method. */
 function assertNotReplaced(prototype: object, method: string, owner: string): void {
   let declaring: object | null = prototype;
   while (declaring !== null && !Object.hasOwn(declaring, method)) {
@@ -101,7 +101,7 @@ function assertNotReplaced(prototype: object, method: string, owner: string): vo
   );
 }
 
-/** Of a class Nest makes an instance of per event; a factory tells it only where its token is the class. */
+/** Of a class that Nest instantiates per event. For a factory, it is known only if its token is the class. */
 function scopedPrototype({ inject, metatype, token }: HandlerHost): unknown {
   const made: unknown = inject ? token : metatype;
   return typeof made === 'function' ? (made.prototype as unknown) : undefined;

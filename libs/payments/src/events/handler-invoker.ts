@@ -20,8 +20,8 @@ type Method = (...args: unknown[]) => unknown;
 export const PAYMENTS_CONTEXT = 'payments';
 
 /**
- * Makes a handler's method callable the way Nest calls a route: with the guards, pipes, interceptors and
- * filters that stand on the method or its class, and, in request scope, on an instance of its own.
+ * Calls a handler's method as Nest calls a route: with the guards, pipes, interceptors and filters of the method and its
+ * class and, in request scope, on an instance of its own.
  */
 @Injectable()
 export class HandlerInvoker {
@@ -42,7 +42,7 @@ export class HandlerInvoker {
     const moduleRef = host.host!.providers.get(ModuleRef)!.instance as ModuleRef;
     return async (event, context) => {
       const contextId = ContextIdFactory.create();
-      // What an instance asks for under REQUEST.
+      // What an instance injects as REQUEST.
       moduleRef.registerRequestByContextId({ event, context }, contextId);
       const instance: object = await moduleRef.resolve(host.token, contextId, { strict: true });
       return create(contexts, host, instance, method, contextId)(event, context);
@@ -51,10 +51,10 @@ export class HandlerInvoker {
 }
 
 /**
- * The container as Nest's machinery is to see it when it builds a handler. The application's global guards
- * and interceptors are made for HTTP requests, and one that looks for a session would refuse every event: so
- * it sees an empty application configuration. And it looks for the module of a class among providers alone,
- * and by class: for a controller it would find none, and skip its guards. So it sees the host's module only.
+ * The container that Nest builds a handler with. The application's global guards and interceptors are written for HTTP
+ * requests, and one that looks for a session would reject every event: so the application configuration is empty. Nest
+ * searches the module of a class among providers only, and by class: for a controller it would find none and skip its
+ * guards. So the host's module is the only one.
  */
 function isolate(container: NestContainer, { host }: HandlerHost): NestContainer {
   const module = Object.create(host!, { hasProvider: { value: () => true } }) as typeof host;
@@ -82,7 +82,7 @@ function create(
     resolves ? HANDLER_PARAMS : undefined,
     resolves ? { exchangeKeyForValue: handlerParam } : undefined,
     contextId,
-    // Whom transient enhancers were made for.
+    // The host that transient enhancers were created for.
     id,
     { guards: true, interceptors: true, filters: false },
     PAYMENTS_CONTEXT,
@@ -93,8 +93,8 @@ function create(
 }
 
 /**
- * Runs a handler under its filters, apart from the rest of it: Nest takes every filter that is an async
- * function for one that handled the error. Here what it resolves with decides, as of one that is not.
+ * Runs a handler with its filters separately: Nest assumes that every async filter has handled the error. Here the
+ * result of its promise decides, as the result of a synchronous filter does.
  */
 function filter(
   contexts: ExternalContextCreator,

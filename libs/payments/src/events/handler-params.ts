@@ -1,16 +1,16 @@
 /** Key under which Nest finds the parameters of a handler, so that its pipes run on them. */
 export const HANDLER_PARAMS = 'nestjs-payments:params';
 
-/** Where Nest's own parameter decorators, and those of `createParamDecorator()`, leave what they were told. */
+/** Reflect key of the metadata of Nest's parameter decorators and of those made with `createParamDecorator()`. */
 const NEST_PARAMS = '__routeArguments__';
-/** What of a key is in all of `createParamDecorator()`'s. */
+/** Part of each key that belongs to a decorator made with `createParamDecorator()`. */
 const CUSTOM = '__customRouteArgs__';
 /** The number Nest gives to a body (`@Body()`), and to a message's payload (`@Payload()`): here, the event. */
 const BODY = 3;
 
 const EVENT = `${BODY}:0`;
 const CONTEXT = 'context:1';
-/** Where `@UsePipes()` leaves its pipes, on a class or a method. */
+/** Reflect key of the pipes of `@UsePipes()`, on a class or a method. */
 const PIPES = '__pipes__';
 
 interface ParamMetadata {
@@ -20,10 +20,9 @@ interface ParamMetadata {
 }
 
 /**
- * Tells Nest what the parameters of a handler are: the event, then its context. A decorator of
- * `createParamDecorator()` on one of them has its way instead, and `@Body(pipe)` or `@Payload(pipe)` puts
- * pipes on the event alone. To be called when the parameters' own decorators have run, as they have before
- * their method's.
+ * Defines the parameters of a handler for Nest: the event, then its context. A decorator made with
+ * `createParamDecorator()` replaces one of them, and `@Body(pipe)` or `@Payload(pipe)` adds pipes to the event. Call it
+ * from the method's decorator: the decorators of its parameters have run before.
  */
 export function defineHandlerParams(target: object, method: string): void {
   const params: Record<string, ParamMetadata> = {
@@ -43,8 +42,8 @@ export function defineHandlerParams(target: object, method: string): void {
 }
 
 /**
- * Whether anything stands between the arguments and the method: a pipe, or a decorator on a parameter. Otherwise
- * Nest may pass them as they are, which saves it a walk over the parameters for every delivery.
+ * Whether a pipe or a parameter's decorator changes the arguments. Otherwise Nest may pass them as they are, which saves
+ * a walk over the parameters for every delivery.
  */
 export function hasParamsToResolve(type: object, callback: object, method: string): boolean {
   if (Reflect.hasMetadata(PIPES, type) || Reflect.hasMetadata(PIPES, callback)) return true;

@@ -18,7 +18,7 @@ export interface PaymentHandler {
   readonly source: string;
   /** The event types it handles. */
   readonly patterns: readonly string[];
-  /** Class-validator class of `event.data`, where the decorator names one. */
+  /** Class-validator class of `event.data`, if the decorator names one. */
   readonly data?: new () => object;
   readonly options: HandlerOptions;
   /** Runs the method with its guards, pipes, interceptors and filters. */

@@ -53,7 +53,7 @@ export interface PaymentEvent<T extends PaymentEventType = string, D = PaymentEv
   readonly timestamp: string;
   /** The payload. */
   readonly data: D;
-  /** Further facts; an empty object where the body has none. */
+  /** Further facts; an empty object if the body has none. */
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 

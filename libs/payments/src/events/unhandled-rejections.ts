@@ -2,13 +2,13 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { Injectable, Logger } from '@nestjs/common';
 import { describeError, framesOf } from '../errors/describe-error.js';
 
-/** The run a stray rejection came from. */
+/** The run that an unhandled rejection came from. */
 interface Run {
   readonly handler: string;
   readonly company: string;
 }
 
-/** How the listeners of several applications, and of several copies of this package, know each other. */
+/** Marks the listeners of this package, also those of other applications and other copies of it in the process. */
 const OURS = Symbol.for('nestjs-payments:unhandled-rejection');
 
 interface Listener {
@@ -22,11 +22,11 @@ interface Listener {
 }
 
 /**
- * Catches promises that a handler started, did not await and that failed: by Node's default one of them ends
- * the process, and every other payment under way with it. It is logged with the handler's name instead.
+ * Logs the rejections of promises that a handler started and did not await, with the handler's name. By Node's default,
+ * one of them ends the process, with every other run in it.
  *
- * A rejection from anywhere else keeps its consequence: other listeners see it as before, and where there is
- * none Node does with it what it was told to (`--unhandled-rejections`).
+ * All other rejections have the same effect as without this class: other listeners receive them, and if there is none,
+ * Node does what its flag `--unhandled-rejections` says.
  */
 @Injectable()
 export class UnhandledRejections {
@@ -54,7 +54,7 @@ export class UnhandledRejections {
     process.off('unhandledRejection', this.#listener);
   }
 
-  /** Runs the handler so that what it leaves behind is known as its own. */
+  /** Runs the handler in an async context by which its unhandled rejections are recognized. */
   watch<T>({ handler, company }: Run, work: () => Promise<T>): Promise<T> {
     return this.#runs.run({ handler, company }, work);
   }
@@ -71,7 +71,7 @@ export class UnhandledRejections {
     const listeners: unknown[] = process.listeners('unhandledRejection');
     const ours = listeners.filter(isOurs);
     if (ours.length < listeners.length || ours.some((listener) => listener[OURS].owns())) return;
-    // Nobody else's, and nobody else listens. Of several applications the last one speaks, once.
+    // It is from none of the applications, and there is no other listener: the last application returns it to Node, once.
     if (ours.at(-1) === this.#listener) handBack(ours, reason);
   }
 }
@@ -80,10 +80,10 @@ function isOurs(listener: unknown): listener is Listener {
   return typeof listener === 'function' && OURS in listener;
 }
 
-/** The modes in which Node does what it does whether anybody listens or not. */
+/** The modes in which Node ignores whether there are listeners. */
 const REGARDLESS = /--unhandled-rejections[= ](none|strict|warn)\b(?!-)/;
 
-/** Has Node meet the rejection as if none of these listeners were there. */
+/** Rejects again while these listeners are removed, so that Node applies its default. */
 function handBack(ours: readonly Listener[], reason: unknown): void {
   if (REGARDLESS.test([...process.execArgv, process.env['NODE_OPTIONS']].join(' '))) return;
   for (const listener of ours) listener[OURS].pause();

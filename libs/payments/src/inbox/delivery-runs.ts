@@ -103,7 +103,7 @@ export class DeliveryRuns {
     try {
       await services.store.release(delivery);
     } catch (error) {
-      // Or heartbeats of that id would keep the lease, and nobody would run the delivery.
+      // Otherwise heartbeats of that id would keep the lease, and no process would run the delivery.
       registration.replace(id);
       services.throttled.warn(
         'release',

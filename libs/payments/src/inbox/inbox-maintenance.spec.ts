@@ -143,7 +143,7 @@ describe('InboxMaintenance', () => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('summarizes and prunes as many as it is told, now', async () => {
+  it('summarizes activity and prunes as many events as the caller asks for, at once', async () => {
     const { calls, maintenance } = bench({ prune: async () => 7 });
     expect(await maintenance.run(10)).toBe(7);
     expect(calls).toEqual(['summarize', { ...BATCH, limit: 10 }]);

@@ -33,7 +33,7 @@ export interface IncomingEvent {
 }
 
 /**
- * Where one event stands with one handler.
+ * State of one event's delivery to one handler.
  *
  * - `pending`: waits for its first attempt or, after a failure, for the next.
  * - `running`: leased to a worker, under its id and a fencing token.
@@ -78,7 +78,7 @@ export interface StoredDelivery {
   readonly state: DeliveryState;
   /** Attempts that were started and charged so far. An attempt that was released or lost without a charge is not. */
   readonly attempts: number;
-  /** One line about the last failure, `null` where there was none. */
+  /** One line about the last failure, `null` if there was none. */
   readonly lastError: string | null;
   /** When a pending one is due; `null` in the other states. Past for one that waits for its ordering key. */
   readonly dueAt: Date | null;
@@ -100,7 +100,7 @@ export interface StoredEvent {
   readonly orderingKey: string | null;
   /** When the first copy was stored, by the store's clock. */
   readonly receivedAt: Date;
-  /** The body as received, or `null` where it was pruned and only the tombstone is left. */
+  /** The body as received, or `null` if it was pruned and only the tombstone is left. */
   readonly raw: Buffer | null;
   /**
    * One line about why `bodyCodec` could not decode the body, which is still stored; {@link raw} is `null`. Only
@@ -109,9 +109,8 @@ export interface StoredEvent {
   readonly bodyError?: string;
   /**
    * What was kept of the request's headers, by lower-case name: `content-type`, `content-length`, `user-agent`,
-   * `x-webhook-event`, `x-request-id` and `traceparent`, where the first copy had them, each at most 256
-   * characters. Never the signature, nor anything else that proves who somebody is. Unsigned: only the body is
-   * vouched for. Empty in a list, and of a tombstone.
+   * `x-webhook-event`, `x-request-id` and `traceparent`, if the first copy had them, each at most 256 characters. Never
+   * the signature or a credential. The signature covers only the body. Empty in a list, and of a tombstone.
    */
   readonly headers: Readonly<Record<string, string>>;
   /**
@@ -124,7 +123,7 @@ export interface StoredEvent {
    * because the type is in `oncePerTransaction`: the oldest first, the last 20 at most. Empty in a list.
    */
   readonly repeats: readonly { readonly id: string; readonly receivedAt: Date }[];
-  /** One per handler, by handler name; empty for an event nobody handled, and for a tombstone. */
+  /** One per handler, by handler name; empty for an unhandled event and for a tombstone. */
   readonly deliveries: readonly StoredDelivery[];
 }
 
@@ -144,7 +143,7 @@ export interface StoreReceipt {
   readonly id: string;
   /** Deliveries of the new event that run under the worker in {@link IncomingEvent.assign} now. */
   readonly claimed: readonly ClaimedDelivery[];
-  /** Whether the new event has deliveries that are pending, so that somebody has to claim them. */
+  /** Whether the new event has deliveries that are pending, so that a worker has to claim them. */
   readonly pending: boolean;
 }
 
@@ -255,7 +254,7 @@ export interface SuspectRequest {
 /** What a store can and cannot promise. */
 export interface InboxCapabilities {
   /**
-   * Whether a received event outlives the process. Where it does not, the sender is answered 2xx only once
+   * Whether a received event outlives the process. If not, the sender is answered 2xx only once
    * the handlers have succeeded.
    */
   readonly durable: boolean;
@@ -281,7 +280,7 @@ export interface EventFilter {
   readonly handler?: string;
   /** With a delivery in this state (to that handler, if one is given), or without deliveries for this reason. */
   readonly state?: EventState;
-  /** Where the id, ordering key or event type contains this text. */
+  /** The id, ordering key or event type contains this text. */
   readonly search?: string;
 }
 
@@ -289,7 +288,7 @@ export interface EventFilter {
 export interface EventPage {
   /** Without their bodies, headers and histories: `raw` is `null`, the others are empty. */
   readonly events: readonly StoredEvent[];
-  /** What to ask the next page with; `null` where this was the last. */
+  /** `after` of the query for the next page; `null` if this was the last. */
   readonly next: string | null;
 }
 
@@ -351,6 +350,6 @@ export interface ActivityMinute {
 export interface DeliverySelection {
   readonly company: string;
   readonly id: string;
-  /** Handlers concerned. {@link InboxStore.redrive} adds a delivery where the event has none to one of them. */
+  /** Handlers concerned. {@link InboxStore.redrive} adds a delivery if the event has none to one of them. */
   readonly handlers: readonly string[];
 }

@@ -36,7 +36,7 @@ export const INBOX_STORE = Symbol('PAYMENTS_INBOX_STORE');
  *
  * **Unknown outcomes.** An operation that rejects may have taken effect, for example if the connection was cut before
  * the answer arrived. So a worker whose {@link claim}, {@link claimSuspect} or assigning {@link receive} rejected may
- * hold deliveries that it does not know of, and nobody would ever free them. It registers under a new id, keeps up the
+ * hold deliveries that it does not know of, and no process would ever free them. It registers under a new id, keeps up the
  * heartbeats of the old id until the runs that it knows of have ended, and then retires the old id with a grace of 0.
  *
  * **Ordering.** Two deliveries of one company, handler and ordering key never run at the same time. A due delivery
@@ -71,7 +71,7 @@ export interface InboxStore<Tx = unknown> {
    * The deliveries of a worker that retired are freed without a charge, without an entry in the history, and do not
    * become suspects; one that is a suspect already stays one, as after {@link release}.
    *
-   * A heartbeat that is late itself, by more than the worker's `leaseMs`, declares nobody dead: the store may have
+   * A heartbeat that is late itself, by more than the worker's `leaseMs`, declares no worker dead: the store may have
    * been out of reach for all workers, so the others get the time to renew theirs, too.
    */
   heartbeat(worker: string): Promise<Heartbeat>;
@@ -83,7 +83,7 @@ export interface InboxStore<Tx = unknown> {
    */
   retire(worker: string, graceMs: number): Promise<void>;
 
-  /** The handlers that any worker ever registered and nobody removed. */
+  /** The handlers that any worker ever registered and that were not removed. */
   catalog(): Promise<HandlerCatalog>;
 
   /**
@@ -133,7 +133,7 @@ export interface InboxStore<Tx = unknown> {
 
   /**
    * Runs `work` and marks the delivery done in one transaction. If `work` throws, or the lease was lost, nothing
-   * of it is stored. It compares the token at the end of the transaction, so a long `work` blocks nobody.
+   * of it is stored. It compares the token at the end of the transaction, so a long `work` blocks no other operation.
    *
    * @throws PaymentsError `lease_lost`; `commit_unsupported` if `capabilities.transactional` is false; and what
    *   `work` throws.

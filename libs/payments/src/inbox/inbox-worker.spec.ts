@@ -17,7 +17,7 @@ function settlesLate({ store }: WorkerBench): () => void {
   return resolve;
 }
 
-/** The handlers of a bench wait until they are told to end. */
+/** Makes the handlers of a bench wait until the test ends them. */
 function waits(bench: WorkerBench): (() => void)[] {
   const ends: (() => void)[] = [];
   bench.handle = () => new Promise<void>((resolve) => ends.push(resolve));

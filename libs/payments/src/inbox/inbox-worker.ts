@@ -27,7 +27,7 @@ import { WorkerRegistration } from './worker-registration.js';
 
 /** How long handlers may take to end after their signals were aborted by a closing application. */
 const ABORTED_MS = 500;
-/** How long what still runs after that keeps its lease, so that nobody else runs it meanwhile. */
+/** How long what still runs after that keeps its lease, so that no other process runs it meanwhile. */
 const GRACE_MS = 10_000;
 
 /** Runs deliveries: those that the receiver assigns, and those that it claims. One for every store. */

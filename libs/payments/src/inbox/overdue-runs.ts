@@ -1,8 +1,8 @@
 import type { ThrottledLog } from '../errors/throttled-log.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 
-/** What a handler has to end in after its signal was aborted, before it counts as ignoring the signal. */
-const HEEDS_MS = 500;
+/** How long a handler may take to end after its signal was aborted, before it counts as ignoring the signal. */
+const END_MS = 500;
 
 /** The runs of handlers that ignore their signal: their attempts have failed, and they still run. */
 export class OverdueRuns {
@@ -21,7 +21,7 @@ export class OverdueRuns {
   /** The time of a run is up and its signal was aborted. `ended` resolves when its handler ends. */
   add(handler: string, ended: Promise<unknown>): void {
     let counted = false;
-    const cancel = this.runtime.schedule(HEEDS_MS, () => {
+    const cancel = this.runtime.schedule(END_MS, () => {
       counted = true;
       this.#count += 1;
       this.log.warn(

@@ -167,7 +167,7 @@ export class PaymentInbox {
    * Runs deliveries again: by default the dead ones that match, from their first attempt, and 100 events per second.
    * Idempotent. It does not change a delivery that is running.
    *
-   * @throws TypeError for a handler that nobody has registered, or a rate that is not above 0.
+   * @throws TypeError for a handler that no process has registered, or a rate that is not above 0.
    */
   async redrive(query: RedriveQuery): Promise<SelectionResult> {
     const result = await this.#redrive.redrive(query);
@@ -205,7 +205,7 @@ export class PaymentInbox {
    * Stops the deliveries of a handler, or with `*` of all, in every process. What runs ends, and events are still
    * received.
    *
-   * @throws TypeError if nobody has registered a handler of that name.
+   * @throws TypeError if no process has registered a handler of that name.
    */
   async pause(handler = '*'): Promise<void> {
     if (handler !== '*' && this.registry.get(handler) === undefined) {

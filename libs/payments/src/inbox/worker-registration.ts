@@ -78,7 +78,7 @@ export class WorkerRegistration {
   }
 
   /**
-   * Sends a heartbeat after a time in which the process may have been frozen. A late heartbeat declares nobody dead, and
+   * Sends a heartbeat after a time in which the process may have been frozen. A late heartbeat declares no worker dead, and
    * a process that is frozen between two heartbeats would send only late ones: it registers under a new id instead.
    */
   resume(): void {
@@ -95,7 +95,7 @@ export class WorkerRegistration {
   }
 
   /**
-   * An operation that claims for that id failed, so that the id may hold deliveries which nobody knows of. A new id takes
+   * An operation that claims for that id failed, so that the id may hold deliveries that no run belongs to. A new id takes
    * its place. Once its known runs have ended, it retires, and the store frees the rest.
    */
   replace(id: string): void {

@@ -171,7 +171,7 @@ export function webhookBusy(): PaymentsError {
   );
 }
 
-/** The sender closed the connection, or something else answered, before the delivery was verified. Nobody is refused. */
+/** The sender closed the connection, or something else answered, before the delivery was verified. It is not logged as refused. */
 export class RequestClosed extends Error {
   constructor() {
     super('The request is over');

@@ -146,8 +146,8 @@ export class RawBodyMiddleware {
       return sendReply(reply, this.#refuse(error, payload, raw, reply.raw));
     }
     // Fastify's parser must not judge bytes that are not verified yet, nor wait for a stream that has ended, so
-    // it is given an empty object. It compares the length it is told of here with Content-Length, and takes a
-    // length of 0 for one that was not told.
+    // it is given an empty object. It compares the length that this stream reports with Content-Length, and takes a
+    // length of 0 for a missing one.
     const length = Number(headerText(headers['content-length'])) || 0;
     if (length === 0) delete headers['content-length'];
     else headers['content-length'] = String(length);
@@ -162,7 +162,7 @@ export class RawBodyMiddleware {
     request: IncomingMessage,
     response: ServerResponse,
   ): WebhookAnswer {
-    // Nobody is refused if the request is over.
+    // A request that is over is not logged as refused.
     if (error instanceof PaymentsError) this.refusals.note(error);
     else if (!request.destroyed && !response.writableEnded) this.refusals.unexpected(error);
     discardBody(request, body, this.runtime);

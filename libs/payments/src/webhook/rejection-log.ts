@@ -10,7 +10,7 @@ import { RequestRejected } from './admission-check.js';
 const RAW_BODY_UNAVAILABLE =
   'The raw bytes of a delivery are gone, so its signature cannot be checked: something read the body before ' +
   'this module could. Mount it later (a body parser given to the HTTP adapter before Nest had it?), or have it ' +
-  'leave this route alone; where WebhookGuard is a global guard, put it on the route with @UseGuards instead.';
+  'leave this route alone; if WebhookGuard is a global guard, apply it to the route with @UseGuards instead.';
 
 /**
  * Logs why deliveries are refused, once per code and minute: a wrong webhook secret refuses every real payment, and

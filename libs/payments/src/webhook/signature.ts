@@ -26,11 +26,11 @@ export function signBody(body: Uint8Array, secret: string | SigningKey): string 
 
 /**
  * Checks a delivery's signature over the bytes as they were sent, in constant time, against every accepted
- * secret. Returns where one matches.
+ * secret. Returns if one matches.
  *
  * @param header value of `X-Webhook-Signature`; several values joined by commas (at most 10) are each tried.
- * @param secrets the accepted secrets, current first. Whoever verifies much with the same ones makes a
- *   {@link SigningKey} of each, once.
+ * @param secrets the accepted secrets, current first. To verify many deliveries with the same secrets, create a
+ *   {@link SigningKey} of each once.
  * @throws {@link PaymentsError} `signature_missing`, `signature_malformed` or `signature_mismatch`.
  * @example
  * ```ts
@@ -105,8 +105,8 @@ export function parseSignatures(header: string | undefined): Buffer[] {
 function parseSignature(text: string): Buffer | undefined {
   if (text.length !== SCHEME.length + 2 * SHA512_BYTES || !text.startsWith(SCHEME))
     return undefined;
-  // Decoding ends at the first character that is no digit, so a short result tells of one; but it takes a wide
-  // character for its low byte, so all of them must be ASCII.
+  // Decoding ends at the first character that is no digit, so a short result means that there is one; but it takes a
+  // wide character for its low byte, so all of them must be ASCII.
   const bytes = Buffer.from(text.slice(SCHEME.length), 'hex');
   return bytes.length === SHA512_BYTES && Buffer.byteLength(text) === text.length
     ? bytes

@@ -38,8 +38,8 @@ const RETRY_AFTER_SECONDS: Partial<Record<PaymentsErrorCode, number>> = {
 };
 
 /**
- * The answer to a delivery that was not taken in: the code and message of this package's own errors. Of
- * anything else the sender learns nothing, and tries again.
+ * The answer to a delivery that was not received: the code and message of this package's own errors. Other errors are
+ * not described to the sender, which sends the delivery again.
  */
 export function answerError(error: unknown): WebhookAnswer {
   if (error instanceof RequestRejected) {
@@ -73,12 +73,12 @@ export function sendReply(
 }
 
 /**
- * Answers on Node's own response. Express's `json()` would make an ETag, which no sender asks for, of a copy of
- * the body, which then takes a write of its own.
+ * Answers on Node's own response. Express's `json()` would compute an ETag, which no sender needs, and write
+ * the body separately.
  */
 export function sendAnswer(response: ServerResponse, answer: WebhookAnswer): void {
   const { status, body, retryAfterSeconds } = answer;
-  // Somebody else may have answered meanwhile, for instance what limits the time of every request.
+  // Other middleware may have answered meanwhile, for example one that limits the time of every request.
   if (response.headersSent) return;
   response.statusCode = status;
   response.setHeader('content-type', 'application/json; charset=utf-8');

@@ -12,10 +12,10 @@ import { WebhookVerifier } from './webhook-verifier.js';
 import type { WebhookRequest } from './webhook-verifier.js';
 
 /**
- * The route the service posts its deliveries to. It stands on the HTTP adapter itself and not in a Nest
- * controller: a signature is all that admits a delivery, so the application's global guards, pipes,
- * interceptors and filters, which are made for its own clients, have no say in it. Its middlewares (logging,
- * tracing, security headers) run as for any route.
+ * The route the service posts its deliveries to. It is mounted on the HTTP adapter itself and not in a Nest
+ * controller: only the signature admits a delivery, so the application's global guards, pipes, interceptors and filters,
+ * which are written for its own clients, do not run. Its middlewares (logging, tracing, security headers) run as for any
+ * route.
  */
 @Injectable()
 export class WebhookEndpoint implements OnModuleInit {
@@ -45,7 +45,7 @@ export class WebhookEndpoint implements OnModuleInit {
     if (paths.length > 0) this.#logger.log(`Webhook route: POST ${paths.join(' and POST ')}`);
   }
 
-  /** Verifies, takes in, and says what to answer. Never rejects. */
+  /** Verifies and receives the delivery; resolves with the answer. Never rejects. */
   async answer(request: WebhookRequest): Promise<WebhookAnswer> {
     try {
       const delivery = await this.verifier.verify(request);

@@ -132,7 +132,7 @@ function resolveMaxAgeOption(value: unknown): number | false | undefined {
   );
 }
 
-/** `/webhooks/payments` of `webhooks/payments`; `null` where no endpoint is mounted. */
+/** `/webhooks/payments` of `webhooks/payments`; `null` if no endpoint is mounted. */
 export function resolveWebhookPath(path: WebhookPath = DEFAULT_WEBHOOK_PATH): string | null {
   if (path === false) return null;
   const trimmed = typeof path === 'string' ? path.replace(/^\/+|\/+$/g, '') : '';

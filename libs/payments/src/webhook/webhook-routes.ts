@@ -13,7 +13,7 @@ import { isCompanyId } from '../companies/company.options.js';
 import { WebhookGuard } from './webhook.guard.js';
 import { WEBHOOK_PATH } from './webhook-options.js';
 
-/** A method of a controller that stands under the guard. */
+/** A method of a controller that the guard protects. */
 interface GuardedRoute {
   readonly host: ControllerHost;
   readonly handler: object;
@@ -29,8 +29,8 @@ interface Matcher {
 type ControllerHost = ReturnType<DiscoveryService['getControllers']>[number];
 
 /**
- * Tells which routes receive deliveries: the endpoint's, and every route that stands under `WebhookGuard`.
- * Asked at run time only: global prefix and versioning are set after the module is made.
+ * Finds the routes that receive deliveries: the endpoint's, and every route that `WebhookGuard` protects. Call it at run
+ * time only: global prefix and versioning are set after the module is created.
  */
 @Injectable()
 export class WebhookRoutes implements OnModuleInit {
@@ -49,7 +49,7 @@ export class WebhookRoutes implements OnModuleInit {
   /** Nest has mapped its routes by now, so prefix and versioning are what they will be. */
   onModuleInit(): void {
     const adapter: HttpAdapterHost['httpAdapter'] | null = this.host.httpAdapter;
-    // Only Express asks for matches: Fastify's hook stands on the routes themselves.
+    // Only Express needs matchers: on Fastify, the hook is added to the routes themselves.
     if (!adapter || adapter.getType() === 'fastify') return;
     this.#matchers = this.paths().map((path) => {
       // Nest turns the wildcards of older versions into those of path-to-regexp.
@@ -67,14 +67,14 @@ export class WebhookRoutes implements OnModuleInit {
 
   /** The path patterns of all routes that receive deliveries. */
   paths(): string[] {
-    // Looked for once, since Fastify's hook asks for every route of the application.
+    // Searched once, since Fastify's hook calls this for every route of the application.
     this.#guarded ??= this.discovery.getControllers().flatMap((host) => this.#guardedRoutes(host));
     return [...this.endpointPaths(), ...this.#guarded.flatMap((route) => this.#pathsOf(route))];
   }
 
   /**
    * The company that a request's path names, `default` if it names none; `undefined` if the path is none of them, as no
-   * path is before the application is initialised. The company may be anything that stands in a path.
+   * path is before the application is initialised. The company may be any path segment.
    */
   companyIn(path: string): string | undefined {
     let company: string | undefined;
@@ -130,7 +130,7 @@ export class WebhookRoutes implements OnModuleInit {
       .map((version) => (version === VERSION_NEUTRAL ? '' : `/${prefix}${String(version)}`));
   }
 
-  /** Exclusions name paths without their version, and Nest heeds those for the very method of a route. */
+  /** Exclusions name paths without their version, and Nest applies those for the method of the route. */
   #withPrefix(path: string, version: string, method: RequestMethod): string {
     const { exclude = [] } = this.config.getGlobalPrefixOptions();
     const excluded = exclude.some(

@@ -20,15 +20,15 @@ interface Response {
 
 /**
  * Lets only verified deliveries pass, for an application that receives them in a controller of its own
- * (`webhookPath: false`). A path parameter `:company` tells whose delivery it is. The request then carries
+ * (`webhookPath: false`). A path parameter `:company` names the company of the delivery. The request then carries
  * `paymentDelivery`, and `body` is the parsed envelope.
  *
- * It needs no flag in main.ts: the routes it stands on are found, and their raw bytes kept. On the controller
- * or the method, that is; as a global guard it stands on no route of its own. A request that is no POST is
+ * It needs no flag in main.ts: the module finds the routes that it protects and keeps their raw bytes, if it is applied to
+ * the controller or the method. As a global guard, it belongs to no route. A request that is no POST is
  * answered 405, since only a POST is a delivery.
  *
  * What `PaymentInbox.receive()` throws (`PaymentInboxError`) Nest's own exception filter answers 503. A filter of
- * yours must not make less of it: the delivery is sent again only where the answer is no 2xx.
+ * your own must not turn it into a 2xx answer: then the delivery would not be sent again.
  *
  * @example
  * ```ts
@@ -44,7 +44,7 @@ interface Response {
 export class WebhookGuard implements CanActivate {
   constructor(@Inject(WebhookVerifier) private readonly verifier: WebhookVerifier) {}
 
-  /** @throws HttpException 400, 401, 500 or 503, with the code in its body; 405 where the method is not POST. */
+  /** @throws HttpException 400, 401, 500 or 503, with the code in its body; 405 if the method is not POST. */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<WebhookRequest & VerifiedRequest>();
     if (request.method !== 'POST') {
