@@ -10,6 +10,7 @@ import { start } from './start.ts';
 import { disk } from './disk.ts';
 import { growthPostgres } from './growth.postgres.ts';
 import { growthSqlite } from './growth.sqlite.ts';
+import { isolation } from './isolation.ts';
 import { memory } from './memory.ts';
 import { workSqlite } from './work.sqlite.ts';
 import { token } from './token.ts';
@@ -32,6 +33,7 @@ export const ROWS: readonly Row[] = [
   growthSqlite,
   growthPostgres,
   disk,
+  isolation,
   memory,
   start,
 ];

@@ -1,0 +1,62 @@
+import { join } from 'node:path';
+import type { InboxChoice } from '../apps/payments-options.ts';
+import { Child } from '../processes/child.ts';
+import type { Row, Scale, Table } from '../rounds/row.ts';
+import { sized } from '../rounds/row.ts';
+import { ownPostgres, temporaryFolder } from './temporary-storage.ts';
+
+const HUNG = 'while 20 runs of another handler hang';
+const ALONE = 'without another handler';
+
+/** IN-29: p95 below 100 ms. */
+export const isolation: Row = {
+  name: 'isolation',
+  title: 'A handler next to one that hangs',
+  rounds: 3,
+  async open(scale, ending) {
+    const folder = await temporaryFolder(ending);
+    const server = await ownPostgres(ending);
+    return [
+      await table('memory', async () => ({ kind: 'memory' }), scale, ending),
+      await table(
+        'sqlite',
+        async (name) => ({ kind: 'sqlite', file: join(folder, `${name}.db`) }),
+        scale,
+        ending,
+      ),
+      await table(
+        'postgres',
+        async () => ({ kind: 'postgres', url: await server.createDatabase() }),
+        scale,
+        ending,
+      ),
+    ];
+  },
+};
+
+async function table(
+  store: string,
+  choose: (name: string) => Promise<InboxChoice>,
+  scale: Scale,
+  ending: AsyncDisposableStack,
+): Promise<Table> {
+  const start = async (name: string): Promise<Child> => {
+    const app = await Child.start('apps/isolated-handlers.ts', await choose(name));
+    ending.defer(() => app.end());
+    return app;
+  };
+  const [hung, alone] = [await start('hung'), await start('alone')];
+  await hung.ask('hang');
+  const contender = (name: string, app: Child) => ({
+    name,
+    measure: async () => ({ value: await app.ask<number>('p95', sized(scale, 200)) }),
+  });
+  return {
+    id: `isolation-${store}`,
+    title: `p95 from sending to handled at 20 events/s, ${store}`,
+    unit: 'ms',
+    better: 'lower',
+    contenders: [contender(HUNG, hung), contender(ALONE, alone)],
+    targets: [{ text: 'at most 100 ms', of: 'value', subject: HUNG, at: 'most', bound: 100 }],
+  };
+}
