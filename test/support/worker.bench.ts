@@ -9,6 +9,7 @@ import type {
 import { UnhandledRejections } from '../../libs/payments/src/events/unhandled-rejections.js';
 import { HandlerCatalogCache } from '../../libs/payments/src/inbox/handler-catalog-cache.js';
 import type {
+  ClaimRequest,
   IncomingEvent,
   StoredDelivery,
   StoreReceipt,
@@ -156,4 +157,39 @@ export class WorkerBench {
 /** Lets whatever is ready happen. */
 export async function turns(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+export function settlesLate({ store }: WorkerBench): () => void {
+  const { promise: settled, resolve } = Promise.withResolvers<void>();
+  const complete = store.complete.bind(store);
+  store.complete = async (lease) => {
+    await settled;
+    return complete(lease);
+  };
+  return resolve;
+}
+
+/** Makes the handlers of a bench wait until the test ends them. */
+export function waits(bench: WorkerBench): (() => void)[] {
+  const ends: (() => void)[] = [];
+  bench.handle = () => new Promise<void>((resolve) => ends.push(resolve));
+  return ends;
+}
+
+/** Collects what a worker asks its store for. */
+export function asked({ store }: WorkerBench): ClaimRequest['wanted'][] {
+  const requests: ClaimRequest['wanted'][] = [];
+  const claim = store.claim.bind(store);
+  store.claim = (request) => {
+    requests.push(request.wanted);
+    return claim(request);
+  };
+  return requests;
+}
+
+/** Starts the worker, and waits until it is registered. */
+export async function started(bench: WorkerBench): Promise<WorkerBench> {
+  bench.worker.start();
+  await turns();
+  return bench;
 }
