@@ -25,32 +25,33 @@ const NOT_NEEDED = [
   'pg',
 ];
 
-/** A fresh application in a folder of its own, with the tarball installed. */
+/** A fresh application in a folder of its own, with the tarballs installed. */
 export class MerchantApplication {
   readonly #merchant: Merchant;
   readonly #folder: string;
-  readonly #package: PackedPackage;
+  readonly #packages: readonly PackedPackage[];
 
-  private constructor(merchant: Merchant, folder: string, installed: PackedPackage) {
+  private constructor(merchant: Merchant, folder: string, packages: readonly PackedPackage[]) {
     this.#merchant = merchant;
     this.#folder = folder;
-    this.#package = installed;
+    this.#packages = packages;
   }
 
   /** @throws with npm's output where the install fails, or npm finds any peer it must override. */
   static async install(
     merchant: Merchant,
     folder: string,
-    packed: PackedPackage,
+    packages: readonly PackedPackage[],
   ): Promise<MerchantApplication> {
-    const application = new MerchantApplication(merchant, folder, packed);
+    const application = new MerchantApplication(merchant, folder, packages);
     await mkdir(folder);
     await cp(SOURCES, join(folder, 'src'), { recursive: true });
     const { type, compilerOptions, dependencies } = merchant;
+    const tarballs = packages.map((it) => [it.manifest.name, `file:${it.tarball}`]);
     await writeJson(join(folder, 'package.json'), {
       private: true,
       type,
-      dependencies: { ...dependencies, [packed.manifest.name]: `file:${packed.tarball}` },
+      dependencies: { ...dependencies, ...Object.fromEntries(tarballs) },
     });
     await writeJson(join(folder, 'tsconfig.json'), { compilerOptions, include: ['src'] });
     const all = application.#entries.map((name, i) => `import * as entry${i} from '${name}';\n`);
@@ -65,23 +66,23 @@ export class MerchantApplication {
     return application;
   }
 
-  /** What this application can import of the package: all but what needs a peer it does not have. */
+  /** What this application can import of the packages: all but what needs a peer it does not have. */
   get #entries(): string[] {
-    return this.#package.entries.filter((name) => {
-      const peer = OPTIONAL_PEERS[name];
-      return peer === undefined || peer in this.#merchant.dependencies;
-    });
+    return this.#packages
+      .flatMap(({ entries }) => entries)
+      .filter((name) => {
+        const peer = OPTIONAL_PEERS[name];
+        return peer === undefined || peer in this.#merchant.dependencies;
+      });
   }
 
   /** @throws with npm's tree where anything is missing, extraneous or of a version nobody asked for. */
   async hasAllPeers(): Promise<void> {
     await npm(['ls', '--all'], this.#folder);
-    const installed = join(this.#folder, 'node_modules/nestjs-payments');
-    const { peerDependencies } = JSON.parse(
-      await readFile(join(installed, 'package.json'), 'utf8'),
-    ) as { peerDependencies: Record<string, string> };
-    const nested = Object.keys(peerDependencies).filter((name) =>
-      existsSync(join(installed, 'node_modules', name)),
+    const nested = this.#packages.flatMap(({ manifest: { name, peerDependencies = {} } }) =>
+      Object.keys(peerDependencies)
+        .map((peer) => join(name, 'node_modules', peer))
+        .filter((path) => existsSync(join(this.#folder, 'node_modules', path))),
     );
     if (nested.length > 0) throw new Error(`it brought copies of its own: ${nested.join(', ')}`);
   }
@@ -112,7 +113,7 @@ export class MerchantApplication {
   /**
    * Compiles the application, with every declaration it reaches.
    *
-   * @returns the errors other packages have in theirs, which are not ours to mend.
+   * @returns the errors other packages have in theirs, which only those packages can fix.
    * @throws with the errors in the application or in the package's declarations.
    */
   async compiles(): Promise<string[]> {
@@ -123,12 +124,17 @@ export class MerchantApplication {
     const errors = lines.filter((line) => /\berror TS\d+:/.test(line));
     const foreign = errors.filter(
       (line) =>
-        line.startsWith('node_modules/') && !line.startsWith('node_modules/nestjs-payments/'),
+        line.startsWith('node_modules/') &&
+        !this.#packages.some(({ manifest }) => line.startsWith(`node_modules/${manifest.name}/`)),
     );
     const own = errors.filter((line) => !foreign.includes(line));
     if (own.length > 0) throw new Error(own.join('\n'));
-    const unread = this.#entries
-      .map((name) => `node_modules/nestjs-payments/${this.#package.typesOf(name)}`)
+    const unread = this.#packages
+      .flatMap((it) =>
+        it.entries
+          .filter((entry) => this.#entries.includes(entry))
+          .map((entry) => `node_modules/${it.manifest.name}/${it.typesOf(entry)}`),
+      )
       .filter((file) => !lines.some((line) => line.endsWith(file)));
     if (unread.length > 0) throw new Error(`the compiler did not read ${unread.join(', ')}`);
     const main = await readFile(join(this.#folder, 'dist/main.js'), 'utf8');

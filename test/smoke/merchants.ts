@@ -95,7 +95,8 @@ const OLDEST_PEERS: Merchant = {
 export const MERCHANTS: readonly Merchant[] = [NEST_12, NEST_11, OLDEST_PEERS];
 export const ADAPTERS = ['express', 'fastify'] as const;
 
-/** Entries of the package that import a peer which is optional; the others must do without. */
+/** Entries that import a package which an application without them does not need; all others must load without it. */
 export const OPTIONAL_PEERS: Readonly<Record<string, string>> = {
   'nestjs-payments/postgres': 'pg',
+  'nestjs-payments-console': 'class-validator',
 };

@@ -9,6 +9,8 @@ export interface SmokeContext {
   readonly folder: string;
   /** `nestjs-payments`, packed as it would be published. */
   readonly payments: PackedPackage;
+  /** `nestjs-payments-console`, packed as it would be published. */
+  readonly consolePackage: PackedPackage;
   /** `payments-emulator`, packed as it would be published. */
   readonly emulator: PackedPackage;
   /** Whether the whole matrix runs (`--all`) or the representative selection that CI runs. */

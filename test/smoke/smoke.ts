@@ -79,12 +79,13 @@ async function loadParts(): Promise<Map<string, SmokePart>> {
 
 async function runParts(): Promise<void> {
   const payments = await PackedPackage.pack(root, 'libs/payments', temporary);
+  const consolePackage = await PackedPackage.pack(root, 'libs/console', temporary);
   const emulator = await PackedPackage.pack(root, 'libs/emulator', temporary);
   let oldest: Promise<NodeProgram> | undefined;
   const oldestNode = (): Promise<NodeProgram> =>
     (oldest ??= installOldestNode(root, join(temporary, 'oldest-node')));
   const node = { path: process.execPath, name: `Node ${process.versions.node}` };
-  const shared = { root, payments, emulator, all: flags.all, node, oldestNode };
+  const shared = { root, payments, consolePackage, emulator, all: flags.all, node, oldestNode };
   const waiting = [...parts].filter(([name]) => names.length === 0 || names.includes(name));
   const atOnce = Math.min(jobs, waiting.length);
   await Promise.all(

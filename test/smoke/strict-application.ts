@@ -31,24 +31,26 @@ export class StrictApplication {
   }
 
   /**
-   * Installs the packed package and the dependencies. No install script runs, so nothing is downloaded from
+   * Installs the packed packages and the dependencies. No install script runs, so nothing is downloaded from
    * elsewhere.
    *
    * @throws with npm's output if the install fails.
    */
   static async install(
     folder: string,
-    packed: PackedPackage,
+    packages: readonly PackedPackage[],
     dependencies: Readonly<Record<string, string>>,
   ): Promise<StrictApplication> {
     await mkdir(join(folder, 'src'), { recursive: true });
-    const ours = { [packed.manifest.name]: `file:${packed.tarball}` };
-    const manifest = {
+    const ours = Object.fromEntries(
+      packages.map(({ manifest, tarball }) => [manifest.name, `file:${tarball}`]),
+    );
+    const application = {
       private: true,
       type: 'module',
       dependencies: { ...TOOLS, ...dependencies, ...ours },
     };
-    await writeFile(join(folder, 'package.json'), JSON.stringify(manifest, null, 2));
+    await writeFile(join(folder, 'package.json'), JSON.stringify(application, null, 2));
     const config = { compilerOptions: COMPILER_OPTIONS, include: ['src'] };
     await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config, null, 2));
     const quiet = ['--no-audit', '--no-fund', '--no-update-notifier', '--prefer-offline'];

@@ -55,8 +55,9 @@ const FORBIDDEN: Readonly<Record<string, string | RegExp>> = {
 export const part: SmokePart = {
   description:
     'helmet, compression, cls, throttler, pino, Sentry, hybrid: deliveries, console, logs',
-  async run({ payments, root, folder }, checks) {
-    const application = await StrictApplication.install(folder, payments, DEPENDENCIES);
+  async run({ payments, consolePackage, root, folder }, checks) {
+    const packages = [payments, consolePackage];
+    const application = await StrictApplication.install(folder, packages, DEPENDENCIES);
     const sources = join(folder, 'src');
     const fixtures = join(root, 'test/smoke/fixtures');
     await cp(join(fixtures, 'ecosystem'), sources, { recursive: true });

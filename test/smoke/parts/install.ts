@@ -24,27 +24,24 @@ const LATER = [
   'axios',
   'class-transformer',
   'class-validator',
-  'htm',
   'node:sqlite',
   'pg',
-  'preact',
   'undici',
-  'uplot',
 ];
 
 /** The packages as npm installs them, and what their roots load. */
 export const part: SmokePart = {
   description: 'npm 10 and 11 install without a warning, and the root loads little',
-  async run({ payments, emulator, folder, node, oldestNode }, checks) {
+  async run({ payments, consolePackage, emulator, folder, node, oldestNode }, checks) {
     for (const version of NPMS) {
       const npm = await PinnedNpm.install(version, join(folder, `npm-${version}`));
-      for (const packed of [payments, emulator]) {
-        const { name } = packed.manifest;
+      for (const packages of [[payments], [consolePackage, payments], [emulator]]) {
+        const { name } = packages[0]!.manifest;
         await checks.that(`AP-10 ${name}: npm ${version} installs it without a warning`, () =>
-          npm.installs(join(folder, `${name}-${version}`), {
-            ...requiredPeers(packed),
-            [name]: `file:${packed.tarball}`,
-          }),
+          npm.installs(
+            join(folder, `${name}-${version}`),
+            Object.assign({}, ...packages.map(requiredPeers), ...packages.map(tarball)),
+          ),
         );
       }
     }
@@ -64,6 +61,10 @@ export const part: SmokePart = {
     }
   },
 };
+
+function tarball(packed: PackedPackage): Record<string, string> {
+  return { [packed.manifest.name]: `file:${packed.tarball}` };
+}
 
 function requiredPeers({ manifest }: PackedPackage): Record<string, string> {
   const { peerDependencies = {}, peerDependenciesMeta = {} } = manifest;

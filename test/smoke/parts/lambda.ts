@@ -39,7 +39,7 @@ export const part: SmokePart = {
   description:
     'the documented AWS Lambda functions, with events of API Gateway and a load balancer',
   async run({ payments, root, folder }, checks) {
-    const application = await StrictApplication.install(folder, payments, DEPENDENCIES);
+    const application = await StrictApplication.install(folder, [payments], DEPENDENCIES);
     const sources = join(folder, 'src/lambda');
     await cp(join(root, 'test/smoke/fixtures/lambda'), sources, { recursive: true });
     await writeDocumentedCode(join(root, 'docs/deploying.md'), join(folder, 'src'), (file) =>

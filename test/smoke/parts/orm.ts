@@ -49,7 +49,7 @@ export const part: SmokePart = {
   async run({ payments, root, folder, all }, checks) {
     const names = all ? Object.keys(EXAMPLES) : SELECTION;
     const dependencies = Object.assign({}, NEST, ...names.map((name) => EXAMPLES[name]));
-    const application = await StrictApplication.install(folder, payments, dependencies);
+    const application = await StrictApplication.install(folder, [payments], dependencies);
     const sources = join(folder, 'src');
     await cp(join(root, 'test/smoke/fixtures/orm'), sources, { recursive: true });
     // Drizzle has the module of plain pg, and TypeORM the entities of nestjs-cls.

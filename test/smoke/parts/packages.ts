@@ -4,8 +4,8 @@ import type { SmokePart } from '../smoke-part.ts';
 /** The tarballs themselves: their files, their dependencies and their types. */
 export const part: SmokePart = {
   description: 'the tarballs: files, dependencies, publint, attw',
-  async run({ payments, emulator }, checks) {
-    for (const packed of [payments, emulator] satisfies PackedPackage[]) {
+  async run({ payments, consolePackage, emulator }, checks) {
+    for (const packed of [payments, consolePackage, emulator] satisfies PackedPackage[]) {
       const { name } = packed.manifest;
       await checks.that(`AP-08 ${name}: the tarball holds its build and nothing else`, () =>
         packed.holdsNothingButItsBuild(),

@@ -6,14 +6,14 @@ import type { SmokePart } from '../smoke-part.ts';
 /** One application for each range of peer versions: the newest of each major of Nest, and the oldest of everything. */
 export const part: SmokePart = {
   description: 'newest and oldest peers: installs, imports, compiles, runs on both adapters',
-  async run({ payments, folder, node, oldestNode }, checks) {
+  async run({ payments, consolePackage, folder, node, oldestNode }, checks) {
     const runners = [node, await oldestNode()];
     for (const [index, merchant] of MERCHANTS.entries()) {
       const { name } = merchant;
       const application = await MerchantApplication.install(
         merchant,
         join(folder, `merchant-${index}`),
-        payments,
+        [payments, consolePackage],
       );
       await checks.that(`${name}: every peer is there, in one copy`, () =>
         application.hasAllPeers(),
