@@ -12,7 +12,7 @@ import { eventually } from '../support/eventually.js';
 
 const LEDGER = 'the ledger is closed';
 
-/** The number of a handler's deliveries in a state, as the overview's table tells it. */
+/** The cell of the overview with the number of a handler's deliveries in a state. */
 const count = (page: Page, handler: string, state: string) =>
   page.getByRole('row', { name: handler }).locator(`[data-state=${state}]`);
 

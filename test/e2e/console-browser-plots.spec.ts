@@ -103,9 +103,9 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     ] as const) {
       late = ms;
       await page.reload();
-      const said = page.getByText('Closed minutes, until');
-      await said.waitFor();
-      expect((await said.textContent())!.trim()).toMatch(text);
+      const note = page.getByText('Closed minutes, until');
+      await note.waitFor();
+      expect((await note.textContent())!.trim()).toMatch(text);
     }
   });
 });

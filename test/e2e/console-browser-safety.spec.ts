@@ -21,8 +21,10 @@ async function expectOnlyText(page: Page): Promise<void> {
   expect(await page.evaluate(() => 'ran' in globalThis)).toBe(false);
 }
 
-async function answerOf(answer: Response | APIResponse): Promise<[status: number, body: string]> {
-  return [answer.status(), await answer.text()];
+async function statusAndText(
+  response: Response | APIResponse,
+): Promise<[status: number, body: string]> {
+  return [response.status(), await response.text()];
 }
 
 /** A page of another site, which asks the console for things in the operator's browser. */
@@ -35,8 +37,8 @@ async function hostile(console: string) {
       fetch(target + 'api/pause', plain),
       fetch(target + 'api/pause', { ...plain, headers: { 'content-type': 'text/plain' } }),
       fetch(target + 'api/pause', { ...plain, mode: 'cors', headers: json }),
-      fetch(target + 'api/overview', { credentials: 'include' }).then((answer) => answer.text()),
-      fetch(target + 'api/overview', { credentials: 'include', mode: 'no-cors' }).then((answer) => answer.text()),
+      fetch(target + 'api/overview', { credentials: 'include' }).then((response) => response.text()),
+      fetch(target + 'api/overview', { credentials: 'include', mode: 'no-cors' }).then((response) => response.text()),
     ];
     navigator.sendBeacon(target + 'api/pause', plain.body);
     Promise.allSettled(asked).then((all) => {
@@ -117,8 +119,8 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
     });
     for (const path of ['', 'assets/console.js', 'api/overview', 'api/events']) {
       for (const [status, body] of [
-        await answerOf(await nobody.request.get(app.url + path)),
-        await answerOf((await stranger.goto(app.url + path))!),
+        await statusAndText(await nobody.request.get(app.url + path)),
+        await statusAndText((await stranger.goto(app.url + path))!),
       ]) {
         expect(status).toBe(401);
         expect(body).not.toMatch(/evt_1|Orders|id="console"|import /);
@@ -151,7 +153,7 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
     expect(seen.filter(({ url }) => url.endsWith('/api/pause')).length).toBeGreaterThanOrEqual(3);
     expect(seen.some(({ authorized }) => authorized)).toBe(true);
     expect((await app.inbox.stats()).paused).toEqual([]);
-    for (const told of browser().troubles()) expect(told).toMatch(/CORS policy/);
+    for (const trouble of browser().troubles()) expect(trouble).toMatch(/CORS policy/);
     expect(app.merchant.log.matching(/: pause/)).toEqual([]);
   });
 
@@ -177,13 +179,13 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
     app.door.open = false;
     await page.clock.runFor(5_000);
     await page.getByText('You are not signed in any more.').waitFor();
-    const asked: string[] = [];
-    page.on('request', (request) => asked.push(request.url()));
+    const requested: string[] = [];
+    page.on('request', (request) => requested.push(request.url()));
     await page.clock.runFor(60_000);
     await setHidden(page, false);
-    // What it had asked for before this would have been told before it.
+    // An earlier request would be reported before this one.
     await page.evaluate(() => fetch('assets/icon.svg').then(({ status }) => status));
-    expect(asked).toEqual([`${app.url}assets/icon.svg`]);
+    expect(requested).toEqual([`${app.url}assets/icon.svg`]);
     app.door.open = true;
     await page.getByRole('button', { name: 'Reload and sign in' }).click();
     // The page before the reload shows the first text too.

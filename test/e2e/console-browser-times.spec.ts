@@ -39,7 +39,7 @@ describeInBrowser('times in the inbox console', (browser) => {
         dueAt: new Date(Date.now() + inMs).toISOString(),
       })),
     }));
-    const said = page.getByRole('article', { name: 'Orders.markPaid' }).locator('header .quiet');
+    const due = page.getByRole('article', { name: 'Orders.markPaid' }).locator('header .quiet');
     for (const [ms, text] of [
       [-2_000, /, due [^(]*\d\d:\d\d:\d\d$/],
       [3_000, /, due [^(]*\d\d:\d\d:\d\d$/],
@@ -48,8 +48,8 @@ describeInBrowser('times in the inbox console', (browser) => {
       inMs = ms;
       await page.goto(`${app.url}#/${EVENT}`);
       await page.reload();
-      await said.waitFor();
-      expect((await said.textContent())!.trim()).toMatch(text);
+      await due.waitFor();
+      expect((await due.textContent())!.trim()).toMatch(text);
     }
   });
 

@@ -4,7 +4,7 @@ import { describeInBrowser } from '../support/browser.js';
 import { ConsoleApplication, changed } from '../support/console.browser.js';
 import { delivery } from '../support/handler.application.js';
 
-/** The number of a handler's deliveries in a state, as the overview's table tells it. */
+/** The cell of the overview with the number of a handler's deliveries in a state. */
 const count = (page: Page, handler: string, state: string) =>
   page.getByRole('row', { name: handler }).locator(`[data-state=${state}]`);
 

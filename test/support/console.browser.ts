@@ -127,15 +127,15 @@ export class ConsoleApplication implements AsyncDisposable {
   }
 }
 
-type Answer = Record<string, unknown>;
+type JsonObject = Record<string, unknown>;
 /** The response for the overview or an event. */
-type Body = Answer & { handlers: Answer[]; deliveries: { history: Answer[] }[] };
+type Body = JsonObject & { handlers: JsonObject[]; deliveries: { history: JsonObject[] }[] };
 
 /** Changes what the page receives from the console. */
 export async function changed(
   page: Page,
   path: string,
-  change: (body: Body, query: URLSearchParams) => Answer,
+  change: (body: Body, query: URLSearchParams) => JsonObject,
 ): Promise<void> {
   await page.route(`**/api/${path}?*`, async (route) => {
     try {
@@ -151,13 +151,13 @@ export async function changed(
 }
 
 /** Replaces the closed minutes that the page receives: `counts` of each by its index, the newest has index 0. */
-export function closedMinutes(page: Page, counts: (place: number) => Answer): Promise<void> {
+export function closedMinutes(page: Page, counts: (index: number) => JsonObject): Promise<void> {
   const none = { received: 0, done: 0, failed: 0, dead: 0, p50Ms: null, p95Ms: null };
   return changed(page, 'overview', (overview, query) => {
     const minute = Math.floor(Date.parse(String(overview['now'])) / 60_000) - 1;
-    const activity = Array.from({ length: Number(query.get('minutes')) }, (_, place) => {
-      const startsAt = new Date((minute - place) * 60_000).toISOString();
-      return { startsAt, ...none, ...counts(place) };
+    const activity = Array.from({ length: Number(query.get('minutes')) }, (_, index) => {
+      const startsAt = new Date((minute - index) * 60_000).toISOString();
+      return { startsAt, ...none, ...counts(index) };
     });
     return { ...overview, activity: activity.toReversed() };
   });

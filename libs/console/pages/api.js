@@ -47,7 +47,7 @@
  *
  * @typedef {object} Handler
  * @property {string} name
- * @property {boolean} here whether the process that answers has it
+ * @property {boolean} here whether the process that responds has it
  * @property {string | null} lastSeenAt when a live process last had it
  * @property {Counts | null} activity in the minutes shown; `null` if none is closed yet
  *

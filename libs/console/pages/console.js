@@ -23,7 +23,7 @@ function Console() {
   const last = useRef(polled.value);
   const overview = (last.current = polled.value ?? last.current);
   const [action, setAction] = useState(/** @type {Action | null} */ (null));
-  const [told, setTold] = useState('');
+  const [notice, setNotice] = useState('');
   const [acted, setActed] = useState(0);
   const trail = useRef(new Map());
   const list = useRef('#/events');
@@ -38,12 +38,12 @@ function Console() {
   useEffect(() => {
     if (first.current) first.current = false;
     else document.querySelector('h1')?.focus();
-    setTold('');
+    setNotice('');
   }, [where]);
 
   const done = (/** @type {string} */ result) => {
     setAction(null);
-    setTold(result);
+    setNotice(result);
     setActed((count) => count + 1);
     polled.reload();
   };
@@ -54,7 +54,7 @@ function Console() {
       error=${polled.error}
       since=${polled.since}
       stats=${overview?.stats}
-      told=${told}
+      notice=${notice}
       ask=${ask}
     />
     <main>
@@ -139,10 +139,10 @@ function Masthead({ route: { view }, overview }) {
  * @param {import('./api.js').ApiError | null} props.error
  * @param {Date | null} props.since
  * @param {import('./api.js').Stats | undefined} props.stats
- * @param {string} props.told
+ * @param {string} props.notice
  * @param {(action: Action) => void} props.ask
  */
-function Notices({ error, since, stats, told, ask }) {
+function Notices({ error, since, stats, notice, ask }) {
   const paused = stats?.paused ?? [];
   return html`<div class="notices">
     <div role="alert">${error && html`<${Trouble} error=${error} since=${since} />`}</div>
@@ -157,7 +157,7 @@ function Notices({ error, since, stats, told, ask }) {
           <button type="button" onClick=${() => ask({ kind: 'resume', handler })}>Resume …</button>
         </p>`,
     )}
-    <div role="status">${told && html`<p class="notice told">${visible(told)}</p>`}</div>
+    <div role="status">${notice && html`<p class="notice result">${visible(notice)}</p>`}</div>
   </div>`;
 }
 

@@ -18,7 +18,7 @@ import { visible } from './format.js';
  *
  * @param {object} props
  * @param {import('./actions.js').Action} props.action
- * @param {(told: string) => void} props.onDone
+ * @param {(notice: string) => void} props.onDone
  * @param {() => void} props.onCancel
  */
 export function Confirm({ action, onDone, onCancel }) {

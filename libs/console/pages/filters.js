@@ -61,7 +61,7 @@ export function Filters({ params, handlers, types, companies, onFilter }) {
     <details>
       <summary>
         Filter${used.length > 0 && ': '}
-        <b>${used.map((name) => visible(said(name, params[name] ?? ''))).join(', ')}</b>
+        <b>${used.map((name) => visible(filterText(name, params[name] ?? ''))).join(', ')}</b>
       </summary>
       <div class="fields">
         <label
@@ -124,14 +124,14 @@ function fieldsOf(form) {
 }
 
 /** @param {string} name @param {string} value */
-function said(name, value) {
+function filterText(name, value) {
   if (name !== 'from' && name !== 'to') return value;
   const date = new Date(value);
   const time = Number.isNaN(date.getTime()) ? value : dayAndTime(date);
   return `${name === 'from' ? 'from' : 'before'} ${time}`;
 }
 
-/** @param {string} iso @returns {string} as a field of local time takes it; empty for what is no time */
+/** @param {string} iso @returns {string} in the form of a datetime-local field; empty if it is not a time */
 function toLocal(iso) {
   const date = new Date(iso);
   if (Number.isNaN(date.getTime())) return '';

@@ -11,7 +11,7 @@ const DEEPEST = 40;
  * Indents JSON without parsing its values: numbers keep every digit, strings keep their escapes, and duplicate keys stay.
  *
  * @param {string} text
- * @returns {string | null} `null` where it is no JSON
+ * @returns {string | null} `null` if it is not JSON
  */
 export function indented(text) {
   try {
@@ -56,8 +56,8 @@ export function Payload({ payload, error }) {
   }
   if (payload === null) {
     return html`<p class="quiet">
-      The body was forgotten, as the application's options say (<code>worker.keepMs</code>). Its id
-      is still known, so a copy would not run again.
+      The body was deleted after the retention of the application (<code>worker.keepMs</code>). Its
+      id is still stored, so a copy would not run again.
     </p>`;
   }
   const shown = (form === 'indented' ? pretty : null) ?? payload;
@@ -92,19 +92,19 @@ ${visible(cut ? shown.slice(0, SHOWN) : shown)}</pre>
  * @param {{ text: string, what: string }} props
  */
 export function Copy({ text, what }) {
-  const [told, setTold] = useState('');
+  const [notice, setNotice] = useState('');
   const copy = async () => {
     try {
       // Browsers allow this only over https, or on this machine.
       await navigator.clipboard.writeText(text);
-      setTold('copied');
+      setNotice('copied');
     } catch {
-      setTold(copiedByHand(text) ? 'copied' : 'the browser does not let a page copy');
+      setNotice(copiedByHand(text) ? 'copied' : 'the browser does not let a page copy');
     }
   };
   return html`<span class="copy">
     <button type="button" aria-label=${`Copy ${what}`} onClick=${copy}>Copy</button>
-    <span role="status">${told}</span>
+    <span role="status">${notice}</span>
   </span>`;
 }
 

@@ -104,7 +104,9 @@ export function optionsOf({ lines, show, log, width, colour, setPointed }) {
         stroke: () => colour(field),
         ...((filled || bars) && { fill: () => faint(colour(field)) }),
         width: bars ? 1 : 1.5,
-        points: log ? { size: 5, fill: () => colour(field), filter: alone } : { show: false },
+        points: log
+          ? { size: 5, fill: () => colour(field), filter: isolatedPoints }
+          : { show: false },
         ...(!log && { paths: bars ? asBars : asSteps }),
       })),
     ],
@@ -120,7 +122,7 @@ export function optionsOf({ lines, show, log, width, colour, setPointed }) {
  * @param {boolean} show
  * @returns {number[] | null}
  */
-function alone(plot, series, show) {
+function isolatedPoints(plot, series, show) {
   if (show) return null;
   const values = plot.data[series] ?? [];
   return [...values.keys()].filter(

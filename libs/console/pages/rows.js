@@ -12,9 +12,9 @@ export function keyOf({ company, id }) {
 /**
  * @param {object} props
  * @param {readonly StoredEvent[]} props.events
- * @param {boolean} props.companies whether to tell whose they are
+ * @param {boolean} props.companies whether to show the company of each event
  * @param {ReadonlySet<string>} props.selected
- * @param {boolean} props.allMatching whether all are selected, here and elsewhere
+ * @param {boolean} props.allMatching whether all matching events are selected, those of other pages included
  * @param {(keys: ReadonlySet<string>) => void} props.onSelect
  */
 export function Rows({ events, companies, selected, allMatching, onSelect }) {

@@ -49,7 +49,7 @@ export function Selection(props) {
         Select all that match the filter
       </button>`
     }
-    <span role="status">${told(allMatching, chosen.length)}</span>
+    <span role="status">${selectionText(allMatching, chosen.length)}</span>
     <span class="buttons">
       <button
         type="button"
@@ -69,7 +69,7 @@ export function Selection(props) {
  * @param {boolean} allMatching
  * @param {number} chosen
  */
-function told(allMatching, chosen) {
+function selectionText(allMatching, chosen) {
   if (allMatching) return 'all that match are selected';
   return chosen > 0 ? `${counted(chosen, 'event')} selected` : '';
 }

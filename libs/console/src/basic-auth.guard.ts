@@ -112,8 +112,8 @@ export class BasicAuthGuard implements CanActivate {
   async #isCorrect({ name, password }: BasicCredentials): Promise<boolean> {
     if (this.#verify !== undefined) {
       // In JavaScript it may return any value.
-      const answer: unknown = await this.#verify(name, password);
-      return answer === true;
+      const result: unknown = await this.#verify(name, password);
+      return result === true;
     }
     const expected = this.#digests.get(name);
     // An unknown name takes the same time.

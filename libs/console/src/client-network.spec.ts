@@ -55,7 +55,7 @@ describe('networksOfClient', () => {
       headers: { 'x-forwarded-for': forwarded },
     } as unknown as ConsoleRequest);
 
-  it('is the connection alone if the application trusts no proxy, whatever was forwarded', () => {
+  it('is only the connection if the application trusts no proxy, for any forwarded address', () => {
     expect(of('10.0.0.1', '10.0.0.1', '203.0.113.9')).toEqual(['10.0.0.1']);
   });
 

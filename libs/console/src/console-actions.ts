@@ -12,7 +12,7 @@ import { validBody } from './request-validation.js';
 export const CONSOLE_ACTIONS = ['redrive', 'skip', 'pause', 'resume', 'forget'] as const;
 export type ConsoleAction = (typeof CONSOLE_ACTIONS)[number];
 
-/** An action that was done: what the log says about it, and the response. */
+/** An action that was done: its description for the log, and its result. */
 interface Outcome {
   readonly description: string;
   readonly result: Partial<SelectionResult>;
@@ -117,8 +117,8 @@ async function redrive(inbox: PaymentInbox, request: RedriveDto): Promise<Select
     .filter((name) => (handler ?? name) === name);
   if (events !== undefined) {
     const selection = await BulkSelection.find(inbox, events, handler);
+    // Without force, the inbox does not change done deliveries.
     for (const state of ['dead', 'skipped', 'pending', 'done'] as const) {
-      if (state === 'done' && !force) continue;
       await selection.inState(state, (query) => inbox.redrive({ ...query, force, dryRun }));
     }
     if (handlers.length > 0) {

@@ -124,7 +124,7 @@ describe('SignInLimiter', () => {
       for (let file = 0; file < 5; file += 1) waits.push(clients.try('192.0.2.1', true));
     });
     expect(new Set(await Promise.all(waits))).toEqual(new Set([0]));
-    // Of the name alone: somebody else's password is none that this network knows.
+    // The network of another client has not signed in, so its attempt waits.
     void clients.limiter.admit('ops', ['192.0.2.2']);
     expect(clients.runtime.pending).toBeGreaterThan(0);
   });
