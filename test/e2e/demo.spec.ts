@@ -27,7 +27,7 @@ describe('npm run demo', () => {
     await open.line(/^Ctrl-C closes them/);
     const addresses = open.out.filter((line) => /^ {4}http:\S+$/.test(line));
     const [shop, emulator, console] = addresses.map((line) => line.trim());
-    // But for the two lines of addresses, which are free ports.
+    // Except for the two lines of addresses, which are free ports.
     expect(open.out.slice(2, once.out.length)).toEqual(once.out.slice(2));
     expect((await fetch(shop!)).status).toBe(200);
     expect((await fetch(emulator!)).status).toBe(200);

@@ -17,7 +17,7 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
 }
 
 onEachDurableInbox((stage) => {
-  it('IN-21 leaves no effect where the work of a commit throws, and runs the delivery again', async () => {
+  it('IN-21 leaves no effect if the work of a commit throws, and runs the delivery again', async () => {
     const data = await stage.data();
     const seen: string[][] = [];
     const handle: Handle = async (event, context) => {
@@ -54,7 +54,7 @@ onEachDurableInbox((stage) => {
     expect(await data.effects()).toEqual(['first']);
   });
 
-  it('IN-21 lets a handler mend what failed in its work, and commit that', async () => {
+  it('IN-21 lets a handler commit again after the work of its first commit threw', async () => {
     const data = await stage.data();
     const handle: Handle = async (_event, context) => {
       const failing = context.commit(() => {

@@ -153,7 +153,7 @@ onEachDurableInbox(
 );
 
 describe('a boot', () => {
-  /** Lets the waits of 5 seconds pass at once, when told to. */
+  /** Ends the waits of 5 seconds at once, on request. */
   function hasty() {
     const due: (() => void)[] = [];
     const runtime: PaymentsRuntime = {
@@ -178,7 +178,7 @@ describe('a boot', () => {
         expect(app.log.matching(WARNING)).toHaveLength(1);
       });
 
-      it('warns of nothing where they are on, or where the application has closed', async () => {
+      it('logs no warning about shutdown hooks if they are enabled or the application has closed', async () => {
         const { runtime, due, pass } = hasty();
         const data = await stage.data();
         const main = (app: { enableShutdownHooks(): unknown }) => void app.enableShutdownHooks();
@@ -194,7 +194,7 @@ describe('a boot', () => {
     ['sqlite'],
   );
 
-  it('warns of nothing where the inbox is in memory, which a signal cannot save', async () => {
+  it('logs no warning about shutdown hooks if the inbox is in memory, which a signal cannot save', async () => {
     const { runtime, due } = hasty();
     const data = { inbox: () => memoryInbox() } as never;
     await using _app = await startOn(data, {}, { runtime });

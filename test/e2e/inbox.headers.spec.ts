@@ -33,7 +33,7 @@ describe.each(Object.keys(ADAPTERS))('the headers of a delivery, on %s', (adapte
   }
 
   const ways = { 'the endpoint': undefined, 'a controller of one’s own': '/method' };
-  it.each(Object.entries(ways))('are kept where they help, through %s', async (_way, path) => {
+  it.each(Object.entries(ways))('are stored if they help, through %s', async (_way, path) => {
     const { delivery, event } = await stored(path, {
       'X-Request-Id': `r-1${'x'.repeat(300)}`,
       traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',

@@ -18,7 +18,7 @@ afterEach(async () => {
 });
 
 onEachDurableInbox((stage) => {
-  it('IN-11 runs each of many deliveries once, in whichever of three applications', async () => {
+  it('IN-11 runs each of many deliveries once, in one of three applications', async () => {
     const data = await stage.data();
     const ran: string[] = [];
     const handle: Handle = ({ id }) => void ran.push(id);
@@ -128,7 +128,7 @@ onEachDurableInbox((stage) => {
     ]);
     const done = { book: 'done 1', mail: 'done 1' };
     for (const id of one) await eventually(async () => expect(await states(a, id)).toEqual(done));
-    // Both handlers of all six, at the same time, while nobody lets them go.
+    // Both handlers of all six, at the same time, until the test ends them.
     await eventually(() => expect(gate.inside).toBe(12));
     gate.open();
     for (const id of others)

@@ -25,7 +25,7 @@ async function applicationOn(data: InboxData, webhook: PaymentsModuleOptions['we
     /** An event that is so old now. */
     event: (id: string, ageMs = 0) =>
       delivery({ id, timestamp: new Date(runtime.now() - ageMs).toISOString() }),
-    /** Sends it, runs what is due, and tells the receipt. */
+    /** Sends it, runs what is due, and returns the receipt. */
     send: async (sent: ReturnType<typeof delivery>) => {
       const { status, body } = await app.send(sent);
       await inbox.runDue({ forMs: 20_000 });

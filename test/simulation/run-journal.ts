@@ -56,7 +56,7 @@ export class RunJournal {
   readonly #claims = new Map<string, Holder>();
   readonly #beats = new Map<string, Beats>();
 
-  /** Workers whose processes were told that they are dead. */
+  /** Workers whose processes learned that they are dead. */
   readonly #declaredDead = new Set<string>();
   readonly #limits: JournalLimits;
   readonly #now: () => number;
@@ -137,7 +137,7 @@ export class RunJournal {
     }
   }
 
-  /** The store told a process that one of its workers is dead. */
+  /** The store reported to a process that one of its workers is dead. */
   declaredDead(worker: string): void {
     this.#declaredDead.add(worker);
   }

@@ -1,6 +1,6 @@
 // A merchant's application in a process of its own, so that a test can kill it: `node inbox.merchant.mjs <setup>`.
-// The setup is JSON: { kind, where, schema, worker, webhookSecret, hooks, slowMs, port }. What a handler does stands in the
-// event itself (`data.do`). What happened is told on the standard output, synchronously: a line that was written
+// The setup is JSON: { kind, where, schema, worker, webhookSecret, hooks, slowMs, port }. What a handler does is in the
+// event itself (`data.do`). It reports what happened on the standard output, synchronously: a line that was written
 // is true, whatever happens next.
 import 'reflect-metadata';
 import { writeSync } from 'node:fs';
@@ -31,7 +31,7 @@ function book(context, id) {
 }
 
 /** What an event may ask for. */
-const deeds = {
+const actions = {
   /** @param {{ id: string }} event */
   book: (event, context) => book(context, event.id),
   nothing: () => {},
@@ -53,7 +53,7 @@ const deeds = {
     await told.promise;
     await book(context, event.id);
   },
-  /** Never ends, and does not heed its signal. */
+  /** Never ends, and ignores its signal. */
   hang: () => new Promise(() => {}),
   /** Blocks the event loop for three times its lease, then commits. */
   block: async (event, context) => {
@@ -72,7 +72,7 @@ const told = Promise.withResolvers();
 class Orders {
   async handle(event, context) {
     tell('ran', event.id, context.attempt);
-    await deeds[event.data.do](event, context);
+    await actions[event.data.do](event, context);
     tell('ended', event.id);
   }
 }
@@ -97,7 +97,7 @@ Module({
 const app = await NestFactory.create(App, new ExpressAdapter(), { logger: ['error', 'warn'] });
 if (setup.hooks) app.enableShutdownHooks();
 process.stdin.on('data', () => told.resolve());
-// The test is gone, and told nobody.
+// The test has ended without ending this process.
 process.stdin.on('end', die);
 process.stdin.unref?.();
 await app.listen(setup.port ?? 0, '127.0.0.1');

@@ -9,11 +9,11 @@ import type { WorkerOptions } from 'nestjs-payments';
 
 /** A merchant's process on the data of a stage: `inbox.merchant.mjs`. */
 export class MerchantProcess {
-  /** What it told, a line each. */
+  /** What it reported, a line each. */
   readonly lines: string[] = [];
   /** What Nest logged, and whatever else it wrote. */
   log = '';
-  /** Resolves when it is gone. */
+  /** Resolves when it has ended. */
   readonly gone: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   readonly #child: ChildProcess;
   #onLine = () => {};
@@ -57,7 +57,7 @@ export class MerchantProcess {
     return this.lines.find((line) => line.startsWith('ready '))?.slice('ready '.length);
   }
 
-  /** Resolves once it holds, looking when the process says something; rejects where the process is gone instead. */
+  /** Resolves once the condition holds, checked with each line of output; rejects if the process ends before. */
   async until(condition: () => boolean): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       this.#onLine = () => {
@@ -68,20 +68,20 @@ export class MerchantProcess {
     });
   }
 
-  /** Resolves once it has told this line. */
+  /** Resolves once it has reported this line. */
   told(line: string): Promise<void> {
     return this.until(() => this.lines.includes(line));
   }
 
-  /** Delivers an event whose handler is to do what is named, and tells the status; rejects where none comes. */
-  async send(id: string, deed: string, data: Record<string, unknown> = {}): Promise<number> {
-    const request = delivery({ id, data: { do: deed, ...data } });
+  /** Sends an event whose handler does the named action. Resolves with the status; rejects without a response. */
+  async send(id: string, action: string, data: Record<string, unknown> = {}): Promise<number> {
+    const request = delivery({ id, data: { do: action, ...data } });
     const answer = await fetch(this.url + request.path, request);
     await answer.arrayBuffer();
     return answer.status;
   }
 
-  /** Lets those go on that wait to be told. */
+  /** Ends the waits of handlers. */
   tell(): void {
     this.#child.stdin!.write('\n');
   }
@@ -90,7 +90,7 @@ export class MerchantProcess {
     this.#child.kill(signal);
   }
 
-  /** SIGKILL; resolves when it is gone. */
+  /** SIGKILL; resolves when it has ended. */
   async kill(): Promise<void> {
     this.#child.kill('SIGKILL');
     await this.gone;

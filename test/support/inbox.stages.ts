@@ -10,7 +10,7 @@ import type { PostgresTransaction } from 'nestjs-payments/postgres';
 import { startPostgres } from './postgres.server.js';
 import type { PostgresServer } from './postgres.server.js';
 
-/** Where the inboxes of one test keep their events, and the application its effects. */
+/** The database of the inboxes of one test, and of the effects of the application. */
 export interface InboxData {
   /** One more inbox on it, as another application has. */
   inbox(): InboxDefinition;
@@ -29,7 +29,7 @@ export interface InboxData {
 /** A durable inbox, and what a test may do to its database. */
 export interface InboxStage {
   readonly kind: 'sqlite' | 'postgres';
-  /** The server behind it, where there is one. */
+  /** The server behind it; throws for SQLite. */
   server(): PostgresServer;
   /** Fresh data. */
   data(): Promise<InboxData>;
@@ -43,7 +43,7 @@ export function onEachDurableInbox(
   describe.each(kinds)('on %s', (kind) => promises(kind === 'sqlite' ? sqlite() : postgres()));
 }
 
-/** Books an effect with `context.commit`, whichever inbox is behind it. */
+/** Books an effect with `context.commit`, with any inbox. */
 export function book(
   data: InboxData,
   context: PaymentEventContext,

@@ -20,7 +20,7 @@ export interface FleetOptions {
   readonly where: (target: number) => string;
 }
 
-/** A process that ended, and why it was to end: `null` if nobody and no event wanted it. */
+/** A process that ended, and why it was to end: `null` if neither the run nor an event ended it. */
 export interface ProcessEnd {
   readonly how: string;
   readonly why: 'killed' | 'drained' | 'poisoned' | 'not started' | null;

@@ -211,7 +211,7 @@ export const assignCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'tells on receipt whether a newer event of the key was already handled',
+    title: 'reports on receipt whether a newer event of the key was already handled',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const at = (time: string) => new Date(`2026-11-20T${time}.000Z`);

@@ -74,7 +74,7 @@ export const catalogCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'tells when a handler was first and last seen, to the accuracy of a heartbeat',
+    title: 'reports when a handler was first and last seen, to the accuracy of a heartbeat',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store, [book]);
       const seen = async () => (await store.catalog()).handlers[0]!;

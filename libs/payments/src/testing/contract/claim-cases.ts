@@ -95,7 +95,7 @@ export const claimCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'tells whether this handler already did a newer event of the same company and key',
+    title: 'reports whether this handler already did a newer event of the same company and key',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const at = (time: string) => new Date(`2026-11-20T${time}.000Z`);
@@ -119,7 +119,7 @@ export const claimCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'tells that a newer event was handled also after that one was pruned',
+    title: 'reports that a newer event was handled, also after that event was pruned',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const at = (time: string) => new Date(`2025-11-20T${time}.000Z`);
@@ -157,7 +157,7 @@ export const claimCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'tells when the next delivery becomes claimable',
+    title: 'returns when the next delivery becomes claimable',
     async run({ store, another, advance }) {
       const worker = await TestWorker.start(store);
       const other = await TestWorker.start(await another());

@@ -30,7 +30,7 @@ async function hold({ store, another, advance }: InboxUnderTest): Promise<Held> 
   return { worker, other, lease: lease!, held: idsOf(events.slice(1)) };
 }
 
-/** Ways in which a running delivery ends, and whether the store tells the worker that the next one is due. */
+/** Ways in which a running delivery ends, and whether the store reports that the next one is due. */
 const ENDS: Record<string, (held: Held, inbox: InboxUnderTest) => Promise<boolean>> = {
   'is completed': async ({ worker, lease }) => (await worker.store.complete(lease)).nextDue,
   'fails and is retried': async ({ worker, lease }) =>
@@ -159,7 +159,7 @@ export const orderingCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'tells that no held delivery became claimable if there is none',
+    title: 'reports that no held delivery became claimable if there is none',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       await store.receive([incoming(key)]);

@@ -56,7 +56,7 @@ export const statsCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-28 counts up to 10,000, and tells if there are more',
+    title: 'IN-28 counts up to 10,000, and reports if there are more',
     async run({ store }) {
       const receive = async (count: number) => {
         for (let left = count; left > 0; left -= 500) {
