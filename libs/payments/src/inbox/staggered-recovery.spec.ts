@@ -56,6 +56,19 @@ class Host {
   }
 }
 
+/** A host with an event, `suspect`, during which two processes died: it must run alone. */
+async function withSuspect(): Promise<Host> {
+  const host = new Host();
+  for (const _life of [1, 2]) {
+    const bench = host.start(null);
+    await turns();
+    await bench.receive('suspect');
+    await pass(bench, 8);
+    bench.crash();
+  }
+  return host;
+}
+
 describe('StaggeredRecovery', () => {
   it('IN-19 runs what a process died of until it is dead, and charges nobody else an attempt', async () => {
     const host = new Host();
@@ -106,14 +119,7 @@ describe('StaggeredRecovery', () => {
   });
 
   it('IN-19 stops claims and reservations until a suspect with two crashes has run alone, then goes on', async () => {
-    const host = new Host();
-    for (const _life of [1, 2]) {
-      const bench = host.start(null);
-      await turns();
-      await bench.receive('suspect');
-      await pass(bench, 8);
-      bench.crash();
-    }
+    const host = await withSuspect();
     const bench = host.start(null);
     await turns();
     await bench.assign('running');
@@ -245,14 +251,7 @@ describe('StaggeredRecovery', () => {
   });
 
   it('IN-24 drains without the pause after a suspect that ran alone', async () => {
-    const host = new Host();
-    for (const _life of [1, 2]) {
-      const bench = host.start(null);
-      await turns();
-      await bench.receive('suspect');
-      await pass(bench, 8);
-      bench.crash();
-    }
+    const host = await withSuspect();
     const bench = host.start(null);
     await pass(bench, 8);
     expect(host.ran[2]).toEqual(['suspect']);
@@ -264,14 +263,7 @@ describe('StaggeredRecovery', () => {
   });
 
   it('IN-24 drains while it waits to run a suspect alone', async () => {
-    const host = new Host();
-    for (const _life of [1, 2]) {
-      const bench = host.start(null);
-      await turns();
-      await bench.receive('suspect');
-      await pass(bench, 8);
-      bench.crash();
-    }
+    const host = await withSuspect();
     const bench = host.start(null);
     await turns();
     await bench.assign('running');

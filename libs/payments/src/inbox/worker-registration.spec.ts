@@ -21,6 +21,18 @@ async function pass(bench: WorkerBench, seconds: number): Promise<void> {
   }
 }
 
+/** Makes the next heartbeat report that the worker is dead. */
+function declareDeadOnce({ store }: WorkerBench): void {
+  const heartbeat = store.heartbeat.bind(store);
+  let dead = true;
+  store.heartbeat = async (id) => {
+    const beat = await heartbeat(id);
+    const alive = beat.alive && !dead;
+    dead = false;
+    return { ...beat, alive };
+  };
+}
+
 describe('WorkerRegistration', () => {
   it('IN-14 keeps the deliveries of a handler that runs much longer than the lease', async () => {
     const bench = await started({ leaseMs: 3000, timeoutMs: 60_000 });
@@ -126,7 +138,6 @@ describe('WorkerRegistration', () => {
   it('IN-14 gives back, without running it, what a claim brings after the process was declared dead', async () => {
     const bench = await started({ leaseMs: 3000 });
     const claim = bench.store.claim.bind(bench.store);
-    const heartbeat = bench.store.heartbeat.bind(bench.store);
     let answer = () => {};
     bench.store.claim = async (request) => {
       bench.store.claim = claim;
@@ -136,13 +147,7 @@ describe('WorkerRegistration', () => {
     };
     await bench.receive('a');
     await turns();
-    let dead = true;
-    bench.store.heartbeat = async (id) => {
-      const beat = await heartbeat(id);
-      const alive = beat.alive && !dead;
-      dead = false;
-      return { ...beat, alive };
-    };
+    declareDeadOnce(bench);
     await pass(bench, 1);
     answer();
     await turns();
@@ -248,14 +253,7 @@ describe('WorkerRegistration', () => {
     await bench.assign('a');
     await turns();
     expect(await bench.isDone('a')).toBe(true);
-    const heartbeat = bench.store.heartbeat.bind(bench.store);
-    let dead = true;
-    bench.store.heartbeat = async (id) => {
-      const beat = await heartbeat(id);
-      const alive = beat.alive && !dead;
-      dead = false;
-      return { ...beat, alive };
-    };
+    declareDeadOnce(bench);
     await pass(bench, 2);
     expect(bench.ran[0]!.context.signal.aborted).toBe(false);
   });
@@ -264,14 +262,7 @@ describe('WorkerRegistration', () => {
     const bench = await started({ leaseMs: 3000 });
     const release = bench.store.release.bind(bench.store);
     const reservation = bench.worker.reserve(['h'])!;
-    const heartbeat = bench.store.heartbeat.bind(bench.store);
-    let dead = true;
-    bench.store.heartbeat = async (id) => {
-      const beat = await heartbeat(id);
-      const alive = beat.alive && !dead;
-      dead = false;
-      return { ...beat, alive };
-    };
+    declareDeadOnce(bench);
     await pass(bench, 1);
     bench.store.release = async () => {
       bench.store.release = release;
