@@ -130,7 +130,7 @@ describe.each([
     await using one = await RunningShop.start(fresh);
     await using other = await RunningShop.start(fresh);
     await one.createOrder('watched', 0.3);
-    await using order = await PageEvents.open(`${one.url}/orders/watched/events`);
+    await using order = await PageEvents.open(`${one.url}/api/orders/watched/events`);
     await using ledger = await PageEvents.open(`${one.url}/api/ledger/events`);
     expect(await order.next()).toMatchObject({ status: 'pending' });
     const none = { payments: 0, amount: 0, unmatched: { payments: 0, amount: 0 } };
