@@ -17,7 +17,7 @@ import type { ClaimedMessage } from './sql/claim.js';
 import type { ReceiptMessage } from './sql/receive.js';
 import type { StoredDeliveryMessage, StoredEventMessage } from './sql/rows.js';
 
-// Answers of the thread, as the contract describes them. Every object and array is made anew: those of a message are
+// Answers of the thread, as the contract describes them. Every object and array is a new one: those of a message are
 // plain data of Node's own realm, and under a test runner with realms of its own, `instanceof Date` and strict
 // comparisons would fail.
 

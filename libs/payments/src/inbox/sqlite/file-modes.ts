@@ -6,7 +6,7 @@ const PRIVATE = 0o600;
 const SHARED = 0o077;
 
 /**
- * Creates the database file with mode 0600, whatever the umask is, if it does not exist. SQLite itself would create it
+ * Creates the database file with mode 0600, for any umask, if it does not exist. SQLite itself would create it
  * with mode 0644. SQLite gives the `-wal` and `-shm` files the mode of the database file.
  *
  * Only the process that creates the file has a descriptor of it to close: closing one ends all locks that the process

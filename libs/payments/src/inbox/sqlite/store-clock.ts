@@ -1,6 +1,6 @@
 import type { PaymentsRuntime } from '../../payments.runtime.js';
 
-/** The time of an operation, by the clocks of the process that asked for it. In whole milliseconds. */
+/** The time of an operation, by the clocks of the process that requested it. In whole milliseconds. */
 export interface Times {
   /** The wall clock: receipts, history, retention. It may jump. */
   readonly wall: number;

@@ -17,7 +17,7 @@ interface Waiting {
 }
 
 /**
- * Commits on the event loop. Each asks the thread for a window, so that the two never wait for each other's
+ * Commits on the event loop. Each requests a window from the thread, so that the two never wait for each other's
  * lock. The thread makes the commits durable, together with its own.
  */
 export class SqliteCommitter {

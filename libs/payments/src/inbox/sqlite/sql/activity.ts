@@ -56,7 +56,7 @@ export function activity(
   );
 }
 
-/** Deletes the minutes that nobody can ask for any more. */
+/** Deletes the minutes that {@link activity} no longer returns. */
 export function pruneActivity(connection: SqliteConnection, { wall }: Times): void {
   connection.run('DELETE FROM payments_inbox_activity WHERE minute < ?', [
     closedUntil(wall) - KEPT_MINUTES * MINUTE_MS,

@@ -77,7 +77,7 @@ export function listSlice(
     order === 'newest' ? `received_at DESC, ${column} DESC` : `received_at, ${column}`;
   const within = rangeOf(request, seq);
   const matching = matchOf(filter);
-  // If all of them match, it needs to look at no more than are asked for.
+  // If there is nothing to match, it reads only as many as are requested.
   const size = matching.sql.length === 0 ? Math.min(SLICE, limit) : SLICE;
   const slice = `FROM ${table} ${within.sql.join(' AND ')} ORDER BY ${sorted(seq)}`;
   const last = connection.get<{ receivedAt: number; seq: number }>(

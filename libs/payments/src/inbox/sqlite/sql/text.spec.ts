@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { fromStored, hashOf, orderingOf, toReadable, toStored } from './text.js';
 
 describe('text in SQLite', () => {
-  it('is read as it was stored, whatever it contains', () => {
+  it('is read as it was stored, with any characters', () => {
     for (const text of ['', 'tx-1', 'é漢😀', '"\\', '\0\n', '\ud800', '\ud801x', '\\u0000']) {
       expect(fromStored(toStored(text))).toBe(text);
       expect(toStored(text).isWellFormed()).toBe(true);

@@ -17,7 +17,7 @@ export function fromStored(stored: string): string {
   return stored.includes('\\') ? (JSON.parse(`"${stored}"`) as string) : stored;
 }
 
-/** Text meant for people, whatever it holds. */
+/** Any text, as people can read it. */
 export function toReadable(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\uFFFD');
 }

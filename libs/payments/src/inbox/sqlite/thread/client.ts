@@ -14,7 +14,7 @@ const MAX_PENDING = 20_000;
 /** Receives in one message at most. */
 const MAX_GATHERED = 16;
 
-/** How long after a thread died another one is started, if somebody listens, in milliseconds. */
+/** How long after a thread ended unexpectedly another one is started, if there are listeners, in milliseconds. */
 const RESTART_MS = 1000;
 
 /** The store's end of the thread: starts it, starts another if it dies, and answers every call in time. */

@@ -139,7 +139,7 @@ export function openWriter(driver: Driver, file: string, busyTimeoutMs: number):
 /**
  * The connection of the event loop, for `commit`. It never waits for a lock, never checkpoints, and its
  * commits append to the write-ahead log without an fsync: the thread's `sync` makes them durable.
- * `NORMAL`, not `OFF`: with `OFF` SQLite would not sync the header of a log it starts anew, and a power cut
+ * `NORMAL`, not `OFF`: with `OFF` SQLite would not sync the header of a log that it restarts, and a power cut
  * could corrupt the file.
  */
 export function openCommitter(driver: Driver, file: string): SqliteConnection {

@@ -82,7 +82,7 @@ export function isOldSqlite(version: string): boolean {
 export function oldSqliteReason(version: string): string {
   return (
     `This Node has SQLite ${version}, which has the WAL-reset bug (https://www.sqlite.org/wal.html#walresetbug): ` +
-    'if one connection makes a checkpoint while another starts the write-ahead log anew, committed transactions can be ' +
+    'if one connection makes a checkpoint while another restarts the write-ahead log, committed transactions can be ' +
     'lost and the file corrupted. It is rare, but the inbox has several connections. ' +
     `SQLite ${SAFE_VERSION} fixes it: run Node 24.15.0 or later, or 22.22.3 or later of the 22 line ` +
     '("node -p process.versions.sqlite" prints the version of a Node)'

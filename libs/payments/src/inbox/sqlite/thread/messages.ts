@@ -11,7 +11,7 @@ export interface ThreadData {
 /** An operation on its way to the thread. */
 export interface Call {
   readonly number: number;
-  /** `window` asks for a time in which the thread leaves the file alone; it ends with `windowClosed`. */
+  /** `window` requests a time in which the thread does not use the file; it ends with `windowClosed`. */
   readonly name: OperationName | 'window';
   readonly request: unknown;
   readonly times: Times;

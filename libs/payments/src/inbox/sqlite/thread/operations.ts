@@ -40,7 +40,7 @@ export const WRITES = {
 /** Operations that read: they wait for nobody. */
 const READS = { activity, catalog, find, listSlice, nextDue, stats };
 
-/** Every operation: its request, the time by the clocks of the process that asks, and its answer. */
+/** Every operation, by name. Its parameters are the connection, the request and the time of the process that sent it. */
 export const OPERATIONS = { ...WRITES, ...READS };
 
 export type OperationName = keyof typeof OPERATIONS;

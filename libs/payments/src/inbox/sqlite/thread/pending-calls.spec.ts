@@ -9,50 +9,50 @@ afterEach(() => {
 });
 
 function pendingCalls(patienceMs: number) {
-  const told: string[] = [];
+  const outcomes: string[] = [];
   const calls = new PendingCalls(
     patienceMs,
     ({ reject }) => reject(new Error('late')),
-    () => told.push('idle'),
+    () => outcomes.push('idle'),
   );
   const add = (number: number) =>
     calls.add(number, {
-      resolve: (value) => told.push(`${number} ${String(value)}`),
-      reject: ({ message }) => told.push(`${number} ${message}`),
+      resolve: (value) => outcomes.push(`${number} ${String(value)}`),
+      reject: ({ message }) => outcomes.push(`${number} ${message}`),
     });
-  return { calls, add, told };
+  return { calls, add, outcomes };
 }
 
 describe('pending calls', () => {
   it('are answered once', () => {
-    const { calls, add, told } = pendingCalls(60_000);
+    const { calls, add, outcomes } = pendingCalls(60_000);
     add(1);
     add(2);
     calls.take(2)!.resolve('two' as never);
     expect(calls.take(2)).toBeUndefined();
     calls.take(1)!.resolve('one' as never);
-    expect(told).toEqual(['2 two', 'idle', '1 one']);
+    expect(outcomes).toEqual(['2 two', 'idle', '1 one']);
     expect(calls.size).toBe(0);
   });
 
   it('time out, each at its own time', () => {
-    const { calls, add, told } = pendingCalls(30);
+    const { calls, add, outcomes } = pendingCalls(30);
     add(1);
     add(2);
     calls.take(1);
     jest.advanceTimersByTime(20);
     add(3);
     jest.advanceTimersByTime(9);
-    expect(told).toEqual([]);
+    expect(outcomes).toEqual([]);
     jest.advanceTimersByTime(1);
-    expect(told).toEqual(['2 late']);
+    expect(outcomes).toEqual(['2 late']);
     jest.advanceTimersByTime(19);
-    expect(told).toEqual(['2 late']);
+    expect(outcomes).toEqual(['2 late']);
     jest.advanceTimersByTime(1);
-    expect(told).toEqual(['2 late', 'idle', '3 late']);
+    expect(outcomes).toEqual(['2 late', 'idle', '3 late']);
     add(4);
     jest.advanceTimersByTime(30);
-    expect(told.slice(3)).toEqual(['idle', '4 late']);
+    expect(outcomes.slice(3)).toEqual(['idle', '4 late']);
   });
 
   it('leave no timer running without end', () => {
@@ -64,10 +64,10 @@ describe('pending calls', () => {
   });
 
   it('are all rejected if the thread has died', () => {
-    const { calls, add, told } = pendingCalls(60_000);
+    const { calls, add, outcomes } = pendingCalls(60_000);
     add(1);
     add(2);
     calls.rejectAll(new Error('gone'));
-    expect(told).toEqual(['1 gone', 'idle', '2 gone']);
+    expect(outcomes).toEqual(['1 gone', 'idle', '2 gone']);
   });
 });

@@ -28,7 +28,7 @@ let commits: unknown[];
 /** The numbers in each message of answers, and the answers. */
 let answered: number[][];
 let answers: Answer[];
-/** The clocks that the thread told the store. */
+/** The clocks that the thread sent to the store. */
 let clocks: number[];
 let closed: Promise<void>;
 
@@ -71,12 +71,12 @@ function watchCommits(): unknown[] {
   return seen;
 }
 
-function tell(...messages: ToThread[]): void {
+function post(...messages: ToThread[]): void {
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port has no origin
   for (const message of messages) store.postMessage(message);
 }
 
-const calls = (...asked: Call[]): ToThread => ({ kind: 'calls', calls: asked });
+const calls = (...sent: Call[]): ToThread => ({ kind: 'calls', calls: sent });
 
 function receive(number: number, times = NOW): Call {
   const event = {
@@ -116,7 +116,7 @@ const at = (clock: number): Times => ({ ...NOW, clock });
 
 describe('the thread of a SQLite inbox', () => {
   it('commits once, synced, what arrives together: receives, claims and the rest', async () => {
-    tell(calls(register(1), receive(2), receive(3)), calls(claim(4)), { kind: 'close' });
+    post(calls(register(1), receive(2), receive(3)), calls(claim(4)), { kind: 'close' });
     await closed;
     expect(answered).toEqual([[1, 2, 3, 4]]);
     expect(answers.at(-1)).toMatchObject({ value: [{ id: 'event-2' }, { id: 'event-3' }] });
@@ -124,23 +124,23 @@ describe('the thread of a SQLite inbox', () => {
   });
 
   it('leaves the file alone during a window, and ends the window of an event loop that hangs', async () => {
-    tell(calls(window(1)));
+    post(calls(window(1)));
     await until(() => answered.length === 1);
-    tell(calls(receive(2)));
+    post(calls(receive(2)));
     const granted = performance.now();
     await until(() => answered.length === 2);
     expect(performance.now() - granted).toBeGreaterThan(150);
-    tell(calls(window(3)));
+    post(calls(window(3)));
     await until(() => answered.length === 3);
-    tell(calls(receive(4)), { kind: 'windowClosed' });
+    post(calls(receive(4)), { kind: 'windowClosed' });
     await until(() => answered.length === 4);
     expect(answered).toEqual([[1], [2], [3], [4]]);
   });
 
   it('runs a batch between two windows', async () => {
-    tell(calls(receive(1), window(2)));
+    post(calls(receive(1), window(2)));
     await until(() => answered.length === 1);
-    tell({ kind: 'windowClosed' }, calls(window(3)));
+    post({ kind: 'windowClosed' }, calls(window(3)));
     await until(() => answered.length === 3);
     expect(answered).toEqual([[2], [1], [3]]);
   });
@@ -148,28 +148,28 @@ describe('the thread of a SQLite inbox', () => {
   it('IN-36 stores the clock with writes, at most twice a second, and never set back', async () => {
     const stored: number[] = [];
     for (const clock of [1_000_000, 1_000_499, 1_000_500, 1_000_100]) {
-      tell(calls(receive(clock, at(clock))));
+      post(calls(receive(clock, at(clock))));
       await until(() => answers.at(-1)?.number === clock);
       stored.push(storedClock(connection).clock);
     }
     expect(stored).toEqual([1_000_000, 1_000_000, 1_000_500, 1_000_500]);
   });
 
-  it('IN-36 uses the clock of another process that is ahead, and tells the store', async () => {
-    tell(calls(register(1), receive(2, at(5_000_000))));
+  it('IN-36 uses the clock of another process that is ahead, and sends it to the store', async () => {
+    post(calls(register(1), receive(2, at(5_000_000))));
     await until(() => answered.length === 1);
     // The clock of this store is an hour behind: the delivery is due all the same.
-    tell(calls(claim(3, at(1_400_000))));
+    post(calls(claim(3, at(1_400_000))));
     await until(() => answered.length === 2);
     expect(answers.at(-1)).toMatchObject({ value: [{ id: 'event-2' }] });
     expect(clocks).toEqual([5_000_000]);
   });
 
   it('syncs nothing for claims that find nothing, however late it is', async () => {
-    tell(calls(register(1)));
+    post(calls(register(1)));
     await until(() => answered.length === 1);
     const { syncs } = connection.get<{ syncs: number }>('SELECT syncs FROM payments_inbox_meta')!;
-    tell(calls(claim(2, at(9_000_000))));
+    post(calls(claim(2, at(9_000_000))));
     await until(() => answered.length === 2);
     expect(connection.get('SELECT syncs FROM payments_inbox_meta')).toMatchObject({ syncs });
   });
@@ -184,7 +184,7 @@ describe('the thread of a SQLite inbox', () => {
       return run(sql, parameters);
     };
     const all = Array.from({ length: 3 * SETTINGS.maxBatch }, (_, number) => receive(number + 1));
-    tell(calls(...all), { kind: 'close' });
+    post(calls(...all), { kind: 'close' });
     await closed;
     other.close();
     expect(answers).toHaveLength(all.length);
@@ -196,13 +196,13 @@ describe('the thread of a SQLite inbox', () => {
     );
   });
 
-  it('bounds the write-ahead log, and starts it anew with a commit of its own', async () => {
+  it('bounds the write-ahead log, and restarts it with a commit of its own', async () => {
     if (isOldSqlite(version)) return;
     const frames = () => connection.get<{ log: number }>('PRAGMA wal_checkpoint(NOOP)')!.log;
-    for (let number = 1; number <= 400; number += 1) tell(calls(receive(number)));
+    for (let number = 1; number <= 400; number += 1) post(calls(receive(number)));
     await until(() => answers.length === 400);
     for (let number = 401; number <= 600; number += 1) {
-      tell(calls(receive(number)));
+      post(calls(receive(number)));
       await until(() => answers.length === number);
     }
     expect(frames()).toBeLessThan(2000);

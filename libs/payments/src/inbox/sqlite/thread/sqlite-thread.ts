@@ -28,7 +28,7 @@ if (parentPort !== null && sqliteInboxThread !== undefined) {
 }
 
 async function serve(port: MessagePort, settings: SqliteSettings): Promise<void> {
-  const tell = (message: FromThread): void => port.postMessage(message);
+  const send = (message: FromThread): void => port.postMessage(message);
   try {
     const driver = await loadDriver();
     // Before the file is touched.
@@ -39,8 +39,8 @@ async function serve(port: MessagePort, settings: SqliteSettings): Promise<void>
     createTables(connection, settings.busyTimeoutMs);
     const clock = storedClock(connection);
     new SqliteServer(port, connection, new WriteAheadLog(connection, version), settings).start();
-    tell({ kind: 'opened', sqliteVersion: version, clock });
+    send({ kind: 'opened', sqliteVersion: version, clock });
   } catch (error) {
-    tell({ kind: 'failed', failure: toFailure(error) });
+    send({ kind: 'failed', failure: toFailure(error) });
   }
 }

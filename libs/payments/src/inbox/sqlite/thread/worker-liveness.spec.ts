@@ -32,7 +32,7 @@ describe('the liveness of workers', () => {
     expect(look(2 + LEASE, [worker('a', LEASE)])).toEqual([]);
   });
 
-  it('IN-36 counts from when this process saw a worker, whatever the clocks say', () => {
+  it('IN-36 counts from when this process saw a worker, and compares no clocks', () => {
     for (const time of [1000, 1001, 1001 + LEASE]) {
       expect(look(time, [worker('a', 1000)], 24 * HOUR)).toEqual([]);
     }
@@ -56,7 +56,7 @@ describe('the liveness of workers', () => {
 
   it('IN-12 does not end for a look that waited: it sees a heartbeat that is younger than itself', () => {
     look(0, [worker('a', 0)]);
-    // Asked for at 10,000, it waited for a lock until 45,000.
+    // Requested at 10,000; it waited for a lock until 45,000.
     expect(look(10_000, [worker('a', 44_000)])).toEqual([]);
     expect(look(45_000, [worker('a', 44_000)])).toEqual([]);
     expect(look(45_000 + LEASE, [worker('a', 44_000)])).toEqual([]);

@@ -17,7 +17,7 @@ interface Seen {
 /**
  * Finds out which workers send no heartbeats. It compares no clocks of different processes, because they may differ by
  * any amount after a jump of the wall clock: a heartbeat is a change of `beat_at`. The time of a look is when it was
- * asked for: if it then waited for a lock, it sees heartbeats that were sent after that time. So the age of a heartbeat
+ * requested: if it then waited for a lock, it sees heartbeats that were sent after that time. So the age of a heartbeat
  * counts from the first look after the one that saw it.
  */
 export class WorkerLiveness {

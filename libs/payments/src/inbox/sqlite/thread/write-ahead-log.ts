@@ -5,14 +5,13 @@ import { isOldSqlite } from './driver.js';
 /** Pages in the write-ahead log from which it is copied into the database: SQLite's own default. */
 const CHECKPOINT_PAGES = 1000;
 
-/** The same while calls wait: they are done first, until the log has 16 MB. */
+/** The same while calls wait: they run first, until the log has 16 MB. */
 const CHECKPOINT_PAGES_BUSY = 4000;
 
 /**
- * Checkpoints, which only the thread makes, so that the event loop waits for no fsync of theirs. SQLite starts the log
- * anew with the first commit after a checkpoint, and syncs its header for that: the thread makes that commit too, or
- * the next one on the event loop would wait for the disk. (A reader at the wrong moment delays the new start; then a
- * commit may, once, wait for one fsync.)
+ * Checkpoints. Only the thread makes them, so that the event loop never waits for their fsyncs. The first commit after a
+ * checkpoint restarts the log and syncs its header. The thread makes that commit too, so that the next commit on the
+ * event loop does not wait for the disk. (A reader can delay the restart. Then one commit may wait for one fsync.)
  */
 export class WriteAheadLog {
   /** Before SQLite 3.51 there is no way to read the size of the log: SQLite makes checkpoints by itself. */
@@ -60,7 +59,7 @@ export class WriteAheadLog {
 /**
  * A write whose commit syncs the write-ahead log, and with it every earlier commit in it: the log is one file, written
  * in the order of the commits and read back in that order. A commit that has left the log is in the database file,
- * because a checkpoint syncs the log before it copies from it, and the database file before the log is written anew.
+ * because a checkpoint syncs the log before it copies from it, and the database file before the log restarts.
  * It also stores the clock.
  */
 export function sync(
