@@ -84,6 +84,7 @@ describe('console boot', () => {
       /"imports"/,
     ],
     ['who that is not a function', { path: PATH, guards: [asOperator()], who: 'ann' }, /"who"/],
+    ['a runtime without timers', { path: PATH, guards: [asOperator()], runtime: {} }, /"runtime"/],
     ['an unknown option', { path: PATH, guard: asOperator() }, /no option "guard"/],
   ])('refuses to start with %s', async (_, options, message) => {
     expect(await bootError(options)).toMatchObject({
