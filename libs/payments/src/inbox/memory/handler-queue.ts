@@ -90,10 +90,10 @@ function hold(row: DeliveryRow, key: OrderingKey): void {
   (key.held ??= new PriorityQueue(dueBefore)).add(row);
 }
 
-/** Whether no delivery of the ordering key is running, held, or pending and due. */
+/** Whether no delivery of the ordering key is running, or pending and due. */
 export function isFree(key: OrderingKey | null, now: number): boolean {
   if (key === null) return true;
-  if (key.running || key.held?.first) return false;
+  if (key.running) return false;
   for (const { dueAt } of key.pending ?? []) if (dueAt <= now) return false;
   return true;
 }

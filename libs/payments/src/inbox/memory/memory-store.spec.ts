@@ -74,6 +74,8 @@ describe('MemoryStore', () => {
     await store.receive([event('d', 1)]);
     expect(await kept('a', 'b', 'c', 'd')).toEqual(['tombstone', 'body', 'body', 'body']);
     expect(await outcomes(event('a', 40), event('a', 41))).toEqual(['duplicate', 'conflict']);
+    await store.receive([event('e', 1)]);
+    expect(await kept('a', 'b')).toEqual(['forgotten', 'body']);
   });
 
   it('deletes the events that finished first to make room, under both of their keys', async () => {
@@ -157,29 +159,6 @@ describe('MemoryStore', () => {
     stop();
     await store.receive([event('c')]);
     expect(calls).toBe(3);
-  });
-
-  it('keeps the last 20 attempts of a delivery that is done and redriven again and again', async () => {
-    await store.receive([event('a')]);
-    const selection = { company: 'acme', id: 'a', handlers: ['book'] };
-    const attempts = async () => (await store.find('acme', 'a'))!.deliveries[0]!.history;
-    await store.fail(await worker.claimOne(), { error: 'no', retryInMs: 0 });
-    now = 5;
-    const second = await worker.claimOne();
-    now = 7;
-    await store.complete(second);
-    await store.redrive([selection], { force: true, dueInMs: [0] });
-    expect(await attempts()).toMatchObject([
-      { attempt: 1, outcome: 'failed', error: 'no' },
-      { attempt: 2, startedAt: new Date(5), endedAt: new Date(7), outcome: 'done', error: null },
-    ]);
-    for (let n = 0; n < 20; n += 1) {
-      await store.complete(await worker.claimOne());
-      await store.redrive([selection], { force: true, dueInMs: [0] });
-    }
-    await store.complete(await worker.claimOne());
-    const outcomes = (await attempts()).map(({ attempt, outcome }) => `${attempt} ${outcome}`);
-    expect(outcomes).toEqual(Array.from({ length: 20 }, () => '1 done'));
   });
 
   it('IN-01 returns copies of bodies, and keeps one of its own', async () => {

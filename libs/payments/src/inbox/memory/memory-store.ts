@@ -54,12 +54,12 @@ export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
   async heartbeat(id: string): Promise<Heartbeat> {
     const retired = this.#workers.heartbeat(id);
     for (const row of this.running.values()) {
-      if (!this.#workers.has(row.worker)) this.free(row, !retired.includes(row.worker));
+      if (!this.#workers.find(row.worker)) this.free(row, !retired.includes(row.worker));
     }
-    const suspects = this.unpaused(this.#workers.handlersOf(id)).some(
-      (own) => own.suspects.size > 0,
-    );
-    return { alive: this.#workers.has(id), suspects };
+    const worker = this.#workers.find(id);
+    const handlers = this.unpaused(worker?.handlers.map(({ name }) => name) ?? []);
+    const suspects = handlers.some((handler) => handler.suspects.size > 0);
+    return { alive: worker !== undefined, suspects };
   }
 
   async retire(id: string, graceMs: number): Promise<void> {

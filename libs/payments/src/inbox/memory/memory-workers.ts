@@ -21,14 +21,9 @@ export class MemoryWorkers {
     return this.#version;
   }
 
-  /** Whether the worker is not dead. It may have retired. */
-  has(id: string): boolean {
-    return this.#workers.has(id);
-  }
-
-  /** Names of the worker's handlers. */
-  handlersOf(id: string): string[] {
-    return this.#workers.get(id)?.handlers.map(({ name }) => name) ?? [];
+  /** The worker, unless it is dead. It may have retired. */
+  find(id: string): WorkerRegistration | undefined {
+    return this.#workers.get(id);
   }
 
   register(worker: WorkerRegistration): void {

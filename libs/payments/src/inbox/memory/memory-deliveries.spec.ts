@@ -1,0 +1,104 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import type { PaymentsRuntime } from '../../payments.runtime.js';
+import { incoming, NOW, TestWorker } from '../../testing/contract/contract-fixtures.js';
+import type { IncomingEvent } from '../inbox-store.js';
+import { MemoryStore } from './memory-store.js';
+
+let now = 0;
+const runtime: PaymentsRuntime = {
+  now: () => now,
+  monotonic: () => now,
+  random: () => 0.5,
+  schedule: () => () => {},
+};
+let store: MemoryStore;
+let worker: TestWorker;
+
+beforeEach(async () => {
+  now = 0;
+  store = new MemoryStore({ maxEvents: 100, maxBytes: 10_000, retentionMs: 50 }, runtime);
+  worker = await TestWorker.start(store);
+});
+
+const ofKey = (id: string, occurredMs = 0): IncomingEvent =>
+  incoming({ id, orderingKey: 'k', occurredAt: new Date(occurredMs) });
+const selection = { company: 'acme', id: 'a', handlers: ['book'] };
+
+describe('MemoryDeliveries', () => {
+  it('keeps the last 20 attempts of a delivery that is done and redriven again and again', async () => {
+    await store.receive([incoming({ id: 'a' })]);
+    const attempts = async () => (await store.find('acme', 'a'))!.deliveries[0]!.history;
+    await store.fail(await worker.claimOne(), { error: 'no', retryInMs: 0 });
+    now = 5;
+    const second = await worker.claimOne();
+    now = 7;
+    await store.complete(second);
+    await store.redrive([selection], { force: true, dueInMs: [0] });
+    expect(await attempts()).toMatchObject([
+      { attempt: 1, outcome: 'failed', error: 'no' },
+      { attempt: 2, startedAt: new Date(5), endedAt: new Date(7), outcome: 'done', error: null },
+    ]);
+    for (let n = 0; n < 20; n += 1) {
+      await store.complete(await worker.claimOne());
+      await store.redrive([selection], { force: true, dueInMs: [0] });
+    }
+    await store.complete(await worker.claimOne());
+    const outcomes = (await attempts()).map(({ attempt, outcome }) => `${attempt} ${outcome}`);
+    expect(outcomes).toEqual(Array.from({ length: 20 }, () => '1 done'));
+  });
+
+  it('IN-16 leaves deliveries held that wait for a running one, and counts those that are due later', async () => {
+    const [a, b, c] = ['a', 'b', 'c'].map((id) => ofKey(id));
+    await store.receive([c!]);
+    await store.fail(await worker.claimOne(), { error: 'no', retryInMs: null });
+    await store.receive([a!]);
+    const running = await worker.claimOne();
+    await store.receive([b!]);
+    expect(await store.nextDueInMs(['book'])).toBe(null);
+    const later = { ...selection, id: 'c' };
+    await store.redrive([later], { force: false, dueInMs: [9] });
+    expect(await store.nextDueInMs(['book'])).toBe(9);
+    await store.skip([later]);
+    expect(await store.nextDueInMs(['book'])).toBe(null);
+    now = 5;
+    await store.receive([incoming({ id: 'd' })]);
+    now = 6;
+    expect(await store.complete(running)).toEqual({ settled: true, nextDue: true });
+    // The held one is due now, so that a busy key does not pass the others.
+    expect((await worker.claim()).map(({ id }) => id)).toEqual(['d', 'b']);
+  });
+
+  it('knows that a newer event of a key was handled, until all events of the key are forgotten', async () => {
+    const newerHandled = async (id: string, occurredMs: number) => {
+      await store.receive([ofKey(id, occurredMs)]);
+      const lease = await worker.claimOne();
+      await store.complete(lease);
+      return lease.newerHandled;
+    };
+    expect(await newerHandled('a', 100)).toBe(false);
+    now = 40;
+    expect(await newerHandled('b', 50)).toBe(true);
+    now = 55;
+    expect(await newerHandled('c', 70)).toBe(true);
+    expect(await store.find('acme', 'a')).toBe(undefined);
+    now = 500;
+    expect(await newerHandled('d', 60)).toBe(false);
+  });
+
+  it('skips a delivery once that is selected twice', async () => {
+    await store.receive([incoming({ id: 'a' })]);
+    expect(await store.skip([selection, selection])).toBe(1);
+    expect(await store.stats()).toMatchObject({ deliveries: [] });
+  });
+
+  it('IN-38 counts no attempt as failed that was done before a redrive', async () => {
+    await store.receive([incoming({ id: 'a' })]);
+    await store.complete(await worker.claimOne());
+    await store.redrive([selection], { ...NOW, force: true });
+    now = 130_000;
+    await store.summarize();
+    const minutes = await store.activity(1440);
+    expect(minutes.map(({ total }) => total.failed).filter((failed) => failed > 0)).toEqual([]);
+    expect(minutes.reduce((sum, { total }) => sum + total.received, 0)).toBe(1);
+  });
+});
