@@ -48,6 +48,26 @@ describe('claims and settlements on SQLite', () => {
     ]);
   });
 
+  it('IN-20 keep each attempt in the history if a delivery that is done runs again', () => {
+    const worker = inbox.worker();
+    const id = inbox.receive();
+    const selections = [{ company: 'acme', id, handlers: ['book'] }];
+    const request = { selections, force: true, dueInMs: [0] };
+    const started: number[] = [];
+    for (let n = 0; n < 3; n += 1) {
+      const [lease] = inbox.claim(worker);
+      started.push(inbox.now);
+      inbox.now += 7;
+      complete(inbox.connection, { lease: lease! }, inbox.times);
+      inbox.now += 100;
+      if (n < 2) OPERATIONS.redrive(inbox.connection, request, inbox.times);
+    }
+    const found = OPERATIONS.find(inbox.connection, { company: 'acme', id }, inbox.times)!;
+    expect(JSON.parse(found.deliveries[0]!.history)).toEqual(
+      started.map((startedAt) => [1, startedAt, 7, 'd']),
+    );
+  });
+
   it('IN-13 compare only the state and the token, and no clock', () => {
     const worker = inbox.worker();
     inbox.receive();

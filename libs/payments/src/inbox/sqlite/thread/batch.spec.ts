@@ -3,7 +3,8 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { runBatch, takeBatch } from './batch.js';
 import type { SqliteConnection } from './connection.js';
 import type { Call } from './messages.js';
-import type { EventMessage } from '../sql/receive.js';
+import { OPERATIONS } from './operations.js';
+import type { EventMessage, ReceiptMessage } from '../sql/receive.js';
 
 const SETTINGS = { busyTimeoutMs: 100, slowCommitMs: 0 };
 
@@ -37,6 +38,48 @@ describe('a batch', () => {
     const answers = runBatch(connection, calls, SETTINGS);
     expect(answers.map((answer) => 'failure' in answer)).toEqual([false, true, false]);
     expect(stored()).toEqual(['a', 'c']);
+  });
+
+  it('sees what its own calls change: workers, pauses and the version of the catalog', () => {
+    const assign = { worker: 'w', handlers: ['book'] };
+    const call = (name: Call['name'], request: unknown): Call => {
+      number += 1;
+      return { number, name, request, times: inbox.times };
+    };
+    const patterns = [{ name: 'book', patterns: ['*'] }];
+    const answers = runBatch(
+      connection,
+      [
+        receiveCall('no such worker', { assign }),
+        call('register', { id: 'w', leaseMs: 1000, handlers: patterns }),
+        receiveCall('old version', { assign }),
+        receiveCall('assigned', { assign, catalogVersion: 1 }),
+        call('pause', { handler: 'book', paused: true }),
+        receiveCall('paused', { assign, catalogVersion: 1 }),
+        call('pause', { handler: 'book', paused: false }),
+        call('retire', { worker: 'w', graceMs: 0 }),
+        receiveCall('retired', { assign, catalogVersion: 1 }),
+      ],
+      SETTINGS,
+    );
+    const receipts = answers.flatMap((answer) =>
+      'value' in answer && Array.isArray(answer.value) ? (answer.value as ReceiptMessage[]) : [],
+    );
+    expect(receipts.map(({ id, outcome, claimed }) => [id, outcome, claimed.length])).toEqual([
+      ['no such worker', 'stored', 0],
+      ['old version', 'outdated', 0],
+      ['assigned', 'stored', 1],
+      ['paused', 'stored', 0],
+      ['retired', 'stored', 0],
+    ]);
+  });
+
+  it('keeps nothing for later reads, because another process may have changed it', () => {
+    inbox.receive();
+    const request = { worker: inbox.worker(), wanted: [{ handler: 'mail', limit: 1 }] };
+    runBatch(connection, [{ number: 1, name: 'claim', request, times: inbox.times }], SETTINGS);
+    connection.exec("INSERT INTO payments_inbox_pause VALUES ('book')");
+    expect(OPERATIONS.nextDue(connection, { handlers: ['book'] }, inbox.times)).toBeNull();
   });
 
   it('stores nothing of a single call that fails, and works afterwards', () => {
