@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { Child } from '../processes/child.ts';
 import type { Row } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
-import { at, atMostMs, latencies } from './latency.postgres.ts';
+import { at, atMostMs, latencies } from './latency-postgres.ts';
 import { temporaryFolder } from './temporary-storage.ts';
 
 const MEDIAN = 'p50';

@@ -8,7 +8,7 @@ import type { Contender, Row } from '../rounds/row.ts';
 import { atLeast, sized } from '../rounds/row.ts';
 import { incoming, concurrently, receive, register, systemRuntime } from './store-operations.ts';
 import { ownPostgres } from './temporary-storage.ts';
-import { postgresUsage } from './postgres.usage.ts';
+import { postgresUsage } from './postgres-usage.ts';
 
 const OURS = 'PostgreSQL inbox';
 const PAUSED = 'PostgreSQL inbox, its worker paused';
