@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import type { LoggerService } from '@nestjs/common';
 
 /** A Nest logger that keeps its lines. */
@@ -26,5 +27,16 @@ export class CapturedLog implements LoggerService {
 
   #keep(level: string, words: unknown[]): void {
     this.lines.push(`${level} ${words.map(String).join(' ')}`);
+  }
+}
+
+/** Captures what the work logs. */
+export async function logged<R>(work: (log: CapturedLog) => Promise<R>): Promise<R> {
+  const log = new CapturedLog();
+  Logger.overrideLogger(log);
+  try {
+    return await work(log);
+  } finally {
+    Logger.overrideLogger(false);
   }
 }
