@@ -15,7 +15,7 @@ import {
 } from './store-operations.ts';
 import { temporaryFolder } from './temporary-storage.ts';
 
-/** What the store can be told beyond its options, to see what they are good for. */
+/** Internal settings of the store, to measure their effect. */
 type Settings = Partial<ReturnType<typeof resolveSqliteOptions>>;
 
 export const disk: Row = {
@@ -64,9 +64,9 @@ function receives(name: string, store: SqliteStore, width: number, count: number
   };
 }
 
-/** How late the event loop is (99th percentile) beside a disk that takes 10 ms more for each commit. */
+/** The delay of the event loop (99th percentile) if the disk takes 10 ms longer for each commit. */
 function eventLoop(store: SqliteStore, count: number): Table {
-  const beside = (name: string, work: () => Promise<unknown>): Contender => ({
+  const loopDelay = (name: string, work: () => Promise<unknown>): Contender => ({
     name,
     async measure() {
       const delay = monitorEventLoopDelay({ resolution: 1 });
@@ -82,14 +82,14 @@ function eventLoop(store: SqliteStore, count: number): Table {
     unit: 'ms',
     better: 'lower',
     contenders: [
-      beside('receives, 64 at a time', () =>
+      loopDelay('receives, 64 at a time', () =>
         concurrently(
           Array.from({ length: count }, () => incoming()),
           64,
           (event) => receive(store, [event]),
         ),
       ),
-      beside('commits, 16 at a time', async () => {
+      loopDelay('commits, 16 at a time', async () => {
         await receive(
           store,
           Array.from({ length: 250 }, () => incoming()),
@@ -97,7 +97,7 @@ function eventLoop(store: SqliteStore, count: number): Table {
         const leases = await claim(store, await register(store), 250);
         await concurrently(leases, 16, (lease) => store.commit(lease, () => {}));
       }),
-      beside('nothing', () => wait(500)),
+      loopDelay('nothing', () => wait(500)),
     ],
     targets: [],
   };

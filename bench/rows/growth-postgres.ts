@@ -39,7 +39,7 @@ export const growthPostgres: Row = {
   },
 };
 
-/** Copies the rows of the first event, with ids and keys of their own, and does what autovacuum would have. */
+/** Copies the rows of the first event with new ids and keys, and then vacuums, as autovacuum would. */
 async function copy(server: PostgresServer, url: string, count: number): Promise<void> {
   const own: Record<string, string> = {
     seq: 't.seq + n',

@@ -35,7 +35,7 @@ function open(file: string): InboxStore {
   return sqliteInbox({ file, allowOldSqlite: true }).create(systemRuntime);
 }
 
-/** Has one event handled, and copies its rows with ids and keys of their own. */
+/** Completes one event, and copies its rows with new ids and keys. */
 async function fill(file: string, count: number): Promise<void> {
   const store = open(file);
   await store.open();
@@ -48,7 +48,7 @@ async function fill(file: string, count: number): Promise<void> {
   db.exec('PRAGMA synchronous = OFF; PRAGMA cache_size = -400000');
   const tables = ['payments_inbox_event', 'payments_inbox_body', 'payments_inbox_delivery'];
   const statements = tables.map((table) => copyStatement(db, table));
-  // What was there is copied until there are enough; the first event is one of them.
+  // Copies the existing rows repeatedly until there are enough. The first event counts as one.
   for (let first = 1; first < count; first += STEP) {
     const last = Math.min(count, first + STEP) - 1;
     db.exec('BEGIN');

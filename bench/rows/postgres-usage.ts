@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs';
 import type { PostgresServer } from 'test-postgres';
 
-/** What a PostgreSQL on this machine has used so far. */
+/** The resources that a PostgreSQL server on this machine has used so far. */
 export interface PostgresUsage {
-  /** Of all its processes that are there; `NaN` where the system does not tell. */
+  /** Processor time of its running processes; `NaN` if the system has no `/proc`. */
   readonly cpuMs: number;
-  /** Written to the write-ahead log. */
+  /** Bytes written to the write-ahead log. */
   readonly walBytes: number;
 }
 
-/** Clock ticks are 10 ms on every Linux that Node runs on. */
+/** A clock tick of Linux is 10 ms. */
 const TICK_MS = 10;
 
 export async function postgresUsage(server: PostgresServer, url: string): Promise<PostgresUsage> {

@@ -36,7 +36,7 @@ export const receivePostgres: Row = {
     const load = await startLoad(ending);
     const count = sized(scale, 10_000);
     const order = { scheme: 'payments', count, connections: WIDTH } as const;
-    /** The database's part beside the server's. */
+    /** Adds the costs of the database to the measurement. */
     const withDatabase = (contender: Contender): Contender => ({
       name: contender.name,
       async measure() {

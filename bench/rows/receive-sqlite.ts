@@ -12,7 +12,7 @@ const UNHANDLED = 'SQLite inbox, its worker paused';
 const MEMORY = 'memory inbox';
 const RAW = 'node:sqlite, groups of 50, no HTTP';
 
-// As for the memory inbox, which gets faster until some 48,000 deliveries have been compiled for.
+// As for the memory inbox: V8 compiles its code until about 48,000 deliveries have run.
 const WARM_UP = 8;
 
 export const receiveSqlite: Row = {
@@ -58,7 +58,7 @@ export const receiveSqlite: Row = {
   },
 };
 
-/** The limit: an event's id and body, 50 to a transaction, write-ahead log, `synchronous = FULL`. */
+/** The limit: inserts id and body of 50 events per transaction, with write-ahead log and `synchronous = FULL`. */
 function rawInserts(file: string, count: number): Contender & { close(): void } {
   const db = new DatabaseSync(file);
   db.exec(

@@ -35,7 +35,7 @@ export const workPostgres: Row = {
     if (redis) queues.push(await bullmq(false, ending), await bullmq(true, ending));
     const running: { queue: Queue; all: Child[] }[] = [];
     for (const queue of queues) running.push({ queue, all: await startWorkers(queue, ending) });
-    // So many that what a process does once is little, of the fastest too.
+    // Enough jobs that the start-up costs of a process hardly count, even for the fastest queue.
     const count = sized(scale, 10_000);
     const same = [
       'pg-boss',
@@ -124,7 +124,7 @@ async function pgBoss(server: PostgresServer, ending: AsyncDisposableStack): Pro
   };
 }
 
-/** @param apart whether each job is in a named queue of its transaction, so that no two of one transaction run at once */
+/** @param apart whether each transaction has a named queue, so that its jobs run one after the other */
 async function graphile(
   apart: boolean,
   server: PostgresServer,
@@ -141,7 +141,7 @@ async function graphile(
     script: 'queues/graphile-worker.ts',
     config: { url },
     async fill(count) {
-      // Otherwise each round adds to the empty queues that a claim looks at.
+      // Otherwise each round adds empty queues, which slow down the claims.
       await utils.cleanup({ tasks: ['GC_JOB_QUEUES'] });
       await inBatches(count, (bodies) =>
         utils.addJobs(

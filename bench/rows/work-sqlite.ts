@@ -20,7 +20,7 @@ export const workSqlite: Row = {
   rounds: 7,
   async open(scale, ending) {
     const folder = await temporaryFolder(ending);
-    // So many that the quarter of a second in which a process looks for the writes of others hardly counts.
+    // Enough events that the poll interval of a quarter of a second hardly counts.
     const count = sized(scale, 20_000);
     const contenders: Contender[] = [];
     for (const [name, concurrency] of [
@@ -96,7 +96,7 @@ async function plainLoop(
   const store = await opened(file, ending);
   const db = new DatabaseSync(file);
   ending.defer(() => db.close());
-  // The store that fills the file looks into it, too.
+  // The store that fills the file polls it too.
   db.exec('PRAGMA busy_timeout = 5000; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON');
   const due = db.prepare(
     `SELECT event_seq, raw FROM payments_inbox_delivery JOIN payments_inbox_body USING (event_seq)
