@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { ShopProcess } from '../support/shop.process.js';
+import { ProgramProcess } from '../support/program-process.js';
 
 jest.setTimeout(300_000);
 
@@ -34,7 +34,13 @@ afterEach(() => {
 /** Runs it to its end. */
 async function chaos(settings: Record<string, string>, ...args: string[]) {
   const json = join(folder, 'result.json');
-  await using run = new ShopProcess(CHAOS, settings, ['--seed', 'spec', '--json', json, ...args]);
+  await using run = new ProgramProcess(CHAOS, settings, [
+    '--seed',
+    'spec',
+    '--json',
+    json,
+    ...args,
+  ]);
   const { code } = await run.ended;
   return { code, err: run.err, last: run.out.at(-1), json };
 }
