@@ -28,7 +28,7 @@ export class PaymentsLifecycle
   constructor(
     @Inject(HandlerExplorer) private readonly explorer: HandlerExplorer,
     @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
-    @Inject(UnhandledRejections) private readonly strays: UnhandledRejections,
+    @Inject(UnhandledRejections) private readonly unhandled: UnhandledRejections,
     @Inject(INBOX_STORE) private readonly store: InboxStore,
     @Inject(WORKER_OPTIONS) private readonly options: ResolvedWorkerOptions,
     @Inject(InboxWorker) private readonly worker: InboxWorker,
@@ -48,7 +48,7 @@ export class PaymentsLifecycle
     this.explorer.explore();
     await prepareDataClasses(this.registry.all());
     await this.store.open();
-    this.strays.open();
+    this.unhandled.open();
     // An inbox in memory runs the handlers before it answers, in any process.
     const background = this.options.background || !this.store.capabilities.durable;
     this.worker.start(background);
@@ -65,6 +65,6 @@ export class PaymentsLifecycle
   /** Runs after the server has closed. Until then, deliveries are still received. */
   async onApplicationShutdown(): Promise<void> {
     await this.store.close();
-    this.strays.close();
+    this.unhandled.close();
   }
 }

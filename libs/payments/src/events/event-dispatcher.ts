@@ -37,7 +37,7 @@ export class OtherVersionError extends PaymentsError {
 export class EventDispatcher {
   constructor(
     @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
-    @Inject(UnhandledRejections) private readonly strays: UnhandledRejections,
+    @Inject(UnhandledRejections) private readonly unhandled: UnhandledRejections,
   ) {}
 
   /**
@@ -61,6 +61,6 @@ export class EventDispatcher {
     const data = handler.data ? await parseData(handler.data, event) : event.data;
     // A frozen copy each, so that no handler sees what another did to the event.
     const own = Object.freeze({ ...event, data });
-    await this.strays.watch(context, () => handler.invoke(own, context));
+    await this.unhandled.watch(context, () => handler.invoke(own, context));
   }
 }

@@ -65,7 +65,7 @@ export class RawBodyMiddleware {
     @Inject(WebhookRoutes) private readonly routes: WebhookRoutes,
     @Inject(Admission) private readonly admission: Admission,
     @Inject(PendingRequests) private readonly pending: PendingRequests,
-    @Inject(RejectionLog) private readonly refusals: RejectionLog,
+    @Inject(RejectionLog) private readonly rejections: RejectionLog,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
     @Inject(WEBHOOK_OPTIONS) private readonly options: ResolvedWebhookOptions,
   ) {
@@ -163,8 +163,8 @@ export class RawBodyMiddleware {
     response: ServerResponse,
   ): WebhookAnswer {
     // A request that is over is not logged as refused.
-    if (error instanceof PaymentsError) this.refusals.note(error);
-    else if (!request.destroyed && !response.writableEnded) this.refusals.unexpected(error);
+    if (error instanceof PaymentsError) this.rejections.note(error);
+    else if (!request.destroyed && !response.writableEnded) this.rejections.unexpected(error);
     discardBody(request, body, this.runtime);
     return answerError(error);
   }

@@ -27,7 +27,7 @@ export class WebhookEndpoint implements OnModuleInit {
     @Inject(WebhookRoutes) private readonly routes: WebhookRoutes,
     @Inject(WebhookVerifier) private readonly verifier: WebhookVerifier,
     @Inject(PaymentInbox) private readonly inbox: PaymentInbox,
-    @Inject(RejectionLog) private readonly refusals: RejectionLog,
+    @Inject(RejectionLog) private readonly rejections: RejectionLog,
   ) {}
 
   onModuleInit(): void {
@@ -52,7 +52,7 @@ export class WebhookEndpoint implements OnModuleInit {
       const { status, id } = await this.inbox.receive(delivery);
       return { status: 200, body: { received: true, status, id } };
     } catch (error) {
-      if (!(error instanceof PaymentsError)) this.refusals.unexpected(error);
+      if (!(error instanceof PaymentsError)) this.rejections.unexpected(error);
       return answerError(error);
     }
   }

@@ -38,7 +38,7 @@ export class WebhookVerifier {
     @Inject(COMPANIES) private readonly companies: Companies,
     @Inject(PendingRequests) private readonly pending: PendingRequests,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
-    @Inject(RejectionLog) private readonly refusals: RejectionLog,
+    @Inject(RejectionLog) private readonly rejections: RejectionLog,
     @Inject(WEBHOOK_OPTIONS) private readonly options: ResolvedWebhookOptions,
   ) {
     this.#log = new ThrottledLog(new Logger('PaymentWebhook'), runtime);
@@ -63,7 +63,7 @@ export class WebhookVerifier {
       this.companies.verified(known);
       return this.#read(request, company, bytes, since);
     } catch (error) {
-      this.refusals.note(error, known);
+      this.rejections.note(error, known);
       throw error;
     } finally {
       pending?.release();
