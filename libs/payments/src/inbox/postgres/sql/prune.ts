@@ -4,15 +4,16 @@ import { KEPT_MINUTES } from './activity.js';
 import { asInterval, epochMs } from './planner-settings.js';
 
 /** Old events that one statement looks at. Those that are not finished are kept, and there may be millions of them. */
-const SLICE = 500;
+const SLICE = 2000;
 
 /** An event in the order of receipt. */
 interface Position {
-  readonly receivedMs: number;
+  /** As the database wrote it: rounded down, the next slice would begin with the same events. */
+  readonly receivedMs: string;
   readonly seq: string;
 }
 
-const START: Position = { receivedMs: 0, seq: '0' };
+const START: Position = { receivedMs: '0', seq: '0' };
 
 /** Deletes what is finished and old, in batches that block no receive. */
 export class Pruning {
@@ -79,7 +80,7 @@ export class Pruning {
     );
     return rows.map((row) => ({
       seq: row['seq']!,
-      receivedMs: Math.round(Number(row['received_ms'])),
+      receivedMs: row['received_ms']!,
       finished: row['finished'] === 't',
     }));
   }
