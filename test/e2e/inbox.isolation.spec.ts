@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { memoryInbox, none, OnPaymentEvent } from 'nestjs-payments';
 import type { InboxDefinition, PaymentEvent } from 'nestjs-payments';
-import { INBOX_STORE } from '../../libs/payments/dist/inbox/inbox-tokens.js';
+import { INBOX_STORE } from '../../libs/payments/dist/inbox/inbox-store.js';
 import type { InboxStore } from '../../libs/payments/dist/inbox/inbox-store.js';
 import { eventually } from '../support/eventually.js';
 import { delivery } from '../support/handler.application.js';

@@ -2,20 +2,22 @@ import { parseEnvelope } from '../../libs/payments/dist/events/envelope.js';
 import { HandlerRegistry } from '../../libs/payments/dist/events/handler-registry.js';
 import { fixed } from '../../libs/payments/dist/events/retry-schedule.js';
 import type { RetrySchedule } from '../../libs/payments/dist/events/retry-schedule.js';
+import { BODY_CODEC } from '../../libs/payments/dist/inbox/body-codec.js';
 import { InboxMaintenance } from '../../libs/payments/dist/inbox/inbox-maintenance.js';
+import { INBOX_STORE } from '../../libs/payments/dist/inbox/inbox-store.js';
 import type { InboxStore } from '../../libs/payments/dist/inbox/inbox-store.js';
-import {
-  BODY_CODEC,
-  INBOX_STORE,
-  MAX_AGE_MS,
-  RECEIVE_OPTIONS,
-  WORKER_OPTIONS,
-} from '../../libs/payments/dist/inbox/inbox-tokens.js';
 import { InboxWorker } from '../../libs/payments/dist/inbox/inbox-worker.js';
 import { PaymentInbox } from '../../libs/payments/dist/inbox/payment-inbox.js';
-import { resolveReceiveOptions } from '../../libs/payments/dist/inbox/receive-options.js';
+import {
+  MAX_AGE_MS,
+  RECEIVE_OPTIONS,
+  resolveReceiveOptions,
+} from '../../libs/payments/dist/inbox/receive-options.js';
 import { VerifiedDelivery } from '../../libs/payments/dist/inbox/verified-delivery.js';
-import { resolveWorkerOptions } from '../../libs/payments/dist/inbox/worker-options.js';
+import {
+  resolveWorkerOptions,
+  WORKER_OPTIONS,
+} from '../../libs/payments/dist/inbox/worker-options.js';
 import { PAYMENTS_RUNTIME } from '../../libs/payments/dist/payments.runtime.js';
 import { behave } from './behaviour.ts';
 import type { Behaviour, BehaviourTimes } from './behaviour.ts';

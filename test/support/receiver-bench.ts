@@ -2,7 +2,11 @@ import { HandlerRegistry } from '../../libs/payments/src/events/handler-registry
 import { StoredBodies } from '../../libs/payments/src/inbox/body-codec.js';
 import { DeliveryReceiver } from '../../libs/payments/src/inbox/delivery-receiver.js';
 import { HandlerCatalogCache } from '../../libs/payments/src/inbox/handler-catalog-cache.js';
-import type { ClaimedDelivery, InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
+import type {
+  ClaimedDelivery,
+  InboxStore,
+  StoredEvent,
+} from '../../libs/payments/src/inbox/inbox-store.js';
 import type { InboxWorker } from '../../libs/payments/src/inbox/inbox-worker.js';
 import { MemoryStore } from '../../libs/payments/src/inbox/memory/memory-store.js';
 import { resolveReceiveOptions } from '../../libs/payments/src/inbox/receive-options.js';
@@ -114,6 +118,6 @@ export function receiver(options: ReceiveOptions = {}, maxAgeMs = Infinity) {
     const raw = Buffer.from(JSON.stringify({ ...event, timestamp: '' }));
     return made.receive(new VerifiedDelivery(company, event, raw, runtime.monotonic() - lateMs));
   };
-  const find = async (id: string) => (await store.find('c', id))!;
+  const find = async (id: string): Promise<StoredEvent> => (await store.find('c', id))!;
   return { runtime, store, worker, settlements, receive, made, find };
 }
