@@ -191,6 +191,12 @@ describe('check()', () => {
     const unanswered = [...beats(0, 1250), { kind: 'sent', at: 1500 } as const];
     const ended = { name: 'p', journal: unanswered, endedAt: 4000 };
     expect(rules({ processes: [ended] })).toEqual([]);
+    // An answered retirement excuses no gap before it.
+    const signedOff = { kind: 'retired', at: 3000, worker: 'w' } as const;
+    const silent = [...beats(0, 1250), { kind: 'sent', at: 3000 } as const, signedOff];
+    expect(rules({ processes: [{ name: 'p', journal: silent, endedAt: 4000 }] })).toEqual([
+      'heartbeat',
+    ]);
     // The lease had not ended yet when the second one began.
     const late = [...beats(0, 2000), ...beats(3500, 5000)];
     expect(rules({ processes: withBeats(late), faults })).toEqual(['overlap']);

@@ -45,6 +45,11 @@ export function heartbeatGaps(
   until: number,
 ): HeartbeatGap[] {
   const beats = journal.filter((entry) => entry.kind === 'beat');
+  const answered = new Set(
+    journal.flatMap((entry) =>
+      entry.kind === 'beat' || entry.kind === 'retired' ? [entry.at] : [],
+    ),
+  );
   const slow = [
     ...faults
       .filter((fault) => SILENCING.has(fault.kind))
@@ -55,7 +60,7 @@ export function heartbeatGaps(
       .map(({ at, end }) => [at, end] as const),
     // The store did not answer before the process ended.
     ...journal
-      .filter((entry) => entry.kind === 'sent' && !beats.some(({ at }) => at === entry.at))
+      .filter((entry) => entry.kind === 'sent' && !answered.has(entry.at))
       .map(({ at }) => [at, endedAt ?? until] as const),
     ...journal
       .filter((entry) => entry.kind === 'gap' && entry.end - entry.at > SLOW_MS)

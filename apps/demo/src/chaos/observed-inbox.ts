@@ -23,6 +23,7 @@ export function observedInbox(inbox: InboxDefinition, journal: Journal): InboxDe
           }),
         retire: async (worker, graceMs) => {
           const at = machineMs();
+          journal.write({ kind: 'sent', at });
           await store.retire(worker, graceMs);
           journal.write({ kind: 'retired', at, worker });
         },
