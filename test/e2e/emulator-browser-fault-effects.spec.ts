@@ -1,7 +1,7 @@
 import { expect, it, jest } from '@jest/globals';
 import type { PaymentsEmulator } from 'payments-emulator';
-import type { Page } from 'playwright-core';
 import { describeInBrowser } from '../support/browser.js';
+import { press } from '../support/emulator/delivery-log-page.js';
 import { get, getToken, json, requestToken, sandbox } from '../support/emulator/api-client.js';
 import { faultSwitch, openFaults } from '../support/emulator/fault-switches.js';
 import { useEmulator } from '../support/emulator/shared-emulator.js';
@@ -15,8 +15,6 @@ let receiver: WebhookReceiver;
 let emulator: PaymentsEmulator;
 
 useEmulator((started) => ({ receiver, emulator } = started));
-
-const press = (page: Page, name: string | RegExp) => page.getByRole('button', { name }).click();
 
 describeInBrowser('fault switches on the page', (browser) => {
   it('control faults of deliveries: drop, duplicate and tampering', async () => {

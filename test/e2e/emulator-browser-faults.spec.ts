@@ -1,7 +1,7 @@
 import { expect, it, jest } from '@jest/globals';
 import type { EmulatorInputError, PaymentsEmulator } from 'payments-emulator';
-import type { Page } from 'playwright-core';
 import { describeInBrowser } from '../support/browser.js';
+import { press } from '../support/emulator/delivery-log-page.js';
 import { eventually } from '../support/eventually.js';
 import { faultSwitch, openFaults } from '../support/emulator/fault-switches.js';
 import { useEmulator } from '../support/emulator/shared-emulator.js';
@@ -46,7 +46,6 @@ let emulator: PaymentsEmulator;
 useEmulator((started) => ({ emulator } = started));
 
 const plan = () => emulator.faults() as Plan;
-const press = (page: Page, name: string | RegExp) => page.getByRole('button', { name }).click();
 
 describeInBrowser('fault switches on the page', (browser) => {
   it('exist for every fault of the emulator', async () => {
