@@ -1,6 +1,6 @@
 import type { Lease } from '../../inbox-store.js';
-import { appended } from './attempt-history.js';
 import { BY_INDEX, hidden, NOW } from './planner-settings.js';
+import { appended } from './settle.js';
 import { toStored } from './stored-text.js';
 
 /** Results of the function `finish`. Any other number: the lease was lost. */

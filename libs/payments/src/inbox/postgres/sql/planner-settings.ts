@@ -3,15 +3,12 @@
  * say that the tables of the backlog are empty, and a plan made from them reads all of it later. With these settings
  * every plan uses the indexes, whatever the statistics say. `postgres.plans.spec` fails without them.
  */
-export const BY_INDEX_OR_HASH = `
+export const BY_INDEX = `
   SET search_path = pg_catalog, pg_temp
   SET enable_seqscan = off
   SET enable_bitmapscan = off
   SET plan_cache_mode = force_generic_plan
-  SET jit = off`;
-
-/** The same, and without joins that read one side as a whole. */
-export const BY_INDEX = `${BY_INDEX_OR_HASH}
+  SET jit = off
   SET enable_hashjoin = off
   SET enable_mergejoin = off`;
 

@@ -1,10 +1,9 @@
-import { boundedError } from '../../delivery-history.js';
+import { boundedError, HISTORY_LENGTH } from '../../delivery-history.js';
 import type { Lease, Settlement } from '../../inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
 import type { Prepared } from '../connection/database-connection.js';
 import { elementsOf } from './stored-rows.js';
-import { appended } from './attempt-history.js';
 import { asInterval, BY_INDEX, hidden, NOW } from './planner-settings.js';
 import { toStored } from './stored-text.js';
 
@@ -71,6 +70,24 @@ export class SettleStatement {
 /** The places from 0 in an array that counts them from 1. */
 function placesOf(array: string | null | undefined): Set<number> {
   return new Set(elementsOf(array).map((place) => Number(place) - 1));
+}
+
+/**
+ * The history of a delivery `d` with one more attempt, without the oldest of too many. `ended`, `outcome` and `error` are
+ * SQL; see `HistoryEntry` for the format.
+ */
+export function appended(ended: string, outcome: string, error?: string): string {
+  const started = `COALESCE(d.started_at, ${ended})`;
+  const entry = [
+    'd.attempts',
+    `(date_part('epoch', ${started}) * 1000)::bigint`,
+    `(date_part('epoch', ${ended} - ${started}) * 1000)::bigint`,
+    `${outcome}::text`,
+    error ?? [],
+  ].flat();
+  return `CASE WHEN jsonb_array_length(d.history) >= ${HISTORY_LENGTH} THEN d.history - 0
+       ELSE COALESCE(d.history, '[]'::jsonb) END
+    || jsonb_build_array(jsonb_build_array(${entry.join(', ')}))`;
 }
 
 /** Waits for no row: one that is locked may be for long, and the others need not wait for it. */

@@ -1,8 +1,8 @@
 import type { HandlerCatalog, Heartbeat, WorkerRegistration } from '../../inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
-import { appended } from './attempt-history.js';
 import { toCatalog } from './catalog.js';
 import { asInterval, BY_INDEX, NOW } from './planner-settings.js';
+import { appended } from './settle.js';
 import { toStored } from './stored-text.js';
 
 /** Adds a worker. */
