@@ -109,7 +109,11 @@ export async function latencies(app: Child, ms: number): Promise<number[]> {
   return found.toSorted((a, b) => a - b);
 }
 
-/** @throws if the answer is not a 2xx. */
+/**
+ * Sends again if the server closed an idle connection at the moment of sending: the inbox ignores a copy.
+ *
+ * @throws if the answer is not a 2xx.
+ */
 function post(url: string, agent: Agent, { body, headers }: Delivery): Promise<void> {
   return new Promise((resolve, reject) => {
     const sending = request(url, { method: 'POST', agent, headers }, (answer) => {
@@ -117,7 +121,10 @@ function post(url: string, agent: Agent, { body, headers }: Delivery): Promise<v
       if (answer.statusCode! < 300) answer.once('end', resolve);
       else reject(new Error(`The answer is ${answer.statusCode}, not a 2xx.`));
     });
-    sending.once('error', reject);
+    sending.once('error', (error: Error & { code?: string }) => {
+      if (error.code !== 'ECONNRESET' || !sending.reusedSocket) reject(error);
+      else post(url, agent, { body, headers }).then(resolve, reject);
+    });
     sending.end(body);
   });
 }
