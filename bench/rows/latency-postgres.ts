@@ -123,7 +123,7 @@ function post(url: string, agent: Agent, { body, headers }: Delivery): Promise<v
     });
     sending.once('error', (error: Error & { code?: string }) => {
       if (error.code !== 'ECONNRESET' || !sending.reusedSocket) reject(error);
-      else post(url, agent, { body, headers }).then(resolve, reject);
+      else resolve(post(url, agent, { body, headers }));
     });
     sending.end(body);
   });
