@@ -8,14 +8,14 @@ export default {
     '<rootDir>/bench/**/*.spec.ts',
   ],
   // Prints results only; the log of a test is printed if the test fails.
-  testEnvironment: '<rootDir>/test/support/quiet-environment.js',
+  testEnvironment: '<rootDir>/test/support/jest/quiet-environment.js',
   // Jest leaves one core of two to itself; most tests wait for processes, so two workers take half the time.
   maxWorkers: '100%',
   workerIdleMemoryLimit: '1GB',
   // Long enough for a machine that is busy with something else.
   testTimeout: 90_000,
   extensionsToTreatAsEsm: ['.ts'],
-  resolver: '<rootDir>/test/typescript.resolver.cjs',
+  resolver: '<rootDir>/test/support/jest/typescript-resolver.cjs',
   transform: {
     '\\.ts$': [
       '@swc/jest',

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { ProgramProcess } from '../support/program-process.js';
+import { ProgramProcess } from '../support/processes/program-process.js';
 
 jest.setTimeout(300_000);
 
 const CHAOS = 'apps/demo/dist/chaos/main.js';
-const MUTANT = fileURLToPath(new URL('../support/chaos.mutant.mjs', import.meta.url));
+const MUTANT = fileURLToPath(new URL('../support/inbox/chaos-mutant.mjs', import.meta.url));
 
 /** What the tests read of the result of a run on one store. */
 interface Result {

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { ConfigModule, ConfigService } from '@nestjs/config';
 import { PaymentsModule, paymentsConfig } from 'nestjs-payments';
-import { signedDelivery } from '../support/signed-delivery.js';
-import { bootFailure } from '../support/boot.failure.js';
-import { WebhookApplication } from '../support/webhook.application.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { bootFailure } from '../support/webhook/boot-failure.js';
+import { WebhookApplication } from '../support/webhook/webhook-application.js';
 
 const PRIVATE = 'a-private-value';
 const VARIABLES = {

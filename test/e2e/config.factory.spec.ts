@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { PaymentsError, PaymentsModule, readPaymentsEnvironment } from 'nestjs-payments';
 import type { PaymentsModuleOptions, PaymentsOptionsFactory } from 'nestjs-payments';
-import { bootFailure } from '../support/boot.failure.js';
+import { bootFailure } from '../support/webhook/boot-failure.js';
 
 const PRIVATE = 'a-private-value';
 const FAILED = 'the options factory of PaymentsModule.forRootAsync() failed.';

@@ -3,11 +3,15 @@ import { Global, Injectable, Module } from '@nestjs/common';
 import type { DynamicModule, INestApplication, NestApplicationOptions } from '@nestjs/common';
 import { LazyModuleLoader, NestFactory } from '@nestjs/core';
 import { PaymentInbox, PaymentsApiService, PaymentsModule } from 'nestjs-payments';
-import { signedDelivery } from '../support/signed-delivery.js';
-import { bootFailure } from '../support/boot.failure.js';
-import { CapturedLog } from '../support/captured.log.js';
-import { ADAPTERS, OPTIONS, WebhookApplication } from '../support/webhook.application.js';
-import { Orders } from '../support/webhook.orders.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { bootFailure } from '../support/webhook/boot-failure.js';
+import { CapturedLog } from '../support/log/captured-log.js';
+import {
+  ADAPTERS,
+  OPTIONS,
+  WebhookApplication,
+  Orders,
+} from '../support/webhook/webhook-application.js';
 
 const open: INestApplication[] = [];
 afterEach(async () => {

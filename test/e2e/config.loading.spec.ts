@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { printedBy } from '../support/own.process.js';
+import { printedBy } from '../support/processes/program-process.js';
 
 /** A program that knows which packages are loaded, and for which the packages in `missing` do not exist. */
 const program = (script: string, missing: readonly string[] = []) => `

@@ -4,9 +4,9 @@ import { Injectable } from '@nestjs/common';
 import { ConfigModule, ConfigService } from '@nestjs/config';
 import { PaymentsModule, paymentsConfig, readPaymentsEnvironment } from 'nestjs-payments';
 import type { PaymentsModuleOptions, PaymentsOptionsFactory } from 'nestjs-payments';
-import { signedDelivery } from '../support/signed-delivery.js';
-import { containerText, visibleText } from '../support/visible.text.js';
-import { WebhookApplication } from '../support/webhook.application.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { containerText, visibleText } from '../support/log/visible-text.js';
+import { WebhookApplication } from '../support/webhook/webhook-application.js';
 
 const CLIENT_SECRET = 'a-private-value-of-the-client';
 const WEBHOOK_SECRET = 'a-private-value-of-the-webhook';

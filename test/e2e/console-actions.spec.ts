@@ -3,8 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { PaymentInbox, sqliteInbox } from 'nestjs-payments';
-import { consoleOnEachAdapter, Receipts, selected } from '../support/console.application.js';
-import { eventually } from '../support/eventually.js';
+import {
+  consoleOnEachAdapter,
+  Receipts,
+  selected,
+} from '../support/console/console-application.js';
+import { eventually } from '../support/time/waiting.js';
 
 /** SQLite inboxes on one file of their own. */
 async function sqliteFile() {

@@ -12,8 +12,8 @@ import type {
 import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE, HttpAdapterHost } from '@nestjs/core';
 import { map, tap } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { ACTION, PATH, consoleOnEachAdapter } from '../support/console.application.js';
-import { BODY_OPTIONS } from '../support/webhook.application.js';
+import { ACTION, PATH, consoleOnEachAdapter } from '../support/console/console-application.js';
+import { BODY_OPTIONS } from '../support/webhook/webhook-application.js';
 
 @Injectable()
 class Wrapping implements NestInterceptor {

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
-import { consoleOnEachAdapter } from '../support/console.application.js';
-import type { ConsoleApplication } from '../support/console.application.js';
+import { consoleOnEachAdapter } from '../support/console/console-application.js';
+import type { ConsoleApplication } from '../support/console/console-application.js';
 
 const views = (app: ConsoleApplication): string[] =>
   app.log.filter((line) => line.includes('viewed event'));

@@ -9,8 +9,8 @@ import {
   guarded,
   ConsoleApplication,
   consoleOnEachAdapter,
-} from '../support/console.application.js';
-import { codeOf, errorOf } from '../support/thrown.error.js';
+} from '../support/console/console-application.js';
+import { codeOf, errorOf } from '../support/assertions.js';
 
 const PASSWORD = 'correct horse battery';
 const CHALLENGE = 'Basic realm="Payments console", charset="UTF-8"';

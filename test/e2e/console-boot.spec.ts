@@ -8,8 +8,8 @@ import {
   PATH,
   asOperator,
   consoleOnEachAdapter,
-} from '../support/console.application.js';
-import { WebhookApplication } from '../support/webhook.application.js';
+} from '../support/console/console-application.js';
+import { WebhookApplication } from '../support/webhook/webhook-application.js';
 
 const environment = process.env['NODE_ENV'];
 afterEach(() => {

@@ -1,14 +1,14 @@
 import { expect, it } from '@jest/globals';
-import { signedDelivery } from '../support/signed-delivery.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
 import type { Locator, Page } from 'playwright-core';
-import { describeInBrowser, tabTo as pressTabTo } from '../support/browser.js';
+import { describeInBrowser, tabTo as pressTabTo } from '../support/browser/test-browser.js';
 import {
   ConsoleApplication,
   FrontDoor,
   OPERATOR,
   asked,
   changed,
-} from '../support/console.browser.js';
+} from '../support/console/console-browser.js';
 import {
   brightness,
   clipboardOf,
@@ -17,9 +17,9 @@ import {
   setHidden,
   weakTexts,
   widthOf,
-} from '../support/page.looks.js';
-import { eventually } from '../support/eventually.js';
-import { SECRET } from '../support/webhook.application.js';
+} from '../support/browser/page-appearance.js';
+import { eventually } from '../support/time/waiting.js';
+import { SECRET } from '../support/webhook/webhook-application.js';
 
 const EVENT = 'events/default/evt_1';
 

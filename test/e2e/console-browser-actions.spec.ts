@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { none, sqliteInbox } from 'nestjs-payments';
 import type { Page } from 'playwright-core';
-import { describeInBrowser } from '../support/browser.js';
-import { ConsoleApplication, asked, confirm } from '../support/console.browser.js';
-import { post, startOn, states } from '../support/inbox.application.js';
-import { isFocused } from '../support/page.looks.js';
-import { eventually } from '../support/eventually.js';
+import { describeInBrowser } from '../support/browser/test-browser.js';
+import { ConsoleApplication, asked, confirm } from '../support/console/console-browser.js';
+import { post, startOn, states } from '../support/inbox/inbox-application.js';
+import { isFocused } from '../support/browser/page-appearance.js';
+import { eventually } from '../support/time/waiting.js';
 
 const LEDGER = 'the ledger is closed';
 

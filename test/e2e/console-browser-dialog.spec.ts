@@ -1,8 +1,8 @@
 import { expect, it } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { describeInBrowser } from '../support/browser.js';
-import { ConsoleApplication, asked, confirm } from '../support/console.browser.js';
-import { eventually } from '../support/eventually.js';
+import { describeInBrowser } from '../support/browser/test-browser.js';
+import { ConsoleApplication, asked, confirm } from '../support/console/console-browser.js';
+import { eventually } from '../support/time/waiting.js';
 
 /** Selects all that match what the list shows, and asks to redrive it. */
 async function redriveAll(page: Page): Promise<void> {

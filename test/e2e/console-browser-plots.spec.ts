@@ -1,8 +1,8 @@
 import { expect, it } from '@jest/globals';
-import { describeInBrowser } from '../support/browser.js';
-import { ConsoleApplication, changed, closedMinutes } from '../support/console.browser.js';
-import { isPaintedIn } from '../support/page.looks.js';
-import { eventually } from '../support/eventually.js';
+import { describeInBrowser } from '../support/browser/test-browser.js';
+import { ConsoleApplication, changed, closedMinutes } from '../support/console/console-browser.js';
+import { isPaintedIn } from '../support/browser/page-appearance.js';
+import { eventually } from '../support/time/waiting.js';
 
 describeInBrowser('the plots of the inbox console', (browser) => {
   it('repaints the plots if the color scheme changes, and describes them as text and table', async () => {

@@ -3,11 +3,11 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from '@jest/globals';
 import type { APIResponse, Page, Response } from 'playwright-core';
-import { describeInBrowser } from '../support/browser.js';
-import { ConsoleApplication, OPERATOR, asked } from '../support/console.browser.js';
-import { delivery } from '../support/handler.application.js';
-import { eventually } from '../support/eventually.js';
-import { setHidden } from '../support/page.looks.js';
+import { describeInBrowser } from '../support/browser/test-browser.js';
+import { ConsoleApplication, OPERATOR, asked } from '../support/console/console-browser.js';
+import { delivery } from '../support/webhook/handler-application.js';
+import { eventually } from '../support/time/waiting.js';
+import { setHidden } from '../support/browser/page-appearance.js';
 
 const MARKUP = `</pre></title><script>ran=1</script><img src=x onerror="ran=1">" autofocus onfocus="ran=1" x="`;
 

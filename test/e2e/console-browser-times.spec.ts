@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
-import { describeInBrowser } from '../support/browser.js';
-import { ConsoleApplication, changed } from '../support/console.browser.js';
-import { eventually } from '../support/eventually.js';
+import { describeInBrowser } from '../support/browser/test-browser.js';
+import { ConsoleApplication, changed } from '../support/console/console-browser.js';
+import { eventually } from '../support/time/waiting.js';
 
 const EVENT = 'events/default/evt_1';
 

@@ -1,8 +1,8 @@
 import { expect, it } from '@jest/globals';
 import type { Page } from 'playwright-core';
-import { describeInBrowser } from '../support/browser.js';
-import { ConsoleApplication, changed } from '../support/console.browser.js';
-import { delivery } from '../support/handler.application.js';
+import { describeInBrowser } from '../support/browser/test-browser.js';
+import { ConsoleApplication, changed } from '../support/console/console-browser.js';
+import { delivery } from '../support/webhook/handler-application.js';
 
 /** The cell of the overview with the number of a handler's deliveries in a state. */
 const count = (page: Page, handler: string, state: string) =>

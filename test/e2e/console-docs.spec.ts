@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { ReadmeProgram } from '../support/readme.program.js';
+import { ReadmeProgram } from '../support/docs/readme-program.js';
 
 const GUARDS = ['operators.guard.ts', 'config.guard.ts', 'sso.module.ts'];
 

@@ -1,9 +1,9 @@
 import { expect, it } from '@jest/globals';
 import { PaymentInbox } from 'nestjs-payments';
 import type { StoredEvent } from 'nestjs-payments';
-import { consoleOnEachAdapter } from '../support/console.application.js';
-import type { ConsoleApplication } from '../support/console.application.js';
-import { company } from '../support/webhook.application.js';
+import { consoleOnEachAdapter } from '../support/console/console-application.js';
+import type { ConsoleApplication } from '../support/console/console-application.js';
+import { company } from '../support/webhook/webhook-application.js';
 
 const eventPath = (id: string, of = 'default') =>
   `/api/event?${new URLSearchParams({ company: of, id })}`;
@@ -119,7 +119,7 @@ consoleOnEachAdapter((start) => {
       ],
     };
     await using app = await start({ payments });
-    const { signedDelivery } = await import('../support/signed-delivery.js');
+    const { signedDelivery } = await import('../support/webhook/signed-delivery.js');
     for (const { id, webhookSecret } of payments.companies) {
       await app.merchant.send(
         signedDelivery({ id, webhookSecret }, { id: 'e-1', data: { of: id } }),

@@ -6,7 +6,7 @@ import {
   consoleOnEachAdapter,
   importMapOf,
   setHeadersFirst,
-} from '../support/console.application.js';
+} from '../support/console/console-application.js';
 
 const SECURE = {
   'x-content-type-options': 'nosniff',

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { CanActivate } from '@nestjs/common';
-import { consoleOnEachAdapter } from '../support/console.application.js';
+import { consoleOnEachAdapter } from '../support/console/console-application.js';
 
 consoleOnEachAdapter((start) => {
   it.each<[string, unknown, string | null]>([

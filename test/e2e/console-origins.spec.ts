@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { ACTION, PATH, consoleOnEachAdapter } from '../support/console.application.js';
+import { ACTION, PATH, consoleOnEachAdapter } from '../support/console/console-application.js';
 
 const DATA = ['/api/overview', '/api/events', '/api/event?company=default&id=e-1'];
 const ACTIONS: [string, object][] = [

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { PaymentInbox, memoryInbox, PaymentInboxError } from 'nestjs-payments';
 import type { InboxDefinition, InboxStore } from 'nestjs-payments';
-import { consoleOnEachAdapter } from '../support/console.application.js';
+import { consoleOnEachAdapter } from '../support/console/console-application.js';
 
 const METHODS = ['find', 'list', 'stats', 'activity', 'redrive', 'skip', 'pause', 'forgetHandler'];
 

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { PaymentInbox } from 'nestjs-payments';
-import { consoleOnEachAdapter, Receipts } from '../support/console.application.js';
-import { turns } from '../support/fake.runtime.js';
+import { consoleOnEachAdapter, Receipts } from '../support/console/console-application.js';
+import { turns } from '../support/time/waiting.js';
 
 consoleOnEachAdapter((start) => {
   it('shows handlers, counts and the time of the newest event', async () => {

@@ -1,9 +1,10 @@
 import { expect, it } from '@jest/globals';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import { basic, consoleOnEachAdapter, guarded } from '../support/console.application.js';
-import type { ConsoleSetup } from '../support/console.application.js';
-import { FakeRuntime, until } from '../support/fake.runtime.js';
+import { basic, consoleOnEachAdapter, guarded } from '../support/console/console-application.js';
+import type { ConsoleSetup } from '../support/console/console-application.js';
+import { FakeRuntime } from '../support/time/fake-runtime.js';
+import { until } from '../support/time/waiting.js';
 
 const PASSWORD = 'correct horse battery';
 

@@ -11,7 +11,7 @@ import {
   addressesOf,
   asOperator,
   consoleOnEachAdapter,
-} from '../support/console.application.js';
+} from '../support/console/console-application.js';
 
 consoleOnEachAdapter((start) => {
   const SETTINGS: Record<string, [(app: INestApplication) => unknown, string]> = {

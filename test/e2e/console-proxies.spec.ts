@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from '@jest/globals';
-import { consoleOnEachAdapter } from '../support/console.application.js';
+import { consoleOnEachAdapter } from '../support/console/console-application.js';
 
 /** Headers that proxies, networks and platforms document, each of which they add to a request. */
 const ADDED: Readonly<Record<string, readonly string[]>> = {

@@ -1,7 +1,11 @@
 import { expect, it } from '@jest/globals';
 import { PaymentInbox } from 'nestjs-payments';
-import { consoleOnEachAdapter, Receipts, selected } from '../support/console.application.js';
-import { eventually } from '../support/eventually.js';
+import {
+  consoleOnEachAdapter,
+  Receipts,
+  selected,
+} from '../support/console/console-application.js';
+import { eventually } from '../support/time/waiting.js';
 
 consoleOnEachAdapter((start) => {
   it('redrives a selected event, and logs which operator did it', async () => {

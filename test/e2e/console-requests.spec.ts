@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { consoleOnEachAdapter } from '../support/console.application.js';
+import { consoleOnEachAdapter } from '../support/console/console-application.js';
 
 /** Requests with a query that is not valid: path, and part of the message. */
 const QUERIES: [string, string][] = [

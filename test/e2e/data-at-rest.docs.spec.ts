@@ -4,13 +4,13 @@ import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { none } from 'nestjs-payments';
 import type { BodyCodec, IncomingEvent, PaymentEvent, PaymentInbox } from 'nestjs-payments';
-import { eventually } from '../support/eventually.js';
-import { delivery } from '../support/handler.application.js';
-import { inboxOf, post, startOn, states } from '../support/inbox.application.js';
-import type { Handle } from '../support/inbox.application.js';
-import { onEachInbox } from '../support/inbox.content.js';
-import type { InboxContent } from '../support/inbox.content.js';
-import { ReadmeProgram } from '../support/readme.program.js';
+import { eventually } from '../support/time/waiting.js';
+import { delivery } from '../support/webhook/handler-application.js';
+import { inboxOf, post, startOn, states } from '../support/inbox/inbox-application.js';
+import type { Handle } from '../support/inbox/inbox-application.js';
+import { onEachInbox } from '../support/inbox/inbox-content.js';
+import type { InboxContent } from '../support/inbox/inbox-content.js';
+import { ReadmeProgram } from '../support/docs/readme-program.js';
 
 type AesBodyCodec = new (keys: string, options?: { acceptPlain?: boolean }) => BodyCodec;
 

@@ -1,6 +1,6 @@
 import { expect, it, jest } from '@jest/globals';
-import { arrived, describeInBrowser } from '../support/browser.js';
-import { ProgramProcess } from '../support/program-process.js';
+import { arrived, describeInBrowser } from '../support/browser/test-browser.js';
+import { ProgramProcess } from '../support/processes/program-process.js';
 import { payAtCheckout } from '../support/shop/shop-pages.js';
 
 jest.setTimeout(120_000);

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, jest } from '@jest/globals';
-import { ProgramProcess } from '../support/program-process.js';
+import { ProgramProcess } from '../support/processes/program-process.js';
 
 jest.setTimeout(180_000);
 

@@ -1,10 +1,10 @@
 import { expect, it, jest } from '@jest/globals';
 import type { PaymentsEmulator } from 'payments-emulator';
 import type { Locator, Page } from 'playwright-core';
-import { arrived, clickTwice, describeInBrowser, tabTo } from '../support/browser.js';
+import { arrived, clickTwice, describeInBrowser, tabTo } from '../support/browser/test-browser.js';
 import { press } from '../support/emulator/delivery-log-page.js';
-import { eventually } from '../support/eventually.js';
-import { isFocused, widthOf } from '../support/page.looks.js';
+import { eventually } from '../support/time/waiting.js';
+import { isFocused, widthOf } from '../support/browser/page-appearance.js';
 import type { WebhookReceiver } from '../support/emulator/webhook-receiver.js';
 import { useEmulator } from '../support/emulator/shared-emulator.js';
 

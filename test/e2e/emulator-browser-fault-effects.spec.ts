@@ -1,13 +1,13 @@
 import { expect, it, jest } from '@jest/globals';
 import type { PaymentsEmulator } from 'payments-emulator';
-import { describeInBrowser } from '../support/browser.js';
+import { describeInBrowser } from '../support/browser/test-browser.js';
 import { press } from '../support/emulator/delivery-log-page.js';
 import { get, getToken, json, requestToken, sandbox } from '../support/emulator/api-client.js';
 import { faultSwitch, openFaults } from '../support/emulator/fault-switches.js';
 import { useEmulator } from '../support/emulator/shared-emulator.js';
 import type { WebhookReceiver } from '../support/emulator/webhook-receiver.js';
 import { signatureOf } from '../support/emulator/webhook-receiver.js';
-import { eventually } from '../support/eventually.js';
+import { eventually } from '../support/time/waiting.js';
 
 jest.setTimeout(60_000);
 

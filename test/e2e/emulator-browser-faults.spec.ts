@@ -1,8 +1,8 @@
 import { expect, it, jest } from '@jest/globals';
 import type { EmulatorInputError, PaymentsEmulator } from 'payments-emulator';
-import { describeInBrowser } from '../support/browser.js';
+import { describeInBrowser } from '../support/browser/test-browser.js';
 import { press } from '../support/emulator/delivery-log-page.js';
-import { eventually } from '../support/eventually.js';
+import { eventually } from '../support/time/waiting.js';
 import { faultSwitch, openFaults } from '../support/emulator/fault-switches.js';
 import { useEmulator } from '../support/emulator/shared-emulator.js';
 

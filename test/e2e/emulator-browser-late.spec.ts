@@ -1,8 +1,8 @@
 import { expect, it, jest } from '@jest/globals';
 import type { PaymentsEmulator } from 'payments-emulator';
 import type { Page, Route } from 'playwright-core';
-import { describeInBrowser } from '../support/browser.js';
-import { eventually } from '../support/eventually.js';
+import { describeInBrowser } from '../support/browser/test-browser.js';
+import { eventually } from '../support/time/waiting.js';
 import { useEmulator } from '../support/emulator/shared-emulator.js';
 
 jest.setTimeout(60_000);

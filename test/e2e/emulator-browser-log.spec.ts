@@ -1,6 +1,6 @@
 import { expect, it, jest } from '@jest/globals';
 import type { PaymentsEmulator } from 'payments-emulator';
-import { describeInBrowser } from '../support/browser.js';
+import { describeInBrowser } from '../support/browser/test-browser.js';
 import {
   entries,
   logSection,
@@ -8,7 +8,7 @@ import {
   press,
   showsTypes,
 } from '../support/emulator/delivery-log-page.js';
-import { eventually } from '../support/eventually.js';
+import { eventually } from '../support/time/waiting.js';
 import type { WebhookReceiver } from '../support/emulator/webhook-receiver.js';
 import { useEmulator } from '../support/emulator/shared-emulator.js';
 

@@ -1,10 +1,10 @@
 import { expect, it, jest } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
-import { describeInBrowser } from '../support/browser.js';
+import { describeInBrowser } from '../support/browser/test-browser.js';
 import { openLog, press, showsTypes } from '../support/emulator/delivery-log-page.js';
 import { useEmulator } from '../support/emulator/shared-emulator.js';
 import type { WebhookReceiver } from '../support/emulator/webhook-receiver.js';
-import { eventually } from '../support/eventually.js';
+import { eventually } from '../support/time/waiting.js';
 
 jest.setTimeout(60_000);
 

@@ -1,12 +1,12 @@
 import { expect, it, jest } from '@jest/globals';
 import type { PaymentsEmulator } from 'payments-emulator';
 import type { Page } from 'playwright-core';
-import { describeInBrowser, tabTo } from '../support/browser.js';
+import { describeInBrowser, tabTo } from '../support/browser/test-browser.js';
 import { press } from '../support/emulator/delivery-log-page.js';
 import { useEmulator } from '../support/emulator/shared-emulator.js';
 import type { WebhookReceiver } from '../support/emulator/webhook-receiver.js';
-import { eventually } from '../support/eventually.js';
-import { widthOf } from '../support/page.looks.js';
+import { eventually } from '../support/time/waiting.js';
+import { widthOf } from '../support/browser/page-appearance.js';
 
 jest.setTimeout(60_000);
 

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
-import { describeInBrowser } from '../support/browser.js';
+import { describeInBrowser } from '../support/browser/test-browser.js';
 
 describeInBrowser('an emulator that other machines can reach, in a browser', (browser) => {
   it('SE-14 shows its pages to a browser that sends the control token as password', async () => {

@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { Controller, Injectable, Module, UseFilters, UseGuards } from '@nestjs/common';
 import type { CanActivate } from '@nestjs/common';
 import { OnPaymentEvent, PaymentInbox } from 'nestjs-payments';
-import { onEachAdapter } from '../support/handler.application.js';
+import { onEachAdapter } from '../support/webhook/handler-application.js';
 
 @Injectable()
 class Orders {

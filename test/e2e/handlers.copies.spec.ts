@@ -2,9 +2,14 @@ import { expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
-import { until } from '../support/fake.runtime.js';
-import { Gate } from '../support/gate.js';
-import { delivery, onEachAdapter, stored, storedDelivery } from '../support/handler.application.js';
+import { until } from '../support/time/waiting.js';
+import { Gate } from '../support/time/gate.js';
+import {
+  delivery,
+  onEachAdapter,
+  stored,
+  storedDelivery,
+} from '../support/webhook/handler-application.js';
 
 let gate: Gate;
 let ran: string[] = [];

@@ -4,7 +4,12 @@ import { Transform, Type } from 'class-transformer';
 import { IsInt, IsString, IsUUID, Min, ValidateNested } from 'class-validator';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
-import { delivery, onEachAdapter, stored, storedDelivery } from '../support/handler.application.js';
+import {
+  delivery,
+  onEachAdapter,
+  stored,
+  storedDelivery,
+} from '../support/webhook/handler-application.js';
 
 class Customer {
   @IsString()

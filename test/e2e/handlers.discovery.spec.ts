@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { Controller, Get, Injectable, Module } from '@nestjs/common';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
-import { delivery, onEachAdapter, stored } from '../support/handler.application.js';
+import { delivery, onEachAdapter, stored } from '../support/webhook/handler-application.js';
 
 abstract class Recorder {
   readonly ran: string[] = [];

@@ -2,10 +2,10 @@ import { expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnPaymentEvent, PaymentInbox } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
-import { FakeRuntime, until, timersAtRest } from '../support/fake.runtime.js';
-import { eventually } from '../support/eventually.js';
-import { Gate } from '../support/gate.js';
-import { delivery, onEachAdapter, storedDelivery } from '../support/handler.application.js';
+import { FakeRuntime } from '../support/time/fake-runtime.js';
+import { until, timersAtRest, eventually } from '../support/time/waiting.js';
+import { Gate } from '../support/time/gate.js';
+import { delivery, onEachAdapter, storedDelivery } from '../support/webhook/handler-application.js';
 
 let gate: Gate;
 let contexts: PaymentEventContext[] = [];

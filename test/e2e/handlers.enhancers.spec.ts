@@ -5,7 +5,7 @@ import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
 import { concat, EMPTY, map, of, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { delivery, onEachAdapter, storedDelivery } from '../support/handler.application.js';
+import { delivery, onEachAdapter, storedDelivery } from '../support/webhook/handler-application.js';
 
 /** What happened, in order, over all scopes. */
 let seen: unknown[] = [];

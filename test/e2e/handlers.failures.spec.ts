@@ -1,8 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnPaymentEvent, UnrecoverableError } from 'nestjs-payments';
-import { delivery, onEachAdapter, stored, storedDelivery } from '../support/handler.application.js';
-import type { WebhookApplication } from '../support/webhook.application.js';
+import {
+  delivery,
+  onEachAdapter,
+  stored,
+  storedDelivery,
+} from '../support/webhook/handler-application.js';
+import type { WebhookApplication } from '../support/webhook/webhook-application.js';
 
 const runs: Record<string, number> = {};
 let broken = true;

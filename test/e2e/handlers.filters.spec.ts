@@ -3,8 +3,8 @@ import { Catch, Controller, Injectable, Scope, UseFilters, UseGuards } from '@ne
 import type { ArgumentsHost, CanActivate, ExceptionFilter } from '@nestjs/common';
 import { OnPaymentEvent, UnrecoverableError } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
-import { delivery, onEachAdapter, storedDelivery } from '../support/handler.application.js';
-import type { WebhookApplication } from '../support/webhook.application.js';
+import { delivery, onEachAdapter, storedDelivery } from '../support/webhook/handler-application.js';
+import type { WebhookApplication } from '../support/webhook/webhook-application.js';
 
 class Declined extends Error {}
 const caught: unknown[] = [];

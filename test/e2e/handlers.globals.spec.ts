@@ -3,7 +3,7 @@ import { Catch, Controller, Get, Injectable, Scope } from '@nestjs/common';
 import type { ArgumentsHost, CanActivate, NestInterceptor, PipeTransform } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
 import { OnPaymentEvent } from 'nestjs-payments';
-import { delivery, onEachAdapter, storedDelivery } from '../support/handler.application.js';
+import { delivery, onEachAdapter, storedDelivery } from '../support/webhook/handler-application.js';
 
 let asked: string[] = [];
 

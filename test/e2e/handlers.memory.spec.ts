@@ -2,10 +2,16 @@ import { expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { memoryInbox, none, OnPaymentEvent, PaymentInbox } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
-import { FakeRuntime, until } from '../support/fake.runtime.js';
-import { Gate } from '../support/gate.js';
-import { delivery, onEachAdapter, stored, storedDelivery } from '../support/handler.application.js';
-import type { WebhookApplication } from '../support/webhook.application.js';
+import { FakeRuntime } from '../support/time/fake-runtime.js';
+import { until } from '../support/time/waiting.js';
+import { Gate } from '../support/time/gate.js';
+import {
+  delivery,
+  onEachAdapter,
+  stored,
+  storedDelivery,
+} from '../support/webhook/handler-application.js';
+import type { WebhookApplication } from '../support/webhook/webhook-application.js';
 
 let gate: Gate;
 let ran: string[] = [];

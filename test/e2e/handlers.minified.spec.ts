@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import * as nest from '@nestjs/common';
 import { build } from 'esbuild';
 import * as payments from 'nestjs-payments';
-import { onEachAdapter } from '../support/handler.application.js';
+import { onEachAdapter } from '../support/webhook/handler-application.js';
 
 const SOURCE = `
 import { Injectable } from '@nestjs/common';

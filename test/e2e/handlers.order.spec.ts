@@ -2,9 +2,9 @@ import { expect, it } from '@jest/globals';
 import { Injectable, Module } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
 import { OnPaymentEvent } from 'nestjs-payments';
-import { Gate } from '../support/gate.js';
-import { delivery, onEachAdapter } from '../support/handler.application.js';
-import type { Setup } from '../support/webhook.application.js';
+import { Gate } from '../support/time/gate.js';
+import { delivery, onEachAdapter } from '../support/webhook/handler-application.js';
+import type { Setup } from '../support/webhook/webhook-application.js';
 
 let gate: Gate;
 let events: string[] = [];

@@ -12,7 +12,7 @@ import type { ArgumentMetadata, ExecutionContext, PipeTransform } from '@nestjs/
 import { IsIn } from 'class-validator';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
-import { delivery, onEachAdapter, storedDelivery } from '../support/handler.application.js';
+import { delivery, onEachAdapter, storedDelivery } from '../support/webhook/handler-application.js';
 
 let seen: unknown[] = [];
 

@@ -2,10 +2,10 @@ import { expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { exponential, fixed, none, OnPaymentEvent, UnrecoverableError } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
-import { eventually } from '../support/eventually.js';
-import { FakeRuntime, timersAtRest, until } from '../support/fake.runtime.js';
-import { delivery, onEachAdapter, storedDelivery } from '../support/handler.application.js';
-import type { WebhookApplication } from '../support/webhook.application.js';
+import { eventually, timersAtRest, until } from '../support/time/waiting.js';
+import { FakeRuntime } from '../support/time/fake-runtime.js';
+import { delivery, onEachAdapter, storedDelivery } from '../support/webhook/handler-application.js';
+import type { WebhookApplication } from '../support/webhook/webhook-application.js';
 
 let attempts: number[] = [];
 let succeedsAt = Infinity;

@@ -1,8 +1,8 @@
 import { expect, it } from '@jest/globals';
 import { Injectable, Module } from '@nestjs/common';
 import { OnPaymentEvent, PaymentInbox } from 'nestjs-payments';
-import { FakeRuntime } from '../support/fake.runtime.js';
-import { delivery, onEachAdapter } from '../support/handler.application.js';
+import { FakeRuntime } from '../support/time/fake-runtime.js';
+import { delivery, onEachAdapter } from '../support/webhook/handler-application.js';
 
 @Injectable()
 class Orders {

@@ -3,11 +3,13 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
-import { eventually } from '../support/eventually.js';
-import { delivery } from '../support/handler.application.js';
-import { ADAPTERS, SECRET } from '../support/webhook.application.js';
+import { eventually } from '../support/time/waiting.js';
+import { delivery } from '../support/webhook/handler-application.js';
+import { ADAPTERS, SECRET } from '../support/webhook/webhook-application.js';
 
-const SCRIPT = fileURLToPath(new URL('../support/stray.process.mjs', import.meta.url));
+const SCRIPT = fileURLToPath(
+  new URL('../support/processes/unhandled-rejections.mjs', import.meta.url),
+);
 
 // Processes take a while to start where others start too.
 jest.setTimeout(30_000);

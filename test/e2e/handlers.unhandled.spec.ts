@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
-import { delivery, onEachAdapter, stored } from '../support/handler.application.js';
+import { delivery, onEachAdapter, stored } from '../support/webhook/handler-application.js';
 
 @Injectable()
 class Named {

@@ -3,8 +3,8 @@ import { gzipSync } from 'node:zlib';
 import { Readable } from 'node:stream';
 import { inspect } from 'node:util';
 import { expect, it } from '@jest/globals';
-import { describeWithEachAdapter } from '../support/api.harness.js';
-import { json, type Script } from '../support/scripted.service.js';
+import { describeWithEachAdapter } from '../support/api/api-harness.js';
+import { json, type Script } from '../support/api/scripted-service.js';
 
 const text =
   (status: number, body: string, type = 'text/plain'): Script =>

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { expect, it, jest } from '@jest/globals';
-import type { RequestFacts } from '../../libs/payments/src/api/request.observer.js';
-import { describeWithEachAdapter } from '../support/api.harness.js';
-import { turns, until } from '../support/fake.runtime.js';
-import { hangUp, json, silence } from '../support/scripted.service.js';
+import type { RequestFacts } from '../../libs/payments/src/api/request-observer.js';
+import { describeWithEachAdapter } from '../support/api/api-harness.js';
+import { turns, until } from '../support/time/waiting.js';
+import { hangUp, json, silence } from '../support/api/scripted-service.js';
 
 describeWithEachAdapter('connections, signals and hooks', (harness, adapter) => {
   it('HT-28 1,000 sequential calls use a handful of sockets', async () => {

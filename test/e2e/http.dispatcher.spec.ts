@@ -1,6 +1,10 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { MockAgent } from 'undici';
-import { apiApplication, testCompany, type ApiApplication } from '../support/api.application.js';
+import {
+  apiApplication,
+  testCompany,
+  type ApiApplication,
+} from '../support/api/api-application.js';
 
 const BASE_URL = 'https://payments.example.com';
 const TOKEN = { access_token: 'mocked', expires_in: '3599', token_type: 'Bearer' };

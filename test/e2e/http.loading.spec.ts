@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { printedBy } from '../support/own.process.js';
+import { printedBy } from '../support/processes/program-process.js';
 
 const BEFORE = `
   import 'reflect-metadata';

@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { expect, it } from '@jest/globals';
-import { describeWithEachAdapter } from '../support/api.harness.js';
-import { printedBy } from '../support/own.process.js';
-import { json, type Script } from '../support/scripted.service.js';
+import { describeWithEachAdapter } from '../support/api/api-harness.js';
+import { printedBy } from '../support/processes/program-process.js';
+import { json, type Script } from '../support/api/scripted-service.js';
 
 const CAP = 1024 ** 2;
 

@@ -1,16 +1,16 @@
 import http from 'node:http';
 import type { LookupFunction } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
-import { testCompany } from '../support/api.application.js';
-import { apiHarness, describeWithEachAdapter } from '../support/api.harness.js';
-import { until } from '../support/fake.runtime.js';
+import { testCompany } from '../support/api/api-application.js';
+import { apiHarness, describeWithEachAdapter } from '../support/api/api-harness.js';
+import { until } from '../support/time/waiting.js';
 import {
   hangUp,
   json,
   ScriptedService,
   silence,
   type Script,
-} from '../support/scripted.service.js';
+} from '../support/api/scripted-service.js';
 
 const ADVICE = /GET \/v1\/transactions\/\{id\}/;
 

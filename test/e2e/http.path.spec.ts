@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
-import { describeWithEachAdapter } from '../support/api.harness.js';
-import { ScriptedService } from '../support/scripted.service.js';
+import { describeWithEachAdapter } from '../support/api/api-harness.js';
+import { ScriptedService } from '../support/api/scripted-service.js';
 
 describeWithEachAdapter('paths and redirects', (harness) => {
   it.each([

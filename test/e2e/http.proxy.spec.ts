@@ -5,12 +5,16 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { HttpsProxyAgent } from 'https-proxy-agent';
 import { EnvHttpProxyAgent } from 'undici';
-import { apiApplication, testCompany, type ApiApplication } from '../support/api.application.js';
-import { ConnectProxy } from '../support/connect.proxy.js';
+import {
+  apiApplication,
+  testCompany,
+  type ApiApplication,
+} from '../support/api/api-application.js';
+import { ConnectProxy } from '../support/http/connect-proxy.js';
 
 const file = (name: string): Buffer =>
-  readFileSync(new URL(`../support/tls/${name}`, import.meta.url));
-const ca = file('localhost.cert.pem');
+  readFileSync(new URL(`../support/http/tls/${name}`, import.meta.url));
+const ca = file('localhost-cert.pem');
 
 describe('a proxy', () => {
   let service: Server;
@@ -20,7 +24,7 @@ describe('a proxy', () => {
   let environment: string | undefined;
 
   beforeAll(async () => {
-    service = createServer({ key: file('localhost.key.pem'), cert: ca }, (request, response) => {
+    service = createServer({ key: file('localhost-key.pem'), cert: ca }, (request, response) => {
       const token = { access_token: 'token', expires_in: '3599', token_type: 'Bearer' };
       const answer = request.url === '/v1/auth/token' ? token : { seen: request.headers };
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));

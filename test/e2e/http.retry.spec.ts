@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { expect, it } from '@jest/globals';
-import type { ApiApplication } from '../support/api.application.js';
-import { describeWithEachAdapter } from '../support/api.harness.js';
-import { until } from '../support/fake.runtime.js';
-import { hangUp, json, silence } from '../support/scripted.service.js';
+import type { ApiApplication } from '../support/api/api-application.js';
+import { describeWithEachAdapter } from '../support/api/api-harness.js';
+import { until } from '../support/time/waiting.js';
+import { hangUp, json, silence } from '../support/api/scripted-service.js';
 
 const SECOND = 1000;
 

@@ -11,8 +11,9 @@ import { RunningShop, settingsFor } from '../support/shop/running-shop.js';
 jest.setTimeout(30_000);
 
 // Made for these tests and trusted nowhere: `openssl req -x509 -newkey ec …`, for localhost, valid a hundred years.
-const file = (name: string) => fileURLToPath(new URL(`../support/tls/${name}`, import.meta.url));
-const CERTIFICATE = file('localhost.cert.pem');
+const file = (name: string) =>
+  fileURLToPath(new URL(`../support/http/tls/${name}`, import.meta.url));
+const CERTIFICATE = file('localhost-cert.pem');
 
 describe('over real TLS', () => {
   let emulator: PaymentsEmulator;
@@ -21,7 +22,7 @@ describe('over real TLS', () => {
 
   beforeAll(async () => {
     emulator = await PaymentsEmulator.start({ seed: 'tls' });
-    const key = readFileSync(file('localhost.key.pem'));
+    const key = readFileSync(file('localhost-key.pem'));
     service = createServer({ key, cert: readFileSync(CERTIFICATE) }, (incoming, outgoing) => {
       const { method, url, headers } = incoming;
       const onward = request(new URL(url!, emulator.baseUrl), { method, headers }, (answer) => {

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { ReadyCase } from 'nestjs-payments/testing';
-import { ReadmeProgram } from '../support/readme.program.js';
+import { ReadmeProgram } from '../support/docs/readme-program.js';
 
 const MY_INBOX = `
 import { memoryInbox } from 'nestjs-payments';

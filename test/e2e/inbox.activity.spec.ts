@@ -2,10 +2,10 @@ import { describe, expect, it } from '@jest/globals';
 import { fixed, memoryInbox, UnrecoverableError } from 'nestjs-payments';
 import type { ActivityCounts, ActivityMinute } from 'nestjs-payments';
 import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
-import { eventually } from '../support/eventually.js';
-import { inboxOf, post, startOn, states } from '../support/inbox.application.js';
-import type { Handle } from '../support/inbox.application.js';
-import { book, onEachDurableInbox } from '../support/inbox.stages.js';
+import { eventually } from '../support/time/waiting.js';
+import { inboxOf, post, startOn, states } from '../support/inbox/inbox-application.js';
+import type { Handle } from '../support/inbox/inbox-application.js';
+import { book, onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
 
 /** Received, done, failed and dead. A test may begin in one minute and end in the next. */
 function sum(minutes: readonly ActivityMinute[], handler?: string): number[] {

@@ -1,10 +1,10 @@
 import { expect, it } from '@jest/globals';
 import { fixed } from 'nestjs-payments';
 import type { BodyCodec, WorkerOptions } from 'nestjs-payments';
-import { eventually } from '../support/eventually.js';
-import { delivery } from '../support/handler.application.js';
-import { AT_ONCE, inboxOf, post, startOn, states } from '../support/inbox.application.js';
-import { onEachInbox } from '../support/inbox.content.js';
+import { eventually } from '../support/time/waiting.js';
+import { delivery } from '../support/webhook/handler-application.js';
+import { AT_ONCE, inboxOf, post, startOn, states } from '../support/inbox/inbox-application.js';
+import { onEachInbox } from '../support/inbox/inbox-content.js';
 
 /** Inverts every byte, behind a number that differs each time. */
 class Inverting implements BodyCodec {

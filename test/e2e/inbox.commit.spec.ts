@@ -2,10 +2,10 @@ import { expect, it } from '@jest/globals';
 import { OnPaymentEvent, PaymentsError } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext, SqliteTransaction } from 'nestjs-payments';
 import type { PostgresTransaction } from 'nestjs-payments/postgres';
-import { AT_ONCE, post, startOn, states } from '../support/inbox.application.js';
-import type { Handle } from '../support/inbox.application.js';
-import { book, onEachDurableInbox } from '../support/inbox.stages.js';
-import { eventually } from '../support/eventually.js';
+import { AT_ONCE, post, startOn, states } from '../support/inbox/inbox-application.js';
+import type { Handle } from '../support/inbox/inbox-application.js';
+import { book, onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
+import { eventually } from '../support/time/waiting.js';
 
 /** The code of what it rejects with. */
 async function codeOf(work: Promise<unknown>): Promise<string> {

@@ -1,7 +1,7 @@
 import { describe, it } from '@jest/globals';
 import { inboxContract } from 'nestjs-payments/testing';
 import type { SqliteTransaction } from '../../libs/payments/dist/inbox/sqlite/sqlite-inbox.js';
-import { SqliteHarness } from './sqlite.harness.ts';
+import { SqliteHarness } from '../support/sqlite/sqlite-harness.ts';
 
 describe('the contract, on SQLite', () => {
   const cases = inboxContract({

@@ -1,11 +1,11 @@
 import { afterEach, expect, it } from '@jest/globals';
 import { fixed } from 'nestjs-payments';
-import { MerchantProcess } from '../support/inbox.process.js';
-import { onEachDurableInbox } from '../support/inbox.stages.js';
-import type { InboxData } from '../support/inbox.stages.js';
-import { WebhookApplication } from '../support/webhook.application.js';
-import { stored } from '../support/handler.application.js';
-import { eventually } from '../support/eventually.js';
+import { MerchantProcess } from '../support/inbox/merchant-process.js';
+import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
+import type { InboxData } from '../support/inbox/durable-inboxes.js';
+import { WebhookApplication } from '../support/webhook/webhook-application.js';
+import { stored } from '../support/webhook/handler-application.js';
+import { eventually } from '../support/time/waiting.js';
 
 const ROUNDS = 50;
 /** The shortest lease, so that what died is soon freed. */

@@ -1,11 +1,11 @@
 import { expect, it } from '@jest/globals';
 import { NestFactory } from '@nestjs/core';
 import { memoryInbox, PaymentInbox, PaymentsModule } from 'nestjs-payments';
-import { eventually } from '../support/eventually.js';
-import { Gate } from '../support/gate.js';
-import { AT_ONCE, inboxOf, post, startOn, states } from '../support/inbox.application.js';
-import { onEachDurableInbox } from '../support/inbox.stages.js';
-import { OPTIONS } from '../support/webhook.application.js';
+import { eventually } from '../support/time/waiting.js';
+import { Gate } from '../support/time/gate.js';
+import { AT_ONCE, inboxOf, post, startOn, states } from '../support/inbox/inbox-application.js';
+import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
+import { OPTIONS } from '../support/webhook/webhook-application.js';
 
 const FROZEN = { ...AT_ONCE, background: false };
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { PaymentInbox } from 'nestjs-payments';
 import type { StoredEvent } from 'nestjs-payments';
-import { signedDelivery } from '../support/signed-delivery.js';
-import { ADAPTERS, OPTIONS, WebhookApplication } from '../support/webhook.application.js';
-import { OnMethods } from '../support/webhook.controllers.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { ADAPTERS, OPTIONS, WebhookApplication } from '../support/webhook/webhook-application.js';
+import { OnMethods } from '../support/webhook/webhook-controllers.js';
 
 const SECRETS = {
   Authorization: 'Bearer very-secret-1',

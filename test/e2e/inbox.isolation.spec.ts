@@ -5,11 +5,11 @@ import { memoryInbox, none, OnPaymentEvent } from 'nestjs-payments';
 import type { InboxDefinition, PaymentEvent } from 'nestjs-payments';
 import { INBOX_STORE } from '../../libs/payments/dist/inbox/inbox-store.js';
 import type { InboxStore } from '../../libs/payments/dist/inbox/inbox-store.js';
-import { eventually } from '../support/eventually.js';
-import { delivery } from '../support/handler.application.js';
-import { inboxOf } from '../support/inbox.application.js';
-import { onEachDurableInbox } from '../support/inbox.stages.js';
-import { WebhookApplication } from '../support/webhook.application.js';
+import { eventually } from '../support/time/waiting.js';
+import { delivery } from '../support/webhook/handler-application.js';
+import { inboxOf } from '../support/inbox/inbox-application.js';
+import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
+import { WebhookApplication } from '../support/webhook/webhook-application.js';
 
 // `npm run bench -- isolation` measures the time from sending to handled.
 

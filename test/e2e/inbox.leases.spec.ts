@@ -2,12 +2,12 @@ import { afterEach, expect, it } from '@jest/globals';
 import { fixed, none } from 'nestjs-payments';
 import type { PaymentsRuntime } from 'nestjs-payments';
 import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
-import { Gate } from '../support/gate.js';
-import { AT_ONCE, inboxOf, post, startOn, states } from '../support/inbox.application.js';
-import type { Handle } from '../support/inbox.application.js';
-import { MerchantProcess } from '../support/inbox.process.js';
-import { book, onEachDurableInbox } from '../support/inbox.stages.js';
-import { eventually } from '../support/eventually.js';
+import { Gate } from '../support/time/gate.js';
+import { AT_ONCE, inboxOf, post, startOn, states } from '../support/inbox/inbox-application.js';
+import type { Handle } from '../support/inbox/inbox-application.js';
+import { MerchantProcess } from '../support/inbox/merchant-process.js';
+import { book, onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
+import { eventually } from '../support/time/waiting.js';
 
 const SHORT = { ...AT_ONCE, leaseMs: 1000 };
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { ReadmeProgram } from '../support/readme.program.js';
+import { ReadmeProgram } from '../support/docs/readme-program.js';
 
 describe('docs/operating.md', () => {
   let program: ReadmeProgram;

@@ -1,11 +1,11 @@
 import { expect, it } from '@jest/globals';
 import { fixed, none } from 'nestjs-payments';
 import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
-import { inboxOf, post, startOn, states } from '../support/inbox.application.js';
-import type { Handle } from '../support/inbox.application.js';
-import { onEachDurableInbox } from '../support/inbox.stages.js';
-import type { InboxData } from '../support/inbox.stages.js';
-import { eventually } from '../support/eventually.js';
+import { inboxOf, post, startOn, states } from '../support/inbox/inbox-application.js';
+import type { Handle } from '../support/inbox/inbox-application.js';
+import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
+import type { InboxData } from '../support/inbox/durable-inboxes.js';
+import { eventually } from '../support/time/waiting.js';
 
 const ONE_ATTEMPT = { worker: { retry: none } };
 

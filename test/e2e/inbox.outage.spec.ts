@@ -1,12 +1,12 @@
 import { DatabaseSync } from 'node:sqlite';
 import { expect, it } from '@jest/globals';
 import { exponential, fixed } from 'nestjs-payments';
-import { post, startOn, states } from '../support/inbox.application.js';
-import type { Handle } from '../support/inbox.application.js';
-import { Gate } from '../support/gate.js';
-import { delivery } from '../support/handler.application.js';
-import { book, onEachDurableInbox } from '../support/inbox.stages.js';
-import { eventually } from '../support/eventually.js';
+import { post, startOn, states } from '../support/inbox/inbox-application.js';
+import type { Handle } from '../support/inbox/inbox-application.js';
+import { Gate } from '../support/time/gate.js';
+import { delivery } from '../support/webhook/handler-application.js';
+import { book, onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
+import { eventually } from '../support/time/waiting.js';
 
 /** Milliseconds within which a sender is to know. */
 const BOUND_MS = 10_000;

@@ -1,15 +1,14 @@
 import { expect, it } from '@jest/globals';
 import { memoryInbox, sqliteInbox } from 'nestjs-payments';
 import type { InboxDefinition } from 'nestjs-payments';
-import { signedDelivery } from '../support/signed-delivery.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { FakeRuntime } from '../support/fake.runtime.js';
-import { onEachAdapter } from '../support/handler.application.js';
-import type { Start } from '../support/handler.application.js';
-import { OPTIONS } from '../support/webhook.application.js';
-import { Orders } from '../support/webhook.orders.js';
+import { FakeRuntime } from '../support/time/fake-runtime.js';
+import { onEachAdapter } from '../support/webhook/handler-application.js';
+import type { Start } from '../support/webhook/handler-application.js';
+import { OPTIONS, Orders } from '../support/webhook/webhook-application.js';
 
 /** The warnings of an application that boots in this environment and handles two deliveries. */
 async function warnings(

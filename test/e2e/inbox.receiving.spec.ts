@@ -1,13 +1,13 @@
 import { expect, it } from '@jest/globals';
 import { none } from 'nestjs-payments';
-import { signedDelivery } from '../support/signed-delivery.js';
-import { inboxOf, post, startOn, states } from '../support/inbox.application.js';
-import type { Handle } from '../support/inbox.application.js';
-import { Gate } from '../support/gate.js';
-import { delivery } from '../support/handler.application.js';
-import { onEachDurableInbox } from '../support/inbox.stages.js';
-import { eventually } from '../support/eventually.js';
-import { company, SECRET } from '../support/webhook.application.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { inboxOf, post, startOn, states } from '../support/inbox/inbox-application.js';
+import type { Handle } from '../support/inbox/inbox-application.js';
+import { Gate } from '../support/time/gate.js';
+import { delivery } from '../support/webhook/handler-application.js';
+import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
+import { eventually } from '../support/time/waiting.js';
+import { company, SECRET } from '../support/webhook/webhook-application.js';
 
 onEachDurableInbox((stage) => {
   it('IN-01 keeps the raw bytes as they were signed, and gives them to the handler', async () => {

@@ -1,9 +1,9 @@
 import { expect, it } from '@jest/globals';
 import { systemRuntime } from '../../libs/payments/src/payments.runtime.js';
-import { delivery } from '../support/handler.application.js';
-import { inboxOf, startOn } from '../support/inbox.application.js';
-import { onEachDurableInbox } from '../support/inbox.stages.js';
-import type { InboxData } from '../support/inbox.stages.js';
+import { delivery } from '../support/webhook/handler-application.js';
+import { inboxOf, startOn } from '../support/inbox/inbox-application.js';
+import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
+import type { InboxData } from '../support/inbox/durable-inboxes.js';
 import type { PaymentsModuleOptions } from 'nestjs-payments';
 
 const DAY = 86_400_000;

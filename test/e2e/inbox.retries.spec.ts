@@ -2,10 +2,10 @@ import { expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { exponential, fixed, none, OnPaymentEvent, UnrecoverableError } from 'nestjs-payments';
 import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
-import { inboxOf, post, startOn, states } from '../support/inbox.application.js';
-import { onEachDurableInbox } from '../support/inbox.stages.js';
-import { eventually } from '../support/eventually.js';
-import { WebhookApplication } from '../support/webhook.application.js';
+import { inboxOf, post, startOn, states } from '../support/inbox/inbox-application.js';
+import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
+import { eventually } from '../support/time/waiting.js';
+import { WebhookApplication } from '../support/webhook/webhook-application.js';
 
 onEachDurableInbox((stage) => {
   it('IN-15 retries only the one of three handlers that failed', async () => {

@@ -2,13 +2,13 @@ import { expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent, PaymentInbox } from 'nestjs-payments';
-import { eventually } from '../support/eventually.js';
-import { delivery } from '../support/handler.application.js';
-import { inboxOf, post, startOn, states } from '../support/inbox.application.js';
-import type { Handle } from '../support/inbox.application.js';
-import { onEachDurableInbox } from '../support/inbox.stages.js';
-import type { InboxData } from '../support/inbox.stages.js';
-import { WebhookApplication } from '../support/webhook.application.js';
+import { eventually } from '../support/time/waiting.js';
+import { delivery } from '../support/webhook/handler-application.js';
+import { inboxOf, post, startOn, states } from '../support/inbox/inbox-application.js';
+import type { Handle } from '../support/inbox/inbox-application.js';
+import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
+import type { InboxData } from '../support/inbox/durable-inboxes.js';
+import { WebhookApplication } from '../support/webhook/webhook-application.js';
 
 /** Resolves once the inbox knows the handlers of a process that has started. */
 async function registered(inbox: PaymentInbox, ...names: string[]): Promise<void> {

@@ -5,8 +5,8 @@ import { afterEach, expect, it } from '@jest/globals';
 import { OnPaymentEvent, PaymentsApiService, PaymentsModule } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
 import { apiError, deliver, FakePaymentsApi, paymentEvent } from 'nestjs-payments/testing';
-import { CapturedLog } from '../support/captured.log.js';
-import { ADAPTERS, OPTIONS } from '../support/webhook.application.js';
+import { CapturedLog } from '../support/log/captured-log.js';
+import { ADAPTERS, OPTIONS } from '../support/webhook/webhook-application.js';
 
 @Injectable()
 class Orders {

@@ -6,8 +6,13 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { OnPaymentEvent, PaymentInbox, PaymentsModule, WebhookGuard } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext, VerifiedRequest } from 'nestjs-payments';
 import { deliver, paymentEvent } from 'nestjs-payments/testing';
-import { ADAPTERS, BODY_OPTIONS, company, OPTIONS } from '../support/webhook.application.js';
-import type { Setup } from '../support/webhook.application.js';
+import {
+  ADAPTERS,
+  BODY_OPTIONS,
+  company,
+  OPTIONS,
+} from '../support/webhook/webhook-application.js';
+import type { Setup } from '../support/webhook/webhook-application.js';
 
 const STAGES = Object.keys(ADAPTERS).flatMap((adapter) =>
   Object.keys(BODY_OPTIONS).map((option) => ({ adapter, option })),

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { ReadmeProgram } from '../support/readme.program.js';
+import { ReadmeProgram } from '../support/docs/readme-program.js';
 
 /** What Jest and Vitest provide. */
 const GLOBALS = ['afterAll', 'beforeAll', 'describe', 'expect', 'it']

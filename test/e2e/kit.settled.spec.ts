@@ -5,8 +5,8 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { fixed, memoryInbox, OnPaymentEvent, PaymentInbox, PaymentsModule } from 'nestjs-payments';
 import type { PaymentEvent, PaymentsModuleOptions } from 'nestjs-payments';
 import { deliver, paymentEvent, settled, TestRuntime } from 'nestjs-payments/testing';
-import { onEachDurableInbox } from '../support/inbox.stages.js';
-import { OPTIONS } from '../support/webhook.application.js';
+import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
+import { OPTIONS } from '../support/webhook/webhook-application.js';
 
 let app: INestApplication | undefined;
 afterEach(() => app?.close());

@@ -7,7 +7,7 @@ import {
   incoming,
   PostgresInboxes,
   startWorker,
-} from '../support/postgres.inboxes.js';
+} from '../support/postgres/postgres-inboxes.js';
 
 describe('claims on PostgreSQL', () => {
   let inboxes: PostgresInboxes;

@@ -4,8 +4,13 @@ import type { Transaction } from 'kysely';
 import { Pool } from 'pg';
 import type { RunTransaction } from '../../libs/payments/src/inbox/postgres/index.js';
 import type { ClaimedDelivery, InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
-import { CutProxy } from '../support/cut.proxy.js';
-import { claim, incoming, PostgresInboxes, startWorker } from '../support/postgres.inboxes.js';
+import { CutProxy } from '../support/postgres/cut-proxy.js';
+import {
+  claim,
+  incoming,
+  PostgresInboxes,
+  startWorker,
+} from '../support/postgres/postgres-inboxes.js';
 
 interface Tables {
   ledger: { id: string; amount: number };

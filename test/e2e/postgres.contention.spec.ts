@@ -8,7 +8,7 @@ import {
   incoming,
   PostgresInboxes,
   startWorker,
-} from '../support/postgres.inboxes.js';
+} from '../support/postgres/postgres-inboxes.js';
 
 const HANDLERS = ['book', 'mail'];
 const SECONDS = 5;

@@ -12,7 +12,7 @@ import {
   incoming,
   PostgresInboxes,
   startWorker,
-} from '../support/postgres.inboxes.js';
+} from '../support/postgres/postgres-inboxes.js';
 
 describe('operating an inbox in PostgreSQL', () => {
   let inboxes: PostgresInboxes;

@@ -1,8 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Pool } from 'pg';
 import type { InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
-import { CutProxy } from '../support/cut.proxy.js';
-import { claim, freshSchema, incoming, PostgresInboxes } from '../support/postgres.inboxes.js';
+import { CutProxy } from '../support/postgres/cut-proxy.js';
+import {
+  claim,
+  freshSchema,
+  incoming,
+  PostgresInboxes,
+} from '../support/postgres/postgres-inboxes.js';
 
 describe('PostgreSQL out of reach', () => {
   let inboxes: PostgresInboxes;

@@ -3,7 +3,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { Client } from 'pg';
 import type { InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
 import { RECEIVE_TYPES } from '../../libs/payments/src/inbox/postgres/sql/receive-values.js';
-import { claim, incoming, PostgresInboxes, startWorker } from '../support/postgres.inboxes.js';
+import {
+  claim,
+  incoming,
+  PostgresInboxes,
+  startWorker,
+} from '../support/postgres/postgres-inboxes.js';
 
 const BACKLOG = 1500;
 

@@ -1,5 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { claim, freshSchema, incoming, PostgresInboxes } from '../support/postgres.inboxes.js';
+import {
+  claim,
+  freshSchema,
+  incoming,
+  PostgresInboxes,
+} from '../support/postgres/postgres-inboxes.js';
 
 const UNFINISHED = 80_000;
 

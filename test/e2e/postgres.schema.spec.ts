@@ -10,7 +10,7 @@ import {
   incoming,
   PostgresInboxes,
   startWorker,
-} from '../support/postgres.inboxes.js';
+} from '../support/postgres/postgres-inboxes.js';
 
 describe("the inbox's schema in PostgreSQL", () => {
   let inboxes: PostgresInboxes;

@@ -7,7 +7,7 @@ import {
   incoming,
   PostgresInboxes,
   startWorker,
-} from '../support/postgres.inboxes.js';
+} from '../support/postgres/postgres-inboxes.js';
 
 const YES = { settled: true, nextDue: false };
 const NO = { settled: false, nextDue: false };

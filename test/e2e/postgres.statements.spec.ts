@@ -1,6 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Pool } from 'pg';
-import { claim, incoming, PostgresInboxes, startWorker } from '../support/postgres.inboxes.js';
+import {
+  claim,
+  incoming,
+  PostgresInboxes,
+  startWorker,
+} from '../support/postgres/postgres-inboxes.js';
 
 describe('the statements of an inbox in PostgreSQL', () => {
   let inboxes: PostgresInboxes;

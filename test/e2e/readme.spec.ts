@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
-import { eventually } from '../support/eventually.js';
-import { freePort } from '../support/free.port.js';
-import { ReadmeProgram } from '../support/readme.program.js';
+import { eventually } from '../support/time/waiting.js';
+import { freePort } from '../support/processes/free-port.js';
+import { ReadmeProgram } from '../support/docs/readme-program.js';
 
 /** What `nest new` generates, and the quick start leaves as it is. */
 const GENERATED = {

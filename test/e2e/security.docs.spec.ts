@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { AdmissionCheck, AdmissionRequest } from 'nestjs-payments';
-import { ReadmeProgram } from '../support/readme.program.js';
+import { ReadmeProgram } from '../support/docs/readme-program.js';
 
 describe('docs/security.md', () => {
   let program: ReadmeProgram;

@@ -5,9 +5,9 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, jest } from '@jest/globals';
-import { freePort } from '../support/free.port.js';
+import { freePort } from '../support/processes/free-port.js';
 import { SHOP_PROGRAM, RunningShop } from '../support/shop/running-shop.js';
-import { ProgramProcess } from '../support/program-process.js';
+import { ProgramProcess } from '../support/processes/program-process.js';
 
 jest.setTimeout(30_000);
 

@@ -7,7 +7,7 @@ import { Client } from 'pg';
 import { PostgresShopDatabase } from '../../apps/shop/src/database/postgres-shop-database.js';
 import type { ShopDatabase } from '../../apps/shop/src/database/shop-database.js';
 import { SqliteShopDatabase } from '../../apps/shop/src/database/sqlite-shop-database.js';
-import { startPostgres } from '../support/postgres.server.js';
+import { startPostgres } from '../support/postgres/postgres-server.js';
 
 /** A database of the shop, and another connection to it. */
 interface OpenDatabase {

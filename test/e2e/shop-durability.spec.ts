@@ -6,9 +6,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
-import { eventually } from '../support/eventually.js';
-import { startPostgres } from '../support/postgres.server.js';
-import type { PostgresServer } from '../support/postgres.server.js';
+import { eventually } from '../support/time/waiting.js';
+import { startPostgres } from '../support/postgres/postgres-server.js';
+import type { PostgresServer } from '../support/postgres/postgres-server.js';
 import { RunningShop, settingsFor } from '../support/shop/running-shop.js';
 import { PageEvents } from '../support/shop/shop-pages.js';
 

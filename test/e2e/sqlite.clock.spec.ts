@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { incoming, SqliteHarness, TestWorker } from './sqlite.harness.ts';
+import { incoming, SqliteHarness, TestWorker } from '../support/sqlite/sqlite-harness.ts';
 
 const HOUR = 3_600_000;
 const LEASE = 60_000;

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { SqliteTransaction } from '../../libs/payments/dist/inbox/sqlite/sqlite-inbox.js';
 import type { SqliteStore } from '../../libs/payments/dist/inbox/sqlite/sqlite-store.js';
 import type { ClaimedDelivery } from '../../libs/payments/dist/inbox/inbox-store.js';
-import { incoming, SqliteHarness } from './sqlite.harness.ts';
+import { incoming, SqliteHarness } from '../support/sqlite/sqlite-harness.ts';
 
 let harness: SqliteHarness;
 let store: SqliteStore;

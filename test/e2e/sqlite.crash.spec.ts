@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { SqliteHarness, startChild } from './sqlite.harness.ts';
+import { SqliteHarness, startChild } from '../support/sqlite/sqlite-harness.ts';
 
 let harness: SqliteHarness;
 beforeEach(() => {

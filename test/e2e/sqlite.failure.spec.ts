@@ -2,8 +2,8 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import { CapturedLog } from '../support/captured.log.js';
-import { incoming, SqliteHarness } from './sqlite.harness.ts';
+import { CapturedLog } from '../support/log/captured-log.js';
+import { incoming, SqliteHarness } from '../support/sqlite/sqlite-harness.ts';
 
 let harness: SqliteHarness;
 beforeEach(() => {

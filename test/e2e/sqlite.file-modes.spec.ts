@@ -3,8 +3,8 @@ import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import { CapturedLog } from '../support/captured.log.js';
-import { SqliteHarness, startChild } from './sqlite.harness.ts';
+import { CapturedLog } from '../support/log/captured-log.js';
+import { SqliteHarness, startChild } from '../support/sqlite/sqlite-harness.ts';
 
 let harness: SqliteHarness;
 let log: CapturedLog;

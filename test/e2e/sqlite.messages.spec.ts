@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { ToThread } from '../../libs/payments/dist/inbox/sqlite/thread/messages.js';
-import { incoming, SqliteHarness } from './sqlite.harness.ts';
+import { incoming, SqliteHarness } from '../support/sqlite/sqlite-harness.ts';
 
 let harness: SqliteHarness;
 /** The operations that went to a thread, by message. */

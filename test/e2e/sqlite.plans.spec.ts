@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { SqliteDatabase } from '../support/sqlite.database.js';
+import { SqliteDatabase } from '../support/sqlite/sqlite-database.js';
 import { OPERATIONS } from '../../libs/payments/src/inbox/sqlite/thread/operations.js';
 
 let inbox: SqliteDatabase;

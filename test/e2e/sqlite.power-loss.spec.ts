@@ -8,9 +8,9 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { sqliteInbox } from 'nestjs-payments';
 import type { InboxStore, StoredEvent } from 'nestjs-payments';
 import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
-import { Recorder, whyNotRecorded } from '../support/power-loss/recorder.js';
-import type { FileOperation } from '../support/power-loss/recorder.js';
-import { SURVIVALS, VolatileDisk } from '../support/power-loss/volatile-disk.js';
+import { Recorder, whyNotRecorded } from '../support/sqlite/power-loss/recorder.js';
+import type { FileOperation } from '../support/sqlite/power-loss/recorder.js';
+import { SURVIVALS, VolatileDisk } from '../support/sqlite/power-loss/volatile-disk.js';
 
 /** Power losses of a recording. */
 const CUTS = 60;
@@ -28,7 +28,7 @@ async function record(names: readonly string[]): Promise<FileOperation[]> {
   try {
     mkdirSync(join(folder, 'inbox'));
     const file = join(folder, 'inbox', 'inbox.db');
-    const program = join(import.meta.dirname, '../support/power-loss/merchant.mjs');
+    const program = join(import.meta.dirname, '../support/sqlite/power-loss/merchant.mjs');
     const env = { ...process.env, ...recorder.environment(file) };
     await Promise.all(
       names.map((name) => {

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
-import { describeWithEachAdapter } from '../support/api.harness.js';
-import { until } from '../support/fake.runtime.js';
-import { hangUp, json, silence } from '../support/scripted.service.js';
+import { describeWithEachAdapter } from '../support/api/api-harness.js';
+import { until } from '../support/time/waiting.js';
+import { hangUp, json, silence } from '../support/api/scripted-service.js';
 
 const SECOND = 1000;
 

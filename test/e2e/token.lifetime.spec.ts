@@ -1,8 +1,8 @@
 import { expect, it } from '@jest/globals';
-import type { ApiApplication } from '../support/api.application.js';
-import { describeWithEachAdapter } from '../support/api.harness.js';
-import { until } from '../support/fake.runtime.js';
-import { json, type Script } from '../support/scripted.service.js';
+import type { ApiApplication } from '../support/api/api-application.js';
+import { describeWithEachAdapter } from '../support/api/api-harness.js';
+import { until } from '../support/time/waiting.js';
+import { json, type Script } from '../support/api/scripted-service.js';
 
 const SECOND = 1000;
 

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
-import { describeWithEachAdapter } from '../support/api.harness.js';
-import { until } from '../support/fake.runtime.js';
-import { json, type Script } from '../support/scripted.service.js';
+import { describeWithEachAdapter } from '../support/api/api-harness.js';
+import { until } from '../support/time/waiting.js';
+import { json, type Script } from '../support/api/scripted-service.js';
 
 describeWithEachAdapter('a token the service rejects', (harness) => {
   const bearers = (): (string | undefined)[] =>

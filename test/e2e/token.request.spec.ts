@@ -1,8 +1,8 @@
 import { expect, it } from '@jest/globals';
-import { testCompany } from '../support/api.application.js';
-import { describeWithEachAdapter } from '../support/api.harness.js';
-import { until } from '../support/fake.runtime.js';
-import { json, ScriptedService } from '../support/scripted.service.js';
+import { testCompany } from '../support/api/api-application.js';
+import { describeWithEachAdapter } from '../support/api/api-harness.js';
+import { until } from '../support/time/waiting.js';
+import { json, ScriptedService } from '../support/api/scripted-service.js';
 
 describeWithEachAdapter('the token request', (harness) => {
   it('TK-01 is POST /v1/auth/token with Basic credentials in UTF-8 and a JSON grant', async () => {

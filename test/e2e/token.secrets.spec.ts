@@ -1,9 +1,9 @@
 import { inspect } from 'node:util';
 import { expect, it } from '@jest/globals';
-import { testCompany } from '../support/api.application.js';
-import { describeWithEachAdapter } from '../support/api.harness.js';
-import { until } from '../support/fake.runtime.js';
-import { hangUp, json, silence, type Script } from '../support/scripted.service.js';
+import { testCompany } from '../support/api/api-application.js';
+import { describeWithEachAdapter } from '../support/api/api-harness.js';
+import { until } from '../support/time/waiting.js';
+import { hangUp, json, silence, type Script } from '../support/api/scripted-service.js';
 
 const CLIENT_ID = 'client-id-4711';
 const CLIENT_SECRET = 'client-secret-0815';

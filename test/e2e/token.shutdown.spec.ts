@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Agent } from 'node:http';
 import { describe, expect, it } from '@jest/globals';
-import { apiHarness, describeWithEachAdapter } from '../support/api.harness.js';
-import { until } from '../support/fake.runtime.js';
-import { json, silence } from '../support/scripted.service.js';
+import { apiHarness, describeWithEachAdapter } from '../support/api/api-harness.js';
+import { until } from '../support/time/waiting.js';
+import { json, silence } from '../support/api/scripted-service.js';
 
 const HERE = new URL('.', import.meta.url).pathname;
 

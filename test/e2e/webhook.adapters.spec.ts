@@ -1,13 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { FakeRuntime, timersAtRest } from '../support/fake.runtime.js';
-import { signedDelivery } from '../support/signed-delivery.js';
-import type { SignedDelivery } from '../support/signed-delivery.js';
-import { sendSynthetic } from '../support/synthetic.request.js';
-import type { SyntheticRequest } from '../support/synthetic.request.js';
-import { ADAPTERS, SECRET, STAGES, WebhookApplication } from '../support/webhook.application.js';
-import { BODY_OPTIONS } from '../support/webhook.application.js';
-import { Orders } from '../support/webhook.orders.js';
+import { FakeRuntime } from '../support/time/fake-runtime.js';
+import { timersAtRest } from '../support/time/waiting.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import type { SignedDelivery } from '../support/webhook/signed-delivery.js';
+import { sendSynthetic } from '../support/http/synthetic-request.js';
+import type { SyntheticRequest } from '../support/http/synthetic-request.js';
+import {
+  ADAPTERS,
+  SECRET,
+  STAGES,
+  WebhookApplication,
+  BODY_OPTIONS,
+  Orders,
+} from '../support/webhook/webhook-application.js';
 
 /** A delivery as an adapter gives it, with lower-case header names. */
 function synthetic({ path, headers, body }: SignedDelivery): SyntheticRequest {

@@ -3,10 +3,16 @@ import { Controller, HttpCode, Injectable, Module, Post, UseGuards } from '@nest
 import type { MiddlewareConsumer, NestMiddleware, NestModule } from '@nestjs/common';
 import { WebhookGuard, signBody } from 'nestjs-payments';
 import type { Company, PaymentsModuleOptions, WebhookOptions } from 'nestjs-payments';
-import { FakeRuntime, timersAtRest, until } from '../support/fake.runtime.js';
-import { RawConnection } from '../support/http.exchange.js';
-import { signedDelivery } from '../support/signed-delivery.js';
-import { ADAPTERS, SECRET, WebhookApplication, company } from '../support/webhook.application.js';
+import { FakeRuntime } from '../support/time/fake-runtime.js';
+import { timersAtRest, until } from '../support/time/waiting.js';
+import { RawConnection } from '../support/http/http-exchange.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import {
+  ADAPTERS,
+  SECRET,
+  WebhookApplication,
+  company,
+} from '../support/webhook/webhook-application.js';
 
 const COMPANY = { webhookSecret: SECRET };
 const FORGED = signBody(Buffer.from('another body'), 'whsec_of_nobody');

@@ -6,11 +6,11 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { AdmissionCheck, AdmissionRequest } from 'nestjs-payments';
-import { FakeRuntime, timersAtRest, until } from '../support/fake.runtime.js';
-import { RawConnection } from '../support/http.exchange.js';
-import { signedDelivery } from '../support/signed-delivery.js';
-import { Orders } from '../support/webhook.orders.js';
-import { SECRET, WebhookApplication } from '../support/webhook.application.js';
+import { FakeRuntime } from '../support/time/fake-runtime.js';
+import { timersAtRest, until } from '../support/time/waiting.js';
+import { RawConnection } from '../support/http/http-exchange.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { Orders, SECRET, WebhookApplication } from '../support/webhook/webhook-application.js';
 
 const COMPANY = { webhookSecret: SECRET };
 const MIB = 1024 ** 2;

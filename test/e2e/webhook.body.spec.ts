@@ -1,18 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { signedDelivery } from '../support/signed-delivery.js';
-import type { SignedDelivery } from '../support/signed-delivery.js';
-import { FakeRuntime, until, timersAtRest } from '../support/fake.runtime.js';
-import { RawConnection } from '../support/http.exchange.js';
-import { Orders } from '../support/webhook.orders.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import type { SignedDelivery } from '../support/webhook/signed-delivery.js';
+import { FakeRuntime } from '../support/time/fake-runtime.js';
+import { until, timersAtRest } from '../support/time/waiting.js';
+import { RawConnection } from '../support/http/http-exchange.js';
 import {
+  Orders,
   ADAPTERS,
   BODY_OPTIONS,
   SECRET,
   STAGES,
   WebhookApplication,
-} from '../support/webhook.application.js';
+} from '../support/webhook/webhook-application.js';
 
 const COMPANY = { webhookSecret: SECRET };
 const MIB = 1024 ** 2;

@@ -9,11 +9,17 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
 import { PaymentInbox, PaymentsApiService, PaymentsModule } from 'nestjs-payments';
 import type { PaymentsModuleOptions } from 'nestjs-payments';
-import { signedDelivery } from '../support/signed-delivery.js';
-import { CapturedLog } from '../support/captured.log.js';
-import { exchange } from '../support/http.exchange.js';
-import { Orders } from '../support/webhook.orders.js';
-import { ADAPTERS, BODY_OPTIONS, OPTIONS, SECRET, STAGES } from '../support/webhook.application.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { CapturedLog } from '../support/log/captured-log.js';
+import { exchange } from '../support/http/http-exchange.js';
+import {
+  Orders,
+  ADAPTERS,
+  BODY_OPTIONS,
+  OPTIONS,
+  SECRET,
+  STAGES,
+} from '../support/webhook/webhook-application.js';
 
 const COMPANY = { webhookSecret: SECRET };
 const open: { close(): Promise<unknown> }[] = [];

@@ -4,16 +4,16 @@ import { All, Controller, Post, Req } from '@nestjs/common';
 import type { INestApplication } from '@nestjs/common';
 import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
-import { signedDelivery } from '../support/signed-delivery.js';
-import { express } from '../support/express.js';
-import type { Exchange } from '../support/http.exchange.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { express } from '../support/http/express.js';
+import type { Exchange } from '../support/http/http-exchange.js';
 import {
   ADAPTERS,
   BODY_OPTIONS,
   SECRET,
   STAGES,
   WebhookApplication,
-} from '../support/webhook.application.js';
+} from '../support/webhook/webhook-application.js';
 
 interface AnyRequest {
   method: string;

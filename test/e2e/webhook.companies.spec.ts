@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { signedDelivery } from '../support/signed-delivery.js';
-import { Orders } from '../support/webhook.orders.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
 import {
+  Orders,
   ADAPTERS,
   BODY_OPTIONS,
   STAGES,
   WebhookApplication,
   company,
-} from '../support/webhook.application.js';
+} from '../support/webhook/webhook-application.js';
 
 const ACME = company('acme', ['whsec_acme_new', 'whsec_acme_old']);
 const BOLT = company(`Bolt.Ltd~1_x-${'y'.repeat(86)}`, 'whsec_bolt');

@@ -15,16 +15,16 @@ import type { INestApplication, ModuleMetadata } from '@nestjs/common';
 import { RouterModule } from '@nestjs/core';
 import { WebhookGuard } from 'nestjs-payments';
 import type { InboxReceipt } from 'nestjs-payments';
-import { signedDelivery } from '../support/signed-delivery.js';
-import { OnAll, OnMethods, Receiving } from '../support/webhook.controllers.js';
-import type { Request } from '../support/webhook.controllers.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { OnAll, OnMethods, Receiving } from '../support/webhook/webhook-controllers.js';
+import type { Request } from '../support/webhook/webhook-controllers.js';
 import {
   ADAPTERS,
   BODY_OPTIONS,
   SECRET,
   STAGES,
   WebhookApplication,
-} from '../support/webhook.application.js';
+} from '../support/webhook/webhook-application.js';
 
 abstract class Hooks extends Receiving {
   @Post()

@@ -1,23 +1,23 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Injectable, ValidationPipe } from '@nestjs/common';
 import { OnPaymentEvent } from 'nestjs-payments';
-import { signedDelivery } from '../support/signed-delivery.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
 import {
   OnAll,
   OnClass,
   OnMethods,
   RequestScoped,
   Validated,
-} from '../support/webhook.controllers.js';
-import { Orders } from '../support/webhook.orders.js';
+} from '../support/webhook/webhook-controllers.js';
 import {
+  Orders,
   ADAPTERS,
   BODY_OPTIONS,
   SECRET,
   STAGES,
   WebhookApplication,
   company,
-} from '../support/webhook.application.js';
+} from '../support/webhook/webhook-application.js';
 
 const DEFAULT = company('default', SECRET);
 const ACME = company('acme', 'whsec_acme');

@@ -2,13 +2,13 @@ import type { Server } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Company, CompanyDirectory } from 'nestjs-payments';
 import { PaymentInbox, PaymentsApiService } from 'nestjs-payments';
-import { signedDelivery } from '../support/signed-delivery.js';
-import { FakeRuntime, until } from '../support/fake.runtime.js';
-import { eventually } from '../support/eventually.js';
-import { RawConnection } from '../support/http.exchange.js';
-import type { Answer } from '../support/http.exchange.js';
-import { ADAPTERS, WebhookApplication, company } from '../support/webhook.application.js';
-import { OnMethods } from '../support/webhook.controllers.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { FakeRuntime } from '../support/time/fake-runtime.js';
+import { until, eventually } from '../support/time/waiting.js';
+import { RawConnection } from '../support/http/http-exchange.js';
+import type { Answer } from '../support/http/http-exchange.js';
+import { ADAPTERS, WebhookApplication, company } from '../support/webhook/webhook-application.js';
+import { OnMethods } from '../support/webhook/webhook-controllers.js';
 
 const ACME = company('acme', 'whsec_acme');
 

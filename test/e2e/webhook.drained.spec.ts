@@ -7,15 +7,15 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { PaymentInbox, WebhookGuard } from 'nestjs-payments';
 import type { InboxReceipt, VerifiedRequest } from 'nestjs-payments';
-import { signedDelivery } from '../support/signed-delivery.js';
-import { express } from '../support/express.js';
-import type { Middleware } from '../support/express.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { express } from '../support/http/express.js';
+import type { Middleware } from '../support/http/express.js';
 import {
   ADAPTERS,
   BODY_OPTIONS,
   SECRET,
   WebhookApplication,
-} from '../support/webhook.application.js';
+} from '../support/webhook/webhook-application.js';
 
 const COMPANY = { webhookSecret: SECRET };
 

@@ -5,14 +5,19 @@ import { BaseExceptionFilter } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { OnPaymentEvent, PaymentInboxError, memoryInbox } from 'nestjs-payments';
 import type { InboxDefinition, InboxStore } from 'nestjs-payments';
-import { signedDelivery } from '../support/signed-delivery.js';
-import { express } from '../support/express.js';
-import { Gate } from '../support/gate.js';
-import { FakeRuntime, until, timersAtRest } from '../support/fake.runtime.js';
-import { RawConnection } from '../support/http.exchange.js';
-import { OnMethods } from '../support/webhook.controllers.js';
-import { Orders } from '../support/webhook.orders.js';
-import { ADAPTERS, SECRET, WebhookApplication } from '../support/webhook.application.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { express } from '../support/http/express.js';
+import { Gate } from '../support/time/gate.js';
+import { FakeRuntime } from '../support/time/fake-runtime.js';
+import { until, timersAtRest } from '../support/time/waiting.js';
+import { RawConnection } from '../support/http/http-exchange.js';
+import { OnMethods } from '../support/webhook/webhook-controllers.js';
+import {
+  Orders,
+  ADAPTERS,
+  SECRET,
+  WebhookApplication,
+} from '../support/webhook/webhook-application.js';
 
 const COMPANY = { webhookSecret: SECRET };
 

@@ -19,17 +19,17 @@ import type {
   Provider,
 } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE, HttpAdapterHost } from '@nestjs/core';
-import { signedDelivery } from '../support/signed-delivery.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
 import { map } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { Orders } from '../support/webhook.orders.js';
 import {
+  Orders,
   ADAPTERS,
   BODY_OPTIONS,
   SECRET,
   STAGES,
   WebhookApplication,
-} from '../support/webhook.application.js';
+} from '../support/webhook/webhook-application.js';
 
 const COMPANY = { webhookSecret: SECRET };
 

@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { signBody } from 'nestjs-payments';
-import { signedDelivery } from '../support/signed-delivery.js';
-import { Orders } from '../support/webhook.orders.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
 import {
+  Orders,
   ADAPTERS,
   BODY_OPTIONS,
   SECRET,
   STAGES,
   WebhookApplication,
-} from '../support/webhook.application.js';
+} from '../support/webhook/webhook-application.js';
 
 const COMPANY = { webhookSecret: [SECRET] };
 const PREVIOUS = 'whsec_previous_9f31';

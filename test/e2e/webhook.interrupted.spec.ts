@@ -5,12 +5,18 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { INestApplication } from '@nestjs/common';
 import type { Company, WebhookOptions } from 'nestjs-payments';
-import { FakeRuntime, until } from '../support/fake.runtime.js';
-import { Gate } from '../support/gate.js';
-import { RawConnection } from '../support/http.exchange.js';
-import { signedDelivery } from '../support/signed-delivery.js';
-import { ADAPTERS, SECRET, WebhookApplication, company } from '../support/webhook.application.js';
-import { OnMethods } from '../support/webhook.controllers.js';
+import { FakeRuntime } from '../support/time/fake-runtime.js';
+import { until } from '../support/time/waiting.js';
+import { Gate } from '../support/time/gate.js';
+import { RawConnection } from '../support/http/http-exchange.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import {
+  ADAPTERS,
+  SECRET,
+  WebhookApplication,
+  company,
+} from '../support/webhook/webhook-application.js';
+import { OnMethods } from '../support/webhook/webhook-controllers.js';
 
 const ACME = company('acme', SECRET);
 

@@ -2,14 +2,14 @@ import { describe, expect, it } from '@jest/globals';
 import { Injectable, Module } from '@nestjs/common';
 import type { MiddlewareConsumer, NestMiddleware, NestModule } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import { signedDelivery } from '../support/signed-delivery.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
 import {
   ADAPTERS,
   BODY_OPTIONS,
   SECRET,
   STAGES,
   WebhookApplication,
-} from '../support/webhook.application.js';
+} from '../support/webhook/webhook-application.js';
 
 const COMPANY = { webhookSecret: SECRET };
 const seen: (string | undefined)[] = [];

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { memoryInbox, PaymentsError, PaymentsModule } from 'nestjs-payments';
 import type { InboxDefinition, WebhookPath } from 'nestjs-payments';
-import { bootFailure } from '../support/boot.failure.js';
-import { OPTIONS, WebhookApplication, company } from '../support/webhook.application.js';
+import { bootFailure } from '../support/webhook/boot-failure.js';
+import { OPTIONS, WebhookApplication, company } from '../support/webhook/webhook-application.js';
 
 const PRIVATE = 'a-private-value';
 const ONE = { ...company('acme', `${PRIVATE}-webhook`), clientSecret: `${PRIVATE}-client` };

@@ -12,20 +12,20 @@ import {
   verifySignature,
 } from 'nestjs-payments';
 import type { CompanyDirectory, InboxReceipt } from 'nestjs-payments';
-import { signedDelivery } from '../support/signed-delivery.js';
-import { containerText } from '../support/visible.text.js';
-import { resolveCompany } from '../../libs/payments/src/companies/company.options.js';
+import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { containerText } from '../support/log/visible-text.js';
+import { resolveCompany } from '../../libs/payments/src/companies/resolve-company.js';
 import { resolveOptions } from '../../libs/payments/src/payments.options.js';
-import type { Answer } from '../support/http.exchange.js';
-import { Receiving } from '../support/webhook.controllers.js';
-import type { Request } from '../support/webhook.controllers.js';
+import type { Answer } from '../support/http/http-exchange.js';
+import { Receiving } from '../support/webhook/webhook-controllers.js';
+import type { Request } from '../support/webhook/webhook-controllers.js';
 import {
   ADAPTERS,
   BODY_OPTIONS,
   OPTIONS,
   STAGES,
   WebhookApplication,
-} from '../support/webhook.application.js';
+} from '../support/webhook/webhook-application.js';
 
 const WEBHOOK_SECRET = 'whsec_Zm9vYmFy';
 const CLIENT_SECRET = 'client-secret-9b1d';

@@ -6,7 +6,7 @@ import {
   STAGES,
   WebhookApplication,
   company,
-} from '../support/webhook.application.js';
+} from '../support/webhook/webhook-application.js';
 
 interface Vector {
   name: string;

@@ -2,9 +2,9 @@ import { expect, it } from '@jest/globals';
 import { Controller, HttpCode, Inject, Post, Req, UseGuards } from '@nestjs/common';
 import { PaymentInbox, WebhookGuard } from 'nestjs-payments';
 import type { InboxReceipt, VerifiedRequest } from 'nestjs-payments';
-import { FakeRuntime } from '../support/fake.runtime.js';
-import { delivery, onEachAdapter, stored } from '../support/handler.application.js';
-import { Orders } from '../support/webhook.orders.js';
+import { FakeRuntime } from '../support/time/fake-runtime.js';
+import { delivery, onEachAdapter, stored } from '../support/webhook/handler-application.js';
+import { Orders } from '../support/webhook/webhook-application.js';
 
 const HOUR = 3_600_000;
 const LIMIT = { maxAgeMs: HOUR };

@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { freePort } from '../support/free.port.ts';
+import { freePort } from '../support/processes/free-port.ts';
 import type { Checks } from './checks.ts';
 import { GeneratedApplication } from './generated-application.ts';
 import type { Adapter } from './generated-application.ts';

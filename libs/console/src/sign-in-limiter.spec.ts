@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { FakeRuntime, turns } from '../../../test/support/fake.runtime.js';
+import { FakeRuntime } from '../../../test/support/time/fake-runtime.js';
+import { turns } from '../../../test/support/time/waiting.js';
 import { SignInLimiter } from './sign-in-limiter.js';
 
 /** Clients that sign in as one name; only the password of the operator is right. */

@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
 import type { PaymentsEmulator } from 'payments-emulator';
 import type { Locator, Page } from 'playwright-core';
-import { eventually } from '../eventually.js';
+import { eventually } from '../time/waiting.js';
 
 /** Clicks a button of the page. */
 export function press(page: Page, name: string | RegExp): Promise<void> {

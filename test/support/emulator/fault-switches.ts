@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
 import type { PaymentsEmulator } from 'payments-emulator';
 import type { Page } from 'playwright-core';
-import { eventually } from '../eventually.js';
+import { eventually } from '../time/waiting.js';
 
 /** Opens the page with the faults and waits until it is complete. */
 export async function openFaults(page: Page, emulator: PaymentsEmulator): Promise<void> {

@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
 import type { PaymentsEmulator } from 'payments-emulator';
-import { eventually } from '../eventually.js';
-import { ProgramProcess } from '../program-process.js';
+import { eventually } from '../time/waiting.js';
+import { ProgramProcess } from '../processes/program-process.js';
 
 /** The built main file of the shop. */
 export const SHOP_PROGRAM = 'apps/shop/dist/main.js';

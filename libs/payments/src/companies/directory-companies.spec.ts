@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import { CapturedLog } from '../../../../test/support/captured.log.js';
-import { FakeRuntime } from '../../../../test/support/fake.runtime.js';
+import { CapturedLog } from '../../../../test/support/log/captured-log.js';
+import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
 import type { Company } from './company.js';
 import { DirectoryCompanies } from './directory-companies.js';
 

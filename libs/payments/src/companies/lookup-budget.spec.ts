@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { ThrottledLog } from '../errors/throttled-log.js';
-import { FakeRuntime } from '../../../../test/support/fake.runtime.js';
+import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
 import { LookupBudget } from './lookup-budget.js';
 
 describe('LookupBudget', () => {

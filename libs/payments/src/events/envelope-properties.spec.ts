@@ -1,7 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import * as fc from 'fast-check';
-import { holds } from '../../../../test/support/properties.js';
-import { codeOf } from '../../../../test/support/thrown.error.js';
+import { holds, codeOf } from '../../../../test/support/assertions.js';
 import { parseEnvelope } from './envelope.js';
 
 const key = fc.oneof(

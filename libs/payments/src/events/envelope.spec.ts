@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { codeOf, errorOf } from '../../../../test/support/thrown.error.js';
+import { codeOf, errorOf } from '../../../../test/support/assertions.js';
 import { PaymentsError } from '../payments.errors.js';
 import { parseEnvelope } from './envelope.js';
 

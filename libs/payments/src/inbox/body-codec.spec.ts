@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import { CapturedLog } from '../../../../test/support/captured.log.js';
-import { FakeRuntime } from '../../../../test/support/fake.runtime.js';
+import { CapturedLog } from '../../../../test/support/log/captured-log.js';
+import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
 import { resolveBodyCodec, StoredBodies } from './body-codec.js';
 import type { BodyCodec } from './body-codec.js';
 import type { StoredEvent } from './inbox-store.js';

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { describe, expect, it } from '@jest/globals';
-import { turns as eventLoopTurns, until } from '../../../../test/support/fake.runtime.js';
-import { NO, receiver } from '../../../../test/support/receiver-bench.js';
+import { turns as eventLoopTurns, until } from '../../../../test/support/time/waiting.js';
+import { NO, receiver } from '../../../../test/support/inbox/receiver-bench.js';
 import type { VerifiedDelivery } from './verified-delivery.js';
 
 Logger.overrideLogger(false);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { logged } from '../../../../test/support/captured.log.js';
-import { started, turns, WorkerBench } from '../../../../test/support/worker.bench.js';
+import { logged } from '../../../../test/support/log/captured-log.js';
+import { started, turns, WorkerBench } from '../../../../test/support/inbox/worker-bench.js';
 import { fixed, none } from '../events/retry-schedule.js';
 
 const DOWN = () => Promise.reject(new Error('down'));

@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { FakeRuntime, turns } from '../../../../test/support/fake.runtime.js';
+import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
+import { turns } from '../../../../test/support/time/waiting.js';
 import { HandlerRegistry } from '../events/handler-registry.js';
 import { HandlerCatalogCache } from './handler-catalog-cache.js';
 import { InboxMaintenance } from './inbox-maintenance.js';

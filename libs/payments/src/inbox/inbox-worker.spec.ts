@@ -6,7 +6,7 @@ import {
   started,
   turns,
   WorkerBench,
-} from '../../../../test/support/worker.bench.js';
+} from '../../../../test/support/inbox/worker-bench.js';
 
 describe('InboxWorker', () => {
   it('runs what was received before it started, and nothing before that', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import { CapturedLog } from '../../../../test/support/captured.log.js';
-import { started, turns, WorkerBench } from '../../../../test/support/worker.bench.js';
+import { CapturedLog } from '../../../../test/support/log/captured-log.js';
+import { started, turns, WorkerBench } from '../../../../test/support/inbox/worker-bench.js';
 
 describe('InboxWorker, after the answer of the store was lost', () => {
   it('IN-25 registers at most once a second, however many receives fail', async () => {

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { receiver } from '../../../../test/support/receiver-bench.js';
+import { receiver } from '../../../../test/support/inbox/receiver-bench.js';
 
 let log: string[] = [];
 beforeEach(() => {

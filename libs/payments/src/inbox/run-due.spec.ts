@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { started, turns, WorkerBench } from '../../../../test/support/worker.bench.js';
+import { started, turns, WorkerBench } from '../../../../test/support/inbox/worker-bench.js';
 
 describe('InboxWorker.runDue()', () => {
   it('runDue does not end while something becomes due that its last claim did not see', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { turns, WorkerBench } from '../../../../test/support/worker.bench.js';
+import { turns, WorkerBench } from '../../../../test/support/inbox/worker-bench.js';
 import { fixed } from '../events/retry-schedule.js';
 import type { WorkerOptions } from './worker-options.js';
 

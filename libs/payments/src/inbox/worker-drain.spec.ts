@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { asked, started, turns, WorkerBench } from '../../../../test/support/worker.bench.js';
+import { asked, started, turns, WorkerBench } from '../../../../test/support/inbox/worker-bench.js';
 
 describe('the drain of an InboxWorker', () => {
   it('IN-24 gives back, without a charge, what a claim brings after it began', async () => {

@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import { CapturedLog } from '../../../../test/support/captured.log.js';
-import { turns, WorkerBench } from '../../../../test/support/worker.bench.js';
+import { CapturedLog } from '../../../../test/support/log/captured-log.js';
+import { turns, WorkerBench } from '../../../../test/support/inbox/worker-bench.js';
 import type { Lease } from './inbox-store.js';
 
 const DOWN = () => Promise.reject(new Error('down'));

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, it } from '@jest/globals';
-import { asked, started, turns, WorkerBench } from '../../../../test/support/worker.bench.js';
+import { asked, started, turns, WorkerBench } from '../../../../test/support/inbox/worker-bench.js';
 import { fixed } from '../events/retry-schedule.js';
 
 describe('InboxWorker, when it is woken', () => {

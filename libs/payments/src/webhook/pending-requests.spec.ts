@@ -1,8 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import * as fc from 'fast-check';
-import { FakeRuntime } from '../../../../test/support/fake.runtime.js';
-import { holds } from '../../../../test/support/properties.js';
-import { codeOf } from '../../../../test/support/thrown.error.js';
+import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
+import { holds, codeOf } from '../../../../test/support/assertions.js';
 import { PendingRequests } from './pending-requests.js';
 import type { PendingRequest } from './pending-requests.js';
 import { resolveWebhookOptions } from './webhook-options.js';

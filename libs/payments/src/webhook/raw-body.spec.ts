@@ -1,7 +1,7 @@
 import { PassThrough, Readable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
-import { FakeRuntime } from '../../../../test/support/fake.runtime.js';
-import { codeOf } from '../../../../test/support/thrown.error.js';
+import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
+import { codeOf } from '../../../../test/support/assertions.js';
 import { PendingRequests } from './pending-requests.js';
 import { ChunkCount, readRawBody, requireFittingLength, requirePlainJson } from './raw-body.js';
 import { resolveWebhookOptions } from './webhook-options.js';

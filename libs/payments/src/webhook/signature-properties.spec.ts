@@ -1,8 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import * as fc from 'fast-check';
-import { holds } from '../../../../test/support/properties.js';
-import { codeOf } from '../../../../test/support/thrown.error.js';
+import { holds, codeOf } from '../../../../test/support/assertions.js';
 import { SigningKey } from '../companies/signing-key.js';
 import { parseSignatures, requireMatch, signBody } from './signature.js';
 

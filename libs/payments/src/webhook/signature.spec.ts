@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
-import { codeOf } from '../../../../test/support/thrown.error.js';
+import { codeOf } from '../../../../test/support/assertions.js';
 import { parseEnvelope } from '../events/envelope.js';
 import { signBody, verifySignature } from './signature.js';
 

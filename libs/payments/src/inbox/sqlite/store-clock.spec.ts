@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { FakeRuntime } from '../../../../../test/support/fake.runtime.js';
+import { FakeRuntime } from '../../../../../test/support/time/fake-runtime.js';
 import { StoreClock } from './store-clock.js';
 
 const HOUR = 3_600_000;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { SqliteDatabase } from '../../../../../../test/support/sqlite.database.js';
+import { SqliteDatabase } from '../../../../../../test/support/sqlite/sqlite-database.js';
 import { OPERATIONS } from '../thread/operations.js';
 
 let inbox: SqliteDatabase;

@@ -1,4 +1,4 @@
-import { SqliteDatabase } from '../../../../../../test/support/sqlite.database.js';
+import { SqliteDatabase } from '../../../../../../test/support/sqlite/sqlite-database.js';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { runBatch, takeBatch } from './batch.js';
 import type { SqliteConnection } from './connection.js';

@@ -1,0 +1,158 @@
+import { existsSync } from 'node:fs';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { chromium } from 'playwright-core';
+import type {
+  Browser,
+  BrowserContext,
+  BrowserContextOptions,
+  Locator,
+  Page,
+} from 'playwright-core';
+import { eventually } from '../time/waiting.js';
+import { isFocused } from './page-appearance.js';
+
+const PLACES = [
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+  '/Applications/Chromium.app/Contents/MacOS/Chromium',
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+];
+
+/** Nothing of its own may leave the machine, and it runs as root where a container does. */
+const FLAGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+/** Where a Chromium is: at `CHROMIUM_PATH` (empty: use none), or where the systems put it. */
+export function findChromium(): string | undefined {
+  const named = process.env['CHROMIUM_PATH'];
+  if (named === undefined) return PLACES.find((place) => existsSync(place));
+  if (named === '') return undefined;
+  if (!existsSync(named)) throw new Error(`CHROMIUM_PATH names "${named}", which does not exist`);
+  return named;
+}
+
+/** A real Chromium. It notes what no page of ours may do, and {@link troubles} tells. */
+export class TestBrowser implements AsyncDisposable {
+  readonly #browser: Browser;
+  readonly #contexts = new Set<BrowserContext>();
+  #troubles: string[] = [];
+
+  private constructor(browser: Browser) {
+    this.#browser = browser;
+  }
+
+  static async start(): Promise<TestBrowser> {
+    const executablePath = findChromium();
+    if (executablePath === undefined) throw new Error('no Chromium on this machine');
+    return new TestBrowser(await chromium.launch({ executablePath, args: FLAGS }));
+  }
+
+  /** A page in a profile of its own: no cookie, credential or storage of another. */
+  async page(options: BrowserContextOptions = {}): Promise<Page> {
+    const context = await this.#browser.newContext(options);
+    this.#contexts.add(context);
+    context.setDefaultTimeout(20_000);
+    context.on('weberror', (error) => this.#troubles.push(`uncaught: ${error.error().message}`));
+    // A refused answer (401, 404) is told as an error of the console; tests ask for those on purpose.
+    context.on('console', (message) => {
+      if (message.type() !== 'error' || message.text().startsWith('Failed to load resource'))
+        return;
+      this.#troubles.push(`console: ${message.text()}`);
+    });
+    context.on('request', (request) => {
+      const { protocol, hostname } = new URL(request.url());
+      if (protocol !== 'http:' || hostname === '127.0.0.1' || hostname === 'localhost') return;
+      this.#troubles.push(`foreign: ${request.url()}`);
+    });
+    return context.newPage();
+  }
+
+  /** Errors nobody caught, what the page's policy refused, and requests to elsewhere; each told once. */
+  troubles(): string[] {
+    const told = this.#troubles;
+    this.#troubles = [];
+    return told;
+  }
+
+  /** Closes all pages. */
+  async clear(): Promise<void> {
+    await Promise.all([...this.#contexts].map((context) => context.close()));
+    this.#contexts.clear();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#browser.close();
+  }
+}
+
+/** Waits until the page is at an address that matches. */
+export function arrived(page: Page, address: RegExp): Promise<void> {
+  // `waitForURL` rejects with ERR_ABORTED if a second click cancels the navigation of the first.
+  return eventually(() => expect(page.url()).toMatch(address));
+}
+
+/** Clicks twice on what sends a form, and waits until neither click has a request under way. */
+export async function clickTwice(button: Locator): Promise<void> {
+  const page = button.page();
+  let [sent, ended] = [0, 0];
+  page.on('request', (request) => {
+    if (!request.isNavigationRequest()) return;
+    sent += 1;
+    const end = (): void => void (ended += 1);
+    void request.response().then(end, end);
+  });
+  await button.dblclick({ noWaitAfter: true });
+  await eventually(() => expect([sent > 0, ended]).toEqual([true, sent]));
+}
+
+/** Presses Tab until an element has the focus; throws after so many presses. */
+export async function tabTo(page: Page, target: Locator, atMost = 60): Promise<void> {
+  await target.waitFor();
+  for (let presses = 0; presses < atMost; presses += 1) {
+    await page.keyboard.press('Tab');
+    if (await isFocused(target)) return;
+  }
+  throw new Error(`${atMost} presses of Tab do not lead to ${String(target)}`);
+}
+
+/**
+ * A `describe` whose tests drive a real Chromium; none of their pages may have troubles. Where there is no Chromium, it
+ * says what it left out.
+ */
+export function describeInBrowser(
+  title: string,
+  tests: (browser: () => TestBrowser) => void,
+): void {
+  if (findChromium() === undefined) {
+    // Jest tells of what is left out by a number alone.
+    process.stderr.write(`Left out, as there is no Chromium: ${title}\n`);
+    describe(title, () => {
+      it.todo('left out, as there is no Chromium: install one, or name it in CHROMIUM_PATH');
+    });
+    return;
+  }
+  describe(title, () => {
+    let browser: TestBrowser;
+
+    beforeAll(async () => {
+      browser = await TestBrowser.start();
+    }, 30_000);
+
+    afterEach(async () => {
+      await browser.clear();
+      expect(browser.troubles()).toEqual([]);
+    });
+
+    afterAll(() => browser[Symbol.asyncDispose]());
+
+    tests(() => browser);
+  });
+}

@@ -1,0 +1,230 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Injectable, UnauthorizedException } from '@nestjs/common';
+import type { CanActivate } from '@nestjs/common';
+import { none, OnPaymentEvent, PaymentInbox, sqliteInbox } from 'nestjs-payments';
+import type { PaymentEvent, PaymentsModuleOptions } from 'nestjs-payments';
+import { BasicAuthGuard, PaymentsConsoleModule } from 'nestjs-payments-console';
+import type { DeliveryPayload, SignedDelivery } from '../webhook/signed-delivery.js';
+import type { BrowserContextOptions, Locator, Page } from 'playwright-core';
+import type { TestBrowser } from '../browser/test-browser.js';
+import { eventually } from '../time/waiting.js';
+import { delivery } from '../webhook/handler-application.js';
+import { WebhookApplication } from '../webhook/webhook-application.js';
+
+export const OPERATOR = { username: 'ada', password: 'correct horse battery staple' };
+const PATH = 'ops/payments';
+
+/** A guard that rejects every request while `open` is false, as if the operator's session had ended. */
+class Door implements CanActivate {
+  open = true;
+
+  canActivate(): boolean {
+    if (!this.open) throw new UnauthorizedException();
+    return true;
+  }
+}
+
+/** A merchant's application with a console, whose `Orders.markPaid` fails while it is broken. */
+export class ConsoleApplication implements AsyncDisposable {
+  private constructor(
+    readonly merchant: WebhookApplication,
+    /** The runs of the two handlers, and the error of the first one. */
+    readonly handlers: { ran: string[]; trouble: string | null },
+    readonly door: { open: boolean },
+    private readonly folder: string,
+  ) {}
+
+  static async start(payments: Partial<PaymentsModuleOptions> = {}): Promise<ConsoleApplication> {
+    const handlers = { ran: [] as string[], trouble: null as string | null };
+    const door = new Door();
+    const folder = await mkdtemp(join(tmpdir(), 'payments-console-'));
+
+    @Injectable()
+    class Handlers {
+      @OnPaymentEvent(['transaction.*', 'webhook.test'], { name: 'Orders.markPaid' })
+      markPaid({ id }: PaymentEvent): void {
+        handlers.ran.push(`markPaid ${id}`);
+        if (handlers.trouble !== null) throw new Error(handlers.trouble);
+      }
+
+      @OnPaymentEvent('transaction.completed', { name: 'Mailer.receipt' })
+      receipt({ id }: PaymentEvent): void {
+        handlers.ran.push(`receipt ${id}`);
+      }
+    }
+
+    const merchant = await WebhookApplication.start({
+      imports: [
+        PaymentsConsoleModule.register({
+          path: PATH,
+          guards: [new BasicAuthGuard({ users: { [OPERATOR.username]: OPERATOR.password } }), door],
+        }),
+      ],
+      providers: [Handlers],
+      payments: {
+        inbox: sqliteInbox({ file: join(folder, 'inbox.db') }),
+        worker: { retry: none },
+        ...payments,
+      },
+    });
+    return new ConsoleApplication(merchant, handlers, door, folder);
+  }
+
+  get url(): string {
+    return `${this.merchant.url}/${PATH}/`;
+  }
+
+  get inbox(): PaymentInbox {
+    return this.merchant.app.get(PaymentInbox);
+  }
+
+  /** Delivers events in their order, and waits until each was attempted. */
+  async receive(...events: (DeliveryPayload & { id: string })[]): Promise<void> {
+    for (const event of events) await this.send(delivery(event));
+    for (const { id } of events) await this.settled(id);
+  }
+
+  async send(sent: SignedDelivery, headers: Record<string, string> = {}): Promise<void> {
+    const { status } = await this.merchant.send(sent, { headers });
+    if (status !== 200) throw new Error(`a delivery was answered ${status}`);
+  }
+
+  /** Waits until no delivery of an event is pending or running. */
+  settled(id: string): Promise<void> {
+    return eventually(async () => {
+      const waiting = Object.entries(await this.states(id)).filter(([, state]) =>
+        ['pending', 'running'].includes(state),
+      );
+      if (waiting.length > 0) throw new Error(`${id} waits: ${JSON.stringify(waiting)}`);
+    });
+  }
+
+  /** The states of an event's deliveries, by handler. */
+  async states(id: string): Promise<Record<string, string>> {
+    const event = await this.inbox.get(id);
+    return Object.fromEntries(event!.deliveries.map(({ handler, state }) => [handler, state]));
+  }
+
+  /** Opens the console as the operator, at a place such as `events?state=dead`. */
+  async open(
+    browser: TestBrowser,
+    place = '',
+    { at = this.url, ...options }: BrowserContextOptions & { at?: string } = {},
+  ): Promise<Page> {
+    const httpCredentials = { ...OPERATOR, origin: new URL(at).origin };
+    const page = await browser.page({ httpCredentials, ...options });
+    await page.goto(`${at}#/${place}`);
+    return page;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.merchant[Symbol.asyncDispose]();
+    await rm(this.folder, { recursive: true });
+  }
+}
+
+type JsonObject = Record<string, unknown>;
+/** The response for the overview or an event. */
+type Body = JsonObject & { handlers: JsonObject[]; deliveries: { history: JsonObject[] }[] };
+
+/** Changes what the page receives from the console. */
+export async function changed(
+  page: Page,
+  path: string,
+  change: (body: Body, query: URLSearchParams) => JsonObject,
+): Promise<void> {
+  await page.route(`**/api/${path}?*`, async (route) => {
+    try {
+      const response = await route.fetch();
+      const query = new URL(route.request().url()).searchParams;
+      const json = response.ok() ? change((await response.json()) as Body, query) : undefined;
+      await route.fulfill({ response, ...(json && { json }) });
+    } catch {
+      // At the end of a test, the application closes before the page.
+      await route.abort().catch(() => undefined);
+    }
+  });
+}
+
+/** Replaces the closed minutes that the page receives: `counts` of each by its index, the newest has index 0. */
+export function closedMinutes(page: Page, counts: (index: number) => JsonObject): Promise<void> {
+  const none = { received: 0, done: 0, failed: 0, dead: 0, p50Ms: null, p95Ms: null };
+  return changed(page, 'overview', (overview, query) => {
+    const minute = Math.floor(Date.parse(String(overview['now'])) / 60_000) - 1;
+    const activity = Array.from({ length: Number(query.get('minutes')) }, (_, index) => {
+      const startsAt = new Date((minute - index) * 60_000).toISOString();
+      return { startsAt, ...none, ...counts(index) };
+    });
+    return { ...overview, activity: activity.toReversed() };
+  });
+}
+
+/** The dialog of an action, after it has counted. */
+export async function asked(page: Page): Promise<Locator> {
+  const dialog = page.getByRole('dialog');
+  await dialog.locator('button[type=submit]:enabled').waitFor();
+  return dialog;
+}
+
+/** Confirms the dialog of an action. */
+export async function confirm(page: Page): Promise<void> {
+  const dialog = await asked(page);
+  await dialog.locator('button[type=submit]').click();
+  await dialog.waitFor({ state: 'detached' });
+}
+
+/** A proxy in front of an application, which a test can shut and open again. */
+export class FrontDoor implements AsyncDisposable {
+  readonly #sockets = new Set<Socket>();
+  #server: Server | undefined;
+  #port = 0;
+
+  private constructor(private readonly target: URL) {}
+
+  static async before(url: string): Promise<FrontDoor> {
+    const door = new FrontDoor(new URL(url));
+    await door.open();
+    return door;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}${this.target.pathname}`;
+  }
+
+  async open(): Promise<void> {
+    const server = createServer((client) => {
+      const inner = connect(Number(this.target.port), this.target.hostname);
+      for (const [one, other] of [
+        [client, inner],
+        [inner, client],
+      ] as const) {
+        this.#sockets.add(one);
+        one.on('error', () => {});
+        one.on('close', () => {
+          this.#sockets.delete(one);
+          other.destroy();
+        });
+        one.pipe(other);
+      }
+    });
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject).listen(this.#port, '127.0.0.1', resolve);
+    });
+    this.#port = (server.address() as AddressInfo).port;
+    this.#server = server;
+  }
+
+  async shut(): Promise<void> {
+    const closed = new Promise((resolve) => this.#server!.close(resolve));
+    for (const socket of this.#sockets) socket.destroy();
+    await closed;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#server!.listening) await this.shut();
+  }
+}

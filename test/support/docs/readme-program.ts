@@ -1,0 +1,54 @@
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { randomUUID } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+
+/** The code blocks of a page that name a file, compiled as a reader's strict project would. */
+export class ReadmeProgram {
+  /** Where the compiled files are; below the repository, so that packages are found. */
+  readonly folder = join(ROOT, 'node_modules/.cache', `readme-${process.pid}-${randomUUID()}`);
+  readonly files: string[];
+  /** What the compiler says. */
+  readonly complaints: string[];
+
+  /** @param others files next to the blocks, by name: what they import, or declarations of globals */
+  constructor(page: string, others: Readonly<Record<string, string>> = {}) {
+    const text = readFileSync(join(ROOT, page), 'utf8');
+    const blocks = [...text.matchAll(/^```ts file=(\S+)\n(.*?)^```/gms)];
+    mkdirSync(this.folder, { recursive: true });
+    writeFileSync(join(this.folder, 'package.json'), '{"type":"module"}');
+    const written: Record<string, string> = { ...others };
+    for (const [, name, code] of blocks) written[name!] = code!;
+    for (const [name, code] of Object.entries(written)) {
+      mkdirSync(dirname(join(this.folder, name)), { recursive: true });
+      writeFileSync(join(this.folder, name), code);
+    }
+    this.files = blocks.map(([, name]) => name!);
+    const program = ts.createProgram(
+      Object.keys(written).map((name) => join(this.folder, name)),
+      {
+        target: ts.ScriptTarget.ES2023,
+        module: ts.ModuleKind.NodeNext,
+        moduleResolution: ts.ModuleResolutionKind.NodeNext,
+        types: ['node'],
+        typeRoots: [join(ROOT, 'node_modules/@types')],
+        strict: true,
+        experimentalDecorators: true,
+        emitDecoratorMetadata: true,
+        skipLibCheck: true,
+        rootDir: this.folder,
+        outDir: this.folder,
+      },
+    );
+    this.complaints = [...ts.getPreEmitDiagnostics(program), ...program.emit().diagnostics].map(
+      ({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'),
+    );
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}

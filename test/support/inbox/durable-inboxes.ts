@@ -1,0 +1,144 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterAll, afterEach, beforeAll, describe } from '@jest/globals';
+import { sqliteInbox } from 'nestjs-payments';
+import type { InboxDefinition, PaymentEventContext, SqliteTransaction } from 'nestjs-payments';
+import { postgresInbox } from 'nestjs-payments/postgres';
+import type { PostgresTransaction } from 'nestjs-payments/postgres';
+import { startPostgres } from '../postgres/postgres-server.js';
+import type { PostgresServer } from '../postgres/postgres-server.js';
+
+/** The database of the inboxes of one test, and of the effects of the application. */
+export interface InboxData {
+  /** One more inbox on it, as another application has. */
+  inbox(): InboxDefinition;
+  /** How a process of `merchant.mjs` finds it. */
+  readonly child: { readonly kind: string; readonly where: string; readonly schema: string };
+  /** Writes an effect in a commit's transaction. */
+  write(tx: unknown, effect: string): void | Promise<void>;
+  /** The effects that stayed, in order. */
+  effects(): Promise<string[]>;
+  /** Lets `ms` milliseconds pass for the store, next to what the test does to the clock of its runtime. */
+  pass(ms: number): Promise<void>;
+  /** Removes all workers: the next heartbeat of any process frees what they hold, as if their leases had ended. */
+  removeWorkers(): Promise<void>;
+}
+
+/** A durable inbox, and what a test may do to its database. */
+export interface InboxStage {
+  readonly kind: 'sqlite' | 'postgres';
+  /** The server behind it; throws for SQLite. */
+  server(): PostgresServer;
+  /** Fresh data. */
+  data(): Promise<InboxData>;
+}
+
+/** Declares the same promises for each durable inbox; those of an outage of PostgreSQL need `stage.server()`. */
+export function onEachDurableInbox(
+  promises: (stage: InboxStage) => void,
+  kinds: readonly InboxStage['kind'][] = ['sqlite', 'postgres'],
+): void {
+  describe.each(kinds)('on %s', (kind) => promises(kind === 'sqlite' ? sqlite() : postgres()));
+}
+
+/** Books an effect with `context.commit`, with any inbox. */
+export function book(
+  data: InboxData,
+  context: PaymentEventContext,
+  effect: string,
+): Promise<unknown> {
+  return context.commit((tx) => data.write(tx, effect));
+}
+
+function sqlite(): InboxStage {
+  const undo: (() => void)[] = [];
+  afterEach(() => {
+    for (const step of undo.splice(0).toReversed()) step();
+  });
+  return {
+    kind: 'sqlite',
+    server: () => {
+      throw new Error('SQLite has no server');
+    },
+    data: async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'payments-inbox-'));
+      const file = join(folder, 'inbox.db');
+      undo.push(() => rmSync(folder, { recursive: true, force: true }));
+      const own = new DatabaseSync(file);
+      own.exec('PRAGMA busy_timeout = 5000; CREATE TABLE effect (id TEXT NOT NULL)');
+      undo.push(() => own.close());
+      return {
+        // The oldest Node that is supported brings an old SQLite.
+        inbox: () => sqliteInbox({ file, allowOldSqlite: true, busyTimeoutMs: 2000 }),
+        child: { kind: 'sqlite', where: file, schema: '' },
+        write: (tx, effect) => {
+          (tx as SqliteTransaction).prepare('INSERT INTO effect VALUES (?)').run(effect);
+        },
+        effects: async () =>
+          Array.from(own.prepare('SELECT id FROM effect ORDER BY id').all(), ({ id }) =>
+            String(id),
+          ),
+        // Its clock is the runtime's.
+        pass: async () => {},
+        removeWorkers: async () => {
+          own.exec('DELETE FROM payments_inbox_worker');
+        },
+      };
+    },
+  };
+}
+
+function postgres(): InboxStage {
+  let server: PostgresServer;
+  let connectionString: string;
+  let schemas = 0;
+  beforeAll(async () => {
+    server = await startPostgres();
+    connectionString = await server.createDatabase();
+  }, 60_000);
+  afterAll(() => server.end(), 60_000);
+  return {
+    kind: 'postgres',
+    server: () => server,
+    data: async () => {
+      schemas += 1;
+      const schema = `inbox_${schemas}`;
+      const query = <R>(text: string) => server.query<R>(connectionString, text);
+      await query(`CREATE SCHEMA ${schema}; CREATE TABLE ${schema}.effect (id text NOT NULL)`);
+      return {
+        inbox: () =>
+          postgresInbox({
+            connectionString,
+            schema,
+            poolSize: 4,
+            connectTimeoutMs: 4000,
+            statementTimeoutMs: 3000,
+            pollMs: 200,
+          }),
+        child: { kind: 'postgres', where: connectionString, schema },
+        write: async (tx, effect) => {
+          await (tx as PostgresTransaction).query(`INSERT INTO ${schema}.effect VALUES ($1)`, [
+            effect,
+          ]);
+        },
+        effects: async () => {
+          const rows = await query<{ id: string }>(`SELECT id FROM ${schema}.effect ORDER BY id`);
+          return rows.map(({ id }) => id);
+        },
+        // Its clock is the server's: instead of that, what was received was received earlier.
+        pass: async (ms) => {
+          const earlier = (column: string) =>
+            `${column} = ${column} - ${ms} * interval '1 millisecond'`;
+          await query(
+            `UPDATE ${schema}.event SET ${earlier('received_at')}, ${earlier('occurred_at')}`,
+          );
+        },
+        removeWorkers: async () => {
+          await query(`DELETE FROM ${schema}.worker`);
+        },
+      };
+    },
+  };
+}

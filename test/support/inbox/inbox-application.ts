@@ -1,0 +1,63 @@
+import { Injectable } from '@nestjs/common';
+import { OnPaymentEvent, PaymentInbox, exponential } from 'nestjs-payments';
+import type { PaymentEvent, PaymentEventContext, PaymentsModuleOptions } from 'nestjs-payments';
+import { delivery } from '../webhook/handler-application.js';
+import type { InboxData } from './durable-inboxes.js';
+import { WebhookApplication } from '../webhook/webhook-application.js';
+import type { Setup } from '../webhook/webhook-application.js';
+
+export type Handle = (event: PaymentEvent, context: PaymentEventContext) => unknown;
+
+/** Retries after 1 to 2 ms, so that a test need not wait. */
+export const AT_ONCE = { retry: exponential({ firstMs: 1, maxMs: 1 }) };
+
+/** A merchant's application on the data of a stage, with handlers of every event by the names given. */
+export function startOn(
+  data: Pick<InboxData, 'inbox'>,
+  handlers: Readonly<Record<string, Handle>>,
+  { main, ...payments }: Partial<PaymentsModuleOptions> & Pick<Setup, 'main'> = {},
+): Promise<WebhookApplication> {
+  class Handlers {}
+  for (const [name, handle] of Object.entries(handlers)) {
+    // A function of its own, so that one may stand under two names.
+    const value: Handle = (event, context) => handle(event, context);
+    const method = { value, configurable: true, enumerable: false, writable: true };
+    Object.defineProperty(Handlers.prototype, name, method);
+    OnPaymentEvent('*', { name })(Handlers.prototype, name, method as never);
+  }
+  Injectable()(Handlers);
+  return WebhookApplication.start({
+    providers: [Handlers],
+    payments: { inbox: data.inbox(), worker: AT_ONCE, ...payments },
+    ...(main && { main }),
+  });
+}
+
+/**
+ * Delivers an event and returns the status of the answer: `transaction.completed` or, with data of its own,
+ * `transaction.updated`, of which there are several per transaction.
+ */
+export async function post(
+  app: WebhookApplication,
+  id: string,
+  data?: Record<string, unknown>,
+): Promise<number> {
+  const own = data && { eventType: 'transaction.updated', data };
+  const { status } = await app.send(delivery({ id, ...own }));
+  return status;
+}
+
+export function inboxOf(app: WebhookApplication): PaymentInbox {
+  return app.app.get(PaymentInbox);
+}
+
+/** State and attempts of an event's deliveries, by handler. */
+export async function states(app: WebhookApplication, id: string): Promise<Record<string, string>> {
+  const event = await inboxOf(app).get(id);
+  return Object.fromEntries(
+    (event?.deliveries ?? []).map(({ handler, state, attempts }) => [
+      handler,
+      `${state} ${attempts}`,
+    ]),
+  );
+}

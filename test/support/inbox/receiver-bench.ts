@@ -1,0 +1,123 @@
+import { HandlerRegistry } from '../../../libs/payments/src/events/handler-registry.js';
+import { StoredBodies } from '../../../libs/payments/src/inbox/body-codec.js';
+import { DeliveryReceiver } from '../../../libs/payments/src/inbox/delivery-receiver.js';
+import { HandlerCatalogCache } from '../../../libs/payments/src/inbox/handler-catalog-cache.js';
+import type {
+  ClaimedDelivery,
+  InboxStore,
+  StoredEvent,
+} from '../../../libs/payments/src/inbox/inbox-store.js';
+import type { InboxWorker } from '../../../libs/payments/src/inbox/inbox-worker.js';
+import { MemoryStore } from '../../../libs/payments/src/inbox/memory/memory-store.js';
+import { resolveReceiveOptions } from '../../../libs/payments/src/inbox/receive-options.js';
+import type { ReceiveOptions } from '../../../libs/payments/src/inbox/receive-options.js';
+import { Settlements } from '../../../libs/payments/src/inbox/settlements.js';
+import type { SettlementWatch } from '../../../libs/payments/src/inbox/settlements.js';
+import { VerifiedDelivery } from '../../../libs/payments/src/inbox/verified-delivery.js';
+import { FakeRuntime } from '../time/fake-runtime.js';
+
+/** Settlements that know how many watches are open. */
+export class CountedSettlements extends Settlements {
+  open = 0;
+
+  override watch(company: string, id: string): SettlementWatch {
+    const watch = super.watch(company, id);
+    const { end } = watch;
+    let ended = false;
+    this.open += 1;
+    return Object.assign(watch, {
+      end: () => {
+        if (!ended) this.open -= 1;
+        ended = true;
+        end();
+      },
+    });
+  }
+}
+
+/** A worker with one handler that runs what it is assigned, and what it finds when it is woken. */
+export class TestWorker {
+  readonly ran: string[] = [];
+  working = true;
+  places = true;
+  handle: (id: string) => unknown = () => {};
+
+  constructor(
+    private readonly store: InboxStore,
+    private readonly settlements: Settlements,
+  ) {}
+
+  reserve(handlers: readonly string[]) {
+    if (!this.places) return null;
+    const start = (claimed: readonly ClaimedDelivery[] | null): void => this.#run(claimed ?? []);
+    return { worker: 'w', handlers, start };
+  }
+
+  wake(): void {
+    void this.claim();
+  }
+
+  async claim(): Promise<void> {
+    const wanted = [{ handler: 'h', limit: 10 }];
+    this.#run(await this.store.claim({ worker: 'w', wanted }));
+  }
+
+  #run(claimed: readonly ClaimedDelivery[]): void {
+    for (const delivery of claimed) void this.#attempt(delivery);
+  }
+
+  async #attempt(delivery: ClaimedDelivery): Promise<void> {
+    this.ran.push(delivery.id);
+    let failed = false;
+    try {
+      await this.handle(delivery.id);
+    } catch {
+      failed = true;
+    }
+    if (failed) await this.store.fail(delivery, { error: 'no', retryInMs: 60_000 });
+    else await this.store.complete(delivery);
+    this.settlements.report(delivery, failed ? 'failed' : 'succeeded');
+  }
+}
+
+/** A handler that fails. */
+export const NO = (): never => {
+  throw new Error('no');
+};
+
+/** A process with one handler of `t` and `transaction.*`, and a memory inbox. */
+export function receiver(options: ReceiveOptions = {}, maxAgeMs = Infinity) {
+  const runtime = new FakeRuntime();
+  const limits = { maxEvents: 1000, maxBytes: 1e6, retentionMs: 1e9 };
+  const store: InboxStore = new MemoryStore(limits, runtime);
+  const settlements = new CountedSettlements();
+  const worker = new TestWorker(store, settlements);
+  const registry = new HandlerRegistry();
+  const patterns = ['t', 'transaction.*'];
+  registry.add({ name: 'h', source: 'h', patterns, options: {}, invoke: async () => {} });
+  const catalog = new HandlerCatalogCache(store, registry);
+  const bodies = new StoredBodies(null, runtime);
+  const asWorker = worker as unknown as InboxWorker;
+  const made = new DeliveryReceiver(
+    store,
+    resolveReceiveOptions(options),
+    maxAgeMs,
+    runtime,
+    catalog,
+    asWorker,
+    settlements,
+    bodies,
+  );
+  const receive = (
+    id: string,
+    data: Record<string, unknown> = {},
+    { lateMs = 0, ageMs = 1000, eventType = 't', company = 'c' } = {},
+  ) => {
+    const timestamp = new Date(runtime.now() - ageMs).toISOString();
+    const event = { id, eventType, timestamp, data, metadata: {} };
+    const raw = Buffer.from(JSON.stringify({ ...event, timestamp: '' }));
+    return made.receive(new VerifiedDelivery(company, event, raw, runtime.monotonic() - lateMs));
+  };
+  const find = async (id: string): Promise<StoredEvent> => (await store.find('c', id))!;
+  return { runtime, store, worker, settlements, receive, made, find };
+}

@@ -1,0 +1,195 @@
+import { Logger } from '@nestjs/common';
+import { EventDispatcher } from '../../../libs/payments/src/events/event-dispatcher.js';
+import { HandlerRegistry } from '../../../libs/payments/src/events/handler-registry.js';
+import type { HandlerOptions } from '../../../libs/payments/src/events/handler-registry.js';
+import type {
+  PaymentEvent,
+  PaymentEventContext,
+} from '../../../libs/payments/src/events/payment-event.js';
+import { UnhandledRejections } from '../../../libs/payments/src/events/unhandled-rejections.js';
+import { HandlerCatalogCache } from '../../../libs/payments/src/inbox/handler-catalog-cache.js';
+import type {
+  ClaimRequest,
+  IncomingEvent,
+  StoredDelivery,
+  StoreReceipt,
+} from '../../../libs/payments/src/inbox/inbox-store.js';
+import { InboxWorker } from '../../../libs/payments/src/inbox/inbox-worker.js';
+import { MemoryStore } from '../../../libs/payments/src/inbox/memory/memory-store.js';
+import { Settlements } from '../../../libs/payments/src/inbox/settlements.js';
+import { StoredBodies } from '../../../libs/payments/src/inbox/body-codec.js';
+import { resolveWorkerOptions } from '../../../libs/payments/src/inbox/worker-options.js';
+import type { WorkerOptions } from '../../../libs/payments/src/inbox/worker-options.js';
+import { FakeRuntime } from '../time/fake-runtime.js';
+
+Logger.overrideLogger(false);
+
+type Handle = (event: PaymentEvent, context: PaymentEventContext) => unknown;
+
+/** How a bench differs from a worker of its own with one handler `h`. */
+export interface BenchSetup {
+  /** Options of each handler, by name. */
+  handlers?: Readonly<Record<string, HandlerOptions>>;
+  /** Another process on the same store. */
+  of?: WorkerBench;
+  settlements?: Settlements;
+}
+
+/** A worker with its store. Its handlers do what the test says. */
+export class WorkerBench {
+  readonly runtime: FakeRuntime;
+  readonly store: MemoryStore;
+  readonly registry = new HandlerRegistry();
+  readonly settlements: Settlements;
+  readonly catalog: HandlerCatalogCache;
+  readonly ran: { id: string; context: PaymentEventContext }[] = [];
+  handle: Handle = () => {};
+  readonly worker: InboxWorker;
+  #crashed = false;
+
+  constructor(options: WorkerOptions = {}, setup: BenchSetup = {}) {
+    const { registry } = this;
+    const { handlers = { h: {} }, of } = setup;
+    this.settlements = setup.settlements ?? new Settlements();
+    this.runtime = of?.runtime ?? new FakeRuntime();
+    this.store =
+      of?.store ??
+      new MemoryStore({ maxEvents: 100_000, maxBytes: 1e9, retentionMs: 1e9 }, this.runtime);
+    for (const [name, own] of Object.entries(handlers)) {
+      registry.add({
+        name,
+        source: `App.${name}`,
+        patterns: ['*'],
+        options: own,
+        invoke: async (event, context) => {
+          this.ran.push({ id: event.id, context });
+          await this.handle(event, context);
+        },
+      });
+    }
+    this.catalog = new HandlerCatalogCache(this.store, registry);
+    this.worker = new InboxWorker(
+      this.#mortal(),
+      resolveWorkerOptions(options),
+      this.runtime,
+      registry,
+      new EventDispatcher(registry, new UnhandledRejections()),
+      this.settlements,
+      new StoredBodies(null, this.runtime),
+      this.catalog,
+    );
+  }
+
+  /** Ids of the events that ran, in order. */
+  get ids(): string[] {
+    return this.ran.map(({ id }) => id);
+  }
+
+  /** Stores an event as pending, and wakes the worker. */
+  async receive(
+    id: string,
+    orderingKey: string | null = null,
+    handlers: readonly string[] = this.registry.names(),
+  ): Promise<void> {
+    await this.#store(id, { orderingKey, handlers });
+    this.worker.wake(handlers);
+  }
+
+  /** Receives an event as the receiver does: what the worker has places for runs at once. Returns those handlers. */
+  async assign(id: string, handlers = this.registry.names()): Promise<readonly string[]> {
+    const reservation = this.worker.reserve(handlers);
+    const { claimed, pending } = await this.#store(id, { handlers, assign: reservation });
+    reservation?.start(claimed);
+    if (pending) this.worker.wake();
+    return claimed.map(({ handler }) => handler);
+  }
+
+  async delivery(id: string, handler = 'h'): Promise<StoredDelivery> {
+    const { deliveries } = (await this.store.find('c', id))!;
+    return deliveries.find((delivery) => delivery.handler === handler)!;
+  }
+
+  async isDone(id: string, handler = 'h'): Promise<boolean> {
+    return (await this.delivery(id, handler)).state === 'done';
+  }
+
+  /** Its process dies: nothing that it asks the store for happens any more. */
+  crash(): void {
+    this.#crashed = true;
+  }
+
+  #mortal(): MemoryStore {
+    return new Proxy(this.store, {
+      get: (store, name: keyof MemoryStore) => {
+        const value: unknown = store[name];
+        if (typeof value !== 'function') return value;
+        return (...args: unknown[]): unknown =>
+          this.#crashed ? new Promise(() => {}) : value.apply(store, args);
+      },
+    });
+  }
+
+  async #store(id: string, more: Partial<IncomingEvent>): Promise<StoreReceipt> {
+    const timestamp = new Date(0).toISOString();
+    const raw = Buffer.from(JSON.stringify({ id, eventType: 't', timestamp, data: {} }));
+    const { version } = await this.store.catalog();
+    const [receipt] = await this.store.receive([
+      {
+        company: 'c',
+        id,
+        eventType: 't',
+        occurredAt: new Date(timestamp),
+        orderingKey: null,
+        onceKey: null,
+        raw,
+        headers: {},
+        stale: false,
+        handlers: this.registry.names(),
+        catalogVersion: version,
+        assign: null,
+        ...more,
+      },
+    ]);
+    return receipt!;
+  }
+}
+
+/** Lets whatever is ready happen. */
+export async function turns(): Promise<void> {
+  for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+export function settlesLate({ store }: WorkerBench): () => void {
+  const { promise: settled, resolve } = Promise.withResolvers<void>();
+  const complete = store.complete.bind(store);
+  store.complete = async (lease) => {
+    await settled;
+    return complete(lease);
+  };
+  return resolve;
+}
+
+/** Makes the handlers of a bench wait until the test ends them. */
+export function waits(bench: WorkerBench): (() => void)[] {
+  const ends: (() => void)[] = [];
+  bench.handle = () => new Promise<void>((resolve) => ends.push(resolve));
+  return ends;
+}
+
+/** Collects what a worker asks its store for. */
+export function asked({ store }: WorkerBench): ClaimRequest['wanted'][] {
+  const requests: ClaimRequest['wanted'][] = [];
+  const claim = store.claim.bind(store);
+  store.claim = (request) => {
+    requests.push(request.wanted);
+    return claim(request);
+  };
+  return requests;
+}
+
+/** Starts the worker, and waits until it is registered. */
+export async function started(bench: WorkerBench): Promise<WorkerBench> {
+  bench.worker.start();
+  await turns();
+  return bench;
+}

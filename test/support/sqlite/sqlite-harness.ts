@@ -1,0 +1,129 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { DatabaseSync } from 'node:sqlite';
+import { systemRuntime } from '../../../libs/payments/dist/payments.runtime.js';
+import { resolveSqliteOptions } from '../../../libs/payments/dist/inbox/sqlite/sqlite-options.js';
+import type { SqliteSettings } from '../../../libs/payments/dist/inbox/sqlite/sqlite-options.js';
+import { SqliteStore } from '../../../libs/payments/dist/inbox/sqlite/sqlite-store.js';
+
+import { TestWorker } from '../../../libs/payments/dist/testing/contract/contract-fixtures.js';
+import type { ClaimedDelivery } from '../../../libs/payments/dist/inbox/inbox-store.js';
+
+export {
+  incoming,
+  TestWorker,
+} from '../../../libs/payments/dist/testing/contract/contract-fixtures.js';
+
+/** Stores on one file of its own, with one clock, and what an application has beside them. */
+export class SqliteHarness {
+  readonly folder = mkdtempSync(join(tmpdir(), 'payments-inbox-'));
+  readonly file = join(this.folder, 'inbox.db');
+  readonly #stores: SqliteStore[] = [];
+  readonly #connections: DatabaseSync[] = [];
+  #aheadMs = 0;
+  #wallJumpMs = 0;
+
+  /** Lets time pass for every store of this harness, on both clocks. */
+  advance(ms: number): void {
+    this.#aheadMs += ms;
+  }
+
+  /** Moves only the wall clock of every store. */
+  jumpWallClock(ms: number): void {
+    this.#wallJumpMs += ms;
+  }
+
+  /** A store that is not opened; of a process whose wall clock is `clockOffsetMs` off, if given. */
+  store(settings: Partial<SqliteSettings> = {}, clockOffsetMs = 0): SqliteStore {
+    const store = new SqliteStore(
+      // The oldest Node that is supported has an old SQLite.
+      { ...resolveSqliteOptions({ file: this.file, allowOldSqlite: true }), ...settings },
+      {
+        ...systemRuntime,
+        now: () => Date.now() + this.#aheadMs + this.#wallJumpMs + clockOffsetMs,
+        monotonic: () => performance.now() + this.#aheadMs,
+      },
+    );
+    this.#stores.push(store);
+    return store;
+  }
+
+  async open(settings: Partial<SqliteSettings> = {}, clockOffsetMs = 0): Promise<SqliteStore> {
+    const store = this.store(settings, clockOffsetMs);
+    await store.open();
+    return store;
+  }
+
+  /** A connection of the application's own. */
+  connect(): DatabaseSync {
+    const connection = new DatabaseSync(this.file);
+    connection.exec('PRAGMA busy_timeout = 5000');
+    this.#connections.push(connection);
+    return connection;
+  }
+
+  /** Registers a worker at a store; returns how to claim for the handler `book`. */
+  async claimer(store: SqliteStore): Promise<(limit: number) => Promise<ClaimedDelivery[]>> {
+    const worker = await TestWorker.start(store);
+    return (limit) => worker.claim(['book'], limit);
+  }
+
+  async dispose(): Promise<void> {
+    for (const connection of this.#connections) connection.close();
+    await Promise.all(this.#stores.map((store) => store.close()));
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** A child process of `sqlite-child.mjs`. */
+export interface Child {
+  /** What it has told so far, a line each. */
+  readonly lines: readonly string[];
+  /** Resolves when it has told so many lines, or is gone. */
+  readonly told: (lines: number) => Promise<void>;
+  /** SIGKILL; resolves when it is gone. */
+  readonly kill: () => Promise<void>;
+  /** Resolves when it is gone, with its exit code and what it wrote to its standard error. */
+  readonly ended: Promise<{ readonly code: number | null; readonly stderr: string }>;
+}
+
+export function startChild(what: string, file: string, flags: readonly string[] = []): Child {
+  const program = join(import.meta.dirname, 'sqlite-child.mjs');
+  const child = spawn(process.execPath, [...flags, program, what, file], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const lines: string[] = [];
+  let waiting: { count: number; resolve: () => void } | undefined;
+  createInterface(child.stdout).on('line', (line) => {
+    // The warning about an old SQLite, on an old Node.
+    if (line.includes('[Nest]')) return;
+    lines.push(line);
+    if (waiting !== undefined && lines.length >= waiting.count) waiting.resolve();
+  });
+  let stderr = '';
+  child.stderr.on('data', (data) => {
+    stderr += String(data);
+  });
+  const ended = new Promise<{ code: number | null; stderr: string }>((resolve) => {
+    child.on('close', (code) => {
+      waiting?.resolve();
+      resolve({ code, stderr });
+    });
+  });
+  return {
+    lines,
+    told: (count) =>
+      new Promise((resolve) => {
+        waiting = { count, resolve };
+        if (lines.length >= count || child.exitCode !== null) resolve();
+      }),
+    kill: async () => {
+      child.kill('SIGKILL');
+      await ended;
+    },
+    ended,
+  };
+}

@@ -1,0 +1,40 @@
+import { setTimeout } from 'node:timers/promises';
+import type { FakeRuntime } from './fake-runtime.js';
+
+/** Repeats an assertion until it holds; after `deadlineMs` milliseconds, throws what it last threw. */
+export async function eventually<T>(assert: () => Promise<T> | T, deadlineMs = 15_000): Promise<T> {
+  const end = performance.now() + deadlineMs;
+  for (;;) {
+    try {
+      return await assert();
+    } catch (error) {
+      if (performance.now() > end) throw error;
+      await setTimeout(20);
+    }
+  }
+}
+
+/** Waits, on the machine's own event loop, until `condition` holds. For what a real socket must do first. */
+export async function until(condition: () => boolean, what = 'the condition'): Promise<void> {
+  const end = performance.now() + 15_000;
+  while (!condition()) {
+    if (performance.now() > end) throw new Error(`${what} did not come`);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** How many timers there are while nothing is under way: when their number has not changed for some turns. */
+export async function timersAtRest(runtime: FakeRuntime): Promise<number> {
+  let count = runtime.pending;
+  for (let same = 0; same < 20; same += 1) {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (runtime.pending !== count) same = 0;
+    count = runtime.pending;
+  }
+  return count;
+}
+
+/** Lets the machine's event loop turn so many times: a client reads what a server in this process has written. */
+export async function turns(count: number): Promise<void> {
+  for (let n = 0; n < count; n += 1) await new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,151 @@
+import type { Server } from 'node:http';
+import { Injectable, Logger, Module } from '@nestjs/common';
+import type { INestApplication, ModuleMetadata, NestApplicationOptions } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import type { AbstractHttpAdapter } from '@nestjs/core';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { OnPaymentEvent, PaymentsModule } from 'nestjs-payments';
+import type {
+  Company,
+  PaymentEvent,
+  PaymentEventContext,
+  PaymentsModuleExtras,
+  PaymentsModuleOptions,
+} from 'nestjs-payments';
+import type { SignedDelivery } from './signed-delivery.js';
+import { CapturedLog } from '../log/captured-log.js';
+import { exchange } from '../http/http-exchange.js';
+import type { Answer, Exchange } from '../http/http-exchange.js';
+
+export const SECRET = 'whsec_R8s0xkq2vT5uY7wZ';
+
+/** The options of one company, for a service that is not there. */
+export const OPTIONS = {
+  baseUrl: 'http://127.0.0.1:9',
+  clientId: 'client',
+  clientSecret: 'secret',
+  webhookSecret: SECRET,
+} satisfies PaymentsModuleOptions;
+
+export const ADAPTERS: Readonly<Record<string, () => AbstractHttpAdapter>> = {
+  express: () => new ExpressAdapter(),
+  fastify: () => new FastifyAdapter(),
+};
+
+/** A company with credentials of its own. */
+export function company(id: string, webhookSecret: string | readonly string[]): Company {
+  return { id, clientId: `client-${id}`, clientSecret: `secret-${id}`, webhookSecret };
+}
+
+export const BODY_OPTIONS: Readonly<Record<string, NestApplicationOptions>> = {
+  'no option': {},
+  'rawBody: true': { rawBody: true },
+  'bodyParser: false': { bodyParser: false },
+};
+
+/** Every adapter with every body option: what each promise that touches the body is tried on. */
+export const STAGES = Object.keys(ADAPTERS).flatMap((adapter) =>
+  Object.keys(BODY_OPTIONS).map((option) => ({ adapter, option })),
+);
+
+export interface Setup extends ModuleMetadata {
+  adapter?: AbstractHttpAdapter;
+  /** What differs from {@link OPTIONS}; `false` leaves the module out. */
+  payments?: (Partial<PaymentsModuleOptions> & PaymentsModuleExtras) | false;
+  nest?: NestApplicationOptions;
+  /** What main.ts does between create and listen. */
+  main?: (app: INestApplication) => void | Promise<void>;
+}
+
+function complete(payments: Exclude<Setup['payments'], false> = {}): PaymentsModuleOptions {
+  const { baseUrl } = OPTIONS;
+  return payments.companies ? { baseUrl, ...payments } : { ...OPTIONS, ...payments };
+}
+
+/** A merchant's handler, which keeps what it was shown. */
+@Injectable()
+export class Orders {
+  readonly seen: { event: PaymentEvent; context: PaymentEventContext }[] = [];
+
+  @OnPaymentEvent('transaction.completed')
+  markPaid(event: PaymentEvent, context: PaymentEventContext): void {
+    this.seen.push({ event, context });
+  }
+
+  /** How often the event of that id was handled. */
+  count(id: string): number {
+    return this.seen.filter(({ event }) => event.id === id).length;
+  }
+}
+
+/** A merchant's application, as a merchant starts it, on a free port of loopback. */
+export class WebhookApplication implements AsyncDisposable {
+  private constructor(
+    readonly app: INestApplication,
+    readonly url: string,
+    readonly log: CapturedLog,
+  ) {}
+
+  static async start(setup: Setup = {}): Promise<WebhookApplication> {
+    const { adapter = new ExpressAdapter(), payments, nest, main, ...metadata } = setup;
+    @Module({
+      ...metadata,
+      imports: [
+        ...(payments === false ? [] : [PaymentsModule.forRoot(complete(payments))]),
+        ...(metadata.imports ?? []),
+      ],
+    })
+    class App {}
+    const log = new CapturedLog();
+    const app = await NestFactory.create(App, adapter, {
+      logger: log,
+      abortOnError: false,
+      ...nest,
+    });
+    Logger.overrideLogger(log);
+    await main?.(app);
+    await app.listen(0, '127.0.0.1');
+    return new WebhookApplication(app, await app.getUrl(), log);
+  }
+
+  /** Sends a delivery, with the changes named; `undefined` takes a header away. */
+  async send(
+    delivery: SignedDelivery,
+    changes: {
+      method?: string;
+      path?: string;
+      headers?: Record<string, string | undefined>;
+      body?: Uint8Array | readonly Uint8Array[];
+    } = {},
+  ): Promise<Answer> {
+    const headers = new Map(Object.entries<string | undefined>(delivery.headers));
+    for (const [name, value] of Object.entries(changes.headers ?? {})) headers.set(name, value);
+    const kept = [...headers].flatMap(([name, value]) =>
+      value === undefined ? [] : [name, value],
+    );
+    return this.exchange(changes.path ?? delivery.path, {
+      method: changes.method ?? 'POST',
+      headers: kept,
+      body: changes.body ?? delivery.body,
+    });
+  }
+
+  /** Sends any request. */
+  async exchange(path: string, request: Exchange = {}): Promise<Answer> {
+    return exchange(this.url + path, request);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const server = this.app.getHttpServer() as Server;
+    // A browser opens connections it may never ask anything on; a server that closes waits a minute for those.
+    const hurry = setInterval(() => {
+      if (!server.listening) server.closeAllConnections();
+    }, 1000);
+    try {
+      await this.app.close();
+    } finally {
+      clearInterval(hurry);
+    }
+  }
+}
