@@ -2,7 +2,7 @@ import type {
   PaymentEvent,
   PaymentEventContext,
 } from '../../libs/payments/dist/events/payment-event.js';
-import { UnrecoverableError } from '../../libs/payments/dist/payments.errors.js';
+import { UnrecoverableError } from '../../libs/payments/dist/errors/payments-error.js';
 import { never } from './simulated-process.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 import type { SimulatedDatabase } from './durable-memory-store.ts';

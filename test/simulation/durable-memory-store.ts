@@ -1,4 +1,4 @@
-import { PaymentsError } from '../../libs/payments/dist/payments.errors.js';
+import { PaymentsError } from '../../libs/payments/dist/errors/payments-error.js';
 import type { PaymentsRuntime } from '../../libs/payments/dist/payments.runtime.js';
 import type { InboxStore, Lease } from '../../libs/payments/dist/inbox/inbox-store.js';
 

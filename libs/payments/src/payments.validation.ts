@@ -1,4 +1,4 @@
-import { PaymentsError } from './payments.errors.js';
+import { PaymentsError } from './errors/payments-error.js';
 
 /** Bounds and default of a number option. */
 export interface IntegerBounds {

@@ -1,6 +1,6 @@
 import type { FactoryProvider, Provider, ValueProvider } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import { PaymentsError } from './payments.errors.js';
+import { PaymentsError } from './errors/payments-error.js';
 import type { PaymentsModuleOptions } from './payments.options.js';
 import { optionsInvalid } from './payments.validation.js';
 import { assertSingleImport } from './single-import.js';

@@ -1,5 +1,5 @@
 import type { ThrottledLog } from '../errors/throttled-log.js';
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { RateLimit } from '../runtime/rate-limit.js';
 

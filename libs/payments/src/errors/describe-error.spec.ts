@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { PaymentsError, UnrecoverableError } from '../payments.errors.js';
+import { PaymentsError, UnrecoverableError } from './payments-error.js';
 import { describeError, framesOf, isUnrecoverable } from './describe-error.js';
 
 function revoked(): object {

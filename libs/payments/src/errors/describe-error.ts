@@ -1,4 +1,4 @@
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from './payments-error.js';
 
 const MAX_LENGTH = 1000;
 const MAX_FRAMES = 10;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { codeOf, errorOf } from '../../../../test/support/assertions.js';
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
 import { parseEnvelope } from './envelope.js';
 
 describe('parseEnvelope', () => {

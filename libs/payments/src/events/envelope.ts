@@ -1,4 +1,4 @@
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
 import type { PaymentEvent } from './payment-event.js';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });

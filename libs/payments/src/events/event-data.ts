@@ -1,4 +1,4 @@
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
 import type { PaymentHandler } from './handler-registry.js';
 import type { PaymentEvent } from './payment-event.js';
 

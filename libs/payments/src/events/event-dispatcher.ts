@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
 import { parseData } from './event-data.js';
 import { matchesPattern } from './event-pattern.js';
 import { HandlerRegistry } from './handler-registry.js';

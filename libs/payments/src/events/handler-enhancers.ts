@@ -1,4 +1,4 @@
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
 import type { HandlerHost } from './handler-invoker.js';
 
 /** Reflect keys of what `@UseGuards()` and its like leave on a class or a method, and what each calls. */

@@ -1,6 +1,6 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
 import { assertEnhancers } from './handler-enhancers.js';
 import { HandlerInvoker } from './handler-invoker.js';
 import type { HandlerHost } from './handler-invoker.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
 import { defaultName, HandlerRegistry } from './handler-registry.js';
 
 function registry(...handlers: [name: string, ...patterns: string[]][]): HandlerRegistry {

@@ -1,4 +1,4 @@
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
 import { matchesPattern } from './event-pattern.js';
 import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
 import type { RetrySchedule } from './retry-schedule.js';

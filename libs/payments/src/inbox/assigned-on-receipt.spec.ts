@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { HandlerRegistry } from '../events/handler-registry.js';
 import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
 import { DeliveryReceiver } from './delivery-receiver.js';
 import { HandlerCatalogCache } from './handler-catalog-cache.js';
 import type {

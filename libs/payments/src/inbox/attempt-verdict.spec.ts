@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { OtherVersionError } from '../events/event-dispatcher.js';
 import { fixed } from '../events/retry-schedule.js';
-import { UnrecoverableError } from '../payments.errors.js';
+import { UnrecoverableError } from '../errors/payments-error.js';
 import { verdictOf } from './attempt-verdict.js';
 import type { EndedAttempt } from './attempt-verdict.js';
 import type { ClaimedDelivery, InboxStore } from './inbox-store.js';

@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { describeError } from '../errors/describe-error.js';
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { withTimeLimit } from '../runtime/time-limit.js';

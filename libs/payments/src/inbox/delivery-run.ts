@@ -4,7 +4,7 @@ import { parseEnvelope } from '../events/envelope.js';
 import { OtherVersionError } from '../events/event-dispatcher.js';
 import type { EventDispatcher } from '../events/event-dispatcher.js';
 import { describeError } from '../errors/describe-error.js';
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { SUCCEEDED, traced, verdictOf } from './attempt-verdict.js';
 import type { Failure, Verdict } from './attempt-verdict.js';

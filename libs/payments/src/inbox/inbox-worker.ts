@@ -3,7 +3,7 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { EventDispatcher } from '../events/event-dispatcher.js';
 import { HandlerRegistry } from '../events/handler-registry.js';
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { StoredBodies } from './body-codec.js';

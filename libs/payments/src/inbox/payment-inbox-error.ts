@@ -1,4 +1,4 @@
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
 
 /**
  * A delivery that is not safe yet: `PaymentInbox.receive()` throws nothing else. `code` is `inbox_unavailable`,

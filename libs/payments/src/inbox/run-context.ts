@@ -1,5 +1,5 @@
 import type { PaymentEventContext } from '../events/payment-event.js';
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
 import type { ClaimedDelivery, InboxStore, Lease } from './inbox-store.js';
 
 /** The context of one run of a handler. What most handlers do not use is created on first use. */

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { describeError } from '../errors/describe-error.js';
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
 
 /** What is known of a request before its body is read. */
 export interface AdmissionRequest {

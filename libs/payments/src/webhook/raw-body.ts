@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
 import { BoundedBuffer, readInto } from '../runtime/bounded-buffer.js';
 import { headerText } from './request-headers.js';
 import type { PendingRequest } from './pending-requests.js';

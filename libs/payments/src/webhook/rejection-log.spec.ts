@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { RejectionLog } from './rejection-log.js';
 

@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
 import { SigningKey } from '../companies/signing-key.js';
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
 
 /** Name of the header that carries the signature. */
 export const SIGNATURE_HEADER = 'x-webhook-signature';

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { PaymentsError } from '../payments.errors.js';
-import type { PaymentsErrorCode } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
+import type { PaymentsErrorCode } from '../errors/payments-error.js';
 import { RequestRejected } from './admission-check.js';
 
 /** What a sender is answered: a status and a small JSON body. */

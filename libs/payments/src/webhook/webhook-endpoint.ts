@@ -3,7 +3,7 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { PaymentInbox } from '../inbox/payment-inbox.js';
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
 import { RejectionLog } from './rejection-log.js';
 import { answerError, sendAnswer, sendReply } from './webhook-answer.js';
 import type { FastifyReplyLike, WebhookAnswer } from './webhook-answer.js';

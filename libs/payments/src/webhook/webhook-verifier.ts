@@ -6,7 +6,7 @@ import type { ResolvedCompany } from '../companies/company.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { parseEnvelope } from '../events/envelope.js';
 import { VerifiedDelivery } from '../inbox/verified-delivery.js';
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
 import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
 import type { PaymentsRuntime } from '../payments.runtime.js';
 import { companyOf, companyUnknown, requireCompanyId } from './admission.js';

@@ -1,7 +1,7 @@
 import { HttpException, Inject, Injectable, MethodNotAllowedException } from '@nestjs/common';
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import type { VerifiedDelivery } from '../inbox/verified-delivery.js';
-import { PaymentsError } from '../payments.errors.js';
+import { PaymentsError } from '../errors/payments-error.js';
 import { RequestClosed } from './pending-requests.js';
 import { answerError } from './webhook-answer.js';
 import { WebhookVerifier } from './webhook-verifier.js';

@@ -1,6 +1,6 @@
 import type { HttpService } from '@nestjs/axios';
 import type { AxiosInstance } from 'axios';
-import { PaymentsError } from '../../payments.errors.js';
+import { PaymentsError } from '../../errors/payments-error.js';
 
 /**
  * Creates an `HttpService` on an axios without defaults and interceptors: what an application adds to the global

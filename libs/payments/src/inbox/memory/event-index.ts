@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
-import { PaymentsError } from '../../payments.errors.js';
+import { PaymentsError } from '../../errors/payments-error.js';
 import { LinkedList } from './linked-list.js';
 import type { EventRow } from './memory-rows.js';
 import { PriorityQueue } from './priority-queue.js';

@@ -1,4 +1,4 @@
-import { PaymentsError } from '../../payments.errors.js';
+import { PaymentsError } from '../../errors/payments-error.js';
 import type { IncomingEvent, StoreReceipt } from '../inbox-store.js';
 import { isAboutValues } from './connection/database-failure.js';
 

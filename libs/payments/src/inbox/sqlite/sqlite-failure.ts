@@ -1,5 +1,5 @@
-import { PaymentsError } from '../../payments.errors.js';
-import type { PaymentsErrorCode } from '../../payments.errors.js';
+import { PaymentsError } from '../../errors/payments-error.js';
+import type { PaymentsErrorCode } from '../../errors/payments-error.js';
 import { primaryCode } from './thread/driver.js';
 
 /** An error on its way from the thread. */

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { PaymentsError } from '../../../payments.errors.js';
+import { PaymentsError } from '../../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../../payments.runtime.js';
 import { Connection } from './database-connection.js';
 import type { Prepared, Row, Value } from './database-connection.js';

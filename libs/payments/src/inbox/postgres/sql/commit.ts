@@ -1,4 +1,4 @@
-import { PaymentsError } from '../../../payments.errors.js';
+import { PaymentsError } from '../../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../../payments.runtime.js';
 import type { Committed, Lease } from '../../inbox-store.js';
 import type { CommitSemaphore } from '../commit-semaphore.js';

@@ -1,5 +1,5 @@
 import { types } from 'node:util';
-import { PaymentsError } from '../../../payments.errors.js';
+import { PaymentsError } from '../../../errors/payments-error.js';
 import { lendTransaction } from '../commit/transaction.js';
 import type { SqliteTransaction } from '../commit/transaction.js';
 import type { Committed, Lease } from '../../inbox-store.js';

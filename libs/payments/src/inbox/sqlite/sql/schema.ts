@@ -1,4 +1,4 @@
-import { PaymentsError } from '../../../payments.errors.js';
+import { PaymentsError } from '../../../errors/payments-error.js';
 import { retryWhileBusy } from '../thread/connection.js';
 import type { SqliteConnection } from '../thread/connection.js';
 

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import type { PaymentsError } from '../../../payments.errors.js';
+import type { PaymentsError } from '../../../errors/payments-error.js';
 import { toError, unavailable } from '../sqlite-failure.js';
 import type { Times } from '../store-clock.js';
 import type { Answer, Call, FromThread, Opened, ThreadData, ToThread } from './messages.js';

@@ -1,4 +1,4 @@
-import { PaymentsError } from '../../../payments.errors.js';
+import { PaymentsError } from '../../../errors/payments-error.js';
 
 /** What SQLite stores: a number with a fraction is REAL, one without and a `bigint` are INTEGER. */
 export type SqliteValue = null | number | bigint | string | Uint8Array;
