@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { fixed, memoryInbox, UnrecoverableError } from 'nestjs-payments';
 import type { ActivityCounts, ActivityMinute } from 'nestjs-payments';
-import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
+import { systemRuntime } from '../../libs/payments/dist/runtime/payments-runtime.js';
 import { eventually } from '../support/time/waiting.js';
 import { inboxOf, post, startOn, states } from '../support/inbox/inbox-application.js';
 import type { Handle } from '../support/inbox/inbox-application.js';

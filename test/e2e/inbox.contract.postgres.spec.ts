@@ -3,7 +3,7 @@ import { inboxContract } from 'nestjs-payments/testing';
 import type { InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
 import { postgresInbox } from '../../libs/payments/src/inbox/postgres/index.js';
 import type { PostgresTransaction } from '../../libs/payments/src/inbox/postgres/index.js';
-import { systemRuntime } from '../../libs/payments/src/payments.runtime.js';
+import { systemRuntime } from '../../libs/payments/src/runtime/payments-runtime.js';
 import { CutProxy } from '../support/postgres/cut-proxy.js';
 import { freshSchema, PostgresInboxes } from '../support/postgres/postgres-inboxes.js';
 

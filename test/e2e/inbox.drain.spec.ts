@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { memoryInbox } from 'nestjs-payments';
 import type { PaymentsRuntime } from 'nestjs-payments';
-import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
+import { systemRuntime } from '../../libs/payments/dist/runtime/payments-runtime.js';
 import { Gate } from '../support/time/gate.js';
 import { AT_ONCE, post, startOn, states } from '../support/inbox/inbox-application.js';
 import type { Handle } from '../support/inbox/inbox-application.js';

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { fixed, none } from 'nestjs-payments';
-import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
+import { systemRuntime } from '../../libs/payments/dist/runtime/payments-runtime.js';
 import { inboxOf, post, startOn, states } from '../support/inbox/inbox-application.js';
 import type { Handle } from '../support/inbox/inbox-application.js';
 import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { systemRuntime } from '../../libs/payments/src/payments.runtime.js';
+import { systemRuntime } from '../../libs/payments/src/runtime/payments-runtime.js';
 import { delivery } from '../support/webhook/handler-application.js';
 import { inboxOf, startOn } from '../support/inbox/inbox-application.js';
 import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';

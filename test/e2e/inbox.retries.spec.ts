@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { exponential, fixed, none, OnPaymentEvent, UnrecoverableError } from 'nestjs-payments';
-import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
+import { systemRuntime } from '../../libs/payments/dist/runtime/payments-runtime.js';
 import { inboxOf, post, startOn, states } from '../support/inbox/inbox-application.js';
 import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
 import { eventually } from '../support/time/waiting.js';

@@ -3,7 +3,7 @@ import { Pool } from 'pg';
 import { ConnectionSource } from '../../libs/payments/src/inbox/postgres/connection/connection-source.js';
 import { migrate } from '../../libs/payments/src/inbox/postgres/connection/schema-migrator.js';
 import { versionOne } from '../../libs/payments/src/inbox/postgres/sql/schema.js';
-import { systemRuntime } from '../../libs/payments/src/payments.runtime.js';
+import { systemRuntime } from '../../libs/payments/src/runtime/payments-runtime.js';
 import {
   claim,
   freshSchema,

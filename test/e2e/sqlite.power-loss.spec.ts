@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { sqliteInbox } from 'nestjs-payments';
 import type { InboxStore, StoredEvent } from 'nestjs-payments';
-import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
+import { systemRuntime } from '../../libs/payments/dist/runtime/payments-runtime.js';
 import { Recorder, whyNotRecorded } from '../support/sqlite/power-loss/recorder.js';
 import type { FileOperation } from '../support/sqlite/power-loss/recorder.js';
 import { SURVIVALS, VolatileDisk } from '../support/sqlite/power-loss/volatile-disk.js';

@@ -9,7 +9,7 @@ import { postgresInbox } from '../../libs/payments/dist/inbox/postgres/index.js'
 import { sqliteInbox } from '../../libs/payments/dist/inbox/sqlite/sqlite-inbox.js';
 import type { SqliteTransaction } from '../../libs/payments/dist/inbox/sqlite/sqlite-inbox.js';
 import type { InboxStore } from '../../libs/payments/dist/inbox/inbox-store.js';
-import { systemRuntime } from '../../libs/payments/dist/payments.runtime.js';
+import { systemRuntime } from '../../libs/payments/dist/runtime/payments-runtime.js';
 import { BEHAVIOURS } from './behaviour.ts';
 import type { SimulatedDatabase } from './durable-memory-store.ts';
 import { RealTimeline } from './real-timeline.ts';

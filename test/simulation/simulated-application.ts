@@ -18,7 +18,7 @@ import {
   resolveWorkerOptions,
   WORKER_OPTIONS,
 } from '../../libs/payments/dist/inbox/worker-options.js';
-import { PAYMENTS_RUNTIME } from '../../libs/payments/dist/payments.runtime.js';
+import { PAYMENTS_RUNTIME } from '../../libs/payments/dist/runtime/payments-runtime.js';
 import { behave } from './behaviour.ts';
 import type { Behaviour, BehaviourTimes } from './behaviour.ts';
 import { Container } from './container.ts';

@@ -1,4 +1,4 @@
-import type { PaymentsRuntime } from '../../libs/payments/dist/payments.runtime.js';
+import type { PaymentsRuntime } from '../../libs/payments/dist/runtime/payments-runtime.js';
 import type { SeededRandom } from '../../apps/demo/src/chaos/seeded-random.ts';
 import type { Timeline } from './virtual-timeline.ts';
 

@@ -1,8 +1,8 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { INBOX_STORE } from './inbox/inbox-store.js';
 import type { InboxStore } from './inbox/inbox-store.js';
-import { PAYMENTS_RUNTIME } from './payments.runtime.js';
-import type { PaymentsRuntime } from './payments.runtime.js';
+import { PAYMENTS_RUNTIME } from './runtime/payments-runtime.js';
+import type { PaymentsRuntime } from './runtime/payments-runtime.js';
 
 /** Time that an application has to call `enableShutdownHooks()`, which it may do after it listens. */
 const AFTER_MS = 5000;

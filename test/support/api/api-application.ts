@@ -8,7 +8,7 @@ import {
 import { COMPANY_SOURCE } from '../../../libs/payments/src/companies/companies.js';
 import { PaymentsApiService } from '../../../libs/payments/src/api/payments-api.service.js';
 import { ResolvedCompany } from '../../../libs/payments/src/companies/company.js';
-import { PAYMENTS_RUNTIME } from '../../../libs/payments/src/payments.runtime.js';
+import { PAYMENTS_RUNTIME } from '../../../libs/payments/src/runtime/payments-runtime.js';
 import { FakeRuntime } from '../time/fake-runtime.js';
 
 /** A Nest application that contains only the API client. */

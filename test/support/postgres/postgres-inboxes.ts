@@ -9,7 +9,7 @@ import type {
   IncomingEvent,
   InboxStore,
 } from '../../../libs/payments/src/inbox/inbox-store.js';
-import { systemRuntime } from '../../../libs/payments/src/payments.runtime.js';
+import { systemRuntime } from '../../../libs/payments/src/runtime/payments-runtime.js';
 import { startPostgres } from './postgres-server.js';
 import type { PostgresServer } from './postgres-server.js';
 

@@ -3,7 +3,7 @@
 import { writeSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { randomUUID } from 'node:crypto';
-import { systemRuntime } from '../../../libs/payments/dist/payments.runtime.js';
+import { systemRuntime } from '../../../libs/payments/dist/runtime/payments-runtime.js';
 
 const [what, file] = process.argv.slice(2);
 

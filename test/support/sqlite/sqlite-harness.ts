@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
-import { systemRuntime } from '../../../libs/payments/dist/payments.runtime.js';
+import { systemRuntime } from '../../../libs/payments/dist/runtime/payments-runtime.js';
 import { resolveSqliteOptions } from '../../../libs/payments/dist/inbox/sqlite/sqlite-options.js';
 import type { SqliteSettings } from '../../../libs/payments/dist/inbox/sqlite/sqlite-options.js';
 import { SqliteStore } from '../../../libs/payments/dist/inbox/sqlite/sqlite-store.js';

@@ -1,4 +1,4 @@
-import type { PaymentsRuntime } from '../../../libs/payments/src/payments.runtime.js';
+import type { PaymentsRuntime } from '../../../libs/payments/src/runtime/payments-runtime.js';
 
 interface Timer {
   at: number;

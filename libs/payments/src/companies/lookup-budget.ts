@@ -1,6 +1,6 @@
 import type { ThrottledLog } from '../errors/throttled-log.js';
 import { PaymentsError } from '../errors/payments-error.js';
-import type { PaymentsRuntime } from '../payments.runtime.js';
+import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { RateLimit } from '../runtime/rate-limit.js';
 
 /** Ids that are remembered: about 10 MB. */

@@ -1,5 +1,5 @@
 import type { Logger } from '@nestjs/common';
-import type { PaymentsRuntime } from '../payments.runtime.js';
+import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 
 /** Between two lines about one subject, in milliseconds. */
 const QUIET_MS = 60_000;

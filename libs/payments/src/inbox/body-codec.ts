@@ -3,8 +3,8 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { describeError } from '../errors/describe-error.js';
 import { PaymentsError } from '../errors/payments-error.js';
-import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
-import type { PaymentsRuntime } from '../payments.runtime.js';
+import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
+import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { optionsInvalid } from '../payments.validation.js';
 import type { StoredEvent } from './inbox-store.js';
 

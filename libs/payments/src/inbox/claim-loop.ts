@@ -1,6 +1,6 @@
 import type { Logger } from '@nestjs/common';
 import { describeError } from '../errors/describe-error.js';
-import type { PaymentsRuntime } from '../payments.runtime.js';
+import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { Backoff, STORE_BACKOFF } from '../runtime/backoff.js';
 import type { HandlerPlaces } from './handler-places.js';
 import type { ClaimedDelivery, InboxStore } from './inbox-store.js';

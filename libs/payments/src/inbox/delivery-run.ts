@@ -5,7 +5,7 @@ import { OtherVersionError } from '../events/event-dispatcher.js';
 import type { EventDispatcher } from '../events/event-dispatcher.js';
 import { describeError } from '../errors/describe-error.js';
 import { PaymentsError } from '../errors/payments-error.js';
-import type { PaymentsRuntime } from '../payments.runtime.js';
+import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { SUCCEEDED, traced, verdictOf } from './attempt-verdict.js';
 import type { Failure, Verdict } from './attempt-verdict.js';
 import { Backoff, STORE_BACKOFF } from '../runtime/backoff.js';

@@ -1,5 +1,5 @@
 import type { ThrottledLog } from '../errors/throttled-log.js';
-import type { PaymentsRuntime } from '../payments.runtime.js';
+import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 
 /** How long a handler may take to end after its signal was aborted, before it counts as ignoring the signal. */
 const END_MS = 500;

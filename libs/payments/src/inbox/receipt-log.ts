@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { TEST_EVENT_TYPE } from '../events/payment-event.js';
-import type { PaymentsRuntime } from '../payments.runtime.js';
+import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import type { HandlerCatalogCache } from './handler-catalog-cache.js';
 import type { IncomingEvent, StoreReceipt } from './inbox-store.js';
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '@nestjs/common';
 import { describeError } from '../errors/describe-error.js';
-import type { PaymentsRuntime } from '../payments.runtime.js';
+import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { Backoff, STORE_BACKOFF } from '../runtime/backoff.js';
 import { withTimeLimit } from '../runtime/time-limit.js';
 import type { HandlerCatalog, HandlerDeclaration, InboxStore } from './inbox-store.js';

@@ -1,4 +1,4 @@
-import type { PaymentsRuntime } from '../payments.runtime.js';
+import type { PaymentsRuntime } from './payments-runtime.js';
 
 /**
  * Settles as `work` does or, if that takes longer than `ms` milliseconds, rejects with what `late` returns. The

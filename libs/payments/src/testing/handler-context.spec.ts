@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { PaymentEventContext } from '../events/payment-event.js';
 import { memoryInbox } from '../inbox/memory/memory-inbox.js';
 import type { PostgresTransaction } from '../inbox/postgres/index.js';
-import { systemRuntime } from '../payments.runtime.js';
+import { systemRuntime } from '../runtime/payments-runtime.js';
 import { handlerContext } from './handler-context.js';
 
 describe('handlerContext()', () => {

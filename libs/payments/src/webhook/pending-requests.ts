@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { PaymentsError } from '../errors/payments-error.js';
-import { PAYMENTS_RUNTIME } from '../payments.runtime.js';
-import type { PaymentsRuntime } from '../payments.runtime.js';
+import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
+import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { WEBHOOK_OPTIONS } from './webhook-options.js';
 import type { ResolvedWebhookOptions } from './webhook-options.js';
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { PaymentsError } from '../errors/payments-error.js';
-import type { PaymentsRuntime } from '../payments.runtime.js';
+import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { RejectionLog } from './rejection-log.js';
 
 describe('RejectionLog', () => {

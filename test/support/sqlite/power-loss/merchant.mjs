@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { openSync, writeSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { sqliteInbox } from 'nestjs-payments';
-import { systemRuntime } from '../../../../libs/payments/dist/payments.runtime.js';
+import { systemRuntime } from '../../../../libs/payments/dist/runtime/payments-runtime.js';
 
 const [file, name, count] = process.argv.slice(2);
 const store = sqliteInbox({ file, allowOldSqlite: true }).create(systemRuntime);

@@ -1,4 +1,4 @@
-import type { PaymentsRuntime } from '../../payments.runtime.js';
+import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { boundedError, HISTORY_LENGTH } from '../delivery-history.js';
 import type { HistoryEntry } from '../delivery-history.js';
 import type {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import type { PaymentsRuntime } from '../../payments.runtime.js';
+import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { incoming, TestWorker } from '../../testing/contract/contract-fixtures.js';
 import type { IncomingEvent } from '../inbox-store.js';
 import type { MemoryLimits } from './event-index.js';

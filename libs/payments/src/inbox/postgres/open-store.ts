@@ -1,4 +1,4 @@
-import type { PaymentsRuntime } from '../../payments.runtime.js';
+import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { CommitSemaphore } from './commit-semaphore.js';
 import { endWithin, openPool } from './connection/connection-pool.js';
 import { ConnectionSource } from './connection/connection-source.js';

@@ -1,4 +1,4 @@
-import type { PaymentsRuntime } from '../../payments.runtime.js';
+import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { Settlement } from '../inbox-store.js';
 import { isAboutValues, PostgresInboxError } from './connection/database-failure.js';
 import type { Ended } from './sql/settle.js';

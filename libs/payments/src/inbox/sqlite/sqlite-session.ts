@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import type { PaymentsRuntime } from '../../payments.runtime.js';
+import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { Committed, Lease } from '../inbox-store.js';
 import { SqliteCommitter } from './commit/committer.js';
 import type { SqliteTransaction } from './commit/transaction.js';

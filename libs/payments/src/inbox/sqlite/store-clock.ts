@@ -1,4 +1,4 @@
-import type { PaymentsRuntime } from '../../payments.runtime.js';
+import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 
 /** The time of an operation, by the clocks of the process that requested it. In whole milliseconds. */
 export interface Times {

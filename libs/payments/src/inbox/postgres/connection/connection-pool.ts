@@ -1,5 +1,5 @@
 import type { Client, Pool } from 'pg';
-import type { PaymentsRuntime } from '../../../payments.runtime.js';
+import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { ResolvedPostgresOptions } from '../postgres-options.js';
 import { loadDriver } from './driver-loader.js';
 

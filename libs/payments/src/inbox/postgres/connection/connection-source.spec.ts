@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { describe, expect, it } from '@jest/globals';
 import type { Pool } from 'pg';
-import { systemRuntime } from '../../../payments.runtime.js';
+import { systemRuntime } from '../../../runtime/payments-runtime.js';
 import { ConnectionSource } from './connection-source.js';
 
 describe('ConnectionSource', () => {

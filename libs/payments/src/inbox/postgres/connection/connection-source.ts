@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import { PaymentsError } from '../../../errors/payments-error.js';
-import type { PaymentsRuntime } from '../../../payments.runtime.js';
+import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import { Connection } from './database-connection.js';
 import type { Prepared, Row, Value } from './database-connection.js';
 import { isTransient, PostgresInboxError, unavailable } from './database-failure.js';

@@ -1,5 +1,5 @@
 import { describeError } from '../../../errors/describe-error.js';
-import type { PaymentsRuntime } from '../../../payments.runtime.js';
+import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import { optionsInvalid } from '../../../payments.validation.js';
 import { FORMER_TABLES, lockNumber, quoted, versionOne } from '../sql/schema.js';
 import type { ConnectionSource } from './connection-source.js';

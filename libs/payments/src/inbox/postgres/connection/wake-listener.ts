@@ -1,5 +1,5 @@
 import type { Client } from 'pg';
-import type { PaymentsRuntime } from '../../../payments.runtime.js';
+import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import { Backoff, STORE_BACKOFF } from '../../../runtime/backoff.js';
 import { OutageLog } from './outage-log.js';
 

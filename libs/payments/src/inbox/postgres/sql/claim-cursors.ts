@@ -1,4 +1,4 @@
-import type { PaymentsRuntime } from '../../../payments.runtime.js';
+import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
 import type { Prepared } from '../connection/database-connection.js';

@@ -1,5 +1,5 @@
 import { PaymentsError } from '../../../errors/payments-error.js';
-import type { PaymentsRuntime } from '../../../payments.runtime.js';
+import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { Committed, Lease } from '../../inbox-store.js';
 import type { CommitSemaphore } from '../commit-semaphore.js';
 import type { ConnectionSource } from '../connection/connection-source.js';

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { systemRuntime } from './payments.runtime.js';
+import { systemRuntime } from './payments-runtime.js';
 
 it('WH-31 reads NODE_ENV for systemRuntime.environment', () => {
   const before = process.env['NODE_ENV'];
