@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import type { PaymentsModuleOptions } from './payments.options.js';
-import { isBlank, optionsInvalid, surroundingFault } from './payments.validation.js';
+import { isBlank, optionsInvalid, surroundingFault } from './errors/options-invalid.js';
 
 /** A set of environment variables, such as `process.env`. */
 export type PaymentsEnvironment = Readonly<Record<string, string | undefined>>;

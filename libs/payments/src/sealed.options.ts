@@ -2,7 +2,7 @@ import type { FactoryProvider, Provider, ValueProvider } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { PaymentsError } from './errors/payments-error.js';
 import type { PaymentsModuleOptions } from './payments.options.js';
-import { optionsInvalid } from './payments.validation.js';
+import { optionsInvalid } from './errors/options-invalid.js';
 import { assertSingleImport } from './single-import.js';
 
 /** The module's options as Nest's container holds them. `JSON.stringify` and `util.inspect` show no secret. */

@@ -1,6 +1,6 @@
 import { ModulesContainer } from '@nestjs/core';
 import { PaymentsLifecycle } from './payments.lifecycle.js';
-import { optionsInvalid } from './payments.validation.js';
+import { optionsInvalid } from './errors/options-invalid.js';
 
 type NestModule = ModulesContainer extends Map<string, infer M> ? M : never;
 

@@ -5,7 +5,7 @@ import { describeError } from '../errors/describe-error.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
-import { optionsInvalid } from '../payments.validation.js';
+import { optionsInvalid } from '../errors/options-invalid.js';
 import type { StoredEvent } from './inbox-store.js';
 
 /** Nest injection token of the application's {@link BodyCodec}, or `null`. */

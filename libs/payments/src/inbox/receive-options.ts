@@ -1,5 +1,5 @@
 import { TEST_EVENT_TYPE } from '../events/payment-event.js';
-import { integerOption, optionsInvalid } from '../payments.validation.js';
+import { integerOption, optionsInvalid } from '../errors/options-invalid.js';
 import type { IncomingEvent } from './inbox-store.js';
 
 /** Nest injection token of the {@link ResolvedReceiveOptions}. */

@@ -6,8 +6,8 @@ import {
   optionsInvalid,
   refuseUnknownNames,
   shown,
-} from '../payments.validation.js';
-import type { IntegerBounds } from '../payments.validation.js';
+} from '../errors/options-invalid.js';
+import type { IntegerBounds } from '../errors/options-invalid.js';
 
 /** Nest injection token of the {@link ResolvedWorkerOptions}. */
 export const WORKER_OPTIONS = Symbol('PAYMENTS_WORKER_OPTIONS');

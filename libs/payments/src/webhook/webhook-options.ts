@@ -4,8 +4,8 @@ import {
   optionsInvalid,
   refuseUnknownNames,
   shown,
-} from '../payments.validation.js';
-import type { IntegerBounds } from '../payments.validation.js';
+} from '../errors/options-invalid.js';
+import type { IntegerBounds } from '../errors/options-invalid.js';
 import type { AdmissionCheck } from './admission-check.js';
 
 /** Nest injection token of the endpoint's path before any prefix (`string | null`). */

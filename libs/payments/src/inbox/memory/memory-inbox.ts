@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { integerOption, optionsInvalid, shown } from '../../payments.validation.js';
+import { integerOption, optionsInvalid, shown } from '../../errors/options-invalid.js';
 import type { InboxDefinition } from '../inbox-store.js';
 import { MemoryStore } from './memory-store.js';
 

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg';
-import { integerOption, optionsInvalid } from '../../payments.validation.js';
+import { integerOption, optionsInvalid } from '../../errors/options-invalid.js';
 import type { RunTransaction } from './transaction-runner.js';
 
 /** Options of {@link postgresInbox}: one of `connectionString` and `pool`, and what has a default. */

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { integerOption, optionsInvalid } from '../../payments.validation.js';
+import { integerOption, optionsInvalid } from '../../errors/options-invalid.js';
 
 /** Options of `sqliteInbox()`. */
 export interface SqliteInboxOptions {

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { optionsInvalid } from '../../../payments.validation.js';
+import { optionsInvalid } from '../../../errors/options-invalid.js';
 
 /** What the inbox uses of the `pg` package. */
 export type Driver = Pick<typeof pg, 'Pool' | 'Client'>;

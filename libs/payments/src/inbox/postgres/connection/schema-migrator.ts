@@ -1,6 +1,6 @@
 import { describeError } from '../../../errors/describe-error.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
-import { optionsInvalid } from '../../../payments.validation.js';
+import { optionsInvalid } from '../../../errors/options-invalid.js';
 import { FORMER_TABLES, lockNumber, quoted, versionOne } from '../sql/schema.js';
 import type { ConnectionSource } from './connection-source.js';
 import type { Connection } from './database-connection.js';

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { optionsInvalid } from '../../../payments.validation.js';
+import { optionsInvalid } from '../../../errors/options-invalid.js';
 import type { ConnectionSource } from './connection-source.js';
 
 /** Checks the server before anything is stored. */

@@ -1,4 +1,4 @@
-import { PaymentsError } from './errors/payments-error.js';
+import { PaymentsError } from './payments-error.js';
 
 /** Bounds and default of a number option. */
 export interface IntegerBounds {
