@@ -15,7 +15,7 @@ import type { CompanyDirectory, InboxReceipt } from 'nestjs-payments';
 import { signedDelivery } from '../support/webhook/signed-delivery.js';
 import { containerText } from '../support/log/visible-text.js';
 import { resolveCompany } from '../../libs/payments/src/companies/resolve-company.js';
-import { resolveOptions } from '../../libs/payments/src/payments.options.js';
+import { resolveOptions } from '../../libs/payments/src/payments-options.js';
 import type { Answer } from '../support/http/http-exchange.js';
 import { Receiving } from '../support/webhook/webhook-controllers.js';
 import type { Request } from '../support/webhook/webhook-controllers.js';

@@ -1,5 +1,5 @@
 import { ModulesContainer } from '@nestjs/core';
-import { PaymentsLifecycle } from './payments.lifecycle.js';
+import { PaymentsLifecycle } from './payments-lifecycle.js';
 import { optionsInvalid } from './errors/options-invalid.js';
 
 type NestModule = ModulesContainer extends Map<string, infer M> ? M : never;

@@ -15,7 +15,7 @@ import { InboxMaintenance } from './inbox/inbox-maintenance.js';
 import { InboxWorker } from './inbox/inbox-worker.js';
 import { WORKER_OPTIONS } from './inbox/worker-options.js';
 import type { ResolvedWorkerOptions } from './inbox/worker-options.js';
-import { ShutdownCheck } from './shutdown.check.js';
+import { ShutdownCheck } from './shutdown-check.js';
 
 /**
  * Starts the parts of the module after everything else in the application has started, in the order in which

@@ -1,8 +1,8 @@
-import { resolveApiOptions } from './api/api.options.js';
-import type { PaymentsApiOptions, ResolvedApiOptions } from './api/api.options.js';
+import { resolveApiOptions } from './api/api-options.js';
+import type { PaymentsApiOptions, ResolvedApiOptions } from './api/api-options.js';
 import { ListedCompanies } from './companies/companies.js';
 import type { Companies } from './companies/companies.js';
-import { resolveCompany } from './companies/company.options.js';
+import { resolveCompany } from './companies/resolve-company.js';
 import { DEFAULT_COMPANY } from './companies/company.js';
 import type { Company, CompanyDirectory, ResolvedCompany } from './companies/company.js';
 import { DirectoryCompanies } from './companies/directory-companies.js';
@@ -16,9 +16,9 @@ import { resolveReceiveOptions } from './inbox/receive-options.js';
 import type { ReceiveOptions, ResolvedReceiveOptions } from './inbox/receive-options.js';
 import { resolveWorkerOptions } from './inbox/worker-options.js';
 import type { ResolvedWorkerOptions, WorkerOptions } from './inbox/worker-options.js';
-import { systemRuntime } from './payments.runtime.js';
-import type { PaymentsRuntime } from './payments.runtime.js';
-import { optionsInvalid } from './payments.validation.js';
+import { systemRuntime } from './runtime/payments-runtime.js';
+import type { PaymentsRuntime } from './runtime/payments-runtime.js';
+import { optionsInvalid } from './errors/options-invalid.js';
 import { resolveWebhookOptions } from './webhook/webhook-options.js';
 import type { ResolvedWebhookOptions, WebhookOptions } from './webhook/webhook-options.js';
 

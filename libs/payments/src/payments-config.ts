@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import type { PaymentsModuleOptions } from './payments.options.js';
+import type { PaymentsModuleOptions } from './payments-options.js';
 import { isBlank, optionsInvalid, surroundingFault } from './errors/options-invalid.js';
 
 /** A set of environment variables, such as `process.env`. */

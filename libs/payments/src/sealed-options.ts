@@ -1,7 +1,7 @@
 import type { FactoryProvider, Provider, ValueProvider } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { PaymentsError } from './errors/payments-error.js';
-import type { PaymentsModuleOptions } from './payments.options.js';
+import type { PaymentsModuleOptions } from './payments-options.js';
 import { optionsInvalid } from './errors/options-invalid.js';
 import { assertSingleImport } from './single-import.js';
 
