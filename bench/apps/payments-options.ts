@@ -1,4 +1,5 @@
-import { memoryInbox, sqliteInbox } from 'nestjs-payments';
+import { memoryInbox } from 'nestjs-payments';
+import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { InboxDefinition } from 'nestjs-payments';
 import { postgresInbox } from 'nestjs-payments/postgres';
 import { SECRET } from '../load/deliveries.ts';

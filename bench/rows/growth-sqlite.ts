@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { sqliteInbox } from 'nestjs-payments';
+import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { InboxStore } from 'nestjs-payments';
 import type { Row } from '../rounds/row.ts';
 import { claim, incoming, receive, register, systemRuntime } from './store-operations.ts';

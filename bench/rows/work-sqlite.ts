@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { sqliteInbox } from 'nestjs-payments';
+import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { InboxStore } from 'nestjs-payments';
 import { delivery } from '../load/deliveries.ts';
 import { jobsPerSecond, startWorkers } from '../queues/queue.ts';

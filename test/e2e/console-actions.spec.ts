@@ -2,7 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import { PaymentInbox, sqliteInbox } from 'nestjs-payments';
+import { PaymentInbox } from 'nestjs-payments';
+import { sqliteInbox } from 'nestjs-payments/sqlite';
 import {
   consoleOnEachAdapter,
   Receipts,

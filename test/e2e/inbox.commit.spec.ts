@@ -1,6 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { OnPaymentEvent, PaymentsError } from 'nestjs-payments';
-import type { PaymentEvent, PaymentEventContext, SqliteTransaction } from 'nestjs-payments';
+import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
+import type { SqliteTransaction } from 'nestjs-payments/sqlite';
 import type { PostgresTransaction } from 'nestjs-payments/postgres';
 import { AT_ONCE, post, startOn, states } from '../support/inbox/inbox-application.js';
 import type { Handle } from '../support/inbox/inbox-application.js';

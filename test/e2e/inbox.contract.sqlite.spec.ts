@@ -1,6 +1,6 @@
 import { describe, it } from '@jest/globals';
 import { inboxContract } from 'nestjs-payments/testing';
-import type { SqliteTransaction } from '../../libs/payments/dist/inbox/sqlite/sqlite-inbox.js';
+import type { SqliteTransaction } from 'nestjs-payments/sqlite';
 import { SqliteHarness } from '../support/sqlite/sqlite-harness.ts';
 
 describe('the contract, on SQLite', () => {

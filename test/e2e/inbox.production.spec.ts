@@ -1,5 +1,6 @@
 import { expect, it } from '@jest/globals';
-import { memoryInbox, sqliteInbox } from 'nestjs-payments';
+import { memoryInbox } from 'nestjs-payments';
+import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { InboxDefinition } from 'nestjs-payments';
 import { signedDelivery } from '../support/webhook/signed-delivery.js';
 import { mkdtemp, rm } from 'node:fs/promises';

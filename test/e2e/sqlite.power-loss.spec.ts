@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { sqliteInbox } from 'nestjs-payments';
+import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { InboxStore, StoredEvent } from 'nestjs-payments';
 import { systemRuntime } from '../../libs/payments/dist/runtime/payments-runtime.js';
 import { Recorder, whyNotRecorded } from '../support/sqlite/power-loss/recorder.js';

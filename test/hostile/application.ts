@@ -11,8 +11,8 @@ import {
   PaymentsApiService,
   PaymentsError,
   PaymentsModule,
-  sqliteInbox,
 } from 'nestjs-payments';
+import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type {
   Company,
   PaymentEvent,

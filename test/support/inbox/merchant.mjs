@@ -7,7 +7,8 @@ import { writeSync } from 'node:fs';
 import { Injectable, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
-import { OnPaymentEvent, PaymentsModule, sqliteInbox } from 'nestjs-payments';
+import { OnPaymentEvent, PaymentsModule } from 'nestjs-payments';
+import { sqliteInbox } from 'nestjs-payments/sqlite';
 
 /** @type {{ kind: string, where: string, schema: string, worker: object, webhookSecret: string, hooks: boolean, slowMs?: number, port: number }} */
 const setup = JSON.parse(process.argv[2]);

@@ -143,7 +143,7 @@ const roles = {
 
   /** Imports the package. */
   async import() {
-    await import('../../../libs/payments/dist/inbox/sqlite/sqlite-inbox.js');
+    await import('nestjs-payments/sqlite');
     await import('../../../libs/payments/dist/index.js');
     tell('imported');
   },

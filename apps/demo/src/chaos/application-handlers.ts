@@ -1,7 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import { fixed, OnPaymentEvent } from 'nestjs-payments';
-import type { PaymentEvent, PaymentEventContext, SqliteTransaction } from 'nestjs-payments';
+import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
+import type { SqliteTransaction } from 'nestjs-payments/sqlite';
 import type { PostgresTransaction } from 'nestjs-payments/postgres';
 import type { ApplicationSetup } from './application-protocol.js';
 import type { HandlerAction } from './event-plan.js';

@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
-import { sqliteInbox } from 'nestjs-payments';
-import type { SqliteTransaction } from 'nestjs-payments';
+import { sqliteInbox } from 'nestjs-payments/sqlite';
+import type { SqliteTransaction } from 'nestjs-payments/sqlite';
 import type { LedgerEntry, LedgerPage, LedgerTotals, Payment } from '../ledger/ledger-entry.js';
 import type { Order, OrderWithPayments } from '../orders/order.js';
 import { MAX_SEQ, toLedgerEntry, toLedgerPage, toLedgerTotals } from './ledger-rows.js';

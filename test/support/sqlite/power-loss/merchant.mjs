@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { openSync, writeSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { sqliteInbox } from 'nestjs-payments';
+import { sqliteInbox } from 'nestjs-payments/sqlite';
 import { systemRuntime } from '../../../../libs/payments/dist/runtime/payments-runtime.js';
 
 const [file, name, count] = process.argv.slice(2);

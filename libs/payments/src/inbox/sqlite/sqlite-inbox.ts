@@ -3,10 +3,6 @@ import { resolveSqliteOptions } from './sqlite-options.js';
 import type { SqliteInboxOptions } from './sqlite-options.js';
 import { SqliteStore } from './sqlite-store.js';
 
-export type { SqliteInboxOptions } from './sqlite-options.js';
-export type { SqliteRow, SqliteValue } from './thread/driver.js';
-export type { SqliteParameter, SqliteStatement, SqliteTransaction } from './commit/transaction.js';
-
 /**
  * Stores events in a SQLite file, through `node:sqlite`: durable against a crash and a power cut, for one machine,
  * without a server or a native dependency. Several processes of the machine may share the file. The database works in
