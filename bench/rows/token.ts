@@ -1,4 +1,4 @@
-import { AccessToken } from '../../libs/payments/dist/api/access-token.js';
+import { AccessToken } from '../../libs/payments/dist/api/token/access-token.js';
 import { Child } from '../processes/child.ts';
 import type { Contender, Row, Scale } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';

@@ -4,12 +4,12 @@ export {
   checkPaymentsEnvironment,
   paymentsConfig,
   readPaymentsEnvironment,
-} from './payments.config.js';
-export type { PaymentsEnvironment } from './payments.config.js';
-export type { PaymentsModuleOptions, PaymentsOptionsFactory } from './payments.options.js';
-export { PaymentsError, UnrecoverableError } from './payments.errors.js';
-export type { PaymentsErrorCode } from './payments.errors.js';
-export type { PaymentsRuntime } from './payments.runtime.js';
+} from './payments-config.js';
+export type { PaymentsEnvironment } from './payments-config.js';
+export type { PaymentsModuleOptions, PaymentsOptionsFactory } from './payments-options.js';
+export { PaymentsError, UnrecoverableError } from './errors/payments-error.js';
+export type { PaymentsErrorCode } from './errors/payments-error.js';
+export type { PaymentsRuntime } from './runtime/payments-runtime.js';
 
 export { DEFAULT_COMPANY } from './companies/company.js';
 export type { Company, CompanyDirectory } from './companies/company.js';
@@ -29,15 +29,6 @@ export type { WebhookOptions, WebhookPath } from './webhook/webhook-options.js';
 
 export { memoryInbox } from './inbox/memory/memory-inbox.js';
 export type { MemoryInboxOptions } from './inbox/memory/memory-inbox.js';
-export { sqliteInbox } from './inbox/sqlite/sqlite-inbox.js';
-export type {
-  SqliteInboxOptions,
-  SqliteParameter,
-  SqliteRow,
-  SqliteStatement,
-  SqliteTransaction,
-  SqliteValue,
-} from './inbox/sqlite/sqlite-inbox.js';
 export type { BodyCodec, BodyContext } from './inbox/body-codec.js';
 export { PaymentInbox } from './inbox/payment-inbox.js';
 export { PaymentInboxError } from './inbox/payment-inbox-error.js';
@@ -112,11 +103,13 @@ export type {
   PaymentTransaction,
   QueryValue,
   RequestOptions,
-} from './api/payments.api.js';
-export { PaymentsApiError, PaymentsTokenError } from './api/api.errors.js';
-export type { ApiErrorFacts, TokenErrorFacts } from './api/api.errors.js';
-export type { ApiLogger } from './api/api.logger.js';
-export type { PaymentsApiOptions } from './api/api.options.js';
+} from './api/payments-api.js';
+export { PaymentsApiError } from './api/call/api-error.js';
+export type { ApiErrorFacts } from './api/call/api-error.js';
+export { PaymentsTokenError } from './api/token/token-error.js';
+export type { TokenErrorFacts } from './api/token/token-error.js';
+export type { ApiLogger } from './api/request-observer.js';
+export type { PaymentsApiOptions } from './api/api-options.js';
 export type { HttpAdapter, HttpAgents, HttpOptions } from './api/http/http-options.js';
-export type { RequestFacts, RequestObserver } from './api/request.observer.js';
-export type { RetryPolicy } from './api/retry.policy.js';
+export type { RequestFacts, RequestObserver } from './api/request-observer.js';
+export type { RetryPolicy } from './api/call/retry-policy.js';

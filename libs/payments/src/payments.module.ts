@@ -1,8 +1,7 @@
 import { ConfigurableModuleBuilder, Module } from '@nestjs/common';
 import type { DynamicModule, Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
-import { PAYMENTS_API_OPTIONS } from './api/api.options.js';
-import { COMPANY_SOURCE } from './api/company.source.js';
+import { PAYMENTS_API_OPTIONS } from './api/api-options.js';
 import { PaymentsApiService } from './api/payments-api.service.js';
 import { COMPANIES } from './companies/companies.js';
 import { EventDispatcher } from './events/event-dispatcher.js';
@@ -21,14 +20,14 @@ import type { InboxStore } from './inbox/inbox-store.js';
 import { MAX_AGE_MS, RECEIVE_OPTIONS, resolveMaxAge } from './inbox/receive-options.js';
 import { Settlements } from './inbox/settlements.js';
 import { WORKER_OPTIONS } from './inbox/worker-options.js';
-import { PaymentsLifecycle } from './payments.lifecycle.js';
-import { resolveOptions } from './payments.options.js';
-import type { PaymentsModuleOptions, ResolvedPaymentsOptions } from './payments.options.js';
-import { PAYMENTS_RUNTIME } from './payments.runtime.js';
-import { optionsInvalid } from './payments.validation.js';
-import { sealing } from './sealed.options.js';
-import type { SealedOptions } from './sealed.options.js';
-import { ShutdownCheck } from './shutdown.check.js';
+import { PaymentsLifecycle } from './payments-lifecycle.js';
+import { resolveOptions } from './payments-options.js';
+import type { PaymentsModuleOptions, ResolvedPaymentsOptions } from './payments-options.js';
+import { PAYMENTS_RUNTIME } from './runtime/payments-runtime.js';
+import { optionsInvalid } from './errors/options-invalid.js';
+import { sealing } from './sealed-options.js';
+import type { SealedOptions } from './sealed-options.js';
+import { ShutdownCheck } from './shutdown-check.js';
 import { Admission } from './webhook/admission.js';
 import { PendingRequests } from './webhook/pending-requests.js';
 import { RejectionLog } from './webhook/rejection-log.js';
@@ -113,7 +112,6 @@ const OPTIONS: Provider[] = [
   },
   option(PAYMENTS_RUNTIME, ({ runtime }) => runtime),
   option(COMPANIES, ({ companies }) => companies),
-  option(COMPANY_SOURCE, ({ companies }) => companies),
   option(PAYMENTS_API_OPTIONS, ({ api }) => api),
   option(WORKER_OPTIONS, ({ worker }) => worker),
   option(RECEIVE_OPTIONS, ({ receive }) => receive),

@@ -5,7 +5,7 @@ import {
   resolveApiOptions,
   type PaymentsApiOptions,
 } from '../../../libs/payments/src/api/api-options.js';
-import { COMPANY_SOURCE } from '../../../libs/payments/src/companies/companies.js';
+import { COMPANIES } from '../../../libs/payments/src/companies/companies.js';
 import { PaymentsApiService } from '../../../libs/payments/src/api/payments-api.service.js';
 import { ResolvedCompany } from '../../../libs/payments/src/companies/company.js';
 import { PAYMENTS_RUNTIME } from '../../../libs/payments/src/runtime/payments-runtime.js';
@@ -47,7 +47,7 @@ export async function apiApplication(
   const module = await Test.createTestingModule({
     providers: [
       PaymentsApiService,
-      { provide: COMPANY_SOURCE, useValue: { find: async (id: string) => known.get(id) } },
+      { provide: COMPANIES, useValue: { find: async (id: string) => known.get(id) } },
       { provide: PAYMENTS_API_OPTIONS, useValue: resolveApiOptions(options) },
       { provide: PAYMENTS_RUNTIME, useValue: runtime },
     ],

@@ -1,15 +1,15 @@
 import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { DEFAULT_COMPANY } from '../companies/company.js';
-import { PAYMENTS_RUNTIME, type PaymentsRuntime } from '../payments.runtime.js';
-import { ApiCaller } from './api.caller.js';
-import { PAYMENTS_API_OPTIONS, type ResolvedApiOptions } from './api.options.js';
-import { CompanyApi } from './company.api.js';
-import { COMPANY_SOURCE, type CompanySource } from './company.source.js';
-import type { PaymentsApi } from './payments.api.js';
+import { PAYMENTS_RUNTIME, type PaymentsRuntime } from '../runtime/payments-runtime.js';
+import { HttpApiClient } from './http-api-client.js';
+import { PAYMENTS_API_OPTIONS, type ResolvedApiOptions } from './api-options.js';
+import { CompanyApi } from './company-api.js';
+import { COMPANIES, type Companies } from '../companies/companies.js';
+import type { PaymentsApi } from './payments-api.js';
 
 /**
- * The payments service, as the application's company calls it: the company `default`, or the only one there
- * is. `forCompany` gives the same API for another. See {@link PaymentsApi} for what every method promises.
+ * Calls the payments service for the application's company: the company `default`, or the only one configured.
+ * `forCompany` returns the same API for another company. See {@link PaymentsApi} for what all methods have in common.
  *
  * @example
  * ```ts
@@ -22,30 +22,29 @@ import type { PaymentsApi } from './payments.api.js';
 @Injectable()
 export class PaymentsApiService extends CompanyApi implements OnApplicationShutdown {
   constructor(
-    @Inject(COMPANY_SOURCE) companies: CompanySource,
+    @Inject(COMPANIES) companies: Companies,
     @Inject(PAYMENTS_API_OPTIONS) options: ResolvedApiOptions,
     @Inject(PAYMENTS_RUNTIME) runtime: PaymentsRuntime,
   ) {
     const logger = options.logger ?? new Logger('PaymentsApi');
-    const caller = new ApiCaller({ companies, options, runtime, logger });
-    super(caller, DEFAULT_COMPANY);
+    super(new HttpApiClient({ companies, options, runtime, logger }), DEFAULT_COMPANY);
   }
 
   /**
-   * The same API, bound to another company. The company is looked up at each call, so one that doesn't exist
-   * rejects the call with `company_unknown`, not this.
+   * Returns the same API for another company. The company is looked up at each call: if it does not exist, the call
+   * rejects with `company_unknown`.
    *
-   * @throws TypeError where `id` is empty or no string
+   * @throws TypeError if `id` is empty or not a string
    */
   forCompany(id: string): PaymentsApi {
-    return new CompanyApi(this.caller, id);
+    return new CompanyApi(this.client, id);
   }
 
   /**
-   * Ends what is still under way, and closes connections. Run at the last stage of shutdown, so that handlers
-   * that are being drained can still call the service.
+   * Ends the calls under way and closes the connections. Nest calls it in the last stage of shutdown, so handlers that
+   * are still running can call the service until then.
    */
   async onApplicationShutdown(): Promise<void> {
-    await this.caller.close();
+    await this.client.close();
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { ListedCompanies } from './companies.js';
-import { resolveCompany } from './company.options.js';
+import { resolveCompany } from './resolve-company.js';
 import type { Company } from './company.js';
 
 const ACME: Company = { id: 'acme', clientId: 'c', clientSecret: 's', webhookSecret: 'w' };

@@ -1,10 +1,10 @@
 import type { ThrottledLog } from '../errors/throttled-log.js';
 import { describeError } from '../errors/describe-error.js';
-import { PaymentsError } from '../payments.errors.js';
-import type { PaymentsRuntime } from '../payments.runtime.js';
+import { PaymentsError } from '../errors/payments-error.js';
+import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { withTimeLimit } from '../runtime/time-limit.js';
-import { isCompanyId, resolveCompany } from './company.options.js';
-import type { CompanyDefaults } from './company.options.js';
+import { isCompanyId, resolveCompany } from './resolve-company.js';
+import type { CompanyDefaults } from './resolve-company.js';
 import type { Company, CompanyDirectory, ResolvedCompany } from './company.js';
 
 /** Asks the application's directory, and checks what it answers. */

@@ -1,11 +1,11 @@
 import { Logger } from '@nestjs/common';
 import { ThrottledLog } from '../errors/throttled-log.js';
-import { PaymentsError } from '../payments.errors.js';
-import type { PaymentsRuntime } from '../payments.runtime.js';
+import { PaymentsError } from '../errors/payments-error.js';
+import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { withTimeLimit } from '../runtime/time-limit.js';
 import type { Companies } from './companies.js';
 import { CompanyLookup } from './company-lookup.js';
-import type { CompanyDefaults } from './company.options.js';
+import type { CompanyDefaults } from './resolve-company.js';
 import type { CompanyDirectory, ResolvedCompany } from './company.js';
 import { LookupBudget } from './lookup-budget.js';
 import { SharedSecrets } from './shared-secrets.js';

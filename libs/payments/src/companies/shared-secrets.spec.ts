@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import { resolveCompany } from './company.options.js';
+import { resolveCompany } from './resolve-company.js';
 import { SharedSecrets } from './shared-secrets.js';
 
 const company = (id: string, ...webhookSecret: string[]) =>

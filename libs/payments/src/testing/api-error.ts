@@ -1,8 +1,7 @@
-import { PaymentsApiError } from '../api/api.errors.js';
-import type { ApiErrorFacts } from '../api/api.errors.js';
-import { statusError } from '../api/call.errors.js';
+import { PaymentsApiError, statusError } from '../api/call/api-error.js';
+import type { ApiErrorFacts } from '../api/call/api-error.js';
 import { DEFAULT_COMPANY } from '../companies/company.js';
-import type { PaymentsErrorCode } from '../payments.errors.js';
+import type { PaymentsErrorCode } from '../errors/payments-error.js';
 
 /**
  * Builds the error of a failed call, as `PaymentsApiService` rejects with it.

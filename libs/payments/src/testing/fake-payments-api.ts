@@ -1,7 +1,7 @@
-import { checkPath } from '../api/api.path.js';
-import type { Caller } from '../api/caller.js';
-import { CompanyApi } from '../api/company.api.js';
-import type { ApiMethod, ApiResponse, BodyOptions, PaymentsApi } from '../api/payments.api.js';
+import { checkPath } from '../api/http/request-url.js';
+import { CompanyApi } from '../api/company-api.js';
+import type { ApiClient } from '../api/company-api.js';
+import type { ApiMethod, ApiResponse, BodyOptions, PaymentsApi } from '../api/payments-api.js';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 
 /** A call that the application made. Fields that the call did not give are left out. */
@@ -33,10 +33,10 @@ export type FakeAnswer =
  * ```
  */
 export class FakePaymentsApi extends CompanyApi {
-  readonly #script: ScriptedCaller;
+  readonly #script: ScriptedClient;
 
   constructor() {
-    const script = new ScriptedCaller();
+    const script = new ScriptedClient();
     super(script, DEFAULT_COMPANY);
     this.#script = script;
   }
@@ -82,7 +82,7 @@ interface Route {
   readonly answers: FakeAnswer[];
 }
 
-class ScriptedCaller implements Caller {
+class ScriptedClient implements ApiClient {
   readonly calls: FakeCall[] = [];
   #routes: Route[] = [];
 
@@ -94,7 +94,7 @@ class ScriptedCaller implements Caller {
     this.#routes = [{ method, path, pattern, answers: [...answers] }, ...others];
   }
 
-  async call<T>(company: string, spec: Parameters<Caller['call']>[1]): Promise<ApiResponse<T>> {
+  async call<T>(company: string, spec: Parameters<ApiClient['call']>[1]): Promise<ApiResponse<T>> {
     const { method, path } = spec;
     checkPath(path);
     const call: FakeCall = { company, method, path, ...given(spec.options) };

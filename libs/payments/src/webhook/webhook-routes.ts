@@ -9,7 +9,7 @@ import {
 } from '@nestjs/core';
 import { pathToRegexp } from 'path-to-regexp';
 import { DEFAULT_COMPANY } from '../companies/company.js';
-import { isCompanyId } from '../companies/company.options.js';
+import { isCompanyId } from '../companies/resolve-company.js';
 import { WebhookGuard } from './webhook.guard.js';
 import { WEBHOOK_PATH } from './webhook-options.js';
 

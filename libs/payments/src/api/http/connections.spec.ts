@@ -3,8 +3,8 @@ import http from 'node:http';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { resolveApiOptions, type PaymentsApiOptions } from '../api.options.js';
-import type { Lane } from './connections.js';
+import { resolveApiOptions, type PaymentsApiOptions } from '../api-options.js';
+import type { ConnectionPurpose } from './connections.js';
 import type { HttpRequest } from './exchange.js';
 import { Transport } from './transport.js';
 
@@ -51,8 +51,11 @@ describe.each(['undici', 'http'] as const)('connections, adapter %s', (adapter) 
     return { url: await listen(server), seen, answer: () => held.shift()!.end('answer') };
   }
 
-  function transport(options: PaymentsApiOptions = {}, lane: Lane = 'calls'): Transport {
-    const made = new Transport(resolveApiOptions({ adapter, ...options }), lane);
+  function transport(
+    options: PaymentsApiOptions = {},
+    purpose: ConnectionPurpose = 'calls',
+  ): Transport {
+    const made = new Transport(resolveApiOptions({ adapter, ...options }), purpose);
     cleanUp.push(() => made.close());
     return made;
   }
@@ -72,8 +75,8 @@ describe.each(['undici', 'http'] as const)('connections, adapter %s', (adapter) 
 
   it('HT-28 are at most maxSockets to one host, and a waiting request is sent when one is free', async () => {
     const { url, seen, answer } = await holding();
-    const lane = transport({ maxSockets: 2 });
-    const results = Promise.all(['1', '2', '3'].map((one) => lane.send(request(url + one))));
+    const purpose = transport({ maxSockets: 2 });
+    const results = Promise.all(['1', '2', '3'].map((one) => purpose.send(request(url + one))));
     await until(() => seen.length === 2);
     answer();
     await until(() => seen.length === 3);
@@ -85,12 +88,12 @@ describe.each(['undici', 'http'] as const)('connections, adapter %s', (adapter) 
 
   it('HT-29 carry no request that was aborted while it waited for one, and stay in use', async () => {
     const { url, seen, answer } = await holding();
-    const lane = transport({ maxSockets: 1 });
+    const purpose = transport({ maxSockets: 1 });
     const end = new AbortController();
-    const first = lane.send(request(`${url}first`));
+    const first = purpose.send(request(`${url}first`));
     await until(() => seen.length === 1);
-    const ended = lane.send(request(`${url}ended`, { signal: end.signal }));
-    const last = lane.send(request(`${url}last`));
+    const ended = purpose.send(request(`${url}ended`, { signal: end.signal }));
+    const last = purpose.send(request(`${url}last`));
     await immediate();
     end.abort();
     expect(await ended).toMatchObject({ kind: 'failure', unsent: true });
@@ -106,14 +109,14 @@ describe.each(['undici', 'http'] as const)('connections, adapter %s', (adapter) 
     const gone = createServer();
     const url = await listen(gone);
     await new Promise((resolve) => gone.close(resolve));
-    const lane = transport({ maxSockets: 4 });
-    const refused = await Promise.all(Array.from({ length: 50 }, () => lane.send(request(url))));
+    const purpose = transport({ maxSockets: 4 });
+    const refused = await Promise.all(Array.from({ length: 50 }, () => purpose.send(request(url))));
     for (const one of refused) expect(one).toMatchObject({ unsent: true, errno: 'ECONNREFUSED' });
     await listen(
       http.createServer((_, response) => response.end('here')),
       Number(new URL(url).port),
     );
-    const answers = await Promise.all(Array.from({ length: 50 }, () => lane.send(request(url))));
+    const answers = await Promise.all(Array.from({ length: 50 }, () => purpose.send(request(url))));
     for (const one of answers) expect(one).toMatchObject({ status: 200 });
     expect(connections).toBeLessThanOrEqual(4);
   });
@@ -132,16 +135,16 @@ describe.each(['undici', 'http'] as const)('connections, adapter %s', (adapter) 
     const { url, seen, answer } = await holding();
     const hanging = await listen(createServer((socket) => socket.resume()));
     // Longer than a test may take: nothing here times out.
-    const lane = transport({ attemptTimeoutMs: 300_000 });
-    const idle = lane.send(request(url));
+    const purpose = transport({ attemptTimeoutMs: 300_000 });
+    const idle = purpose.send(request(url));
     await until(() => seen.length === 1);
-    const used = lane.send(request(url));
+    const used = purpose.send(request(url));
     await until(() => seen.length === 2);
     answer();
     await idle;
-    const opening = lane.send(request(hanging.replace('http:', 'https:')));
+    const opening = purpose.send(request(hanging.replace('http:', 'https:')));
     await until(() => connections === 3);
-    await lane.close();
+    await purpose.close();
     expect(await used).toMatchObject({ kind: 'failure', unsent: false });
     expect(await opening).toMatchObject({ kind: 'failure', unsent: true });
     await until(() => sockets.size === 0);
@@ -155,9 +158,9 @@ describe.each(['undici', 'http'] as const)('connections, adapter %s', (adapter) 
         response.end('{}');
       }),
     );
-    const lane = transport({}, 'token');
+    const purpose = transport({}, 'token');
     for (let n = 0; n < 3; n += 1)
-      expect(await lane.send(request(url))).toMatchObject({ status: 200 });
+      expect(await purpose.send(request(url))).toMatchObject({ status: 200 });
     expect(headers.map(({ connection }) => connection)).toEqual(['close', 'close', 'close']);
     expect(connections).toBe(3);
     await until(() => sockets.size === 0);

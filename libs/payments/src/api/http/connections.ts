@@ -2,15 +2,15 @@ import { Agent as HttpAgent, type AgentOptions } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Socket } from 'node:net';
 import type * as Undici from 'undici';
-import type { ResolvedApiOptions } from '../api.options.js';
+import type { ResolvedApiOptions } from '../api-options.js';
 import { ConnectionWatch } from './connection-watch.js';
 import type { Exchange, HttpRequest } from './exchange.js';
 import { UndiciExchange } from './undici-adapter.js';
 
-/** `token`: a new connection for every token request, so that none of them waits behind calls. */
-export type Lane = 'calls' | 'token';
+/** `token`: a new connection for every token request, so that it never waits for a call. */
+export type ConnectionPurpose = 'calls' | 'token';
 
-/** The connections of one lane, to every host. */
+/** Connections to any host, for calls or for token requests. */
 export interface Connections {
   exchange(request: HttpRequest): Exchange;
   /** Closes the connections, except those of agents and dispatchers that the application passed in. */
@@ -26,23 +26,23 @@ const IDLE_MS = 4_000;
 /** How much longer than a request a connection may take to open, in milliseconds: the request ends first. */
 const CONNECT_GRACE_MS = 1_000;
 
-/** Opens a lane with the adapter that the options select. undici is imported here, if it is needed. */
+/** Prepares connections for the adapter that the options select. undici is imported here, if it is needed. */
 export async function openConnections(
   options: ResolvedApiOptions,
-  lane: Lane,
+  purpose: ConnectionPurpose,
 ): Promise<Connections> {
-  if (options.adapter !== 'undici') return nodeConnections(options, lane);
+  if (options.adapter !== 'undici') return nodeConnections(options, purpose);
   const { dispatcher } = options;
-  if (!dispatcher) return undiciConnections(await import('undici'), options, lane);
+  if (!dispatcher) return undiciConnections(await import('undici'), options, purpose);
   return { exchange: (request) => new UndiciExchange(dispatcher, request), close: async () => {} };
 }
 
 function undiciConnections(
   { Agent, buildConnector }: typeof Undici,
   options: ResolvedApiOptions,
-  lane: Lane,
+  purpose: ConnectionPurpose,
 ): Connections {
-  const limitMs = lane === 'calls' ? options.attemptTimeoutMs : options.tokenTimeoutMs;
+  const limitMs = purpose === 'calls' ? options.attemptTimeoutMs : options.tokenTimeoutMs;
   const connector = buildConnector({ timeout: limitMs + CONNECT_GRACE_MS });
   const sockets = new Set<Socket>();
   const keepAlive = {
@@ -51,7 +51,7 @@ function undiciConnections(
     keepAliveMaxTimeout: IDLE_MS,
   };
   const agent = new Agent({
-    ...(lane === 'calls' ? keepAlive : { pipelining: 0 }),
+    ...(purpose === 'calls' ? keepAlive : { pipelining: 0 }),
     // Every request has a time limit of its own.
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -72,11 +72,11 @@ function undiciConnections(
   };
 }
 
-function nodeConnections(options: ResolvedApiOptions, lane: Lane): Connections {
+function nodeConnections(options: ResolvedApiOptions, purpose: ConnectionPurpose): Connections {
   // An HttpService of the application has agents of its own, and fetch uses none.
   const own = options.adapter === 'http' && !options.http;
   const keepAlive = { keepAlive: true, maxSockets: options.maxSockets, timeout: IDLE_MS };
-  const agentOptions: AgentOptions = lane === 'calls' ? keepAlive : {};
+  const agentOptions: AgentOptions = purpose === 'calls' ? keepAlive : {};
   const agents = own
     ? { http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) }
     : {};

@@ -2,8 +2,8 @@ import type { Agent as HttpAgent } from 'node:http';
 import type { Agent as HttpsAgent } from 'node:https';
 import type { HttpService } from '@nestjs/axios';
 import type { Dispatcher } from 'undici';
-import { refuseUnknownNames, shown } from '../../payments.validation.js';
-import { optionInvalid } from '../option.checks.js';
+import { refuseUnknownNames, shown } from '../../errors/options-invalid.js';
+import { optionInvalid } from '../option-checks.js';
 
 /** What sends the requests: undici, or axios's adapter on `node:http` or on the global `fetch`. */
 export type HttpAdapter = 'undici' | 'http' | 'fetch';
@@ -14,7 +14,7 @@ export interface HttpAgents {
   https?: HttpsAgent;
 }
 
-/** What carries the requests of the API client. */
+/** How the API client sends requests. */
 export interface HttpOptions {
   /**
    * What sends the requests.
@@ -82,20 +82,20 @@ export function addHttpOptions<T extends object>(
   if (http !== undefined && (typeof http !== 'object' || typeof http?.request !== 'function')) {
     throw optionInvalid(
       'api.http',
-      'is no HttpService',
+      'is not an HttpService',
       'give one: new HttpService(axios.create())',
     );
   }
   if (dispatcher !== undefined && typeof dispatcher?.dispatch !== 'function') {
     throw optionInvalid(
       'api.dispatcher',
-      'is no dispatcher of undici',
+      'is not a dispatcher of undici',
       'give an Agent, a Pool or an EnvHttpProxyAgent',
     );
   }
   const adapter = resolveAdapter(input);
   Object.assign(target, { adapter });
-  // Not enumerable: they hold sockets, and a socket holds the headers it has just sent.
+  // Not enumerable, so that logs do not show them: their sockets contain the headers that were sent last.
   const hidden = { agents: { value: agents }, dispatcher: { value: dispatcher } };
   return Object.defineProperties(target, { ...hidden, http: { value: http } }) as never;
 }
@@ -107,7 +107,7 @@ function resolveAdapter({
   http,
 }: HttpOptions): HttpAdapter | undefined {
   if (adapter !== undefined && !ADAPTERS.includes(adapter)) {
-    const text = typeof adapter === 'string' ? 'is another text' : `is ${shown(adapter)}`;
+    const text = typeof adapter === 'string' ? 'is an unknown name' : `is ${shown(adapter)}`;
     throw optionInvalid('api.adapter', text, "give 'undici' (default), 'http' or 'fetch'");
   }
   if (agents && dispatcher) {
@@ -148,7 +148,7 @@ function resolveAgents(value: HttpOptions['agents']): HttpAgents {
   refuseUnknownNames('api.agents.', value, ['http', 'https']);
   for (const [name, agent] of Object.entries(value)) {
     if (agent === undefined || (typeof agent === 'object' && 'addRequest' in agent)) continue;
-    throw optionInvalid(`api.agents.${name}`, 'is no agent', `give a node:${name} Agent`);
+    throw optionInvalid(`api.agents.${name}`, 'is not an agent', `give a node:${name} Agent`);
   }
   return Object.freeze({ ...value });
 }

@@ -3,7 +3,7 @@ import { createServer, type OutgoingHttpHeaders, type ServerResponse } from 'nod
 import type { AddressInfo, Socket } from 'node:net';
 import { brotliCompressSync, createGzip, deflateSync, gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { resolveApiOptions } from '../api.options.js';
+import { resolveApiOptions } from '../api-options.js';
 import type { HttpAnswer, HttpFailure, HttpRequest } from './exchange.js';
 import { Transport } from './transport.js';
 

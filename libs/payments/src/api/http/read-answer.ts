@@ -1,7 +1,7 @@
 import { addAbortSignal, Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
 import type { AxiosResponse } from 'axios';
-import { AnswerBody, readBody } from './body.js';
+import { AnswerBody, readBody } from './answer-body.js';
 import { decoderOf } from './content-encoding.js';
 import {
   errorCode,

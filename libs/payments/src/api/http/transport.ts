@@ -1,8 +1,8 @@
 import type { HttpService } from '@nestjs/axios';
 import type { AxiosRequestConfig } from 'axios';
 import { firstValueFrom } from 'rxjs';
-import type { ResolvedApiOptions } from '../api.options.js';
-import { openConnections, type Connections, type Lane } from './connections.js';
+import type { ResolvedApiOptions } from '../api-options.js';
+import { openConnections, type Connections, type ConnectionPurpose } from './connections.js';
 import { ACCEPT_ENCODING } from './content-encoding.js';
 import {
   failure,
@@ -34,17 +34,17 @@ const REQUEST: AxiosRequestConfig = Object.freeze({
 });
 
 /**
- * Sends requests through Nest's `HttpService` over the connections of one lane. No axios error leaves this
+ * Sends requests through Nest's `HttpService` over connections for one purpose. No axios error leaves this
  * file, because it contains the request with its credentials.
  */
 export class Transport {
   readonly #options: ResolvedApiOptions;
-  readonly #lane: Lane;
+  readonly #purpose: ConnectionPurpose;
   #opened: Promise<[HttpService, Connections]> | undefined;
 
-  constructor(options: ResolvedApiOptions, lane: Lane) {
+  constructor(options: ResolvedApiOptions, purpose: ConnectionPurpose) {
     this.#options = options;
-    this.#lane = lane;
+    this.#purpose = purpose;
   }
 
   /**
@@ -56,7 +56,7 @@ export class Transport {
     const { http } = this.#options;
     this.#opened ??= Promise.all([
       http ?? createHttpService(),
-      openConnections(this.#options, this.#lane),
+      openConnections(this.#options, this.#purpose),
     ]).catch((error: unknown) => {
       this.#opened = undefined;
       throw explainImportError(error);

@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from '@jest/globals';
 import { AxiosHeaders, type AxiosAdapter, type AxiosResponse } from 'axios';
 import type { Dispatcher } from 'undici';
-import type { AnswerBody } from './body.js';
+import type { AnswerBody } from './answer-body.js';
 import { UndiciExchange } from './undici-adapter.js';
 
 /** An exchange whose dispatcher is the test. */

@@ -1,7 +1,7 @@
 import type { Transform } from 'node:stream';
 import type { AxiosRequestConfig, AxiosResponse, InternalAxiosRequestConfig } from 'axios';
 import type { Dispatcher } from 'undici';
-import { AnswerBody, readBody } from './body.js';
+import { AnswerBody, readBody } from './answer-body.js';
 import { decoderOf } from './content-encoding.js';
 import type { Exchange, HttpRequest } from './exchange.js';
 import { bodyLimit } from './read-answer.js';

@@ -1,0 +1,135 @@
+import { Agent } from 'node:http';
+import { inspect } from 'node:util';
+import { afterAll, describe, expect, it } from '@jest/globals';
+import { HttpService } from '@nestjs/axios';
+import axios from 'axios';
+import { Agent as UndiciAgent } from 'undici';
+import { resolveApiOptions } from './api-options.js';
+
+describe('resolveApiOptions', () => {
+  const dispatcher = new UndiciAgent();
+  afterAll(() => dispatcher.close());
+
+  it('completes nothing at all into frozen defaults', () => {
+    const options = resolveApiOptions();
+    expect(options).toEqual({
+      adapter: 'undici',
+      tokenHeader: 'authorization',
+      attemptTimeoutMs: 10_000,
+      deadlineMs: 20_000,
+      tokenTimeoutMs: 10_000,
+      maxResponseBytes: 5_242_880,
+      retry: {
+        attempts: 3,
+        statuses: [408, 429, '5xx'],
+        baseDelayMs: 200,
+        maxDelayMs: 5_000,
+        maxRetryAfterMs: 15_000,
+      },
+      maxSockets: 64,
+      maxCompanies: 10_000,
+      requestIdHeader: 'x-request-id',
+      idempotencyHeader: undefined,
+      userAgent: 'nestjs-payments',
+      onRequest: undefined,
+      logger: undefined,
+    });
+    expect(options.agents).toEqual({});
+    for (const part of [options, options.retry, options.retry.statuses, options.agents]) {
+      expect(Object.isFrozen(part)).toBe(true);
+    }
+  });
+
+  it('takes an undefined option for one that was left out', () => {
+    const given = { deadlineMs: undefined, retry: undefined, agents: undefined } as object;
+    expect(resolveApiOptions(given)).toEqual(resolveApiOptions());
+  });
+
+  it.each([
+    ['deadlineMs', 0, /"api.deadlineMs".*milliseconds from 1 to 600000; it is 0.*20000/],
+    ['deadlineMs', Infinity, /whole number of milliseconds/],
+    ['deadlineMs', NaN, /whole number/],
+    ['attemptTimeoutMs', '10', /attemptTimeoutMs".*it is a string/],
+    ['attemptTimeoutMs', 1.5, /attemptTimeoutMs".*it is 1.5/],
+    ['tokenTimeoutMs', 120_001, /1 to 120000/],
+    ['maxResponseBytes', -1, /bytes/],
+    ['maxSockets', null, /maxSockets".*of sockets.*it is null/],
+    ['tokenHeader', 'Authorization', /'authorization' \(default\) or 'x-auth-token'/],
+    ['retry', 3, /policy object, or false/],
+    ['retry', { attempts: 0 }, /"api\.retry\.attempts".*1 to 10; it is 0/],
+    ['retry', { statuses: [200] }, /retry\.statuses.*400 to 599/],
+    ['retry', { statuses: '5xx' }, /retry\.statuses/],
+    ['retry', { retries: 3 }, /no option "api\.retry\.retries". The options are attempts/],
+    ['userAgent', 'a\r\nb', /printable ASCII/],
+    ['requestIdHeader', 'a b', /name of an HTTP header/],
+    ['idempotencyHeader', '', /name of an HTTP header/],
+    ['onRequest', 'log', /"api\.onRequest" is a string; give a function/],
+    ['logger', {}, /"api\.logger" has no warn\(\)/],
+    ['agents', 'proxy', /agents/],
+    ['agents', { http: 'proxy' }, /agents\.http/],
+    ['agents', { proxy: new Agent() }, /no option "api\.agents\.proxy"/],
+    [
+      'adapter',
+      'axios',
+      /"api\.adapter" is an unknown name; give 'undici' \(default\), 'http' or 'fetch'/,
+    ],
+    ['adapter', 5, /"api\.adapter" is 5/],
+    ['dispatcher', {}, /"api\.dispatcher" is not a dispatcher of undici/],
+    ['http', axios, /"api\.http" is not an HttpService/],
+    ['timeout', 5, /no option "api\.timeout". The options are .*deadlineMs/],
+  ])('refuses %s %p, and names the fix', (name, value, message) => {
+    const resolve = (): unknown => resolveApiOptions({ [name]: value });
+    expect(resolve).toThrow(message);
+    expect(resolve).toThrow(expect.objectContaining({ code: 'options_invalid' }));
+  });
+
+  it.each([
+    [{}, 'undici'],
+    [{ adapter: 'fetch' as const }, 'fetch'],
+    [{ agents: { http: new Agent() } }, 'http'],
+    [{ adapter: 'http' as const, agents: { http: new Agent() } }, 'http'],
+    [{ dispatcher }, 'undici'],
+    [{ http: new HttpService() }, undefined],
+    [{ http: new HttpService(), adapter: 'undici' as const }, 'undici'],
+    [{ http: new HttpService(), agents: { http: new Agent() } }, 'http'],
+    [{ http: new HttpService(), dispatcher }, 'undici'],
+  ])('HT-31 selects the adapter: %#', (given, adapter) => {
+    expect(resolveApiOptions(given).adapter).toBe(adapter);
+  });
+
+  it.each([
+    [
+      { agents: {}, adapter: 'undici' as const },
+      /"api\.agents" are for node:http, and .* is 'undici'; set it to 'http' or leave it out/,
+    ],
+    [
+      { agents: {}, adapter: 'fetch' as const },
+      /"api\.agents" are for node:http, and .* is 'fetch'/,
+    ],
+    [
+      { dispatcher, adapter: 'http' as const },
+      /"api\.dispatcher" is for undici, and .* is 'http'; set it to 'undici'/,
+    ],
+    [
+      { dispatcher, adapter: 'fetch' as const },
+      /"api\.dispatcher" is for undici, and .* is 'fetch'/,
+    ],
+    [{ dispatcher, agents: {} }, /give one of the two/],
+  ])('HT-31 refuses options that another adapter would need: %#', (given, message) => {
+    expect(() => resolveApiOptions(given)).toThrow(message);
+  });
+
+  it.each([null, 'fast', 5])('refuses %p for the options as a whole', (input) => {
+    expect(() => resolveApiOptions(input as never)).toThrow(/"api" is/);
+  });
+
+  it('TK-18 does not show agents, dispatchers and services, whose sockets hold headers', () => {
+    const http = new HttpService();
+    for (const given of [{ agents: { http: new Agent() } }, { dispatcher, http }]) {
+      const options = resolveApiOptions(given);
+      expect(options).toMatchObject(given);
+      expect(inspect(options, { depth: Infinity })).not.toMatch(/agents|dispatcher|http:|_events/);
+      expect(JSON.stringify(options)).not.toMatch(/agents|dispatcher|"http":/);
+    }
+  });
+});

@@ -1,0 +1,197 @@
+import { PaymentsError, type PaymentsErrorCode } from '../../errors/payments-error.js';
+import type { DeadlineEnd } from '../../runtime/deadline.js';
+import type { HttpFailure } from '../http/exchange.js';
+
+/** Facts about a call that failed. */
+export interface ApiErrorFacts {
+  /** Id of the company that the call was made for. */
+  company: string;
+  /** HTTP method, in capitals. */
+  method: string;
+  /** Path template, like `/v1/transactions/{id}`, or the path if the call gave no template. */
+  path: string;
+  /** Requests sent, or started, for this call, without token requests. */
+  attempts: number;
+  /** Status of the last answer, if there was one. */
+  status?: number | undefined;
+  /** The request's id in the log of the service, if the answer contains one. */
+  requestId?: string | undefined;
+  /** The answer's `Retry-After`, in milliseconds, if it has one. */
+  retryAfterMs?: number | undefined;
+  /** For `outcome_unknown`: what ended the call. */
+  reason?: PaymentsErrorCode | undefined;
+  /** The answer's body, parsed if it is JSON; at most 64 KiB of it. */
+  body?: unknown;
+}
+
+/**
+ * A call to the payments service that failed, by `code`:
+ *
+ * - `authentication_failed` 401 twice, `permission_denied` 403, `not_found` 404, `conflict` 409,
+ *   `validation_failed` 400 and 422, `rate_limited` 429, `server_error` 5xx, `unexpected_status` any other;
+ * - `redirect_refused`: the service answered with a redirect, which is not followed;
+ * - `connection_failed`, `timeout`, `aborted`: there was no answer, and the call had no effect;
+ * - `outcome_unknown`: a request that changes something was sent, and there was no answer (see `reason`). Check
+ *   `GET /v1/transactions/{id}` before you repeat it;
+ * - `response_too_large`, `response_invalid`: the service answered `status`, but its body cannot be used.
+ *
+ * The service documents only the status 401 and no error body. The other codes follow the general meaning of the
+ * HTTP statuses.
+ */
+export class PaymentsApiError extends PaymentsError implements Omit<ApiErrorFacts, 'body'> {
+  override readonly name = 'PaymentsApiError';
+  readonly company: string;
+  readonly method: string;
+  readonly path: string;
+  readonly attempts: number;
+  readonly status: number | undefined;
+  readonly requestId: string | undefined;
+  readonly retryAfterMs: number | undefined;
+  readonly reason: PaymentsErrorCode | undefined;
+  readonly #body: unknown;
+
+  constructor(code: PaymentsErrorCode, message: string, facts: ApiErrorFacts) {
+    super(code, message);
+    this.company = facts.company;
+    this.method = facts.method;
+    this.path = facts.path;
+    this.attempts = facts.attempts;
+    this.status = facts.status;
+    this.requestId = facts.requestId;
+    this.retryAfterMs = facts.retryAfterMs;
+    this.reason = facts.reason;
+    this.#body = facts.body;
+  }
+
+  /**
+   * The answer's body: parsed if it is JSON, otherwise its text, at most 64 KiB; `undefined` if it is empty. It is a
+   * getter, so that `JSON.stringify`, `util.inspect` and loggers do not show it: it may repeat what was sent.
+   */
+  get body(): unknown {
+    return this.#body;
+  }
+}
+
+/** Facts that are known of every call. `safe`: it changes nothing, so it can be repeated. */
+export type CallFacts = ApiErrorFacts & { safe: boolean };
+
+const CHECK = 'check GET /v1/transactions/{id} before you repeat it';
+
+/** The error for an answer with a status other than 2xx. */
+export function statusError(facts: CallFacts & { status: number }): PaymentsApiError {
+  const code = statusCode(facts.status);
+  const hint = HINTS[code];
+  const warning =
+    code === 'server_error' && !facts.safe ? `; it may have had an effect: ${CHECK}` : '';
+  const message = `${called(facts)} was answered ${facts.status}${hint ? `: ${hint}` : ''}${warning}`;
+  return new PaymentsApiError(code, message, facts);
+}
+
+/** The error for a redirect. It names only the host of the location, because the rest may contain a secret. */
+export function redirectError(
+  facts: CallFacts & { status: number },
+  location: string | undefined,
+  url: string,
+): PaymentsApiError {
+  const to =
+    location !== undefined && URL.canParse(location, url)
+      ? `to ${new URL(location, url).host}`
+      : 'without a location';
+  const message =
+    `${called(facts)} was answered ${facts.status}, a redirect ${to}, which is not followed: ` +
+    'it would send the token there; check the base URL';
+  return new PaymentsApiError('redirect_refused', message, facts);
+}
+
+/** The error for a call that its caller, its deadline or the end of the application ended. */
+export function endedError(
+  facts: CallFacts,
+  reason: DeadlineEnd,
+  mayBeSent: boolean,
+): PaymentsApiError {
+  const text = {
+    aborted: 'was aborted by its caller',
+    timeout: 'did not finish before its deadline',
+    closed: 'was ended because the application is closing',
+  }[reason];
+  return unanswered(facts, reason === 'timeout' ? 'timeout' : 'aborted', text, mayBeSent);
+}
+
+/** The error for an attempt without an answer, or with a body that cannot be used. */
+export function failureError(
+  facts: CallFacts,
+  failure: HttpFailure,
+  timedOut: boolean,
+): PaymentsApiError {
+  const { reason, errno, status, unsent } = failure;
+  if (!timedOut && status !== undefined && reason !== 'connection_failed') {
+    const problem =
+      reason === 'response_too_large'
+        ? 'is larger than maxResponseBytes allows'
+        : 'cannot be decompressed';
+    const message = `${called(facts)} was answered ${status}, but the answer ${problem}`;
+    return new PaymentsApiError(reason, message, { ...facts, status });
+  }
+  const text = timedOut
+    ? 'had no answer within attemptTimeoutMs'
+    : `failed because of its connection${errno ? ` (${errno})` : ''}`;
+  return unanswered({ ...facts, status }, timedOut ? 'timeout' : reason, text, !unsent);
+}
+
+/** The error for a second 401. */
+export function authenticationError(facts: CallFacts & { status: number }, host: string) {
+  const message =
+    `${called(facts)} was answered ${facts.status} again: check that the base URL ` +
+    `(${host}) and the credentials belong together; a sandbox token works only against the sandbox, ` +
+    'and a production token only against production';
+  return new PaymentsApiError('authentication_failed', message, facts);
+}
+
+/** The error for a 2xx answer that is not the expected JSON object. */
+export function invalidBodyError(facts: CallFacts & { status: number }): PaymentsApiError {
+  const message = `${called(facts)} was answered ${facts.status}, but not with a JSON object`;
+  return new PaymentsApiError('response_invalid', message, facts);
+}
+
+const HINTS: Partial<Record<PaymentsErrorCode, string>> = {
+  permission_denied: 'the company is not permitted to do this',
+  validation_failed: "the service rejected the request; see the error's body",
+  rate_limited: 'call less often; see retryAfterMs',
+};
+
+function statusCode(status: number): PaymentsErrorCode {
+  switch (status) {
+    case 400:
+    case 422:
+      return 'validation_failed';
+    case 401:
+      return 'authentication_failed';
+    case 403:
+      return 'permission_denied';
+    case 404:
+      return 'not_found';
+    case 409:
+      return 'conflict';
+    case 429:
+      return 'rate_limited';
+    default:
+      return status >= 500 && status <= 599 ? 'server_error' : 'unexpected_status';
+  }
+}
+
+function unanswered(
+  facts: CallFacts,
+  reason: PaymentsErrorCode,
+  text: string,
+  mayBeSent: boolean,
+): PaymentsApiError {
+  if (facts.safe || !mayBeSent) {
+    return new PaymentsApiError(reason, `${called(facts)} ${text}`, facts);
+  }
+  const message = `${called(facts)} ${text}, and it is not known whether it had an effect: ${CHECK}`;
+  return new PaymentsApiError('outcome_unknown', message, { ...facts, reason });
+}
+
+function called({ method, path, company }: CallFacts): string {
+  return `${method} ${path} for company '${company}'`;
+}

@@ -1,0 +1,78 @@
+import { describe, expect, it } from '@jest/globals';
+import { resolveApiOptions } from '../api-options.js';
+import { prepareCall, type CallRequest } from './call-request.js';
+import type { ApiMethod, BodyOptions } from '../payments-api.js';
+
+const prepare = (
+  options: BodyOptions,
+  method: ApiMethod = 'POST',
+  api = resolveApiOptions(),
+): CallRequest => prepareCall({ method, path: '/v1/things', options, expect: 'anything' }, api);
+
+describe('prepareCall', () => {
+  it.each([
+    'Authorization',
+    'x-auth-token',
+    'Host',
+    'Content-Length',
+    'Transfer-Encoding',
+    'Connection',
+    'Content-Type',
+    'Proxy-Authorization',
+    'User-Agent',
+    'Accept-Encoding',
+  ])('refuses the header %s, which is not the caller’s to set', (name) => {
+    expect(() => prepare({ headers: { [name]: 'x' } })).toThrow(TypeError);
+  });
+
+  it.each([
+    ['a line break', { 'x-a': 'a\r\nb' }],
+    ['a name that is none', { 'a b': 'x' }],
+    ['a value that is no string', { 'x-a': 1 as never }],
+    ['what a header can’t hold', { 'x-a': '→' }],
+  ])('refuses a header with %s', (_, headers) => {
+    expect(() => prepare({ headers })).toThrow(TypeError);
+  });
+
+  it('adds headers of the caller’s, whose accept wins', () => {
+    expect(prepare({ headers: { 'X-A': 'b', Accept: 'text/csv' } }).headers).toEqual({
+      'x-a': 'b',
+      accept: 'text/csv',
+      'user-agent': 'nestjs-payments',
+    });
+  });
+
+  it('sends an idempotency key where a header is configured for it, and refuses it where none is', () => {
+    const api = resolveApiOptions({ idempotencyHeader: 'Idempotency-Key' });
+    expect(prepare({ idempotencyKey: 'k-1' }, 'POST', api).headers['idempotency-key']).toBe('k-1');
+    expect(() => prepare({ idempotencyKey: 'k-1' })).toThrow(/idempotencyHeader/);
+    expect(() => prepare({ idempotencyKey: '' }, 'POST', api)).toThrow(TypeError);
+  });
+
+  it('encodes a body as JSON, null and false too', () => {
+    expect(String(prepare({ body: { a: 'ü' } }).body)).toBe('{"a":"ü"}');
+    expect(String(prepare({ body: null }).body)).toBe('null');
+    expect(String(prepare({ body: false }).body)).toBe('false');
+    expect(prepare({}).body).toBeUndefined();
+  });
+
+  it('refuses what JSON can’t hold, and a body on a GET', () => {
+    const circle: { self?: unknown } = {};
+    circle.self = circle;
+    for (const body of [circle, 1n, () => {}, Symbol('s')]) {
+      expect(() => prepare({ body })).toThrow(TypeError);
+    }
+    expect(() => prepare({ body: {} }, 'GET')).toThrow(TypeError);
+    expect(() => prepare({}, 'TRACE' as ApiMethod)).toThrow(TypeError);
+    expect(() => prepare({}, 'get' as ApiMethod)).toThrow(TypeError);
+  });
+
+  it('refuses a deadline out of bounds, and a signal that is none', () => {
+    for (const deadlineMs of [0, -1, NaN, Infinity, 600_001]) {
+      expect(() => prepare({ deadlineMs })).toThrow(TypeError);
+    }
+    expect(prepare({ deadlineMs: 5 }).deadlineMs).toBe(5);
+    expect(prepare({}).deadlineMs).toBe(20_000);
+    expect(() => prepare({ signal: {} as AbortSignal })).toThrow(TypeError);
+  });
+});

@@ -1,0 +1,109 @@
+import { integerOption, refuseUnknownNames, shown } from '../../errors/options-invalid.js';
+import { backoffMs } from '../../runtime/backoff.js';
+import { optionInvalid } from '../option-checks.js';
+
+/**
+ * When a GET or HEAD is retried. Other methods are retried only if no byte can have reached the service, never
+ * because of `statuses`.
+ */
+export interface RetryPolicy {
+  /** Number of attempts, including the first. 1 to 10. Default 3; 1 means no retry. */
+  attempts: number;
+  /**
+   * Statuses that are retried: numbers from 400 to 599, or `'5xx'` for 500 to 599. Default 408, 429 and `'5xx'`. The
+   * service documents only the status 401, so the default follows the general meaning of the HTTP statuses.
+   */
+  statuses: readonly (number | '5xx')[];
+  /** The wait before the second attempt, in milliseconds. It doubles with each attempt. 1 to 60,000. Default 200. */
+  baseDelayMs: number;
+  /** The longest wait between two attempts, in milliseconds. 1 to 300,000. Default 5,000. */
+  maxDelayMs: number;
+  /**
+   * The longest `Retry-After` that is obeyed, in milliseconds; a longer one is cut to this. 0 to 300,000.
+   * Default 15,000.
+   */
+  maxRetryAfterMs: number;
+}
+
+const DEFAULT_STATUSES: readonly (number | '5xx')[] = Object.freeze([408, 429, '5xx'] as const);
+
+/** Completes and checks a policy; `false` is a policy of one attempt. Throws `options_invalid`. */
+export function resolveRetryPolicy(input: Partial<RetryPolicy> | false | undefined): RetryPolicy {
+  const given = input === false ? { attempts: 1 } : (input ?? {});
+  if (typeof given !== 'object') {
+    throw optionInvalid(
+      'api.retry',
+      `is ${shown(given)}`,
+      'give a policy object, or false for none',
+    );
+  }
+  refuseUnknownNames('api.retry.', given, [
+    'attempts',
+    'statuses',
+    'baseDelayMs',
+    'maxDelayMs',
+    'maxRetryAfterMs',
+  ]);
+  return Object.freeze({
+    attempts: integerOption('api.retry.attempts', given.attempts, {
+      default: 3,
+      min: 1,
+      max: 10,
+      unit: 'attempts',
+    }),
+    statuses: resolveStatuses(given.statuses),
+    baseDelayMs: milliseconds('api.retry.baseDelayMs', given.baseDelayMs, 200, 1, 60_000),
+    maxDelayMs: milliseconds('api.retry.maxDelayMs', given.maxDelayMs, 5_000, 1, 300_000),
+    maxRetryAfterMs: milliseconds(
+      'api.retry.maxRetryAfterMs',
+      given.maxRetryAfterMs,
+      15_000,
+      0,
+      300_000,
+    ),
+  });
+}
+
+/** Whether the policy retries an answer with this status. */
+export function isRetryableStatus(policy: RetryPolicy, status: number): boolean {
+  return policy.statuses.some((one) =>
+    one === '5xx' ? status >= 500 && status <= 599 : one === status,
+  );
+}
+
+/**
+ * The wait before the next attempt, in milliseconds: an exponential backoff with jitter, but at least the
+ * `Retry-After`, up to its maximum.
+ *
+ * @param failures number of failed attempts, from 1
+ * @param random from 0 to 1
+ */
+export function retryDelayMs(
+  policy: RetryPolicy,
+  failures: number,
+  random: number,
+  retryAfterMs: number | undefined,
+): number {
+  const bounds = { firstMs: policy.baseDelayMs, maxMs: policy.maxDelayMs };
+  const requestedMs = Math.min(retryAfterMs ?? 0, policy.maxRetryAfterMs);
+  return Math.max(backoffMs(bounds, failures, random), requestedMs);
+}
+
+function milliseconds(name: string, value: unknown, def: number, min: number, max: number): number {
+  return integerOption(name, value, { default: def, min, max, unit: 'milliseconds' });
+}
+
+function resolveStatuses(value: unknown): readonly (number | '5xx')[] {
+  if (value === undefined) return DEFAULT_STATUSES;
+  if (Array.isArray(value) && value.every(isStatus)) return Object.freeze([...value]);
+  throw optionInvalid(
+    'api.retry.statuses',
+    `is ${shown(value)} that contains something other than statuses`,
+    "give an array of numbers from 400 to 599, or '5xx'",
+  );
+}
+
+function isStatus(value: unknown): value is number | '5xx' {
+  if (value === '5xx') return true;
+  return typeof value === 'number' && Number.isInteger(value) && value >= 400 && value <= 599;
+}

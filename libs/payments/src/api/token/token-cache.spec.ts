@@ -1,0 +1,72 @@
+import { inspect } from 'node:util';
+import { describe, expect, it } from '@jest/globals';
+import { ResolvedCompany } from '../../companies/company.js';
+import { systemRuntime } from '../../runtime/payments-runtime.js';
+import { AccessToken } from './access-token.js';
+import { TokenCache } from './token-cache.js';
+
+const company = (id: string, baseUrl = 'http://a.test', secret = 'secret-0815'): ResolvedCompany =>
+  new ResolvedCompany(id, baseUrl, {
+    clientId: 'client',
+    clientSecret: secret,
+    webhookSecrets: ['w'],
+  });
+
+function directory(capacity = 3): TokenCache {
+  return new TokenCache(
+    capacity,
+    ({ id }) =>
+      new AccessToken({
+        company: id,
+        runtime: systemRuntime,
+        logger: { warn: () => {} },
+        timeoutMs: 1,
+        requestToken: async () => ({ ok: true, value: 't', lifetimeMs: 1_000 }),
+      }),
+  );
+}
+
+describe('TokenCache', () => {
+  it('returns the same token for the same credentials, also in another object', () => {
+    const tokens = directory();
+    const one = company('a');
+    expect(tokens.get(one)).toBe(tokens.get(one));
+    expect(tokens.get(company('a'))).toBe(tokens.get(one));
+  });
+
+  it('returns another token for another company, base URL or secret, also if their concatenation is equal', () => {
+    const tokens = directory(10);
+    const all = [
+      company('a'),
+      company('b'),
+      company('a', 'http://b.test'),
+      company('a', 'http://a.test', 'other'),
+      new ResolvedCompany('a', 'http://a.test', {
+        clientId: 'clientsecret',
+        clientSecret: '-0815',
+        webhookSecrets: ['w'],
+      }),
+    ];
+    expect(new Set(all.map((one) => tokens.get(one))).size).toBe(all.length);
+  });
+
+  it('drops the least recently used token when it is full', () => {
+    const tokens = directory(2);
+    const [a, b] = [tokens.get(company('a')), tokens.get(company('b'))];
+    tokens.get(company('a'));
+    tokens.get(company('c'));
+    expect(tokens.get(company('a'))).toBe(a);
+    expect(tokens.get(company('b'))).not.toBe(b);
+  });
+
+  it('shares nothing with another cache', () => {
+    const one = company('a');
+    expect(directory().get(one)).not.toBe(directory().get(one));
+  });
+
+  it('shows no secret', () => {
+    const tokens = directory();
+    tokens.get(company('a'));
+    expect(inspect(tokens, { depth: Infinity, showHidden: true })).not.toContain('0815');
+  });
+});

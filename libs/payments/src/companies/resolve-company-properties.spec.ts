@@ -1,0 +1,41 @@
+import { describe, expect, it } from '@jest/globals';
+import * as fc from 'fast-check';
+import { holds } from '../../../../test/support/assertions.js';
+import { isCompanyId } from './resolve-company.js';
+
+const ALLOWED = 'ABCXYZabcxyz0189._~-'.split('');
+const text = fc.oneof(
+  fc.string({ unit: fc.constantFrom(...ALLOWED), maxLength: 102 }),
+  fc.string({ unit: fc.constantFrom(...ALLOWED, '/', '%', '\n', ' ', 'ä', '\0'), maxLength: 5 }),
+  fc.string({ unit: 'binary' }),
+  fc.constantFrom('.', '..', '...', '%2e%2e', '..%2f', '__proto__', 'constructor', 'default'),
+);
+
+describe('isCompanyId', () => {
+  it('accepts 1 to 100 unreserved characters that are no dot segment', () => {
+    holds(
+      fc.property(text, (id) => {
+        const characters = id.split('').every((one) => /[a-z0-9._~-]/i.test(one) && one < '\x7f');
+        const size = id.length >= 1 && id.length <= 100;
+        expect(isCompanyId(id)).toBe(characters && size && id !== '.' && id !== '..');
+      }),
+    );
+  });
+
+  it('accepts only ids that are one path segment of their own, however a client or proxy normalizes the path', () => {
+    holds(
+      fc.property(text, (id) => {
+        if (!isCompanyId(id)) return;
+        expect(encodeURIComponent(id)).toBe(id);
+        const { pathname } = new URL(`https://shop.example/webhooks/payments/${id}`);
+        expect(pathname).toBe(`/webhooks/payments/${id}`);
+      }),
+    );
+  });
+
+  it('refuses everything that is no string', () => {
+    holds(
+      fc.property(fc.anything(), (id) => expect(isCompanyId(id) && typeof id).not.toBe('object')),
+    );
+  });
+});
