@@ -131,6 +131,21 @@ describe('DeliveryReceiver', () => {
     expect(worker.ran).toEqual(['a']);
   });
 
+  it('asks for a copy again if the memory inbox deletes its dead event before the copy is looked up', async () => {
+    const { store, worker, receive } = receiver();
+    const fail = store.fail.bind(store);
+    store.fail = (lease, { error }) => fail(lease, { error, retryInMs: null });
+    worker.handle = NO;
+    await expect(receive('dead')).rejects.toMatchObject({ code: 'handlers_failed' });
+    worker.handle = () => {};
+    for (let n = 1; n < 1000; n += 1) await receive(`done-${n}`);
+    // The inbox holds 1000 events. The new one makes it delete the oldest.
+    const [copy] = await Promise.allSettled([receive('dead'), receive('new')]);
+    expect(copy).toMatchObject({ reason: { code: 'inbox_unavailable', status: 503 } });
+    expect(await receive('dead')).toEqual({ status: 'handled', id: 'dead' });
+    expect(worker.ran.filter((id) => id === 'dead')).toHaveLength(2);
+  });
+
   it('counts the deadline from the arrival, also for a body that arrived slowly', async () => {
     const { runtime, worker, receive } = receiver({ deadlineMs: 1000 });
     worker.handle = () => new Promise<void>(() => {});

@@ -10,7 +10,12 @@ import { HandlerCatalogCache } from './handler-catalog-cache.js';
 import type { ClaimedDelivery, IncomingEvent, InboxStore, StoreReceipt } from './inbox-store.js';
 import { INBOX_STORE } from './inbox-store.js';
 import { InboxWorker } from './inbox-worker.js';
-import { deadlinePassed, handlersFailed, PaymentInboxError } from './payment-inbox-error.js';
+import {
+  deadlinePassed,
+  deletedMeanwhile,
+  handlersFailed,
+  PaymentInboxError,
+} from './payment-inbox-error.js';
 import { ReceiptLog } from './receipt-log.js';
 import { isStale, MAX_AGE_MS, RECEIVE_OPTIONS } from './receive-options.js';
 import type { ResolvedReceiveOptions } from './receive-options.js';
@@ -145,7 +150,8 @@ export class DeliveryReceiver {
   /** Makes every handler run that has not succeeded and does not run; resolves with those to wait for. */
   async #runAgain(company: string, id: string, watch: SettlementWatch): Promise<readonly string[]> {
     const stored = await this.store.find(company, id);
-    const handlers = (stored?.deliveries ?? [])
+    if (stored === undefined) throw deletedMeanwhile(id);
+    const handlers = stored.deliveries
       .filter(({ state }) => state !== 'done' && state !== 'skipped')
       .map(({ handler }) => handler);
     // What has failed meanwhile is not started again for this delivery.

@@ -40,3 +40,11 @@ export function handlersFailed(failed: number, all: number): PaymentsError {
       'Only they run again when the delivery is sent again.',
   );
 }
+
+/** In an inbox that is not durable, the first event was deleted before it was known whether its handlers have succeeded. */
+export function deletedMeanwhile(id: string): PaymentsError {
+  return new PaymentsError(
+    'inbox_unavailable',
+    `The inbox deleted event ${id}, to make room, while a copy of it was received: send the delivery again.`,
+  );
+}
