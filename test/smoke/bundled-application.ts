@@ -52,7 +52,7 @@ export class BundledApplication {
     await symlink(join(installed, 'node_modules'), join(folder, 'node_modules'));
     const type = PACKAGE_TYPES[format];
     await writeJson(join(folder, 'package.json'), { private: true, type });
-    const threadPath = join(folder, `thread-path.${format}.ts`);
+    const threadPath = join(folder, `thread-path-${format}.ts`);
     await compileHandling(folder, selfContained ? threadPath : undefined);
     const { output } = await succeed(process.execPath, [...args], { cwd: folder });
     if (WARNING.test(output)) throw new Error(output);

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { cp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { succeed, environment } from './command.ts';
-import { PaymentsServer } from './fixtures/merchant/payments.server.ts';
+import { PaymentsServer } from './fixtures/merchant/payments-server.ts';
 
 const SOURCES = join(import.meta.dirname, 'fixtures/handling');
 const COMPILER = join(import.meta.dirname, '../../node_modules/typescript/bin/tsc');

@@ -41,25 +41,25 @@ const BUNDLINGS: readonly Bundling[] = [
     name: 'esbuild, ESM, self-contained',
     format: 'esm',
     selfContained: true,
-    args: ['esbuild.esm.mjs'],
+    args: ['esbuild-esm.mjs'],
   },
   {
     name: 'esbuild, ESM, externals',
     format: 'esm',
     selfContained: false,
-    args: ['esbuild.external.mjs', 'esm'],
+    args: ['esbuild-external.mjs', 'esm'],
   },
   {
     name: 'esbuild, CommonJS, self-contained',
     format: 'commonjs',
     selfContained: true,
-    args: ['esbuild.commonjs.mjs'],
+    args: ['esbuild-commonjs.mjs'],
   },
   {
     name: 'esbuild, CommonJS, externals',
     format: 'commonjs',
     selfContained: false,
-    args: ['esbuild.external.mjs', 'cjs'],
+    args: ['esbuild-external.mjs', 'cjs'],
   },
   {
     name: 'webpack, self-contained',
@@ -71,7 +71,7 @@ const BUNDLINGS: readonly Bundling[] = [
     name: 'webpack, externals',
     format: 'commonjs',
     selfContained: false,
-    args: [WEBPACK, '--stats', 'errors-warnings', '--config', 'webpack.external.cjs'],
+    args: [WEBPACK, '--stats', 'errors-warnings', '--config', 'webpack-external.cjs'],
   },
 ];
 /** Takes a minute: webpack's own minifier is slow. */
@@ -90,7 +90,7 @@ const MINIFIED: Bundling = {
 };
 
 /** Files of `fixtures/bundlers` that the guide shows. */
-const SHOWN = ['esbuild.esm.mjs', SELF_CONTAINED] as const;
+const SHOWN = ['esbuild-esm.mjs', SELF_CONTAINED] as const;
 
 /** Applications in one file, and applications that are bundled without their packages. */
 export const part: SmokePart = {
