@@ -15,6 +15,13 @@ export interface StoreObserver {
     /** When it was sent: it took effect then or later. */
     sentAt: number,
   ): Promise<void> | void;
+  /** The process knows the result now. */
+  answered(
+    process: SimulatedProcess,
+    operation: string,
+    parameters: readonly unknown[],
+    result: unknown,
+  ): void;
 }
 
 /** The store as one process sees it: operations take time and fail, before or after they took effect. */
@@ -47,6 +54,7 @@ export function faultyStore(
     if (fault === 'slow after') await process.sleep(slowMs);
     if (fault === 'reject after' || process.cutOff) throw failure(operation, 'after');
     if ('error' in outcome) throw outcome.error;
+    observer.answered(process, operation, parameters, outcome.result);
     return outcome.result;
   };
   const apply = async (

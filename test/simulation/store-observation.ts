@@ -14,14 +14,12 @@ import type { DeliveryModel } from './delivery-model.ts';
 import type { StoreObserver } from './faulty-store.ts';
 import type { RunJournal } from './run-journal.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
-import type { Timeline } from './virtual-timeline.ts';
 
 /** Reports each store operation that took effect to the journal of the runs and, if it can, to the model. */
 export class StoreObservation implements StoreObserver {
   readonly violations: string[] = [];
   readonly #journal: RunJournal;
   readonly #model: DeliveryModel;
-  readonly #timeline: Timeline;
   readonly #exact: boolean;
   readonly #trace: (line: () => string) => void;
 
@@ -29,12 +27,11 @@ export class StoreObservation implements StoreObserver {
     journal: RunJournal,
     model: DeliveryModel,
     /** `exact`: store operations take effect one at a time, so that the model can check each. */
-    stage: { readonly timeline: Timeline; readonly exact: boolean },
+    stage: { readonly exact: boolean },
     trace: (line: () => string) => void,
   ) {
     this.#journal = journal;
     this.#model = model;
-    this.#timeline = stage.timeline;
     this.#exact = stage.exact;
     this.#trace = trace;
   }
@@ -66,18 +63,22 @@ export class StoreObservation implements StoreObserver {
       this.#journal.beat(first as string, sentAt);
     if (operation === 'retire' && done) this.#retired(process, first as string, second as number);
     if (operation === 'heartbeat' && done && !(result as Heartbeat).alive) {
-      const worker = first as string;
-      this.#journal.declaredDead(worker);
-      // After the answer has arrived, and the worker has had time to act on it.
-      this.#timeline.schedule(50, () =>
-        process.deliver(() =>
-          process.runtime.schedule(50, () => this.#journal.checkAborted(process, worker)),
-        ),
-      );
+      this.#journal.declaredDead(first as string);
     }
     this.#journalClaims(process, operation, first, result);
     if (operation === 'commit' && done) this.#journal.committed(process, first as Lease);
     if (this.#exact) await this.#observeExactly(operation, parameters, outcome);
+  }
+
+  answered(
+    process: SimulatedProcess,
+    operation: string,
+    [worker]: readonly unknown[],
+    result: unknown,
+  ): void {
+    if (operation !== 'heartbeat' || (result as Heartbeat).alive) return;
+    // The worker has had time to act on it.
+    process.runtime.schedule(50, () => this.#journal.checkAborted(process, worker as string));
   }
 
   /** A worker that holds nothing is removed at once, whatever its grace. */
