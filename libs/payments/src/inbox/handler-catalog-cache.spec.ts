@@ -43,6 +43,18 @@ describe('HandlerCatalogCache', () => {
     expect(cache.names()).toEqual(['own', 'both', 'theirs', 'all']);
   });
 
+  it('remembers the handlers of at most 1,000 event types, until the catalog changes', () => {
+    const cache = bench();
+    const first = cache.matching('a');
+    for (let n = 1; n < 1000; n += 1) cache.matching(`b.${n}`);
+    expect(cache.matching('a')).toBe(first);
+    cache.matching('b.1000');
+    expect(cache.matching('a')).not.toBe(first);
+    expect(cache.matching('a')).toEqual(first);
+    cache.set(catalog(1, ['theirs', 'a']));
+    expect(cache.matching('a')).toEqual(['own', 'both', 'theirs']);
+  });
+
   it('uses what a registration returned', () => {
     const cache = bench();
     cache.set(catalog(7, ['theirs', 'a']));
