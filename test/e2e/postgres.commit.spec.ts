@@ -12,6 +12,9 @@ import {
   startWorker,
 } from '../support/postgres/postgres-inboxes.js';
 
+/** The default of "poolSize". */
+const POOL_SIZE = 12;
+
 interface Tables {
   ledger: { id: string; amount: number };
 }
@@ -194,11 +197,12 @@ describe('context.commit on PostgreSQL', () => {
     }
   });
 
-  it('IN-31 keeps receives fast while eight commits are open, at the default settings', async () => {
+  it('IN-31 leaves connections to receives while eight commits are open, at the default settings', async () => {
     const store = await inboxes.open();
     const worker = await startWorker(store);
-    await store.receive(Array.from({ length: 9 }, (_, n) => incoming(`c${n}`)));
-    const leases = await claim(store, 9, worker);
+    // As many as the pool has connections: without a bound, these commits would take all of them.
+    await store.receive(Array.from({ length: POOL_SIZE }, (_, n) => incoming(`c${n}`)));
+    const leases = await claim(store, POOL_SIZE, worker);
     let finish = (): void => {};
     const finished = new Promise<void>((resolve) => (finish = resolve));
     let open = 0;
@@ -212,7 +216,6 @@ describe('context.commit on PostgreSQL', () => {
       }),
     );
     await eight;
-    const times: number[] = [];
     const busy = { on: true };
     // What else needs connections meanwhile.
     const others = [() => store.stats(), () => store.heartbeat(worker), () => claim(store)].map(
@@ -221,17 +224,14 @@ describe('context.commit on PostgreSQL', () => {
       },
     );
     for (let n = 0; n < 50; n += 1) {
-      const begun = performance.now();
+      // No commit ends before the last receive, so a receive that needed a connection of a commit would reject.
       expect(await store.receive([incoming(`r${n}`)])).toMatchObject([{ outcome: 'stored' }]);
-      times.push(performance.now() - begun);
     }
     busy.on = false;
     expect(open).toBe(8);
     finish();
     await Promise.all([...commits, ...others]);
-    expect(await booked()).toHaveLength(9);
-    // The commits were open all the time, so no receive waited for one. The median, because the machine may be busy.
-    expect(times.toSorted((a, b) => a - b)[25]).toBeLessThan(100);
+    expect(await booked()).toHaveLength(POOL_SIZE);
   });
 
   describe("in an application's own transaction (Kysely)", () => {

@@ -1,12 +1,33 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { Client } from 'pg';
 import {
   claim,
   freshSchema,
   incoming,
   PostgresInboxes,
 } from '../support/postgres/postgres-inboxes.js';
+import { RecordingPool } from '../support/postgres/recording-pool.js';
 
-const UNFINISHED = 80_000;
+/** How many old events one look reads. */
+const SLICE = 2000;
+const UNFINISHED = 8 * SLICE;
+
+/** A node of a plan, as `EXPLAIN (ANALYZE, FORMAT JSON)` reports it. */
+interface PlanNode {
+  readonly 'Relation Name'?: string;
+  readonly 'Actual Rows': number;
+  readonly 'Actual Loops': number;
+  readonly 'Rows Removed by Filter'?: number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+/** How many rows of tables a plan read. */
+function rowsRead(node: PlanNode): number {
+  const inner = (node.Plans ?? []).reduce((sum, plan) => sum + rowsRead(plan), 0);
+  if (node['Relation Name'] === undefined) return inner;
+  const rows = node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0);
+  return inner + Math.round(rows * node['Actual Loops']);
+}
 
 describe('pruning an inbox in PostgreSQL', () => {
   let inboxes: PostgresInboxes;
@@ -16,10 +37,11 @@ describe('pruning an inbox in PostgreSQL', () => {
   afterEach(() => inboxes.close());
   afterAll(() => inboxes.server.end(), 30_000);
 
-  it('IN-26 prunes what comes after many old dead letters, with statements of bounded length', async () => {
+  it('IN-26 prunes what comes after many old dead letters, and reads a bounded part of them at a time', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
-    const pruning = await inboxes.open({ schema, statementTimeoutMs: 200 });
+    const pool = new RecordingPool({ connectionString: inboxes.connectionString, max: 1 });
+    const pruning = await inboxes.open({ schema, pool });
     await inboxes.query(`
       WITH old AS (
         INSERT INTO ${schema}.event (company, id, event_type, occurred_at, received_at, digest, raw, stale, unhandled)
@@ -27,11 +49,13 @@ describe('pruning an inbox in PostgreSQL', () => {
           FROM generate_series(1, ${UNFINISHED}) n RETURNING seq, occurred_at)
       INSERT INTO ${schema}.delivery (event, handler, state, occurred_at)
       SELECT seq, 'gone', 'dead', occurred_at FROM old`);
+    await inboxes.query(`ANALYZE ${schema}.event, ${schema}.delivery`);
     await store.receive(['a', 'b', 'c'].map((id) => incoming(id)));
     for (const lease of await claim(store)) await store.complete(lease);
     await inboxes.query(
       `UPDATE ${schema}.event SET received_at = now() - interval '1 day' WHERE id IN ('a', 'b', 'c')`,
     );
+    pool.recorded.length = 0;
     const request = { bodiesMs: 3_600_000, tombstonesMs: 1e9 };
     expect(await pruning.prune({ ...request, limit: 1 })).toBe(1);
     expect(await pruning.prune({ ...request, limit: 1 })).toBe(1);
@@ -46,6 +70,24 @@ describe('pruning an inbox in PostgreSQL', () => {
       true,
       false,
     ]);
+    const statements = [...pool.recorded];
+    await pool.end();
+    const looks = statements.filter(({ text }) => text.includes('AS finished'));
+    expect(looks.length).toBeGreaterThan(UNFINISHED / SLICE);
+    expect(Math.max(...statements.map(({ rows }) => rows))).toBe(SLICE);
+    const client = new Client({ connectionString: inboxes.connectionString });
+    await client.connect();
+    const read: number[] = [];
+    for (const { text, values } of looks) {
+      const { rows } = await client.query<{ 'QUERY PLAN': { Plan: PlanNode }[] }>(
+        `EXPLAIN (ANALYZE, FORMAT JSON) ${text}`,
+        values,
+      );
+      read.push(rowsRead(rows[0]!['QUERY PLAN'][0]!.Plan));
+    }
+    await client.end();
+    // Each event has one delivery.
+    expect(Math.max(...read)).toBe(2 * SLICE);
   }, 60_000);
 
   it('releases the held deliveries that no settlement releases, behind 2,000 other keys too', async () => {
