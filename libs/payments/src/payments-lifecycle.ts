@@ -15,6 +15,7 @@ import { InboxMaintenance } from './inbox/inbox-maintenance.js';
 import { InboxWorker } from './inbox/inbox-worker.js';
 import { WORKER_OPTIONS } from './inbox/worker-options.js';
 import type { ResolvedWorkerOptions } from './inbox/worker-options.js';
+import { stopFirst } from './nest-internals.js';
 import { ShutdownCheck } from './shutdown-check.js';
 
 /**
@@ -36,12 +37,7 @@ export class PaymentsLifecycle
     @Inject(ShutdownCheck) private readonly shutdown: ShutdownCheck,
     @Inject(ModulesContainer) modules: ModulesContainer,
   ) {
-    // Nest starts modules by their distance from the root, the farthest first, and stops them in reverse; a
-    // global module counts as the farthest. So Nest could close the database that a running handler uses
-    // before this module drains. A distance below that of the root makes this module the first to stop.
-    for (const module of modules.values()) {
-      if (module.hasProvider(PaymentsLifecycle)) module.distance = -1;
-    }
+    stopFirst(modules, PaymentsLifecycle);
   }
 
   async onApplicationBootstrap(): Promise<void> {

@@ -1,6 +1,7 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { INBOX_STORE } from './inbox/inbox-store.js';
 import type { InboxStore } from './inbox/inbox-store.js';
+import { hasShutdownHooks } from './nest-internals.js';
 import { PAYMENTS_RUNTIME } from './runtime/payments-runtime.js';
 import type { PaymentsRuntime } from './runtime/payments-runtime.js';
 
@@ -24,8 +25,7 @@ export class ShutdownCheck {
   start(): void {
     if (!this.store.capabilities.durable) return;
     this.#cancel = this.runtime.schedule(AFTER_MS, () => {
-      // Nest has no API that says whether its shutdown hooks are enabled. They are a listener.
-      if (process.listenerCount('SIGTERM') > 0) return;
+      if (hasShutdownHooks()) return;
       this.#logger.warn(
         'Nothing listens to SIGTERM, so a deployment cuts off payment handlers that are running: their deliveries run ' +
           'again when "worker.leaseMs" has passed. Call app.enableShutdownHooks() in main.ts.',

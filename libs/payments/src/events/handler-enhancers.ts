@@ -1,16 +1,22 @@
+import type { Type } from '@nestjs/common';
 import { PaymentsError } from '../errors/payments-error.js';
-import type { HandlerHost } from './handler-invoker.js';
+import {
+  FILTERS,
+  GUARDS,
+  hasEnhancer,
+  INTERCEPTORS,
+  metadataList,
+  PIPES,
+} from '../nest-internals.js';
+import type { NestHost } from '../nest-internals.js';
 
-/** Reflect keys of what `@UseGuards()` and its like leave on a class or a method, and what each calls. */
+/** Reflect keys of `@UseGuards()` and similar decorators, and the method that Nest calls of each. */
 const ENHANCERS: ReadonlyMap<string, string> = new Map([
-  ['__guards__', 'canActivate'],
-  ['__pipes__', 'transform'],
-  ['__interceptors__', 'intercept'],
-  ['__exceptionFilters__', 'catch'],
+  [GUARDS, 'canActivate'],
+  [PIPES, 'transform'],
+  [INTERCEPTORS, 'intercept'],
+  [FILTERS, 'catch'],
 ]);
-
-/** Reflect key of the filters on a class or a method. */
-export const FILTERS = '__exceptionFilters__';
 
 /**
  * Nest creates a guard, pipe, interceptor or filter that is given as a class when it reads the class that has it. It does
@@ -20,19 +26,19 @@ export const FILTERS = '__exceptionFilters__';
  * @throws PaymentsError `handlers_invalid`, naming the enhancer and the fix.
  */
 export function assertEnhancers(
-  host: HandlerHost,
+  host: NestHost,
   prototype: object,
   method: string,
   owner: string,
 ): void {
   const callback = (prototype as Record<string, object>)[method]!;
   for (const [key, call] of ENHANCERS) {
-    const enhancers = [...listed(key, prototype.constructor), ...listed(key, callback)];
+    const enhancers = [...metadataList(key, prototype.constructor), ...metadataList(key, callback)];
     const missing = enhancers.find(
       (enhancer) =>
         typeof enhancer === 'function' &&
         !(call in enhancer) &&
-        !host.host?.injectables.has(enhancer),
+        !hasEnhancer(host, enhancer as Type),
     );
     if (missing === undefined) continue;
     const { name } = missing as { name: string };
@@ -43,8 +49,4 @@ export function assertEnhancers(
         `instance (new ${name}(…)), or provide the class ${owner} itself.`,
     );
   }
-}
-
-function listed(key: string, target: object): unknown[] {
-  return [(Reflect.getMetadata(key, target) as unknown) ?? []].flat();
 }

@@ -1,9 +1,10 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { PaymentsError } from '../errors/payments-error.js';
+import { isScoped, scopedPrototype } from '../nest-internals.js';
+import type { NestHost } from '../nest-internals.js';
 import { assertEnhancers } from './handler-enhancers.js';
 import { HandlerInvoker } from './handler-invoker.js';
-import type { HandlerHost } from './handler-invoker.js';
 import { defaultName, HandlerRegistry } from './handler-registry.js';
 import type { HandlerOptions } from './handler-registry.js';
 import { ON_PAYMENT_EVENT } from './on-payment-event.decorator.js';
@@ -33,7 +34,7 @@ export class HandlerExplorer {
     for (const host of hosts) {
       // An alias (useExisting) is the same object again; what a factory returns may be, too.
       if (host.isAlias) continue;
-      const scoped = !host.isDependencyTreeStatic() || host.isTransient;
+      const scoped = isScoped(host);
       const identity: unknown = scoped ? host : host.instance;
       const prototype = scoped ? scopedPrototype(host) : instancePrototype(host.instance);
       if (!isObject(prototype) || !isObject(identity) || seen.has(identity)) continue;
@@ -54,7 +55,7 @@ export class HandlerExplorer {
     );
   }
 
-  #exploreHost(host: HandlerHost, prototype: object, scoped: boolean): void {
+  #exploreHost(host: NestHost, prototype: object, scoped: boolean): void {
     for (const method of this.scanner.getAllMethodNames(prototype)) {
       const callback = (prototype as Record<string, unknown>)[method];
       if (typeof callback !== 'function') continue;
@@ -101,17 +102,11 @@ function assertNotReplaced(prototype: object, method: string, owner: string): vo
   );
 }
 
-/** Of a class that Nest instantiates per event. For a factory, it is known only if its token is the class. */
-function scopedPrototype({ inject, metatype, token }: HandlerHost): unknown {
-  const made: unknown = inject ? token : metatype;
-  return typeof made === 'function' ? (made.prototype as unknown) : undefined;
-}
-
 function instancePrototype(instance: unknown): unknown {
   return isObject(instance) ? Object.getPrototypeOf(instance) : undefined;
 }
 
-function nameOf({ name }: HandlerHost): string {
+function nameOf({ name }: NestHost): string {
   return typeof name === 'function' ? (name as { name: string }).name : String(name);
 }
 

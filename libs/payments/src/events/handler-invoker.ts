@@ -1,17 +1,10 @@
-import { Inject, Injectable } from '@nestjs/common';
-import {
-  ApplicationConfig,
-  ContextIdFactory,
-  ExternalContextCreator,
-  ModuleRef,
-} from '@nestjs/core';
-import type { ContextId, DiscoveryService, NestContainer } from '@nestjs/core';
-import { FILTERS } from './handler-enhancers.js';
+import { Injectable } from '@nestjs/common';
+import { ContextIdFactory, ModuleRef } from '@nestjs/core';
+import type { ContextId, ExternalContextCreator } from '@nestjs/core';
+import { FILTERS, isolatedContexts, moduleRefOf } from '../nest-internals.js';
+import type { NestHost } from '../nest-internals.js';
 import { HANDLER_PARAMS, handlerParam, hasParamsToResolve } from './handler-params.js';
 import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
-
-/** A provider or controller that carries handlers, as Nest's discovery gives it. */
-export type HandlerHost = ReturnType<DiscoveryService['getProviders']>[number];
 
 type Invoke = (event: PaymentEvent, context: PaymentEventContext) => Promise<unknown>;
 type Method = (...args: unknown[]) => unknown;
@@ -25,21 +18,15 @@ export const PAYMENTS_CONTEXT = 'payments';
  */
 @Injectable()
 export class HandlerInvoker {
-  readonly #container: NestContainer;
-
-  constructor(@Inject(ModuleRef) moduleRef: ModuleRef) {
-    // Protected on ModuleRef; there is no public way to it.
-    this.#container = (moduleRef as unknown as { container: NestContainer }).container;
-  }
+  constructor(private readonly moduleRef: ModuleRef) {}
 
   /** A function that runs `method` of the host for one event. */
-  bind(host: HandlerHost, method: string, scoped: boolean): Invoke {
-    const contexts = ExternalContextCreator.fromContainer(isolate(this.#container, host));
+  bind(host: NestHost, method: string, scoped: boolean): Invoke {
+    const contexts = isolatedContexts(this.moduleRef, host);
     if (!scoped) {
       return create(contexts, host, host.instance as object, method);
     }
-    // Of the host's own module: another may have a provider under the same token.
-    const moduleRef = host.host!.providers.get(ModuleRef)!.instance as ModuleRef;
+    const moduleRef = moduleRefOf(host);
     return async (event, context) => {
       const contextId = ContextIdFactory.create();
       // What an instance injects as REQUEST.
@@ -50,24 +37,9 @@ export class HandlerInvoker {
   }
 }
 
-/**
- * The container that Nest builds a handler with. The application's global guards and interceptors are written for HTTP
- * requests, and one that looks for a session would reject every event: so the application configuration is empty. Nest
- * searches the module of a class among providers only, and by class: for a controller it would find none and skip its
- * guards. So the host's module is the only one.
- */
-function isolate(container: NestContainer, { host }: HandlerHost): NestContainer {
-  const module = Object.create(host!, { hasProvider: { value: () => true } }) as typeof host;
-  const modules = new Map([[host!.token, module]]);
-  return Object.create(container, {
-    applicationConfig: { value: new ApplicationConfig() },
-    getModules: { value: () => modules },
-  }) as NestContainer;
-}
-
 function create(
   contexts: ExternalContextCreator,
-  { id }: HandlerHost,
+  { id }: NestHost,
   instance: object,
   method: string,
   contextId?: ContextId,

@@ -1,17 +1,11 @@
+import { BODY_PARAM, CUSTOM_PARAM, PIPES, ROUTE_PARAMS } from '../nest-internals.js';
+
 /** Key under which Nest finds the parameters of a handler, so that its pipes run on them. */
 export const HANDLER_PARAMS = 'nestjs-payments:params';
 
-/** Reflect key of the metadata of Nest's parameter decorators and of those made with `createParamDecorator()`. */
-const NEST_PARAMS = '__routeArguments__';
-/** Part of each key that belongs to a decorator made with `createParamDecorator()`. */
-const CUSTOM = '__customRouteArgs__';
-/** The number Nest gives to a body (`@Body()`), and to a message's payload (`@Payload()`): here, the event. */
-const BODY = 3;
-
-const EVENT = `${BODY}:0`;
+/** Under the number of a body, because `@Body()` and `@Payload()` select the event. */
+const EVENT = `${BODY_PARAM}:0`;
 const CONTEXT = 'context:1';
-/** Reflect key of the pipes of `@UsePipes()`, on a class or a method. */
-const PIPES = '__pipes__';
 
 interface ParamMetadata {
   readonly index: number;
@@ -29,10 +23,10 @@ export function defineHandlerParams(target: object, method: string): void {
     [EVENT]: { index: 0, pipes: [] },
     [CONTEXT]: { index: 1, pipes: [] },
   };
-  const decorated = (Reflect.getOwnMetadata(NEST_PARAMS, target.constructor, method) ??
+  const decorated = (Reflect.getOwnMetadata(ROUTE_PARAMS, target.constructor, method) ??
     {}) as Record<string, ParamMetadata>;
   for (const [key, param] of Object.entries(decorated)) {
-    if (!key.includes(CUSTOM) && !key.startsWith(`${BODY}:`)) continue;
+    if (!key.includes(CUSTOM_PARAM) && !key.startsWith(`${BODY_PARAM}:`)) continue;
     for (const [own, { index }] of Object.entries(params)) {
       if (index === param.index) delete params[own];
     }
@@ -58,7 +52,7 @@ export function hasParamsToResolve(type: object, callback: object, method: strin
 
 /** What Nest passes to the method for a parameter that no decorator of its own fetches. */
 export function handlerParam(type: number, property: unknown, args: readonly unknown[]): unknown {
-  if (type !== BODY) return args[1];
+  if (type !== BODY_PARAM) return args[1];
   const event = args[0] as Record<string, unknown>;
   return typeof property === 'string' ? event[property] : event;
 }

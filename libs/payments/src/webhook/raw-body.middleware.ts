@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { Inject, Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { PaymentsError } from '../errors/payments-error.js';
+import { beforeBodyParsers, emptyFastifyBody } from '../nest-internals.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { Admission, companyOf } from './admission.js';
@@ -38,21 +39,6 @@ interface ExpressRequestLike extends IncomingMessage {
   readonly body?: unknown;
 }
 
-/** The JSON of an empty object, in place of a body that was read. */
-class EmptyObject extends Readable {
-  constructor(
-    /** What Fastify takes for the length that came. */
-    readonly receivedEncodedLength: number,
-  ) {
-    super({ autoDestroy: false, emitClose: false });
-  }
-
-  override _read(): void {
-    this.push('{}');
-    this.push(null);
-  }
-}
-
 /**
  * Passes the requests on the routes of deliveries through {@link Admission}, which reads their bytes before any parser
  * sees them; every other route keeps its body as it was. It mounts itself as soon as the HTTP adapter is there, because
@@ -69,10 +55,7 @@ export class RawBodyMiddleware {
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
     @Inject(WEBHOOK_OPTIONS) private readonly options: ResolvedWebhookOptions,
   ) {
-    host.init$.subscribe(() => {
-      const adapter: HttpAdapterHost['httpAdapter'] | null = host.httpAdapter;
-      // Absent in an application without HTTP.
-      if (!adapter) return;
+    beforeBodyParsers(host, (adapter) => {
       if (adapter.getType() === 'fastify') this.#mountOnFastify(adapter.getInstance<FastifyLike>());
       else adapter.use(this.#onExpress);
     });
@@ -145,15 +128,7 @@ export class RawBodyMiddleware {
     } catch (error) {
       return sendReply(reply, this.#refuse(error, payload, raw, reply.raw));
     }
-    // Fastify's parser must not judge bytes that are not verified yet, nor wait for a stream that has ended, so
-    // it is given an empty object. It compares the length that this stream reports with Content-Length, and takes a
-    // length of 0 for a missing one.
-    const length = Number(headerText(headers['content-length'])) || 0;
-    if (length === 0) delete headers['content-length'];
-    else headers['content-length'] = String(length);
-    // It reads the type as one string.
-    headers['content-type'] = [headers['content-type']].flat()[0];
-    return new EmptyObject(length);
+    return emptyFastifyBody(headers, Number(headerText(headers['content-length'])) || 0);
   };
 
   #refuse(

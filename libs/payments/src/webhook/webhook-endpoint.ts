@@ -4,6 +4,7 @@ import type { OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { PaymentInbox } from '../inbox/payment-inbox.js';
 import { PaymentsError } from '../errors/payments-error.js';
+import { httpAdapterOf } from '../nest-internals.js';
 import { RejectionLog } from './rejection-log.js';
 import { answerError, sendAnswer, sendReply } from './webhook-answer.js';
 import type { FastifyReplyLike, WebhookAnswer } from './webhook-answer.js';
@@ -31,9 +32,9 @@ export class WebhookEndpoint implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    // Absent in an application without HTTP.
-    const adapter: HttpAdapterHost['httpAdapter'] | null = this.host.httpAdapter;
-    const paths = adapter ? this.routes.endpointPaths() : [];
+    const adapter = httpAdapterOf(this.host);
+    if (adapter === undefined) return;
+    const paths = this.routes.endpointPaths();
     for (const path of paths) {
       adapter.post(path, async (request: WebhookRequest, response: unknown) => {
         const answer = await this.answer(request);

@@ -10,13 +10,13 @@ import {
 import { pathToRegexp } from 'path-to-regexp';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import { isCompanyId } from '../companies/resolve-company.js';
+import { declaredRoute, expressPath, globalPrefixOf, httpAdapterOf } from '../nest-internals.js';
+import type { DeclaredRoute, NestHost } from '../nest-internals.js';
 import { WebhookGuard } from './webhook.guard.js';
 import { WEBHOOK_PATH } from './webhook-options.js';
 
 /** A method of a controller that the guard protects. */
-interface GuardedRoute {
-  readonly host: ControllerHost;
-  readonly handler: object;
+interface GuardedRoute extends DeclaredRoute {
   readonly method: RequestMethod;
 }
 
@@ -25,8 +25,6 @@ interface Matcher {
   readonly regexp: RegExp;
   readonly company: number;
 }
-
-type ControllerHost = ReturnType<DiscoveryService['getControllers']>[number];
 
 /**
  * Finds the routes that receive deliveries: the endpoint's, and every route that `WebhookGuard` protects. Call it at run
@@ -48,12 +46,11 @@ export class WebhookRoutes implements OnModuleInit {
 
   /** Nest has mapped its routes by now, so prefix and versioning are what they will be. */
   onModuleInit(): void {
-    const adapter: HttpAdapterHost['httpAdapter'] | null = this.host.httpAdapter;
+    const adapter = httpAdapterOf(this.host);
     // Only Express needs matchers: on Fastify, the hook is added to the routes themselves.
     if (!adapter || adapter.getType() === 'fastify') return;
     this.#matchers = this.paths().map((path) => {
-      // Nest turns the wildcards of older versions into those of path-to-regexp.
-      const { regexp, keys } = pathToRegexp(adapter.normalizePath?.(path) ?? path);
+      const { regexp, keys } = pathToRegexp(expressPath(adapter, path));
       return { regexp, company: keys.findIndex(({ name }) => name === 'company') + 1 };
     });
   }
@@ -88,56 +85,41 @@ export class WebhookRoutes implements OnModuleInit {
     return company;
   }
 
-  #guardedRoutes(host: ControllerHost): GuardedRoute[] {
+  #guardedRoutes(host: NestHost): GuardedRoute[] {
     const { metatype } = host;
     if (typeof metatype !== 'function') return [];
     const prototype = metatype.prototype as Record<string, unknown>;
     return this.scanner.getAllMethodNames(prototype).flatMap((name) => {
       const handler = prototype[name] as object;
-      const method: unknown = Reflect.getMetadata('method', handler);
+      const route = declaredRoute(host, handler, this.modules.applicationId);
+      const { method, guards } = route;
       if (method !== RequestMethod.POST && method !== RequestMethod.ALL) return [];
-      const guards = [...list('__guards__', metatype), ...list('__guards__', handler)];
-      if (!guards.some(isWebhookGuard)) return [];
-      return [{ host, handler, method }];
+      return guards.some(isWebhookGuard) ? [{ ...route, method }] : [];
     });
   }
 
-  #pathsOf({ host: { metatype, host }, handler, method }: GuardedRoute): string[] {
-    const modulePath: unknown =
-      host &&
-      (Reflect.getMetadata(`__module_path__${this.modules.applicationId}`, host.metatype) ??
-        Reflect.getMetadata('__module_path__', host.metatype));
-    return this.#versionPrefixes(metatype as object, handler).flatMap((version) =>
-      list('path', metatype as object).flatMap((controllerPath) =>
-        list('path', handler).map((methodPath) =>
+  #pathsOf(route: GuardedRoute): string[] {
+    const { modulePath, controllerPaths, methodPaths, method } = route;
+    return this.#versionPrefixes(route.version).flatMap((version) =>
+      controllerPaths.flatMap((controllerPath) =>
+        methodPaths.map((methodPath) =>
           this.#withPrefix(join(modulePath, controllerPath, methodPath), version, method),
         ),
       ),
     );
   }
 
-  #versionPrefixes(controller: object, handler: object): string[] {
+  #versionPrefixes(declared: unknown): string[] {
     const versioning = this.config.getVersioning();
     if (versioning?.type !== VersioningType.URI) return [''];
-    const declared: unknown =
-      Reflect.getMetadata('__version__', handler) ??
-      Reflect.getMetadata('__version__', controller) ??
-      versioning.defaultVersion ??
-      VERSION_NEUTRAL;
     const prefix = versioning.prefix === false ? '' : (versioning.prefix ?? 'v');
-    return [declared]
+    return [declared ?? versioning.defaultVersion ?? VERSION_NEUTRAL]
       .flat()
       .map((version) => (version === VERSION_NEUTRAL ? '' : `/${prefix}${String(version)}`));
   }
 
-  /** Exclusions name paths without their version, and Nest applies those for the method of the route. */
   #withPrefix(path: string, version: string, method: RequestMethod): string {
-    const { exclude = [] } = this.config.getGlobalPrefixOptions();
-    const excluded = exclude.some(
-      ({ requestMethod, pathRegex }) =>
-        (requestMethod === RequestMethod.ALL || requestMethod === method) && pathRegex.test(path),
-    );
-    return join(excluded ? '' : this.config.getGlobalPrefix(), version, path);
+    return join(globalPrefixOf(this.config, path, method), version, path);
   }
 }
 
@@ -153,12 +135,6 @@ function decoded(segment: string): string {
   } catch {
     return segment;
   }
-}
-
-/** A metadata value that may be one or many. */
-function list(key: string, target: object): unknown[] {
-  const value: unknown = Reflect.getMetadata(key, target);
-  return value === undefined ? [] : [value].flat();
 }
 
 /** `/a/b` of `a`, `/`, `b/`. */

@@ -1,0 +1,213 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { Readable } from 'node:stream';
+import type { Type } from '@nestjs/common';
+import { RequestMethod } from '@nestjs/common';
+import {
+  ApplicationConfig,
+  ExternalContextCreator,
+  ModuleRef,
+  ModulesContainer,
+} from '@nestjs/core';
+import type { DiscoveryService, HttpAdapterHost, NestContainer } from '@nestjs/core';
+
+/*
+ * Everything in this file relies on behaviour that Nest, Express or Fastify do not document. Checked with Nest 11.1.4,
+ * 11.2.0 and 12.5.1, Express 5 and Fastify 5. nest-internals.spec.ts checks it with the installed releases.
+ */
+
+/** A provider or controller, as Nest's discovery returns it. */
+export type NestHost = ReturnType<DiscoveryService['getProviders']>[number];
+
+type NestModule = ModulesContainer extends Map<string, infer M> ? M : never;
+type HttpAdapter = HttpAdapterHost['httpAdapter'];
+
+/** Reflect keys of `@UseGuards()`, `@UsePipes()`, `@UseInterceptors()` and `@UseFilters()` on a class or a method. */
+export const GUARDS = '__guards__';
+export const PIPES = '__pipes__';
+export const INTERCEPTORS = '__interceptors__';
+export const FILTERS = '__exceptionFilters__';
+
+/** Reflect key of the parameter decorators of a method, those made with `createParamDecorator()` included. */
+export const ROUTE_PARAMS = '__routeArguments__';
+/** Part of the key of each parameter whose decorator was made with `createParamDecorator()`. */
+export const CUSTOM_PARAM = '__customRouteArgs__';
+/** Number of a parameter under `@Body()`, and under `@Payload()` of a message handler. */
+export const BODY_PARAM = 3;
+
+/** A metadata value that may be one or many, as a list. Empty if there is none. */
+export function metadataList(key: string, target: object): unknown[] {
+  const value: unknown = Reflect.getMetadata(key, target);
+  return value === undefined ? [] : [value].flat();
+}
+
+/** What the decorators of a route, of its controller and `RouterModule` declare. */
+export interface DeclaredRoute {
+  /** A {@link RequestMethod}; `undefined` if the method is no route. */
+  readonly method: unknown;
+  readonly modulePath: unknown;
+  readonly controllerPaths: readonly unknown[];
+  readonly methodPaths: readonly unknown[];
+  readonly version: unknown;
+  readonly guards: readonly unknown[];
+}
+
+/** `RouterModule` stores the path of a module under a key that contains the id of the application. */
+export function declaredRoute(
+  { metatype, host }: NestHost,
+  handler: object,
+  applicationId: string,
+): DeclaredRoute {
+  const controller = metatype as object;
+  const modulePath = (key: string): unknown => host && Reflect.getMetadata(key, host.metatype);
+  return {
+    method: Reflect.getMetadata('method', handler),
+    modulePath: modulePath(`__module_path__${applicationId}`) ?? modulePath('__module_path__'),
+    controllerPaths: metadataList('path', controller),
+    methodPaths: metadataList('path', handler),
+    version:
+      Reflect.getMetadata('__version__', handler) ?? Reflect.getMetadata('__version__', controller),
+    guards: [...metadataList(GUARDS, controller), ...metadataList(GUARDS, handler)],
+  };
+}
+
+/** The global prefix of a route; empty if `exclude` names it. Nest compares exclusions without the version. */
+export function globalPrefixOf(
+  config: ApplicationConfig,
+  path: string,
+  method: RequestMethod,
+): string {
+  const { exclude = [] } = config.getGlobalPrefixOptions();
+  const excluded = exclude.some(
+    ({ requestMethod, pathRegex }) =>
+      (requestMethod === RequestMethod.ALL || requestMethod === method) && pathRegex.test(path),
+  );
+  return excluded ? '' : config.getGlobalPrefix();
+}
+
+/** The HTTP adapter; `undefined` in an application without HTTP, although its type does not say so. */
+export function httpAdapterOf(host: HttpAdapterHost): HttpAdapter | undefined {
+  const adapter: HttpAdapter | null | undefined = host.httpAdapter;
+  return adapter ?? undefined;
+}
+
+/** Calls `mount` as soon as the HTTP adapter exists, before Nest mounts its own body parsers. */
+export function beforeBodyParsers(
+  host: HttpAdapterHost,
+  mount: (adapter: HttpAdapter) => void,
+): void {
+  host.init$.subscribe(() => {
+    const adapter = httpAdapterOf(host);
+    if (adapter !== undefined) mount(adapter);
+  });
+}
+
+/** A path with the wildcards of older releases of Express replaced by those of path-to-regexp 8, as Nest does. */
+export function expressPath(adapter: HttpAdapter, path: string): string {
+  return adapter.normalizePath?.(path) ?? path;
+}
+
+/** The JSON of an empty object. */
+class EmptyObject extends Readable {
+  constructor(
+    /** Fastify compares it with Content-Length. */
+    readonly receivedEncodedLength: number,
+  ) {
+    super({ autoDestroy: false, emitClose: false });
+  }
+
+  override _read(): void {
+    this.push('{}');
+    this.push(null);
+  }
+}
+
+/**
+ * What a `preParsing` hook of Fastify returns in place of a body of `length` bytes that was read: the parser must not parse
+ * bytes that are not verified, nor wait for a stream that has ended. Adjusts `headers`: a length of 0 would count as
+ * missing, and the parser reads the type as one string.
+ */
+export function emptyFastifyBody(headers: IncomingHttpHeaders, length: number): Readable {
+  if (length === 0) delete headers['content-length'];
+  else headers['content-length'] = String(length);
+  headers['content-type'] = [headers['content-type']].flat()[0];
+  return new EmptyObject(length);
+}
+
+/** Whether Nest creates an instance of the host for each request, or for each of its users. */
+export function isScoped(host: NestHost): boolean {
+  return !host.isDependencyTreeStatic() || host.isTransient;
+}
+
+/** The prototype of a scoped host. If a factory makes it, it is known only if its token is the class. */
+export function scopedPrototype({ inject, metatype, token }: NestHost): unknown {
+  const made: unknown = inject ? token : metatype;
+  return typeof made === 'function' ? (made.prototype as unknown) : undefined;
+}
+
+/** Whether Nest has created the guard, pipe, interceptor or filter `type` for the module of the host. */
+export function hasEnhancer({ host }: NestHost, type: Type): boolean {
+  return host?.injectables.has(type) ?? false;
+}
+
+/** The `ModuleRef` of the module that the host is in: another module may have a provider under the same token. */
+export function moduleRefOf({ host }: NestHost): ModuleRef {
+  return host!.providers.get(ModuleRef)!.instance as ModuleRef;
+}
+
+/**
+ * Creates functions that run the methods of a host with their own guards, pipes, interceptors and filters only. The
+ * application's global ones are written for HTTP requests, and a guard that looks for a session would reject every event:
+ * so the application configuration is empty. Nest searches the module of a class among providers only, and by class; for
+ * a controller it would find none and skip its guards. So the host's module is the only one.
+ */
+export function isolatedContexts(moduleRef: ModuleRef, { host }: NestHost): ExternalContextCreator {
+  // Protected on ModuleRef. There is no public access to the container.
+  const { container } = moduleRef as unknown as { container: NestContainer };
+  const module = Object.create(host!, { hasProvider: { value: () => true } }) as typeof host;
+  const modules = new Map([[host!.token, module]]);
+  const isolated = Object.create(container, {
+    applicationConfig: { value: new ApplicationConfig() },
+    getModules: { value: () => modules },
+  }) as NestContainer;
+  return ExternalContextCreator.fromContainer(isolated);
+}
+
+/**
+ * Makes the module that has a provider the first one to stop. Nest starts modules by their distance from the root, the
+ * farthest first, and stops them in reverse; a global module counts as the farthest. So Nest could close the database
+ * that a running handler uses before the handler has ended. The distance given here is below that of the root.
+ */
+export function stopFirst(modules: ModulesContainer, provider: Type): void {
+  for (const module of modules.values()) {
+    if (module.hasProvider(provider)) module.distance = -1;
+  }
+}
+
+/** If several modules have a provider: the names of the modules that import these, once for each import. */
+export function importersOfSeveral(
+  modules: ModulesContainer,
+  provider: Type,
+): string[] | undefined {
+  const all = [...modules.values()];
+  const having = all.filter((module) => module.hasProvider(provider));
+  if (having.length < 2) return undefined;
+  const importers = having.flatMap((module) => all.filter((other) => imports(other, module)));
+  return importers.map(({ metatype }) => metatype.name);
+}
+
+/**
+ * Whether a module itself imports another one. Nest also adds every global module to the imports of every module: after
+ * the module's own imports, its core module first.
+ */
+function imports(importing: NestModule, imported: NestModule): boolean {
+  if (!imported.isGlobal) return importing.imports.has(imported);
+  const own = [...importing.imports];
+  // Nest's core module is the one that provides the container. Bundlers may rename its class.
+  const end = own.findIndex((module) => module.hasProvider(ModulesContainer));
+  return (end === -1 ? own : own.slice(0, end)).includes(imported);
+}
+
+/** Whether the application has enabled shutdown hooks. Nest does not expose it, but listens to the signal then. */
+export function hasShutdownHooks(): boolean {
+  return process.listenerCount('SIGTERM') > 0;
+}
