@@ -17,7 +17,7 @@ function* zeros(mebibytes: number): Generator<Buffer> {
   for (let n = 0; n < mebibytes; n += 1) yield chunk;
 }
 
-describeWithEachAdapter('answers', (harness) => {
+describeWithEachAdapter('answers of the service', (harness) => {
   it.each([
     [400, 'validation_failed'],
     [402, 'unexpected_status'],
@@ -56,7 +56,7 @@ describeWithEachAdapter('answers', (harness) => {
     expect(JSON.parse(JSON.stringify(error))).toMatchObject({ code, status, requestId: 'req-1' });
   });
 
-  it('HT-25 a body that is text is there as text, and the request id has a header of its own choosing', async () => {
+  it('HT-25 a text body is returned as text, and the header of the request id is an option', async () => {
     const { payments } = await harness.boot({ retry: false, requestIdHeader: 'X-Trace' });
     harness.service.onCall = (_, response) =>
       response.writeHead(500, { 'x-trace': 'abc' }).end('<h1>Oh</h1>');
@@ -93,7 +93,7 @@ describeWithEachAdapter('answers', (harness) => {
     },
   );
 
-  it('HT-26 request() gives status, headers, request id and body', async () => {
+  it('HT-26 request() returns status, headers, request id and body', async () => {
     const headers = { 'x-request-id': 'r-1', 'x-total': '7', 'set-cookie': 'session=1' };
     harness.service.onCall = json(201, { id: 1 }, headers);
     const { payments } = await harness.boot();
@@ -116,7 +116,7 @@ describeWithEachAdapter('answers', (harness) => {
     expect(seen?.headers['content-length']).toBe('0');
   });
 
-  it('HT-26 an answer that claims to be gzip and is not is response_invalid, a good one is read', async () => {
+  it('HT-26 a body that is not the declared gzip is response_invalid; valid gzip is read', async () => {
     const gzip = { 'content-encoding': 'gzip', 'content-type': 'application/json' };
     const { payments } = await harness.boot();
     harness.service.onCall = (_, response) => response.writeHead(200, gzip).end('not gzip');
@@ -127,7 +127,7 @@ describeWithEachAdapter('answers', (harness) => {
     expect(await payments.get('/v1/things')).toEqual({ a: 1 });
   });
 
-  it('HT-27 an answer of exactly the cap is read', async () => {
+  it('HT-27 an answer of exactly maxResponseBytes is read', async () => {
     harness.service.onCall = text(200, 'x'.repeat(1000));
     const { payments } = await harness.boot({ maxResponseBytes: 1000 });
     await expect(payments.get('/v1/things')).resolves.toHaveLength(1000);
@@ -135,7 +135,7 @@ describeWithEachAdapter('answers', (harness) => {
     await expect(payments.get('/v1/things')).rejects.toThrow(/maxResponseBytes/);
   });
 
-  it('HT-27 an answer that decompresses to one byte more than the cap is response_too_large', async () => {
+  it('HT-27 an answer that decompresses to one byte more than maxResponseBytes is response_too_large', async () => {
     const gzip = (bytes: number): Script => {
       const body = gzipSync('x'.repeat(bytes));
       return (_, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(body);
@@ -147,7 +147,7 @@ describeWithEachAdapter('answers', (harness) => {
     await expect(payments.get('/v1/things')).rejects.toMatchObject({ code: 'response_too_large' });
   });
 
-  it('HT-27 the endless body of an error is cut, and its status stays the answer', async () => {
+  it('HT-27 the endless body of an error answer is cut, and the error keeps its status', async () => {
     harness.service.onCall = (_, response) => {
       response.writeHead(404);
       Readable.from(zeros(512)).pipe(response);

@@ -6,7 +6,7 @@ import { turns, until } from '../support/time/waiting.js';
 import { hangUp, json, silence } from '../support/api/scripted-service.js';
 
 describeWithEachAdapter('connections, signals and hooks', (harness, adapter) => {
-  it('HT-28 1,000 sequential calls use a handful of sockets', async () => {
+  it('HT-28 1,000 sequential calls use few sockets', async () => {
     const { payments } = await harness.boot();
     for (let n = 0; n < 1_000; n += 1) await payments.getTransaction(String(n));
     expect(harness.service.calls).toHaveLength(1_000);
@@ -22,7 +22,7 @@ describeWithEachAdapter('connections, signals and hooks', (harness, adapter) => 
     expect(harness.service.connections).toBeLessThanOrEqual(5);
   });
 
-  it('HT-29 a signal that is aborted already ends the call before anything is sent', async () => {
+  it('HT-29 a call with an aborted signal sends nothing', async () => {
     const { payments } = await harness.boot();
     const call = payments.post('/v1/things', { signal: AbortSignal.abort() });
     await expect(call).rejects.toMatchObject({ code: 'aborted', attempts: 0 });
@@ -47,7 +47,7 @@ describeWithEachAdapter('connections, signals and hooks', (harness, adapter) => 
     const get = expect(payments.get('/v1/things', { signal })).rejects.toMatchObject({
       code: 'aborted',
     });
-    // A POST that was sent has an unknown outcome, whoever ended it.
+    // A POST that was sent has an unknown outcome, no matter who ended it.
     const post = expect(payments.post('/v1/things', { signal })).rejects.toMatchObject({
       code: 'outcome_unknown',
       reason: 'aborted',
@@ -61,7 +61,7 @@ describeWithEachAdapter('connections, signals and hooks', (harness, adapter) => 
     await until(() => [...service.sockets].every((socket) => socket.destroyed), 'their end');
   });
 
-  it('HT-29 a call that is done lets go of the signal', async () => {
+  it('HT-29 a finished call leaves no listener on its signal', async () => {
     const { payments } = await harness.boot();
     const { signal } = new AbortController();
     const adds = jest.spyOn(signal, 'addEventListener');
@@ -72,7 +72,7 @@ describeWithEachAdapter('connections, signals and hooks', (harness, adapter) => 
     for (const [, listener] of adds.mock.calls) expect(removed).toContain(listener);
   });
 
-  it('HT-30 passes method, path template, status, attempt and elapsed time to the hook, and no header or body', async () => {
+  it('HT-30 onRequest gets method, path template, status, attempt and elapsed time, and no header or body', async () => {
     const { service } = harness;
     const facts: RequestFacts[] = [];
     const { payments, runtime } = await harness.boot({ onRequest: (one) => facts.push(one) });
@@ -119,7 +119,7 @@ describeWithEachAdapter('connections, signals and hooks', (harness, adapter) => 
     expect(JSON.stringify(facts)).not.toMatch(/4711|token-1|Bearer/);
   });
 
-  it('HT-30 a hook that throws, at once or later, does not touch the call', async () => {
+  it('HT-30 an onRequest that throws or rejects does not affect the call', async () => {
     for (const onRequest of [
       (): void => {
         throw new Error('hook');

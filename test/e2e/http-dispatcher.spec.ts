@@ -21,7 +21,7 @@ async function boot(options: Parameters<typeof apiApplication>[1]) {
 afterEach(() => application.close());
 
 describe('MockAgent of undici', () => {
-  it('HT-31 intercepts as api.dispatcher', async () => {
+  it('HT-31 intercepts calls if it is the api.dispatcher', async () => {
     const dispatcher = new MockAgent();
     dispatcher.disableNetConnect();
     const pool = dispatcher.get(BASE_URL);

@@ -35,11 +35,14 @@ describe('msw', () => {
   beforeAll(() => server.listen({ onUnhandledFrame: 'error' }));
   afterAll(() => server.close());
 
-  it.each(['http', 'fetch'] as const)('HT-31 intercepts, adapter %s', async (adapter) => {
-    const payments = await boot({ adapter });
-    expect(await payments.getTransaction('1')).toEqual(TRANSACTION);
-    expect(authorizations.splice(0)).toEqual(['Bearer mocked']);
-    await expect(payments.get('/v1/missing')).rejects.toMatchObject({ code: 'not_found' });
-    await expect(payments.post('/v1/things')).rejects.toMatchObject({ code: 'outcome_unknown' });
-  });
+  it.each(['http', 'fetch'] as const)(
+    'HT-31 intercepts calls of the API client, adapter %s',
+    async (adapter) => {
+      const payments = await boot({ adapter });
+      expect(await payments.getTransaction('1')).toEqual(TRANSACTION);
+      expect(authorizations.splice(0)).toEqual(['Bearer mocked']);
+      await expect(payments.get('/v1/missing')).rejects.toMatchObject({ code: 'not_found' });
+      await expect(payments.post('/v1/things')).rejects.toMatchObject({ code: 'outcome_unknown' });
+    },
+  );
 });

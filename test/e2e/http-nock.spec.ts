@@ -29,14 +29,20 @@ describe('nock', () => {
     nock.restore();
   });
 
-  it.each(['http', 'fetch'] as const)('HT-31 intercepts, adapter %s', async (adapter) => {
-    nock(BASE_URL)
-      .post('/v1/auth/token')
-      .basicAuth({ user: 'the-client-id', pass: 'the-client-secret' })
-      .reply(200, TOKEN);
-    nock(BASE_URL).get(PATH).matchHeader('authorization', 'Bearer mocked').reply(200, TRANSACTION);
-    const payments = await boot({ adapter });
-    expect(await payments.getTransaction('1')).toEqual(TRANSACTION);
-    expect(nock.isDone()).toBe(true);
-  });
+  it.each(['http', 'fetch'] as const)(
+    'HT-31 intercepts calls of the API client, adapter %s',
+    async (adapter) => {
+      nock(BASE_URL)
+        .post('/v1/auth/token')
+        .basicAuth({ user: 'the-client-id', pass: 'the-client-secret' })
+        .reply(200, TOKEN);
+      nock(BASE_URL)
+        .get(PATH)
+        .matchHeader('authorization', 'Bearer mocked')
+        .reply(200, TRANSACTION);
+      const payments = await boot({ adapter });
+      expect(await payments.getTransaction('1')).toEqual(TRANSACTION);
+      expect(nock.isDone()).toBe(true);
+    },
+  );
 });

@@ -87,7 +87,7 @@ describeWithEachAdapter('a POST that fails', (harness) => {
     expect(harness.service.calls).toHaveLength(1);
   });
 
-  it('HT-24 a POST is retried if the connection was refused, and succeeds when there is a server', async () => {
+  it('HT-24 a POST is retried if the connection was refused, and succeeds if the server is up by then', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
     // There is a token, and no connection that is kept alive.

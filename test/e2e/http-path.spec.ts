@@ -36,7 +36,7 @@ describeWithEachAdapter('paths and redirects', (harness) => {
     expect(harness.service.calls).toHaveLength(0);
   });
 
-  it('HT-21 ids are encoded, and stay one segment', async () => {
+  it('HT-21 an id is encoded as one segment', async () => {
     const { payments } = await harness.boot();
     for (const id of ['a/b', 'a..b', 'a?b#c', 'é %2F\r\n', '5f0c7b52-8a0e']) {
       await payments.getTransaction(id);
@@ -53,7 +53,7 @@ describeWithEachAdapter('paths and redirects', (harness) => {
     },
   );
 
-  it('HT-21 a query is encoded, from its own option', async () => {
+  it('HT-21 the option query is encoded', async () => {
     const { payments } = await harness.boot();
     const query = { q: 'a&b=c', page: 2, open: true, skip: undefined, id: ['x', 'y z'] };
     await payments.get('/v1/things', { query });
@@ -86,7 +86,7 @@ describeWithEachAdapter('paths and redirects', (harness) => {
     },
   );
 
-  it('HT-22 a redirect without a location, or within the host, is refused too', async () => {
+  it('HT-22 a redirect without a location, or to the same host, is refused too', async () => {
     const { payments } = await harness.boot();
     harness.service.onCall = (_, response) => response.writeHead(302).end();
     await expect(payments.get('/v1/things')).rejects.toThrow(/302.*without a location/);

@@ -16,7 +16,7 @@ const file = (name: string): Buffer =>
   readFileSync(new URL(`../support/http/tls/${name}`, import.meta.url));
 const ca = file('localhost-cert.pem');
 
-describe('a proxy', () => {
+describe('the API client behind a proxy', () => {
   let service: Server;
   let proxy: ConnectProxy;
   let host: string;

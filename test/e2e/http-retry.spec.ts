@@ -7,7 +7,7 @@ import { hangUp, json, silence } from '../support/api/scripted-service.js';
 
 const SECOND = 1000;
 
-describeWithEachAdapter('a GET that fails', (harness) => {
+describeWithEachAdapter('retries of a GET', (harness) => {
   /** Waits until the call sleeps before its next try, and gives for how long, in milliseconds. */
   const asleep = async ({ runtime }: ApiApplication, afterCalls: number): Promise<number> => {
     // While a try is under way, the next timer is its own, of 10 s; while the call sleeps there is a shorter one.
@@ -32,7 +32,7 @@ describeWithEachAdapter('a GET that fails', (harness) => {
         response.write('{"a":', () => response.socket?.destroy());
       },
     ],
-  ])('HT-23 a GET is tried again after %s', async (_, script) => {
+  ])('HT-23 a GET is retried after %s', async (_, script) => {
     const application = await harness.boot();
     harness.service.queue.push(script, script);
     const call = application.payments.getTransaction('1');
@@ -44,7 +44,7 @@ describeWithEachAdapter('a GET that fails', (harness) => {
     expect(harness.service.calls).toHaveLength(3);
   });
 
-  it('HT-23 a GET is tried again after a try that took too long', async () => {
+  it('HT-23 a GET is retried after an attempt that timed out', async () => {
     const application = await harness.boot({ attemptTimeoutMs: 1_000, deadlineMs: 60_000 });
     harness.service.queue.push(silence);
     const call = application.payments.getTransaction('1');
@@ -55,9 +55,9 @@ describeWithEachAdapter('a GET that fails', (harness) => {
     await expect(call).resolves.toEqual({ status: 'complete' });
   });
 
-  it('HT-23 waits between tries grow, are jittered, and end with the policy', async () => {
+  it('HT-23 the waits between attempts grow, with jitter, up to maxDelayMs and the last attempt', async () => {
     for (const [chance, waits] of [
-      [0, [100, 200, 250]],
+      [0, [200, 400, 500]],
       [0.5, [150, 300, 375]],
     ] as const) {
       const retry = { attempts: 4, maxDelayMs: 500 };
@@ -76,7 +76,7 @@ describeWithEachAdapter('a GET that fails', (harness) => {
     }
   });
 
-  it('HT-23 no retry is a policy too', async () => {
+  it('HT-23 retry: false makes one attempt', async () => {
     const { payments } = await harness.boot({ retry: false });
     harness.service.onCall = json(503, {});
     await expect(payments.getTransaction('1')).rejects.toMatchObject({ attempts: 1 });
@@ -98,7 +98,7 @@ describeWithEachAdapter('a GET that fails', (harness) => {
     await expect(call).resolves.toBeDefined();
   });
 
-  it('HT-23 is abortable while it sleeps', async () => {
+  it('HT-23 a signal ends the wait between two attempts', async () => {
     const application = await harness.boot();
     harness.service.onCall = json(503, {});
     const controller = new AbortController();
@@ -111,7 +111,7 @@ describeWithEachAdapter('a GET that fails', (harness) => {
     expect(harness.service.calls).toHaveLength(1);
   });
 
-  it('HT-23 a total deadline covers the wait for the token, all tries and the sleeps between', async () => {
+  it('HT-23 the deadline includes the wait for the token, all attempts and the waits between them', async () => {
     const { service } = harness;
     const held: (() => void)[] = [];
     const answer = service.onToken;
@@ -137,7 +137,7 @@ describeWithEachAdapter('a GET that fails', (harness) => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('HT-23 a company that is not found in time ends the call, one that does not exist is company_unknown', async () => {
+  it('HT-23 the deadline includes the lookup of the company; a missing company is company_unknown', async () => {
     const companies = new Map();
     const { payments, runtime } = await harness.boot({}, companies);
     await expect(payments.getTransaction('1')).rejects.toMatchObject({ code: 'company_unknown' });
@@ -150,7 +150,7 @@ describeWithEachAdapter('a GET that fails', (harness) => {
     expect(harness.service.tokenRequests).toHaveLength(0);
   });
 
-  it('HT-23 a sleep that would outlast the deadline is not begun: the last error is thrown at once', async () => {
+  it('HT-23 a call does not wait beyond its deadline: it throws the last error at once', async () => {
     const { payments } = await harness.boot({ deadlineMs: 5_000 });
     harness.service.onCall = json(503, {}, { 'retry-after': '6' });
     await expect(payments.getTransaction('1')).rejects.toMatchObject({
@@ -160,7 +160,7 @@ describeWithEachAdapter('a GET that fails', (harness) => {
     });
   });
 
-  it('HT-23 a token that takes longer than the deadline ends the call, and nothing was sent', async () => {
+  it('HT-23 if the token takes longer than the deadline, the call ends and sends nothing', async () => {
     harness.service.onToken = silence;
     const { payments, runtime } = await harness.boot({ deadlineMs: 2_000 });
     const call = payments.post('/v1/things');

@@ -15,7 +15,7 @@ const file = (name: string) =>
   fileURLToPath(new URL(`../support/http/tls/${name}`, import.meta.url));
 const CERTIFICATE = file('localhost-cert.pem');
 
-describe('over real TLS', () => {
+describe('the API client over TLS', () => {
   let emulator: PaymentsEmulator;
   let service: Server;
   let baseUrl: string;
@@ -42,7 +42,7 @@ describe('over real TLS', () => {
     await emulator?.close();
   });
 
-  it('calls a service whose certificate the machine trusts, and books the payment', async () => {
+  it('calls a service with a trusted certificate, and records the payment of the order', async () => {
     await using shop = await RunningShop.start({
       ...settingsFor(emulator),
       PAYMENTS_BASE_URL: baseUrl,
@@ -58,7 +58,7 @@ describe('over real TLS', () => {
     await shop.recorded('encrypted', [25]);
   });
 
-  it('sends nothing to a service whose certificate it does not trust', async () => {
+  it('sends nothing to a service with an untrusted certificate', async () => {
     await using shop = await RunningShop.start({
       ...settingsFor(emulator),
       PAYMENTS_BASE_URL: baseUrl,

@@ -5,8 +5,8 @@ import { hangUp, json, silence } from '../support/api/scripted-service.js';
 
 const SECOND = 1000;
 
-describeWithEachAdapter('a token endpoint that fails', (harness) => {
-  it('TK-08 fails, then recovers: the next call after the gate gets a token, and no rejected promise is kept', async () => {
+describeWithEachAdapter('a failing token endpoint', (harness) => {
+  it('TK-08 recovers: the first call after the backoff gets a token, and no rejected promise is kept', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
     const works = service.onToken;
@@ -20,7 +20,7 @@ describeWithEachAdapter('a token endpoint that fails', (harness) => {
     expect(service.tokenRequests).toHaveLength(2);
   });
 
-  it('TK-09 down: callers fail fast with token_unavailable behind a gate of 0.5 s to 30 s', async () => {
+  it('TK-09 is down: callers fail fast with token_unavailable during a backoff of 0.5 s to 30 s', async () => {
     const { service } = harness;
     service.onToken = json(503, {});
     const { payments, runtime } = await harness.boot();
@@ -79,7 +79,7 @@ describeWithEachAdapter('a token endpoint that fails', (harness) => {
     expect(service.tokenRequests).toHaveLength(2);
   });
 
-  it('TK-09 wrong credentials are invalid_credentials, held back 30 s and never retried in a loop', async () => {
+  it('TK-09 wrong credentials are invalid_credentials, and no request is made for 30 s', async () => {
     const { service } = harness;
     service.onToken = json(401, { error: 'no' });
     const { payments, runtime } = await harness.boot();
@@ -127,7 +127,7 @@ describeWithEachAdapter('a token endpoint that fails', (harness) => {
     expect(harness.service.calls).toHaveLength(0);
   });
 
-  it('TK-12 a refresh that was superseded while under way is discarded', async () => {
+  it('TK-12 the result of a superseded refresh is discarded', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
     await payments.getTransaction('1');
@@ -181,7 +181,7 @@ describeWithEachAdapter('a token endpoint that fails', (harness) => {
     await expect(payments.getTransaction('1')).resolves.toBeDefined();
   });
 
-  it("TK-14 the token request never waits behind the API's own queue or retries", async () => {
+  it('TK-14 the token request never waits for calls or their retries', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot({ maxSockets: 1, attemptTimeoutMs: 300_000 });
     await payments.getTransaction('1');

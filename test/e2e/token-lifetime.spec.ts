@@ -6,7 +6,7 @@ import { json, type Script } from '../support/api/scripted-service.js';
 
 const SECOND = 1000;
 
-describeWithEachAdapter('the life of a token', (harness) => {
+describeWithEachAdapter('the lifetime of a token', (harness) => {
   /** Makes a call, and gives the token it was made with. */
   const use = async ({ payments }: ApiApplication): Promise<string> => {
     await payments.getTransaction('1');
@@ -138,12 +138,12 @@ describeWithEachAdapter('the life of a token', (harness) => {
     expect(harness.service.tokenRequests).toHaveLength(2);
   });
 
-  it('TK-06 a background refresh that fails leaves the old token serving, and the next try backs off', async () => {
+  it('TK-06 after a failed background refresh the old token is still used, and the next refresh backs off', async () => {
     const application = await harness.boot();
     const { service } = harness;
-    const strays: unknown[] = [];
-    const onStray = (error: unknown): void => void strays.push(error);
-    process.on('unhandledRejection', onStray);
+    const unhandled: unknown[] = [];
+    const onUnhandled = (error: unknown): void => void unhandled.push(error);
+    process.on('unhandledRejection', onUnhandled);
     await use(application);
     service.onToken = json(500, {});
     application.runtime.advance(3530 * SECOND);
@@ -160,13 +160,13 @@ describeWithEachAdapter('the life of a token', (harness) => {
     await use(application);
     await settled(application);
     expect(service.tokenRequests).toHaveLength(3);
-    // Even in the hard window: nearly over is not over.
+    // Also in the hard window, until the token expires.
     application.runtime.advance(50 * SECOND);
     expect(await use(application)).toBe('token-1');
     await new Promise((resolve) => setImmediate(resolve));
-    process.off('unhandledRejection', onStray);
-    expect(strays).toEqual([]);
-    expect(application.logs.join()).toContain('the current one still serves');
+    process.off('unhandledRejection', onUnhandled);
+    expect(unhandled).toEqual([]);
+    expect(application.logs.join()).toContain('the current one is still used');
   });
 
   it.each([
@@ -200,7 +200,7 @@ describeWithEachAdapter('the life of a token', (harness) => {
     },
   );
 
-  it("TK-17 a 20-second lifetime works, and doesn't fetch on every call", async () => {
+  it('TK-17 a token with a lifetime of 20 seconds is not fetched on every call', async () => {
     giveFor('20');
     const application = await harness.boot();
     for (let call = 0; call < 120; call += 1) {

@@ -3,12 +3,12 @@ import { describeWithEachAdapter } from '../support/api/api-harness.js';
 import { until } from '../support/time/waiting.js';
 import { json, type Script } from '../support/api/scripted-service.js';
 
-describeWithEachAdapter('a token the service rejects', (harness) => {
+describeWithEachAdapter('a token that the service rejects', (harness) => {
   const bearers = (): (string | undefined)[] =>
     harness.service.calls.map(({ headers }) => headers.authorization?.replace('Bearer ', ''));
 
   it.each(['get', 'post'] as const)(
-    'TK-10 a 401 on a %s: that token is dropped, one is fetched, the call is made once more',
+    'TK-10 after a 401 on a %s the token is dropped, a new one is fetched, and the call is repeated once',
     async (verb) => {
       const { service } = harness;
       service.acceptOnly('token-2');
@@ -27,7 +27,7 @@ describeWithEachAdapter('a token the service rejects', (harness) => {
     expect(bearers()).toEqual(['token-1', 'token-2']);
   });
 
-  it('TK-10 a second 401 is thrown, however late it comes', async () => {
+  it('TK-10 a second 401 is thrown, even if it arrives late', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
     service.onCall = (request, response) => {
@@ -37,7 +37,7 @@ describeWithEachAdapter('a token the service rejects', (harness) => {
     await expect(payments.getTransaction('1')).rejects.toMatchObject({ attempts: 2 });
   });
 
-  it('TK-10 a token that was taken and is then revoked is replaced each time, with no time between', async () => {
+  it('TK-10 a token that was accepted and then revoked is replaced each time without a wait', async () => {
     const { service } = harness;
     const { payments } = await harness.boot();
     for (let n = 1; n <= 5; n += 1) {
@@ -47,7 +47,7 @@ describeWithEachAdapter('a token the service rejects', (harness) => {
     expect(service.tokenRequests).toHaveLength(5);
   });
 
-  it('TK-10 where the new token equals the rejected one, there is no second try', async () => {
+  it('TK-10 if the new token equals the rejected one, the call is not repeated', async () => {
     const { service } = harness;
     service.onToken = json(200, service.tokenAnswer({ token: 'the-same' }));
     service.onCall = json(401, {});
@@ -66,7 +66,7 @@ describeWithEachAdapter('a token the service rejects', (harness) => {
     expect(service.tokenRequests).toHaveLength(2);
   });
 
-  it('TK-10 a 5xx does not show that the service accepts a token: a 401 after it fetches no other', async () => {
+  it('TK-10 a 5xx does not prove that the token was accepted: a 401 after it causes no token request', async () => {
     const { service } = harness;
     const { payments } = await harness.boot({ retry: false });
     const answers = [401, 503, 401].map((status) => json(status, {}));
@@ -99,7 +99,7 @@ describeWithEachAdapter('a token the service rejects', (harness) => {
     expect(bearers().slice(11)).toEqual(Array.from({ length: 10 }, () => 'token-2'));
   });
 
-  it('TK-11 a 401 for an old token makes no token request', async () => {
+  it('TK-11 a 401 for an old token causes no token request', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
     const held: (() => void)[] = [];

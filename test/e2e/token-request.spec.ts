@@ -78,7 +78,7 @@ describeWithEachAdapter('the token request', (harness) => {
     await other.stop();
   });
 
-  it('TK-16 the token is sent as Authorization: Bearer by default, as x-auth-token: Bearer when chosen, never as both', async () => {
+  it('TK-16 the token is sent as Authorization: Bearer by default, as x-auth-token: Bearer if selected, never as both', async () => {
     const { service } = harness;
     const first = await harness.boot();
     await first.payments.getTransaction('1');

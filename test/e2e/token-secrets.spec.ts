@@ -20,7 +20,7 @@ const echo =
     json(status, { ...request }, headers)(request, response);
   };
 
-describeWithEachAdapter('secrets', (harness) => {
+describeWithEachAdapter('secrets of the API client', (harness) => {
   it('TK-18 no secret, token or Basic value is in any error, log line, JSON or inspection of what the module throws, logs or exposes', async () => {
     const { service } = harness;
     const company = testCompany(service.baseUrl, {

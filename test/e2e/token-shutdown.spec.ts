@@ -35,8 +35,8 @@ const script = (baseUrl: string, adapter: string): string => `
   console.log(codes.join());
 `;
 
-describeWithEachAdapter('shutdown', (harness, adapter) => {
-  it('TK-20 closing the application stops timers: the process exits', async () => {
+describeWithEachAdapter('shutdown of the API client', (harness, adapter) => {
+  it('TK-20 closing the application cancels timers, so the process exits', async () => {
     const { service } = harness;
     const called = Promise.withResolvers<void>();
     service.onCall = (request, response) => {
@@ -78,7 +78,7 @@ describeWithEachAdapter('shutdown', (harness, adapter) => {
     await expect(payments.getTransaction('1')).rejects.toMatchObject({ code: 'aborted' });
   });
 
-  it('TK-20 closing the application ends calls under way, and says of a POST that its outcome is unknown', async () => {
+  it('TK-20 closing the application ends calls under way; a POST is outcome_unknown', async () => {
     const { service } = harness;
     const { payments, runtime, close } = await harness.boot();
     service.onCall = (request, response) => {
@@ -101,7 +101,7 @@ describeWithEachAdapter('shutdown', (harness, adapter) => {
   });
 });
 
-describe('shutdown, api.agents', () => {
+describe('shutdown of the API client, api.agents', () => {
   const harness = apiHarness();
 
   it('TK-20 closing the application ends a token request, with its timer, that uses api.agents', async () => {
