@@ -88,8 +88,8 @@ export interface PaymentEventContext<Tx = unknown> {
    * first (call the API, render a receipt) and commit last. If the handler fails after that, the delivery stays done.
    * E-mail and calls to other systems are not in the transaction.
    *
-   * Resolves with what `work` returns. A run commits once; one that never commits is settled when the handler
-   * has returned, and its effects then happen at least once.
+   * Resolves with what `work` returns. Await it: a handler that does not fails if its commit fails. A run commits once;
+   * one that never commits is settled when the handler has returned, and its effects then happen at least once.
    *
    * @throws PaymentsError `lease_lost` if the delivery belongs to another run by now, `commit_unsupported` if the inbox
    *   has no transactions, `commit_refused` for a second commit; and what `work` throws. In each case nothing of `work`

@@ -104,12 +104,15 @@ describe('the commit of a DeliveryRun', () => {
       ).toHaveLength(1);
     }));
 
-  it('waits for a commit that its handler does not await', async () => {
+  it.each<[string, (committed: Promise<void>) => unknown]>([
+    ['does not await', () => {}],
+    ['awaits only in a callback', (committed) => committed.then(() => {})],
+  ])('waits for a commit that its handler %s', async (_form, use) => {
     const bench = await started(new WorkerBench());
     commits(bench);
     let end = () => {};
     bench.handle = (_event, { commit }) => {
-      void commit(() => new Promise<void>((resolve) => (end = resolve)));
+      void use(commit(() => new Promise<void>((resolve) => (end = resolve))));
     };
     const watch = bench.settlements.watch('c', 'a');
     await bench.assign('a');
@@ -118,6 +121,35 @@ describe('the commit of a DeliveryRun', () => {
     expect(watch.has('h')).toBe(false);
     end();
     expect(await watch.failures(['h'])).toEqual([]);
+    expect(await bench.isDone('a')).toBe(true);
+  });
+
+  it('IN-21 does not settle a delivery as done whose handler did not await a commit that failed', async () => {
+    const bench = await started(new WorkerBench());
+    commits(bench);
+    let end = () => {};
+    bench.handle = async (_event, { commit }) => {
+      void commit(() => Promise.reject(new Error('constraint violated')));
+      await new Promise<void>((resolve) => (end = resolve));
+    };
+    await bench.assign('a');
+    await turns();
+    end();
+    await turns();
+    expect(await bench.delivery('a')).toMatchObject({
+      state: 'pending',
+      lastError: expect.stringContaining('constraint violated'),
+    });
+  });
+
+  it('settles a delivery as done whose handler handled the error of its commit', async () => {
+    const bench = await started(new WorkerBench());
+    commits(bench);
+    bench.handle = async (_event, { commit }) => {
+      await commit(() => Promise.reject(new Error('booked before'))).catch(() => {});
+    };
+    await bench.assign('a');
+    await turns();
     expect(await bench.isDone('a')).toBe(true);
   });
 

@@ -39,11 +39,34 @@ export class RunContext implements PaymentEventContext {
   }
 }
 
+/** What `context.commit` returns. It remembers whether the handler awaits it. */
+class CommitPromise<R> extends Promise<R> {
+  #awaited = false;
+
+  get awaited(): boolean {
+    return this.#awaited;
+  }
+
+  // oxlint-disable-next-line unicorn/no-thenable -- `await` calls it
+  override then<A = R, B = never>(
+    onResult?: ((result: R) => A | PromiseLike<A>) | null,
+    onError?: ((error: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    this.#awaited = true;
+    return super.then(onResult, onError);
+  }
+
+  /** Its rejection is not an unhandled one. */
+  ignoreRejection(): void {
+    super.then(undefined, () => {});
+  }
+}
+
 /** The one commit that a run of a handler may make: the implementation of `context.commit`. */
 export class RunCommit {
   #state: 'open' | 'under way' | 'done' | 'closed' = 'open';
-  /** Settles with the last attempt to commit. */
-  #attempt: Promise<unknown> | null = null;
+  /** Of the last call. */
+  #answer: CommitPromise<unknown> | null = null;
   #nextDue = false;
 
   constructor(
@@ -65,10 +88,10 @@ export class RunCommit {
   readonly commit = <R>(work: (tx: never) => R | Promise<R>): Promise<R> => {
     if (this.#state !== 'open') return Promise.reject(this.#refusal());
     this.#state = 'under way';
-    const attempt = this.#attemptOf(work);
-    const settled = attempt.then(
-      () => {
+    const attempt = this.#attemptOf(work).then(
+      (result) => {
         this.#state = 'done';
+        return result;
       },
       (error: unknown) => {
         // Nothing of it was stored, so the handler may commit again.
@@ -76,16 +99,21 @@ export class RunCommit {
         throw error;
       },
     );
+    const answer = new CommitPromise<R>((resolve, reject) => void attempt.then(resolve, reject));
     // A handler that does not await its commit must not end the process; see close().
-    settled.catch(() => {});
-    this.#attempt = settled;
-    return attempt;
+    answer.ignoreRejection();
+    this.#answer = answer;
+    return answer;
   };
 
-  /** Allows no further commit. If one is under way, waits for it first, and throws what it failed with. */
+  /**
+   * Allows no further commit. If one is under way, waits for it first, and throws what it failed with: so does one that
+   * failed and that the handler did not await, or its effects would be lost unnoticed.
+   */
   async close(): Promise<void> {
+    const answer = this.#answer;
     try {
-      if (this.#state === 'under way') await this.#attempt;
+      if (answer && (this.#state === 'under way' || !answer.awaited)) await answer;
     } finally {
       if (!this.done) this.#state = 'closed';
     }
@@ -93,7 +121,7 @@ export class RunCommit {
 
   /** Waits for a commit that is under way. Never rejects. */
   async settled(): Promise<void> {
-    await this.#attempt?.catch(() => {});
+    await this.#answer?.catch(() => {});
   }
 
   /** Async, so that what a store throws rejects. */
