@@ -6,7 +6,7 @@ import { until } from '../support/time/waiting.js';
 import { Gate } from '../support/time/gate.js';
 import {
   delivery,
-  onEachAdapter,
+  onOneAdapter,
   stored,
   storedDelivery,
 } from '../support/webhook/handler-application.js';
@@ -36,7 +36,7 @@ function reset(): void {
   broken = false;
 }
 
-onEachAdapter((start) => {
+onOneAdapter('copies of an event', (start) => {
   it('WH-21 runs each handler once for 50 copies at the same moment, and answers all 50 2xx', async () => {
     reset();
     await using app = await start({ providers: [Orders] });

@@ -6,7 +6,7 @@ import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
 import {
   delivery,
-  onEachAdapter,
+  onOneAdapter,
   stored,
   storedDelivery,
 } from '../support/webhook/handler-application.js';
@@ -62,7 +62,7 @@ class Scoped extends Orders {}
 
 const ID = '0f8fad5b-d9cb-469f-a165-70867728950e';
 
-onEachAdapter((start) => {
+onOneAdapter('data classes of handlers', (start) => {
   it.each([['a singleton', Single] as const, ['request scope', Scoped] as const])(
     'WH-18 hands the handler an instance of its data class, in %s',
     async (_, provider) => {

@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { Controller, Get, Injectable, Module } from '@nestjs/common';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
-import { delivery, onEachAdapter, stored } from '../support/webhook/handler-application.js';
+import { delivery, onOneAdapter, stored } from '../support/webhook/handler-application.js';
 
 abstract class Recorder {
   readonly ran: string[] = [];
@@ -135,7 +135,7 @@ const COVERED: [string, string[]][] = [
   ['Transaction.Completed', ['all']],
 ];
 
-onEachAdapter((start) => {
+onOneAdapter('discovery of handlers', (start) => {
   it('WH-18 runs each handler whose pattern covers the type once: exact, in a list, of a family, all, stacked', async () => {
     await using app = await start({ providers: [Patterns] });
     const { ran } = app.app.get(Patterns);

@@ -5,7 +5,7 @@ import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
 import { concat, EMPTY, map, of, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { delivery, onEachAdapter, storedDelivery } from '../support/webhook/handler-application.js';
+import { delivery, onOneAdapter, storedDelivery } from '../support/webhook/handler-application.js';
 
 /** What happened, in order, over all scopes. */
 let seen: unknown[] = [];
@@ -102,7 +102,7 @@ const HOSTS: [string, () => object][] = [Guarded, GuardedClass, TransientlyGuard
   },
 );
 
-onEachAdapter((start) => {
+onOneAdapter('enhancers of handlers', (start) => {
   it.each(HOSTS)(
     'WH-19 asks the guard of %s, who sees the event and its context',
     async (name, host) => {

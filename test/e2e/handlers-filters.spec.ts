@@ -3,7 +3,7 @@ import { Catch, Controller, Injectable, Scope, UseFilters, UseGuards } from '@ne
 import type { ArgumentsHost, CanActivate, ExceptionFilter } from '@nestjs/common';
 import { OnPaymentEvent, UnrecoverableError } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
-import { delivery, onEachAdapter, storedDelivery } from '../support/webhook/handler-application.js';
+import { delivery, onOneAdapter, storedDelivery } from '../support/webhook/handler-application.js';
 import type { WebhookApplication } from '../support/webhook/webhook-application.js';
 
 class Declined extends Error {}
@@ -87,7 +87,7 @@ const HOSTS = [
   ['a method whose guard throws', OnGuard],
 ] as const;
 
-onEachAdapter((start) => {
+onOneAdapter('exception filters of handlers', (start) => {
   const boot = async (base: new () => object, kind: ClassDecorator) => {
     const Host = class Host extends base {};
     kind(Host);

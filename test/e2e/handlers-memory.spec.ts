@@ -7,7 +7,7 @@ import { until } from '../support/time/waiting.js';
 import { Gate } from '../support/time/gate.js';
 import {
   delivery,
-  onEachAdapter,
+  onOneAdapter,
   stored,
   storedDelivery,
 } from '../support/webhook/handler-application.js';
@@ -47,7 +47,7 @@ function sized(id: string, bytes: number, eventType = 'quick') {
   return delivery({ id, eventType, data: { padding: 'x'.repeat(bytes) } });
 }
 
-onEachAdapter((start) => {
+onOneAdapter('the memory inbox', (start) => {
   it('forgets the oldest finished events beyond maxEvents, and none that is unfinished', async () => {
     reset();
     const inbox = memoryInbox({ maxEvents: 3 });

@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import * as nest from '@nestjs/common';
 import { build } from 'esbuild';
 import * as payments from 'nestjs-payments';
-import { onEachAdapter } from '../support/webhook/handler-application.js';
+import { onOneAdapter } from '../support/webhook/handler-application.js';
 
 const SOURCE = `
 import { Injectable } from '@nestjs/common';
@@ -56,7 +56,7 @@ async function bundled(minify: boolean): Promise<(new () => object)[]> {
   return module.exports.providers;
 }
 
-onEachAdapter((start) => {
+onOneAdapter('handlers of a minified application', (start) => {
   it('IN-37 handlers keep their default names when esbuild minifies the application', async () => {
     const names: string[][] = [];
     const classes: string[] = [];

@@ -12,7 +12,7 @@ import type { ArgumentMetadata, ExecutionContext, PipeTransform } from '@nestjs/
 import { IsIn } from 'class-validator';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
-import { delivery, onEachAdapter, storedDelivery } from '../support/webhook/handler-application.js';
+import { delivery, onOneAdapter, storedDelivery } from '../support/webhook/handler-application.js';
 
 let seen: unknown[] = [];
 
@@ -34,7 +34,7 @@ const TransactionId = createParamDecorator(
     `${context.getType()} ${String(context.getArgByIndex<PaymentEvent>(0).data['transactionId'])}`,
 );
 
-onEachAdapter((start) => {
+onOneAdapter('pipes of handlers', (start) => {
   it.each([
     ['the method', 'on'],
     ['the class', 'over'],

@@ -4,7 +4,7 @@ import { exponential, fixed, none, OnPaymentEvent, UnrecoverableError } from 'ne
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
 import { eventually, timersAtRest, until } from '../support/time/waiting.js';
 import { FakeRuntime } from '../support/time/fake-runtime.js';
-import { delivery, onEachAdapter, storedDelivery } from '../support/webhook/handler-application.js';
+import { delivery, onOneAdapter, storedDelivery } from '../support/webhook/handler-application.js';
 import type { WebhookApplication } from '../support/webhook/webhook-application.js';
 
 let attempts: number[] = [];
@@ -41,7 +41,7 @@ async function pass(runtime: FakeRuntime, ms: number): Promise<void> {
   }
 }
 
-onEachAdapter((start) => {
+onOneAdapter('retries of deliveries', (start) => {
   it('IN-18 retries in the background after attempt^4 seconds with jitter, until the handler succeeds', async () => {
     const runtime = reset(4);
     await using app = await start({ providers: [Flaky], payments: { runtime } });

@@ -5,7 +5,7 @@ import { UseGuards } from '@nestjs/common';
 import { REQUEST } from '@nestjs/core';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
-import { delivery, onEachAdapter } from '../support/webhook/handler-application.js';
+import { delivery, onOneAdapter } from '../support/webhook/handler-application.js';
 
 interface PaymentRequest {
   event: PaymentEvent;
@@ -85,7 +85,7 @@ class Made {
   }
 }
 
-onEachAdapter((start) => {
+onOneAdapter('scopes of handlers', (start) => {
   it.each([
     ['request-scoped', { providers: [OfRequest] }],
     ['transient', { providers: [Transient] }],

@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
-import { delivery, onEachAdapter, stored } from '../support/webhook/handler-application.js';
+import { delivery, onOneAdapter, stored } from '../support/webhook/handler-application.js';
 
 @Injectable()
 class Named {
@@ -19,7 +19,7 @@ class Named {
   }
 }
 
-onEachAdapter((start) => {
+onOneAdapter('events without a handler', (start) => {
   it('WH-10 answers a webhook.test delivery 200 without any handler, and logs it as such', async () => {
     await using app = await start({});
     const sent = delivery({ id: 'e-1', eventType: 'webhook.test' });

@@ -4,8 +4,6 @@ import { signedDelivery } from '../support/webhook/signed-delivery.js';
 import {
   Orders,
   ADAPTERS,
-  BODY_OPTIONS,
-  STAGES,
   WebhookApplication,
   company,
 } from '../support/webhook/webhook-application.js';
@@ -13,13 +11,12 @@ import {
 const ACME = company('acme', ['whsec_acme_new', 'whsec_acme_old']);
 const BOLT = company(`Bolt.Ltd~1_x-${'y'.repeat(86)}`, 'whsec_bolt');
 
-describe.each(STAGES)('several companies on $adapter with $option', ({ adapter, option }) => {
+describe.each(Object.keys(ADAPTERS))('several companies on %s', (adapter) => {
   let app: WebhookApplication;
   let orders: Orders;
   beforeAll(async () => {
     app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),
-      nest: BODY_OPTIONS[option]!,
       payments: { companies: [ACME, BOLT] },
       providers: [Orders],
     });
@@ -114,11 +111,10 @@ describe.each(STAGES)('several companies on $adapter with $option', ({ adapter, 
   });
 });
 
-describe.each(STAGES)('one company on $adapter with $option', ({ adapter, option }) => {
+describe.each(Object.keys(ADAPTERS))('one company on %s', (adapter) => {
   it('WH-15 receives deliveries at its own path and at the path without a company', async () => {
     await using app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),
-      nest: BODY_OPTIONS[option]!,
       payments: { companies: [BOLT], webhookPath: '/money/in/' },
       providers: [Orders],
     });
@@ -134,7 +130,6 @@ describe.each(STAGES)('one company on $adapter with $option', ({ adapter, option
     const start = async (webhookSecret: string, webhookPath: string) =>
       WebhookApplication.start({
         adapter: ADAPTERS[adapter]!(),
-        nest: BODY_OPTIONS[option]!,
         payments: { webhookSecret, webhookPath },
         providers: [Orders],
       });

@@ -3,7 +3,7 @@ import { Controller, HttpCode, Inject, Post, Req, UseGuards } from '@nestjs/comm
 import { PaymentInbox, WebhookGuard } from 'nestjs-payments';
 import type { InboxReceipt, VerifiedRequest } from 'nestjs-payments';
 import { FakeRuntime } from '../support/time/fake-runtime.js';
-import { delivery, onEachAdapter, stored } from '../support/webhook/handler-application.js';
+import { delivery, onOneAdapter, stored } from '../support/webhook/handler-application.js';
 import { Orders } from '../support/webhook/webhook-application.js';
 
 const HOUR = 3_600_000;
@@ -27,7 +27,7 @@ class OwnController {
   }
 }
 
-onEachAdapter((start) => {
+onOneAdapter('stale deliveries', (start) => {
   it('SE-09 answers a stale delivery 200, stores it without handling it, and runs it after a redrive', async () => {
     const { runtime, ago } = clock();
     await using app = await start({ providers: [Orders], payments: { runtime, webhook: LIMIT } });

@@ -14,18 +14,24 @@ export type Start = (
 
 /**
  * Declares the same promises for each HTTP adapter. Time stands still in the applications it starts, so that
- * nothing is tried again behind a test's back.
+ * nothing is retried unless a test advances the clock.
  */
 export function onEachAdapter(promises: (start: Start) => void): void {
-  describe.each(Object.keys(ADAPTERS))('on %s', (name) => {
-    promises(({ payments, ...setup }) =>
-      WebhookApplication.start({
-        adapter: ADAPTERS[name]!(),
-        payments: { runtime: new FakeRuntime(), ...payments },
-        ...setup,
-      }),
-    );
-  });
+  describe.each(Object.keys(ADAPTERS))('on %s', (name) => promises(startOn(name)));
+}
+
+/** Declares promises that do not depend on the HTTP adapter: like {@link onEachAdapter}, but on Express only. */
+export function onOneAdapter(title: string, promises: (start: Start) => void): void {
+  describe(title, () => promises(startOn('express')));
+}
+
+function startOn(adapter: string): Start {
+  return ({ payments, ...setup }) =>
+    WebhookApplication.start({
+      adapter: ADAPTERS[adapter]!(),
+      payments: { runtime: new FakeRuntime(), ...payments },
+      ...setup,
+    });
 }
 
 /** A delivery of the company `default`, signed. */
@@ -33,14 +39,14 @@ export function delivery(payload: DeliveryPayload = {}): SignedDelivery {
   return signedDelivery({ webhookSecret: SECRET }, payload);
 }
 
-/** The event as the inbox keeps it. */
+/** The event as the inbox stores it. */
 export async function stored(app: WebhookApplication, id: string): Promise<StoredEvent> {
   const event = await app.app.get(PaymentInbox).get(id, 'default');
-  if (event === undefined) throw new Error(`no event ${id} is kept`);
+  if (event === undefined) throw new Error(`no event ${id} is stored`);
   return event;
 }
 
-/** Where the event's one delivery stands, or the one to the handler named. */
+/** The event's only delivery, or its delivery to the named handler. */
 export async function storedDelivery(
   app: WebhookApplication,
   id: string,
