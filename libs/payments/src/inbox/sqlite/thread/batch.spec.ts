@@ -74,6 +74,14 @@ describe('a batch', () => {
     ]);
   });
 
+  it('answers a registration with the version that it makes, after an event of the version before it', () => {
+    const handlers = [{ name: 'book', patterns: ['*'] }];
+    const request = { id: 'w', leaseMs: 1000, handlers };
+    const register: Call = { number: 1, name: 'register', request, times: inbox.times };
+    const answers = runBatch(connection, [receiveCall('a'), register], SETTINGS);
+    expect(answers[1]).toMatchObject({ value: { version: 1, handlers: [{ name: 'book' }] } });
+  });
+
   it('keeps nothing for later reads, because another process may have changed it', () => {
     inbox.receive();
     const request = { worker: inbox.worker(), wanted: [{ handler: 'mail', limit: 1 }] };

@@ -131,11 +131,14 @@ const KEEP_FACTS: ReadonlySet<string> = new Set([
   'release',
 ]);
 
+/** An operation that changes facts reads them as they are, before and after its changes. */
 function write(connection: SqliteConnection, call: Call): Answer {
+  if (KEEP_FACTS.has(call.name)) return run(connection, call);
+  connection.keepFacts(false);
   try {
     return run(connection, call);
   } finally {
-    if (!KEEP_FACTS.has(call.name)) connection.keepFacts(true);
+    connection.keepFacts(true);
   }
 }
 
