@@ -32,6 +32,21 @@ describe('the tables of the SQLite inbox', () => {
     expect(names()).toContain('payments_inbox_event');
   });
 
+  it('reject a delivery that no queue would ever return', () => {
+    createTables(connection, 100);
+    connection.exec('PRAGMA foreign_keys = OFF');
+    const insert = (columns: string) =>
+      connection.exec(
+        `INSERT INTO payments_inbox_delivery (event_seq, handler, due_at, occurred_at, received_at, state, queue, ordering)
+         VALUES (1, 'book', 1, 1, 1, ${columns})`,
+      );
+    expect(() => insert("'pending', NULL, x'00'")).toThrow('CHECK constraint');
+    expect(() => insert("'pending', 'dead', x'00'")).toThrow('CHECK constraint');
+    // Only the end of a delivery of the same ordering key releases it.
+    expect(() => insert("'pending', 'held', NULL")).toThrow('CHECK constraint');
+    insert("'pending', 'held', x'00'");
+  });
+
   it('are refused if an unreleased version created them, with the statements that drop them', () => {
     connection.exec(`
       CREATE TABLE payments_inbox_schema (version INTEGER);

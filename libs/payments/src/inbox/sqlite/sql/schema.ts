@@ -59,7 +59,9 @@ const TABLES = `
     handler TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('pending', 'running', 'done', 'dead', 'skipped')),
     queue TEXT -- of the queues of its handler, the one that a pending or dead delivery is in
-      CHECK (iif(state = 'pending', queue IN ('due', 'held', 'suspect'), queue IS iif(state = 'dead', 'dead', NULL))),
+      CHECK (CASE state WHEN 'pending' THEN coalesce(queue, '') IN ('due', 'held', 'suspect')
+        WHEN 'dead' THEN queue IS 'dead' ELSE queue IS NULL END)
+      CHECK (queue IS NOT 'held' OR ordering IS NOT NULL),
     crashes INTEGER NOT NULL DEFAULT 0,
     alone INTEGER NOT NULL DEFAULT 0,
     attempts INTEGER NOT NULL DEFAULT 0,
