@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { PaymentsError } from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type {
@@ -40,6 +41,16 @@ export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
   constructor(limits: MemoryLimits, runtime: PaymentsRuntime) {
     super(new EventIndex(limits), runtime);
     this.#workers = new MemoryWorkers(runtime);
+  }
+
+  /** Keeps bodies and headers of events out of whatever prints the store, such as a log. */
+  [inspect.custom](): string {
+    return 'MemoryStore {}';
+  }
+
+  /** As for `inspect`. */
+  toJSON(): object {
+    return {};
   }
 
   async open(): Promise<void> {}
