@@ -19,13 +19,7 @@ import { resolveOptions } from '../../libs/payments/src/payments-options.js';
 import type { Answer } from '../support/http/http-exchange.js';
 import { Receiving } from '../support/webhook/webhook-controllers.js';
 import type { Request } from '../support/webhook/webhook-controllers.js';
-import {
-  ADAPTERS,
-  BODY_OPTIONS,
-  OPTIONS,
-  STAGES,
-  WebhookApplication,
-} from '../support/webhook/webhook-application.js';
+import { ADAPTERS, OPTIONS, WebhookApplication } from '../support/webhook/webhook-application.js';
 
 const WEBHOOK_SECRET = 'whsec_Zm9vYmFy';
 const CLIENT_SECRET = 'client-secret-9b1d';
@@ -81,13 +75,12 @@ class Failing {
   }
 }
 
-describe.each(STAGES)('secrecy on $adapter with $option', ({ adapter, option }) => {
+describe.each(Object.keys(ADAPTERS))('secrecy on %s', (adapter) => {
   let app: WebhookApplication;
   beforeAll(async () => {
     kept.errors.length = 0;
     app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),
-      nest: BODY_OPTIONS[option]!,
       payments: { companies: [COMPANY], webhook: { bodyLimitBytes: 4096 } },
       controllers: [Own],
       providers: [Failing],
