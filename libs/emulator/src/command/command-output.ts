@@ -3,6 +3,12 @@ import type { PaymentsEmulator } from '../payments-emulator.js';
 import { DEFAULT_PORT } from './command-flags.js';
 import { assignment, applicationSettings } from './application-settings.js';
 
+/** The output streams of a command. */
+export interface CommandOutput {
+  out(text: string): void;
+  err(text: string): void;
+}
+
 /**
  * Returns the text that is printed when the emulator listens. The settings are `export` lines without comments: they work
  * pasted into a shell, and saved as `.env` with dotenv and Node's `--env-file`.

@@ -6,16 +6,11 @@ import type { StartCommand } from './command-flags.js';
 import { CommandLineError, parseCommandLine } from './command-flags.js';
 import { HELP } from './command-help.js';
 import { describeDelivery, describeStart } from './command-output.js';
+import type { CommandOutput } from './command-output.js';
 import { saveEnvFile } from './env-file.js';
 import { describeListenFailure } from './listen-failure.js';
 import { applicationSettings } from './application-settings.js';
 import { runTrigger } from './trigger-command.js';
-
-/** The output streams of a command. */
-export interface CommandOutput {
-  out(text: string): void;
-  err(text: string): void;
-}
 
 /** A running emulator, or the exit code of a command that has ended. */
 export type CommandResult = PaymentsEmulator | 0 | 1 | 2;

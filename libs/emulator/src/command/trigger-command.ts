@@ -3,7 +3,7 @@ import { messageOf } from '../emulator-errors.js';
 import type { TriggeredEvent } from '../trigger/trigger-event.js';
 import type { TriggerInput } from '../trigger/trigger-input.js';
 import { CommandLineError, DEFAULT_PORT, json } from './command-flags.js';
-import type { CommandOutput } from './run-command.js';
+import type { CommandOutput } from './command-output.js';
 import { describeOutcome } from './delivery-outcome.js';
 import { EmulatorClient } from './emulator-client.js';
 

@@ -1,8 +1,11 @@
+import type { Logger } from '@nestjs/common';
+import type { ThrottledLog } from '../errors/throttled-log.js';
 import { OtherVersionError } from '../events/event-dispatcher.js';
 import { nextRetryMs } from '../events/retry-schedule.js';
 import type { RetrySchedule } from '../events/retry-schedule.js';
 import { describeError, framesOf, isUnrecoverable } from '../errors/describe-error.js';
-import type { RunServices } from './delivery-run.js';
+import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
+import type { HandlerCatalogCache } from './handler-catalog-cache.js';
 import type { ClaimedDelivery, InboxStore, Settlement } from './inbox-store.js';
 
 /** How long this process keeps the place of a delivery to another version, so that a process with that one claims it. */
@@ -34,6 +37,15 @@ export const SUCCEEDED: Verdict = {
 };
 const release: Verdict['settle'] = (store, delivery) => store.release(delivery);
 
+/** What a verdict uses. */
+export interface VerdictServices {
+  readonly runtime: PaymentsRuntime;
+  readonly logger: Logger;
+  /** For what happens to many runs at the same time. */
+  readonly throttled: ThrottledLog;
+  readonly catalog: Pick<HandlerCatalogCache, 'refresh' | 'takesElsewhere'>;
+}
+
 /** An attempt that has ended. */
 export interface EndedAttempt {
   readonly delivery: ClaimedDelivery;
@@ -42,7 +54,7 @@ export interface EndedAttempt {
   readonly retry: RetrySchedule;
   /** Whether the application closes and has aborted the handler's signal. */
   readonly closing: boolean;
-  readonly services: Pick<RunServices, 'logger' | 'throttled' | 'runtime' | 'catalog'>;
+  readonly services: VerdictServices;
 }
 
 /** What becomes of a delivery whose attempt failed. */

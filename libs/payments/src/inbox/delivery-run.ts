@@ -1,16 +1,12 @@
-import type { Logger } from '@nestjs/common';
-import type { ThrottledLog } from '../errors/throttled-log.js';
 import { parseEnvelope } from '../events/envelope.js';
 import { OtherVersionError } from '../events/event-dispatcher.js';
 import type { EventDispatcher } from '../events/event-dispatcher.js';
 import { describeError } from '../errors/describe-error.js';
 import { PaymentsError } from '../errors/payments-error.js';
-import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { SUCCEEDED, traced, verdictOf } from './attempt-verdict.js';
-import type { Failure, Verdict } from './attempt-verdict.js';
+import type { Failure, Verdict, VerdictServices } from './attempt-verdict.js';
 import { Backoff, STORE_BACKOFF } from '../runtime/backoff.js';
 import { withTimeLimit } from '../runtime/time-limit.js';
-import type { HandlerCatalogCache } from './handler-catalog-cache.js';
 import type { HandlerPolicy } from './worker-options.js';
 import type { ClaimedDelivery, InboxStore, Settlement } from './inbox-store.js';
 import type { OverdueRuns } from './overdue-runs.js';
@@ -22,16 +18,11 @@ import type { StoredBodies } from './body-codec.js';
 const COMMIT_ANSWER_MS = 5000;
 
 /** What runs use. */
-export interface RunServices {
+export interface RunServices extends VerdictServices {
   readonly store: InboxStore;
-  readonly runtime: PaymentsRuntime;
-  readonly logger: Logger;
-  /** For what happens to many runs at the same time. */
-  readonly throttled: ThrottledLog;
   readonly dispatcher: EventDispatcher;
   readonly bodies: StoredBodies;
   readonly overdue: OverdueRuns;
-  readonly catalog: Pick<HandlerCatalogCache, 'refresh' | 'takesElsewhere'>;
 }
 
 /** How a run ended. */

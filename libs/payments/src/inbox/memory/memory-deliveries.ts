@@ -11,8 +11,7 @@ import type {
   SuspectRequest,
 } from '../inbox-store.js';
 import type { EventIndex } from './event-index.js';
-import { dueBefore, HandlerQueue, isFree } from './handler-queue.js';
-import { DeliveryRow, historyOf } from './memory-rows.js';
+import { DeliveryRow, dueBefore, HandlerQueue, historyOf, isFree } from './memory-rows.js';
 import type { EventRow } from './memory-rows.js';
 
 /** The operations of a memory store that change deliveries. */

@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import type { ActivityCounts, ActivityMinute, InboxStore } from '../../inbox/inbox-store.js';
 import { incoming, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './inbox-contract.js';
+import type { InboxContractCase } from './contract-case.js';
 
 const MINUTE_MS = 60_000;
 /** Enough for every minute so far to be closed. */

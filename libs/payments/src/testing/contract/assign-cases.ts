@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import type { ClaimedDelivery, IncomingEvent, StoreReceipt } from '../../inbox/inbox-store.js';
 import { historyOf, incoming, LEASE_MS, NOW, states, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './inbox-contract.js';
+import type { InboxContractCase } from './contract-case.js';
 
 /** An event that the worker has a place for. */
 function assigned(worker: TestWorker, event: Partial<IncomingEvent> = {}): IncomingEvent {

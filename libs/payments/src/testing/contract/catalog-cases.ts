@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import type { HandlerCatalog, InboxStore } from '../../inbox/inbox-store.js';
 import { idsOf, incoming, LEASE_MS, states, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './inbox-contract.js';
+import type { InboxContractCase } from './contract-case.js';
 
 const book = { name: 'book', patterns: ['transaction.*'] };
 const mail = { name: 'mail', patterns: ['transaction.completed', 'payout.*'] };

@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import type { ClaimedDelivery } from '../../inbox/inbox-store.js';
 import { idsOf, incoming, states, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './inbox-contract.js';
+import type { InboxContractCase } from './contract-case.js';
 
 export const claimCases: readonly InboxContractCase[] = [
   {

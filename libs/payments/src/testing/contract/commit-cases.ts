@@ -1,6 +1,6 @@
 import { deepEqual, equal, rejects } from 'node:assert/strict';
 import { historyOf, incoming, LEASE_MS, states, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './inbox-contract.js';
+import type { InboxContractCase } from './contract-case.js';
 
 export const commitCases: readonly InboxContractCase[] = [
   {

@@ -1,6 +1,6 @@
 import type { IncomingEvent } from '../../inbox/inbox-store.js';
 import { incoming, TestWorker } from './contract-fixtures.js';
-import type { InboxUnderTest } from './inbox-contract.js';
+import type { InboxUnderTest } from './contract-case.js';
 
 /** Processes that die one after the other, and one that observes it. */
 export class Crashes {

@@ -1,6 +1,6 @@
 import { deepEqual, equal } from 'node:assert/strict';
 import { incoming, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './inbox-contract.js';
+import type { InboxContractCase } from './contract-case.js';
 
 const HEADERS = {
   'user-agent': 'service-Webhook/1.0',

@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import type { DeliveryAttempt, InboxStore, StoredDelivery } from '../../inbox/inbox-store.js';
 import { historyOf, incoming, NOW, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './inbox-contract.js';
+import type { InboxContractCase } from './contract-case.js';
 
 /** How far two clock readings of one operation may be apart on a slow machine. */
 const SLACK_MS = 10_000;

@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import type { EventFilter, InboxStore } from '../../inbox/inbox-store.js';
 import { incoming, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './inbox-contract.js';
+import type { InboxContractCase } from './contract-case.js';
 
 /** The ids of all pages. */
 async function ids(

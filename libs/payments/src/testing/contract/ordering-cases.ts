@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import type { ClaimedDelivery, InboxStore } from '../../inbox/inbox-store.js';
 import { idsOf, incoming, LEASE_MS, NOW, states, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase, InboxUnderTest } from './inbox-contract.js';
+import type { InboxContractCase, InboxUnderTest } from './contract-case.js';
 
 const key = { orderingKey: 'k' };
 

@@ -2,7 +2,7 @@ import { deepEqual, equal, ok } from 'node:assert/strict';
 import type { ClaimedDelivery } from '../../inbox/inbox-store.js';
 import { historyOf, states, TestWorker } from './contract-fixtures.js';
 import { Crashes } from './crashes.js';
-import type { InboxContractCase } from './inbox-contract.js';
+import type { InboxContractCase } from './contract-case.js';
 
 export const poisonCases: readonly InboxContractCase[] = [
   {

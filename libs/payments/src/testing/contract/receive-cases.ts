@@ -1,6 +1,6 @@
 import { deepEqual, equal, ok, rejects } from 'node:assert/strict';
 import { incoming, states, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './inbox-contract.js';
+import type { InboxContractCase } from './contract-case.js';
 
 const BOUND_MS = 20_000;
 

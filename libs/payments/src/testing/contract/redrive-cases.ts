@@ -1,6 +1,6 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { incoming, NOW, states, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './inbox-contract.js';
+import type { InboxContractCase } from './contract-case.js';
 
 /** An event whose delivery to `book` is dead, and to `mail` done. */
 async function halfDead(worker: TestWorker) {

@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import type { EventState, IncomingEvent, InboxStore } from '../../inbox/inbox-store.js';
 import { incoming, NOW, states, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './inbox-contract.js';
+import type { InboxContractCase } from './contract-case.js';
 
 const DAY = 86_400_000;
 

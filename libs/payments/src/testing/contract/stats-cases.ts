@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { COUNT_CAP } from '../../inbox/inbox-records.js';
 import { idsOf, incoming, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './inbox-contract.js';
+import type { InboxContractCase } from './contract-case.js';
 
 const NONE = { count: 0, more: false };
 

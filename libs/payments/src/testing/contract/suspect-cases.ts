@@ -2,7 +2,7 @@ import { deepEqual, equal, ok } from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { historyOf, NOW, states, TestWorker } from './contract-fixtures.js';
 import { Crashes } from './crashes.js';
-import type { InboxContractCase } from './inbox-contract.js';
+import type { InboxContractCase } from './contract-case.js';
 
 export const suspectCases: readonly InboxContractCase[] = [
   {

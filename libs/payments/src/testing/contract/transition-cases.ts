@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { DELIVERY_TRANSITIONS } from '../../inbox/delivery-transitions.js';
 import { incoming, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './inbox-contract.js';
+import type { InboxContractCase } from './contract-case.js';
 import { Interleaving } from './interleaving.js';
 import { Transitions } from './transitions.js';
 
