@@ -84,8 +84,10 @@ describe('providers and modules of Nest', () => {
     const host = hostOf(app, Routes);
     const contexts = isolatedContexts(app.get(ModuleRef), host);
     const { read } = Routes.prototype;
-    const run = contexts.create(host.instance as Routes, read, 'read') as typeof read;
-    await expect(Promise.resolve(run(1, 2))).resolves.toEqual([1, 2]);
+    const run = contexts.create(host.instance as Routes, read, 'read') as (
+      ...values: unknown[]
+    ) => Promise<unknown>;
+    await expect(run(1, 2)).resolves.toEqual([1, 2]);
   });
 
   it('stops the module with the smallest distance first', async () => {

@@ -48,7 +48,9 @@ const settle = () => new Promise<void>((resolve) => process.nextTick(resolve));
 
 describe.each(['express', 'fastify'])('the answers of WebhookEndpoint on %s', (type) => {
   let bench: EndpointBench;
-  beforeEach(() => (bench = new EndpointBench(type)));
+  beforeEach(() => {
+    bench = new EndpointBench(type);
+  });
 
   it('of one turn of the event loop are written together, at its end', async () => {
     const first = bench.request('first');
