@@ -60,21 +60,24 @@ export class PendingRequest {
   release(): void {
     this.#owner.release(this);
     this.#released = true;
+    // They reference the body, and the application may hold the request for long.
+    this.#onRefusal.length = 0;
   }
 
   /** Releases it, drops its body, and calls what {@link onRefusal} was given. Does nothing after its release. */
   refuse(error: unknown): void {
     if (this.#released) return;
+    const callbacks = [...this.#onRefusal];
     this.release();
     // Its bytes do not count as pending any more, so they must not stay in memory.
     this.#body = undefined;
     this.#refusal = { error };
-    for (const callback of this.#onRefusal) callback(error);
+    for (const callback of callbacks) callback(error);
   }
 
-  /** Adds what ends the step that the request waits for. */
+  /** Adds what ends the step that the request waits for. After its release, it is never called. */
   onRefusal(callback: (error: unknown) => void): void {
-    this.#onRefusal.push(callback);
+    if (!this.#released) this.#onRefusal.push(callback);
   }
 
   /** Waits for a promise, but rejects at once if the request is refused. */

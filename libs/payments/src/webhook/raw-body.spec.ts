@@ -1,7 +1,10 @@
 import { PassThrough, Readable } from 'node:stream';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from '@jest/globals';
 import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
 import { codeOf } from '../../../../test/support/assertions.js';
+import { turns } from '../../../../test/support/time/waiting.js';
 import { PendingRequests } from './pending-requests.js';
 import { ChunkCount, readRawBody, requireFittingLength, requirePlainJson } from './raw-body.js';
 import { resolveWebhookOptions } from './webhook-options.js';
@@ -30,6 +33,28 @@ describe('readRawBody', () => {
     await expect(full.bytes).rejects.toMatchObject({ code: 'webhook_busy' });
     expect(requests).toMatchObject({ count: 0, bytes: 0 });
   });
+
+  it.each(['refuse', 'release'] as const)(
+    'SE-03 leaves no body in memory that does not count as pending any more: %s',
+    async (end) => {
+      setFlagsFromString('--expose-gc');
+      const collectGarbage = runInNewContext('gc') as () => void;
+      // The application holds the request up, so it stays in memory.
+      const pending = requests.add();
+      const read = async () => {
+        const bytes = await readRawBody(Readable.from([Buffer.alloc(10), 'more']), 100, pending);
+        return new WeakRef(bytes.buffer);
+      };
+      const body = await read();
+      await turns(1);
+      pending[end](new Error('busy'));
+      await turns(1);
+      collectGarbage();
+      expect(body.deref()).toBeUndefined();
+      expect(requests.bytes).toBe(0);
+      expect(pending.bytes).toBeGreaterThan(0);
+    },
+  );
 
   it('counts the bytes that it has allocated as pending', async () => {
     const stream = new PassThrough();
