@@ -10,7 +10,7 @@ describe('resolveApiOptions', () => {
   const dispatcher = new UndiciAgent();
   afterAll(() => dispatcher.close());
 
-  it('completes nothing at all into frozen defaults', () => {
+  it('returns frozen defaults for no options', () => {
     const options = resolveApiOptions();
     expect(options).toEqual({
       adapter: 'undici',
@@ -40,7 +40,7 @@ describe('resolveApiOptions', () => {
     }
   });
 
-  it('takes an undefined option for one that was left out', () => {
+  it('reads an undefined option as one that is left out', () => {
     const given = { deadlineMs: undefined, retry: undefined, agents: undefined } as object;
     expect(resolveApiOptions(given)).toEqual(resolveApiOptions());
   });
@@ -77,7 +77,7 @@ describe('resolveApiOptions', () => {
     ['dispatcher', {}, /"api\.dispatcher" is not a dispatcher of undici/],
     ['http', axios, /"api\.http" is not an HttpService/],
     ['timeout', 5, /no option "api\.timeout". The options are .*deadlineMs/],
-  ])('refuses %s %p, and names the fix', (name, value, message) => {
+  ])('rejects %s %p, and names the fix', (name, value, message) => {
     const resolve = (): unknown => resolveApiOptions({ [name]: value });
     expect(resolve).toThrow(message);
     expect(resolve).toThrow(expect.objectContaining({ code: 'options_invalid' }));
@@ -115,7 +115,7 @@ describe('resolveApiOptions', () => {
       /"api\.dispatcher" is for undici, and .* is 'fetch'/,
     ],
     [{ dispatcher, agents: {} }, /give one of the two/],
-  ])('HT-31 refuses options that another adapter would need: %#', (given, message) => {
+  ])('HT-31 rejects options of another adapter: %#', (given, message) => {
     expect(() => resolveApiOptions(given)).toThrow(message);
   });
 
@@ -123,7 +123,7 @@ describe('resolveApiOptions', () => {
     expect(() => resolveApiOptions(input as never)).toThrow(/"api" is/);
   });
 
-  it('TK-18 does not show agents, dispatchers and services, whose sockets hold headers', () => {
+  it('TK-18 does not show agents, dispatchers and services, because their sockets contain headers', () => {
     const http = new HttpService();
     for (const given of [{ agents: { http: new Agent() } }, { dispatcher, http }]) {
       const options = resolveApiOptions(given);

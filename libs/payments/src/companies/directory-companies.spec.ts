@@ -26,7 +26,7 @@ describe('DirectoryCompanies', () => {
   });
   afterEach(() => Logger.overrideLogger(['error']));
 
-  it('keeps companies in its cache, however many ids strangers invent', async () => {
+  it('keeps companies in its cache despite lookups of many invented ids', async () => {
     await companies.find('acme');
     for (let i = 0; i <= 1000; i += 1) await companies.find(`stranger-${i}`);
     asked.length = 0;
@@ -73,7 +73,7 @@ describe('DirectoryCompanies', () => {
     expect(all[0]).toBe(all[1]);
   });
 
-  it('shares a failure with those who waited, and keeps it for a second', async () => {
+  it('shares a failure among waiting callers, and keeps it for a second', async () => {
     answer = async () => Promise.reject(new Error('down'));
     const both = await Promise.allSettled([companies.find('acme'), companies.find('acme')]);
     expect(both.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
@@ -120,7 +120,7 @@ describe('DirectoryCompanies', () => {
     expect(await forDelivery('cafe')).toBe('cafe');
   });
 
-  it('SE-06 does not limit ids that a valid signature was seen for, until they are removed', async () => {
+  it('SE-06 does not limit ids that had a valid signature, until they are removed', async () => {
     await forDelivery('acme');
     companies.verified('acme');
     runtime.advance(60_000);
@@ -135,7 +135,7 @@ describe('DirectoryCompanies', () => {
     expect(await forDelivery('acme')).toBe('directory_unavailable');
   });
 
-  it('SE-06 ends a lookup without an answer at its time limit, and asks again', async () => {
+  it('SE-06 ends a lookup without an answer at its time limit, and repeats it later', async () => {
     let found: (company: Company) => void = () => {};
     answer = async () => new Promise((resolve) => (found = resolve));
     const first = forDelivery('acme');
@@ -152,7 +152,7 @@ describe('DirectoryCompanies', () => {
     expect(asked).toEqual(['acme', 'acme']);
   });
 
-  it('SE-06 refuses a delivery at its own deadline, while the lookup goes on', async () => {
+  it('SE-06 rejects a delivery at its own deadline, while the lookup goes on', async () => {
     let found: (company: Company) => void = () => {};
     answer = async () => new Promise((resolve) => (found = resolve));
     const arrivedAt = runtime.monotonic();
@@ -182,7 +182,7 @@ describe('DirectoryCompanies', () => {
     ['no id', undefined, /answered a company without a valid "id"/],
     ['an id that is none', 'acme ', /without a valid "id"/],
     ['a number', 17, /without a valid "id"/],
-  ])('SE-07 takes an answer with %s for no company', async (_, id, words) => {
+  ])('SE-07 treats an answer with %s as no company', async (_, id, words) => {
     answer = () => ({ ...ACME, id }) as Company;
     expect(await forDelivery('acme')).toBe('none');
     expect(log.lines).toEqual([expect.stringMatching(words)]);

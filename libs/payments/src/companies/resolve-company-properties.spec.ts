@@ -12,7 +12,7 @@ const text = fc.oneof(
 );
 
 describe('isCompanyId', () => {
-  it('accepts 1 to 100 unreserved characters that are no dot segment', () => {
+  it('accepts 1 to 100 unreserved characters that are not a dot segment', () => {
     holds(
       fc.property(text, (id) => {
         const characters = id.split('').every((one) => /[a-z0-9._~-]/i.test(one) && one < '\x7f');
@@ -22,7 +22,7 @@ describe('isCompanyId', () => {
     );
   });
 
-  it('accepts only ids that are one path segment of their own, however a client or proxy normalizes the path', () => {
+  it('accepts only ids that stay one path segment if a client or proxy normalizes the path', () => {
     holds(
       fc.property(text, (id) => {
         if (!isCompanyId(id)) return;
@@ -33,7 +33,7 @@ describe('isCompanyId', () => {
     );
   });
 
-  it('refuses everything that is no string', () => {
+  it('rejects everything that is not a string', () => {
     holds(
       fc.property(fc.anything(), (id) => expect(isCompanyId(id) && typeof id).not.toBe('object')),
     );

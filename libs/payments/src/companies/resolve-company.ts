@@ -68,12 +68,12 @@ function resolveBaseUrl(value: unknown, id: string, allowInsecureHttp = false): 
   }
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
     throw optionsInvalid(
-      `"baseUrl" of company ${id} must hold no user name, password, query or fragment. Credentials go to "clientId" and "clientSecret".`,
+      `"baseUrl" of company ${id} must not contain a user name, password, query or fragment. Credentials go to "clientId" and "clientSecret".`,
     );
   }
   if (url.protocol === 'http:' && !allowInsecureHttp && !LOOPBACK.test(url.hostname)) {
     throw optionsInvalid(
-      `"baseUrl" of company ${id} is http:, which would send credentials readable for all on the way. Use https:, or, where the network itself is trusted, set "allowInsecureHttp: true" (PAYMENTS_ALLOW_INSECURE_HTTP=true in the environment).`,
+      `"baseUrl" of company ${id} is http:, which would send credentials without encryption. Use https:, or, if the network itself is trusted, set "allowInsecureHttp: true" (PAYMENTS_ALLOW_INSECURE_HTTP=true in the environment).`,
     );
   }
   const baseUrl = url.href.replace(/\/+$/, '');

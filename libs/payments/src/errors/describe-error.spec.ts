@@ -15,7 +15,7 @@ const hostile = new Proxy(new Error('x'), {
 });
 
 describe('describeError', () => {
-  it('names an error, its code and what caused it', () => {
+  it('names an error, its code and its causes', () => {
     const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
     expect(describeError(new TypeError('fetch failed', { cause }))).toBe(
       'TypeError: fetch failed (cause: Error (ECONNREFUSED): refused)',
@@ -30,14 +30,14 @@ describe('describeError', () => {
     expect(describeError(Object.assign(new Error('x'), { code }))).toBe('Error: x');
   });
 
-  it('takes of an object that is no error its message alone', () => {
+  it('shows only the message of an object that is not an error', () => {
     expect(describeError({ message: 'm', card: '4242' })).toBe('m');
     expect(describeError({ card: '4242' })).not.toContain('4242');
     expect(describeError({ message: { card: '4242' } })).not.toContain('4242');
     expect(describeError(['4242'])).not.toContain('4242');
   });
 
-  it('is one line of at most 1,000 characters, fit for a database, whatever it is told', () => {
+  it('is one line of at most 1,000 characters that a database can store, for any input', () => {
     const inner = new Error('i'.repeat(5000));
     for (const thrown of [
       new Error('m'.repeat(10_000_000), { cause: inner }),
@@ -76,14 +76,14 @@ describe('framesOf', () => {
     expect(frames.split('\n').length - 1).toBeLessThanOrEqual(10);
   });
 
-  it('shows nothing of what is no error', () => {
+  it('returns nothing for a value that is not an error', () => {
     const odd = Object.assign(new Error('x'), { stack: 7 });
     for (const thrown of [undefined, 'text', { stack: '    at x' }, odd, revoked(), hostile]) {
       expect(framesOf(thrown)).toBe('');
     }
   });
 
-  it('shows ten frames at the most', () => {
+  it('shows at most ten frames', () => {
     const deep = Object.assign(new Error('x'), {
       stack: `Error: x${'\n    at f (file.js:1:1)'.repeat(50)}`,
     });
@@ -92,7 +92,7 @@ describe('framesOf', () => {
 });
 
 describe('isUnrecoverable', () => {
-  it('tells the errors no further attempt helps against', () => {
+  it('recognizes errors that another attempt cannot fix', () => {
     expect(isUnrecoverable(new UnrecoverableError('x'))).toBe(true);
     expect(isUnrecoverable(new PaymentsError('data_invalid', 'x'))).toBe(true);
     expect(isUnrecoverable(new PaymentsError('timeout', 'x'))).toBe(false);

@@ -2,13 +2,13 @@ import { PaymentsError } from './payments-error.js';
 
 const MAX_LENGTH = 1000;
 const MAX_FRAMES = 10;
-/** How many errors are named of a chain of causes. */
+/** How many errors of a chain of causes are named. */
 const MAX_CAUSES = 3;
 
 /**
- * One line about anything a handler may throw: an error, a frozen object, `undefined`, an object whose
- * getters throw. Never throws itself. At most 1,000 characters, none of them a control character: a log takes
- * it for one line, and a database takes it at all.
+ * Describes in one line anything that a handler may throw: an error, a frozen object, `undefined`, an object whose
+ * getters throw. Never throws itself. At most 1,000 characters, none of them a control character: it is one
+ * line in a log, and every database can store it.
  */
 export function describeError(thrown: unknown): string {
   try {
@@ -19,8 +19,8 @@ export function describeError(thrown: unknown): string {
 }
 
 /**
- * The innermost frames of the stack of an error, for the log, each on a line of its own; empty where it has
- * none. Never throws. Without the message, which {@link describeError} bounds.
+ * The innermost frames of the stack of an error, for the log, each on a line of its own; empty if it has
+ * none. Never throws. The message is left out: {@link describeError} returns it.
  */
 export function framesOf(thrown: unknown): string {
   try {
@@ -40,7 +40,7 @@ export function framesOf(thrown: unknown): string {
   }
 }
 
-/** Whether what was thrown says that another attempt cannot help. Never throws. */
+/** Whether the error means that another attempt cannot succeed. Never throws. */
 export function isUnrecoverable(thrown: unknown): boolean {
   try {
     return (
@@ -48,7 +48,7 @@ export function isUnrecoverable(thrown: unknown): boolean {
       (thrown.code === 'unrecoverable' || thrown.code === 'data_invalid')
     );
   } catch {
-    // `instanceof` asks a revoked proxy for its prototype.
+    // `instanceof` throws for a revoked proxy.
     return false;
   }
 }
@@ -63,7 +63,7 @@ function describe(thrown: unknown, causes: number): string {
   if (typeof thrown === 'string') return clip(thrown);
   if (typeof thrown === 'object' && thrown !== null) {
     const { message } = thrown as { message?: unknown };
-    // Only a message is taken from an object: the rest of it may be a payload.
+    // Only the message of an object is used, because the other fields may be a payload.
     return typeof message === 'string' ? clip(message) : 'an object without a message was thrown';
   }
   // The text of a function is its source.
@@ -71,7 +71,7 @@ function describe(thrown: unknown, causes: number): string {
   return `${clip(String(thrown))} was thrown`;
 }
 
-/** What a program would look at first: `data_invalid`, `ECONNREFUSED`, a database's `23505`. */
+/** The error code, for example `data_invalid`, `ECONNREFUSED`, or `23505` of a database. */
 function codeOf(error: Error): string {
   const { code } = error as { code?: unknown };
   return typeof code === 'string' && /^\w{1,64}$/.test(code) ? ` (${code})` : '';

@@ -1,15 +1,15 @@
 import type { Logger } from '@nestjs/common';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 
-/** Between two lines about one subject, in milliseconds. */
-const QUIET_MS = 60_000;
-/** How many subjects have lines of their own at the same time; further ones share one. */
+/** The shortest time between two lines about one subject, in milliseconds. */
+const INTERVAL_MS = 60_000;
+/** How many subjects are throttled separately at the same time; further ones share one line. */
 const MAX_SUBJECTS = 100;
 const OTHERS = Symbol('other subjects');
 
 /**
- * Logs what happens again and again: one line per subject and minute, with the number of those in between. Its memory
- * and the number of its lines are bounded, however many subjects there are.
+ * Logs repeated events: at most one line per subject and minute, with the number of suppressed lines. Its memory and
+ * the number of its lines are bounded for any number of subjects.
  */
 export class ThrottledLog {
   readonly #subjects = new Map<string | symbol, { readonly since: number; suppressed: number }>();
@@ -33,7 +33,7 @@ export class ThrottledLog {
     const now = this.runtime.monotonic();
     const key = this.#keyOf(subject, now);
     const last = this.#subjects.get(key);
-    if (last !== undefined && now - last.since < QUIET_MS) {
+    if (last !== undefined && now - last.since < INTERVAL_MS) {
       last.suppressed += 1;
       return;
     }
@@ -47,7 +47,7 @@ export class ThrottledLog {
     if (this.#subjects.has(subject) || this.#subjects.size < MAX_SUBJECTS) return subject;
     // Oldest first.
     for (const [key, { since }] of this.#subjects) {
-      if (now - since < QUIET_MS) break;
+      if (now - since < INTERVAL_MS) break;
       this.#subjects.delete(key);
     }
     return this.#subjects.size < MAX_SUBJECTS ? subject : OTHERS;

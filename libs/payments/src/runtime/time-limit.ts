@@ -2,7 +2,7 @@ import type { PaymentsRuntime } from './payments-runtime.js';
 
 /**
  * Settles as `work` does or, if that takes longer than `ms` milliseconds, rejects with what `late` returns. The
- * work itself goes on, and nobody waits for it.
+ * work itself goes on, and its result is ignored. For work that takes an `AbortSignal`, see `Deadline`.
  */
 export function withTimeLimit<T>(
   work: Promise<T>,

@@ -21,7 +21,7 @@ describe('prepareCall', () => {
     'Proxy-Authorization',
     'User-Agent',
     'Accept-Encoding',
-  ])('refuses the header %s, which is not the caller’s to set', (name) => {
+  ])('rejects the reserved header %s', (name) => {
     expect(() => prepare({ headers: { [name]: 'x' } })).toThrow(TypeError);
   });
 
@@ -30,11 +30,11 @@ describe('prepareCall', () => {
     ['a name that is none', { 'a b': 'x' }],
     ['a value that is no string', { 'x-a': 1 as never }],
     ['what a header can’t hold', { 'x-a': '→' }],
-  ])('refuses a header with %s', (_, headers) => {
+  ])('rejects a header with %s', (_, headers) => {
     expect(() => prepare({ headers })).toThrow(TypeError);
   });
 
-  it('adds headers of the caller’s, whose accept wins', () => {
+  it('adds headers of the call, which may replace accept', () => {
     expect(prepare({ headers: { 'X-A': 'b', Accept: 'text/csv' } }).headers).toEqual({
       'x-a': 'b',
       accept: 'text/csv',
@@ -42,21 +42,21 @@ describe('prepareCall', () => {
     });
   });
 
-  it('sends an idempotency key where a header is configured for it, and refuses it where none is', () => {
+  it('sends an idempotency key if a header is configured for it, and rejects it otherwise', () => {
     const api = resolveApiOptions({ idempotencyHeader: 'Idempotency-Key' });
     expect(prepare({ idempotencyKey: 'k-1' }, 'POST', api).headers['idempotency-key']).toBe('k-1');
     expect(() => prepare({ idempotencyKey: 'k-1' })).toThrow(/idempotencyHeader/);
     expect(() => prepare({ idempotencyKey: '' }, 'POST', api)).toThrow(TypeError);
   });
 
-  it('encodes a body as JSON, null and false too', () => {
+  it('encodes a body as JSON, also null and false', () => {
     expect(String(prepare({ body: { a: 'ü' } }).body)).toBe('{"a":"ü"}');
     expect(String(prepare({ body: null }).body)).toBe('null');
     expect(String(prepare({ body: false }).body)).toBe('false');
     expect(prepare({}).body).toBeUndefined();
   });
 
-  it('refuses what JSON can’t hold, and a body on a GET', () => {
+  it('rejects a body that JSON cannot represent, and a body of a GET', () => {
     const circle: { self?: unknown } = {};
     circle.self = circle;
     for (const body of [circle, 1n, () => {}, Symbol('s')]) {
@@ -67,7 +67,7 @@ describe('prepareCall', () => {
     expect(() => prepare({}, 'get' as ApiMethod)).toThrow(TypeError);
   });
 
-  it('refuses a deadline out of bounds, and a signal that is none', () => {
+  it('rejects a deadline out of bounds, and a signal that is not an AbortSignal', () => {
     for (const deadlineMs of [0, -1, NaN, Infinity, 600_001]) {
       expect(() => prepare({ deadlineMs })).toThrow(TypeError);
     }

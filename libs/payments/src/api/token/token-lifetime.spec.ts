@@ -39,7 +39,7 @@ describe('the lifetime of a token', () => {
     [[3599]],
     10n,
     '9'.repeat(400),
-  ])('%p makes no sense', (given) => {
+  ])('%p is invalid', (given) => {
     expect(parseLifetimeMs(given)).toBeUndefined();
   });
 
@@ -53,7 +53,7 @@ describe('the lifetime of a token', () => {
     expect(tokenLife(sent, lifetime, 1).softMs).toBe(most);
   });
 
-  it('is over when either clock says so', () => {
+  it('is expired if either clock has passed it', () => {
     const life = tokenLife({ wall: 1_000_000, monotonic: 50 }, 10_000, 0);
     expect(remainingMs(life, { wall: 1_004_000, monotonic: 50 })).toBe(6_000);
     expect(remainingMs(life, { wall: 0, monotonic: 8_050 })).toBe(2_000);
