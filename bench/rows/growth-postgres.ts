@@ -39,8 +39,17 @@ export const growthPostgres: Row = {
   },
 };
 
-/** Copies the rows of the first event with new ids and keys, and then vacuums, as autovacuum would. */
-async function copy(server: PostgresServer, url: string, count: number): Promise<void> {
+/**
+ * Copies the rows of the first event with new ids and keys, and then vacuums, as autovacuum would.
+ *
+ * @param values SQL expressions for columns of the copies
+ */
+export async function copy(
+  server: PostgresServer,
+  url: string,
+  count: number,
+  values: Readonly<Record<string, string>> = {},
+): Promise<void> {
   const own: Record<string, string> = {
     seq: 't.seq + n',
     event: 't.event + n',
@@ -49,6 +58,7 @@ async function copy(server: PostgresServer, url: string, count: number): Promise
     ordering: 'gen_random_uuid()',
     once: 'sha256(gen_random_uuid()::text::bytea)',
     digest: 'sha256(gen_random_uuid()::text::bytea)',
+    ...values,
   };
   for (const table of ['event', 'delivery']) {
     const rows = await server.query<{ name: string }>(
@@ -57,11 +67,11 @@ async function copy(server: PostgresServer, url: string, count: number): Promise
         WHERE table_schema = '${SCHEMA}' AND table_name = '${table}'`,
     );
     const columns = rows.map(({ name }) => name);
-    const values = columns.map((column) => own[column] ?? `t.${column}`);
+    const copied = columns.map((column) => own[column] ?? `t.${column}`);
     await server.query(
       url,
       `INSERT INTO ${SCHEMA}.${table} (${columns.join(', ')})
-       SELECT ${values.join(', ')}
+       SELECT ${copied.join(', ')}
          FROM (SELECT * FROM ${SCHEMA}.${table} LIMIT 1) t, generate_series(1, ${count}) n`,
     );
   }

@@ -1,5 +1,6 @@
 import type { Row } from '../rounds/row.ts';
 import { api } from './api.ts';
+import { backlogPostgres } from './backlog-postgres.ts';
 import { disk } from './disk.ts';
 import { growthPostgres } from './growth-postgres.ts';
 import { growthSqlite } from './growth-sqlite.ts';
@@ -32,6 +33,7 @@ export const ROWS: readonly Row[] = [
   token,
   growthSqlite,
   growthPostgres,
+  backlogPostgres,
   disk,
   isolation,
   memory,
