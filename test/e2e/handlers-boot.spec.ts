@@ -85,7 +85,7 @@ onEachAdapter((start) => {
     expect(app.url).toContain('http');
   });
 
-  it('WH-18 refuses to boot where a class is both provider and controller', async () => {
+  it('WH-18 refuses to boot if a class is both provider and controller', async () => {
     @Controller('twice')
     class Twice {
       @OnPaymentEvent('a')
@@ -107,7 +107,7 @@ onEachAdapter((start) => {
     await expect(start({ providers: [Odd] })).rejects.toThrow(/name has 1 to 200 characters/);
   });
 
-  it('WH-18 refuses to boot where a decorator above replaced the handler, which would never run', async () => {
+  it('WH-18 refuses to boot if another decorator replaced the handler, which would never run', async () => {
     const wrap: MethodDecorator = (_target, _name, descriptor: PropertyDescriptor) => {
       descriptor.value = () => {};
     };

@@ -112,7 +112,7 @@ onOneAdapter('data classes of handlers', (start) => {
     },
   );
 
-  it('WH-24 quotes nothing of the payload where a @Transform of the data class throws', async () => {
+  it('WH-24 quotes nothing of the payload if a @Transform of the data class throws', async () => {
     await using app = await start({ providers: [Single] });
     const sent = delivery({ id: 'e-1', eventType: 'transaction.exact', data: { amount: 'x4242' } });
     expect(await app.send(sent)).toMatchObject({ status: 503 });

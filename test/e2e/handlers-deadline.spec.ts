@@ -29,7 +29,7 @@ async function pass(runtime: FakeRuntime, ms: number, step = 5000): Promise<void
 }
 
 onEachAdapter((start) => {
-  it('answers 503 when the deadline passes; the handler goes on, and a copy waits for it', async () => {
+  it('answers 503 when the deadline passes; the handler keeps running, and a copy waits for it', async () => {
     gate = new Gate();
     contexts = [];
     const runtime = new FakeRuntime();

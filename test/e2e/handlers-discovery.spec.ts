@@ -136,7 +136,7 @@ const COVERED: [string, string[]][] = [
 ];
 
 onOneAdapter('discovery of handlers', (start) => {
-  it('WH-18 runs each handler whose pattern covers the type once: exact, in a list, of a family, all, stacked', async () => {
+  it('WH-18 runs a handler once if its pattern matches the type: exact, in a list, by prefix, all, stacked', async () => {
     await using app = await start({ providers: [Patterns] });
     const { ran } = app.app.get(Patterns);
     for (const [eventType, names] of COVERED) {
@@ -146,7 +146,7 @@ onOneAdapter('discovery of handlers', (start) => {
     }
   });
 
-  it('WH-18 runs an inherited method on each heir, and an overridden one as its own decorator says', async () => {
+  it('WH-18 runs an inherited method on each subclass, and an overridden one as its own decorator says', async () => {
     await using app = await start({ providers: [First, Second] });
     await app.send(delivery({ eventType: 'a' }));
     expect(app.app.get(First).ran).toEqual(['inherited by First']);
@@ -159,7 +159,7 @@ onOneAdapter('discovery of handlers', (start) => {
     expect(app.app.get(First).ran).toEqual(['inherited by First', 'the override']);
   });
 
-  it('WH-18 runs a handler that a class got from another by a mixin', async () => {
+  it('WH-18 runs a handler that a mixin added to a class', async () => {
     await using app = await start({ providers: [Mixed] });
     expect(await app.send(delivery())).toMatchObject({ status: 200 });
     expect(app.app.get(Mixed).ran).toEqual(['exact']);
@@ -172,7 +172,7 @@ onOneAdapter('discovery of handlers', (start) => {
     expect(await answer.json()).toEqual(['e-1']);
   });
 
-  it('WH-18 runs handlers of providers made by a class, a factory and as a value, and of an alias once', async () => {
+  it('WH-18 runs handlers of class, factory and value providers, and those of an alias once', async () => {
     const value = Plain.labelled(new Plain(), 'value');
     await using app = await start({
       providers: [
@@ -235,7 +235,7 @@ onOneAdapter('discovery of handlers', (start) => {
     expect(ran.toSorted()).toEqual(['deep', 'wide']);
   });
 
-  it('WH-18 looks at no getter, and at no value that is no class, while it looks for handlers', async () => {
+  it('WH-18 calls no getter, and reads no value that is not a class, while it searches for handlers', async () => {
     const touched: string[] = [];
     @Injectable()
     class Guarded {

@@ -103,7 +103,7 @@ onEachAdapter((start) => {
     expect(gate.entered).toBe(1);
   });
 
-  it('IN-24 starts nothing that waits for a place, and answers its sender 503', async () => {
+  it('IN-24 starts no delivery that waits for a free slot, and answers its sender 503', async () => {
     const runtime = reset();
     const worker = { concurrency: 1 };
     await using app = await start({ providers: [Slow], payments: { runtime, worker } });
@@ -124,7 +124,7 @@ onEachAdapter((start) => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('IN-24 closes at once if nothing runs, whatever waits for its next attempt', async () => {
+  it('IN-24 closes at once if nothing runs, even if deliveries wait for their next attempt', async () => {
     const runtime = reset();
     gate.slam(new Error('broken'));
     await using app = await start({ providers: [Slow], payments: { runtime } });
@@ -133,7 +133,7 @@ onEachAdapter((start) => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('IN-24 aborts what still runs after drainMs, and charges nothing that ends then', async () => {
+  it('IN-24 aborts what still runs after drainMs, and counts no attempt that ends then', async () => {
     const runtime = reset();
     await using app = await start({ providers: [Obedient], payments: { runtime } });
     const answer = app.send(delivery({ id: 'e-1' }));
@@ -176,7 +176,7 @@ onEachAdapter((start) => {
     gate.open();
   });
 
-  it('IN-24 can be closed twice', async () => {
+  it('IN-24 an application can be closed twice', async () => {
     reset();
     gate.open();
     await using app = await start({ providers: [Slow] });

@@ -133,7 +133,7 @@ const THROWN: [string, () => unknown, string][] = [
 ];
 
 onEachAdapter((start) => {
-  it('WH-20 runs the other handlers once where one throws, and only that one again', async () => {
+  it('WH-20 runs the other handlers once if one throws, and only that one again', async () => {
     Object.assign(runs, { first: 0, second: 0, third: 0 });
     broken = true;
     await using app = await start({ providers: [Three] });
@@ -181,7 +181,7 @@ onEachAdapter((start) => {
     );
   });
 
-  it('WH-24 logs the frames of an error, and its message once and in bounds', async () => {
+  it('WH-24 logs the stack frames of an error, and its message once and cut to a limit', async () => {
     thrown = () => new Error('m'.repeat(5000));
     await using app = await start({ providers: [Thrower] });
     await app.send(delivery({ eventType: 'at once' }));
@@ -192,7 +192,7 @@ onEachAdapter((start) => {
     expect(app.log.lines.join()).not.toContain('ExceptionsHandler');
   });
 
-  it('WH-24 gives an UnrecoverableError up at once, and says so', async () => {
+  it('WH-24 does not retry after an UnrecoverableError, and logs this', async () => {
     thrown = () => new UnrecoverableError('only KES is booked here');
     await using app = await start({ providers: [Thrower] });
     await app.send(delivery({ id: 'e-1', eventType: 'later' }));

@@ -83,7 +83,7 @@ onEachAdapter((start) => {
     it.each([
       ['APP_GUARD, APP_PIPE, APP_INTERCEPTOR and APP_FILTER', Scope.DEFAULT],
       ['those, in request scope', Scope.REQUEST],
-    ])(`19: runs nothing under %s for a handler on ${kind}`, async (_, scope) => {
+    ])(`WH-19 runs nothing under %s for a handler on ${kind}`, async (_, scope) => {
       asked = [];
       const { providers = [], controllers = [] } = metadata() as {
         providers?: never[];
@@ -102,7 +102,7 @@ onEachAdapter((start) => {
       await proveNoneRan(app);
     });
 
-    it(`19: runs nothing of useGlobalGuards() and its like for a handler on ${kind}`, async () => {
+    it(`WH-19 runs nothing of useGlobalGuards() and its like for a handler on ${kind}`, async () => {
       asked = [];
       const { providers = [], controllers = [] } = metadata() as {
         providers?: never[];

@@ -65,7 +65,7 @@ onOneAdapter('the memory inbox', (start) => {
     expect((await slow).status).toBe(200);
   });
 
-  it('answers 503 inbox_full while it is full of unfinished events, takes copies, and recovers', async () => {
+  it('answers 503 inbox_full while it is full of unfinished events, accepts copies, and recovers', async () => {
     reset();
     const inbox = memoryInbox({ maxEvents: 2 });
     await using app = await start({ providers: [Orders], payments: { inbox } });
@@ -84,7 +84,7 @@ onOneAdapter('the memory inbox', (start) => {
     expect(ran.toSorted()).toEqual(['e-1', 'e-2', 'e-3']);
   });
 
-  it('lets go of the bodies of finished events beyond maxBytes, and still knows their copies', async () => {
+  it('releases the bodies of finished events beyond maxBytes, and still recognises their copies', async () => {
     reset();
     const inbox = memoryInbox({ maxBytes: 10_000 });
     await using app = await start({ providers: [Orders], payments: { inbox } });
@@ -100,7 +100,7 @@ onOneAdapter('the memory inbox', (start) => {
     expect(ran).toEqual(['e-1', 'e-2', 'e-3']);
   });
 
-  it('answers 503 inbox_full where the bodies of unfinished events leave no room', async () => {
+  it('answers 503 inbox_full if the bodies of unfinished events leave no room', async () => {
     reset();
     const inbox = memoryInbox({ maxBytes: 10_000 });
     await using app = await start({ providers: [Orders], payments: { inbox } });
@@ -113,7 +113,7 @@ onOneAdapter('the memory inbox', (start) => {
     expect(await app.send(sized('e-1', 4000))).toMatchObject({ status: 200 });
   });
 
-  it('WH-22 takes the copy of a dead event that had to make room for new, and runs it', async () => {
+  it('WH-22 runs the copy of a dead event that was removed to make room for new events', async () => {
     reset();
     broken = true;
     const inbox = memoryInbox({ maxBytes: 10_000 });
@@ -130,7 +130,7 @@ onOneAdapter('the memory inbox', (start) => {
     expect((await stored(app, 'dead')).raw?.equals(dead.body)).toBe(true);
   });
 
-  it('IN-07 knows a duplicate until the retention is over, and takes it for new after', async () => {
+  it('IN-07 recognises a duplicate until the retention ends, and treats it as new afterwards', async () => {
     reset();
     const runtime = new FakeRuntime();
     const inbox = memoryInbox({ retentionMs: 60_000 });

@@ -55,7 +55,7 @@ const LAYOUTS: [string, Setup][] = [
 onEachAdapter((start) => {
   for (const isGlobal of [false, true]) {
     it.each(LAYOUTS)(
-      `27: drains before %s closes the database a handler uses (isGlobal: ${isGlobal})`,
+      `WH-27 drains before %s closes the database a handler uses (isGlobal: ${isGlobal})`,
       async (_, metadata) => {
         gate = new Gate();
         events = [];

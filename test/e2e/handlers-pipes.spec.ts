@@ -74,7 +74,7 @@ onOneAdapter('pipes of handlers', (start) => {
     },
   );
 
-  it('WH-19 has a ValidationPipe judge the event by the type of its parameter', async () => {
+  it('WH-19 a ValidationPipe validates the event by the type of its parameter', async () => {
     seen = [];
     @Injectable()
     class Orders {
@@ -102,7 +102,7 @@ onOneAdapter('pipes of handlers', (start) => {
     });
   });
 
-  it('WH-19 lets a parameter decorator of the application fetch what it likes of the run', async () => {
+  it('WH-19 a parameter decorator of the application can read anything of the execution context', async () => {
     seen = [];
     @Injectable()
     class Orders {
@@ -116,7 +116,7 @@ onOneAdapter('pipes of handlers', (start) => {
     expect(seen).toEqual(['payments t-1', '*#handle']);
   });
 
-  it('WH-19 hands over a field of the event, such as its data, to a parameter that asks for it', async () => {
+  it('WH-19 passes a field of the event, such as its data, to a parameter that names it', async () => {
     seen = [];
     @Injectable()
     class Orders {

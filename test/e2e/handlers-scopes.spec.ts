@@ -152,7 +152,7 @@ onOneAdapter('scopes of handlers', (start) => {
     expect(new Set(notes.map(({ instance }) => instance)).size).toBe(3);
   });
 
-  it('WH-18 keeps instances of two modules apart that stand under one token', async () => {
+  it('WH-18 keeps instances of two modules apart that have the same injection token', async () => {
     notes = [];
     const declare = (name: string) => {
       @Injectable({ scope: Scope.REQUEST })
@@ -188,7 +188,7 @@ onOneAdapter('scopes of handlers', (start) => {
     expect(notes.map(({ instance }) => instance instanceof Heir)).toEqual([true]);
   });
 
-  it('WH-18 makes an instance of a singleton once, however many events it handles', async () => {
+  it('WH-18 creates a singleton once, for any number of events', async () => {
     let made = 0;
     let ran = 0;
     @Injectable()

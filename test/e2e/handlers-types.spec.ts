@@ -107,7 +107,7 @@ it('WH-18 types the event of a handler by its decorator', () => {
   expect([Right, Wrong]).toHaveLength(2);
 });
 
-it('WH-18 refuses to decorate what would never run, as the compiler does', () => {
+it('WH-18 rejects a decorator on a method that would never run, as the compiler does', () => {
   expect(() => {
     class Static {
       // @ts-expect-error a symbol names no handler

@@ -79,7 +79,7 @@ class Merchant implements AsyncDisposable {
 }
 
 describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
-  it('WH-24 survives and logs a promise a handler left behind that fails after it returned', async () => {
+  it('WH-24 logs a promise that a handler did not await and that rejects after it returned, and the process goes on', async () => {
     await using merchant = await Merchant.start(adapter, 2);
     expect(await merchant.receive()).toBe(200);
     await merchant.obey('release');
@@ -94,7 +94,7 @@ describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
     await eventually(() => expect(merchant.output.match(/at failLater/g)).toHaveLength(3));
   });
 
-  it('WH-24 leaves an unrelated rejection its default end, also where two applications run', async () => {
+  it('WH-24 an unrelated rejection ends the process as by default, also if two applications run', async () => {
     await using two = await Merchant.start(adapter, 2);
     expect(await two.dieOf('unrelated')).toBe(1);
     expect(two.count('Error: of somebody else')).toBe(1);
@@ -105,7 +105,7 @@ describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
     expect(merchant.output).toContain('ERR_UNHANDLED_REJECTION');
   });
 
-  it("WH-24 leaves unrelated rejections to the application's own listener, which lives as before", async () => {
+  it("WH-24 leaves unrelated rejections to the application's own listener, and the process goes on", async () => {
     await using merchant = await Merchant.start(adapter);
     await merchant.obey('listen');
     await merchant.obey('unrelated');
@@ -117,7 +117,7 @@ describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
     await merchant.wrote('left a promise behind');
   });
 
-  it('WH-24 watches no more once the application has closed', async () => {
+  it('WH-24 no longer listens once the application has closed', async () => {
     await using merchant = await Merchant.start(adapter);
     expect(await merchant.receive()).toBe(200);
     await merchant.obey('close');
@@ -126,10 +126,10 @@ describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
   });
 });
 
-describe('told how to take unhandled rejections', () => {
+describe('unhandled rejections with --unhandled-rejections', () => {
   const adapter = 'express';
 
-  it('WH-24 leaves an unrelated rejection what --unhandled-rejections says, and watches on', async () => {
+  it('WH-24 treats an unrelated rejection as --unhandled-rejections says, and keeps listening', async () => {
     await using merchant = await Merchant.start(adapter, 2, '--unhandled-rejections=warn');
     await merchant.obey('unrelated');
     await merchant.obey('unrelated');
@@ -140,7 +140,7 @@ describe('told how to take unhandled rejections', () => {
     await merchant.wrote('left a promise behind');
   });
 
-  it('WH-24 leaves it a warning and an exit code where that is what it says', async () => {
+  it('WH-24 prints a warning and sets the exit code with warn-with-error-code', async () => {
     await using merchant = await Merchant.start(
       adapter,
       2,
@@ -150,7 +150,7 @@ describe('told how to take unhandled rejections', () => {
     await merchant.obey('unrelated');
     await merchant.obey('ping');
     await merchant.wrote('UnhandledPromiseRejectionWarning: Error: of somebody else');
-    // And it watches on.
+    // It keeps listening.
     expect(await merchant.receive()).toBe(200);
     await merchant.obey('release');
     await merchant.obey('ping');

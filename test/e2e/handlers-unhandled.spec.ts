@@ -53,7 +53,7 @@ onOneAdapter('events without a handler', (start) => {
     },
   );
 
-  it('WH-25 hands types and handlers named like properties of every object to those that ask for them', async () => {
+  it('WH-25 delivers types named like properties of every object to handlers named like them', async () => {
     await using app = await start({ providers: [Named] });
     for (const eventType of ['constructor', '__proto__', 'toString', 'prototype']) {
       expect(await app.send(delivery({ eventType }))).toMatchObject({ status: 200 });
@@ -61,7 +61,7 @@ onOneAdapter('events without a handler', (start) => {
     expect(app.app.get(Named).seen).toEqual(['constructor', '__proto__']);
   });
 
-  it('WH-25 takes an event whose id is named like one for an event like any', async () => {
+  it('WH-25 treats an event whose id is named like such a property as any other', async () => {
     await using app = await start({ providers: [Named] });
     for (const id of ['__proto__', 'constructor']) {
       const sent = delivery({ id, eventType: 'constructor' });

@@ -152,7 +152,7 @@ onEachDurableInbox(
   ['postgres'],
 );
 
-describe('a boot', () => {
+describe('the check of shutdown hooks after boot', () => {
   /** Ends the waits of 5 seconds at once, on request. */
   function hasty() {
     const due: (() => void)[] = [];
@@ -170,7 +170,7 @@ describe('a boot', () => {
 
   onEachDurableInbox(
     (stage) => {
-      it('warns where shutdown hooks are off, some time after it', async () => {
+      it('logs a warning some time after boot if shutdown hooks are off', async () => {
         const { runtime, pass } = hasty();
         await using app = await startOn(await stage.data(), {}, { runtime });
         expect(app.log.matching(WARNING)).toEqual([]);

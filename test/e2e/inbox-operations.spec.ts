@@ -264,7 +264,7 @@ onEachDurableInbox((stage) => {
     ).toHaveLength(1);
   });
 
-  it('keeps what waits for a handler that is gone, runs the rest, reports it, and forgets it when told', async () => {
+  it('keeps deliveries of a removed handler, runs the others, reports it, and skips them after forgetHandler()', async () => {
     const data = await stage.data();
     {
       const fails = () => {

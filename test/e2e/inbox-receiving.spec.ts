@@ -112,7 +112,7 @@ onEachDurableInbox((stage) => {
     expect(ran.toSorted()).toEqual(['dead', 'dead', 'slow', 'slow']);
   });
 
-  it('WH-23 stores a second completed event of a transaction as a note on the first, and runs nothing', async () => {
+  it('WH-23 stores a second completed event of a transaction as a repeat of the first, and runs nothing', async () => {
     const data = await stage.data();
     const ran: string[] = [];
     const handle: Handle = ({ id }) => void ran.push(id);

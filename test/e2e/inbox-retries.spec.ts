@@ -92,7 +92,7 @@ onEachDurableInbox((stage) => {
     await eventually(async () => expect(await states(app, 'paid')).toEqual(dead));
   });
 
-  it('IN-17 IN-18 gives an unrecoverable delivery up at once, and runs the next of its transaction', async () => {
+  it('IN-17 IN-18 makes an unrecoverable delivery dead at once, and runs the next of its transaction', async () => {
     const data = await stage.data();
     const ran: string[] = [];
     const handle = ({ id }: { id: string }): void => {

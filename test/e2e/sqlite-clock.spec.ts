@@ -56,7 +56,7 @@ describe.each([HOUR, -HOUR])('IN-36 a wall clock that jumps by %d ms, on SQLite'
     expect((await after.complete(lease)).settled).toBe(true);
   });
 
-  it('makes nothing wait longer that was stored before a restart', async () => {
+  it('delays no delivery that was stored before a restart', async () => {
     const before = await harness.open();
     const worker = await TestWorker.start(before);
     await before.receive([incoming({ id: 'retry' }), incoming({ id: 'due' })]);

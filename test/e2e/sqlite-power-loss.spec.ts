@@ -179,7 +179,7 @@ describeIfRecorded(
       180_000,
     );
 
-    it('is examined by a test that notices a disk which ignores syncs', async () => {
+    it('the examination detects a disk that ignores syncs', async () => {
       const operations = await record(['a']);
       const wrong = await losses(operations, 2, false);
       expect(wrong.filter((line) => line.endsWith('is undone')).length).toBeGreaterThan(CUTS);

@@ -66,7 +66,7 @@ describe('a SQLite inbox on a slow disk', () => {
     await expect(store.stats()).rejects.toThrow('is closed');
   });
 
-  it('IN-08 rejects in time if the disk hangs, and tells that the operation may be done later', async () => {
+  it('IN-08 rejects in time if the disk hangs, with an error that says that the operation may still take effect', async () => {
     const store = await harness.open({ slowCommitMs: 6000, busyTimeoutMs: 100 });
     const receive = store.receive([incoming()]);
     await expect(receive).rejects.toMatchObject({

@@ -129,11 +129,11 @@ describe.each(STAGES)('requests of serverless adapters on $adapter with $option'
     },
   );
 
-  it('WH-30 a delivery that is no stream is verified by the bytes it carries', async () => {
+  it('WH-30 a request that is not a stream is verified by the bytes it contains', async () => {
     await expectHandled((request, { body }) => ({ ...request, fields: { body, on: undefined } }));
   });
 
-  it('WH-02 a forged delivery of an adapter gets 401, and one without a signature too', async () => {
+  it('WH-02 a forged delivery from an adapter gets 401, as does one without a signature', async () => {
     const { path, headers, body } = synthetic(signedDelivery({ webhookSecret: 'another' }));
     const forged = { path, headers: { ...headers, 'content-length': body.byteLength }, body };
     for (const socket of [undefined, {}, { readable: true }]) {

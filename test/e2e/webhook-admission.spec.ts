@@ -135,7 +135,7 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
     expect(await valid()).toMatchObject({ status: 200 });
   });
 
-  it('SE-03 slow senders keep no valid delivery out: the oldest is answered 503 instead', async () => {
+  it('SE-03 slow senders block no valid delivery: the oldest of them is answered 503 instead', async () => {
     await start({ maxPending: 2 });
     const senders = await pending(2);
     runtime.advance(25);
@@ -147,7 +147,7 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
     expect(await senders[0]!.all()).toMatch(/retry-after: 1\r\n[^]*"webhook_busy"/i);
   });
 
-  it('SE-03 bytes above "maxPendingBytes" are answered 503, and none stay counted', async () => {
+  it('SE-03 requests above "maxPendingBytes" are answered 503, and none of their bytes stay counted', async () => {
     await start({ bodyLimitBytes: 100_000, maxPendingBytes: 200_000 });
     const large = async (bytes: number) =>
       app.send(signedDelivery(COMPANY, { metadata: { pad: 'x'.repeat(bytes) } }));
@@ -167,7 +167,7 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
     for (let n = 0; n < 10; n += 1) expect(await large(90_000)).toMatchObject({ status: 200 });
   });
 
-  it('SE-03 the slot is free again after each kind of refusal', async () => {
+  it('SE-03 the slot is free again after each kind of rejection', async () => {
     await start({ maxPending: 1 });
     const delivery = signedDelivery(COMPANY);
     for (const [changes, status] of [
@@ -214,7 +214,7 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
     expect(await valid()).toMatchObject({ status: 200 });
   });
 
-  it('SE-03 a request that waits for a hanging directory is refused in favour of a newer one', async () => {
+  it('SE-03 a request that waits for a hanging directory is rejected in favour of a newer one', async () => {
     const acme = company('acme', SECRET);
     const find = async (id: string): Promise<Company | undefined> =>
       id === 'acme' ? acme : new Promise<undefined>(() => {});

@@ -194,7 +194,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     ]);
   });
 
-  it('SE-05 a sender that is refused while it sends can read its answer', async () => {
+  it('SE-05 a sender that is rejected while it sends can read the answer', async () => {
     let refuse = (): void => {};
     const answer = new Promise<object>((resolve) => (refuse = () => resolve({ status: 403 })));
     await start(async () => answer);

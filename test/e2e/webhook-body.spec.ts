@@ -62,7 +62,7 @@ describe.each(STAGES)('the body on $adapter with $option', ({ adapter, option })
   });
   const connection = async () => RawConnection.open(app.url);
 
-  it('4: takes 1 MiB to the byte, and answers one byte more 413', async () => {
+  it('WH-04 accepts exactly 1 MiB, and answers one byte more 413', async () => {
     expect(await app.send(ofSize(MIB))).toMatchObject({ status: 200 });
     expect(await app.send(ofSize(MIB + 1))).toMatchObject({
       status: 413,
@@ -70,7 +70,7 @@ describe.each(STAGES)('the body on $adapter with $option', ({ adapter, option })
     });
   });
 
-  it('4: holds the limit against a chunked body too', async () => {
+  it('WH-04 applies the limit to a chunked body too', async () => {
     const fits = ofSize(MIB);
     const over = ofSize(MIB + 1);
     const halves = ({ body }: SignedDelivery) => [body.subarray(0, 1000), body.subarray(1000)];
@@ -78,14 +78,14 @@ describe.each(STAGES)('the body on $adapter with $option', ({ adapter, option })
     expect(await app.send(over, { body: halves(over) })).toMatchObject({ status: 413 });
   });
 
-  it('4: answers 413 over the limit before the whole body is read', async () => {
+  it('WH-04 answers 413 over the limit before the whole body is read', async () => {
     const sender = await connection();
     await sender.write(head(signedDelivery(COMPANY), `Content-Length: ${50 * MIB}`) + '{');
     expect(await sender.status()).toBe(413);
     sender.socket.destroy();
   });
 
-  it('4: keeps the connection of a sender that finishes after its 413, and serves its next request', async () => {
+  it('WH-04 keeps the connection of a sender that finishes after its 413, and serves its next request', async () => {
     const sender = await connection();
     const size = 2 * MIB;
     await sender.write(head(signedDelivery(COMPANY), `Content-Length: ${size}`));
@@ -99,7 +99,7 @@ describe.each(STAGES)('the body on $adapter with $option', ({ adapter, option })
     sender.socket.destroy();
   });
 
-  it('4: answers a body that never ends 413, throws the rest away and then closes the connection', async () => {
+  it('WH-04 answers an endless body 413, discards the rest and then closes the connection', async () => {
     const sender = await connection();
     await sender.write(head(signedDelivery(COMPANY), 'Transfer-Encoding: chunked'));
     await sender.write(chunk(Buffer.alloc(MIB, 32)));
@@ -115,7 +115,7 @@ describe.each(STAGES)('the body on $adapter with $option', ({ adapter, option })
     expect(app.log.lines).toEqual([]);
   });
 
-  it('4: lets a sender of another content type linger no longer', async () => {
+  it('WH-04 reads the body of another content type no longer than that of a delivery', async () => {
     const sender = await connection();
     const text = signedDelivery(COMPANY);
     const other = { ...text, headers: { ...text.headers, 'Content-Type': 'text/plain' } };
@@ -125,14 +125,14 @@ describe.each(STAGES)('the body on $adapter with $option', ({ adapter, option })
     await until(() => sender.socket.destroyed, 'the end of the connection');
   });
 
-  it('7: verifies a body that comes chunked, a byte at a time', async () => {
+  it('WH-07 verifies a chunked body that arrives one byte at a time', async () => {
     const delivery = signedDelivery(COMPANY);
     const body = [...delivery.body].map((byte) => Uint8Array.of(byte));
     expect(await app.send(delivery, { body })).toMatchObject({ status: 200 });
     expect(orders.seen.at(-1)!.context.raw.equals(delivery.body)).toBe(true);
   });
 
-  it('7: verifies a body in many small packets, cut inside its characters', async () => {
+  it('WH-07 verifies a body in many small packets that split its characters', async () => {
     const delivery = signedDelivery(COMPANY, { metadata: { note: '€uro → 😀'.repeat(9) } });
     const sender = await connection();
     sender.socket.setNoDelay(true);
@@ -144,7 +144,7 @@ describe.each(STAGES)('the body on $adapter with $option', ({ adapter, option })
     sender.socket.destroy();
   });
 
-  it('7: answers a sender that waits for "100 Continue"', async () => {
+  it('WH-07 answers a sender that waits for "100 Continue"', async () => {
     const delivery = signedDelivery(COMPANY);
     const sender = await connection();
     const length = `Content-Length: ${delivery.body.byteLength}`;
@@ -155,7 +155,7 @@ describe.each(STAGES)('the body on $adapter with $option', ({ adapter, option })
     sender.socket.destroy();
   });
 
-  it('refuses an empty body for what it is: unsigned, or signed and no envelope', async () => {
+  it('rejects an empty body as unsigned, or as no envelope if it is signed', async () => {
     const { path, headers } = signedDelivery(COMPANY, '');
     expect(await app.exchange(path, { headers })).toMatchObject({
       status: 400,
@@ -168,7 +168,7 @@ describe.each(STAGES)('the body on $adapter with $option', ({ adapter, option })
     });
   });
 
-  it('survives a client that goes away in the middle of a body: no log, no timer, no open connection', async () => {
+  it('a client that disconnects in the middle of a body leaves no log line, timer or open connection', async () => {
     const server = app.app.getHttpServer() as Server;
     const open = () =>
       new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count)));
@@ -199,7 +199,7 @@ describe.each(STAGES)('the body on $adapter with $option', ({ adapter, option })
     expect(runtime.pending).toBe(idle);
   });
 
-  it('leaves a header of 20,000 bytes to Node (431), and refuses one of 10,000', async () => {
+  it('a signature header of 10,000 bytes is rejected, and Node answers one of 20,000 bytes 431', async () => {
     const signature = (length: number) => ({ 'X-Webhook-Signature': 'a'.repeat(length) });
     const answer = await app.send(signedDelivery(COMPANY), { headers: signature(10_000) });
     expect(answer).toMatchObject({ status: 401, body: { code: 'signature_malformed' } });

@@ -58,14 +58,14 @@ describe.each(STAGES)('booting on $adapter with $option', ({ adapter, option }) 
     return app;
   };
 
-  it('1: receives deliveries in an application of @nestjs/testing', async () => {
+  it('WH-01 receives deliveries in an application of @nestjs/testing', async () => {
     const app = await testing(merchant(PaymentsModule.forRoot(OPTIONS)));
     await app.listen(0, '127.0.0.1');
     expect(await statusAt(app)).toBe(200);
     expect(app.get(Orders).seen).toHaveLength(1);
   });
 
-  it('1: receives deliveries after app.init() alone', async () => {
+  it('WH-01 receives deliveries after app.init() alone', async () => {
     const app = await testing(merchant(PaymentsModule.forRoot(OPTIONS)));
     await app.init();
     if (adapter === 'express') {
@@ -100,7 +100,7 @@ describe.each(STAGES)('booting on $adapter with $option', ({ adapter, option }) 
   });
 });
 
-it('12: leaves a request alone that comes before the application is initialised, and learns the prefix later', async () => {
+it('WH-12 does not handle a request that arrives before the application is initialised, and reads the prefix later', async () => {
   const app = await NestFactory.create(merchant(PaymentsModule.forRoot(OPTIONS)), {
     logger: false,
   });
@@ -111,7 +111,7 @@ it('12: leaves a request alone that comes before the application is initialised,
   expect(await statusAt(app, '/api/webhooks/payments')).toBe(200);
 });
 
-it('boots in an application context without HTTP, with the API and the inbox at hand', async () => {
+it('boots in an application context without HTTP, with the API client and the inbox', async () => {
   const log = new CapturedLog();
   const context = await NestFactory.createApplicationContext(
     merchant(PaymentsModule.forRoot(OPTIONS)),
@@ -210,7 +210,7 @@ describe('forRoot and forRootAsync', () => {
   });
 
   it.each(['webhookPath', 'isGlobal'])(
-    'says where "%s" belongs, where the factory returns it',
+    'names the place for "%s" if the factory returns it',
     async (extra) => {
       const module = PaymentsModule.forRootAsync({
         useFactory: () => ({ ...OPTIONS, [extra]: true }),

@@ -123,7 +123,7 @@ const SETUPS = Object.entries(MAINS).flatMap(([title, [adapter, main]]) =>
 );
 
 describe.each(SETUPS)(
-  '12: next to the webhook on $title with $option',
+  'WH-12 next to the webhook on $title with $option',
   ({ adapter, main, option }) => {
     let plain: WebhookApplication;
     let withModule: WebhookApplication;
@@ -145,7 +145,7 @@ describe.each(SETUPS)(
     });
 
     it.each(REQUESTS)(
-      '12: answers %s exactly as without the module',
+      'WH-12 answers %s exactly as without the module',
       async (_, request, path = '/mirror') => {
         const without = await plain.exchange(path, request);
         const withWebhook = await withModule.exchange(path, request);
@@ -153,7 +153,7 @@ describe.each(SETUPS)(
       },
     );
 
-    it('12: takes deliveries', async () => {
+    it('WH-12 receives deliveries', async () => {
       const delivery = signedDelivery(
         { webhookSecret: SECRET },
         { metadata: { pad: 'x'.repeat(200_000) } },
@@ -168,8 +168,8 @@ describe.each(SETUPS)(
   },
 );
 
-describe.each(STAGES)('12: limits on $adapter with $option', ({ adapter, option }) => {
-  it('12: has a limit of its own, below and above those of the other routes', async () => {
+describe.each(STAGES)('WH-12 limits on $adapter with $option', ({ adapter, option }) => {
+  it('WH-12 the webhook has its own body limit, below and above those of the other routes', async () => {
     await using app = await WebhookApplication.start({
       adapter: adapter === 'fastify' ? new FastifyAdapter({ bodyLimit: 64 }) : new ExpressAdapter(),
       nest: BODY_OPTIONS[option]!,

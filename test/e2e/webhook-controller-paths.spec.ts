@@ -155,9 +155,9 @@ const SETUPS = STAGES.flatMap((stage) =>
 );
 
 describe.each(SETUPS)(
-  '17: own routes under $title on $adapter with $option',
+  'WH-17 own routes under $title on $adapter with $option',
   ({ adapter, option, setup }) => {
-    it('17: receive deliveries where Nest mounts them, and nowhere else', async () => {
+    it('WH-17 receive deliveries at the paths at which Nest mounts them, and nowhere else', async () => {
       const { main, good, gone = [], headers = {}, ...metadata } = setup;
       await using app = await WebhookApplication.start({
         adapter: ADAPTERS[adapter]!(),

@@ -62,7 +62,7 @@ describe.each(STAGES)('own controllers on $adapter with $option', ({ adapter, op
   });
   afterAll(async () => app.app.close());
 
-  it.each(PATHS)('17: receives a delivery at %s', async (path) => {
+  it.each(PATHS)('WH-17 receives a delivery at %s', async (path) => {
     const delivery = signedDelivery(DEFAULT, { metadata: { pad: '€'.repeat(60_000) } });
     const answer = await app.send(delivery, { path });
     expect(answer).toMatchObject({ status: 200, body: { status: 'handled' } });
@@ -71,20 +71,20 @@ describe.each(STAGES)('own controllers on $adapter with $option', ({ adapter, op
     expect(app.log.lines).toEqual([]);
   });
 
-  it('17: hands the controller the delivery, the parsed body and the raw bytes', async () => {
+  it('WH-17 passes the delivery, the parsed body and the raw bytes to the controller', async () => {
     const delivery = signedDelivery(DEFAULT);
     const { body } = await app.send(delivery, { path: '/method' });
     const raw = delivery.body.toString('base64');
     expect(body).toMatchObject({ verified: true, company: 'default', same: true, raw });
   });
 
-  it('17: runs the pipes of the application on the parsed envelope', async () => {
+  it('WH-17 runs the pipes of the application on the parsed envelope', async () => {
     const { body } = await app.send(signedDelivery(DEFAULT), { path: '/validated' });
     expect(body).toMatchObject({ validated: true });
   });
 
   it.each(PATHS)(
-    '17: refuses at %s what the endpoint refuses, with the same answers',
+    'WH-17 rejects at %s what the endpoint rejects, with the same answers',
     async (path) => {
       const delivery = signedDelivery(DEFAULT);
       const other = signedDelivery(ACME);
@@ -115,7 +115,7 @@ describe.each(STAGES)('own controllers on $adapter with $option', ({ adapter, op
     },
   );
 
-  it('17: knows the company by the parameter ":company"', async () => {
+  it('WH-17 reads the company from the parameter ":company"', async () => {
     expect(await app.send(signedDelivery(ACME), { path: '/method/of/acme' })).toMatchObject({
       status: 200,
     });
@@ -130,7 +130,7 @@ describe.each(STAGES)('own controllers on $adapter with $option', ({ adapter, op
   });
 
   it.each(['/method', '/class', '/all/x'])(
-    '17, 8: answers methods other than POST at %s 404 or 405, never 500',
+    'WH-17 WH-08 answers methods other than POST at %s 404 or 405, never 500',
     async (path) => {
       for (const method of ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE']) {
         const { headers, body } = signedDelivery(DEFAULT);
@@ -142,7 +142,7 @@ describe.each(STAGES)('own controllers on $adapter with $option', ({ adapter, op
     },
   );
 
-  it('17: answers 503 what PaymentInbox.receive() throws, and nothing of what a handler threw', async () => {
+  it('WH-17 answers 503 if PaymentInbox.receive() throws, and shows nothing of the error of a handler', async () => {
     const failing = signedDelivery(DEFAULT, { eventType: 'payout.failed' });
     const answer = await app.send(failing, { path: '/method' });
     expect(answer.status).toBe(503);
@@ -153,7 +153,7 @@ describe.each(STAGES)('own controllers on $adapter with $option', ({ adapter, op
     expect(answer.text).not.toContain('a-private-reason');
   });
 
-  it('17: mounts no endpoint of its own, and leaves the other routes as they are', async () => {
+  it('WH-17 mounts no endpoint itself, and does not change the other routes', async () => {
     expect(await app.send(signedDelivery(DEFAULT))).toMatchObject({ status: 404 });
     const open = await app.send(signedDelivery(DEFAULT), { path: '/method/open' });
     expect(open.status).toBe(201);

@@ -40,7 +40,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
   const sendTo = async (id: string, from: Company = ACME): Promise<Answer> =>
     app.send(signedDelivery({ ...from, id }));
 
-  it('WH-15 is asked for the id in the path, and its answer is kept for 60 s', async () => {
+  it('WH-15 is called with the id in the path, and its answer is cached for 60 s', async () => {
     expect(await sendTo('acme')).toMatchObject({ status: 200 });
     runtime.advance(59_999);
     expect(await sendTo('acme')).toMatchObject({ status: 200 });
@@ -71,7 +71,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
   });
 
   it.each([undefined, null])(
-    'WH-15 causes 401 if it answers %p, and is asked again after 5 s',
+    'WH-15 causes 401 if it returns %p, and is called again after 5 s',
     async (nothing) => {
       merchants.answer = () => nothing;
       expect(await sendTo('bolt')).toMatchObject({
@@ -88,13 +88,13 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     },
   );
 
-  it('WH-15 is asked for "default" if the path names no company', async () => {
+  it('WH-15 is called with "default" if the path names no company', async () => {
     merchants.answer = (id) => (id === 'default' ? { ...ACME, id } : undefined);
     expect(await sendTo('default')).toMatchObject({ status: 200 });
     expect(merchants.asked).toEqual(['default']);
   });
 
-  it('SE-06 causes 503 if it throws, one log line, no detail for the sender, and is asked again after a second', async () => {
+  it('SE-06 causes 503 if it throws, one log line, no detail for the sender, and is called again after a second', async () => {
     merchants.answer = () => {
       throw new RangeError('connection to 10.0.0.7 refused');
     };
@@ -134,7 +134,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     expect(app.log.lines[0]).toMatch(/^error .*acme/);
   });
 
-  it('WH-15 is asked once for deliveries that arrive at the same time', async () => {
+  it('WH-15 is called once for deliveries that arrive at the same time', async () => {
     const waiting: ((found: Company) => void)[] = [];
     merchants.answer = async () => new Promise<Company>((resolve) => waiting.push(resolve));
     const answers = Promise.all(Array.from({ length: 20 }, async () => sendTo('acme')));
@@ -147,7 +147,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     expect(merchants.asked).toEqual(['acme', 'bolt']);
   });
 
-  it('SE-02 is asked neither for deliveries without a signature nor for impossible ids', async () => {
+  it('SE-02 is called neither for deliveries without a signature nor for impossible ids', async () => {
     const delivery = signedDelivery(ACME);
     for (const header of [undefined, 'sha512=zz']) {
       const headers = { 'X-Webhook-Signature': header };
@@ -160,7 +160,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     expect(merchants.asked).toEqual([]);
   });
 
-  it("WH-15 may answer an ORM's entity, whose fields are getters", async () => {
+  it("WH-15 may return an ORM's entity, whose fields are getters", async () => {
     class Entity {
       get id() {
         return 'acme';
@@ -197,7 +197,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
   const strangers = async (count: number, name: string) =>
     Promise.all(Array.from({ length: count }, async (_, n) => sendTo(`${name}-${n}`)));
 
-  it('SE-06 is asked at most 50 times per second for companies without a valid delivery', async () => {
+  it('SE-06 is called at most 50 times per second for companies without a valid delivery', async () => {
     expect(await sendTo('acme')).toMatchObject({ status: 200 });
     runtime.advance(60_000);
     merchants.asked.length = 0;
@@ -240,7 +240,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     expect(app.log.lines).toHaveLength(2);
   });
 
-  it('SE-06 causes 503 within the deadline if it hangs, and is asked again', async () => {
+  it('SE-06 causes 503 within the deadline if it hangs, and is called again', async () => {
     merchants.answer = async () => new Promise(() => {});
     const delivery = sendTo('acme');
     await until(() => merchants.asked.length === 1, 'the lookup');
@@ -253,7 +253,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     expect(merchants.asked).toEqual(['acme', 'acme']);
   });
 
-  it('SE-07 causes 401 and nothing stored if it answers another id than it was asked for', async () => {
+  it('SE-07 causes 401 and nothing stored if it returns a company with another id', async () => {
     // As a database does that ignores case.
     merchants.answer = (id) => (id.toLowerCase() === 'acme' ? ACME : undefined);
     const delivery = signedDelivery(ACME);
@@ -274,7 +274,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
     expect(await app.send(delivery)).toMatchObject({ status: 200 });
   });
 
-  it('SE-10 causes a log line if it answers two companies with one webhook secret', async () => {
+  it('SE-10 causes a log line if it returns two companies with the same webhook secret', async () => {
     merchants.answer = (id) => ({ ...ACME, id });
     expect(await sendTo('acme')).toMatchObject({ status: 200 });
     expect(await sendTo('bolt')).toMatchObject({ status: 200 });
@@ -301,7 +301,7 @@ describe.each(Object.keys(ADAPTERS))('a failing company directory on %s', (adapt
     });
   });
 
-  it('SE-06 is asked at most "webhook.maxLookupsPerSecond" times per second', async () => {
+  it('SE-06 is called at most "webhook.maxLookupsPerSecond" times per second', async () => {
     const merchants = new Merchants();
     await using app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),

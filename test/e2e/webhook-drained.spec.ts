@@ -81,7 +81,7 @@ class Hooks {
   }
 }
 
-describe.each(staged(DRAINED))('13: drained by $title with $option', ({ adapter, option }) => {
+describe.each(staged(DRAINED))('WH-13 drained by $title with $option', ({ adapter, option }) => {
   it('WH-13 answers 500, and logs one line per minute that names the cause and the fix', async () => {
     await using app = await WebhookApplication.start({
       adapter: adapter(),
@@ -105,7 +105,7 @@ describe.each(staged(DRAINED))('13: drained by $title with $option', ({ adapter,
     );
   });
 
-  it('13: answers another content type or an encoded body 415 all the same', async () => {
+  it('WH-13 answers another content type or an encoded body 415 nevertheless', async () => {
     await using app = await WebhookApplication.start({
       adapter: adapter(),
       nest: BODY_OPTIONS[option]!,
@@ -118,8 +118,8 @@ describe.each(staged(DRAINED))('13: drained by $title with $option', ({ adapter,
   });
 });
 
-describe.each(staged(KEPT))('13: kept by $title with $option', ({ adapter, option }) => {
-  it('13: verifies the bytes that were kept where Nest keeps them, and misses none', async () => {
+describe.each(staged(KEPT))('WH-13 kept by $title with $option', ({ adapter, option }) => {
+  it('WH-13 verifies the bytes that Nest kept as rawBody, all of them', async () => {
     await using app = await WebhookApplication.start({
       adapter: adapter(),
       nest: BODY_OPTIONS[option]!,

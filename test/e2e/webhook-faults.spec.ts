@@ -68,7 +68,7 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
     ['receives nothing', 'receive', 0],
     ['does not find what a delivery is a copy of', 'find', 1],
   ] as const)(
-    '3, 17: answers 503 where the store %s, and logs one line that says why',
+    'WH-03 WH-17 answers 503 if the store %s, and logs one line with the cause',
     async (_, method, before) => {
       await using app = await WebhookApplication.start({
         adapter: ADAPTERS[adapter]!(),
@@ -94,7 +94,7 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
     },
   );
 
-  it('answers 503 where a handler fails, with the code and nothing of what it threw', async () => {
+  it('answers 503 if a handler fails, with the code and nothing of its error', async () => {
     await using app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),
       providers: [Failing],
@@ -124,7 +124,7 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
     expect(await first).toMatchObject({ status: 403, body: { code: 'request_rejected' } });
   });
 
-  it('answers 503 where the inbox is full', async () => {
+  it('answers 503 if the inbox is full', async () => {
     await using app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),
       payments: { inbox: memoryInbox({ maxEvents: 1 }) },
@@ -135,7 +135,7 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
     expect(answer).toMatchObject({ status: 503, body: { code: 'inbox_full' } });
   });
 
-  it('17: lets a filter of the application shape its own 503', async () => {
+  it('WH-17 an exception filter of the application can replace the 503', async () => {
     await using app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),
       payments: { inbox: inboxWith({ receive: async () => Promise.reject(new Error('down')) }) },

@@ -103,9 +103,9 @@ const SETUPS = [
 const STAGED = STAGES.flatMap((stage) => SETUPS.map((setup) => ({ ...stage, ...setup })));
 
 describe.each(STAGED)(
-  '12: $title on $adapter with $option',
+  'WH-12 $title on $adapter with $option',
   ({ adapter, option, providers, main, cats }) => {
-    it('12: has no say in deliveries, and keeps it in other routes', async () => {
+    it('WH-12 does not affect deliveries, and still affects other routes', async () => {
       await using app = await WebhookApplication.start({
         adapter: ADAPTERS[adapter]!(),
         nest: BODY_OPTIONS[option]!,
@@ -204,9 +204,9 @@ const PATH_SETUPS = STAGES.flatMap((stage) =>
 );
 
 describe.each(PATH_SETUPS)(
-  '12: $title on $adapter with $option',
+  'WH-12 $title on $adapter with $option',
   ({ adapter, option, main, good, gone }) => {
-    it('12: receives deliveries at the documented path, whatever version they ask for, and nowhere else', async () => {
+    it('WH-12 receives deliveries at the documented path, with any version header, and nowhere else', async () => {
       await using app = await WebhookApplication.start({
         adapter: ADAPTERS[adapter]!(),
         nest: BODY_OPTIONS[option]!,

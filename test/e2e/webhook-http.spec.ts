@@ -38,7 +38,7 @@ describe.each(STAGES)('the endpoint on $adapter with $option', ({ adapter, optio
   });
   afterAll(async () => app.app.close());
 
-  it('1: answers a valid delivery 200 and shows the handler the envelope, the company and the raw bytes', async () => {
+  it('WH-01 answers a valid delivery 200 and passes the envelope, the company and the raw bytes to the handler', async () => {
     const sent = { ...envelope, id: randomUUID(), data: { amount: 1500 }, metadata: { a: 1 } };
     const delivery = signedDelivery(COMPANY, JSON.stringify(sent, null, 2));
     const answer = await app.send(delivery);
@@ -57,7 +57,7 @@ describe.each(STAGES)('the endpoint on $adapter with $option', ({ adapter, optio
     ['malformed', 'sha512=zz', 'signature_malformed'],
     ['mismatched', signBody(Buffer.from('{}'), SECRET), 'signature_mismatch'],
   ])(
-    '2: answers a %s signature 401 with the code and nothing to learn from',
+    'WH-02 answers a %s signature 401 with the code and no other detail',
     async (_, header, code) => {
       const delivery = signedDelivery(COMPANY, { data: { note: 'a-private-note' } });
       const answer = await app.send(delivery, { headers: { 'X-Webhook-Signature': header } });
@@ -81,7 +81,7 @@ describe.each(STAGES)('the endpoint on $adapter with $option', ({ adapter, optio
     ['metadata', { ...envelope, metadata: [] }],
     ['body', ['a-private-note']],
   ])(
-    '3: answers a signed body without a good "%s" 400, naming it and not its value',
+    'WH-03 answers a signed body without a valid "%s" 400, with the name of the field and not its value',
     async (field, body) => {
       const answer = await app.send(signedDelivery(COMPANY, JSON.stringify(body)));
       expect(answer.status).toBe(400);
@@ -99,14 +99,14 @@ describe.each(STAGES)('the endpoint on $adapter with $option', ({ adapter, optio
     ['application/problem+json', 'content_type_unsupported'],
     ['', 'content_type_unsupported'],
     [undefined, 'content_type_unsupported'],
-  ])('5: answers Content-Type %p 415', async (type, code) => {
+  ])('WH-05 answers Content-Type %p 415', async (type, code) => {
     const answer = await app.send(signedDelivery(COMPANY), { headers: { 'Content-Type': type } });
     expect(answer).toMatchObject({ status: 415, body: { statusCode: 415, code } });
     expect(orders.seen).toEqual([]);
   });
 
   it.each(['gzip', 'deflate', 'br', 'gzip, identity', 'x-unknown'])(
-    '5: answers Content-Encoding %s 415',
+    'WH-05 answers Content-Encoding %s 415',
     async (encoding) => {
       const answer = await app.send(signedDelivery(COMPANY), {
         headers: { 'Content-Encoding': encoding },
@@ -124,7 +124,7 @@ describe.each(STAGES)('the endpoint on $adapter with $option', ({ adapter, optio
     { 'Content-Type': 'application/json; charset=utf-8' },
     { 'Content-Type': 'application/json;charset=UTF-8' },
     { 'Content-Type': 'Application/JSON' },
-  ])('5, 7: takes a delivery with %j', async (headers) => {
+  ])('WH-05 WH-07 accepts a delivery with %j', async (headers) => {
     expect(await app.send(signedDelivery(COMPANY), { headers })).toMatchObject({ status: 200 });
     expect(orders.seen).toHaveLength(1);
   });
@@ -132,20 +132,26 @@ describe.each(STAGES)('the endpoint on $adapter with $option', ({ adapter, optio
   it.each([
     ['first', 0],
     ['second', 1],
-  ])('6: verifies a delivery whose header came twice, the %s being valid', async (_, place) => {
-    const { path, headers, body } = signedDelivery(COMPANY);
-    const values = [signBody(Buffer.from('other'), SECRET), signBody(Buffer.from('third'), SECRET)];
-    values[place] = headers['X-Webhook-Signature']!;
-    const pairs = values.flatMap((value) => ['X-Webhook-Signature', value]);
-    const answer = await app.exchange(path, {
-      headers: ['Content-Type', 'application/json', ...pairs],
-      body,
-    });
-    expect(answer.status).toBe(200);
-  });
+  ])(
+    'WH-06 verifies a delivery with two signature headers of which the %s is valid',
+    async (_, place) => {
+      const { path, headers, body } = signedDelivery(COMPANY);
+      const values = [
+        signBody(Buffer.from('other'), SECRET),
+        signBody(Buffer.from('third'), SECRET),
+      ];
+      values[place] = headers['X-Webhook-Signature']!;
+      const pairs = values.flatMap((value) => ['X-Webhook-Signature', value]);
+      const answer = await app.exchange(path, {
+        headers: ['Content-Type', 'application/json', ...pairs],
+        body,
+      });
+      expect(answer.status).toBe(200);
+    },
+  );
 
   it.each(['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE'])(
-    '8: answers %s on the path 404 or 405',
+    'WH-08 answers %s on the path 404 or 405',
     async (method) => {
       for (const path of ['/webhooks/payments', '/webhooks/payments/default']) {
         const { headers, body } = signedDelivery(COMPANY);
@@ -157,12 +163,12 @@ describe.each(STAGES)('the endpoint on $adapter with $option', ({ adapter, optio
     },
   );
 
-  it('8: answers OPTIONS on the path without an error of its own', async () => {
+  it('WH-08 answers OPTIONS on the path without a server error', async () => {
     const { status } = await app.exchange('/webhooks/payments', { method: 'OPTIONS' });
     expect(status).toBeLessThan(500);
   });
 
-  it('9: goes by the signed eventType, and logs a header that says otherwise once', async () => {
+  it('WH-09 uses the signed eventType, and logs a header that differs once', async () => {
     const delivery = signedDelivery(COMPANY, { eventType: 'payout.settled' });
     const forged = { 'X-Webhook-Event': 'transaction.completed' };
     expect(await app.send(delivery, { headers: forged })).toMatchObject({
@@ -175,14 +181,14 @@ describe.each(STAGES)('the endpoint on $adapter with $option', ({ adapter, optio
     expect(lines[0]).toMatch(/^warn .*signed as payout\.settled/);
   });
 
-  it('9: does without the header, and logs nothing', async () => {
+  it('WH-09 accepts a delivery without the header, and logs nothing', async () => {
     const headers = { 'X-Webhook-Event': undefined };
     expect(await app.send(signedDelivery(COMPANY), { headers })).toMatchObject({ status: 200 });
     expect(orders.seen).toHaveLength(1);
     expect(app.log.lines).toEqual([]);
   });
 
-  it('10: answers webhook.test 2xx without a handler, and logs it as a test', async () => {
+  it('WH-10 answers webhook.test 2xx without a handler, and logs it as a test', async () => {
     const id = randomUUID();
     const answer = await app.send(
       signedDelivery(COMPANY, { id, eventType: 'webhook.test', data: {} }),
@@ -194,14 +200,14 @@ describe.each(STAGES)('the endpoint on $adapter with $option', ({ adapter, optio
   });
 
   it.each(['payout.settled', 'transaction', 'constructor', '__proto__'])(
-    '11: answers the type %s, which nobody handles, 200',
+    'WH-11 answers the type %s, which has no handler, 200',
     async (eventType) => {
       const answer = await app.send(signedDelivery(COMPANY, { eventType }));
       expect(answer).toMatchObject({ status: 200, body: { received: true, status: 'unhandled' } });
     },
   );
 
-  it('16: accepts the previous secret while both are listed, and no other', async () => {
+  it('WH-16 accepts the previous secret while both are listed, and no other', async () => {
     for (const [webhookSecret, status] of [
       [SECRET, 200],
       [PREVIOUS, 200],
@@ -213,7 +219,7 @@ describe.each(STAGES)('the endpoint on $adapter with $option', ({ adapter, optio
     expect(orders.seen).toHaveLength(2);
   });
 
-  it('takes a delivery whose URL has a query, and one on the path of the company "default"', async () => {
+  it('accepts a delivery whose URL has a query, and one on the path of the company "default"', async () => {
     for (const path of ['/webhooks/payments?from=dashboard', '/webhooks/payments/default?x=%2F']) {
       expect(await app.send(signedDelivery(COMPANY), { path })).toMatchObject({ status: 200 });
     }
@@ -227,7 +233,7 @@ describe.each(STAGES)('the endpoint on $adapter with $option', ({ adapter, optio
     expect((await app.send(signedDelivery(COMPANY), unsigned)).status).toBe(401);
   });
 
-  it('takes a request line with a whole address, as some proxies write it', async () => {
+  it('accepts a request line with an absolute URL, as some proxies write it', async () => {
     const { headers, body } = signedDelivery(COMPANY);
     const target = 'http://shop.example/webhooks/payments';
     expect(await app.exchange('/', { target, headers, body })).toMatchObject({ status: 200 });

@@ -77,7 +77,7 @@ describe.each(Object.keys(ADAPTERS))('interrupted requests on %s', (adapter) => 
     },
   );
 
-  it('SE-03 a request is refused in favour of a newer one while the application holds it up after its body', async () => {
+  it('SE-03 a request is rejected in favour of a newer one while the application delays it after its body', async () => {
     const gate = new Gate();
     let held = false;
     const hold = async (): Promise<void> => {
@@ -113,7 +113,7 @@ describe('a hook of Fastify that decompresses bodies', () => {
   });
   afterEach(async () => app.app.close());
 
-  it('SE-02 does not end the process if its stream fails after the refusal', async () => {
+  it('SE-02 does not end the process if its stream fails after the rejection', async () => {
     const delivery = signedDelivery({ webhookSecret: SECRET });
     const headers = { ...delivery.headers, 'Content-Encoding': 'gzip' };
     for (let n = 0; n < 2; n += 1) {

@@ -30,7 +30,7 @@ class Logged implements NestModule {
 }
 
 describe.each(STAGES)('middleware on $adapter with $option', ({ adapter, option }) => {
-  it('12: runs for deliveries as for any route, and CORS and security headers with it', async () => {
+  it('WH-12 middleware runs for deliveries as for any route, also for CORS and security headers', async () => {
     seen.length = 0;
     await using app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),
@@ -67,7 +67,7 @@ describe.each(Object.keys(BODY_OPTIONS))('plugins of Fastify with %s', (option) 
   it.each([
     ['one hook', (route: Route) => (route.preParsing = note('theirs'))],
     ['several', (route: Route) => (route.preParsing = [note('theirs'), note('more')])],
-  ])('12: keep %s they put before the parsing of a route', async (_, onRoute) => {
+  ])('WH-12 keep %s they put before the parsing of a route', async (_, onRoute) => {
     hooked.length = 0;
     const adapter = new FastifyAdapter();
     adapter.getInstance().addHook('onRoute', (route) => void onRoute(route as Route));

@@ -154,9 +154,9 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
   ['a runtime that is none', { runtime: {} }, /"runtime" must be a PaymentsRuntime; leave it out/],
 ];
 
-describe('options that are wrong', () => {
+describe('invalid options', () => {
   it.each(WRONG)(
-    'refuses to boot with %s, naming the option and the fix, and no secret',
+    'rejects %s at boot, with the option and the fix, and without a secret',
     async (_, options, ...said) => {
       const whole = 'companies' in options && !('baseUrl' in options) ? OPTIONS : {};
       const given: object =
@@ -190,7 +190,7 @@ describe('options that are wrong', () => {
   });
 
   it.each(['', '/', 'a b', 'a/:id', 'a/*rest', 'a?b', true, null])(
-    'refuses the webhookPath %p at once',
+    'rejects the webhookPath %p at once',
     (path) => {
       const extras = { webhookPath: path as WebhookPath };
       expect(() => PaymentsModule.forRoot({ ...OPTIONS, ...extras })).toThrow(

@@ -101,7 +101,7 @@ const ADAPTERS = {
   },
 };
 
-describe.each(['express', 'fastify'] as const)('refused deliveries on %s', (adapter) => {
+describe.each(['express', 'fastify'] as const)('rejected deliveries on %s', (adapter) => {
   const runtime = new FakeRuntime();
   let app: WebhookApplication;
   const start = async (webhook: object = {}): Promise<void> => {
@@ -138,7 +138,7 @@ describe.each(['express', 'fastify'] as const)('refused deliveries on %s', (adap
   };
   afterEach(async () => app.app.close());
 
-  it('SE-08 10,000 refused deliveries of all kinds write fewer than 20 log lines, one per code', async () => {
+  it('SE-08 10,000 rejected deliveries of all kinds write fewer than 20 log lines, one per code', async () => {
     await start();
     const kinds = Object.entries(REFUSALS);
     const each = Math.ceil(COUNT / kinds.length / CONNECTIONS) * CONNECTIONS;
@@ -153,7 +153,7 @@ describe.each(['express', 'fastify'] as const)('refused deliveries on %s', (adap
     }
   }, 60_000);
 
-  it('SE-08 deliveries that are refused for capacity or time write one log line per code', async () => {
+  it('SE-08 deliveries that are rejected for capacity or time write one log line per code', async () => {
     await start({ maxPending: 50, bodyTimeoutMs: 1000 });
     const slow: RawConnection[] = [];
     const head = bytes(delivery).subarray(0, -delivery.body.byteLength);

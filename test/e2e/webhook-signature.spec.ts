@@ -47,7 +47,7 @@ describe.each(STAGES)('signature vectors on $adapter with $option', ({ adapter, 
   });
   afterAll(async () => app.app.close());
 
-  it.each(cases)('Signature: judges "$name" over HTTP as $expect', async (vector) => {
+  it.each(cases)('Signature: "$name" over HTTP is $expect', async (vector) => {
     const answer = await app.exchange(`/webhooks/payments/${companyOf(vector)}`, {
       headers: [
         'Content-Type',

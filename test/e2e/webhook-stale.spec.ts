@@ -78,7 +78,7 @@ onOneAdapter('stale deliveries', (start) => {
     }
   });
 
-  it('SE-09 knows a copy of a remembered event as a duplicate at any age', async () => {
+  it('SE-09 recognises a copy of a remembered event as a duplicate at any age', async () => {
     const { runtime, ago } = clock();
     await using app = await start({ providers: [Orders], payments: { runtime, webhook: LIMIT } });
     const sent = delivery({ id: 'e-1', timestamp: ago(0) });
