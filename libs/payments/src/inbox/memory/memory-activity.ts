@@ -5,6 +5,8 @@ const MINUTE_MS = 60_000;
 const KEPT_MINUTES = 1440;
 /** How long after its end a minute is closed. */
 const CLOSING_MS = 10_000;
+/** How many closed minutes are written again if the wall clock was set back. */
+const REWRITTEN_MINUTES = 2;
 
 interface Occurrence {
   /** `null` counts for all handlers together only. */
@@ -21,6 +23,7 @@ export class MemoryActivity {
 
   summarize(rows: Iterable<EventRow>, now: number): void {
     const end = startOf(now - CLOSING_MS);
+    if (end < this.#end) this.#rewriteFrom(end - REWRITTEN_MINUTES * MINUTE_MS);
     const start = Math.max(this.#end, end - KEPT_MINUTES * MINUTE_MS);
     const byMinute = new Map<number, Occurrence[]>();
     for (let minute = start; minute < end; minute += MINUTE_MS) byMinute.set(minute, []);
@@ -45,13 +48,19 @@ export class MemoryActivity {
       const handlers = Object.fromEntries(counts) as ActivityMinute['handlers'];
       this.#minutes.push({ startsAt: new Date(minute), total, handlers });
     }
-    this.#end = Math.max(this.#end, end);
+    this.#end = end;
     this.prune(now);
   }
 
   /** The last minutes that were written. */
   last(minutes: number): ActivityMinute[] {
     return this.#minutes.filter(({ startsAt }) => +startsAt >= this.#end - minutes * MINUTE_MS);
+  }
+
+  /** The wall clock was set back: what was written about the future is written again when it is over. */
+  #rewriteFrom(start: number): void {
+    this.#minutes = this.#minutes.filter(({ startsAt }) => startsAt.getTime() < start);
+    this.#end = start;
   }
 
   prune(now: number): void {
