@@ -2,9 +2,10 @@ import { toFailure } from '../sqlite-failure.js';
 import type { SqliteSettings } from '../sqlite-options.js';
 import { retryWhileBusy, sleep } from './connection.js';
 import type { SqliteConnection } from './connection.js';
+import { bytesOf } from './messages.js';
 import type { Answer, Call } from './messages.js';
 import { perform } from './operations.js';
-import type { OperationName, RequestOf } from './operations.js';
+import type { OperationName } from './operations.js';
 
 /** Bodies in one transaction, in bytes, after which no more operations join it. */
 const MAX_BATCH_BYTES = 8 * 1024 ** 2;
@@ -20,12 +21,6 @@ export function takeBatch(queue: Call[], maxBatch: number): Call[] {
     count += 1;
   }
   return queue.splice(0, count);
-}
-
-function bytesOf({ name, request }: Call): number {
-  if (name !== 'receive') return 0;
-  const { events } = request as RequestOf<'receive'>;
-  return events.reduce((sum, { raw }) => sum + raw.byteLength, 0);
 }
 
 /**

@@ -7,9 +7,7 @@ import type { AnswerOf, OperationName, RequestOf } from './operations.js';
 import type { SqliteSettings } from '../sqlite-options.js';
 import { PendingCalls } from './pending-calls.js';
 import { findThreadFile } from './thread-file.js';
-
-/** Calls under way at most: if the disk hangs, more are rejected, so that they do not fill the memory. */
-const MAX_PENDING = 20_000;
+import { UnansweredCalls } from './unanswered-calls.js';
 
 /** Receives in one message at most. */
 const MAX_GATHERED = 16;
@@ -20,6 +18,7 @@ const RESTART_MS = 1000;
 /** The store's end of the thread: starts it, starts another if it dies, and answers every call in time. */
 export class SqliteClient {
   readonly #pending: PendingCalls;
+  readonly #unanswered = new UnansweredCalls();
   /** Calls that go to the thread in one message. */
   #outbox: Omit<Call, 'times'>[] = [];
   /** How often a thread ended unexpectedly. */
@@ -109,18 +108,14 @@ export class SqliteClient {
 
   #call<T>(name: Call['name'], request: unknown): Promise<T> {
     if (this.#closed !== undefined) return Promise.reject(unavailable('is closed.'));
-    if (this.#pending.size >= MAX_PENDING) {
-      return Promise.reject(
-        unavailable(
-          `has ${MAX_PENDING} operations waiting for the disk, and accepts no more for now.`,
-        ),
-      );
-    }
+    const refusal = this.#unanswered.refusal(name);
+    if (refusal !== null) return Promise.reject(refusal);
     this.#start();
     const number = (this.#number += 1);
     return new Promise<T>((resolve, reject) => {
       if (this.#pending.size === 0) this.#worker?.ref();
       this.#pending.add(number, { resolve, reject });
+      this.#unanswered.add({ number, name, request });
       this.#outbox.push({ number, name, request });
       this.#planSend(name);
     });
@@ -159,6 +154,7 @@ export class SqliteClient {
     try {
       this.#post({ kind: 'calls', calls: [call] });
     } catch (error) {
+      this.#unanswered.remove(call.number);
       this.#pending.take(call.number)?.reject(
         new TypeError('The SQLite inbox received a value that is no plain data.', {
           cause: error,
@@ -224,6 +220,7 @@ export class SqliteClient {
   }
 
   #settle(answer: Answer): void {
+    this.#unanswered.remove(answer.number);
     const pending = this.#pending.take(answer.number);
     if (pending === undefined) return;
     if ('failure' in answer) pending.reject(toError(answer.failure));
@@ -244,6 +241,7 @@ export class SqliteClient {
     this.deaths += 1;
     this.#opening?.reject(reason);
     this.#outbox = [];
+    this.#unanswered.clear();
     this.#pending.rejectAll(reason);
     if (this.#listening) setTimeout(() => this.#start(), RESTART_MS).unref();
   }

@@ -1,7 +1,7 @@
 import type { Failure } from '../sqlite-failure.js';
 import type { SqliteSettings } from '../sqlite-options.js';
 import type { StoredClock, Times } from '../store-clock.js';
-import type { OperationName } from './operations.js';
+import type { OperationName, RequestOf } from './operations.js';
 
 /** What a worker thread gets as its `workerData` if it is to serve the database. */
 export interface ThreadData {
@@ -15,6 +15,13 @@ export interface Call {
   readonly name: OperationName | 'window';
   readonly request: unknown;
   readonly times: Times;
+}
+
+/** Size of the bodies in a call. */
+export function bytesOf({ name, request }: Pick<Call, 'name' | 'request'>): number {
+  if (name !== 'receive') return 0;
+  const { events } = request as RequestOf<'receive'>;
+  return events.reduce((sum, { raw }) => sum + raw.byteLength, 0);
 }
 
 /** A message of the store to the thread. */
