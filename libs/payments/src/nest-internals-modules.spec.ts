@@ -27,7 +27,7 @@ class Guard {
 @UseGuards(Guard)
 class Routes {
   @Get()
-  read(...values: unknown[]) {
+  read(this: void, ...values: unknown[]) {
     return values;
   }
 }

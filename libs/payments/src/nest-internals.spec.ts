@@ -63,7 +63,7 @@ class Routes {
   @UsePipes(ValidationPipe)
   @UseInterceptors(Interceptor)
   @UseFilters(BaseExceptionFilter)
-  receive(@Body() _body: unknown, @Custom() custom: unknown) {
+  receive(this: void, @Body() _body: unknown, @Custom() custom: unknown) {
     return custom;
   }
 

@@ -40,6 +40,8 @@ export function metadataList(key: string, target: object): unknown[] {
   return value === undefined ? [] : [value].flat();
 }
 
+type Version = string | symbol;
+
 /** What the decorators of a route, of its controller and `RouterModule` declare. */
 export interface DeclaredRoute {
   /** A {@link RequestMethod}; `undefined` if the method is no route. */
@@ -47,7 +49,7 @@ export interface DeclaredRoute {
   readonly modulePath: unknown;
   readonly controllerPaths: readonly unknown[];
   readonly methodPaths: readonly unknown[];
-  readonly version: unknown;
+  readonly version: Version | readonly Version[] | undefined;
   readonly guards: readonly unknown[];
 }
 
@@ -64,8 +66,8 @@ export function declaredRoute(
     modulePath: modulePath(`__module_path__${applicationId}`) ?? modulePath('__module_path__'),
     controllerPaths: metadataList('path', controller),
     methodPaths: metadataList('path', handler),
-    version:
-      Reflect.getMetadata('__version__', handler) ?? Reflect.getMetadata('__version__', controller),
+    version: (Reflect.getMetadata('__version__', handler) ??
+      Reflect.getMetadata('__version__', controller)) as DeclaredRoute['version'],
     guards: [...metadataList(GUARDS, controller), ...metadataList(GUARDS, handler)],
   };
 }

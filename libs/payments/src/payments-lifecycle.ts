@@ -27,15 +27,15 @@ export class PaymentsLifecycle
   implements OnApplicationBootstrap, OnModuleDestroy, OnApplicationShutdown
 {
   constructor(
-    @Inject(HandlerExplorer) private readonly explorer: HandlerExplorer,
-    @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
-    @Inject(UnhandledRejections) private readonly unhandled: UnhandledRejections,
+    private readonly explorer: HandlerExplorer,
+    private readonly registry: HandlerRegistry,
+    private readonly unhandled: UnhandledRejections,
     @Inject(INBOX_STORE) private readonly store: InboxStore,
     @Inject(WORKER_OPTIONS) private readonly options: ResolvedWorkerOptions,
-    @Inject(InboxWorker) private readonly worker: InboxWorker,
-    @Inject(InboxMaintenance) private readonly maintenance: InboxMaintenance,
-    @Inject(ShutdownCheck) private readonly shutdown: ShutdownCheck,
-    @Inject(ModulesContainer) modules: ModulesContainer,
+    private readonly worker: InboxWorker,
+    private readonly maintenance: InboxMaintenance,
+    private readonly shutdown: ShutdownCheck,
+    modules: ModulesContainer,
   ) {
     stopFirst(modules, PaymentsLifecycle);
   }

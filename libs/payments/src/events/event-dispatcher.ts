@@ -1,4 +1,4 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { PaymentsError } from '../errors/payments-error.js';
 import { parseData } from './event-data.js';
 import { matchesPattern } from './event-pattern.js';
@@ -36,8 +36,8 @@ export class OtherVersionError extends PaymentsError {
 @Injectable()
 export class EventDispatcher {
   constructor(
-    @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
-    @Inject(UnhandledRejections) private readonly unhandled: UnhandledRejections,
+    private readonly registry: HandlerRegistry,
+    private readonly unhandled: UnhandledRejections,
   ) {}
 
   /**

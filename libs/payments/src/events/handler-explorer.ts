@@ -1,4 +1,4 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { PaymentsError } from '../errors/payments-error.js';
 import { isScoped, scopedPrototype } from '../nest-internals.js';
@@ -16,10 +16,10 @@ export class HandlerExplorer {
   readonly #logger = new Logger('PaymentHandlers');
 
   constructor(
-    @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
-    @Inject(MetadataScanner) private readonly scanner: MetadataScanner,
-    @Inject(HandlerInvoker) private readonly invoker: HandlerInvoker,
-    @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
+    private readonly discovery: DiscoveryService,
+    private readonly scanner: MetadataScanner,
+    private readonly invoker: HandlerInvoker,
+    private readonly registry: HandlerRegistry,
   ) {}
 
   /**

@@ -68,10 +68,10 @@ export class DeliveryReceiver {
     @Inject(RECEIVE_OPTIONS) private readonly options: ResolvedReceiveOptions,
     @Inject(MAX_AGE_MS) private readonly maxAgeMs: number,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
-    @Inject(HandlerCatalogCache) private readonly catalog: HandlerCatalogCache,
-    @Inject(InboxWorker) private readonly worker: InboxWorker,
-    @Inject(Settlements) private readonly settlements: Settlements,
-    @Inject(StoredBodies) private readonly bodies: StoredBodies,
+    private readonly catalog: HandlerCatalogCache,
+    private readonly worker: InboxWorker,
+    private readonly settlements: Settlements,
+    private readonly bodies: StoredBodies,
   ) {
     this.#log = new ReceiptLog(runtime, catalog, maxAgeMs);
     this.#failed = new ThrottledLog(new Logger('PaymentInbox'), runtime);

@@ -22,7 +22,7 @@ export class HandlerCatalogCache {
 
   constructor(
     @Inject(INBOX_STORE) private readonly store: InboxStore,
-    @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
+    private readonly registry: HandlerRegistry,
   ) {}
 
   /** The catalog as it was loaded last. */

@@ -38,8 +38,8 @@ export class InboxMaintenance {
     @Inject(INBOX_STORE) private readonly store: InboxStore,
     @Inject(WORKER_OPTIONS) private readonly options: ResolvedWorkerOptions,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
-    @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
-    @Inject(HandlerCatalogCache) private readonly catalog: HandlerCatalogCache,
+    private readonly registry: HandlerRegistry,
+    private readonly catalog: HandlerCatalogCache,
   ) {
     this.#failures = new ThrottledLog(this.#logger, runtime);
   }

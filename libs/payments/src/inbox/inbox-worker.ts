@@ -56,11 +56,11 @@ export class InboxWorker {
     @Inject(INBOX_STORE) private readonly store: InboxStore,
     @Inject(WORKER_OPTIONS) private readonly options: ResolvedWorkerOptions,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
-    @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
-    @Inject(EventDispatcher) dispatcher: EventDispatcher,
-    @Inject(Settlements) private readonly settlements: Settlements,
-    @Inject(StoredBodies) bodies: StoredBodies,
-    @Inject(HandlerCatalogCache) catalog: HandlerCatalogCache,
+    private readonly registry: HandlerRegistry,
+    dispatcher: EventDispatcher,
+    private readonly settlements: Settlements,
+    bodies: StoredBodies,
+    catalog: HandlerCatalogCache,
   ) {
     const logger = this.#logger;
     const throttled = new ThrottledLog(logger, runtime);

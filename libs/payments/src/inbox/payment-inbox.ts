@@ -65,12 +65,12 @@ export class PaymentInbox {
 
   constructor(
     @Inject(INBOX_STORE) private readonly store: InboxStore,
-    @Inject(DeliveryReceiver) private readonly receiver: DeliveryReceiver,
-    @Inject(InboxWorker) private readonly worker: InboxWorker,
-    @Inject(InboxMaintenance) private readonly maintenance: InboxMaintenance,
-    @Inject(HandlerRegistry) private readonly registry: HandlerRegistry,
-    @Inject(HandlerCatalogCache) private readonly catalog: HandlerCatalogCache,
-    @Inject(StoredBodies) private readonly bodies: StoredBodies,
+    private readonly receiver: DeliveryReceiver,
+    private readonly worker: InboxWorker,
+    private readonly maintenance: InboxMaintenance,
+    private readonly registry: HandlerRegistry,
+    private readonly catalog: HandlerCatalogCache,
+    private readonly bodies: StoredBodies,
   ) {
     this.#redrive = new InboxRedrive(store, catalog);
   }

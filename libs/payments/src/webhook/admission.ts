@@ -50,7 +50,7 @@ export interface ArrivingRequest {
 @Injectable()
 export class Admission {
   constructor(
-    @Inject(PendingRequests) private readonly pending: PendingRequests,
+    private readonly pending: PendingRequests,
     @Inject(WEBHOOK_OPTIONS) private readonly options: ResolvedWebhookOptions,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
   ) {}

@@ -47,11 +47,11 @@ interface ExpressRequestLike extends IncomingMessage {
 @Injectable()
 export class RawBodyMiddleware {
   constructor(
-    @Inject(HttpAdapterHost) host: HttpAdapterHost,
-    @Inject(WebhookRoutes) private readonly routes: WebhookRoutes,
-    @Inject(Admission) private readonly admission: Admission,
-    @Inject(PendingRequests) private readonly pending: PendingRequests,
-    @Inject(RejectionLog) private readonly rejections: RejectionLog,
+    host: HttpAdapterHost,
+    private readonly routes: WebhookRoutes,
+    private readonly admission: Admission,
+    private readonly pending: PendingRequests,
+    private readonly rejections: RejectionLog,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
     @Inject(WEBHOOK_OPTIONS) private readonly options: ResolvedWebhookOptions,
   ) {

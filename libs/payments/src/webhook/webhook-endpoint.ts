@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import type { OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { PaymentInbox } from '../inbox/payment-inbox.js';
@@ -24,11 +24,11 @@ export class WebhookEndpoint implements OnModuleInit {
   #turn: Promise<void> | null = null;
 
   constructor(
-    @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
-    @Inject(WebhookRoutes) private readonly routes: WebhookRoutes,
-    @Inject(WebhookVerifier) private readonly verifier: WebhookVerifier,
-    @Inject(PaymentInbox) private readonly inbox: PaymentInbox,
-    @Inject(RejectionLog) private readonly rejections: RejectionLog,
+    private readonly host: HttpAdapterHost,
+    private readonly routes: WebhookRoutes,
+    private readonly verifier: WebhookVerifier,
+    private readonly inbox: PaymentInbox,
+    private readonly rejections: RejectionLog,
   ) {}
 
   onModuleInit(): void {

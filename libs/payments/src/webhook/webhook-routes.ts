@@ -37,11 +37,11 @@ export class WebhookRoutes implements OnModuleInit {
 
   constructor(
     @Inject(WEBHOOK_PATH) private readonly endpoint: string | null,
-    @Inject(ApplicationConfig) private readonly config: ApplicationConfig,
-    @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
-    @Inject(MetadataScanner) private readonly scanner: MetadataScanner,
-    @Inject(ModulesContainer) private readonly modules: ModulesContainer,
-    @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
+    private readonly config: ApplicationConfig,
+    private readonly discovery: DiscoveryService,
+    private readonly scanner: MetadataScanner,
+    private readonly modules: ModulesContainer,
+    private readonly host: HttpAdapterHost,
   ) {}
 
   /** Nest has mapped its routes by now, so prefix and versioning are what they will be. */
@@ -109,7 +109,7 @@ export class WebhookRoutes implements OnModuleInit {
     );
   }
 
-  #versionPrefixes(declared: unknown): string[] {
+  #versionPrefixes(declared: DeclaredRoute['version']): string[] {
     const versioning = this.config.getVersioning();
     if (versioning?.type !== VersioningType.URI) return [''];
     const prefix = versioning.prefix === false ? '' : (versioning.prefix ?? 'v');

@@ -36,9 +36,9 @@ export class WebhookVerifier {
 
   constructor(
     @Inject(COMPANIES) private readonly companies: Companies,
-    @Inject(PendingRequests) private readonly pending: PendingRequests,
+    private readonly pending: PendingRequests,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
-    @Inject(RejectionLog) private readonly rejections: RejectionLog,
+    private readonly rejections: RejectionLog,
     @Inject(WEBHOOK_OPTIONS) private readonly options: ResolvedWebhookOptions,
   ) {
     this.#log = new ThrottledLog(new Logger('PaymentWebhook'), runtime);

@@ -1,4 +1,4 @@
-import { HttpException, Inject, Injectable, MethodNotAllowedException } from '@nestjs/common';
+import { HttpException, Injectable, MethodNotAllowedException } from '@nestjs/common';
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import type { VerifiedDelivery } from '../inbox/verified-delivery.js';
 import { PaymentsError } from '../errors/payments-error.js';
@@ -42,7 +42,7 @@ interface Response {
  */
 @Injectable()
 export class WebhookGuard implements CanActivate {
-  constructor(@Inject(WebhookVerifier) private readonly verifier: WebhookVerifier) {}
+  constructor(private readonly verifier: WebhookVerifier) {}
 
   /** @throws HttpException 400, 401, 500 or 503, with the code in its body; 405 if the method is not POST. */
   async canActivate(context: ExecutionContext): Promise<boolean> {
