@@ -12,7 +12,7 @@ import type { ClaimedDelivery, InboxStore, Settlement } from './inbox-store.js';
 const OTHER_VERSION_MS = 1000;
 
 /** What a handler threw, which may be anything. */
-export interface Failure {
+export interface HandlerFailure {
   readonly thrown: unknown;
 }
 
@@ -58,7 +58,7 @@ export interface EndedAttempt {
 }
 
 /** What becomes of a delivery whose attempt failed. */
-export function verdictOf(failure: Failure, ended: EndedAttempt): Verdict {
+export function verdictOf(failure: HandlerFailure, ended: EndedAttempt): Verdict {
   const { delivery, name, retry, closing, services } = ended;
   const { thrown } = failure;
   const error = describeError(thrown);

@@ -4,7 +4,7 @@ import type { EventDispatcher } from '../events/event-dispatcher.js';
 import { describeError } from '../errors/describe-error.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import { SUCCEEDED, traced, verdictOf } from './attempt-verdict.js';
-import type { Failure, Verdict, VerdictServices } from './attempt-verdict.js';
+import type { HandlerFailure, Verdict, VerdictServices } from './attempt-verdict.js';
 import { Backoff, STORE_BACKOFF } from '../runtime/backoff.js';
 import { withTimeLimit } from '../runtime/time-limit.js';
 import type { HandlerPolicy } from './worker-options.js';
@@ -102,7 +102,7 @@ export class DeliveryRun {
     return { outcome: failure ? 'failed' : 'succeeded', nextDue: true, retryInMs };
   }
 
-  #verdictOf(failure: Failure): Verdict {
+  #verdictOf(failure: HandlerFailure): Verdict {
     return verdictOf(failure, {
       delivery: this.delivery,
       name: this.#name,
@@ -113,9 +113,9 @@ export class DeliveryRun {
   }
 
   /** Resolves when the handler and its commit have ended. Never rejects. */
-  async #handle(): Promise<Failure | null> {
+  async #handle(): Promise<HandlerFailure | null> {
     const { delivery, policy, worker } = this;
-    let failure: Failure | null = null;
+    let failure: HandlerFailure | null = null;
     try {
       if (delivery.attempt > policy.retry.attempts) throw outOfAttempts(delivery, policy);
       const body = await worker.bodies.decode(delivery.raw, delivery);
@@ -135,7 +135,7 @@ export class DeliveryRun {
   }
 
   /** Resolves as `handled` does or, when the time is up, with that failure; the handler may go on. */
-  #withinTime(handled: Promise<Failure | null>): Promise<Failure | null> {
+  #withinTime(handled: Promise<HandlerFailure | null>): Promise<HandlerFailure | null> {
     const { runtime, logger, overdue } = this.worker;
     const { timeoutMs } = this.policy;
     const { handler } = this.delivery;
@@ -161,7 +161,7 @@ export class DeliveryRun {
     });
   }
 
-  #committed(failure: Failure | null): EndedRun {
+  #committed(failure: HandlerFailure | null): EndedRun {
     if (failure !== null) {
       this.worker.logger.error(
         `Delivery ${this.#name} is done, but its handler failed after its commit. ${traced(failure.thrown)}`,
@@ -211,7 +211,7 @@ export class DeliveryRun {
     });
   }
 
-  #logNotRecorded(failure: Failure | null): void {
+  #logNotRecorded(failure: HandlerFailure | null): void {
     const result = failure === null ? 'The handler succeeded.' : describeError(failure.thrown);
     this.worker.logger.warn(
       `The result of delivery ${this.#name} was not stored, because it is another run's by now: this process sent no ` +

@@ -2,8 +2,8 @@ import { PaymentsError } from '../../errors/payments-error.js';
 import type { PaymentsErrorCode } from '../../errors/payments-error.js';
 import { primaryCode } from './thread/driver.js';
 
-/** An error on its way from the thread. */
-export interface Failure {
+/** An error of the thread, as it is sent to the main thread. */
+export interface ThreadFailure {
   readonly code: PaymentsErrorCode;
   readonly message: string;
 }
@@ -20,7 +20,7 @@ const FIXES: Readonly<Record<number, string>> = {
 };
 
 /** Describes an error without any stored data: SQLite's messages name tables, never values. */
-export function toFailure(error: unknown): Failure {
+export function toFailure(error: unknown): ThreadFailure {
   if (error instanceof PaymentsError) return { code: error.code, message: error.message };
   const message = (error instanceof Error ? error.message : String(error)).replace(/\.$/, '');
   const fix = FIXES[primaryCode(error) ?? 0];
@@ -30,8 +30,8 @@ export function toFailure(error: unknown): Failure {
   };
 }
 
-/** The error of a {@link Failure}. */
-export function toError({ code, message }: Failure): PaymentsError {
+/** The error of a {@link ThreadFailure}. */
+export function toError({ code, message }: ThreadFailure): PaymentsError {
   return new PaymentsError(code, message);
 }
 

@@ -1,4 +1,4 @@
-import type { Failure } from '../sqlite-failure.js';
+import type { ThreadFailure } from '../sqlite-failure.js';
 import type { SqliteSettings } from '../sqlite-options.js';
 import type { StoredClock, Times } from '../store-clock.js';
 import type { OperationName, RequestOf } from './operations.js';
@@ -34,7 +34,7 @@ export type ToThread =
 /** The answer to a {@link Call}. */
 export type Answer =
   | { readonly number: number; readonly value: unknown }
-  | { readonly number: number; readonly failure: Failure };
+  | { readonly number: number; readonly failure: ThreadFailure };
 
 /** The thread has opened the file. */
 export interface Opened {
@@ -46,7 +46,7 @@ export interface Opened {
 /** A message of the thread to the store. */
 export type FromThread =
   | Opened
-  | { readonly kind: 'failed'; readonly failure: Failure }
+  | { readonly kind: 'failed'; readonly failure: ThreadFailure }
   | { readonly kind: 'answers'; readonly answers: readonly Answer[] }
   /** Another process wrote. */
   | { readonly kind: 'changed' }
