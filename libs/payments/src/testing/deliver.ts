@@ -5,7 +5,7 @@ import type { Companies } from '../companies/companies.js';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import type { SigningKey } from '../companies/signing-key.js';
 import { WebhookRoutes } from '../webhook/webhook-routes.js';
-import { exchange } from './http-exchange.js';
+import { exchange } from './in-memory-request.js';
 import { signedRequest } from './signed-request.js';
 import type { DeliveryBody } from './signed-request.js';
 import { webhookPath } from './webhook-path.js';

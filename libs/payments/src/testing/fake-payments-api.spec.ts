@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { PaymentsApiError } from '../api/call/api-error.js';
 import type { PaymentsApiService } from '../api/payments-api.service.js';
-import { apiError } from './api-error.js';
+import { apiError } from './api-error-builder.js';
 import { FakePaymentsApi } from './fake-payments-api.js';
 
 const PATH = '/v1/transactions/t-1';

@@ -1,4 +1,4 @@
-export { apiError } from './api-error.js';
+export { apiError } from './api-error-builder.js';
 export { deliver } from './deliver.js';
 export type { DeliverOptions, DeliveryResponse } from './deliver.js';
 export { FakePaymentsApi } from './fake-payments-api.js';
@@ -7,8 +7,8 @@ export { handlerContext } from './handler-context.js';
 export { inboxContract } from './contract/inbox-contract.js';
 export type { ReadyCase } from './contract/inbox-contract.js';
 export type { InboxContractOptions, InboxUnderTest } from './contract/contract-case.js';
-export { paymentEvent } from './payment-event.js';
-export type { EnvelopeFields, EventData, PaymentEventArguments } from './payment-event.js';
+export { paymentEvent } from './payment-event-builder.js';
+export type { EnvelopeFields, EventData, PaymentEventArguments } from './payment-event-builder.js';
 export { settled } from './settled.js';
 export type { SettledOptions } from './settled.js';
 export { signedRequest } from './signed-request.js';

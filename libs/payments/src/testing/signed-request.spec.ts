@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { SigningKey } from '../companies/signing-key.js';
 import { verifySignature } from '../webhook/signature.js';
-import { paymentEvent } from './payment-event.js';
+import { paymentEvent } from './payment-event-builder.js';
 import { signedRequest } from './signed-request.js';
 
 describe('signedRequest()', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { parseEnvelope } from '../events/envelope.js';
 import type { PaymentEvent } from '../events/payment-event.js';
-import { paymentEvent } from './payment-event.js';
+import { paymentEvent } from './payment-event-builder.js';
 
 describe('paymentEvent()', () => {
   it('AP-11 builds a complete event that the module accepts', () => {
