@@ -3,7 +3,7 @@ import type { IncomingEvent, StoreReceipt } from '../inbox-store.js';
 import { isAboutValues } from './connection/database-failure.js';
 
 /** Statements at a time. More than one, so that one that waits for another process does not stall the others. */
-const MAX_FLIGHTS = 2;
+const MAX_STATEMENTS = 2;
 /** What one statement stores at most, except for a single receive that is larger. */
 const MAX_EVENTS = 500;
 const MAX_BYTES = 4 * 1024 ** 2;
@@ -32,8 +32,8 @@ export class ReceiveQueue {
   #waiting: Waiting[] = [];
   #waitingEvents = 0;
   #waitingBytes = 0;
-  #flights = 0;
-  #flying = 0;
+  #statements = 0;
+  #eventsUnderWay = 0;
   #scheduled = false;
   #idle: (() => void)[] = [];
 
@@ -64,31 +64,31 @@ export class ReceiveQueue {
 
   /** Resolves when nothing waits and no statement runs. */
   async drained(): Promise<void> {
-    if (this.#flights + this.#waiting.length > 0)
+    if (this.#statements + this.#waiting.length > 0)
       await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
   /** Starts statements at the end of this turn. */
   #pump(): void {
-    if (this.#scheduled || this.#flights === MAX_FLIGHTS) return;
+    if (this.#scheduled || this.#statements === MAX_STATEMENTS) return;
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      while (this.#mayFly()) void this.#fly(this.#take());
-      if (this.#flights === 0) for (const resolve of this.#idle.splice(0)) resolve();
+      while (this.#mayStart()) void this.#run(this.#take());
+      if (this.#statements === 0) for (const resolve of this.#idle.splice(0)) resolve();
     });
   }
 
-  #mayFly(): boolean {
-    if (this.#waiting.length === 0 || this.#flights === MAX_FLIGHTS) return false;
-    return this.#flights === 0 || this.#flying < FEW || this.#waitingEvents >= MANY;
+  #mayStart(): boolean {
+    if (this.#waiting.length === 0 || this.#statements === MAX_STATEMENTS) return false;
+    return this.#statements === 0 || this.#eventsUnderWay < FEW || this.#waitingEvents >= MANY;
   }
 
   /** Never rejects. */
-  async #fly(group: readonly Waiting[]): Promise<void> {
+  async #run(group: readonly Waiting[]): Promise<void> {
     const events = group.reduce((sum, one) => sum + one.events.length, 0);
-    this.#flights += 1;
-    this.#flying += events;
+    this.#statements += 1;
+    this.#eventsUnderWay += events;
     try {
       await this.#storeTogether(group);
     } catch (error) {
@@ -96,8 +96,8 @@ export class ReceiveQueue {
       // Those that wait would fail too, each after a timeout of its own.
       if (!isAboutValues(error)) this.#rejectWaiting(error);
     }
-    this.#flights -= 1;
-    this.#flying -= events;
+    this.#statements -= 1;
+    this.#eventsUnderWay -= events;
     this.#pump();
   }
 

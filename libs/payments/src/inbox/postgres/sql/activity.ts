@@ -25,7 +25,7 @@ const NOTHING: ActivityCounts = {
   p95Ms: null,
 };
 
-/** Writes the minutes that are closed. Does nothing if another process is at it. */
+/** Writes the minutes that are closed. Does nothing while another process writes them. */
 export async function summarize(
   source: ConnectionSource,
   schema: string,

@@ -19,7 +19,7 @@ export async function list(
     wanted.push(`(e.received_at, e.seq) ${than} (${time}, ${values.add(seq, 'bigint')})`);
   }
   const where = wanted.length === 0 ? '' : `WHERE ${wanted.join(' AND ')}`;
-  // One more than asked for: whether there is a next page.
+  // One more than requested: if it is found, there is a next page.
   const rows = await source.query(
     `SELECT ${listedColumns(schema)} FROM ${schema}.event e ${where}
       ORDER BY e.received_at ${direction}, e.seq ${direction} LIMIT ${values.add(limit + 1, 'integer')}`,

@@ -33,7 +33,7 @@ export class ReceiveStatement {
     for (let round = 0; open.length > 0; round += 1) {
       if (round === MAX_ROUNDS) {
         throw new PostgresInboxError(
-          'The PostgreSQL inbox could neither store an event nor find the one that is in its way.',
+          'The PostgreSQL inbox could neither store an event nor find the stored event that it conflicts with.',
           null,
         );
       }
@@ -53,7 +53,7 @@ export class ReceiveStatement {
   }
 }
 
-/** An event that was not stored, from 1, and the id of the event that is in its way. */
+/** An event that was not stored: its place from 1, the outcome, and the id of the stored event that it conflicts with. */
 type Other = [ord: number, outcome: StoreReceipt['outcome'], id: string | null];
 
 /** The receipts of the events that were stored, with their places in the batch. */
@@ -200,7 +200,7 @@ BEGIN
     RETURN;
   END IF;
 
-  -- The event that is in the way of each: the one of its id, or else of its once key.
+  -- The stored event that each conflicts with: the one of its id, or else of its once key.
   SELECT json_agg(json_build_array(i.ord, CASE WHEN k.id IS NULL THEN 'outdated'
                                                WHEN k.id = i.id AND k.digest <> i.digest THEN 'conflict'
                                                ELSE 'duplicate' END, k.id)) INTO o_others

@@ -17,7 +17,7 @@ interface HandlerRow {
   readonly last_seen_at: number;
 }
 
-/** The handlers that any worker registered and nobody removed, by name. */
+/** The handlers that a worker registered and that were not removed, by name. */
 export function catalog(connection: SqliteConnection): CatalogMessage {
   return {
     version: catalogVersion(connection),

@@ -12,7 +12,7 @@ export interface ClaimedMessage extends Omit<ClaimedDelivery, 'raw' | 'receivedA
   readonly raw: Uint8Array;
 }
 
-/** Deliveries that one claim holds for each handler: with more of a busy key, the next claim goes on. */
+/** How many deliveries of a handler one claim holds. If a busy key has more, the next claim continues. */
 const MAX_HELD = 500;
 
 interface DueRow {
@@ -94,7 +94,7 @@ interface LeasedRow {
   readonly raw: Uint8Array;
 }
 
-/** Makes a pending delivery running. It was read in this transaction: nobody has changed it since. */
+/** Makes a pending delivery running. It was read in this transaction, so no other connection has changed it since. */
 export function lease(
   connection: SqliteConnection,
   seq: number,

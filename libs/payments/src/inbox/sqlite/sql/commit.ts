@@ -28,7 +28,7 @@ export function commitOnce<R>(
 ): Committed<R> | 'busy' {
   if (!begin(connection)) return 'busy';
   try {
-    // Under the lock of this transaction nobody else can change the delivery, so `work` runs only if it will count.
+    // No other connection can change the delivery during this transaction, so `work` runs only if it can be settled.
     if (!guarded(() => isHeld(connection, lease))) throw leaseLost(lease);
     guarded(() => connection.run('SAVEPOINT payments_inbox_work'));
     const result = runWork(connection, work);

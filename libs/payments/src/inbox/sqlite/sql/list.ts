@@ -22,7 +22,7 @@ export interface Cursor {
   readonly seq: number;
 }
 
-/** What one slice found, with the position of each, and where to go on; `null` if all was seen. */
+/** What one slice found, with the position of each, and where the next slice starts; `null` after the last slice. */
 export interface ListSlice {
   readonly found: readonly { readonly at: Cursor; readonly event: StoredEventMessage }[];
   readonly next: Cursor | null;
@@ -39,7 +39,7 @@ export async function listPage(
   let from: Cursor | null = after === null ? null : toCursor(after);
   const found: ListSlice['found'][number][] = [];
   do {
-    // One more than asked for: if it is found, there is another page.
+    // One more than requested: if it is found, there is another page.
     const slice = await readSlice({ filter, order, limit: limit + 1 - found.length, after: from });
     found.push(...slice.found);
     from = slice.next;
@@ -128,7 +128,7 @@ function isUndone(state: EventFilter['state']): boolean {
   return state !== undefined && state !== 'done' && !isReason(state);
 }
 
-/** The part of the source that is left to look at. */
+/** The part of the source that this slice and the later ones read. */
 function rangeOf({ filter, order, after }: ListRequest, seq: string): Clauses {
   const { ids, from, to, state } = filter;
   const sql = [''];

@@ -48,8 +48,8 @@ export function prune(
     if (changed === limit) return { changed, done: false, next };
     next = { receivedAt: received_at, seq };
     if (settled === 0) continue;
-    if (known_since < forgetBefore) forget(connection, seq);
-    else entomb(connection, seq);
+    if (known_since < forgetBefore) deleteEvent(connection, seq);
+    else makeTombstone(connection, seq);
     changed += 1;
   }
   return { changed, done: events.length < SLICE, next };
@@ -90,11 +90,11 @@ function wholeEvents(
   );
 }
 
-function forget(connection: SqliteConnection, seq: number): void {
+function deleteEvent(connection: SqliteConnection, seq: number): void {
   connection.run('DELETE FROM payments_inbox_event WHERE seq = ?', [seq]);
 }
 
-function entomb(connection: SqliteConnection, seq: number): void {
+function makeTombstone(connection: SqliteConnection, seq: number): void {
   connection.run(
     `INSERT INTO payments_inbox_handled (event_seq, handler, ordering, occurred_at)
      SELECT event_seq, handler, ordering, occurred_at FROM payments_inbox_delivery

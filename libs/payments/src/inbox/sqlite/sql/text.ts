@@ -23,8 +23,9 @@ export function toReadable(text: string): string {
 }
 
 /**
- * A hash of texts, of 16 bytes: so much shorter than the texts are that an index of them fits into far fewer pages. JSON
- * escapes what separates the texts, so no two lists of texts are hashed as one.
+ * A hash of texts. With 16 bytes it is much shorter than most texts, so that its indexes have far fewer pages, and two
+ * texts have the same hash by chance only once in 2^128. JSON escapes what separates the texts, so that two different
+ * lists of texts are never hashed as the same bytes.
  */
 export function hashOf(...texts: readonly string[]): Uint8Array {
   return hash('sha256', JSON.stringify(texts), 'buffer').subarray(0, 16);

@@ -171,8 +171,8 @@ export function sleep(ms: number): void {
 
 /**
  * Calls `act` until no lock prevents it, for at most `ms` milliseconds; then throws what it threw.
- * SQLite's own waiting sleeps up to 100 ms between its tries, which loses to a busy process again and
- * again; a try every few milliseconds finds the gap between two transactions of that process.
+ * SQLite's own waiting sleeps up to 100 ms between its tries, so it seldom finds the lock of a busy process
+ * free; a try every few milliseconds finds the gap between two transactions of that process.
  */
 export function retryWhileBusy<T>(ms: number, act: () => T): T {
   const end = performance.now() + ms;

@@ -37,7 +37,7 @@ export const WRITES = {
   sync,
 };
 
-/** Operations that read: they wait for nobody. */
+/** Operations that only read. They need no lock of a writer, so they run at once. */
 const READS = { activity, catalog, find, listSlice, nextDue, stats };
 
 /** Every operation, by name. Its parameters are the connection, the request and the time of the process that sent it. */

@@ -14,8 +14,8 @@ const WINDOW_MS = 200;
 /** How far the stored clock may be behind, and ahead unnoticed, in milliseconds. */
 const CLOCK_SLACK_MS = 500;
 
-/** Number of the calls that nobody waits for. */
-const NOBODY = 0;
+/** Number of a call that the thread adds itself. Its answer is not sent. */
+const OWN_CALL = 0;
 
 /** The thread's end of the store: gathers calls into batches, answers them, grants windows. */
 export class SqliteServer {
@@ -90,7 +90,7 @@ export class SqliteServer {
   #write(busyTimeoutMs: number): void {
     const calls = this.#withClock(takeBatch(this.#queue, this.settings.maxBatch));
     const answers = runBatch(this.connection, calls, { ...this.settings, busyTimeoutMs });
-    this.#answer(answers.filter(({ number }) => number !== NOBODY));
+    this.#answer(answers.filter(({ number }) => number !== OWN_CALL));
   }
 
   /**
@@ -111,7 +111,7 @@ export class SqliteServer {
     if (aheadMs > -CLOCK_SLACK_MS || calls.every(({ name }) => name.startsWith('claim'))) {
       return calls;
     }
-    return [...calls, { number: NOBODY, name: 'sync', request: null, times: latest }];
+    return [...calls, { number: OWN_CALL, name: 'sync', request: null, times: latest }];
   }
 
   #readClock(fallback: number): number {

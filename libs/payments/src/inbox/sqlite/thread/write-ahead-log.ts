@@ -40,7 +40,7 @@ export class WriteAheadLog {
     }
   }
 
-  /** Copies all of the log, if nobody else is using it. */
+  /** Copies the whole log into the database and truncates it, if no other connection uses it. */
   empty(): void {
     try {
       this.#checkpoint('TRUNCATE');
