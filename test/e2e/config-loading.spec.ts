@@ -74,3 +74,39 @@ describe('optional packages', () => {
     },
   );
 });
+
+/** Prints which of the listed things are loaded after an import: packages, built-in modules and folders of the build. */
+const loadedBy = async (entry: string) => {
+  const script = `
+    import { registerHooks } from 'node:module';
+    const loaded = [];
+    registerHooks({ load: (url, context, next) => { loaded.push(url); return next(url, context); } });
+    await import('${entry}');
+    console.log(JSON.stringify(loaded));`;
+  const urls = JSON.parse(await printedBy(script)) as string[];
+  const names = ['axios', '@nestjs/axios', 'undici', 'pg', 'class-validator', 'class-transformer'];
+  return [
+    ...names.filter((name) => urls.some((url) => url.includes(`/node_modules/${name}/`))),
+    ...urls.filter((url) => url === 'node:sqlite'),
+    ...['sqlite', 'postgres'].filter((store) =>
+      urls.some((url) => url.includes(`/inbox/${store}/`)),
+    ),
+  ];
+};
+
+describe('imports of the package', () => {
+  it.each([
+    ['nestjs-payments', []],
+    ['nestjs-payments/testing', []],
+    ['nestjs-payments/sqlite', ['sqlite']],
+    ['nestjs-payments/postgres', ['postgres']],
+    // What the list contains if a package is loaded.
+    ['@nestjs/axios', ['axios', '@nestjs/axios']],
+    ['node:sqlite', ['node:sqlite']],
+  ])(
+    'AP-10 of stores, drivers, HTTP clients and validators, an import of %s loads only %j',
+    async (entry, expected) => {
+      expect(await loadedBy(entry)).toEqual(expected);
+    },
+  );
+});
