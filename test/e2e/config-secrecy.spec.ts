@@ -88,7 +88,7 @@ describe.each([
     const service = app.app.get(ConfigService);
     expect(shown(service)).not.toMatch(PRIVATE);
     expect(shown(service.get('payments'))).not.toMatch(PRIVATE);
-    // Where the ConfigService holds what `load` returned.
+    // The field of ConfigService with the result of `load`.
     expect(shown((service as unknown as { internalConfig: unknown }).internalConfig)).not.toMatch(
       PRIVATE,
     );

@@ -91,7 +91,7 @@ function option(provide: symbol, pick: (options: ResolvedPaymentsOptions) => unk
   return { provide, inject: [RESOLVED], useFactory: pick };
 }
 
-/** What `forRoot` and `forRootAsync` replace: an import of the class alone has neither options nor a path. */
+/** `forRoot` and `forRootAsync` replace these: an import of the class itself has neither options nor a path. */
 const WITHOUT_OPTIONS: Provider[] = [
   sealing({
     provide: MODULE_OPTIONS_TOKEN,

@@ -5,7 +5,7 @@
 export interface PaymentsRuntime {
   /** The wall clock, in milliseconds since the epoch. It may jump either way. */
   now(): number;
-  /** A clock that never goes back, in milliseconds from any start. It may stand still while a machine sleeps. */
+  /** A clock that never goes back, in milliseconds from any start. It may stop while the machine sleeps. */
   monotonic(): number;
   /** A number from 0 (included) to 1 (excluded). */
   random(): number;

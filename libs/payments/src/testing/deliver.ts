@@ -5,7 +5,7 @@ import type { Companies } from '../companies/companies.js';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import type { SigningKey } from '../companies/signing-key.js';
 import { WebhookRoutes } from '../webhook/webhook-routes.js';
-import { exchange } from './in-memory-request.js';
+import { sendInMemory } from './in-memory-request.js';
 import { signedRequest } from './signed-request.js';
 import type { DeliveryBody } from './signed-request.js';
 import { webhookPath } from './webhook-path.js';
@@ -60,7 +60,7 @@ export async function deliver(
   const secret = options.secret ?? (await signingKey(app, company ?? DEFAULT_COMPANY));
   const path = options.path ?? webhookPath(app.get(WebhookRoutes, { strict: false }), company);
   const request = signedRequest(event, { secret, path });
-  const response = await exchange(app.getHttpServer() as Server, {
+  const response = await sendInMemory(app.getHttpServer() as Server, {
     ...request,
     headers: merge(request.headers, headers),
   });

@@ -3,14 +3,14 @@ import { duplexPair } from 'node:stream';
 import { Server as TlsServer } from 'node:tls';
 
 /** A POST request: `path` is the request target, `headers` in any case. */
-export interface HttpRequest {
+export interface InMemoryRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
 }
 
 /** The response of the application. */
-export interface HttpResponse {
+export interface InMemoryResponse {
   readonly status: number;
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
@@ -24,13 +24,16 @@ export interface HttpResponse {
  *
  * @throws Error if the server closes the connection without a response.
  */
-export async function exchange(server: Server, request: HttpRequest): Promise<HttpResponse> {
+export async function sendInMemory(
+  server: Server,
+  request: InMemoryRequest,
+): Promise<InMemoryResponse> {
   const [client, socket] = duplexPair();
   const secure = server instanceof TlsServer;
   // What applications read of a socket: `request.ip`, `request.protocol`.
   const address = { remoteAddress: '127.0.0.1', remoteFamily: 'IPv4', remotePort: 50_000 };
   Object.assign(socket, address, { encrypted: secure });
-  // A server that destroys the connection does not end the other side in each version of Node.
+  // In some versions of Node, a server that destroys the connection does not end the other side.
   socket.once('close', () => client.push(null));
   server.emit(secure ? 'secureConnection' : 'connection', socket);
   client.write(head(request));
@@ -39,7 +42,7 @@ export async function exchange(server: Server, request: HttpRequest): Promise<Ht
 }
 
 /** HTTP/1.0: the server answers without chunks and then closes the connection, so the end of the body is the end. */
-function head({ path, headers, body }: HttpRequest): string {
+function head({ path, headers, body }: InMemoryRequest): string {
   const fields = Object.entries({
     ...headers,
     Host: 'localhost',
@@ -49,7 +52,7 @@ function head({ path, headers, body }: HttpRequest): string {
   return [`POST ${path} HTTP/1.0`, ...lines, '', ''].join('\r\n');
 }
 
-function parse(bytes: Buffer): HttpResponse {
+function parse(bytes: Buffer): InMemoryResponse {
   const end = bytes.indexOf('\r\n\r\n');
   const [start = '', ...fields] = bytes.toString('latin1', 0, Math.max(0, end)).split('\r\n');
   const status = Number(start.split(' ')[1]);
