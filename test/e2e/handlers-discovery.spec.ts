@@ -2,82 +2,12 @@ import { expect, it } from '@jest/globals';
 import { Controller, Get, Injectable, Module } from '@nestjs/common';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
-import { delivery, onOneAdapter, stored } from '../support/webhook/handler-application.js';
-
-abstract class Recorder {
-  readonly ran: string[] = [];
-
-  note(name: string): void {
-    this.ran.push(name);
-  }
-}
-
-@Injectable()
-class Patterns extends Recorder {
-  @OnPaymentEvent('transaction.completed')
-  exact(): void {
-    this.note('exact');
-  }
-
-  @OnPaymentEvent(['transaction.completed', 'payout.settled'])
-  list(): void {
-    this.note('list');
-  }
-
-  @OnPaymentEvent('transaction.*')
-  family(): void {
-    this.note('family');
-  }
-
-  @OnPaymentEvent('*')
-  all(): void {
-    this.note('all');
-  }
-
-  @OnPaymentEvent('transaction.reversed')
-  @OnPaymentEvent(['payout.settled', 'transaction.completed'])
-  @OnPaymentEvent('transaction.*')
-  stacked(): void {
-    this.note('stacked');
-  }
-}
-
-class Base extends Recorder {
-  @OnPaymentEvent('a')
-  inherited(): void {
-    this.note(`inherited by ${this.constructor.name}`);
-  }
-
-  @OnPaymentEvent('a')
-  replaced(): void {
-    this.note('the base');
-  }
-
-  @OnPaymentEvent('a')
-  silenced(): void {
-    this.note('silenced');
-  }
-}
-
-@Injectable()
-class First extends Base {
-  @OnPaymentEvent('b')
-  override replaced(): void {
-    this.note('the override');
-  }
-
-  override silenced(): void {
-    this.note('the override without a decorator');
-  }
-}
-
-@Injectable()
-class Second extends Base {
-  @OnPaymentEvent('a', { name: 'second' })
-  override inherited(): void {
-    super.inherited();
-  }
-}
+import {
+  delivery,
+  onOneAdapter,
+  Recorder,
+  stored,
+} from '../support/webhook/handler-application.js';
 
 @Controller('orders')
 class OrdersController extends Recorder {
@@ -117,54 +47,7 @@ function named(name: string): typeof Plain {
   return Named;
 }
 
-/** A class whose handler stands on it by way of another: the function is decorated, the class is not. */
-@Injectable()
-class Mixed extends Recorder {}
-Object.defineProperty(Mixed.prototype, 'exact', {
-  ...Object.getOwnPropertyDescriptor(Patterns.prototype, 'exact'),
-});
-
-const COVERED: [string, string[]][] = [
-  ['transaction.completed', ['all', 'exact', 'family', 'list', 'stacked']],
-  ['payout.settled', ['all', 'list', 'stacked']],
-  ['transaction.reversed', ['all', 'family', 'stacked']],
-  ['transaction.refund.partial', ['all', 'family', 'stacked']],
-  ['transaction.completed.again', ['all', 'family', 'stacked']],
-  ['transaction', ['all']],
-  ['transactions.completed', ['all']],
-  ['Transaction.Completed', ['all']],
-];
-
 onOneAdapter('discovery of handlers', (start) => {
-  it('WH-18 runs a handler once if its pattern matches the type: exact, in a list, by prefix, all, stacked', async () => {
-    await using app = await start({ providers: [Patterns] });
-    const { ran } = app.app.get(Patterns);
-    for (const [eventType, names] of COVERED) {
-      ran.length = 0;
-      expect(await app.send(delivery({ eventType }))).toMatchObject({ status: 200 });
-      expect([eventType, ...ran.toSorted()]).toEqual([eventType, ...names]);
-    }
-  });
-
-  it('WH-18 runs an inherited method on each subclass, and an overridden one as its own decorator says', async () => {
-    await using app = await start({ providers: [First, Second] });
-    await app.send(delivery({ eventType: 'a' }));
-    expect(app.app.get(First).ran).toEqual(['inherited by First']);
-    expect(app.app.get(Second).ran.toSorted()).toEqual([
-      'inherited by Second',
-      'silenced',
-      'the base',
-    ]);
-    await app.send(delivery({ eventType: 'b' }));
-    expect(app.app.get(First).ran).toEqual(['inherited by First', 'the override']);
-  });
-
-  it('WH-18 runs a handler that a mixin added to a class', async () => {
-    await using app = await start({ providers: [Mixed] });
-    expect(await app.send(delivery())).toMatchObject({ status: 200 });
-    expect(app.app.get(Mixed).ran).toEqual(['exact']);
-  });
-
   it('WH-18 runs a handler on a controller that also has routes', async () => {
     await using app = await start({ controllers: [OrdersController] });
     await app.send(delivery({ id: 'e-1' }));

@@ -1,12 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { Controller, HttpCode, Injectable, Module, Post, UseGuards } from '@nestjs/common';
+import { Injectable, Module } from '@nestjs/common';
 import type { MiddlewareConsumer, NestMiddleware, NestModule } from '@nestjs/common';
-import { WebhookGuard, signBody } from 'nestjs-payments';
 import type { Company, PaymentsModuleOptions, WebhookOptions } from 'nestjs-payments';
 import { FakeRuntime } from '../support/time/fake-runtime.js';
 import { timersAtRest, until } from '../support/time/waiting.js';
 import { RawConnection } from '../support/http/http-exchange.js';
+import { FORGED, head } from '../support/webhook/pending-request.js';
 import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { Hooks } from '../support/webhook/webhook-controllers.js';
 import {
   ADAPTERS,
   SECRET,
@@ -15,31 +16,6 @@ import {
 } from '../support/webhook/webhook-application.js';
 
 const COMPANY = { webhookSecret: SECRET };
-const FORGED = signBody(Buffer.from('another body'), 'whsec_of_nobody');
-const FORM = { 'Content-Type': 'application/json', 'X-Webhook-Signature': FORGED };
-
-/** The head of a request, whose body is announced and not sent. */
-function head(
-  path = '/webhooks/payments',
-  headers: Record<string, string | undefined> = {},
-): string {
-  const all = { Host: 'shop', ...FORM, 'Content-Length': '1000', ...headers };
-  const lines = Object.entries(all).flatMap(([name, value]) =>
-    value === undefined ? [] : [`${name}: ${value}`],
-  );
-  return [`POST ${path} HTTP/1.1`, ...lines, '', ''].join('\r\n');
-}
-
-@Controller('hooks')
-class Hooks {
-  @Post(':company')
-  @HttpCode(200)
-  @UseGuards(WebhookGuard)
-  receive(): object {
-    return { received: true };
-  }
-}
-
 describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
   const runtime = new FakeRuntime();
   const open: RawConnection[] = [];

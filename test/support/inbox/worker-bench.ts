@@ -193,3 +193,11 @@ export async function started(bench: WorkerBench): Promise<WorkerBench> {
   await turns();
   return bench;
 }
+
+/** Advances the clock second by second, and lets the event loop turn after each. */
+export async function pass(bench: WorkerBench, seconds: number): Promise<void> {
+  for (let second = 0; second < seconds; second += 1) {
+    bench.runtime.advance(1000);
+    await turns();
+  }
+}

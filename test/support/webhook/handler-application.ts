@@ -57,3 +57,12 @@ export async function storedDelivery(
   if (found === undefined) throw new Error(`event ${id} has no such delivery`);
   return found;
 }
+
+/** A provider that records which of its handlers ran. */
+export abstract class Recorder {
+  readonly ran: string[] = [];
+
+  note(name: string): void {
+    this.ran.push(name);
+  }
+}

@@ -125,3 +125,14 @@ export class Validated extends Receiving {
     return { ...(await this.take(request)), validated: body instanceof Envelope };
   }
 }
+
+/** A guarded route that stores nothing. */
+@Controller('hooks')
+export class Hooks {
+  @Post(':company')
+  @HttpCode(200)
+  @UseGuards(WebhookGuard)
+  receive(): object {
+    return { received: true };
+  }
+}

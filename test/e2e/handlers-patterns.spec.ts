@@ -1,0 +1,120 @@
+import { expect, it } from '@jest/globals';
+import { Injectable } from '@nestjs/common';
+import { OnPaymentEvent } from 'nestjs-payments';
+import { delivery, onOneAdapter, Recorder } from '../support/webhook/handler-application.js';
+
+@Injectable()
+class Patterns extends Recorder {
+  @OnPaymentEvent('transaction.completed')
+  exact(): void {
+    this.note('exact');
+  }
+
+  @OnPaymentEvent(['transaction.completed', 'payout.settled'])
+  list(): void {
+    this.note('list');
+  }
+
+  @OnPaymentEvent('transaction.*')
+  family(): void {
+    this.note('family');
+  }
+
+  @OnPaymentEvent('*')
+  all(): void {
+    this.note('all');
+  }
+
+  @OnPaymentEvent('transaction.reversed')
+  @OnPaymentEvent(['payout.settled', 'transaction.completed'])
+  @OnPaymentEvent('transaction.*')
+  stacked(): void {
+    this.note('stacked');
+  }
+}
+
+class Base extends Recorder {
+  @OnPaymentEvent('a')
+  inherited(): void {
+    this.note(`inherited by ${this.constructor.name}`);
+  }
+
+  @OnPaymentEvent('a')
+  replaced(): void {
+    this.note('the base');
+  }
+
+  @OnPaymentEvent('a')
+  silenced(): void {
+    this.note('silenced');
+  }
+}
+
+@Injectable()
+class First extends Base {
+  @OnPaymentEvent('b')
+  override replaced(): void {
+    this.note('the override');
+  }
+
+  override silenced(): void {
+    this.note('the override without a decorator');
+  }
+}
+
+@Injectable()
+class Second extends Base {
+  @OnPaymentEvent('a', { name: 'second' })
+  override inherited(): void {
+    super.inherited();
+  }
+}
+
+/** A class with the decorated method of another class, as a mixin makes it. */
+@Injectable()
+class Mixed extends Recorder {}
+Object.defineProperty(Mixed.prototype, 'exact', {
+  ...Object.getOwnPropertyDescriptor(Patterns.prototype, 'exact'),
+});
+
+const COVERED: [string, string[]][] = [
+  ['transaction.completed', ['all', 'exact', 'family', 'list', 'stacked']],
+  ['payout.settled', ['all', 'list', 'stacked']],
+  ['transaction.reversed', ['all', 'family', 'stacked']],
+  ['transaction.refund.partial', ['all', 'family', 'stacked']],
+  ['transaction.completed.again', ['all', 'family', 'stacked']],
+  ['transaction', ['all']],
+  ['transactions.completed', ['all']],
+  ['Transaction.Completed', ['all']],
+];
+
+onOneAdapter('patterns and inheritance of handlers', (start) => {
+  it('WH-18 runs a handler once if its pattern matches the type: exact, in a list, by prefix, all, stacked', async () => {
+    await using app = await start({ providers: [Patterns] });
+    const { ran } = app.app.get(Patterns);
+    for (const [eventType, names] of COVERED) {
+      ran.length = 0;
+      expect(await app.send(delivery({ eventType }))).toMatchObject({ status: 200 });
+      expect([eventType, ...ran.toSorted()]).toEqual([eventType, ...names]);
+    }
+  });
+
+  it('WH-18 runs an inherited method on each subclass, and an overridden one as its own decorator says', async () => {
+    await using app = await start({ providers: [First, Second] });
+    await app.send(delivery({ eventType: 'a' }));
+    expect(app.app.get(First).ran).toEqual(['inherited by First']);
+    expect(app.app.get(Second).ran.toSorted()).toEqual([
+      'inherited by Second',
+      'silenced',
+      'the base',
+    ]);
+    await app.send(delivery({ eventType: 'b' }));
+    expect(app.app.get(First).ran).toEqual(['inherited by First', 'the override']);
+  });
+
+  it('WH-18 runs a handler that a mixin added to a class', async () => {
+    await using app = await start({ providers: [Mixed] });
+    expect(await app.send(delivery())).toMatchObject({ status: 200 });
+    expect(app.app.get(Mixed).ran).toEqual(['exact']);
+  });
+});

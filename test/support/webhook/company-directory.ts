@@ -1,0 +1,47 @@
+import { afterEach, beforeEach } from '@jest/globals';
+import type { Company, CompanyDirectory } from 'nestjs-payments';
+import type { Answer } from '../http/http-exchange.js';
+import { FakeRuntime } from '../time/fake-runtime.js';
+import { signedDelivery } from './signed-delivery.js';
+import { ADAPTERS, company, WebhookApplication } from './webhook-application.js';
+
+/** The only company of the directory. */
+export const ACME = company('acme', 'whsec_acme');
+
+/** A directory that records each call. */
+export class Merchants implements CompanyDirectory {
+  readonly asked: string[] = [];
+  answer: (id: string) => unknown = (id) => (id === 'acme' ? ACME : undefined);
+
+  async find(id: string): Promise<Company | undefined> {
+    this.asked.push(id);
+    return this.answer(id) as Promise<Company | undefined>;
+  }
+}
+
+/** An application with a {@link Merchants} directory, new for every test of a `describe`. */
+export interface DirectoryContext {
+  merchants: Merchants;
+  runtime: FakeRuntime;
+  application: WebhookApplication;
+  /** Sends a signed delivery of a company to the path of the id. */
+  sendTo(id: string, from?: Company): Promise<Answer>;
+}
+
+/** Call it in a `describe`. */
+export function useDirectory(adapter: string): DirectoryContext {
+  const context = {
+    sendTo: async (id, from = ACME) => context.application.send(signedDelivery({ ...from, id })),
+  } as DirectoryContext;
+  beforeEach(async () => {
+    context.merchants = new Merchants();
+    context.runtime = new FakeRuntime();
+    context.application = await WebhookApplication.start({
+      adapter: ADAPTERS[adapter]!(),
+      payments: { companies: context.merchants, runtime: context.runtime },
+    });
+    context.application.log.lines.length = 0;
+  });
+  afterEach(async () => context.application.app.close());
+  return context;
+}

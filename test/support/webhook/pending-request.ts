@@ -1,0 +1,17 @@
+import { signBody } from 'nestjs-payments';
+
+/** A well-formed signature of another body. */
+export const FORGED = signBody(Buffer.from('another body'), 'whsec_of_nobody');
+const FORM = { 'Content-Type': 'application/json', 'X-Webhook-Signature': FORGED };
+
+/** The head of a request, whose body is announced and not sent. */
+export function head(
+  path = '/webhooks/payments',
+  headers: Record<string, string | undefined> = {},
+): string {
+  const all = { Host: 'shop', ...FORM, 'Content-Length': '1000', ...headers };
+  const lines = Object.entries(all).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name}: ${value}`],
+  );
+  return [`POST ${path} HTTP/1.1`, ...lines, '', ''].join('\r\n');
+}
