@@ -1,7 +1,7 @@
 /**
  * Settings of the functions that run all day. The statistics of a queue are misleading: taken in a quiet moment, they
  * say that the tables of the backlog are empty, and a plan made from them reads all of it later. With these settings
- * every plan uses the indexes, whatever the statistics say. `postgres.plans.spec` fails without them.
+ * every plan uses the indexes, whatever the statistics say. `postgres-plans.spec.ts` fails without them.
  */
 export const BY_INDEX = `
   SET search_path = pg_catalog, pg_temp
