@@ -1,11 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { types } from 'pg';
-import type {
-  ActivityCounts,
-  EventFilter,
-  InboxStore,
-  StoredEvent,
-} from '../../libs/payments/src/inbox/inbox-store.js';
 import {
   claim,
   freshSchema,
@@ -30,10 +24,6 @@ describe('operating an inbox in PostgreSQL', () => {
   ];
   const now = { force: false, dueInMs: [0] };
   const pass = (): Promise<unknown> => inboxes.query('SELECT pg_sleep(0.003)');
-  const listed = async (store: InboxStore, filter: EventFilter): Promise<string[]> => {
-    const query = { filter, order: 'oldest', limit: 100, after: null } as const;
-    return (await store.list(query)).events.map(({ id }) => id);
-  };
 
   it('IN-28 counts what is unfinished by handler and state, of every kind', async () => {
     const store = await inboxes.open();
@@ -176,61 +166,6 @@ describe('operating an inbox in PostgreSQL', () => {
     expect(await store.receive([incoming('e1')])).toMatchObject([{ outcome: 'stored' }]);
   });
 
-  it('IN-38 writes the activity of closed minutes as a full scan of the events counts it', async () => {
-    const schema = freshSchema();
-    const [store, other] = [await inboxes.open({ schema }), await inboxes.open({ schema })];
-    expect(await store.activity(3)).toEqual([]);
-    const handlers = ['book', 'mail'];
-    await store.receive(Array.from({ length: 40 }, (_, n) => incoming(`e${n}`, { handlers })));
-    const worker = await startWorker(store);
-    const wanted = handlers.map((handler) => ({ handler, limit: 40 }));
-    for (let round = 0; round < 3; round += 1) {
-      const leases = await store.claim({ worker, wanted });
-      await Promise.all(
-        leases.map((lease) => {
-          if (lease.seq % 3 === 0) return store.complete(lease);
-          const retryInMs = lease.seq % 5 === 0 && round === 1 ? null : 0;
-          return store.fail(lease, { error: 'no', retryInMs });
-        }),
-      );
-    }
-    // As though it had happened over the last minutes.
-    await inboxes.query(`
-      UPDATE ${schema}.event SET received_at = received_at - interval '130 s' - seq % 7 * interval '11 s';
-      UPDATE ${schema}.delivery d
-         SET finished_at = finished_at - shift.s, ended_at = ended_at - shift.s, history = (
-           SELECT jsonb_agg(jsonb_set(x, '{1}', to_jsonb((x ->> 1)::bigint - 1000 * extract(epoch FROM shift.s)::bigint)))
-             FROM jsonb_array_elements(d.history) x)
-        FROM (SELECT event, handler, make_interval(secs => 120 - event % 13 * 5) AS s FROM ${schema}.delivery) shift
-       WHERE shift.event = d.event AND shift.handler = d.handler`);
-    await Promise.all([store.summarize(), other.summarize()]);
-    await store.summarize();
-    const minutes = await other.activity(1440);
-    expect(minutes).toHaveLength(1440);
-    const scanned: StoredEvent[] = [];
-    for (let n = 0; n < 40; n += 1) scanned.push((await store.find('default', `e${n}`))!);
-    const counted = minutes.slice(-7).map(({ startsAt }) => ({
-      startsAt,
-      total: scan(scanned, startsAt, handlers),
-      handlers: Object.fromEntries(
-        handlers
-          .map((handler) => [handler, scan(scanned, startsAt, [handler])] as const)
-          .filter(([, { received, done, failed }]) => received + done + failed > 0),
-      ),
-    }));
-    expect(minutes.slice(-7)).toEqual(counted);
-    for (const field of ['received', 'done', 'failed', 'dead'] as const) {
-      expect(counted.some(({ total }) => total[field] > 0)).toBe(true);
-    }
-    await inboxes.query(`UPDATE ${schema}.activity SET minute = minute - interval '1 day'`);
-    await store.prune({ bodiesMs: 1e9, tombstonesMs: 1e9, limit: 10 });
-    expect(
-      await inboxes.query(
-        `SELECT FROM ${schema}.activity WHERE minute < now() - interval '1442 minutes'`,
-      ),
-    ).toEqual([]);
-  });
-
   it('holds a handler, or all, back in every instance', async () => {
     const schema = freshSchema();
     const [store, other] = [await inboxes.open({ schema }), await inboxes.open({ schema })];
@@ -249,50 +184,6 @@ describe('operating an inbox in PostgreSQL', () => {
     expect(await store.claim(request)).toMatchObject([{ handler: 'mail' }]);
   });
 
-  it('lists by receipt, page by page, either way', async () => {
-    const store = await inboxes.open();
-    const ids = Array.from({ length: 7 }, (_, n) => `e${n}`);
-    await store.receive(ids.slice(0, 4).map((id) => incoming(id)));
-    for (const id of ids.slice(4)) await store.receive([incoming(id)]);
-    const seen = async (order: 'newest' | 'oldest'): Promise<string[]> => {
-      const found: string[] = [];
-      for (let after: string | null = null; ;) {
-        const page = await store.list({ filter: {}, order, limit: 3, after });
-        found.push(...page.events.map(({ id }) => id));
-        expect(page.events.every(({ raw }) => raw === null)).toBe(true);
-        if (page.next === null) return found;
-        after = page.next;
-      }
-    };
-    expect(await seen('oldest')).toEqual(ids);
-    expect(await seen('newest')).toEqual(ids.toReversed());
-  });
-
-  it('finds by every field of the filter, all of them together', async () => {
-    const store = await inboxes.open();
-    await store.receive([
-      incoming('a', { company: 'one', handlers: ['book', 'mail'], orderingKey: '100% \0 "tx"' }),
-      incoming('b', { eventType: 'refund' }),
-    ]);
-    await pass();
-    await store.receive([incoming('c', { handlers: [] })]);
-    await store.complete((await claim(store, 1))[0]!);
-    const { receivedAt } = (await store.find('default', 'c'))!;
-    expect(await listed(store, { company: 'one' })).toEqual(['a']);
-    expect(await listed(store, { ids: ['a', 'c', 'zz'] })).toEqual(['a', 'c']);
-    expect(await listed(store, { eventType: 'refund' })).toEqual(['b']);
-    expect(await listed(store, { from: receivedAt })).toEqual(['c']);
-    expect(await listed(store, { to: receivedAt })).toEqual(['a', 'b']);
-    expect(await listed(store, { handler: 'mail' })).toEqual(['a']);
-    expect(await listed(store, { state: 'done' })).toEqual(['a']);
-    expect(await listed(store, { state: 'done', handler: 'mail' })).toEqual([]);
-    expect(await listed(store, { state: 'pending' })).toEqual(['a', 'b']);
-    expect(await listed(store, { state: 'unhandled' })).toEqual(['c']);
-    expect(await listed(store, { search: '% \0 "t' })).toEqual(['a']);
-    expect(await listed(store, { search: 'und' })).toEqual(['b']);
-    expect(await listed(store, { company: 'one', state: 'unhandled' })).toEqual([]);
-  });
-
   it("reads what it stored whatever the application made of the driver's parsers", async () => {
     const oids = [16, 17, 20, 23, 25, 114, 701, 1184];
     const before = oids.map((oid) => types.getTypeParser(oid));
@@ -309,34 +200,3 @@ describe('operating an inbox in PostgreSQL', () => {
     }
   });
 });
-
-/** What a minute's activity must be. */
-function scan(
-  events: readonly StoredEvent[],
-  startsAt: Date,
-  names: readonly string[],
-): ActivityCounts {
-  const within = (at: Date | null): boolean =>
-    at !== null && at >= startsAt && at.getTime() < startsAt.getTime() + 60_000;
-  const all = events.flatMap((event) =>
-    event.deliveries
-      .filter(({ handler }) => names.includes(handler))
-      .map((delivery) => ({ ...delivery, event })),
-  );
-  const ended = (state: string) =>
-    all.filter((delivery) => delivery.state === state && within(delivery.finishedAt));
-  const took = ended('done')
-    .map(({ event, finishedAt }) => Math.max(0, finishedAt!.getTime() - event.receivedAt.getTime()))
-    .toSorted((a, b) => a - b);
-  const attempts = all.flatMap(({ history }) => history);
-  return {
-    received: new Set(
-      all.filter(({ event }) => within(event.receivedAt)).map(({ event }) => event.id),
-    ).size,
-    done: took.length,
-    failed: attempts.filter(({ outcome, endedAt }) => outcome !== 'done' && within(endedAt)).length,
-    dead: ended('dead').length,
-    p50Ms: took[Math.ceil(took.length * 0.5) - 1] ?? null,
-    p95Ms: took[Math.ceil(took.length * 0.95) - 1] ?? null,
-  };
-}

@@ -1,0 +1,186 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { Client } from 'pg';
+import type { InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
+import {
+  claim,
+  freshSchema,
+  incoming,
+  PostgresInboxes,
+  startWorker,
+} from '../support/postgres/postgres-inboxes.js';
+
+describe('ordering keys on PostgreSQL', () => {
+  let inboxes: PostgresInboxes;
+  beforeAll(async () => {
+    inboxes = await PostgresInboxes.start();
+  }, 60_000);
+  afterEach(() => inboxes.close());
+  afterAll(() => inboxes.server.end(), 30_000);
+
+  const ids = (claimed: readonly { id: string }[]): string[] => claimed.map(({ id }) => id);
+  const openClient = async (): Promise<Client> => {
+    const client = new Client({ connectionString: inboxes.connectionString });
+    await client.connect();
+    return client;
+  };
+
+  it('IN-16 never runs two deliveries of one ordering key, with three instances that receive, claim, settle, skip and redrive', async () => {
+    const schema = freshSchema();
+    const stores = await Promise.all([1, 2, 3].map(() => inboxes.open({ schema })));
+    const all = Array.from({ length: 300 }, (_, n) => `e${n}`);
+    const keyOf = (id: string): string => `k${Number(id.slice(1)) % 5}`;
+    const holders = new Map<string, string>();
+    const violations: string[] = [];
+    let done = 0;
+    const settle = async (
+      store: InboxStore,
+      lease: Parameters<InboxStore['complete']>[0],
+    ): Promise<void> => {
+      const key = `${lease.handler} ${keyOf(lease.id)}`;
+      if (holders.has(key)) violations.push(`${key}: ${holders.get(key)!} and ${lease.id}`);
+      holders.set(key, lease.id);
+      await new Promise((resolve) => setImmediate(resolve));
+      holders.delete(key);
+      const fails = (lease.token + lease.seq) % 4 === 0;
+      const { settled } = fails
+        ? await store.fail(lease, { error: 'no', retryInMs: 5 })
+        : await store.complete(lease);
+      if (!settled) violations.push(`${lease.id} was not held`);
+      else if (!fails) done += 1;
+    };
+    const work = async (store: InboxStore): Promise<void> => {
+      const worker = await startWorker(store);
+      while (done < all.length * 2) {
+        const wanted = ['book', 'mail'].map((handler) => ({ handler, limit: 7 }));
+        const leases = await store.claim({ worker, wanted });
+        await Promise.all(leases.map((lease) => settle(store, lease)));
+      }
+    };
+    const receive = async (store: InboxStore, from: number): Promise<void> => {
+      const worker = await startWorker(store);
+      for (let n = from; n < all.length; n += 3) {
+        const handlers = ['book', 'mail'];
+        const [receipt] = await store.receive([
+          incoming(all[n]!, {
+            orderingKey: keyOf(all[n]!),
+            handlers,
+            assign: { worker, handlers },
+          }),
+        ]);
+        await Promise.all(receipt!.claimed.map((lease) => settle(store, lease)));
+      }
+    };
+    const operate = async (store: InboxStore): Promise<void> => {
+      for (let n = 0; done < all.length * 2; n += 1) {
+        const selection = { company: 'default', id: all[n % all.length]!, handlers: ['book'] };
+        await store.skip([selection]);
+        await store.redrive([selection], { force: false, dueInMs: [0] });
+      }
+    };
+    await Promise.all([
+      ...stores.map((store, index) => receive(store, index)),
+      ...stores.flatMap((store) => [work(store), work(store)]),
+      operate(stores[0]!),
+    ]);
+    expect(violations).toEqual([]);
+    expect((await stores[0]!.stats()).deliveries).toEqual([]);
+  }, 60_000);
+
+  it('claims the longest due first, one of each key, and holds the others until their key is free', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    for (const id of ['a1', 'a2', 'b1', 'b2']) {
+      await store.receive([incoming(id, { orderingKey: id.charAt(0) })]);
+    }
+    await store.receive([incoming('free')]);
+    const first = await claim(store, 2);
+    expect(ids(first)).toEqual(['a1', 'b1']);
+    expect(ids(await claim(store))).toEqual(['free']);
+    const held = `SELECT count(*)::integer AS held FROM ${schema}.delivery WHERE held`;
+    expect(await inboxes.query(held)).toEqual([{ held: 2 }]);
+    expect(await store.nextDueInMs(['book'])).toBeNull();
+    expect(await store.complete(first[0]!)).toEqual({ settled: true, nextDue: true });
+    expect(await store.nextDueInMs(['book'])).toBeLessThanOrEqual(0);
+    expect(ids(await claim(store))).toEqual(['a2']);
+  });
+
+  it('passes over a key that another process is claiming, without waiting, and claims it later', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    await store.receive([incoming('a', { orderingKey: 'k' })]);
+    const worker = await startWorker(store);
+    const other = await openClient();
+    await other.query('BEGIN');
+    const claiming = await other.query(
+      `SELECT o_id FROM ${schema}.claim('${worker}', '{book}', '{9}', '{NULL}') WHERE o_id IS NOT NULL`,
+    );
+    expect(claiming.rows).toEqual([{ o_id: 'a' }]);
+    await store.receive([incoming('b', { orderingKey: 'k' })]);
+    expect(await claim(store)).toEqual([]);
+    const handlers = ['book'];
+    const [receipt] = await store.receive([
+      incoming('c', { orderingKey: 'k', assign: { worker, handlers } }),
+    ]);
+    expect(receipt).toMatchObject({ claimed: [], pending: true });
+    await other.query('ROLLBACK');
+    await other.end();
+    expect(ids(await claim(store))).toEqual(['a']);
+  });
+
+  it('releases a held delivery that a claim holds while the running one ends', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    await store.receive([incoming('a', { orderingKey: 'k' })]);
+    const [running] = await claim(store);
+    await store.receive([incoming('b', { orderingKey: 'k' })]);
+    const worker = await startWorker(store);
+    const other = await openClient();
+    await other.query('BEGIN');
+    // It sees that "a" runs, and holds "b", but has not committed it.
+    await other.query(`SELECT FROM ${schema}.claim('${worker}', '{book}', '{9}', '{NULL}')`);
+    const settling = store.complete(running!);
+    const waiting = `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
+    while ((await inboxes.query(waiting)).length === 0);
+    await other.query('COMMIT');
+    await other.end();
+    expect(await settling).toEqual({ settled: true, nextDue: true });
+    expect(ids(await claim(store))).toEqual(['b']);
+  });
+
+  it('releases held deliveries in maintenance if the process that was to release them died', async () => {
+    const schema = freshSchema();
+    const store = await inboxes.open({ schema });
+    for (const key of ['a', 'b']) {
+      await store.receive([1, 2, 3].map((n) => incoming(`${key}${n}`, { orderingKey: key })));
+    }
+    expect(ids(await claim(store))).toEqual(['a1', 'b1']);
+    await claim(store);
+    await inboxes.query(`
+      UPDATE ${schema}.delivery SET state = 'done', worker = NULL
+       WHERE event = (SELECT seq FROM ${schema}.event WHERE id = 'b1')`);
+    expect(await claim(store)).toEqual([]);
+    await store.prune({ bodiesMs: 1e9, tombstonesMs: 1e9, limit: 1 });
+    expect(ids(await claim(store))).toEqual(['b2']);
+    await store.prune({ bodiesMs: 1e9, tombstonesMs: 1e9, limit: 1 });
+    expect(await claim(store)).toEqual([]);
+  });
+
+  it('tells whether a newer event of the key was handled, also after that was pruned', async () => {
+    const store = await inboxes.open();
+    const at = (second: number): Date => new Date(Date.UTC(2026, 0, 1, 0, 0, second));
+    await store.receive([incoming('newer', { orderingKey: 'k', occurredAt: at(2) })]);
+    const [newer] = await claim(store);
+    expect(newer!.newerHandled).toBe(false);
+    await store.complete(newer!);
+    await store.receive([
+      incoming('older', { orderingKey: 'k', occurredAt: at(1), handlers: ['book', 'mail'] }),
+      incoming('other', { orderingKey: 'x', occurredAt: at(1) }),
+    ]);
+    await inboxes.query('SELECT pg_sleep(0.005)');
+    expect(await store.prune({ bodiesMs: 0, tombstonesMs: 1e9, limit: 10 })).toBe(1);
+    const wanted = ['book', 'mail'].map((handler) => ({ handler, limit: 9 }));
+    const claimed = await store.claim({ worker: await startWorker(store), wanted });
+    const seen = claimed.map(({ id, handler, newerHandled }) => `${id} ${handler} ${newerHandled}`);
+    expect(seen.toSorted()).toEqual(['older book true', 'older mail false', 'other book false']);
+  });
+});
