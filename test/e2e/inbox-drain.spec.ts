@@ -166,7 +166,7 @@ describe('the check of shutdown hooks after boot', () => {
     };
     return { runtime, due, pass: () => due.splice(0).forEach((callback) => callback()) };
   }
-  const WARNING = /^warn .*Nothing listens to SIGTERM/;
+  const WARNING = /^warn .*The application has no shutdown hooks/;
 
   onEachDurableInbox(
     (stage) => {

@@ -26,7 +26,7 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
   [
     'credentials in the baseUrl',
     { baseUrl: `https://user:${PRIVATE}@x.example` },
-    /"baseUrl".*no user name.*"clientId" and "clientSecret"/,
+    /"baseUrl".*must not contain a user name.*"clientId" and "clientSecret"/,
   ],
   ['a query in the baseUrl', { baseUrl: `https://x.example?key=${PRIVATE}` }, /"baseUrl".*query/],
   [
@@ -49,7 +49,7 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
   ['an empty one among them', { webhookSecret: [PRIVATE, ''] }, /"webhookSecret".*empty/],
   ['one company and several', { companies: [ONE] }, /either "clientId".*or "companies", not both/],
   ['an empty list of companies', companies(), /"companies" must be a list of at least one/],
-  ['companies that are none', companies(null), /"companies" must hold companies only/],
+  ['companies that are none', companies(null), /"companies" must contain only companies/],
   ['two companies of one id', companies(ONE, ONE), /two companies have the id "acme"/],
   [
     'SE-10 two companies with one webhook secret',

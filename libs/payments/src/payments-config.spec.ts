@@ -91,7 +91,7 @@ describe('surroundingFault', () => {
     ["'s'\n", /^ends with a line break and is surrounded by quotes\. /],
     ['`s`', /^is surrounded by quotes\. /],
     ['""', /^is surrounded by quotes\. /],
-  ])('says what surrounds %j', (value, words) => {
+  ])('describes what surrounds %j', (value, words) => {
     expect(surroundingFault(value)).toMatch(words);
   });
 

@@ -118,8 +118,8 @@ function addressFault(name: string, value: string, content: string): string | un
  * may load. That package is not required.
  *
  * `ConfigModule.forRoot({ load: [paymentsConfig] })` also makes the options available as
- * `config.get('payments')`. `JSON.stringify` and `util.inspect` show no secret of them, but everything that can
- * inject the `ConfigService` can read `config.get('payments.clientSecret')`.
+ * `config.get('payments')`. `JSON.stringify` and `util.inspect` show no secret of them, but every provider that
+ * injects the `ConfigService` can read `config.get('payments.clientSecret')`.
  *
  * @throws PaymentsError `options_invalid`, at boot.
  * @example
@@ -128,6 +128,6 @@ function addressFault(name: string, value: string, content: string): string | un
  * ```
  */
 export const paymentsConfig = Object.assign(() => ({ payments: readPaymentsEnvironment() }), {
-  /** What `PaymentsModule.forRootAsync()` takes. */
+  /** Arguments of `PaymentsModule.forRootAsync()`. */
   asProvider: () => ({ useFactory: () => readPaymentsEnvironment() }),
 });

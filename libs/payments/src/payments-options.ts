@@ -58,7 +58,7 @@ export interface PaymentsModuleOptions extends ReceiveOptions {
 }
 
 /**
- * What a class given to `forRootAsync({ useClass })` or `useExisting` implements.
+ * Interface of a class for `forRootAsync({ useClass })` or `useExisting`.
  *
  * @example
  * ```ts
@@ -135,7 +135,7 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
       '"runtime" must be a PaymentsRuntime; leave it out for the machine\'s own.',
     );
   }
-  // A variable of the environment would be the string 'false', which is truthy.
+  // An environment variable would be the string 'false', which is truthy.
   if (allowInsecureHttp !== undefined && typeof allowInsecureHttp !== 'boolean') {
     throw optionsInvalid('"allowInsecureHttp" must be true or false, not a string.');
   }
@@ -179,7 +179,7 @@ function resolveCompanies(
     );
   }
   if (!companies.every((company) => typeof company === 'object' && company !== null)) {
-    throw optionsInvalid('"companies" must hold companies only; something else is in the list.');
+    throw optionsInvalid('"companies" must contain only companies; it contains something else.');
   }
   const resolved = companies.map((company: Company) => resolveCompany(company, defaults));
   const ids = resolved.map(({ id }) => id);

@@ -25,7 +25,7 @@ import { resolveOptions } from './payments-options.js';
 import type { PaymentsModuleOptions, ResolvedPaymentsOptions } from './payments-options.js';
 import { PAYMENTS_RUNTIME } from './runtime/payments-runtime.js';
 import { optionsInvalid } from './errors/options-invalid.js';
-import { sealing } from './sealed-options.js';
+import { sealedProvider } from './sealed-options.js';
 import type { SealedOptions } from './sealed-options.js';
 import { ShutdownCheck } from './shutdown-check.js';
 import { Admission } from './webhook/admission.js';
@@ -46,14 +46,14 @@ import { WebhookVerifier } from './webhook/webhook-verifier.js';
 
 const RESOLVED = Symbol('PAYMENTS_RESOLVED_OPTIONS');
 
-/** What `forRoot` and `forRootAsync` take next to the options: Nest must know it before it creates them. */
+/** Arguments of `forRoot` and `forRootAsync` next to the options. Nest needs them before it creates the options. */
 export interface PaymentsModuleExtras {
-  /** Whether every module can inject what this one exports, without importing it. Default `false`. */
+  /** Whether every module can inject the exported providers without importing the module. Default `false`. */
   isGlobal?: boolean;
   /**
-   * Path, without the application's global prefix, that deliveries are posted to; with `/:company` added, for
-   * a company that is named. `false` mounts none, and the application receives them in a controller of its
-   * own, under `WebhookGuard`. Default `webhooks/payments`.
+   * Path that the service posts deliveries to, without the application's global prefix. `/:company` is added for every
+   * company except `default`. `false` mounts no route: the application receives deliveries in its own controller, with
+   * `WebhookGuard`. Default `webhooks/payments`.
    */
   webhookPath?: WebhookPath;
 }
@@ -74,7 +74,7 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
         global: isGlobal,
         providers: [
           ...(definition.providers ?? []).map((provider) =>
-            isOptions(provider) ? sealing(provider) : provider,
+            isOptions(provider) ? sealedProvider(provider) : provider,
           ),
           { provide: WEBHOOK_PATH, useValue: resolveWebhookPath(webhookPath) },
         ],
@@ -93,7 +93,7 @@ function option(provide: symbol, pick: (options: ResolvedPaymentsOptions) => unk
 
 /** `forRoot` and `forRootAsync` replace these: an import of the class itself has neither options nor a path. */
 const WITHOUT_OPTIONS: Provider[] = [
-  sealing({
+  sealedProvider({
     provide: MODULE_OPTIONS_TOKEN,
     useFactory: () => {
       throw optionsInvalid(
@@ -153,7 +153,7 @@ const EVENTS: Provider[] = [
 ];
 
 /**
- * Calls the payments service, receives its signed webhooks and runs the methods under `@OnPaymentEvent`.
+ * Calls the payments service, receives its signed webhooks and runs the methods that have `@OnPaymentEvent`.
  *
  * Import it once per application, with `forRoot` or `forRootAsync` (`useFactory`, or `useClass` and
  * `useExisting` with a {@link PaymentsOptionsFactory}); a second import is rejected at boot. Other modules
@@ -178,7 +178,7 @@ const EVENTS: Provider[] = [
     ShutdownCheck,
     PaymentsLifecycle,
   ],
-  // What a guard needs, its consumer's module must be able to inject.
+  // Nest creates a guard in the module that uses it, so that module must be able to inject what the guard needs.
   exports: [PaymentsApiService, PaymentInbox, WebhookGuard, WebhookVerifier],
 })
 export class PaymentsModule extends ConfigurableModuleClass {}

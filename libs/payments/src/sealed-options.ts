@@ -5,7 +5,7 @@ import type { PaymentsModuleOptions } from './payments-options.js';
 import { optionsInvalid } from './errors/options-invalid.js';
 import { assertSingleImport } from './single-import.js';
 
-/** The module's options as Nest's container holds them. `JSON.stringify` and `util.inspect` show no secret. */
+/** The module's options in Nest's container. `JSON.stringify` and `util.inspect` show no secret. */
 export class SealedOptions {
   readonly #options: PaymentsModuleOptions;
 
@@ -22,22 +22,24 @@ export class SealedOptions {
  * Replaces a provider of the raw options, as Nest's module builder creates it, by one that provides them
  * sealed. It first checks that the application imports the module only once.
  */
-export function sealing(provider: Provider): Provider {
+export function sealedProvider(provider: Provider): Provider {
   const { provide, inject = [], useFactory } = provider as FactoryProvider<PaymentsModuleOptions>;
-  // A factory for options given as a value too: Nest shows values together with the module's definition.
+  // A factory also for options that are a value: Nest prints values with the definition of the module.
   const { useValue } = provider as ValueProvider<PaymentsModuleOptions>;
   return {
     provide,
     inject: [ModulesContainer, ...inject],
     useFactory: async (modules: ModulesContainer, ...dependencies: unknown[]) => {
       assertSingleImport(modules);
-      return new SealedOptions(useFactory ? await made(useFactory, dependencies) : useValue);
+      return new SealedOptions(
+        useFactory ? await createOptions(useFactory, dependencies) : useValue,
+      );
     },
   };
 }
 
 /** @throws PaymentsError `options_invalid` with the error of the application's factory as its `cause`. */
-async function made(
+async function createOptions(
   useFactory: FactoryProvider<PaymentsModuleOptions>['useFactory'],
   dependencies: unknown[],
 ): Promise<PaymentsModuleOptions> {
@@ -48,7 +50,7 @@ async function made(
     if (error instanceof PaymentsError && error.code === 'options_invalid') throw error;
     // The text of a foreign error may contain a secret: it is in `cause` only.
     throw optionsInvalid(
-      'the options factory of PaymentsModule.forRootAsync() failed. The cause of this error is what it threw.',
+      'the options factory of PaymentsModule.forRootAsync() failed. The cause of this error is the error of the factory.',
       { cause: error },
     );
   }

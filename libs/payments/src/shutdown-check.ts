@@ -27,7 +27,7 @@ export class ShutdownCheck {
     this.#cancel = this.runtime.schedule(AFTER_MS, () => {
       if (hasShutdownHooks()) return;
       this.#logger.warn(
-        'Nothing listens to SIGTERM, so a deployment cuts off payment handlers that are running: their deliveries run ' +
+        'The application has no shutdown hooks, so SIGTERM cuts off payment handlers that are running: their deliveries run ' +
           'again when "worker.leaseMs" has passed. Call app.enableShutdownHooks() in main.ts.',
       );
     });

@@ -1,9 +1,9 @@
 /**
- * Every `code` a {@link PaymentsError} can carry. A closed union: a `switch` over it is checked by the
- * compiler, and a new code is a minor release.
+ * Every `code` of a {@link PaymentsError}. A closed union: the compiler checks that a `switch` covers it. A new code is
+ * a minor release.
  */
 export type PaymentsErrorCode =
-  // A delivery that was refused.
+  // A rejected delivery.
   | 'signature_missing'
   | 'signature_malformed'
   | 'signature_mismatch'
@@ -16,7 +16,7 @@ export type PaymentsErrorCode =
   | 'webhook_busy'
   | 'body_timeout'
   | 'raw_body_unavailable'
-  // A delivery that could not be made safe, or not handled.
+  // A delivery that could not be stored or handled.
   | 'directory_unavailable'
   | 'inbox_unavailable'
   | 'inbox_full'
@@ -48,17 +48,17 @@ export type PaymentsErrorCode =
   | 'outcome_unknown'
   | 'response_too_large'
   | 'response_invalid'
-  // The application's own set-up.
+  // The configuration of the application.
   | 'options_invalid'
   | 'handlers_invalid';
 
 /**
- * The one family of errors this package throws, but for a caller's own mistake (an absolute URL, an empty
- * id), which is a `TypeError`.
+ * Base class of all errors that this package throws, except for a mistake of the caller (an absolute URL, an empty
+ * id): that is a `TypeError`.
  *
  * `code` is stable and meant for programs; `message` names the cause and the fix and is meant for people.
- * Neither holds a secret, a token, a signature or a payload, and nor does what `JSON.stringify` and
- * `util.inspect` make of the error.
+ * Neither contains a secret, a token, a signature or a payload, and neither do the results of `JSON.stringify` and
+ * `util.inspect`.
  *
  * @example
  * ```ts
@@ -90,8 +90,8 @@ export class PaymentsError extends Error {
 }
 
 /**
- * Thrown by a handler that knows another attempt cannot help: the delivery goes to the dead letters at once,
- * instead of after the last attempt.
+ * A handler throws it if another attempt cannot succeed. The delivery becomes a dead letter at once, instead of after
+ * the last attempt.
  *
  * @example
  * ```ts
