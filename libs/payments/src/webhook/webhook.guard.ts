@@ -19,16 +19,15 @@ interface Response {
 }
 
 /**
- * Lets only verified deliveries pass, for an application that receives them in a controller of its own
+ * Accepts only verified deliveries, for an application that receives them in its own controller
  * (`webhookPath: false`). A path parameter `:company` names the company of the delivery. The request then carries
  * `paymentDelivery`, and `body` is the parsed envelope.
  *
- * It needs no flag in main.ts: the module finds the routes that it protects and keeps their raw bytes, if it is applied to
- * the controller or the method. As a global guard, it belongs to no route. A request that is no POST is
- * answered 405, since only a POST is a delivery.
+ * It needs no flag in main.ts: the module finds the routes that it protects and keeps their raw bytes. Apply it to the
+ * controller or the method: a global guard belongs to no route. The guard answers 405 to every request except a POST.
  *
- * What `PaymentInbox.receive()` throws (`PaymentInboxError`) Nest's own exception filter answers 503. A filter of
- * your own must not turn it into a 2xx answer: then the delivery would not be sent again.
+ * `PaymentInbox.receive()` throws `PaymentInboxError`, which Nest's exception filter answers with 503. Your own filter must
+ * not answer 2xx: then the service would not send the delivery again.
  *
  * @example
  * ```ts
@@ -57,7 +56,7 @@ export class WebhookGuard implements CanActivate {
       request.body = delivery.event;
       return true;
     } catch (error) {
-      // Nest logs every error that is no HttpException. That a sender closed its connection is not worth a line.
+      // Nest logs every error that is no HttpException. A connection that the sender closed needs no log line.
       if (!(error instanceof PaymentsError || error instanceof RequestClosed)) throw error;
       const { status, body, retryAfterSeconds } = answerError(error);
       if (retryAfterSeconds !== undefined) {
