@@ -214,8 +214,8 @@ export class DeliveryRun {
   #logNotRecorded(failure: HandlerFailure | null): void {
     const result = failure === null ? 'The handler succeeded.' : describeError(failure.thrown);
     this.worker.logger.warn(
-      `The result of delivery ${this.#name} was not stored, because it is another run's by now: this process sent no ` +
-        `heartbeat in time, or the answer to an earlier try was lost. ${result}`,
+      `The result of delivery ${this.#name} was not stored, because another run has the delivery now: this process ` +
+        `sent no heartbeat in time, or the answer to an earlier try was lost. ${result}`,
     );
   }
 

@@ -104,7 +104,7 @@ export class HandlerPlaces {
     }
   }
 
-  /** Takes places without a question. */
+  /** Takes places, even if none is free. */
   take(handler: string, count = 1): void {
     const places = this.#handlers.get(handler)!;
     places.used += count;

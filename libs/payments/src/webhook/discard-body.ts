@@ -7,7 +7,7 @@ import { ChunkCount } from './raw-body.js';
 const DISCARD_MS = 5000;
 
 /**
- * Drops what a refused sender still sends, so that it comes to read its answer, which it would lose if the connection
+ * Drops what a refused sender still sends, so that it can read the answer: it would lose the answer if the connection
  * were closed at once. Closes the connection of a sender that does not stop within 5 s, or that sends tiny chunks.
  *
  * @param body the request, or the stream that a hook of the application has put in its place

@@ -19,7 +19,7 @@ function primitiveText(value: unknown): string | undefined {
 
 /**
  * The headers that are stored with a delivery: those that the service documents, without the signature, and those that
- * find the request in a log or a trace. An explicit list, so that no credential and no address of a person is stored.
+ * identify the request in a log or a trace. An explicit list, so that no credential and no address of a person is stored.
  */
 const KEPT = [
   'content-type',

@@ -7,12 +7,12 @@ export const SIGNATURE_HEADER = 'x-webhook-signature';
 
 const SCHEME = 'sha512=';
 const SHA512_BYTES = 64;
-// Node joins a header that came several times with commas. Each candidate costs a comparison, so a stranger
-// may not send any number of them.
+// Node joins a header that came several times with commas. Each candidate costs a comparison, and the sender is not
+// verified yet, so their number is limited.
 const MAX_CANDIDATES = 10;
 
 /**
- * The signature of a body: `sha512=` and the lower-case hex of HMAC-SHA512 over the raw bytes (section 6).
+ * The signature of a body: `sha512=` and the lower-case hex of HMAC-SHA512 over the raw bytes.
  *
  * @example
  * ```ts
@@ -60,7 +60,7 @@ export function requireMatch(
   candidates: readonly Buffer[],
   keys: readonly SigningKey[],
 ): void {
-  // Every pair is compared, matched or not, so that the time taken does not tell which secret matched.
+  // Every pair is compared, matched or not, so that the time taken does not reveal which secret matched.
   let matches = 0;
   for (const key of keys) {
     const expected = key.sign(body);
@@ -76,7 +76,7 @@ export function requireMatch(
 }
 
 /**
- * The well-formed SHA-512 values of the header, one at least.
+ * The well-formed SHA-512 values of the header, at least one.
  *
  * @throws {@link PaymentsError} `signature_missing` or `signature_malformed`.
  */
@@ -105,8 +105,8 @@ export function parseSignatures(header: string | undefined): Buffer[] {
 function parseSignature(text: string): Buffer | undefined {
   if (text.length !== SCHEME.length + 2 * SHA512_BYTES || !text.startsWith(SCHEME))
     return undefined;
-  // Decoding ends at the first character that is no digit, so a short result means that there is one; but it takes a
-  // wide character for its low byte, so all of them must be ASCII.
+  // Decoding ends at the first character that is no hex digit: then the result is too short. But it reads a character
+  // above U+00FF as its low byte, so all of them must be ASCII.
   const bytes = Buffer.from(text.slice(SCHEME.length), 'hex');
   return bytes.length === SHA512_BYTES && Buffer.byteLength(text) === text.length
     ? bytes

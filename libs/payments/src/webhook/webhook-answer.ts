@@ -31,7 +31,7 @@ export const REFUSAL_STATUS: Partial<Record<PaymentsErrorCode, number>> = {
   deadline_passed: 503,
 };
 
-/** Refusals that pass within seconds. */
+/** Refusals whose cause ends within seconds. */
 const RETRY_AFTER_SECONDS: Partial<Record<PaymentsErrorCode, number>> = {
   directory_unavailable: 1,
   webhook_busy: 1,
@@ -48,7 +48,7 @@ export function answerError(error: unknown): WebhookAnswer {
   }
   const status = error instanceof PaymentsError ? REFUSAL_STATUS[error.code] : undefined;
   if (status === undefined) {
-    const message = 'The delivery could not be taken in; the log says why.';
+    const message = 'The delivery could not be received; the log says why.';
     return { status: 503, body: { statusCode: 503, code: 'inbox_unavailable', message } };
   }
   const { code, message } = error as PaymentsError;

@@ -69,7 +69,7 @@ export interface WebhookOptions {
 export type ResolvedWebhookOptions = Readonly<
   Required<Omit<WebhookOptions, 'before' | 'maxAgeMs'>> & {
     before: AdmissionCheck | undefined;
-    /** `undefined`: what the inbox in use makes of it; see `resolveMaxAge()`. */
+    /** `undefined`: the default of the inbox in use; see `resolveMaxAge()`. */
     maxAgeMs: number | false | undefined;
   }
 >;
