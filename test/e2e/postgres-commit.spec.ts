@@ -1,10 +1,14 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { CompiledQuery, Kysely, PostgresDialect } from 'kysely';
-import type { Transaction } from 'kysely';
-import { Pool } from 'pg';
-import type { RunTransaction } from '../../libs/payments/src/inbox/postgres/index.js';
-import type { ClaimedDelivery, InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
 import { CutProxy } from '../support/postgres/cut-proxy.js';
+import {
+  createLedger,
+  insert,
+  leased,
+  ledgerEntries,
+  LOST,
+  SETTLED,
+  stateOf,
+} from '../support/postgres/ledger.js';
 import {
   claim,
   incoming,
@@ -15,37 +19,17 @@ import {
 /** The default of "poolSize". */
 const POOL_SIZE = 12;
 
-interface Tables {
-  ledger: { id: string; amount: number };
-}
-
 describe('context.commit on PostgreSQL', () => {
   let inboxes: PostgresInboxes;
   beforeAll(async () => {
     inboxes = await PostgresInboxes.start();
-    await inboxes.query(
-      `CREATE TABLE ledger (id text PRIMARY KEY, amount integer NOT NULL,
-         CONSTRAINT honest CHECK (amount >= 0), twin text UNIQUE DEFERRABLE INITIALLY DEFERRED)`,
-    );
+    await createLedger(inboxes);
   }, 60_000);
   beforeEach(() => inboxes.query('TRUNCATE ledger'));
   afterEach(() => inboxes.close());
   afterAll(() => inboxes.server.end(), 30_000);
 
-  const booked = (): Promise<unknown[]> =>
-    inboxes.query('SELECT id, amount FROM ledger ORDER BY id');
-  const insert = (id: string, amount = 5): string =>
-    `INSERT INTO ledger (id, amount) VALUES ('${id}', ${amount})`;
-  const stateOf = async (store: Pick<InboxStore, 'find'>): Promise<unknown> =>
-    (await store.find('default', 'e1'))?.deliveries[0]?.state;
-  const leased = async (
-    store: Pick<InboxStore, 'receive' | 'claim' | 'register'>,
-  ): Promise<ClaimedDelivery> => {
-    await store.receive([incoming('e1', { orderingKey: 'k' })]);
-    return (await claim(store, 1))[0]!;
-  };
-  const LOST = { settled: false, nextDue: false };
-  const SETTLED = { settled: true, nextDue: false };
+  const booked = () => ledgerEntries(inboxes);
 
   it('books and settles in one transaction', async () => {
     const store = await inboxes.open();
@@ -63,7 +47,7 @@ describe('context.commit on PostgreSQL', () => {
     expect(await store.complete(lease)).toEqual(LOST);
   });
 
-  it('leaves nothing where the work throws, and hands on what it threw', async () => {
+  it('stores nothing if the work throws, and rejects with its error', async () => {
     const store = await inboxes.open();
     const lease = await leased(store);
     const failure = new Error('no such account');
@@ -119,7 +103,7 @@ describe('context.commit on PostgreSQL', () => {
     },
   );
 
-  it('says so where the work hid a statement that failed', async () => {
+  it('rejects if the work hid the error of a statement', async () => {
     const store = await inboxes.open();
     const lease = await leased(store);
     const committing = store.commit(lease, async (tx) => {
@@ -149,7 +133,7 @@ describe('context.commit on PostgreSQL', () => {
     },
   );
 
-  it('hands on what the database refuses at the commit', async () => {
+  it('rejects with the error of the database at the commit', async () => {
     const store = await inboxes.open();
     const lease = await leased(store);
     const committing = store.commit(lease, async (tx) => {
@@ -160,7 +144,7 @@ describe('context.commit on PostgreSQL', () => {
     expect(await store.complete(lease)).toEqual(SETTLED);
   });
 
-  it('finds out what became of a COMMIT that was never answered: committed', async () => {
+  it('finds out the outcome of a COMMIT without an answer: committed', async () => {
     const [proxy, connectionString] = await CutProxy.before(inboxes.connectionString);
     const store = await inboxes.open({ connectionString });
     const lease = await leased(store);
@@ -179,7 +163,7 @@ describe('context.commit on PostgreSQL', () => {
     }
   });
 
-  it('finds out what became of a COMMIT that was never answered: rolled back', async () => {
+  it('finds out the outcome of a COMMIT without an answer: rolled back', async () => {
     const [proxy, connectionString] = await CutProxy.before(inboxes.connectionString);
     const store = await inboxes.open({ connectionString });
     const lease = await leased(store);
@@ -232,105 +216,5 @@ describe('context.commit on PostgreSQL', () => {
     finish();
     await Promise.all([...commits, ...others]);
     expect(await booked()).toHaveLength(POOL_SIZE);
-  });
-
-  describe("in an application's own transaction (Kysely)", () => {
-    let db: Kysely<Tables>;
-    beforeAll(() => {
-      const pool = new Pool({ connectionString: inboxes.connectionString });
-      pool.on('error', () => {});
-      db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
-    });
-    afterAll(() => db.destroy());
-
-    const runTransaction: RunTransaction = (work) =>
-      db.transaction().execute((trx) =>
-        work({
-          tx: trx,
-          query: (text, values) => trx.executeQuery(CompiledQuery.raw(text, values)),
-        }),
-      );
-    const book = (trx: Transaction<Tables>, amount = 5): Promise<unknown> =>
-      trx.insertInto('ledger').values({ id: 't1', amount }).execute();
-
-    it('books and settles', async () => {
-      const store = await inboxes.open<Transaction<Tables>>({ runTransaction });
-      const lease = await leased(store);
-      expect(await store.commit(lease, (trx) => book(trx).then(() => 'receipt'))).toMatchObject({
-        result: 'receipt',
-      });
-      expect(await booked()).toEqual([{ id: 't1', amount: 5 }]);
-      expect(await stateOf(store)).toBe('done');
-    });
-
-    it('leaves nothing where the work throws', async () => {
-      const store = await inboxes.open<Transaction<Tables>>({ runTransaction });
-      const lease = await leased(store);
-      const failure = new Error('no such account');
-      const committing = store.commit(lease, async (trx) => {
-        await book(trx);
-        throw failure;
-      });
-      await expect(committing).rejects.toBe(failure);
-      expect(await booked()).toEqual([]);
-      expect(await store.complete(lease)).toEqual(SETTLED);
-    });
-
-    it('leaves nothing if the lease was lost', async () => {
-      const store = await inboxes.open<Transaction<Tables>>({ runTransaction });
-      const lease = await leased(store);
-      await store.release(lease);
-      const committing = store.commit(lease, (trx) => book(trx));
-      await expect(committing).rejects.toMatchObject({ code: 'lease_lost' });
-      expect(await booked()).toEqual([]);
-    });
-
-    it.each([
-      ['hides the error of a statement', 'COMMIT', -1],
-      ['rolls back without an error', 'ROLLBACK', 5],
-    ])('rejects if the work or its runner %s', async (_case, end, amount) => {
-      const pool = new Pool({ connectionString: inboxes.connectionString, max: 1 });
-      const careless: RunTransaction = async (work) => {
-        const client = await pool.connect();
-        try {
-          await client.query('BEGIN');
-          return await work({ tx: client, query: (text, values) => client.query(text, values) });
-        } finally {
-          await client.query(end);
-          client.release();
-        }
-      };
-      const store = await inboxes.open({ runTransaction: careless });
-      const lease = await leased(store);
-      const committing = store.commit(lease, async (tx) => {
-        await tx.query(insert('t1', amount)).catch(() => 'whatever');
-      });
-      await expect(committing).rejects.toThrow(/went on after one of its statements had failed/);
-      expect(await stateOf(store)).toBe('running');
-      expect(await booked()).toEqual([]);
-      await pool.end();
-    });
-
-    it('finds out that a commit whose answer was lost has happened', async () => {
-      const store = await inboxes.open<Transaction<Tables>>({
-        runTransaction: async (work) => {
-          await runTransaction(work);
-          throw new Error('connection cut');
-        },
-      });
-      const lease = await leased(store);
-      expect(await store.commit(lease, (trx) => book(trx).then(() => 'receipt'))).toMatchObject({
-        result: 'receipt',
-      });
-    });
-
-    it('tells a runner that calls no work, or answers without rows', async () => {
-      const idle = await inboxes.open<null>({ runTransaction: async () => undefined as never });
-      await expect(idle.commit(await leased(idle), () => {})).rejects.toThrow(/has not called/);
-      const blind = await inboxes.open<null>({
-        runTransaction: (work) => work({ tx: null, query: async () => [] }),
-      });
-      await expect(blind.commit(await leased(blind), () => {})).rejects.toThrow(/with the rows/);
-    });
   });
 });
