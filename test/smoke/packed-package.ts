@@ -127,7 +127,7 @@ export class PackedPackage {
     if (undeclared.length > 0) {
       throw new Error(undeclared.map(([it, file]) => `${file} imports ${it}`).join(', '));
     }
-    // Nest itself needs it, and whoever installs Nest chooses it.
+    // Nest itself needs it, and the application that installs Nest chooses it.
     const unused = [...declared].filter(
       (it) => !imported.has(it) && it !== name && it !== 'reflect-metadata',
     );

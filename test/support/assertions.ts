@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 
-/** What `run` throws; `undefined` where it throws nothing. */
+/** What `run` throws; `undefined` if it throws nothing. */
 export function errorOf(run: () => unknown): Error | undefined {
   try {
     run();
@@ -10,7 +10,7 @@ export function errorOf(run: () => unknown): Error | undefined {
   }
 }
 
-/** The `code` of what `run` throws; `undefined` where it throws nothing. */
+/** The `code` of what `run` throws; `undefined` if it throws nothing. */
 export function codeOf(run: () => unknown): string | undefined {
   return (errorOf(run) as { code?: string } | undefined)?.code;
 }

@@ -19,7 +19,7 @@ const PLACES = [
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
 ];
 
-/** Nothing of its own may leave the machine, and it runs as root where a container does. */
+/** Chromium sends nothing by itself, and can run as root in a container. */
 const FLAGS = [
   '--no-sandbox',
   '--disable-gpu',
@@ -30,7 +30,7 @@ const FLAGS = [
   '--disable-sync',
 ];
 
-/** Where a Chromium is: at `CHROMIUM_PATH` (empty: use none), or where the systems put it. */
+/** The path of a Chromium: `CHROMIUM_PATH` (empty: none), or the usual path of the system. */
 export function findChromium(): string | undefined {
   const named = process.env['CHROMIUM_PATH'];
   if (named === undefined) return PLACES.find((place) => existsSync(place));
@@ -39,7 +39,7 @@ export function findChromium(): string | undefined {
   return named;
 }
 
-/** A real Chromium. It notes what no page of ours may do, and {@link troubles} tells. */
+/** A real Chromium. It records what no page may do; see {@link troubles}. */
 export class TestBrowser implements AsyncDisposable {
   readonly #browser: Browser;
   readonly #contexts = new Set<BrowserContext>();
@@ -55,13 +55,13 @@ export class TestBrowser implements AsyncDisposable {
     return new TestBrowser(await chromium.launch({ executablePath, args: FLAGS }));
   }
 
-  /** A page in a profile of its own: no cookie, credential or storage of another. */
+  /** A page in a new profile, without cookies, credentials or storage of another. */
   async page(options: BrowserContextOptions = {}): Promise<Page> {
     const context = await this.#browser.newContext(options);
     this.#contexts.add(context);
     context.setDefaultTimeout(20_000);
     context.on('weberror', (error) => this.#troubles.push(`uncaught: ${error.error().message}`));
-    // A refused answer (401, 404) is told as an error of the console; tests ask for those on purpose.
+    // Chromium logs a response with 401 or 404 as an error; tests send such requests on purpose.
     context.on('console', (message) => {
       if (message.type() !== 'error' || message.text().startsWith('Failed to load resource'))
         return;
@@ -75,11 +75,11 @@ export class TestBrowser implements AsyncDisposable {
     return context.newPage();
   }
 
-  /** Errors nobody caught, what the page's policy refused, and requests to elsewhere; each told once. */
+  /** Uncaught errors, violations of the page's policy and requests to other hosts since the last call. */
   troubles(): string[] {
-    const told = this.#troubles;
+    const troubles = this.#troubles;
     this.#troubles = [];
-    return told;
+    return troubles;
   }
 
   /** Closes all pages. */
@@ -124,18 +124,18 @@ export async function tabTo(page: Page, target: Locator, atMost = 60): Promise<v
 }
 
 /**
- * A `describe` whose tests drive a real Chromium; none of their pages may have troubles. Where there is no Chromium, it
- * says what it left out.
+ * A `describe` whose tests drive a real Chromium; none of their pages may have troubles. Without a Chromium, it
+ * prints what it skips.
  */
 export function describeInBrowser(
   title: string,
   tests: (browser: () => TestBrowser) => void,
 ): void {
   if (findChromium() === undefined) {
-    // Jest tells of what is left out by a number alone.
-    process.stderr.write(`Left out, as there is no Chromium: ${title}\n`);
+    // Jest prints only the number of skipped tests.
+    process.stderr.write(`Skipped, because there is no Chromium: ${title}\n`);
     describe(title, () => {
-      it.todo('left out, as there is no Chromium: install one, or name it in CHROMIUM_PATH');
+      it.todo('skipped, because there is no Chromium: install one, or name it in CHROMIUM_PATH');
     });
     return;
   }

@@ -24,7 +24,7 @@ export interface Exchange {
   body?: Uint8Array | readonly Uint8Array[];
 }
 
-/** One request over Node's own client, which sends what it is told and adds nothing but lengths. */
+/** Sends one request with Node's client, which adds only lengths. */
 export async function exchange(
   url: string | URL,
   { method = 'POST', target, headers = [], body }: Exchange = {},
@@ -71,7 +71,7 @@ interface Incoming {
 export class RawConnection {
   #received = '';
   /** Statuses that were asked for. */
-  #told = 0;
+  #read = 0;
   readonly #end: Promise<unknown>;
 
   private constructor(readonly socket: Socket) {
@@ -95,9 +95,9 @@ export class RawConnection {
 
   /** The status of the next answer, which may have come already; `undefined` where the connection ends without one. */
   async status(): Promise<number | undefined> {
-    this.#told += 1;
+    this.#read += 1;
     for (;;) {
-      const [status] = [...this.#received.matchAll(/HTTP\/1\.1 (\d{3}) /g)].slice(this.#told - 1);
+      const [status] = [...this.#received.matchAll(/HTTP\/1\.1 (\d{3}) /g)].slice(this.#read - 1);
       if (status !== undefined) return Number(status[1]);
       if (this.socket.closed) return undefined;
       await Promise.race([this.#end, new Promise((resolve) => this.socket.once('data', resolve))]);

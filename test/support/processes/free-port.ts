@@ -2,8 +2,8 @@ import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
 /**
- * A port of loopback that is free, for a process that must be told one. It lies below those a system hands out by
- * itself (from 32768 on Linux, from 49152 elsewhere), so that nobody is given it before that process listens.
+ * A free port of loopback, for a process that needs a port number. It is below the ephemeral ports (from 32768 on
+ * Linux, from 49152 elsewhere), so that the system gives it to no other process before that process listens.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

@@ -17,7 +17,7 @@ export {
   TestWorker,
 } from '../../../libs/payments/dist/testing/contract/contract-fixtures.js';
 
-/** Stores on one file of its own, with one clock, and what an application has beside them. */
+/** Stores on one file of its own, with one clock, and what else an application has in the file. */
 export class SqliteHarness {
   readonly folder = mkdtempSync(join(tmpdir(), 'payments-inbox-'));
   readonly file = join(this.folder, 'inbox.db');
@@ -80,9 +80,9 @@ export class SqliteHarness {
 
 /** A child process of `sqlite-child.mjs`. */
 export interface Child {
-  /** What it has told so far, a line each. */
+  /** The lines that it has printed. */
   readonly lines: readonly string[];
-  /** Resolves when it has told so many lines, or is gone. */
+  /** Resolves when it has printed so many lines, or has ended. */
   readonly told: (lines: number) => Promise<void>;
   /** SIGKILL; resolves when it is gone. */
   readonly kill: () => Promise<void>;

@@ -6,11 +6,11 @@ interface Timer {
 }
 
 /**
- * A runtime whose time a test holds in its hand: nothing passes until `advance` says so. Both clocks move
- * together, unless `setWallClock` or `passMonotonic` parts them.
+ * A runtime whose clock only the test advances. Both clocks move together, except in `setWallClock` and
+ * `passMonotonic`.
  */
 export class FakeRuntime implements PaymentsRuntime {
-  /** What `random()` answers, from 0 (included) to 1 (excluded). */
+  /** What `random()` returns, from 0 (included) to 1 (excluded). */
   chance = 0.5;
   /** The value of `NODE_ENV`. */
   environment?: string;
@@ -41,7 +41,7 @@ export class FakeRuntime implements PaymentsRuntime {
     return this.#timers.size;
   }
 
-  /** Milliseconds until the next timer, or undefined where there is none. */
+  /** Milliseconds until the next timer, or undefined if there is none. */
   get nextIn(): number | undefined {
     const next = this.#next();
     return next && next.at - this.#monotonic;
@@ -58,12 +58,12 @@ export class FakeRuntime implements PaymentsRuntime {
     this.#pass(end - this.#monotonic);
   }
 
-  /** Moves the wall clock alone: somebody set it, forwards or back. */
+  /** Moves only the wall clock, as if it had been set forwards or back. */
   setWallClock(byMs: number): void {
     this.#wall += byMs;
   }
 
-  /** Moves the monotonic clock alone, as where the wall clock was set back by as much meanwhile. */
+  /** Moves only the monotonic clock, as if the wall clock had been set back by as much. */
   passMonotonic(ms: number): void {
     const wall = this.#wall;
     this.advance(ms);

@@ -1,19 +1,19 @@
-/** A door a handler waits at until the test opens it, or slams it shut. */
+/** Holds handlers until the test opens it, or makes them fail. */
 export class Gate {
-  /** How many came to it. */
+  /** How many handlers have called {@link pass}. */
   entered = 0;
-  /** How many are waiting at it now, and how many at the most were at one time. */
+  /** How many wait now, and the maximum so far. */
   inside = 0;
   most = 0;
   readonly #door = Promise.withResolvers<void>();
   readonly #arrival = Promise.withResolvers<void>();
 
-  /** Resolves when the first one has come. */
+  /** Resolves when the first handler waits. */
   get arrival(): Promise<void> {
     return this.#arrival.promise;
   }
 
-  /** Waits here: what a handler calls. */
+  /** Waits until the gate opens. A handler calls it. */
   async pass(): Promise<void> {
     this.entered += 1;
     this.inside += 1;
@@ -31,7 +31,7 @@ export class Gate {
   }
 
   slam(reason: unknown): void {
-    // Nobody may be waiting.
+    // There may be no waiting handler.
     this.#door.promise.catch(() => {});
     this.#door.reject(reason);
   }

@@ -14,7 +14,7 @@ export async function eventually<T>(assert: () => Promise<T> | T, deadlineMs = 1
   }
 }
 
-/** Waits, on the machine's own event loop, until `condition` holds. For what a real socket must do first. */
+/** Waits, turn by turn of the event loop, until `condition` holds, for example for a real socket. */
 export async function until(condition: () => boolean, what = 'the condition'): Promise<void> {
   const end = performance.now() + 15_000;
   while (!condition()) {
@@ -23,7 +23,7 @@ export async function until(condition: () => boolean, what = 'the condition'): P
   }
 }
 
-/** How many timers there are while nothing is under way: when their number has not changed for some turns. */
+/** The number of timers once it has not changed for 20 turns of the event loop. */
 export async function timersAtRest(runtime: FakeRuntime): Promise<number> {
   let count = runtime.pending;
   for (let same = 0; same < 20; same += 1) {
@@ -34,7 +34,7 @@ export async function timersAtRest(runtime: FakeRuntime): Promise<number> {
   return count;
 }
 
-/** Lets the machine's event loop turn so many times: a client reads what a server in this process has written. */
+/** Lets the event loop turn so many times, for example until a client has read what a server of this process wrote. */
 export async function turns(count: number): Promise<void> {
   for (let n = 0; n < count; n += 1) await new Promise((resolve) => setImmediate(resolve));
 }
