@@ -1,7 +1,8 @@
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import { CommitSemaphore } from './commit-semaphore.js';
+import { Semaphore } from '../../runtime/semaphore.js';
 import { endWithin, openPool } from './connection/connection-pool.js';
 import { ConnectionSource } from './connection/connection-source.js';
+import { PostgresInboxError } from './connection/database-failure.js';
 import { migrate } from './connection/schema-migrator.js';
 import { checkServer } from './connection/server-check.js';
 import { WakeListener } from './connection/wake-listener.js';
@@ -59,7 +60,15 @@ export async function openStore(
   const notifier = new WakeNotifier(source, options.schema, runtime);
   const listener = new WakeListener(listeningClient, options.schema, pollMs, runtime);
   const cursors = new ClaimCursors(source, schema, runtime, () => listener.wake());
-  const semaphore = new CommitSemaphore(commitPlaces(size), connectTimeoutMs, runtime);
+  const commits = commitPlaces(size);
+  const noConnection = () =>
+    new PostgresInboxError(
+      `No connection was free for context.commit within ${connectTimeoutMs} ms: ${commits} others use them. ` +
+        'Keep their work short, or raise "poolSize".',
+      null,
+    );
+  // Without it, handlers that commit could hold every connection of the pool, and receives would find none.
+  const semaphore = new Semaphore(commits, connectTimeoutMs, noConnection, runtime);
   return {
     source,
     receives,

@@ -1,7 +1,7 @@
 import { PaymentsError } from '../../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
+import type { Semaphore } from '../../../runtime/semaphore.js';
 import type { Committed, Lease } from '../../inbox-store.js';
-import type { CommitSemaphore } from '../commit-semaphore.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { rollBack } from '../connection/connection-source.js';
 import type { Connection } from '../connection/database-connection.js';
@@ -25,7 +25,7 @@ export class CommitTransaction {
   constructor(
     private readonly source: ConnectionSource,
     private readonly schema: string,
-    private readonly semaphore: CommitSemaphore,
+    private readonly semaphore: Semaphore,
     private readonly runtime: PaymentsRuntime,
   ) {
     const finish = `${schema}.finish($1::text::bigint, $2::text, $3::text::bigint)`;
@@ -39,7 +39,7 @@ export class CommitTransaction {
     lease: Lease,
     work: (tx: PostgresTransaction) => R | Promise<R>,
   ): Promise<Committed<R>> {
-    const leave = await this.semaphore.enter();
+    const leave = await this.semaphore.acquire();
     let ended: { result: R; finished: number };
     try {
       const connection = await this.source.connect();
