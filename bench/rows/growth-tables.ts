@@ -113,7 +113,7 @@ function whilePruning(id: string, { store }: GrownStore): Table {
   const prune = { bodiesMs: 1, tombstonesMs: 1e15, limit: 500 };
   return {
     id: `${id}-prune`,
-    title: 'A receive, one at a time, beside the largest store’s pruning',
+    title: 'One receive at a time while the largest store is pruned',
     unit: 'ms',
     better: 'lower',
     contenders: [

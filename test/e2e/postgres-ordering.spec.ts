@@ -165,7 +165,7 @@ describe('ordering keys on PostgreSQL', () => {
     expect(await claim(store)).toEqual([]);
   });
 
-  it('tells whether a newer event of the key was handled, also after that was pruned', async () => {
+  it('reports whether a newer event of the key was handled, also after that was pruned', async () => {
     const store = await inboxes.open();
     const at = (second: number): Date => new Date(Date.UTC(2026, 0, 1, 0, 0, second));
     await store.receive([incoming('newer', { orderingKey: 'k', occurredAt: at(2) })]);

@@ -140,7 +140,7 @@ describe('receiving into PostgreSQL', () => {
     expect(rows).toEqual([{ wrong: 0 }]);
   }, 30_000);
 
-  it('keeps texts that PostgreSQL cannot hold, and tells them apart', async () => {
+  it('stores texts that PostgreSQL cannot hold, and distinguishes them', async () => {
     const store = await inboxes.open();
     const odd = ['\ud800', '\ud801', '\ue000d800', 'a\0b', 'émoji 😀', "'; DROP TABLE x; --"];
     const receipts = await store.receive(

@@ -23,7 +23,7 @@ describe.each(['express', 'fastify'])(
 
     beforeAll(async () => {
       folder = await mkdtemp(join(tmpdir(), 'nestjs-payments-memory-'));
-      application = Child.start('application.ts', ['--max-old-space-size=512']);
+      application = Child.start('application.ts', ['--max-old-space-size=512', '--expose-gc']);
       const webhook = { bodyTimeoutMs: 1000 };
       const setup: ApplicationSetup = { adapter, file: join(folder, 'inbox.db'), webhook };
       port = await application.request<number>('start', setup);

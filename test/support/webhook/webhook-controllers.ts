@@ -55,7 +55,7 @@ export class OnMethods extends Receiving {
   @UseGuards(WebhookGuard)
   closed(): void {}
 
-  /** Beside the guarded ones, and none of the guard's business. */
+  /** A route next to the guarded ones, which the guard ignores. */
   @Post('open')
   open(@Body() body: unknown): object {
     return { body };

@@ -40,7 +40,7 @@ export function guardedObserver(
   };
   return (facts) => {
     try {
-      // TypeScript accepts an async function for this type, and nobody else handles its rejection.
+      // TypeScript accepts an async function for this type, and nothing else handles its rejection.
       Promise.resolve(observer(Object.freeze(facts))).catch(warnOnce);
     } catch {
       warnOnce();

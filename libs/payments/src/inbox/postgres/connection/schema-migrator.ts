@@ -37,7 +37,7 @@ export async function migrate(
     } catch (error) {
       const state = sqlStateOf(error);
       if (state === '42501') throw mayNot(error, schema);
-      // Somebody holds a lock. To wait for it longer would make all receives wait.
+      // Another transaction holds a lock. To wait for it longer would make all receives wait.
       if (state !== '55P03' || tries === MAX_TRIES) throw unavailable(error);
     }
     await new Promise<void>((resolve) => runtime.schedule(PAUSE_MS, resolve));

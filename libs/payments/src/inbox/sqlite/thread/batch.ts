@@ -71,7 +71,7 @@ function inTransaction<T>(
 ): T {
   try {
     retryWhileBusy(busyTimeoutMs, () => connection.run('BEGIN IMMEDIATE'));
-    // Nobody else can change them until the end of the transaction.
+    // No other process can change them until the end of the transaction.
     connection.keepFacts(true);
     const result = work();
     connection.run('COMMIT');
