@@ -132,6 +132,29 @@ describeInBrowser('fault switches on the page', (browser) => {
     });
   });
 
+  it('do not send the former value of a field while the page loads the new one', async () => {
+    const page = await browser().page();
+    await openFaults(page, emulator);
+    const duplicate = faultSwitch(page, 'delivery', 'duplicate');
+    await duplicate.set('only the next … times', '2');
+    await duplicate.switch.click();
+    await duplicate.item.getByText('on', { exact: true }).waitFor();
+    const loaded = Promise.withResolvers<void>();
+    await page.route('**/emulator/overview*', async (route) => {
+      await loaded.promise;
+      await route.continue();
+    });
+    const answered = page.waitForResponse((response) => response.request().method() === 'PUT');
+    await duplicate.set('only the next … times', '');
+    await answered;
+    await duplicate.set('probability, 0 to 1', '0.25');
+    loaded.resolve();
+    await eventually(() =>
+      expect(plan()).toMatchObject({ delivery: { duplicate: { probability: 0.25 } } }),
+    );
+    expect(plan()).not.toMatchObject({ delivery: { duplicate: { next: 2 } } });
+  });
+
   it('show an error for an invalid setting and keep their state', async () => {
     const page = await browser().page();
     await openFaults(page, emulator);

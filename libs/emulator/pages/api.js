@@ -49,15 +49,16 @@ const HIDDEN_INTERVAL_MS = 15_000;
 const TIMEOUT_MS = 10_000;
 
 /**
- * Polls a path's JSON. `refresh()` requests it at once. If the emulator is not reachable, the last data stay on the page.
+ * Polls a path's JSON. `refresh()` requests it at once, and resolves
+ * when it has been answered. If the emulator is not reachable, the last data stay on the page.
  *
  * @param {string} path under `/emulator/`
- * @returns {{ data: any, error: PollingError | undefined, refresh: () => void }}
+ * @returns {{ data: any, error: PollingError | undefined, refresh: () => Promise<void> }}
  */
 export function usePolling(path) {
   const [text, setText] = useState(/** @type {string | undefined} */ (undefined));
   const [error, setError] = useState(/** @type {PollingError | undefined} */ (undefined));
-  const poll = useRef(() => {});
+  const poll = useRef(async () => {});
   useEffect(() => {
     let latest = 0;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -79,15 +80,15 @@ export function usePolling(path) {
         );
       }
       const interval = document.hidden ? HIDDEN_INTERVAL_MS : INTERVAL_MS;
-      timer = setTimeout(() => poll.current(), interval);
+      timer = setTimeout(() => void poll.current(), interval);
     };
-    poll.current = () => void request();
-    poll.current();
-    const onVisibilityChange = () => poll.current();
+    poll.current = request;
+    void poll.current();
+    const onVisibilityChange = () => void poll.current();
     document.addEventListener('visibilitychange', onVisibilityChange);
     return () => {
       latest = -1;
-      poll.current = () => {};
+      poll.current = async () => {};
       clearTimeout(timer);
       document.removeEventListener('visibilitychange', onVisibilityChange);
     };

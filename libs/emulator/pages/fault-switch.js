@@ -9,7 +9,7 @@ import { call, useAction } from './api.js';
  * switched on.
  *
  * @param {{ companyId: string, target: string, fault: import('./fault-catalogue.js').Fault,
- *   value: any, onChanged: () => void }} props `value`: the current fault; undefined if it is off
+ *   value: any, onChanged: () => Promise<void> }} props `value`: the current fault; undefined if it is off
  */
 export function FaultSwitch({ companyId, target, fault, value, onChanged }) {
   const [typed, setTyped] = useState(/** @type {Record<string, string>} */ ({}));
@@ -36,11 +36,12 @@ export function FaultSwitch({ companyId, target, fault, value, onChanged }) {
       const body = isList ? read[0]?.[1] : Object.fromEntries(read);
       const sent = { ...typed };
       await call('PUT', path, body);
+      // Until then, `value` is the old one.
+      await onChanged();
       // Text that was typed in the meantime has not been sent yet.
       setTyped((now) =>
         Object.fromEntries(Object.entries(now).filter(([name, text]) => text !== sent[name])),
       );
-      onChanged();
     });
   const flip = async (event) => {
     wanted.current = event.currentTarget.checked;
@@ -48,7 +49,7 @@ export function FaultSwitch({ companyId, target, fault, value, onChanged }) {
       ? put()
       : inTurn(async () => {
           await call('DELETE', path);
-          onChanged();
+          await onChanged();
         }));
     wanted.current = undefined;
   };

@@ -22,8 +22,8 @@ function StkPage() {
       (only === '' || transactionId === only) && phoneNumber.includes(wanted),
   );
   const refresh = () => {
-    open.refresh();
-    settled.refresh();
+    void open.refresh();
+    void settled.refresh();
   };
   return html`<div class="wide-page slim">
     <${PageHeader} title="STK push prompts" current="/emulator/stk" />
