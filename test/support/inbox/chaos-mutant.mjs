@@ -17,7 +17,10 @@ const store = { ...Object.getOwnPropertyDescriptors(SqliteStore.prototype) };
 
 /** Writes its effect, and settles the delivery later: a crash between the two writes it again. */
 Handlers.prototype.run = async function (event, context) {
-  if (context.handler !== 'audit') return run.call(this, event, context);
+  if (context.handler !== 'audit') {
+    await run.call(this, event, context);
+    return;
+  }
   // It does not fail by itself: it would in every attempt.
   const data = { transactionId: event.data.transactionId };
   const inner = { ...context, signal: context.signal, commit: (work) => work(database) };
