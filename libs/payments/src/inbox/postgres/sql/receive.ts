@@ -3,7 +3,7 @@ import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
 import type { Prepared, Row } from '../connection/database-connection.js';
 import { PostgresInboxError } from '../connection/database-failure.js';
-import { isRunning, keyLock, newerHandled } from './ordering.js';
+import { isRunning, LOOKED_UP, keyLock, newerHandled } from './ordering.js';
 import { BY_INDEX, epochMs, NOW } from './planner-settings.js';
 import { elementsOf, toDate } from './stored-rows.js';
 import { deliveriesOf, RECEIVE_TYPES, rowOf, valuesOf } from './receive-values.js';
@@ -151,10 +151,10 @@ BEGIN
                  WHEN d.ordering IS NULL THEN 'run'
                  WHEN ${isRunning(schema, 'd.ordering', 'd.handler')} THEN 'held'
                  WHEN EXISTS (SELECT FROM ${schema}.delivery w
-                               WHERE w.held AND w.handler = d.handler AND w.ordering = d.ordering) THEN 'wait'
+                               WHERE w.held AND w.handler = d.handler AND w.ordering = d.ordering ${LOOKED_UP}) THEN 'wait'
                  WHEN EXISTS (SELECT FROM ${schema}.delivery w
                                WHERE w.ordering = d.ordering AND w.handler = d.handler AND w.due_at <= v_now
-                                 AND w.state = 'pending' AND NOT w.held AND w.ordering IS NOT NULL) THEN 'wait'
+                                 AND w.state = 'pending' AND NOT w.held AND w.ordering IS NOT NULL ${LOOKED_UP}) THEN 'wait'
                  ELSE 'run' END AS code
           FROM unnest(v_free, d_handlers, d_orderings, d_occurred_ms) AS d (free, handler, ordering, occurred_ms)
         -- Evaluated as it is, so that each is looked up once.
