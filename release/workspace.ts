@@ -1,0 +1,115 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** Folders of the packages that are released together, with one version. */
+export const PACKAGES = ['libs/payments', 'libs/console', 'libs/emulator'] as const;
+
+/** The fields of package.json that a release checks or sets. */
+export interface Manifest {
+  name: string;
+  version?: string;
+  homepage?: string;
+  bugs?: { url: string };
+  repository?: { type: string; url: string; directory?: string };
+  peerDependencies?: Record<string, string>;
+  devDependencies?: Record<string, string>;
+}
+
+/** The manifests of the root and of the released packages, and the changelog. */
+export interface Workspace {
+  readonly root: Manifest;
+  readonly packages: ReadonlyMap<string, Manifest>;
+  readonly changelog: string;
+}
+
+/** Reads the workspace in a folder. */
+export async function readWorkspace(folder: string): Promise<Workspace> {
+  const packages = new Map<string, Manifest>();
+  for (const path of PACKAGES) packages.set(path, await readManifest(join(folder, path)));
+  const changelog = await readFile(join(folder, 'CHANGELOG.md'), 'utf8');
+  return { root: await readManifest(folder), packages, changelog };
+}
+
+/** Writes the manifests back. The changelog is written by hand only. */
+export async function writeManifests(folder: string, workspace: Workspace): Promise<void> {
+  for (const [path, manifest] of [['', workspace.root] as const, ...workspace.packages]) {
+    await writeFile(
+      join(folder, path, 'package.json'),
+      `${JSON.stringify(manifest, undefined, 2)}\n`,
+    );
+  }
+}
+
+/** Gives every package this version, and the packages that depend on each other this version of each other. */
+export function setVersion(workspace: Workspace, version: string): void {
+  const names = new Set([...workspace.packages.values()].map(({ name }) => name));
+  for (const manifest of workspace.packages.values()) {
+    manifest.version = version;
+    for (const field of ['peerDependencies', 'devDependencies'] as const) {
+      const dependencies = manifest[field];
+      for (const name of Object.keys(dependencies ?? {})) {
+        if (dependencies && names.has(name)) dependencies[name] = version;
+      }
+    }
+  }
+}
+
+/** Sets the addresses of the repository in every package, from `owner/name`. */
+export function setRepository(workspace: Workspace, repository: string): void {
+  const address = `https://github.com/${repository}`;
+  const url = `git+${address}.git`;
+  workspace.root.repository = { type: 'git', url };
+  for (const [directory, manifest] of workspace.packages) {
+    manifest.homepage = `${address}#readme`;
+    manifest.bugs = { url: `${address}/issues` };
+    manifest.repository = { type: 'git', url, directory };
+  }
+}
+
+/** `owner/name` of the root's repository. */
+export function repositoryOf({ root }: Workspace): string | undefined {
+  return /github\.com\/([\w.-]+\/[\w.-]+)\.git$/.exec(root.repository?.url ?? '')?.[1];
+}
+
+/**
+ * Everything that prevents a release of the workspace's version, as sentences with a fix.
+ *
+ * @param publishing whether the changelog must have a date for the version
+ */
+export function releaseProblems(workspace: Workspace, publishing: boolean): string[] {
+  const problems: string[] = [];
+  const versions = new Set([...workspace.packages.values()].map(({ version }) => version));
+  const [version] = versions;
+  if (versions.size !== 1 || version === undefined) {
+    problems.push(
+      `The packages have the versions ${[...versions].join(', ')}. Set one with "npm run release -- --version <version>".`,
+    );
+    return problems;
+  }
+  const expected = structuredClone(workspace);
+  setVersion(expected, version);
+  const repository = repositoryOf(workspace);
+  if (repository === undefined) {
+    problems.push('The root package.json has no "repository" on GitHub.');
+  } else {
+    setRepository(expected, repository);
+  }
+  for (const [path, manifest] of workspace.packages) {
+    if (JSON.stringify(manifest) === JSON.stringify(expected.packages.get(path))) continue;
+    problems.push(
+      `${path}/package.json differs in its addresses, or in the version of a package of this repository. ` +
+        'Set them with "npm run release -- --version <version> --repository <owner/name>".',
+    );
+  }
+  const heading = workspace.changelog.split('\n').find((line) => line.startsWith(`## ${version} `));
+  if (heading === undefined) {
+    problems.push(`CHANGELOG.md has no section "## ${version} – <date>".`);
+  } else if (publishing && !/– \d{4}-\d{2}-\d{2}$/.test(heading)) {
+    problems.push(`CHANGELOG.md has no date for ${version}. Write "## ${version} – YYYY-MM-DD".`);
+  }
+  return problems;
+}
+
+async function readManifest(folder: string): Promise<Manifest> {
+  return JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as Manifest;
+}

@@ -1,0 +1,69 @@
+import { resolve } from 'node:path';
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import {
+  readWorkspace,
+  releaseProblems,
+  setRepository,
+  setVersion,
+} from '../../release/workspace.ts';
+import type { Workspace } from '../../release/workspace.ts';
+
+const CONSOLE = 'libs/console';
+
+describe('The release check', () => {
+  let workspace: Workspace;
+  beforeEach(async () => {
+    const read = await readWorkspace(resolve(import.meta.dirname, '../..'));
+    workspace = { ...read, changelog: '# Changelog\n\n## 1.2.3 – 2026-01-31\n' };
+    setVersion(workspace, '1.2.3');
+  });
+
+  it('accepts the manifests of the repository as they are', async () => {
+    const read = await readWorkspace(resolve(import.meta.dirname, '../..'));
+    expect(releaseProblems(read, false)).toEqual([]);
+  });
+
+  it('accepts one version, with a section and a date in the changelog', () => {
+    expect(releaseProblems(workspace, true)).toEqual([]);
+  });
+
+  it('rejects packages with different versions', () => {
+    const manifest = workspace.packages.get(CONSOLE);
+    if (manifest) manifest.version = '1.2.4';
+    expect(releaseProblems(workspace, false)).toEqual([
+      expect.stringContaining('The packages have the versions 1.2.3, 1.2.4.'),
+    ]);
+  });
+
+  it('rejects a package that requires another version of a package of this repository', () => {
+    const manifest = workspace.packages.get(CONSOLE);
+    if (manifest?.peerDependencies) manifest.peerDependencies['nestjs-payments'] = '1.2.2';
+    expect(releaseProblems(workspace, false)).toEqual([
+      expect.stringContaining('libs/console/package.json differs'),
+    ]);
+  });
+
+  it('rejects a package whose repository is not the one of the root', () => {
+    const { homepage } = workspace.packages.get(CONSOLE) ?? {};
+    setRepository(workspace, 'acme/payments');
+    const manifest = workspace.packages.get(CONSOLE);
+    if (manifest && homepage !== undefined) manifest.homepage = homepage;
+    expect(releaseProblems(workspace, false)).toEqual([
+      expect.stringContaining('libs/console/package.json differs'),
+    ]);
+  });
+
+  it('rejects a version without a section in the changelog', () => {
+    expect(releaseProblems({ ...workspace, changelog: '# Changelog\n' }, false)).toEqual([
+      'CHANGELOG.md has no section "## 1.2.3 – <date>".',
+    ]);
+  });
+
+  it('rejects publishing a version whose section has no date', () => {
+    const changelog = '## 1.2.3 – unreleased\n';
+    expect(releaseProblems({ ...workspace, changelog }, false)).toEqual([]);
+    expect(releaseProblems({ ...workspace, changelog }, true)).toEqual([
+      'CHANGELOG.md has no date for 1.2.3. Write "## 1.2.3 – YYYY-MM-DD".',
+    ]);
+  });
+});
