@@ -7,7 +7,7 @@ import {
   OnPaymentEvent,
   PaymentInbox,
   PaymentsModule,
-  VerifiedDelivery,
+  VerifiedEvent,
   memoryInbox,
 } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
@@ -75,12 +75,7 @@ function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-function verified(): VerifiedDelivery {
+function verified(): VerifiedEvent {
   const event = payment(0) as PaymentEvent;
-  return new VerifiedDelivery(
-    'default',
-    event,
-    Buffer.from(JSON.stringify(event)),
-    performance.now(),
-  );
+  return new VerifiedEvent('default', event, Buffer.from(JSON.stringify(event)), performance.now());
 }

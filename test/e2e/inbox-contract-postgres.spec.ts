@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, it } from '@jest/globals';
 import { inboxContract } from 'nestjs-payments/testing';
-import type { InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
+import type { InboxStore } from '../../libs/payments/src/inbox/store/inbox-store.js';
 import { postgresInbox } from '../../libs/payments/src/inbox/postgres/index.js';
 import type { PostgresTransaction } from '../../libs/payments/src/inbox/postgres/index.js';
 import { systemRuntime } from '../../libs/payments/src/runtime/payments-runtime.js';

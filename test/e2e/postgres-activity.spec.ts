@@ -1,5 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import type { ActivityCounts, StoredEvent } from '../../libs/payments/src/inbox/inbox-store.js';
+import type {
+  ActivityCounts,
+  StoredEvent,
+} from '../../libs/payments/src/inbox/store/inbox-store.js';
 import {
   freshSchema,
   incoming,

@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client } from 'pg';
-import type { ClaimedDelivery, InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
+import type {
+  ClaimedDelivery,
+  InboxStore,
+} from '../../libs/payments/src/inbox/store/inbox-store.js';
 import {
   claim,
   freshSchema,

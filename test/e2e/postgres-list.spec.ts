@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import type { EventFilter, InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
+import type { EventFilter, InboxStore } from '../../libs/payments/src/inbox/store/inbox-store.js';
 import { claim, incoming, PostgresInboxes } from '../support/postgres/postgres-inboxes.js';
 
 describe('lists of events on PostgreSQL', () => {

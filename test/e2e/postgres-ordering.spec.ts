@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client } from 'pg';
-import type { InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
+import type { InboxStore } from '../../libs/payments/src/inbox/store/inbox-store.js';
 import {
   claim,
   freshSchema,

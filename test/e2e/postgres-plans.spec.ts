@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client } from 'pg';
-import type { InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
+import type { InboxStore } from '../../libs/payments/src/inbox/store/inbox-store.js';
 import { RECEIVE_TYPES } from '../../libs/payments/src/inbox/postgres/sql/receive-values.js';
 import {
   claim,

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { StoreReceipt } from '../../libs/payments/src/inbox/inbox-store.js';
+import type { StoreReceipt } from '../../libs/payments/src/inbox/store/inbox-store.js';
 import {
   claim,
   freshSchema,

@@ -1,6 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Client } from 'pg';
-import type { ClaimedDelivery, InboxStore } from '../../libs/payments/src/inbox/inbox-store.js';
+import type {
+  ClaimedDelivery,
+  InboxStore,
+} from '../../libs/payments/src/inbox/store/inbox-store.js';
 import {
   claim,
   freshSchema,

@@ -6,9 +6,9 @@ import type {
   IncomingEvent,
   InboxStore,
   Lease,
-  Settlement,
+  SettleResult,
   StoreReceipt,
-} from '../../libs/payments/dist/inbox/inbox-store.js';
+} from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { applyAction, checkFailure, newDelivery } from './delivery-rules.ts';
 import type { ModelDelivery, OperatorAction } from './delivery-rules.ts';
 import type { RunJournal } from './run-journal.ts';
@@ -125,7 +125,7 @@ export class DeliveryModel {
       | 'commit'
       | 'release'
       | { readonly retryInMs: number | null; readonly error: string },
-    { settled }: Pick<Settlement, 'settled'>,
+    { settled }: Pick<SettleResult, 'settled'>,
   ): void {
     const key = keyOf(lease);
     const delivery = this.#deliveries.get(key)!;

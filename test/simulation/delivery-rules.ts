@@ -1,4 +1,4 @@
-import type { DeliveryState } from '../../libs/payments/dist/inbox/inbox-store.js';
+import type { DeliveryState } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 
 /** What a delivery must be. */
 export interface ModelDelivery {

@@ -1,6 +1,6 @@
 import { PaymentsError } from '../../libs/payments/dist/errors/payments-error.js';
 import type { PaymentsRuntime } from '../../libs/payments/dist/runtime/payments-runtime.js';
-import type { InboxStore, Lease } from '../../libs/payments/dist/inbox/inbox-store.js';
+import type { InboxStore, Lease } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 
 /** A store that several simulated processes use, and the effects that its transactions committed. */
 export interface SimulatedDatabase {

@@ -1,4 +1,4 @@
-import type { InboxStore, Lease } from '../../libs/payments/dist/inbox/inbox-store.js';
+import type { InboxStore, Lease } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { never } from './simulated-process.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 

@@ -1,4 +1,4 @@
-import type { StoredEvent } from '../../libs/payments/dist/inbox/inbox-store.js';
+import type { StoredEvent } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { COMMITTING } from './behaviour.ts';
 import type { SimulatedDatabase } from './durable-memory-store.ts';
 import type { HandlerName, Scenario } from './scenario.ts';

@@ -8,7 +8,7 @@ import { fixed } from '../../libs/payments/dist/events/retry-schedule.js';
 import { postgresInbox } from '../../libs/payments/dist/inbox/postgres/index.js';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { SqliteTransaction } from 'nestjs-payments/sqlite';
-import type { InboxStore } from '../../libs/payments/dist/inbox/inbox-store.js';
+import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { systemRuntime } from '../../libs/payments/dist/runtime/payments-runtime.js';
 import { BEHAVIOURS } from './behaviour.ts';
 import type { SimulatedDatabase } from './durable-memory-store.ts';

@@ -1,4 +1,4 @@
-import type { Lease } from '../../libs/payments/dist/inbox/inbox-store.js';
+import type { Lease } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import type { SimulatedProcess } from './simulated-process.ts';
 
 /** One attempt of a handler, as the handler itself sees it. */

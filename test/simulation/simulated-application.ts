@@ -2,22 +2,22 @@ import { parseEnvelope } from '../../libs/payments/dist/events/envelope.js';
 import { HandlerRegistry } from '../../libs/payments/dist/events/handler-registry.js';
 import { fixed } from '../../libs/payments/dist/events/retry-schedule.js';
 import type { RetrySchedule } from '../../libs/payments/dist/events/retry-schedule.js';
-import { BODY_CODEC } from '../../libs/payments/dist/inbox/body-codec.js';
-import { InboxMaintenance } from '../../libs/payments/dist/inbox/inbox-maintenance.js';
-import { INBOX_STORE } from '../../libs/payments/dist/inbox/inbox-store.js';
-import type { InboxStore } from '../../libs/payments/dist/inbox/inbox-store.js';
-import { InboxWorker } from '../../libs/payments/dist/inbox/inbox-worker.js';
+import { BODY_CODEC } from '../../libs/payments/dist/inbox/store/body-codec.js';
+import { InboxMaintenance } from '../../libs/payments/dist/inbox/recover/inbox-maintenance.js';
+import { INBOX_STORE } from '../../libs/payments/dist/inbox/store/inbox-store.js';
+import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
+import { InboxWorker } from '../../libs/payments/dist/inbox/work/inbox-worker.js';
 import { PaymentInbox } from '../../libs/payments/dist/inbox/payment-inbox.js';
 import {
   MAX_AGE_MS,
   RECEIVE_OPTIONS,
   resolveReceiveOptions,
-} from '../../libs/payments/dist/inbox/receive-options.js';
-import { VerifiedDelivery } from '../../libs/payments/dist/inbox/verified-delivery.js';
+} from '../../libs/payments/dist/inbox/inbox-options.js';
+import { VerifiedEvent } from '../../libs/payments/dist/inbox/receive/verified-event.js';
 import {
   resolveWorkerOptions,
   WORKER_OPTIONS,
-} from '../../libs/payments/dist/inbox/worker-options.js';
+} from '../../libs/payments/dist/inbox/inbox-options.js';
 import { PAYMENTS_RUNTIME } from '../../libs/payments/dist/runtime/payments-runtime.js';
 import { behave } from './behaviour.ts';
 import type { Behaviour, BehaviourTimes } from './behaviour.ts';
@@ -141,7 +141,7 @@ export class SimulatedApplication {
   /** Takes a delivery in. Resolves if the sender is answered 2xx. */
   async receive(company: string, body: Buffer): Promise<void> {
     const arrivedAt = this.#process.runtime.monotonic();
-    await this.#inbox.receive(new VerifiedDelivery(company, parseEnvelope(body), body, arrivedAt));
+    await this.#inbox.receive(new VerifiedEvent(company, parseEnvelope(body), body, arrivedAt));
   }
 
   readonly #run: Parameters<HandlerRegistry['add']>[0]['invoke'] = async (event, context) => {

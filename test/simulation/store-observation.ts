@@ -2,14 +2,14 @@ import type {
   ClaimedDelivery,
   ClaimRequest,
   DeliverySelection,
-  Heartbeat,
+  HeartbeatResult,
   IncomingEvent,
   Lease,
-  Settlement,
+  SettleResult,
   StoreReceipt,
   SuspectRequest,
   WorkerRegistration,
-} from '../../libs/payments/dist/inbox/inbox-store.js';
+} from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import type { DeliveryModel } from './delivery-model.ts';
 import type { StoreObserver } from './faulty-store.ts';
 import type { RunJournal } from './run-journal.ts';
@@ -59,10 +59,10 @@ export class StoreObservation implements StoreObserver {
     const [first, second] = parameters;
     if (operation === 'register' && done)
       this.#journal.beat((first as WorkerRegistration).id, sentAt);
-    if (operation === 'heartbeat' && done && (result as Heartbeat).alive)
+    if (operation === 'heartbeat' && done && (result as HeartbeatResult).alive)
       this.#journal.beat(first as string, sentAt);
     if (operation === 'retire' && done) this.#retired(process, first as string, second as number);
-    if (operation === 'heartbeat' && done && !(result as Heartbeat).alive) {
+    if (operation === 'heartbeat' && done && !(result as HeartbeatResult).alive) {
       this.#journal.declaredDead(first as string);
     }
     this.#journalClaims(process, operation, first, result);
@@ -76,7 +76,7 @@ export class StoreObservation implements StoreObserver {
     [worker]: readonly unknown[],
     result: unknown,
   ): void {
-    if (operation !== 'heartbeat' || (result as Heartbeat).alive) return;
+    if (operation !== 'heartbeat' || (result as HeartbeatResult).alive) return;
     // The worker has had time to act on it.
     process.runtime.schedule(50, () => this.#journal.checkAborted(process, worker as string));
   }
@@ -138,11 +138,11 @@ export class StoreObservation implements StoreObserver {
       }
       case 'complete':
       case 'release':
-        model.settled(first as Lease, operation, result as Settlement);
+        model.settled(first as Lease, operation, result as SettleResult);
         break;
       case 'fail': {
         const failure = second as { readonly retryInMs: number | null; readonly error: string };
-        model.settled(first as Lease, failure, result as Settlement);
+        model.settled(first as Lease, failure, result as SettleResult);
         break;
       }
       case 'redrive': {

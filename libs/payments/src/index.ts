@@ -15,7 +15,7 @@ export { DEFAULT_COMPANY } from './companies/company.js';
 export type { Company, CompanyDirectory } from './companies/company.js';
 
 export { signBody, verifySignature } from './webhook/signature.js';
-export { SigningKey } from './companies/signing-key.js';
+export { SigningKey } from './companies/company.js';
 export { WebhookGuard } from './webhook/webhook.guard.js';
 export { WebhookVerifier } from './webhook/webhook-verifier.js';
 export type { WebhookRequest } from './webhook/webhook-verifier.js';
@@ -29,25 +29,29 @@ export type { WebhookOptions, WebhookPath } from './webhook/webhook-options.js';
 
 export { memoryInbox } from './inbox/memory/memory-inbox.js';
 export type { MemoryInboxOptions } from './inbox/memory/memory-inbox.js';
-export type { BodyCodec, BodyContext } from './inbox/body-codec.js';
+export type { BodyCodec, BodyContext } from './inbox/store/body-codec.js';
 export { PaymentInbox } from './inbox/payment-inbox.js';
-export { PaymentInboxError } from './inbox/payment-inbox-error.js';
+export { PaymentInboxError } from './inbox/receive/payment-inbox-error.js';
 export type { InboxHandler, ListQuery } from './inbox/payment-inbox.js';
-export type { InboxReceipt } from './inbox/delivery-receiver.js';
-export type { DueRun } from './inbox/due-runs.js';
-export type { DeliveryQuery, RedriveQuery, SelectionResult } from './inbox/inbox-redrive.js';
-export type { ReceiveOptions } from './inbox/receive-options.js';
-export { VerifiedDelivery } from './inbox/verified-delivery.js';
-export type { WorkerOptions } from './inbox/worker-options.js';
-export type { InboxDefinition, InboxStore } from './inbox/inbox-store.js';
-export { COUNT_CAP } from './inbox/inbox-records.js';
+export type { InboxReceipt } from './inbox/receive/event-receiver.js';
+export type { RunDueResult } from './inbox/work/due-runs.js';
+export type {
+  DeliveryQuery,
+  RedriveQuery,
+  SelectionResult,
+} from './inbox/recover/inbox-redrive.js';
+export type { ReceiveOptions } from './inbox/inbox-options.js';
+export { VerifiedEvent } from './inbox/receive/verified-event.js';
+export type { WorkerOptions } from './inbox/inbox-options.js';
+export type { InboxDefinition, InboxStore } from './inbox/store/inbox-store.js';
+export { COUNT_CAP } from './inbox/store/stored-event.js';
 export type {
   ActivityCounts,
   ActivityMinute,
   CappedCount,
   ClaimedDelivery,
   ClaimRequest,
-  Committed,
+  CommitResult,
   DeliveryAttempt,
   DeliverySelection,
   DeliveryState,
@@ -56,19 +60,19 @@ export type {
   EventState,
   HandlerCatalog,
   HandlerDeclaration,
-  Heartbeat,
+  HeartbeatResult,
   InboxCapabilities,
   InboxStats,
   IncomingEvent,
   KnownHandler,
   Lease,
-  Settlement,
+  SettleResult,
   StoredDelivery,
   StoredEvent,
   StoreReceipt,
   SuspectRequest,
   WorkerRegistration,
-} from './inbox/inbox-records.js';
+} from './inbox/store/inbox-store.js';
 
 export { exponential, fixed, none } from './events/retry-schedule.js';
 export type {

@@ -9,12 +9,12 @@ import { prepareDataClasses } from './events/event-data.js';
 import { HandlerExplorer } from './events/handler-explorer.js';
 import { HandlerRegistry } from './events/handler-registry.js';
 import { UnhandledRejections } from './events/unhandled-rejections.js';
-import { INBOX_STORE } from './inbox/inbox-store.js';
-import type { InboxStore } from './inbox/inbox-store.js';
-import { InboxMaintenance } from './inbox/inbox-maintenance.js';
-import { InboxWorker } from './inbox/inbox-worker.js';
-import { WORKER_OPTIONS } from './inbox/worker-options.js';
-import type { ResolvedWorkerOptions } from './inbox/worker-options.js';
+import { INBOX_STORE } from './inbox/store/inbox-store.js';
+import type { InboxStore } from './inbox/store/inbox-store.js';
+import { InboxMaintenance } from './inbox/recover/inbox-maintenance.js';
+import { InboxWorker } from './inbox/work/inbox-worker.js';
+import { WORKER_OPTIONS } from './inbox/inbox-options.js';
+import type { ResolvedWorkerOptions } from './inbox/inbox-options.js';
 import { stopFirst } from './nest-internals.js';
 import { ShutdownCheck } from './shutdown-check.js';
 

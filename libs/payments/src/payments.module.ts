@@ -9,17 +9,17 @@ import { HandlerExplorer } from './events/handler-explorer.js';
 import { HandlerInvoker } from './events/handler-invoker.js';
 import { HandlerRegistry } from './events/handler-registry.js';
 import { UnhandledRejections } from './events/unhandled-rejections.js';
-import { BODY_CODEC, StoredBodies } from './inbox/body-codec.js';
-import { HandlerCatalogCache } from './inbox/handler-catalog-cache.js';
-import { InboxMaintenance } from './inbox/inbox-maintenance.js';
-import { DeliveryReceiver } from './inbox/delivery-receiver.js';
-import { InboxWorker } from './inbox/inbox-worker.js';
+import { BODY_CODEC, StoredBodies } from './inbox/store/body-codec.js';
+import { HandlerCatalogCache } from './inbox/store/handler-catalog-cache.js';
+import { InboxMaintenance } from './inbox/recover/inbox-maintenance.js';
+import { EventReceiver } from './inbox/receive/event-receiver.js';
+import { InboxWorker } from './inbox/work/inbox-worker.js';
 import { PaymentInbox } from './inbox/payment-inbox.js';
-import { INBOX_STORE } from './inbox/inbox-store.js';
-import type { InboxStore } from './inbox/inbox-store.js';
-import { MAX_AGE_MS, RECEIVE_OPTIONS, resolveMaxAge } from './inbox/receive-options.js';
-import { Settlements } from './inbox/settlements.js';
-import { WORKER_OPTIONS } from './inbox/worker-options.js';
+import { INBOX_STORE } from './inbox/store/inbox-store.js';
+import type { InboxStore } from './inbox/store/inbox-store.js';
+import { MAX_AGE_MS, RECEIVE_OPTIONS, resolveMaxAge } from './inbox/inbox-options.js';
+import { OutcomeWatches } from './inbox/receive/awaited-handlers.js';
+import { WORKER_OPTIONS } from './inbox/inbox-options.js';
 import { PaymentsLifecycle } from './payments-lifecycle.js';
 import { resolveOptions } from './payments-options.js';
 import type { PaymentsModuleOptions, ResolvedPaymentsOptions } from './payments-options.js';
@@ -136,12 +136,12 @@ const WEBHOOK: Provider[] = [
   WebhookEndpoint,
 ];
 const INBOX: Provider[] = [
-  Settlements,
+  OutcomeWatches,
   StoredBodies,
   InboxWorker,
   InboxMaintenance,
   HandlerCatalogCache,
-  DeliveryReceiver,
+  EventReceiver,
   PaymentInbox,
 ];
 const EVENTS: Provider[] = [

@@ -1,6 +1,6 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import { INBOX_STORE } from './inbox/inbox-store.js';
-import type { InboxStore } from './inbox/inbox-store.js';
+import { INBOX_STORE } from './inbox/store/inbox-store.js';
+import type { InboxStore } from './inbox/store/inbox-store.js';
 import { hasShutdownHooks } from './nest-internals.js';
 import { PAYMENTS_RUNTIME } from './runtime/payments-runtime.js';
 import type { PaymentsRuntime } from './runtime/payments-runtime.js';

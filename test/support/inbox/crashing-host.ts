@@ -1,5 +1,5 @@
 import { fixed } from '../../../libs/payments/src/events/retry-schedule.js';
-import type { WorkerOptions } from '../../../libs/payments/src/inbox/worker-options.js';
+import type { WorkerOptions } from '../../../libs/payments/src/inbox/inbox-options.js';
 import { pass, turns, WorkerBench } from './worker-bench.js';
 
 /** Options of each process of a host. */

@@ -1,26 +1,26 @@
 import { HandlerRegistry } from '../../../libs/payments/src/events/handler-registry.js';
-import { StoredBodies } from '../../../libs/payments/src/inbox/body-codec.js';
-import { DeliveryReceiver } from '../../../libs/payments/src/inbox/delivery-receiver.js';
-import { HandlerCatalogCache } from '../../../libs/payments/src/inbox/handler-catalog-cache.js';
+import { StoredBodies } from '../../../libs/payments/src/inbox/store/body-codec.js';
+import { EventReceiver } from '../../../libs/payments/src/inbox/receive/event-receiver.js';
+import { HandlerCatalogCache } from '../../../libs/payments/src/inbox/store/handler-catalog-cache.js';
 import type {
   ClaimedDelivery,
   InboxStore,
   StoredEvent,
-} from '../../../libs/payments/src/inbox/inbox-store.js';
-import type { InboxWorker } from '../../../libs/payments/src/inbox/inbox-worker.js';
+} from '../../../libs/payments/src/inbox/store/inbox-store.js';
+import type { InboxWorker } from '../../../libs/payments/src/inbox/work/inbox-worker.js';
 import { MemoryStore } from '../../../libs/payments/src/inbox/memory/memory-store.js';
-import { resolveReceiveOptions } from '../../../libs/payments/src/inbox/receive-options.js';
-import type { ReceiveOptions } from '../../../libs/payments/src/inbox/receive-options.js';
-import { Settlements } from '../../../libs/payments/src/inbox/settlements.js';
-import type { SettlementWatch } from '../../../libs/payments/src/inbox/settlements.js';
-import { VerifiedDelivery } from '../../../libs/payments/src/inbox/verified-delivery.js';
+import { resolveReceiveOptions } from '../../../libs/payments/src/inbox/inbox-options.js';
+import type { ReceiveOptions } from '../../../libs/payments/src/inbox/inbox-options.js';
+import { OutcomeWatches } from '../../../libs/payments/src/inbox/receive/awaited-handlers.js';
+import type { OutcomeWatch } from '../../../libs/payments/src/inbox/receive/awaited-handlers.js';
+import { VerifiedEvent } from '../../../libs/payments/src/inbox/receive/verified-event.js';
 import { FakeRuntime } from '../time/fake-runtime.js';
 
-/** Settlements that know how many watches are open. */
-export class CountedSettlements extends Settlements {
+/** OutcomeWatches that know how many watches are open. */
+export class CountedSettlements extends OutcomeWatches {
   open = 0;
 
-  override watch(company: string, id: string): SettlementWatch {
+  override watch(company: string, id: string): OutcomeWatch {
     const watch = super.watch(company, id);
     const { end } = watch;
     let ended = false;
@@ -44,7 +44,7 @@ export class TestWorker {
 
   constructor(
     private readonly store: InboxStore,
-    private readonly settlements: Settlements,
+    private readonly settlements: OutcomeWatches,
   ) {}
 
   reserve(handlers: readonly string[]) {
@@ -98,7 +98,7 @@ export function receiver(options: ReceiveOptions = {}, maxAgeMs = Infinity) {
   const catalog = new HandlerCatalogCache(store, registry);
   const bodies = new StoredBodies(null, runtime);
   const asWorker = worker as unknown as InboxWorker;
-  const made = new DeliveryReceiver(
+  const made = new EventReceiver(
     store,
     resolveReceiveOptions(options),
     maxAgeMs,
@@ -116,7 +116,7 @@ export function receiver(options: ReceiveOptions = {}, maxAgeMs = Infinity) {
     const timestamp = new Date(runtime.now() - ageMs).toISOString();
     const event = { id, eventType, timestamp, data, metadata: {} };
     const raw = Buffer.from(JSON.stringify({ ...event, timestamp: '' }));
-    return made.receive(new VerifiedDelivery(company, event, raw, runtime.monotonic() - lateMs));
+    return made.receive(new VerifiedEvent(company, event, raw, runtime.monotonic() - lateMs));
   };
   const find = async (id: string): Promise<StoredEvent> => (await store.find('c', id))!;
   return { runtime, store, worker, settlements, receive, made, find };

@@ -7,19 +7,19 @@ import type {
   PaymentEventContext,
 } from '../../../libs/payments/src/events/payment-event.js';
 import { UnhandledRejections } from '../../../libs/payments/src/events/unhandled-rejections.js';
-import { HandlerCatalogCache } from '../../../libs/payments/src/inbox/handler-catalog-cache.js';
+import { HandlerCatalogCache } from '../../../libs/payments/src/inbox/store/handler-catalog-cache.js';
 import type {
   ClaimRequest,
   IncomingEvent,
   StoredDelivery,
   StoreReceipt,
-} from '../../../libs/payments/src/inbox/inbox-store.js';
-import { InboxWorker } from '../../../libs/payments/src/inbox/inbox-worker.js';
+} from '../../../libs/payments/src/inbox/store/inbox-store.js';
+import { InboxWorker } from '../../../libs/payments/src/inbox/work/inbox-worker.js';
 import { MemoryStore } from '../../../libs/payments/src/inbox/memory/memory-store.js';
-import { Settlements } from '../../../libs/payments/src/inbox/settlements.js';
-import { StoredBodies } from '../../../libs/payments/src/inbox/body-codec.js';
-import { resolveWorkerOptions } from '../../../libs/payments/src/inbox/worker-options.js';
-import type { WorkerOptions } from '../../../libs/payments/src/inbox/worker-options.js';
+import { OutcomeWatches } from '../../../libs/payments/src/inbox/receive/awaited-handlers.js';
+import { StoredBodies } from '../../../libs/payments/src/inbox/store/body-codec.js';
+import { resolveWorkerOptions } from '../../../libs/payments/src/inbox/inbox-options.js';
+import type { WorkerOptions } from '../../../libs/payments/src/inbox/inbox-options.js';
 import { FakeRuntime } from '../time/fake-runtime.js';
 
 Logger.overrideLogger(false);
@@ -32,7 +32,7 @@ export interface BenchSetup {
   handlers?: Readonly<Record<string, HandlerOptions>>;
   /** Another process on the same store. */
   of?: WorkerBench;
-  settlements?: Settlements;
+  settlements?: OutcomeWatches;
 }
 
 /** A worker with its store. Its handlers do what the test says. */
@@ -40,7 +40,7 @@ export class WorkerBench {
   readonly runtime: FakeRuntime;
   readonly store: MemoryStore;
   readonly registry = new HandlerRegistry();
-  readonly settlements: Settlements;
+  readonly settlements: OutcomeWatches;
   readonly catalog: HandlerCatalogCache;
   readonly ran: { id: string; context: PaymentEventContext }[] = [];
   handle: Handle = () => {};
@@ -50,7 +50,7 @@ export class WorkerBench {
   constructor(options: WorkerOptions = {}, setup: BenchSetup = {}) {
     const { registry } = this;
     const { handlers = { h: {} }, of } = setup;
-    this.settlements = setup.settlements ?? new Settlements();
+    this.settlements = setup.settlements ?? new OutcomeWatches();
     this.runtime = of?.runtime ?? new FakeRuntime();
     this.store =
       of?.store ??

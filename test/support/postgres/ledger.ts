@@ -1,4 +1,7 @@
-import type { ClaimedDelivery, InboxStore } from '../../../libs/payments/src/inbox/inbox-store.js';
+import type {
+  ClaimedDelivery,
+  InboxStore,
+} from '../../../libs/payments/src/inbox/store/inbox-store.js';
 import { claim, incoming } from './postgres-inboxes.js';
 import type { PostgresInboxes } from './postgres-inboxes.js';
 

@@ -8,7 +8,7 @@ import type {
   ClaimedDelivery,
   IncomingEvent,
   InboxStore,
-} from '../../../libs/payments/src/inbox/inbox-store.js';
+} from '../../../libs/payments/src/inbox/store/inbox-store.js';
 import { systemRuntime } from '../../../libs/payments/src/runtime/payments-runtime.js';
 import { startPostgres } from './postgres-server.js';
 import type { PostgresServer } from './postgres-server.js';

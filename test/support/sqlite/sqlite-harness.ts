@@ -10,7 +10,7 @@ import type { SqliteSettings } from '../../../libs/payments/dist/inbox/sqlite/sq
 import { SqliteStore } from '../../../libs/payments/dist/inbox/sqlite/sqlite-store.js';
 
 import { TestWorker } from '../../../libs/payments/dist/testing/contract/contract-fixtures.js';
-import type { ClaimedDelivery } from '../../../libs/payments/dist/inbox/inbox-store.js';
+import type { ClaimedDelivery } from '../../../libs/payments/dist/inbox/store/inbox-store.js';
 
 export {
   incoming,

@@ -13,7 +13,7 @@ import {
 } from '@nestjs/common';
 import { REQUEST } from '@nestjs/core';
 import { IsNotEmpty, IsObject, IsString } from 'class-validator';
-import { PaymentInbox, VerifiedDelivery, WebhookGuard } from 'nestjs-payments';
+import { PaymentInbox, VerifiedEvent, WebhookGuard } from 'nestjs-payments';
 import type { InboxReceipt, VerifiedRequest } from 'nestjs-payments';
 
 /** What the guard makes of a request. */
@@ -36,7 +36,7 @@ export class OnMethods extends Receiving {
   async receive(@Req() request: Request): Promise<object> {
     const { paymentDelivery, body, rawBody } = request;
     const seen = {
-      verified: paymentDelivery instanceof VerifiedDelivery,
+      verified: paymentDelivery instanceof VerifiedEvent,
       company: paymentDelivery.company,
       same: paymentDelivery.event === body,
       raw: rawBody.toString('base64'),

@@ -1,15 +1,15 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import { HandlerRegistry } from '../events/handler-registry.js';
-import { DeliveryReceiver } from './delivery-receiver.js';
-import type { InboxReceipt } from './delivery-receiver.js';
-import type { DueRun } from './due-runs.js';
-import { HandlerCatalogCache } from './handler-catalog-cache.js';
-import { InboxMaintenance } from './inbox-maintenance.js';
-import { InboxRedrive, unknownHandler } from './inbox-redrive.js';
-import type { DeliveryQuery, RedriveQuery, SelectionResult } from './inbox-redrive.js';
-import { INBOX_STORE } from './inbox-store.js';
-import { InboxWorker } from './inbox-worker.js';
+import { EventReceiver } from './receive/event-receiver.js';
+import type { InboxReceipt } from './receive/event-receiver.js';
+import type { RunDueResult } from './work/due-runs.js';
+import { HandlerCatalogCache } from './store/handler-catalog-cache.js';
+import { InboxMaintenance } from './recover/inbox-maintenance.js';
+import { InboxRedrive, unknownHandler } from './recover/inbox-redrive.js';
+import type { DeliveryQuery, RedriveQuery, SelectionResult } from './recover/inbox-redrive.js';
+import { INBOX_STORE } from './store/inbox-store.js';
+import { InboxWorker } from './work/inbox-worker.js';
 import type {
   ActivityMinute,
   EventFilter,
@@ -18,9 +18,9 @@ import type {
   InboxStats,
   InboxStore,
   StoredEvent,
-} from './inbox-store.js';
-import { StoredBodies } from './body-codec.js';
-import type { VerifiedDelivery } from './verified-delivery.js';
+} from './store/inbox-store.js';
+import { StoredBodies } from './store/body-codec.js';
+import type { VerifiedEvent } from './receive/verified-event.js';
 
 /** Which page of the inbox's events `PaymentInbox.list()` shows. */
 export interface ListQuery extends EventFilter {
@@ -65,7 +65,7 @@ export class PaymentInbox {
 
   constructor(
     @Inject(INBOX_STORE) private readonly store: InboxStore,
-    private readonly receiver: DeliveryReceiver,
+    private readonly receiver: EventReceiver,
     private readonly worker: InboxWorker,
     private readonly maintenance: InboxMaintenance,
     private readonly registry: HandlerRegistry,
@@ -82,7 +82,7 @@ export class PaymentInbox {
    * @throws PaymentInboxError, to be answered 503 so that the sender tries again: `inbox_unavailable` if the store is
    *   down or the application closes, `inbox_full`, `handlers_failed` and `deadline_passed`.
    */
-  receive(delivery: VerifiedDelivery): Promise<InboxReceipt> {
+  receive(delivery: VerifiedEvent): Promise<InboxReceipt> {
     return this.receiver.receive(delivery);
   }
 
@@ -189,7 +189,7 @@ export class PaymentInbox {
    * const { done, failed, more } = await inbox.runDue({ forMs: 5000 });
    * ```
    */
-  async runDue({ forMs = 10_000 }: { readonly forMs?: number } = {}): Promise<DueRun> {
+  async runDue({ forMs = 10_000 }: { readonly forMs?: number } = {}): Promise<RunDueResult> {
     if (!Number.isInteger(forMs) || forMs < 1 || forMs > 900_000) {
       throw new TypeError('"forMs" must be a whole number of milliseconds from 1 to 900,000.');
     }

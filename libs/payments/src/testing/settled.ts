@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { INestApplicationContext } from '@nestjs/common';
 import { HandlerRegistry } from '../events/handler-registry.js';
-import type { DeliveryState, InboxStore } from '../inbox/inbox-store.js';
-import { INBOX_STORE } from '../inbox/inbox-store.js';
+import type { DeliveryState, InboxStore } from '../inbox/store/inbox-store.js';
+import { INBOX_STORE } from '../inbox/store/inbox-store.js';
 
 /** How long {@link settled} waits. */
 export interface SettledOptions {

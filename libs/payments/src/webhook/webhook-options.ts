@@ -1,4 +1,4 @@
-import type { ResolvedReceiveOptions } from '../inbox/receive-options.js';
+import type { ResolvedReceiveOptions } from '../inbox/inbox-options.js';
 import {
   integerOption,
   optionsInvalid,

@@ -5,7 +5,7 @@ import type { Companies } from '../companies/companies.js';
 import type { ResolvedCompany } from '../companies/company.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { parseEnvelope } from '../events/envelope.js';
-import { VerifiedDelivery } from '../inbox/verified-delivery.js';
+import { VerifiedEvent } from '../inbox/receive/verified-event.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
@@ -49,7 +49,7 @@ export class WebhookVerifier {
    *
    * @throws PaymentsError: each code of `answerError()`.
    */
-  async verify(request: WebhookRequest): Promise<VerifiedDelivery> {
+  async verify(request: WebhookRequest): Promise<VerifiedEvent> {
     const pending = this.pending.of(request) ?? this.pending.of(request.raw);
     let known: string | undefined;
     try {
@@ -92,7 +92,7 @@ export class WebhookVerifier {
     company: ResolvedCompany,
     bytes: Buffer,
     arrivedAt: number,
-  ): VerifiedDelivery {
+  ): VerifiedEvent {
     const event = parseEnvelope(bytes);
     const claimed = headerText(request.headers['x-webhook-event']);
     if (claimed !== undefined && claimed !== event.eventType) {
@@ -102,7 +102,7 @@ export class WebhookVerifier {
           'header says otherwise. The signed type is used.',
       );
     }
-    return new VerifiedDelivery(company.id, event, bytes, arrivedAt, keptHeaders(request.headers));
+    return new VerifiedEvent(company.id, event, bytes, arrivedAt, keptHeaders(request.headers));
   }
 }
 

@@ -1,6 +1,6 @@
 import { HttpException, Injectable, MethodNotAllowedException } from '@nestjs/common';
 import type { CanActivate, ExecutionContext } from '@nestjs/common';
-import type { VerifiedDelivery } from '../inbox/verified-delivery.js';
+import type { VerifiedEvent } from '../inbox/receive/verified-event.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import { RequestClosed } from './pending-requests.js';
 import { answerError } from './webhook-answer.js';
@@ -10,7 +10,7 @@ import type { WebhookRequest } from './webhook-verifier.js';
 /** A request that passed {@link WebhookGuard}. */
 export interface VerifiedRequest {
   /** The delivery it carries, for `PaymentInbox.receive()`. */
-  paymentDelivery: VerifiedDelivery;
+  paymentDelivery: VerifiedEvent;
 }
 
 /** What the responses of Express and Fastify have in common. */

@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto';
 import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import { PaymentsError } from '../../errors/payments-error.js';
-import { LinkedList } from './linked-list.js';
-import type { EventRow } from './memory-rows.js';
-import { PriorityQueue } from './priority-queue.js';
+import type { InboxStore } from '../store/inbox-store.js';
+import { PriorityQueue } from './memory-rows.js';
+import type { MemoryEvent } from './memory-rows.js';
+
+/** How many repeats of an event are kept. */
+const REPEATS = 20;
 
 /** How much a memory inbox keeps; see `MemoryInboxOptions`. */
 export interface MemoryLimits {
@@ -14,40 +17,40 @@ export interface MemoryLimits {
 
 /** The events of a memory store, within its limits. */
 export class EventIndex {
-  readonly #byId = new Map<string, EventRow>();
-  readonly #byOnceKey = new Map<string, EventRow>();
-  /** Each event is in one of these: in the order of receipt, and the others in the order in which they finished. */
-  readonly #unfinished = new PriorityQueue<EventRow>((a, b) => a.seq < b.seq);
-  readonly #finished = new LinkedList<EventRow>();
-  readonly #tombstones = new LinkedList<EventRow>();
+  readonly #byId = new Map<string, MemoryEvent>();
+  readonly #byOnceKey = new Map<string, MemoryEvent>();
+  // Each event is in one of these three: the unfinished in the order of receipt, the others in the order in which they finished.
+  readonly #unfinished = new PriorityQueue<MemoryEvent>((a, b) => a.seq < b.seq);
+  readonly #finished = new LinkedList<MemoryEvent>();
+  readonly #tombstones = new LinkedList<MemoryEvent>();
   /** Events without deliveries, by the reason. */
-  readonly undelivered = { unhandled: new Set<EventRow>(), stale: new Set<EventRow>() };
+  readonly undelivered = { unhandled: new Set<MemoryEvent>(), stale: new Set<MemoryEvent>() };
   #bytes = 0;
   #unfinishedBytes = 0;
 
   constructor(private readonly limits: MemoryLimits) {}
 
-  /** In the order of receipt. */
-  all(): IterableIterator<EventRow> {
+  /** All events, in the order of receipt. */
+  all(): IterableIterator<MemoryEvent> {
     return this.#byId.values();
   }
 
-  /** The event that was received first of those that have pending or running deliveries. */
-  get oldestUnfinished(): EventRow | undefined {
+  /** The event that was received first of the events with pending or running deliveries. */
+  get oldestUnfinished(): MemoryEvent | undefined {
     return this.#unfinished.first;
   }
 
-  find(company: string, id: string): EventRow | undefined {
+  find(company: string, id: string): MemoryEvent | undefined {
     return this.#byId.get(`${company}\n${id}`);
   }
 
-  /** The event that this one is a copy of. */
-  original({ idKey, onceKey }: EventRow): EventRow | undefined {
+  /** The stored event that the given event is a copy of. */
+  original({ idKey, onceKey }: MemoryEvent): MemoryEvent | undefined {
     return this.#byId.get(idKey) ?? (onceKey === null ? undefined : this.#byOnceKey.get(onceKey));
   }
 
-  /** Adds an event without deliveries. Call {@link update} once they are added. */
-  add(row: EventRow): void {
+  /** Adds an event without deliveries. Call {@link update} after its deliveries are added. */
+  add(row: MemoryEvent): void {
     this.#byId.set(row.idKey, row);
     if (row.onceKey !== null) this.#byOnceKey.set(row.onceKey, row);
     this.#unfinished.add(row);
@@ -55,13 +58,13 @@ export class EventIndex {
     this.#unfinishedBytes += sizeOf(row);
   }
 
-  /** Call it after an event got deliveries, and after one of them finished or was reopened. */
-  update(row: EventRow, now: number): void {
+  /** Call it after an event got deliveries, and after one of its deliveries finished or was reopened. */
+  update(row: MemoryEvent, now: number): void {
     const reason = this.undelivered[row.fixed.stale ? 'stale' : 'unhandled'];
     if (row.deliveries.length > 0) reason.delete(row);
     else if (row.fixed.eventType !== TEST_EVENT_TYPE) reason.add(row);
     const finished = row.deliveries.every(
-      (one) => one.state !== 'pending' && one.state !== 'running',
+      ({ state }) => state !== 'pending' && state !== 'running',
     );
     if (finished === (row.finishedAt !== null)) return;
     row.finishedAt = finished ? now : null;
@@ -74,9 +77,9 @@ export class EventIndex {
   /**
    * Deletes finished events until all others fit the limits: first bodies, then whole events.
    *
-   * @throws PaymentsError `inbox_full` if that is not enough, having deleted those that were added and no others.
+   * @throws PaymentsError `inbox_full` if that is not enough. It has then deleted the added events, and no others.
    */
-  makeRoom(added: Iterable<EventRow>): void {
+  makeRoom(added: Iterable<MemoryEvent>): void {
     const { maxEvents, maxBytes } = this.limits;
     if (this.#unfinished.size > maxEvents || this.#unfinishedBytes > maxBytes) {
       for (const row of added) this.forget(row);
@@ -88,43 +91,61 @@ export class EventIndex {
     }
     while (this.#bytes > maxBytes) {
       const row = this.#finished.first!;
-      // With its tombstone, copies of a dead letter would be answered as handled.
+      // A tombstone of a dead letter would make its copies look handled.
       if (row.deliveries.some(({ state }) => state === 'dead')) this.forget(row);
-      else this.entomb(row);
+      else this.#replaceWithTombstone(row);
     }
     while (this.#byId.size > maxEvents) this.forget(this.#firstFinished!);
   }
 
-  /** Deletes events that finished longer ago than the retention. */
+  /** Forgets events that finished longer ago than the retention. */
   forgetExpired(now: number): void {
     const until = now - this.limits.retentionMs;
     for (let row = this.#firstFinished; row && row.finishedAt! <= until; row = this.#firstFinished)
       this.forget(row);
   }
 
-  /** Deletes the body of a finished event. Its deliveries are not shown any more, and its copies are still known. */
-  entomb(row: EventRow): void {
-    this.#leave(row);
+  /** See `InboxStore.prune`. `now` is on the monotonic clock, `wallMs` on the wall clock. */
+  prune(request: Parameters<InboxStore['prune']>[0], now: number, wallMs: number): number {
+    const { bodiesMs, tombstonesMs, limit } = request;
+    let changed = 0;
+    for (const row of this.all()) {
+      const age = now - row.receivedAt;
+      if (changed === limit || age <= Math.min(bodiesMs, tombstonesMs)) break;
+      const isExpired = Math.min(age, wallMs - row.occurredMs) > tombstonesMs;
+      const settled = row.deliveries.every(({ state }) => state === 'done' || state === 'skipped');
+      if (!settled || (row.raw === null && !isExpired)) continue;
+      if (isExpired) this.forget(row);
+      else this.#replaceWithTombstone(row);
+      changed += 1;
+    }
+    return changed;
+  }
+
+  forget(row: MemoryEvent): void {
+    this.#remove(row);
+    for (const delivery of row.deliveries) delivery.handler.forget(delivery);
+    this.#byId.delete(row.idKey);
+    if (row.onceKey !== null) this.#byOnceKey.delete(row.onceKey);
+  }
+
+  /** Deletes the body of a finished event and hides its deliveries. Copies of the event are still duplicates. */
+  #replaceWithTombstone(row: MemoryEvent): void {
+    this.#remove(row);
     row.digest = digestOf(row.raw!);
     row.raw = null;
     row.headers = {};
     this.#tombstones.add(row);
   }
 
-  forget(row: EventRow): void {
-    this.#leave(row);
-    for (const delivery of row.deliveries) delivery.handler.forget(delivery);
-    this.#byId.delete(row.idKey);
-    if (row.onceKey !== null) this.#byOnceKey.delete(row.onceKey);
-  }
-
   /** The event that finished first. */
-  get #firstFinished(): EventRow | null {
+  get #firstFinished(): MemoryEvent | null {
     const [a, b] = [this.#tombstones.first, this.#finished.first];
     return a === null || (b !== null && b.finishedAt! < a.finishedAt!) ? b : a;
   }
 
-  #leave(row: EventRow): void {
+  /** Removes an event from its queue or list, and from all counts. */
+  #remove(row: MemoryEvent): void {
     if (row.finishedAt === null) {
       this.#unfinished.delete(row);
       this.#unfinishedBytes -= sizeOf(row);
@@ -135,11 +156,55 @@ export class EventIndex {
   }
 }
 
-/** Whether the second event, with the same id, has another body. */
-export function conflicts(original: EventRow, { raw }: EventRow): boolean {
-  return original.raw ? !original.raw.equals(raw!) : original.digest !== digestOf(raw!);
+/** Adds a copy with another id to the repeats of the original event. Returns how the receipt calls the copy. */
+export function addCopy(original: MemoryEvent, copy: MemoryEvent): 'duplicate' | 'conflict' {
+  const { id } = copy.fixed;
+  if (id === original.fixed.id) {
+    const raw = copy.raw!;
+    const isSame = original.raw?.equals(raw) ?? original.digest === digestOf(raw);
+    return isSame ? 'duplicate' : 'conflict';
+  }
+  if (!original.repeats.some((repeat) => repeat.id === id)) {
+    const repeat = { id, receivedAt: new Date(copy.receivedMs) };
+    original.repeats = [...original.repeats, repeat].slice(-REPEATS);
+  }
+  return 'duplicate';
 }
 
 const digestOf = (raw: Buffer): string => createHash('sha256').update(raw).digest('base64');
 
-const sizeOf = ({ raw }: EventRow): number => raw?.byteLength ?? 0;
+const sizeOf = ({ raw }: MemoryEvent): number => raw?.byteLength ?? 0;
+
+/** An item of a {@link LinkedList}. It is in at most one list, which updates these fields. */
+export interface Linked<T> {
+  next: T | null;
+  previous: T | null;
+}
+
+/** A first-in, first-out queue that can delete any of its items. */
+export class LinkedList<T extends Linked<T>> {
+  #first: T | null = null;
+  #last: T | null = null;
+
+  get first(): T | null {
+    return this.#first;
+  }
+
+  add(item: T): void {
+    item.previous = this.#last;
+    if (this.#last === null) this.#first = item;
+    else this.#last.next = item;
+    this.#last = item;
+  }
+
+  /** Deletes an item of this list. */
+  delete(item: T): void {
+    const { next, previous } = item;
+    if (previous === null) this.#first = next;
+    else previous.next = next;
+    if (next === null) this.#last = previous;
+    else next.previous = previous;
+    item.next = null;
+    item.previous = null;
+  }
+}

@@ -1,11 +1,11 @@
-import { toHistory } from '../delivery-history.js';
+import { toHistory } from '../store/stored-event.js';
 import type {
   EventFilter,
   EventPage,
   InboxStore,
   StoredDelivery,
   StoredEvent,
-} from '../inbox-store.js';
+} from '../store/inbox-store.js';
 import type { EventIndex } from './event-index.js';
 import { historyOf } from './memory-rows.js';
 import type { DeliveryRow, EventRow } from './memory-rows.js';

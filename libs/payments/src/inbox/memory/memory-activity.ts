@@ -1,4 +1,4 @@
-import type { ActivityCounts, ActivityMinute } from '../inbox-store.js';
+import type { ActivityCounts, ActivityMinute } from '../store/inbox-store.js';
 import type { EventRow } from './memory-rows.js';
 
 const MINUTE_MS = 60_000;

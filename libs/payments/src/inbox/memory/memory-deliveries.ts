@@ -1,23 +1,23 @@
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import { boundedError, HISTORY_LENGTH } from '../delivery-history.js';
-import type { HistoryEntry } from '../delivery-history.js';
+import { boundedError, HISTORY_LENGTH } from '../store/stored-event.js';
+import type { HistoryEntry } from '../store/stored-event.js';
 import type {
   ClaimedDelivery,
   ClaimRequest,
   DeliverySelection,
   InboxStore,
   Lease,
-  Settlement,
+  SettleResult,
   SuspectRequest,
-} from '../inbox-store.js';
+} from '../store/inbox-store.js';
 import type { EventIndex } from './event-index.js';
-import { DeliveryRow, dueBefore, HandlerQueue, historyOf, isFree } from './memory-rows.js';
-import type { EventRow } from './memory-rows.js';
+import { dueBefore, HandlerQueue, isFree, MemoryDelivery } from './memory-rows.js';
+import type { MemoryEvent } from './memory-rows.js';
 
 /** The operations of a memory store that change deliveries. */
 export abstract class MemoryDeliveries {
   /** By fencing token, which no two claims share. */
-  protected readonly running = new Map<number, DeliveryRow>();
+  protected readonly running = new Map<number, MemoryDelivery>();
   protected readonly handlers = new Map<string, HandlerQueue>();
   protected readonly paused = new Set<string>();
   readonly #listeners = new Set<() => void>();
@@ -56,7 +56,7 @@ export abstract class MemoryDeliveries {
     return this.#lease(row, worker, now, alone);
   }
 
-  async complete(lease: Lease): Promise<Settlement> {
+  async complete(lease: Lease): Promise<SettleResult> {
     return this.#settle(lease, (row) => {
       const { key, event } = row;
       row.crashes = 0;
@@ -68,7 +68,7 @@ export abstract class MemoryDeliveries {
   async fail(
     lease: Lease,
     failure: { error: string; retryInMs: number | null },
-  ): Promise<Settlement> {
+  ): Promise<SettleResult> {
     return this.#settle(lease, (row) => {
       row.crashes = 0;
       row.lastError = boundedError(failure.error);
@@ -78,7 +78,7 @@ export abstract class MemoryDeliveries {
     });
   }
 
-  async release(lease: Lease, dueInMs = 0): Promise<Settlement> {
+  async release(lease: Lease, dueInMs = 0): Promise<SettleResult> {
     return this.#settle(lease, (row) => {
       row.attempts -= 1;
       return this.#reopen(row, dueInMs);
@@ -105,7 +105,7 @@ export abstract class MemoryDeliveries {
         const row = event.deliveries.find(({ handler }) => handler.name === name);
         if (row?.state === 'running' || (row?.state === 'done' && !options.force)) continue;
         if (row && row.state !== 'pending') {
-          row.earlier = historyOf(row);
+          row.earlier = row.history;
           row.attempts = 0;
         }
         if (row) this.#reopen(row, dueInMs);
@@ -133,14 +133,14 @@ export abstract class MemoryDeliveries {
 
   /** Adds a delivery: running if there is a worker for it and its ordering key is free, otherwise pending. */
   protected deliver(
-    event: EventRow,
+    event: MemoryEvent,
     name: string,
     dueInMs: number,
     worker?: string,
   ): ClaimedDelivery | null {
     const now = this.runtime.monotonic();
     const handler = this.#handler(name);
-    const row = new DeliveryRow(event, handler, now + dueInMs);
+    const row = new MemoryDelivery(event, handler, now + dueInMs);
     const assigned = worker !== undefined && !this.#isPaused(name) && isFree(row.key, now);
     if (assigned) row.state = 'running';
     event.deliveries = [...event.deliveries, row];
@@ -150,7 +150,7 @@ export abstract class MemoryDeliveries {
   }
 
   /** Takes a running delivery from its worker. */
-  protected free(row: DeliveryRow, lost: boolean): void {
+  protected free(row: MemoryDelivery, lost: boolean): void {
     if (lost) {
       this.#note(row, 'l');
       row.crashes += 1;
@@ -160,7 +160,7 @@ export abstract class MemoryDeliveries {
   }
 
   /** Skips those that are pending or dead; returns how many. */
-  protected skipRows(rows: readonly DeliveryRow[]): number {
+  protected skipRows(rows: readonly MemoryDelivery[]): number {
     const open = [...new Set(rows)].filter(({ state }) => state === 'pending' || state === 'dead');
     for (const row of open) {
       row.crashes = 0;
@@ -188,8 +188,8 @@ export abstract class MemoryDeliveries {
     return this.paused.has('*') || this.paused.has(handler);
   }
 
-  #lease(row: DeliveryRow, worker: string, now: number, alone = false): ClaimedDelivery {
-    const { fixed, seq, since, receivedMs, occurredMs, raw } = row.event;
+  #lease(row: MemoryDelivery, worker: string, now: number, alone = false): ClaimedDelivery {
+    const { fixed, seq, receivedAt, receivedMs, occurredMs, raw } = row.event;
     row.token = this.#token += 1;
     row.attempts += 1;
     row.worker = worker;
@@ -204,7 +204,7 @@ export abstract class MemoryDeliveries {
       seq,
       attempt: row.attempts,
       receivedAt: new Date(receivedMs),
-      ageMs: now - since,
+      ageMs: now - receivedAt,
       // The body of an unfinished event is never deleted. The worker gives the handler a copy.
       raw: raw!,
       newerHandled: row.key !== null && row.key.newestDone > occurredMs,
@@ -213,14 +213,14 @@ export abstract class MemoryDeliveries {
   }
 
   /** @param act settles the delivery, and returns whether a held one of its ordering key became claimable. */
-  #settle(lease: Lease, act: (row: DeliveryRow) => boolean): Settlement {
+  #settle(lease: Lease, act: (row: MemoryDelivery) => boolean): SettleResult {
     const row = this.running.get(lease.token);
     const isHeld = row?.event.seq === lease.seq && row.handler.name === lease.handler;
     return isHeld ? { settled: true, nextDue: act(row) } : { settled: false, nextDue: false };
   }
 
   /** Makes the delivery pending, due in so many milliseconds; one that is pending: then at the latest. */
-  #reopen(row: DeliveryRow, dueInMs: number): boolean {
+  #reopen(row: MemoryDelivery, dueInMs: number): boolean {
     const dueAt = this.runtime.monotonic() + dueInMs;
     if (row.state === 'pending' && row.dueAt <= dueAt) return false;
     row.dueAt = dueAt;
@@ -228,7 +228,7 @@ export abstract class MemoryDeliveries {
   }
 
   /** Returns whether a held delivery of the same ordering key became claimable. */
-  #move(row: DeliveryRow, state: 'pending' | 'done' | 'dead' | 'skipped'): boolean {
+  #move(row: MemoryDelivery, state: 'pending' | 'done' | 'dead' | 'skipped'): boolean {
     const now = this.runtime.monotonic();
     this.running.delete(row.token);
     row.finishedAt = state === 'pending' ? null : this.runtime.now();
@@ -237,7 +237,7 @@ export abstract class MemoryDeliveries {
     return isNextDue;
   }
 
-  #note(row: DeliveryRow, outcome: 'f' | 'l', ...error: [] | [string]): void {
+  #note(row: MemoryDelivery, outcome: 'f' | 'l', ...error: [] | [string]): void {
     const { attempts, startedAt, earlier } = row;
     const tookMs = this.runtime.now() - startedAt;
     const entry: HistoryEntry = [attempts, startedAt, tookMs, outcome, ...error];

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { integerOption, optionsInvalid, shown } from '../../errors/options-invalid.js';
-import type { InboxDefinition } from '../inbox-store.js';
+import type { InboxDefinition } from '../store/inbox-store.js';
 import { MemoryStore } from './memory-store.js';
 
 /** Options of {@link memoryInbox}. */

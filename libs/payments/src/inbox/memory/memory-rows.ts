@@ -1,20 +1,17 @@
-import { HISTORY_LENGTH } from '../delivery-history.js';
-import type { HistoryEntry } from '../delivery-history.js';
-import type { DeliveryState, IncomingEvent, StoredEvent } from '../inbox-store.js';
-import type { Linked } from './linked-list.js';
-import { PriorityQueue } from './priority-queue.js';
-import type { Queued } from './priority-queue.js';
+import { HISTORY_LENGTH } from '../store/stored-event.js';
+import type { HistoryEntry } from '../store/stored-event.js';
+import type { DeliveryState, IncomingEvent, StoredEvent } from '../store/inbox-store.js';
 
-/** The rows share it: most have no repeats, and no history before their first attempt. */
+/** One empty array for all rows, to save memory: most events have no repeats, and most deliveries no history. */
 const NONE: readonly never[] = Object.freeze([]);
 
 /** An event in the memory store. */
-export class EventRow implements Queued<EventRow>, Linked<EventRow> {
-  /** What never changes. */
+export class MemoryEvent {
+  /** The fields that never change. */
   readonly fixed: Pick<StoredEvent, 'company' | 'id' | 'eventType' | 'orderingKey' | 'stale'>;
   /** In milliseconds since the epoch: a number takes less memory than a `Date`. */
   readonly occurredMs: number;
-  /** The two keys that copies of it have. */
+  /** An event with the same `idKey`, or with the same `onceKey`, is a copy of this event. */
   readonly idKey: string;
   readonly onceKey: string | null;
   /** `null` in a tombstone, which has the SHA-256 of the body instead. */
@@ -22,23 +19,20 @@ export class EventRow implements Queued<EventRow>, Linked<EventRow> {
   digest: string | null = null;
   headers: StoredEvent['headers'];
   repeats: StoredEvent['repeats'] = NONE;
-  /** A tombstone keeps them, because their ordering keys know what was done. */
-  deliveries: readonly DeliveryRow[] = NONE;
+  /** A tombstone keeps its deliveries, because their ordering keys know which events were handled. */
+  deliveries: readonly MemoryDelivery[] = NONE;
   /** When its last delivery finished, on the monotonic clock. `null` before. */
   finishedAt: number | null = null;
-  queue: PriorityQueue<EventRow> | null = null;
+  queue: PriorityQueue<MemoryEvent> | null = null;
   position = 0;
-  next: EventRow | null = null;
-  previous: EventRow | null = null;
+  next: MemoryEvent | null = null;
+  previous: MemoryEvent | null = null;
 
-  /**
-   * @param seq numbers events in the order of receipt.
-   * @param since the time of receipt on the monotonic clock.
-   */
+  /** `receivedMs` is on the wall clock, and `receivedAt` on the monotonic clock. `seq` is the order of receipt. */
   constructor(
     event: IncomingEvent,
     readonly receivedMs: number,
-    readonly since: number,
+    readonly receivedAt: number,
     readonly seq: number,
   ) {
     const { company, id, eventType, occurredAt, orderingKey, onceKey, stale } = event;
@@ -54,156 +48,205 @@ export class EventRow implements Queued<EventRow>, Linked<EventRow> {
 }
 
 /** A delivery in the memory store. */
-export class DeliveryRow implements Queued<DeliveryRow> {
+export class MemoryDelivery {
   readonly key: OrderingKey | null;
   state: DeliveryState = 'pending';
   attempts = 0;
   crashes = 0;
   alone = false;
-  /** Fencing token, and id of the worker. They are of the last claim. */
+  /** Fencing token, and id of the worker, of the last claim. */
   token = 0;
   worker = '';
   /** When it was last claimed, and when it finished, in milliseconds since the epoch. */
   startedAt = 0;
   finishedAt: number | null = null;
   lastError: string | null = null;
-  /** The attempts that ended without success, and those before a redrive; see {@link historyOf}. */
+  /** The attempts that failed or were lost, and all attempts from before a redrive; see {@link history}. */
   earlier: readonly HistoryEntry[] = NONE;
-  queue: PriorityQueue<DeliveryRow> | null = null;
+  queue: PriorityQueue<MemoryDelivery> | null = null;
   position = 0;
 
   /** @param dueAt when it is due if it is pending, on the monotonic clock. */
   constructor(
-    readonly event: EventRow,
+    readonly event: MemoryEvent,
     readonly handler: HandlerQueue,
     public dueAt: number,
   ) {
     this.key = handler.joinKey(event);
   }
-}
 
-/** The attempts of a delivery that have ended. */
-export function historyOf(row: DeliveryRow): readonly HistoryEntry[] {
-  const { state, attempts, startedAt, finishedAt } = row;
-  return state === 'done'
-    ? [
-        ...row.earlier.slice(1 - HISTORY_LENGTH),
-        [attempts, startedAt, finishedAt! - startedAt, 'd'],
-      ]
-    : row.earlier;
+  /** The attempts that have ended. */
+  get history(): readonly HistoryEntry[] {
+    if (this.state !== 'done') return this.earlier;
+    const { attempts, startedAt, finishedAt } = this;
+    const last: HistoryEntry = [attempts, startedAt, finishedAt! - startedAt, 'd'];
+    return [...this.earlier.slice(1 - HISTORY_LENGTH), last];
+  }
 }
 
 /** The deliveries of one company, handler and ordering key. At most one of them runs. */
-export interface OrderingKey {
+interface OrderingKey {
   readonly name: string;
   /** How many deliveries are stored. */
   size: number;
-  running: DeliveryRow | null;
-  /** `null` before the first one: most deliveries are assigned on receipt. */
-  pending: Set<DeliveryRow> | null;
-  /** The pending ones that are due and wait for the running one. */
-  held: PriorityQueue<DeliveryRow> | null;
-  /** The latest {@link EventRow.occurredMs} of those that are done. */
+  running: MemoryDelivery | null;
+  /** `null` before the first pending delivery: most deliveries are assigned on receipt. */
+  pending: Set<MemoryDelivery> | null;
+  /** The pending deliveries that are due and wait for the running one. */
+  waiting: PriorityQueue<MemoryDelivery> | null;
+  /** The latest {@link MemoryEvent.occurredMs} of the deliveries that are done. */
   newestDone: number;
 }
 
 /** The deliveries of one handler by their state: how many there are, and which is claimed next. */
 export class HandlerQueue {
   readonly counts = { pending: 0, running: 0, done: 0, dead: 0, skipped: 0 };
-  /** Pending deliveries that a process may have died of. */
-  readonly suspects = new Set<DeliveryRow>();
-  /** All other pending deliveries that are not held. */
-  readonly #unheld = new PriorityQueue<DeliveryRow>(dueBefore);
+  /** Pending deliveries that may have crashed a process. */
+  readonly suspects = new Set<MemoryDelivery>();
+  /** All other pending deliveries, except those that wait for their ordering key. */
+  readonly #claimable = new PriorityQueue<MemoryDelivery>(dueBefore);
   readonly #keys = new Map<string, OrderingKey>();
 
   constructor(readonly name: string) {}
 
   /** When the first delivery becomes claimable, on the monotonic clock; `Infinity` if there is none. */
   get nextDueAt(): number {
-    return this.#unheld.first?.dueAt ?? Infinity;
+    return this.#claimable.first?.dueAt ?? Infinity;
   }
 
-  /** The longest due delivery whose ordering key is not running. It holds those before it. */
-  nextDue(now: number): DeliveryRow | undefined {
-    for (let row = this.#unheld.first; row && row.dueAt <= now; row = this.#unheld.first) {
+  /** The longest due delivery whose ordering key is free. Due deliveries of busy keys start to wait. */
+  nextDue(now: number): MemoryDelivery | undefined {
+    for (let row = this.#claimable.first; row && row.dueAt <= now; row = this.#claimable.first) {
       if (!row.key?.running) return row;
-      this.#unheld.delete(row);
-      hold(row, row.key);
+      this.#claimable.delete(row);
+      (row.key.waiting ??= new PriorityQueue(dueBefore)).add(row);
     }
     return undefined;
   }
 
   /** The ordering key of one more delivery; `null` if its event has none. */
-  joinKey({ fixed: { company, orderingKey } }: EventRow): OrderingKey | null {
+  joinKey({ fixed: { company, orderingKey } }: MemoryEvent): OrderingKey | null {
     if (orderingKey === null) return null;
     const name = `${company}\n${orderingKey}`;
     let key = this.#keys.get(name);
     if (key === undefined) {
-      key = { name, size: 0, running: null, pending: null, held: null, newestDone: -Infinity };
+      key = { name, size: 0, running: null, pending: null, waiting: null, newestDone: -Infinity };
       this.#keys.set(name, key);
     }
     key.size += 1;
     return key;
   }
 
-  /** Adds a delivery to those of its state. */
-  add(row: DeliveryRow, now: number): void {
+  /** Adds a delivery to the deliveries in its state. */
+  add(row: MemoryDelivery, now: number): void {
     const { state, key } = row;
     this.counts[state] += 1;
     if (state === 'running' && key) key.running = row;
     if (state !== 'pending') return;
     if (key) (key.pending ??= new Set()).add(row);
     if (row.crashes > 0) this.suspects.add(row);
-    else if (key?.running && row.dueAt <= now) hold(row, key);
-    else this.#unheld.add(row);
+    else if (!key?.running || row.dueAt > now) this.#claimable.add(row);
+    else (key.waiting ??= new PriorityQueue(dueBefore)).add(row);
   }
 
-  /** Changes the state of a delivery. Returns whether a held one of its ordering key became claimable. */
-  move(row: DeliveryRow, state: DeliveryState, now: number): boolean {
+  /** Changes the state of a delivery. Returns whether a waiting delivery of its ordering key became claimable. */
+  move(row: MemoryDelivery, state: DeliveryState, now: number): boolean {
     const { key } = row;
     this.counts[row.state] -= 1;
     row.queue?.delete(row);
     this.suspects.delete(row);
     key?.pending?.delete(row);
     if (key?.running === row) key.running = null;
-    const isNextDue = key !== null && state !== 'running' && this.#releaseHeld(key, now);
+    const isNextDue = key !== null && state !== 'running' && this.#endWait(key, now);
     row.state = state;
     this.add(row, now);
     return isNextDue;
   }
 
   /** Forgets a finished delivery. */
-  forget({ state, key }: DeliveryRow): void {
+  forget({ state, key }: MemoryDelivery): void {
     this.counts[state] -= 1;
-    if (key === null) return;
-    key.size -= 1;
-    if (key.size === 0) this.#keys.delete(key.name);
+    if (key !== null && (key.size -= 1) === 0) this.#keys.delete(key.name);
   }
 
-  /** Makes the longest due of the held deliveries claimable, due now, unless one of them runs. */
-  #releaseHeld({ running, held }: OrderingKey, now: number): boolean {
-    const next = held?.first;
+  /** Makes the longest waiting delivery claimable, due now, unless a delivery of the key runs. */
+  #endWait({ running, waiting }: OrderingKey, now: number): boolean {
+    const next = waiting?.first;
     if (next === undefined || running !== null) return false;
-    held!.delete(next);
+    waiting!.delete(next);
     next.dueAt = now;
-    this.#unheld.add(next);
+    this.#claimable.add(next);
     return true;
   }
 }
 
-function hold(row: DeliveryRow, key: OrderingKey): void {
-  (key.held ??= new PriorityQueue(dueBefore)).add(row);
-}
-
 /** Whether no delivery of the ordering key is running, or pending and due. */
 export function isFree(key: OrderingKey | null, now: number): boolean {
-  if (key === null) return true;
-  if (key.running) return false;
-  for (const { dueAt } of key.pending ?? []) if (dueAt <= now) return false;
+  if (key?.running) return false;
+  for (const { dueAt } of key?.pending ?? []) if (dueAt <= now) return false;
   return true;
 }
 
 /** Whether the first delivery has been due for longer than the second. */
-export function dueBefore(a: DeliveryRow, b: DeliveryRow): boolean {
-  return a.dueAt < b.dueAt || (a.dueAt === b.dueAt && a.event.seq < b.event.seq);
+export const dueBefore = (a: MemoryDelivery, b: MemoryDelivery): boolean =>
+  a.dueAt < b.dueAt || (a.dueAt === b.dueAt && a.event.seq < b.event.seq);
+
+/** An item of a {@link PriorityQueue}: the queue that it is in, if any, and its index there. The queue updates both. */
+export interface Queued<T extends Queued<T>> {
+  queue: PriorityQueue<T> | null;
+  position: number;
+}
+
+/** A binary heap. Each item has its position, so the queue can delete any item without a search. */
+export class PriorityQueue<T extends Queued<T>> {
+  readonly #items: T[] = [];
+
+  /** @param before whether the first item comes before the second. It must not change while both are queued. */
+  constructor(private readonly before: (a: T, b: T) => boolean) {}
+
+  get size(): number {
+    return this.#items.length;
+  }
+
+  /** The item that comes before all others. */
+  get first(): T | undefined {
+    return this.#items[0];
+  }
+
+  add(item: T): void {
+    item.queue = this;
+    this.#items.push(item);
+    this.#move(item, this.#items.length - 1);
+  }
+
+  /** Deletes an item of this queue. */
+  delete(item: T): void {
+    const last = this.#items.pop()!;
+    if (last !== item) this.#move(last, item.position);
+    item.queue = null;
+  }
+
+  /** Moves the item from the index up or down, until it is after its parent and before its children. */
+  #move(item: T, index: number): void {
+    const items = this.#items;
+    let at = index;
+    for (let to = this.#swapWith(item, at); to !== at; to = this.#swapWith(item, at)) {
+      items[at] = items[to]!;
+      items[at].position = at;
+      at = to;
+    }
+    items[at] = item;
+    item.position = at;
+  }
+
+  /** The index of the parent or child that the item at the index changes places with; the index itself if none. */
+  #swapWith(item: T, index: number): number {
+    const items = this.#items;
+    const parent = (index - 1) >> 1;
+    if (index > 0 && this.before(item, items[parent]!)) return parent;
+    const [left, right] = [2 * index + 1, 2 * index + 2];
+    const isRight = right < items.length && this.before(items[right]!, items[left]!);
+    const child = isRight ? right : left;
+    return child < items.length && this.before(items[child]!, item) ? child : index;
+  }
 }

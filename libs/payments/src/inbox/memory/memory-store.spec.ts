@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { incoming, TestWorker } from '../../testing/contract/contract-fixtures.js';
-import type { IncomingEvent } from '../inbox-store.js';
+import type { IncomingEvent } from '../store/inbox-store.js';
 import type { MemoryLimits } from './event-index.js';
 import { MemoryStore } from './memory-store.js';
 

@@ -6,15 +6,15 @@ import type {
   CappedCount,
   EventPage,
   HandlerCatalog,
-  Heartbeat,
+  HeartbeatResult,
   InboxStats,
   InboxStore,
   IncomingEvent,
   StoredEvent,
   StoreReceipt,
   WorkerRegistration,
-} from '../inbox-store.js';
-import { COUNT_CAP } from '../inbox-records.js';
+} from '../store/inbox-store.js';
+import { COUNT_CAP } from '../store/stored-event.js';
 import { conflicts, EventIndex } from './event-index.js';
 import type { MemoryLimits } from './event-index.js';
 import { describeEvent, pageOf } from './event-list.js';
@@ -62,7 +62,7 @@ export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
     return this.#workers.catalog();
   }
 
-  async heartbeat(id: string): Promise<Heartbeat> {
+  async heartbeat(id: string): Promise<HeartbeatResult> {
     const retired = this.#workers.heartbeat(id);
     for (const row of this.running.values()) {
       if (!this.#workers.find(row.worker)) this.free(row, !retired.includes(row.worker));

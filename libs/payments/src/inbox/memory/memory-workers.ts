@@ -1,5 +1,5 @@
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import type { HandlerCatalog, KnownHandler, WorkerRegistration } from '../inbox-store.js';
+import type { HandlerCatalog, KnownHandler, WorkerRegistration } from '../store/inbox-store.js';
 
 interface WorkerRow extends WorkerRegistration {
   /** Last heartbeat, on the monotonic clock. */

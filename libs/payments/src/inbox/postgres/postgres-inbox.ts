@@ -1,4 +1,4 @@
-import type { InboxDefinition } from '../inbox-store.js';
+import type { InboxDefinition } from '../store/inbox-store.js';
 import { resolvePostgresOptions } from './postgres-options.js';
 import type { PostgresInboxOptions } from './postgres-options.js';
 import { PostgresStore } from './postgres-store.js';

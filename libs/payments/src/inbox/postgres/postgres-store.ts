@@ -3,21 +3,21 @@ import type {
   ActivityMinute,
   ClaimedDelivery,
   ClaimRequest,
-  Committed,
+  CommitResult,
   DeliverySelection,
   EventPage,
   HandlerCatalog,
-  Heartbeat,
+  HeartbeatResult,
   InboxStats,
   InboxStore,
   IncomingEvent,
   Lease,
-  Settlement,
+  SettleResult,
   StoredEvent,
   StoreReceipt,
   SuspectRequest,
   WorkerRegistration,
-} from '../inbox-store.js';
+} from '../store/inbox-store.js';
 import { PostgresInboxError } from './connection/database-failure.js';
 import { openStore } from './open-store.js';
 import type { OpenStore } from './open-store.js';
@@ -69,7 +69,7 @@ export class PostgresStore implements InboxStore<PostgresTransaction> {
     return register(this.#open().source, this.#schema, worker);
   }
 
-  async heartbeat(worker: string): Promise<Heartbeat> {
+  async heartbeat(worker: string): Promise<HeartbeatResult> {
     const { source, notifier } = this.#open();
     const { freed, ...answer } = await heartbeat(source, this.#schema, worker);
     if (freed) notifier.notify();
@@ -103,18 +103,18 @@ export class PostgresStore implements InboxStore<PostgresTransaction> {
     return claimSuspect(this.#open().source, this.#schema, request);
   }
 
-  async complete(lease: Lease): Promise<Settlement> {
+  async complete(lease: Lease): Promise<SettleResult> {
     return this.#settle(completed(lease));
   }
 
   async fail(
     lease: Lease,
     failure: { error: string; retryInMs: number | null },
-  ): Promise<Settlement> {
+  ): Promise<SettleResult> {
     return this.#settle(failed(lease, failure));
   }
 
-  async release(lease: Lease, dueInMs = 0): Promise<Settlement> {
+  async release(lease: Lease, dueInMs = 0): Promise<SettleResult> {
     const { notifier } = this.#open();
     const settlement = await this.#settle(released(lease, dueInMs));
     // A process that releases is about to close, so others have to claim it.
@@ -125,7 +125,7 @@ export class PostgresStore implements InboxStore<PostgresTransaction> {
   async commit<R>(
     lease: Lease,
     work: (tx: PostgresTransaction) => R | Promise<R>,
-  ): Promise<Committed<R>> {
+  ): Promise<CommitResult<R>> {
     const { commits } = this.#open();
     const { runTransaction } = this.options;
     if (runTransaction === undefined) return commits.commit(lease, work);
@@ -192,7 +192,7 @@ export class PostgresStore implements InboxStore<PostgresTransaction> {
     return pruning.prune(request);
   }
 
-  async #settle(ended: Ended): Promise<Settlement> {
+  async #settle(ended: Ended): Promise<SettleResult> {
     return this.#open().settlements.settle(ended);
   }
 

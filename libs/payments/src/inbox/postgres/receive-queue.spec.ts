@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { IncomingEvent, StoreReceipt } from '../inbox-store.js';
+import type { IncomingEvent, StoreReceipt } from '../store/inbox-store.js';
 import { ReceiveQueue } from './receive-queue.js';
 
 const event = (id: string, bytes = 10): IncomingEvent => ({

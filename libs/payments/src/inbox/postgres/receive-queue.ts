@@ -1,5 +1,5 @@
 import { PaymentsError } from '../../errors/payments-error.js';
-import type { IncomingEvent, StoreReceipt } from '../inbox-store.js';
+import type { IncomingEvent, StoreReceipt } from '../store/inbox-store.js';
 import { isAboutValues } from './connection/database-failure.js';
 
 /** Statements at a time. More than one, so that one that waits for another process does not stall the others. */

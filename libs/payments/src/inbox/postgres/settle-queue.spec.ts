@@ -1,20 +1,20 @@
 import { describe, expect, it } from '@jest/globals';
 import { TestRuntime } from '../../testing/test-runtime.js';
-import type { Settlement } from '../inbox-store.js';
+import type { SettleResult } from '../store/inbox-store.js';
 import { SettleQueue } from './settle-queue.js';
 import { completed } from './sql/settle.js';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const databaseError = (code: string): Error =>
   Object.assign(new Error('no'), { code, severity: 'ERROR' });
-const YES: Settlement = { settled: true, nextDue: false };
-const NO: Settlement = { settled: false, nextDue: false };
+const YES: SettleResult = { settled: true, nextDue: false };
+const NO: SettleResult = { settled: false, nextDue: false };
 
 /** A store whose statements end when the test decides it. */
 class SlowStore {
   readonly statements: {
     ids: readonly string[];
-    answer: (...settlements: (Settlement | null)[]) => void;
+    answer: (...settlements: (SettleResult | null)[]) => void;
     fail: (error: unknown) => void;
   }[] = [];
   readonly runtime = new TestRuntime();
@@ -28,7 +28,7 @@ class SlowStore {
     this.runtime,
   );
 
-  settle(id: string): Promise<Settlement> {
+  settle(id: string): Promise<SettleResult> {
     const lease = { company: 'acme', id, handler: 'book', token: 1, seq: 1 };
     return this.queue.settle(completed(lease));
   }

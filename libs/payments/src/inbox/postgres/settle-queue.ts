@@ -1,5 +1,5 @@
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import type { Settlement } from '../inbox-store.js';
+import type { SettleResult } from '../store/inbox-store.js';
 import { isAboutValues, PostgresInboxError } from './connection/database-failure.js';
 import type { Ended } from './sql/settle.js';
 
@@ -11,7 +11,7 @@ const RETRY_MS = 10;
 interface Waiting {
   readonly ended: Ended;
   readonly since: number;
-  readonly resolve: (settlement: Settlement) => void;
+  readonly resolve: (settlement: SettleResult) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -25,14 +25,14 @@ export class SettleQueue {
 
   constructor(
     /** Resolves in the order of its argument; `null`: another transaction holds the delivery. */
-    private readonly settleAll: (all: readonly Ended[]) => Promise<(Settlement | null)[]>,
+    private readonly settleAll: (all: readonly Ended[]) => Promise<(SettleResult | null)[]>,
     /** How long a delivery may be held by another transaction. */
     private readonly timeoutMs: number,
     private readonly runtime: Pick<PaymentsRuntime, 'monotonic' | 'schedule'>,
   ) {}
 
   /** Resolves once it is committed. */
-  settle(ended: Ended): Promise<Settlement> {
+  settle(ended: Ended): Promise<SettleResult> {
     return new Promise((resolve, reject) => {
       this.#add({ ended, since: this.runtime.monotonic(), resolve, reject });
     });

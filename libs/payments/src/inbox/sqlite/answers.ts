@@ -1,5 +1,5 @@
-import { toHistory } from '../delivery-history.js';
-import type { HistoryEntry } from '../delivery-history.js';
+import { toHistory } from '../store/stored-event.js';
+import type { HistoryEntry } from '../store/stored-event.js';
 import type {
   ActivityCounts,
   ActivityMinute,
@@ -10,12 +10,12 @@ import type {
   StoredDelivery,
   StoredEvent,
   StoreReceipt,
-} from '../inbox-store.js';
+} from '../store/inbox-store.js';
 import type { ActivityRow } from './sql/activity.js';
 import type { CatalogMessage } from './sql/catalog.js';
 import type { ClaimedMessage } from './sql/claim.js';
 import type { ReceiptMessage } from './sql/receive.js';
-import type { StoredDeliveryMessage, StoredEventMessage } from './sql/rows.js';
+import type { StoredDeliveryMessage, StoredEventMessage } from './sql/stored-rows.js';
 
 // Answers of the thread, as the contract describes them. Every object and array is a new one: those of a message are
 // plain data of Node's own realm, and under a test runner with realms of its own, `instanceof Date` and strict

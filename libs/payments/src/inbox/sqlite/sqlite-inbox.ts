@@ -1,4 +1,4 @@
-import type { InboxDefinition } from '../inbox-store.js';
+import type { InboxDefinition } from '../store/inbox-store.js';
 import { resolveSqliteOptions } from './sqlite-options.js';
 import type { SqliteInboxOptions } from './sqlite-options.js';
 import { SqliteStore } from './sqlite-store.js';

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import type { Committed, Lease } from '../inbox-store.js';
+import type { CommitResult, Lease } from '../store/inbox-store.js';
 import { SqliteCommitter } from './commit/committer.js';
 import type { SqliteTransaction } from './commit/transaction.js';
 import { sharedFilesWarning } from './file-modes.js';
@@ -82,7 +82,7 @@ export class SqliteSession {
   }
 
   /** Runs `work` on the event loop, and settles the lease, in one transaction. */
-  async commit<R>(lease: Lease, work: (tx: SqliteTransaction) => R): Promise<Committed<R>> {
+  async commit<R>(lease: Lease, work: (tx: SqliteTransaction) => R): Promise<CommitResult<R>> {
     this.#check();
     return this.#committer.commit(lease, work);
   }

@@ -3,25 +3,25 @@ import type {
   ActivityMinute,
   ClaimedDelivery,
   ClaimRequest,
-  Committed,
+  CommitResult,
   DeliverySelection,
   EventPage,
   HandlerCatalog,
-  Heartbeat,
+  HeartbeatResult,
   IncomingEvent,
   InboxStats,
   InboxStore,
   Lease,
-  Settlement,
+  SettleResult,
   StoredEvent,
   StoreReceipt,
   SuspectRequest,
   WorkerRegistration,
-} from '../inbox-store.js';
+} from '../store/inbox-store.js';
 import { toActivity, toCatalog, toClaimed, toEvent, toReceipts, toStats } from './answers.js';
 import type { SqliteTransaction } from './commit/transaction.js';
 import { FORGET_SLICE } from './sql/catalog.js';
-import { listPage } from './sql/list.js';
+import { listPage } from './sql/search.js';
 import type { PruneCursor } from './sql/prune.js';
 import type { LeaseName } from './sql/settle.js';
 import type { SqliteSettings } from './sqlite-options.js';
@@ -58,7 +58,7 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
     return toCatalog(await this.#session.ask('register', { id, leaseMs, handlers: declared }));
   }
 
-  async heartbeat(worker: string): Promise<Heartbeat> {
+  async heartbeat(worker: string): Promise<HeartbeatResult> {
     const { alive, suspects, freed } = await this.#session.ask('heartbeat', { worker });
     if (freed > 0) this.#session.wake();
     return { alive, suspects };
@@ -114,21 +114,21 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
     return claimed && toClaimed(claimed);
   }
 
-  async complete(lease: Lease): Promise<Settlement> {
+  async complete(lease: Lease): Promise<SettleResult> {
     return this.#settled(await this.#session.ask('complete', { lease: named(lease) }));
   }
 
   async fail(
     lease: Lease,
     failure: { error: string; retryInMs: number | null },
-  ): Promise<Settlement> {
+  ): Promise<SettleResult> {
     const { error, retryInMs } = failure;
     const settlement = await this.#session.ask('fail', { lease: named(lease), error, retryInMs });
     if (settlement.settled && retryInMs !== null) this.#session.wake();
     return this.#settled(settlement);
   }
 
-  async release(lease: Lease, dueInMs = 0): Promise<Settlement> {
+  async release(lease: Lease, dueInMs = 0): Promise<SettleResult> {
     const settlement = await this.#session.ask('release', { lease: named(lease), dueInMs });
     if (settlement.settled) this.#session.wake();
     return this.#settled(settlement);
@@ -137,9 +137,9 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
   async commit<R>(
     lease: Lease,
     work: (tx: SqliteTransaction) => R | Promise<R>,
-  ): Promise<Committed<R>> {
+  ): Promise<CommitResult<R>> {
     // A promise was refused before it gets here.
-    const { result, nextDue } = (await this.#session.commit(lease, work)) as Committed<R>;
+    const { result, nextDue } = (await this.#session.commit(lease, work)) as CommitResult<R>;
     if (nextDue) this.#session.wake();
     return { result, nextDue };
   }
@@ -219,7 +219,7 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
     return changed;
   }
 
-  #settled({ settled, nextDue }: Settlement): Settlement {
+  #settled({ settled, nextDue }: SettleResult): SettleResult {
     if (nextDue) this.#session.wake();
     return { settled, nextDue };
   }

@@ -1,5 +1,9 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import type { ClaimedDelivery, IncomingEvent, StoreReceipt } from '../../inbox/inbox-store.js';
+import type {
+  ClaimedDelivery,
+  IncomingEvent,
+  StoreReceipt,
+} from '../../inbox/store/inbox-store.js';
 import { historyOf, incoming, LEASE_MS, NOW, states, TestWorker } from './contract-fixtures.js';
 import type { InboxContractCase } from './contract-case.js';
 

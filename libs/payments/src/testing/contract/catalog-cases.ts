@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import type { HandlerCatalog, InboxStore } from '../../inbox/inbox-store.js';
+import type { HandlerCatalog, InboxStore } from '../../inbox/store/inbox-store.js';
 import { idsOf, incoming, LEASE_MS, states, TestWorker } from './contract-fixtures.js';
 import type { InboxContractCase } from './contract-case.js';
 

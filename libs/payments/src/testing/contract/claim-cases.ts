@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import type { ClaimedDelivery } from '../../inbox/inbox-store.js';
+import type { ClaimedDelivery } from '../../inbox/store/inbox-store.js';
 import { idsOf, incoming, states, TestWorker } from './contract-fixtures.js';
 import type { InboxContractCase } from './contract-case.js';
 

@@ -1,4 +1,4 @@
-import type { InboxCapabilities, InboxStore } from '../../inbox/inbox-store.js';
+import type { InboxCapabilities, InboxStore } from '../../inbox/store/inbox-store.js';
 
 /** A fresh, empty store, and what a test must be able to do to it. */
 export interface InboxUnderTest {

@@ -3,10 +3,10 @@ import { randomUUID } from 'node:crypto';
 import type {
   ClaimedDelivery,
   HandlerDeclaration,
-  Heartbeat,
+  HeartbeatResult,
   IncomingEvent,
   InboxStore,
-} from '../../inbox/inbox-store.js';
+} from '../../inbox/store/inbox-store.js';
 
 /** `leaseMs` of the workers in the contract's cases. */
 export const LEASE_MS = 60_000;
@@ -74,13 +74,13 @@ export class TestWorker {
   }
 
   /** Twice: the first one only renews, if it is late. */
-  async heartbeat(): Promise<Heartbeat> {
+  async heartbeat(): Promise<HeartbeatResult> {
     await this.store.heartbeat(this.id);
     return this.store.heartbeat(this.id);
   }
 
   /** Lets a lease pass in which only this worker sends heartbeats, so that it declares the others dead. */
-  async outlive(advance: (ms: number) => Promise<void>): Promise<Heartbeat> {
+  async outlive(advance: (ms: number) => Promise<void>): Promise<HeartbeatResult> {
     await this.heartbeat();
     await advance(LEASE_MS + 1000);
     return this.heartbeat();

@@ -1,4 +1,4 @@
-import type { IncomingEvent } from '../../inbox/inbox-store.js';
+import type { IncomingEvent } from '../../inbox/store/inbox-store.js';
 import { incoming, TestWorker } from './contract-fixtures.js';
 import type { InboxUnderTest } from './contract-case.js';
 

@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import type { DeliveryAttempt, InboxStore, StoredDelivery } from '../../inbox/inbox-store.js';
+import type { DeliveryAttempt, InboxStore, StoredDelivery } from '../../inbox/store/inbox-store.js';
 import { historyOf, incoming, NOW, TestWorker } from './contract-fixtures.js';
 import type { InboxContractCase } from './contract-case.js';
 

@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import type { EventFilter, InboxStore } from '../../inbox/inbox-store.js';
+import type { EventFilter, InboxStore } from '../../inbox/store/inbox-store.js';
 import { incoming, TestWorker } from './contract-fixtures.js';
 import type { InboxContractCase } from './contract-case.js';
 

@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import type { ClaimedDelivery, InboxStore } from '../../inbox/inbox-store.js';
+import type { ClaimedDelivery, InboxStore } from '../../inbox/store/inbox-store.js';
 import { idsOf, incoming, LEASE_MS, NOW, states, TestWorker } from './contract-fixtures.js';
 import type { InboxContractCase, InboxUnderTest } from './contract-case.js';
 

@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { COUNT_CAP } from '../../inbox/inbox-records.js';
+import { COUNT_CAP } from '../../inbox/store/stored-event.js';
 import { idsOf, incoming, TestWorker } from './contract-fixtures.js';
 import type { InboxContractCase } from './contract-case.js';
 

@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { DELIVERY_TRANSITIONS } from '../../inbox/delivery-transitions.js';
+import { DELIVERY_TRANSITIONS } from '../../inbox/store/store-operations.js';
 import { incoming, TestWorker } from './contract-fixtures.js';
 import type { InboxContractCase } from './contract-case.js';
 import { Interleaving } from './interleaving.js';

@@ -1,6 +1,6 @@
 import { equal } from 'node:assert/strict';
-import { DELIVERY_TRANSITIONS } from '../../inbox/delivery-transitions.js';
-import type { InboxStore } from '../../inbox/inbox-store.js';
+import { DELIVERY_TRANSITIONS } from '../../inbox/store/store-operations.js';
+import type { InboxStore } from '../../inbox/store/inbox-store.js';
 
 /** Watches which states deliveries change between, and compares that with the table of all transitions. */
 export class Transitions {

@@ -1,6 +1,6 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { historyOf, incoming, LEASE_MS, states, TestWorker } from './contract-fixtures.js';
-import type { ClaimedDelivery, IncomingEvent } from '../../inbox/inbox-store.js';
+import type { ClaimedDelivery, IncomingEvent } from '../../inbox/store/inbox-store.js';
 import type { InboxContractCase, InboxUnderTest } from './contract-case.js';
 
 /** Two workers of two processes. */

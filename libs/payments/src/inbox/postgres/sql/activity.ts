@@ -1,4 +1,4 @@
-import type { ActivityCounts, ActivityMinute } from '../../inbox-store.js';
+import type { ActivityCounts, ActivityMinute } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import type { Row } from '../connection/database-connection.js';
 import { asInterval, epochMs } from './planner-settings.js';

@@ -1,4 +1,4 @@
-import type { HandlerCatalog } from '../../inbox-store.js';
+import type { HandlerCatalog } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import type { Row } from '../connection/database-connection.js';
 import { BY_INDEX, epochMs } from './planner-settings.js';

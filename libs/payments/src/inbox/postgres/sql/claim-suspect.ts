@@ -1,4 +1,4 @@
-import type { ClaimedDelivery, SuspectRequest } from '../../inbox-store.js';
+import type { ClaimedDelivery, SuspectRequest } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { CLAIMED_COLUMNS, CLAIMED_TYPES, claimedValues, leased, toClaimed } from './claim.js';
 import { isRunning, keyLock } from './ordering.js';

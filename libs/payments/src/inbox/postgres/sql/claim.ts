@@ -1,4 +1,4 @@
-import type { ClaimedDelivery, ClaimRequest } from '../../inbox-store.js';
+import type { ClaimedDelivery, ClaimRequest } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
 import type { Prepared, Row } from '../connection/database-connection.js';

@@ -1,7 +1,7 @@
 import { PaymentsError } from '../../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { Semaphore } from '../../../runtime/semaphore.js';
-import type { Committed, Lease } from '../../inbox-store.js';
+import type { CommitResult, Lease } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { rollBack } from '../connection/connection-source.js';
 import type { Connection } from '../connection/database-connection.js';
@@ -38,7 +38,7 @@ export class CommitTransaction {
   async commit<R>(
     lease: Lease,
     work: (tx: PostgresTransaction) => R | Promise<R>,
-  ): Promise<Committed<R>> {
+  ): Promise<CommitResult<R>> {
     const leave = await this.semaphore.acquire();
     let ended: { result: R; finished: number };
     try {
@@ -60,7 +60,7 @@ export class CommitTransaction {
     lease: Lease,
     runTransaction: RunTransaction,
     work: (tx: unknown) => R | Promise<R>,
-  ): Promise<Committed<R>> {
+  ): Promise<CommitResult<R>> {
     let outcome: { result: R; finished: number } | { thrown: unknown } | null = null;
     let runnerFailure: { thrown: unknown } | null = null;
     try {
@@ -142,7 +142,7 @@ export class CommitTransaction {
   async #committed<R>(
     lease: Lease,
     { result, finished }: { result: R; finished: number },
-  ): Promise<Committed<R>> {
+  ): Promise<CommitResult<R>> {
     if (finished !== DONE_AND_RELEASE) return { result, nextDue: finished === DONE_AND_NEXT_DUE };
     // It is committed, so this must not fail. Maintenance releases what this could not.
     const rows = await this.source

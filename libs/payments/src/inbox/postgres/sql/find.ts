@@ -1,4 +1,4 @@
-import type { StoredEvent } from '../../inbox-store.js';
+import type { StoredEvent } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { toEvent, wholeColumns } from './stored-rows.js';
 import { toStored } from './stored-text.js';

@@ -1,4 +1,4 @@
-import type { Lease } from '../../inbox-store.js';
+import type { Lease } from '../../store/inbox-store.js';
 import { BY_INDEX, hidden, NOW } from './planner-settings.js';
 import { appended } from './settle.js';
 import { toStored } from './stored-text.js';

@@ -1,4 +1,4 @@
-import type { EventFilter, EventPage, InboxStore } from '../../inbox-store.js';
+import type { EventFilter, EventPage, InboxStore } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import type { Value } from '../connection/database-connection.js';
 import { listedColumns, toEvent } from './stored-rows.js';

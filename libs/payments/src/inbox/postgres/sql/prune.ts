@@ -1,4 +1,4 @@
-import type { InboxStore } from '../../inbox-store.js';
+import type { InboxStore } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { KEPT_MINUTES } from './activity.js';
 import { asInterval, epochMs } from './planner-settings.js';

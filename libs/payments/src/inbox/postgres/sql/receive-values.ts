@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { TEST_EVENT_TYPE } from '../../../events/payment-event.js';
-import type { IncomingEvent } from '../../inbox-store.js';
+import type { IncomingEvent } from '../../store/inbox-store.js';
 import { byteaArray, textArray } from '../connection/binary-arrays.js';
 import type { Value } from '../connection/database-connection.js';
 import { toStored } from './stored-text.js';

@@ -1,5 +1,5 @@
-import { boundedError, HISTORY_LENGTH } from '../../delivery-history.js';
-import type { Lease, Settlement } from '../../inbox-store.js';
+import { boundedError, HISTORY_LENGTH } from '../../store/stored-event.js';
+import type { Lease, SettleResult } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
 import type { Prepared } from '../connection/database-connection.js';
@@ -48,7 +48,7 @@ export class SettleStatement {
   }
 
   /** In the order of `all`. `null`: another transaction holds the delivery; ask again. */
-  async settle(all: readonly Ended[]): Promise<(Settlement | null)[]> {
+  async settle(all: readonly Ended[]): Promise<(SettleResult | null)[]> {
     const [row] = await this.source.query(this.#statement, [
       all.map(({ lease }) => lease.seq),
       all.map(({ lease }) => toStored(lease.handler)),

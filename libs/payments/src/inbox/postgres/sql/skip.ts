@@ -1,4 +1,4 @@
-import type { DeliverySelection } from '../../inbox-store.js';
+import type { DeliverySelection } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { BY_INDEX, NOW } from './planner-settings.js';
 import { toStored } from './stored-text.js';

@@ -1,5 +1,5 @@
-import { COUNT_CAP } from '../../inbox-records.js';
-import type { CappedCount, InboxStats } from '../../inbox-store.js';
+import { COUNT_CAP } from '../../store/stored-event.js';
+import type { CappedCount, InboxStats } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
 import { BY_INDEX, epochMs } from './planner-settings.js';

@@ -1,6 +1,6 @@
-import { toHistory } from '../../delivery-history.js';
-import type { HistoryEntry } from '../../delivery-history.js';
-import type { DeliveryState, StoredDelivery, StoredEvent } from '../../inbox-store.js';
+import { toHistory } from '../../store/stored-event.js';
+import type { HistoryEntry } from '../../store/stored-event.js';
+import type { DeliveryState, StoredDelivery, StoredEvent } from '../../store/inbox-store.js';
 import type { Row } from '../connection/database-connection.js';
 import { epochMs } from './planner-settings.js';
 import { fromStored } from './stored-text.js';

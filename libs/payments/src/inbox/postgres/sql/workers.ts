@@ -1,4 +1,8 @@
-import type { HandlerCatalog, Heartbeat, WorkerRegistration } from '../../inbox-store.js';
+import type {
+  HandlerCatalog,
+  HeartbeatResult,
+  WorkerRegistration,
+} from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { toCatalog } from './catalog.js';
 import { asInterval, BY_INDEX, NOW } from './planner-settings.js';
@@ -26,7 +30,7 @@ export async function heartbeat(
   source: ConnectionSource,
   schema: string,
   worker: string,
-): Promise<Heartbeat & { readonly freed: boolean }> {
+): Promise<HeartbeatResult & { readonly freed: boolean }> {
   const [row] = await source.query(`SELECT * FROM ${schema}.heartbeat($1::uuid)`, [worker]);
   return {
     alive: row!['o_alive'] === 't',

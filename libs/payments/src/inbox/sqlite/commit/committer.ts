@@ -1,4 +1,4 @@
-import type { Committed, Lease } from '../../inbox-store.js';
+import type { CommitResult, Lease } from '../../store/inbox-store.js';
 import { commitOnce } from '../sql/commit.js';
 import { unavailable } from '../sqlite-failure.js';
 import type { Times } from '../store-clock.js';
@@ -34,7 +34,7 @@ export class SqliteCommitter {
   ) {}
 
   /** Resolves once effects and settlement are on the disk. */
-  async commit<R>(lease: Lease, work: (tx: SqliteTransaction) => R): Promise<Committed<R>> {
+  async commit<R>(lease: Lease, work: (tx: SqliteTransaction) => R): Promise<CommitResult<R>> {
     this.#underWay += 1;
     try {
       const result = await this.#committed(lease, work);
@@ -54,8 +54,8 @@ export class SqliteCommitter {
     });
   }
 
-  #committed<R>(lease: Lease, work: (tx: SqliteTransaction) => R): Promise<Committed<R>> {
-    return new Promise<Committed<R>>((resolve, reject) => {
+  #committed<R>(lease: Lease, work: (tx: SqliteTransaction) => R): Promise<CommitResult<R>> {
+    return new Promise<CommitResult<R>>((resolve, reject) => {
       const attempt = () => {
         const outcome = commitOnce(this.connect(), lease, work, this.times());
         if (outcome !== 'busy') resolve(outcome);

@@ -8,21 +8,21 @@ const [INSERT, PRAGMA, TRANSACTION, ATTACH, DETACH, SAVEPOINT] = [18, 19, 22, 24
 type Authorizer = Parameters<NonNullable<DriverDatabase['setAuthorizer']>>[0];
 
 /** What `protect` gave SQLite. */
-function authorizer(lent: boolean): Authorizer {
+function authorizer(inUse: boolean): Authorizer {
   let given: Authorizer = () => -1;
   const setAuthorizer = (callback: Authorizer) => {
     given = callback;
   };
-  protect({ setAuthorizer } as unknown as DriverDatabase, () => lent);
+  protect({ setAuthorizer } as unknown as DriverDatabase, () => inUse);
   return given;
 }
 
 describe('the authorizer of a commit', () => {
-  const lent = authorizer(true);
+  const inUse = authorizer(true);
 
   it.each([...UNSAFE_PRAGMAS])('denies the application PRAGMA %s, in any case', (pragma) => {
-    expect(lent(PRAGMA, pragma, 'OFF')).toBe(DENY);
-    expect(lent(PRAGMA, pragma.toUpperCase(), null)).toBe(DENY);
+    expect(inUse(PRAGMA, pragma, 'OFF')).toBe(DENY);
+    expect(inUse(PRAGMA, pragma.toUpperCase(), null)).toBe(DENY);
   });
 
   it('has every pragma on its list that changes safety, locks or the settlement', () => {
@@ -34,14 +34,14 @@ describe('the authorizer of a commit', () => {
   });
 
   it('denies the end of a transaction, and other databases', () => {
-    for (const action of [TRANSACTION, ATTACH, DETACH]) expect(lent(action, 'x', null)).toBe(DENY);
+    for (const action of [TRANSACTION, ATTACH, DETACH]) expect(inUse(action, 'x', null)).toBe(DENY);
   });
 
   it('allows everything else', () => {
-    expect(lent(PRAGMA, 'table_info', 'ledger')).toBe(OK);
-    expect(lent(PRAGMA, 'defer_foreign_keys', 'ON')).toBe(OK);
-    expect(lent(INSERT, 'ledger', null)).toBe(OK);
-    expect(lent(SAVEPOINT, 'BEGIN', 'mine')).toBe(OK);
+    expect(inUse(PRAGMA, 'table_info', 'ledger')).toBe(OK);
+    expect(inUse(PRAGMA, 'defer_foreign_keys', 'ON')).toBe(OK);
+    expect(inUse(INSERT, 'ledger', null)).toBe(OK);
+    expect(inUse(SAVEPOINT, 'BEGIN', 'mine')).toBe(OK);
   });
 
   it('allows the inbox everything', () => {

@@ -53,9 +53,9 @@ function isTransactionControl(sql: string): boolean {
 const DENIED = 23;
 
 /** A {@link SqliteTransaction} on `database`, and how to end it. */
-export function lendTransaction(database: DriverDatabase): {
+export function openTransaction(database: DriverDatabase): {
   readonly tx: SqliteTransaction;
-  readonly revoke: () => void;
+  readonly end: () => void;
 } {
   let over = false;
   const within = <T>(act: () => T): T => {
@@ -86,7 +86,7 @@ export function lendTransaction(database: DriverDatabase): {
   };
   return {
     tx,
-    revoke: () => {
+    end: () => {
       over = true;
     },
   };
@@ -118,13 +118,13 @@ export const UNSAFE_PRAGMAS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * While `lent` returns true, SQLite rejects every statement that would end the transaction or change how the connection
+ * While `inUse` returns true, SQLite rejects every statement that would end the transaction or change how the connection
  * works, at any place in a script. On a Node without `setAuthorizer`, the release of the commit's savepoint fails
  * instead.
  */
-export function protect(database: DriverDatabase, lent: () => boolean): void {
+export function protect(database: DriverDatabase, inUse: () => boolean): void {
   database.setAuthorizer?.((action, first) => {
-    if (!lent()) return OK;
+    if (!inUse()) return OK;
     const denied =
       action === TRANSACTION ||
       action === ATTACH ||

@@ -1,4 +1,4 @@
-import type { ActivityCounts } from '../../inbox-store.js';
+import type { ActivityCounts } from '../../store/inbox-store.js';
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
 

@@ -1,4 +1,4 @@
-import type { HandlerCatalog, HandlerDeclaration } from '../../inbox-store.js';
+import type { HandlerCatalog, HandlerDeclaration } from '../../store/inbox-store.js';
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
 
@@ -116,4 +116,30 @@ function livePatterns(connection: SqliteConnection): Map<string, string> {
 
 function newVersion(connection: SqliteConnection): void {
   connection.run('UPDATE payments_inbox_meta SET catalog_version = catalog_version + 1');
+}
+
+/** Stops, or restarts, the claims of a handler or of all (`*`). */
+export function pause(
+  connection: SqliteConnection,
+  { handler, paused }: { readonly handler: string; readonly paused: boolean },
+): void {
+  if (paused) {
+    connection.run('INSERT OR IGNORE INTO payments_inbox_pause (handler) VALUES (?)', [handler]);
+  } else {
+    connection.run('DELETE FROM payments_inbox_pause WHERE handler = ?', [handler]);
+  }
+}
+
+/** What is paused, in order. */
+export function pausedHandlers(connection: SqliteConnection): string[] {
+  return connection
+    .all<{ handler: string }>('SELECT handler FROM payments_inbox_pause ORDER BY handler')
+    .map(({ handler }) => handler);
+}
+
+/** Those of the handlers that are not paused, each once. */
+export function unpaused(connection: SqliteConnection, handlers: readonly string[]): string[] {
+  const paused = connection.fact('paused', () => pausedHandlers(connection));
+  if (paused.includes('*')) return [];
+  return [...new Set(handlers)].filter((handler) => !paused.includes(handler));
 }

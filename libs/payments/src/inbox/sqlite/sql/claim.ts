@@ -1,9 +1,9 @@
-import type { ClaimedDelivery, ClaimRequest } from '../../inbox-store.js';
+import type { ClaimedDelivery, ClaimRequest, SuspectRequest } from '../../store/inbox-store.js';
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
+import { unpaused } from './catalog.js';
 import { isOrderingRunning, newerHandled } from './ordering.js';
-import { unpaused } from './pause.js';
-import { fromStored } from './text.js';
+import { fromStored } from './stored-rows.js';
 import { isLive } from './workers.js';
 
 /** A {@link ClaimedDelivery} on its way from the thread. */
@@ -95,7 +95,7 @@ interface LeasedRow {
 }
 
 /** Makes a pending delivery running. It was read in this transaction, so no other connection has changed it since. */
-export function lease(
+function lease(
   connection: SqliteConnection,
   seq: number,
   handler: string,
@@ -131,4 +131,44 @@ export function lease(
     newerHandled: newerHandled(connection, handler, row.ordering, row.occurred_at),
     crashes: row.crashes,
   };
+}
+
+/** Leases the longest due suspect whose ordering key is free; without `alone`, one of a single crash. */
+export function claimSuspect(
+  connection: SqliteConnection,
+  { worker, handlers, alone }: SuspectRequest,
+  times: Times,
+): ClaimedMessage | null {
+  if (!isLive(connection, worker)) return null;
+  const due = unpaused(connection, handlers).flatMap((handler) => {
+    const row = connection.get<{ event_seq: number; due_at: number }>(
+      `SELECT event_seq, due_at FROM payments_inbox_delivery d INDEXED BY payments_inbox_delivery_queue
+       WHERE handler = ? AND queue = 'suspect' AND due_at <= ? AND crashes <= ?
+         AND NOT EXISTS (
+           SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
+           WHERE state = 'running' AND handler = d.handler AND ordering = d.ordering)
+       ORDER BY due_at, event_seq LIMIT 1`,
+      [handler, times.clock, alone ? Number.MAX_SAFE_INTEGER : 1],
+    );
+    return row === undefined ? [] : [{ ...row, handler }];
+  });
+  const [first] = due.toSorted((a, b) => a.due_at - b.due_at || a.event_seq - b.event_seq);
+  return first ? lease(connection, first.event_seq, first.handler, worker, alone, times) : null;
+}
+
+/** Milliseconds until the first delivery of these handlers becomes claimable; `null` if there is none. */
+export function nextDue(
+  connection: SqliteConnection,
+  { handlers }: { readonly handlers: readonly string[] },
+  { clock }: Times,
+): number | null {
+  const dueTimes = unpaused(connection, handlers).flatMap((handler) => {
+    const row = connection.get<{ due_at: number }>(
+      `SELECT due_at FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_queue
+       WHERE handler = ? AND queue = 'due' ORDER BY due_at LIMIT 1`,
+      [handler],
+    );
+    return row === undefined ? [] : [row.due_at];
+  });
+  return dueTimes.length === 0 ? null : Math.min(...dueTimes) - clock;
 }

@@ -1,8 +1,8 @@
 import { types } from 'node:util';
 import { PaymentsError } from '../../../errors/payments-error.js';
-import { lendTransaction } from '../commit/transaction.js';
+import { openTransaction } from '../commit/transaction.js';
 import type { SqliteTransaction } from '../commit/transaction.js';
-import type { Committed, Lease } from '../../inbox-store.js';
+import type { CommitResult, Lease } from '../../store/inbox-store.js';
 import { toError, toFailure } from '../sqlite-failure.js';
 import type { Times } from '../store-clock.js';
 import { isBusy } from '../thread/connection.js';
@@ -25,7 +25,7 @@ export function commitOnce<R>(
   lease: Lease,
   work: (tx: SqliteTransaction) => R,
   times: Times,
-): Committed<R> | 'busy' {
+): CommitResult<R> | 'busy' {
   if (!begin(connection)) return 'busy';
   try {
     // No other connection can change the delivery during this transaction, so `work` runs only if it can be settled.
@@ -54,8 +54,8 @@ function begin(connection: SqliteConnection): boolean {
 }
 
 function runWork<R>(connection: SqliteConnection, work: (tx: SqliteTransaction) => R): R {
-  const { tx, revoke } = lendTransaction(connection.database);
-  connection.lent = true;
+  const { tx, end } = openTransaction(connection.database);
+  connection.inUse = true;
   try {
     const result: unknown = work(tx);
     if (isPromise(result)) {
@@ -68,8 +68,8 @@ function runWork<R>(connection: SqliteConnection, work: (tx: SqliteTransaction) 
     }
     return result as R;
   } finally {
-    connection.lent = false;
-    revoke();
+    connection.inUse = false;
+    end();
   }
 }
 

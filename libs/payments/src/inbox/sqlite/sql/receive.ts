@@ -1,12 +1,11 @@
 import { hash } from 'node:crypto';
 import { TEST_EVENT_TYPE } from '../../../events/payment-event.js';
-import type { IncomingEvent, StoreReceipt } from '../../inbox-store.js';
+import type { IncomingEvent, StoreReceipt } from '../../store/inbox-store.js';
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
-import { catalogVersion } from './catalog.js';
+import { catalogVersion, unpaused } from './catalog.js';
 import { newerHandled, orderingState } from './ordering.js';
-import { unpaused } from './pause.js';
-import { fromStored, hashOf, orderingOf, toStored } from './text.js';
+import { fromStored, hashOf, orderingOf, toStored } from './stored-rows.js';
 import { isLive } from './workers.js';
 
 /** Other events of one transaction that are noted on the first. */

@@ -1,10 +1,9 @@
-import type { DeliverySelection } from '../../inbox-store.js';
+import type { DeliverySelection } from '../../store/inbox-store.js';
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import { orderingState } from './ordering.js';
-import { historyOf } from './rows.js';
-import type { HistoryRow } from './rows.js';
-import { fromStored, orderingOf, toStored } from './text.js';
+import { fromStored, historyOf, orderingOf, toStored } from './stored-rows.js';
+import type { HistoryRow } from './stored-rows.js';
 
 export interface RedriveRequest {
   readonly selections: readonly DeliverySelection[];

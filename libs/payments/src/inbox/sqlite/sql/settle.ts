@@ -1,10 +1,9 @@
-import { boundedError } from '../../delivery-history.js';
-import type { Lease, Settlement } from '../../inbox-store.js';
+import { boundedError } from '../../store/stored-event.js';
+import type { Lease, SettleResult } from '../../store/inbox-store.js';
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import { releaseNext } from './ordering.js';
-import { withAttempt } from './rows.js';
-import { toReadable } from './text.js';
+import { toReadable, toStored, withAttempt } from './stored-rows.js';
 
 /** What the fence compares. */
 export type LeaseName = Pick<Lease, 'seq' | 'handler' | 'token'>;
@@ -14,7 +13,7 @@ export function complete(
   connection: SqliteConnection,
   { lease }: { readonly lease: LeaseName },
   { wall }: Times,
-): Settlement {
+): SettleResult {
   return settle(connection, lease, "state = 'done', finished_at = ?, crashes = 0", [wall]);
 }
 
@@ -27,7 +26,7 @@ export function fail(
     readonly retryInMs: number | null;
   },
   { wall, clock }: Times,
-): Settlement {
+): SettleResult {
   const { lease, retryInMs } = request;
   const row = findRunning(connection, lease);
   if (row === undefined) return LOST;
@@ -52,7 +51,7 @@ export function release(
   connection: SqliteConnection,
   { lease, dueInMs }: { readonly lease: LeaseName; readonly dueInMs: number },
   { clock }: Times,
-): Settlement {
+): SettleResult {
   const set = `state = 'pending', queue = ${QUEUE_OF_FREED}, attempts = attempts - 1, due_at = ?`;
   return settle(connection, lease, set, [clock + Math.round(dueInMs)]);
 }
@@ -68,14 +67,14 @@ export function isHeld(connection: SqliteConnection, lease: LeaseName): boolean 
 /** A delivery that is not running, or runs under another token, is not changed. No clock is compared. */
 const FENCE = "event_seq = ? AND handler = ? AND token = ? AND state = 'running'";
 
-const LOST: Settlement = { settled: false, nextDue: false };
+const LOST: SettleResult = { settled: false, nextDue: false };
 
 function settle(
   connection: SqliteConnection,
   { seq, handler, token }: LeaseName,
   set: string,
   values: readonly unknown[],
-): Settlement {
+): SettleResult {
   const changed = connection.run(
     `UPDATE payments_inbox_delivery SET ${set}, worker = NULL, alone = 0 WHERE ${FENCE}`,
     [...values, seq, handler, token],
@@ -98,4 +97,32 @@ function findRunning(
     `SELECT attempts, started_at, history FROM payments_inbox_delivery WHERE ${FENCE}`,
     [seq, handler, token],
   );
+}
+
+/** Marks pending and dead deliveries skipped. */
+export function skip(
+  connection: SqliteConnection,
+  { selections }: { readonly selections: readonly DeliverySelection[] },
+  { wall }: Times,
+): number {
+  let skipped = 0;
+  for (const { company, id, handlers } of selections) {
+    for (const handler of new Set(handlers)) {
+      const row = connection.get<{ event_seq: number; state: string }>(
+        `SELECT event_seq, state FROM payments_inbox_delivery
+         WHERE event_seq = (SELECT seq FROM payments_inbox_event WHERE id = ? AND company = ?)
+           AND handler = ? AND state IN ('pending', 'dead')`,
+        [toStored(id), company, handler],
+      );
+      if (row === undefined) continue;
+      connection.run(
+        `UPDATE payments_inbox_delivery SET state = 'skipped', queue = NULL, crashes = 0, due_at = NULL, finished_at = ?
+         WHERE event_seq = ? AND handler = ?`,
+        [wall, row.event_seq, handler],
+      );
+      if (row.state === 'pending') releaseNext(connection, row.event_seq, handler);
+      skipped += 1;
+    }
+  }
+  return skipped;
 }

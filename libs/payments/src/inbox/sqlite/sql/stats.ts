@@ -1,8 +1,8 @@
-import { COUNT_CAP } from '../../inbox-records.js';
-import type { CappedCount, InboxStats } from '../../inbox-store.js';
+import { COUNT_CAP } from '../../store/stored-event.js';
+import type { CappedCount, InboxStats } from '../../store/inbox-store.js';
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
-import { pausedHandlers } from './pause.js';
+import { pausedHandlers } from './catalog.js';
 
 /** Where the deliveries of a state are counted: parts of an index that start with the handler. */
 const PARTS = [

@@ -1,13 +1,16 @@
-import type { HandlerDeclaration, Heartbeat, WorkerRegistration } from '../../inbox-store.js';
+import type {
+  HandlerDeclaration,
+  HeartbeatResult,
+  WorkerRegistration,
+} from '../../store/inbox-store.js';
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import type { WorkerRow } from '../thread/worker-liveness.js';
-import { catalog, refreshCatalog } from './catalog.js';
+import { catalog, refreshCatalog, unpaused } from './catalog.js';
 import type { CatalogMessage } from './catalog.js';
 import { releaseNext } from './ordering.js';
-import { unpaused } from './pause.js';
-import { withAttempt } from './rows.js';
 import { QUEUE_OF_FREED } from './settle.js';
+import { withAttempt } from './stored-rows.js';
 
 /** Adds a live worker, and its handlers to the catalog. */
 export function register(
@@ -29,7 +32,7 @@ export function heartbeat(
   connection: SqliteConnection,
   { worker }: { readonly worker: string },
   times: Times,
-): Heartbeat & { readonly freed: number } {
+): HeartbeatResult & { readonly freed: number } {
   const own = connection.get<{ beat_at: number; lease_ms: number }>(
     'SELECT beat_at, lease_ms FROM payments_inbox_worker WHERE id = ? AND retired = 0',
     [worker],

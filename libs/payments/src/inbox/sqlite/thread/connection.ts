@@ -6,7 +6,7 @@ import { WorkerLiveness } from './worker-liveness.js';
 /** A connection with its statements, each prepared once. */
 export class SqliteConnection {
   /** Whether the application uses it, for the work of a commit. */
-  lent = false;
+  inUse = false;
   /** What this process has seen of the workers. */
   readonly liveness = new WorkerLiveness();
   readonly #statements = new Map<string, Prepared>();
@@ -149,7 +149,7 @@ export function openCommitter(driver: Driver, file: string): SqliteConnection {
       'PRAGMA busy_timeout = 0; PRAGMA synchronous = NORMAL; PRAGMA fullfsync = ON;' +
         'PRAGMA wal_autocheckpoint = 0; PRAGMA foreign_keys = ON',
     );
-    protect(connection.database, () => connection.lent);
+    protect(connection.database, () => connection.inUse);
     return connection;
   } catch (error) {
     connection.close();

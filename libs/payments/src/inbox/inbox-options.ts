@@ -1,0 +1,225 @@
+import type { HandlerOptions } from '../events/handler-registry.js';
+import { TEST_EVENT_TYPE } from '../events/payment-event.js';
+import { assertRetrySchedule, exponential } from '../events/retry-schedule.js';
+import type { RetrySchedule } from '../events/retry-schedule.js';
+import {
+  integerOption,
+  optionsInvalid,
+  refuseUnknownNames,
+  shown,
+} from '../errors/options-invalid.js';
+import type { IntegerBounds } from '../errors/options-invalid.js';
+import type { IncomingEvent } from './store/inbox-store.js';
+
+/** Nest injection token of the {@link ResolvedReceiveOptions}. */
+export const RECEIVE_OPTIONS = Symbol('PAYMENTS_RECEIVE_OPTIONS');
+/** Nest injection token of the maximum age of an event in milliseconds; see {@link resolveMaxAge}. */
+export const MAX_AGE_MS = Symbol('PAYMENTS_MAX_AGE_MS');
+
+/** How deliveries are received. Every field has a default. */
+export interface ReceiveOptions {
+  /**
+   * Event types that are handled once per transaction: a second event of the same company, type and
+   * `data.transactionId` is a duplicate, even if its id is another. It is answered 200 and not handled, noted on the
+   * first event (`StoredEvent.repeats`) and logged. Exact types, without `*`. An event of another type, or without a
+   * transaction id, is a duplicate only if its id is known. Default `['transaction.completed']`; `[]` for none.
+   */
+  oncePerTransaction?: readonly string[];
+  /**
+   * Milliseconds from a delivery's arrival until it is answered 503 at the latest. Under the sender's 30 s.
+   * 100 to 29,000. Default 25,000.
+   */
+  deadlineMs?: number;
+}
+
+/** {@link ReceiveOptions}, complete. */
+export interface ResolvedReceiveOptions {
+  readonly oncePerTransaction: ReadonlySet<string>;
+  readonly deadlineMs: number;
+}
+
+/** @throws PaymentsError `options_invalid`. */
+export function resolveReceiveOptions(options: ReceiveOptions): ResolvedReceiveOptions {
+  const {
+    oncePerTransaction: types = ['transaction.completed'],
+  }: { oncePerTransaction?: unknown } = options;
+  if (!Array.isArray(types) || !types.every(isExactType)) {
+    throw optionsInvalid(
+      '"oncePerTransaction" must be a list of exact event types, such as "transaction.completed", without "*"; ' +
+        'use [] for none.',
+    );
+  }
+  return Object.freeze({
+    oncePerTransaction: new Set(types),
+    deadlineMs: integerOption('deadlineMs', options.deadlineMs, {
+      default: 25_000,
+      min: 100,
+      max: 29_000,
+      unit: 'milliseconds',
+    }),
+  });
+}
+
+/**
+ * The maximum age of an event in milliseconds, `Infinity` for no limit. `option` is `webhook.maxAgeMs`, and `knowMs` is
+ * how long a durable inbox remembers the ids of events.
+ *
+ * @throws PaymentsError `options_invalid` if ids are forgotten before the limit is reached: a replay in between would
+ *   run its handlers again.
+ */
+export function resolveMaxAge(
+  option: number | false | undefined,
+  knowMs: number,
+  durable: boolean,
+): number {
+  if (option === false) return Infinity;
+  if (!durable) return option ?? Infinity;
+  const maxAgeMs = option ?? knowMs;
+  if (maxAgeMs <= knowMs) return maxAgeMs;
+  throw optionsInvalid(
+    `"webhook.maxAgeMs" must be at most "worker.knowMs"; it is ${maxAgeMs}, and "worker.knowMs" is ${knowMs}. Ids are ` +
+      'forgotten after "worker.knowMs", and a replay that is younger than "webhook.maxAgeMs" would run its handlers ' +
+      'again. Raise "worker.knowMs", or set "webhook.maxAgeMs" to false for no limit.',
+  );
+}
+
+/**
+ * Whether an event is too old for its id to be remembered, if it was received before. `webhook.test` events never
+ * are: no handler runs for them.
+ */
+export function isStale(
+  { eventType, occurredAt }: Pick<IncomingEvent, 'eventType' | 'occurredAt'>,
+  nowMs: number,
+  maxAgeMs: number,
+): boolean {
+  return nowMs - occurredAt.getTime() > maxAgeMs && eventType !== TEST_EVENT_TYPE;
+}
+
+function isExactType(type: unknown): type is string {
+  return typeof type === 'string' && /^[^*\p{Cc}]{1,255}$/u.test(type);
+}
+
+/** Nest injection token of the {@link ResolvedWorkerOptions}. */
+export const WORKER_OPTIONS = Symbol('PAYMENTS_WORKER_OPTIONS');
+
+const DAY = 86_400_000;
+
+/** How deliveries are run. Every field has a default. */
+export interface WorkerOptions {
+  /**
+   * Whether this process runs due deliveries and deletes old events by itself. `false` for platforms that freeze a
+   * process between requests, such as AWS Lambda: call `PaymentInbox.runDue()` and `PaymentInbox.prune()` there. The
+   * memory inbox ignores it, since it runs the handlers before it answers. Default `true`.
+   */
+  background?: boolean;
+  /**
+   * Default of `concurrency` of `@OnPaymentEvent`: how many runs of one handler are under way at the same time in this
+   * process, at most. Each handler has its own limit, so a slow handler delays no other. 1 to 1,000. Default 20.
+   */
+  concurrency?: number;
+  /**
+   * Default of `timeoutMs` of `@OnPaymentEvent`: milliseconds until `context.signal` aborts and the attempt fails with
+   * the code `handler_timeout`. 1 to 3,600,000. Default 60,000.
+   */
+  timeoutMs?: number;
+  /**
+   * Default of `retry` of `@OnPaymentEvent`: when a failed delivery runs again, and after how many attempts it is dead.
+   * Default `exponential()`: 16 attempts in about three days.
+   */
+  retry?: RetrySchedule;
+  /**
+   * Milliseconds without a heartbeat after which this process counts as dead and other processes run its deliveries.
+   * It sends a heartbeat every `leaseMs / 3`. 1,000 to 3,600,000. Default 60,000.
+   */
+  leaseMs?: number;
+  /**
+   * For how many milliseconds a closing application waits for handlers that run. 0 to 600,000.
+   * Default 20,000.
+   */
+  drainMs?: number;
+  /**
+   * For how many milliseconds after its receipt an event whose deliveries are all done or skipped is kept whole;
+   * then only a tombstone is. 1,000 to 31,536,000,000 (a year). Default 604,800,000 (7 days).
+   */
+  keepMs?: number;
+  /**
+   * How many milliseconds an event is remembered, so that its copies are duplicates: counted from its receipt or, if its
+   * own time is later, from that. A copy that comes afterwards is too old to be handled; see `webhook.maxAgeMs`. At least
+   * `keepMs`, at most 315,360,000,000 (10 years). Default 2,592,000,000 (30 days).
+   */
+  knowMs?: number;
+}
+
+/** {@link WorkerOptions}, complete. */
+export type ResolvedWorkerOptions = Readonly<Required<WorkerOptions>>;
+
+const MS = 'milliseconds';
+const BOUNDS = {
+  concurrency: { default: 20, min: 1, max: 1000, unit: 'runs' },
+  timeoutMs: { default: 60_000, min: 1, max: 3_600_000, unit: MS },
+  leaseMs: { default: 60_000, min: 1000, max: 3_600_000, unit: MS },
+  drainMs: { default: 20_000, min: 0, max: 600_000, unit: MS },
+  keepMs: { default: 7 * DAY, min: 1000, max: 365 * DAY, unit: MS },
+  knowMs: { default: 30 * DAY, min: 1000, max: 3650 * DAY, unit: MS },
+} satisfies Record<Exclude<keyof WorkerOptions, 'background' | 'retry'>, IntegerBounds>;
+
+/** @throws PaymentsError `options_invalid`. */
+export function resolveWorkerOptions(options: WorkerOptions = {}): ResolvedWorkerOptions {
+  if (typeof options !== 'object' || options === null) {
+    throw optionsInvalid(`"worker" must be an object of options; it is ${shown(options)}.`);
+  }
+  refuseUnknownNames('worker.', options, ['background', 'retry', ...Object.keys(BOUNDS)]);
+  const option = (name: keyof typeof BOUNDS, bounds: IntegerBounds = BOUNDS[name]) =>
+    integerOption(`worker.${name}`, options[name], bounds);
+  const { background = true } = options;
+  if (typeof background !== 'boolean') {
+    throw optionsInvalid(`"worker.background" must be true or false; it is ${shown(background)}.`);
+  }
+  const keepMs = option('keepMs');
+  return Object.freeze({
+    background,
+    concurrency: option('concurrency'),
+    timeoutMs: option('timeoutMs'),
+    retry: resolveRetry(options.retry),
+    leaseMs: option('leaseMs'),
+    drainMs: option('drainMs'),
+    keepMs,
+    // What is forgotten cannot be kept.
+    knowMs: option('knowMs', {
+      ...BOUNDS.knowMs,
+      min: keepMs,
+      default: Math.max(BOUNDS.knowMs.default, keepMs),
+    }),
+  });
+}
+
+function resolveRetry(retry: RetrySchedule = exponential()): RetrySchedule {
+  try {
+    assertRetrySchedule(retry, '"worker.retry"');
+  } catch (error) {
+    throw optionsInvalid((error as TypeError).message);
+  }
+  return retry;
+}
+
+/** How one handler runs. */
+export interface HandlerPolicy {
+  /** How many runs of it are under way at the same time in this process, at most. */
+  readonly concurrency: number;
+  /** How long one attempt may take, in milliseconds. */
+  readonly timeoutMs: number;
+  /** When a failed delivery to it runs again. */
+  readonly retry: RetrySchedule;
+}
+
+/** What the handler's decorator sets, and for the rest the defaults of the option `worker`. */
+export function policyOf(
+  { options }: { readonly options: HandlerOptions },
+  defaults: Pick<ResolvedWorkerOptions, 'concurrency' | 'timeoutMs' | 'retry'>,
+): HandlerPolicy {
+  return {
+    concurrency: options.concurrency ?? defaults.concurrency,
+    timeoutMs: options.timeoutMs ?? defaults.timeoutMs,
+    retry: options.retry ?? defaults.retry,
+  };
+}

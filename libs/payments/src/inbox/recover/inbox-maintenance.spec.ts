@@ -1,0 +1,182 @@
+import { Logger } from '@nestjs/common';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { FakeRuntime } from '../../../../../test/support/time/fake-runtime.js';
+import { turns } from '../../../../../test/support/time/waiting.js';
+import { HandlerRegistry } from '../../events/handler-registry.js';
+import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
+import { InboxMaintenance } from './inbox-maintenance.js';
+import type { InboxStore, KnownHandler } from '../store/inbox-store.js';
+import { resolveWorkerOptions } from '../inbox-options.js';
+
+const HOUR = 3_600_000;
+
+let warnings: string[] = [];
+beforeEach(() => {
+  warnings = [];
+  jest.spyOn(Logger.prototype, 'warn').mockImplementation((line: unknown) => {
+    warnings.push(String(line));
+  });
+});
+afterEach(() => void jest.restoreAllMocks());
+
+/** The maintenance of a process with the handler `here`, at a store that answers as the test says. */
+function bench(answers: Partial<InboxStore> = {}) {
+  const runtime = new FakeRuntime();
+  const calls: unknown[] = [];
+  const known: KnownHandler[] = [];
+  const store = {
+    summarize: async () => void calls.push('summarize'),
+    prune: async (request: Parameters<InboxStore['prune']>[0]) => {
+      calls.push(request);
+      return answers.prune?.(request) ?? 0;
+    },
+    catalog: answers.catalog ?? (async () => ({ version: 1, handlers: known })),
+    stats: async () => ({
+      deliveries: [{ handler: 'gone', state: 'pending', count: 10_000, more: true }],
+    }),
+    ...(answers.summarize && { summarize: answers.summarize }),
+  } as unknown as InboxStore;
+  const registry = new HandlerRegistry();
+  registry.add({
+    name: 'here',
+    source: 'h',
+    patterns: ['*'],
+    options: {},
+    invoke: async () => {},
+  });
+  const options = resolveWorkerOptions({ keepMs: 5000, knowMs: 9000 });
+  const maintenance = new InboxMaintenance(
+    store,
+    options,
+    runtime,
+    registry,
+    new HandlerCatalogCache(store, registry),
+  );
+  const seen = (name: string, agoMs: number) =>
+    known.push({
+      name,
+      patterns: ['*'],
+      firstSeenAt: new Date(0),
+      lastSeenAt: new Date(runtime.now() - agoMs),
+    });
+  return { runtime, calls, known, seen, maintenance };
+}
+
+const BATCH = { bodiesMs: 5000, tombstonesMs: 9000, limit: 500 };
+
+describe('InboxMaintenance', () => {
+  it('summarizes and prunes a batch every minute, by the times of the options', async () => {
+    const { runtime, calls, maintenance } = bench();
+    maintenance.start();
+    await turns(5);
+    expect(calls).toEqual([]);
+    for (let minute = 1; minute <= 3; minute += 1) {
+      runtime.advance(60_000);
+      await turns(10);
+      expect(calls.splice(0)).toEqual(['summarize', BATCH]);
+    }
+  });
+
+  it('IN-26 prunes the next batch soon while there are more, with a pause between two', async () => {
+    let left = 1200;
+    const { runtime, calls, maintenance } = bench({
+      prune: async ({ limit }) => {
+        const changed = Math.min(limit, left);
+        left -= changed;
+        return changed;
+      },
+    });
+    maintenance.start();
+    runtime.advance(60_000);
+    await turns(10);
+    expect(calls.splice(0)).toEqual(['summarize', BATCH]);
+    for (let batch = 2; batch <= 3; batch += 1) {
+      expect(runtime.nextIn).toBeGreaterThanOrEqual(10);
+      expect(runtime.nextIn).toBeLessThan(1000);
+      runtime.advance(runtime.nextIn!);
+      await turns(10);
+      expect(calls.splice(0)).toEqual([BATCH]);
+    }
+    expect(runtime.nextIn).toBe(60_000);
+  });
+
+  it('does the rest, and tries again a minute later, if one of them fails', async () => {
+    const down = () => Promise.reject(new Error('down'));
+    const { runtime, calls, maintenance } = bench({ summarize: down, catalog: down });
+    maintenance.start();
+    for (let round = 1; round <= 3; round += 1) {
+      runtime.advance(60_000);
+      await turns(10);
+      expect(calls.splice(0)).toEqual([BATCH]);
+    }
+    expect(warnings).toContain('The payment inbox could not summarize its activity: Error: down');
+    expect(warnings.filter((line) => line.includes('find handlers'))).not.toEqual([]);
+  });
+
+  it('tries again a minute after a batch failed', async () => {
+    const { runtime, calls, maintenance } = bench({
+      prune: () => Promise.reject(new Error('down')),
+    });
+    maintenance.start();
+    for (let round = 1; round <= 2; round += 1) {
+      runtime.advance(60_000);
+      await turns(10);
+      expect(calls.splice(0)).toEqual(['summarize', BATCH]);
+    }
+  });
+
+  it('stops once a batch under way has ended, and leaves no timer', async () => {
+    let end = (_changed: number): void => {};
+    const { runtime, maintenance } = bench({
+      prune: () => new Promise((resolve) => (end = resolve)),
+    });
+    maintenance.start();
+    runtime.advance(60_000);
+    await turns(10);
+    let stopped = false;
+    const stopping = maintenance.stop().then(() => {
+      stopped = true;
+    });
+    await turns(10);
+    expect(stopped).toBe(false);
+    end(500);
+    await stopping;
+    expect(runtime.pending).toBe(0);
+  });
+
+  it('summarizes activity and prunes as many events as the caller asks for, at once', async () => {
+    const { calls, maintenance } = bench({ prune: async () => 7 });
+    expect(await maintenance.run(10)).toBe(7);
+    expect(calls).toEqual(['summarize', { ...BATCH, limit: 10 }]);
+  });
+
+  it('IN-32 reports a handler that no process has had for an hour, at the start and once a day', async () => {
+    const { runtime, seen, maintenance } = bench();
+    seen('here', 2 * HOUR);
+    seen('deploying', HOUR - 60_000);
+    seen('gone', HOUR + 1);
+    maintenance.start();
+    await turns(10);
+    expect(warnings).toHaveLength(1);
+    expect(warnings[0]).toMatch(
+      /No process has had the handler "gone" since 20.*10000\+ deliveries/,
+    );
+    expect(warnings[0]).toContain("PaymentInbox.forgetHandler('gone')");
+    const advance = async (minutes: number) => {
+      for (let minute = 0; minute < minutes; minute += 1) {
+        runtime.advance(60_000);
+        await turns(10);
+      }
+    };
+    await advance(2);
+    expect(warnings).toHaveLength(2);
+    expect(warnings[1]).toContain('"deploying"');
+    await advance(24 * 60 - 3);
+    expect(warnings).toHaveLength(2);
+    await advance(3);
+    expect(warnings.slice(2).map((line) => /"(\w+)"/.exec(line)![1])).toEqual([
+      'gone',
+      'deploying',
+    ]);
+  });
+});

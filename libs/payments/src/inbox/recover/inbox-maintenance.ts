@@ -1,0 +1,131 @@
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { ThrottledLog } from '../../errors/throttled-log.js';
+import { HandlerRegistry } from '../../events/handler-registry.js';
+import { describeError } from '../../errors/describe-error.js';
+import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
+import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
+import { INBOX_STORE } from '../store/inbox-store.js';
+import type { InboxStore } from '../store/inbox-store.js';
+import { WORKER_OPTIONS } from '../inbox-options.js';
+import type { ResolvedWorkerOptions } from '../inbox-options.js';
+
+/** Events in one batch: few enough that a receive never waits for it. */
+const BATCH = 500;
+/** Between two batches, so that receives and claims run between them. */
+const BETWEEN_BATCHES_MS = 20;
+const BETWEEN_ROUNDS_MS = 60_000;
+/** A handler that no live worker has had for this long is reported: longer than a deployment takes. */
+const ORPHANED_MS = 3_600_000;
+/** How often each of these handlers is reported by one process. */
+const REPORT_EVERY_MS = 86_400_000;
+
+/**
+ * What is done once a minute in each process: writes the activity of closed minutes, deletes old events in small
+ * batches, as `keepMs` and `knowMs` say, and reports handlers that no process has any more.
+ */
+@Injectable()
+export class InboxMaintenance {
+  readonly #logger = new Logger('PaymentInbox');
+  readonly #failures: ThrottledLog;
+  /** When a handler was reported, by the monotonic clock. */
+  readonly #reported = new Map<string, number>();
+  #cancel: () => void = () => {};
+  #round: Promise<void> = Promise.resolve();
+  #stopped = false;
+
+  constructor(
+    @Inject(INBOX_STORE) private readonly store: InboxStore,
+    @Inject(WORKER_OPTIONS) private readonly options: ResolvedWorkerOptions,
+    @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
+    private readonly registry: HandlerRegistry,
+    private readonly catalog: HandlerCatalogCache,
+  ) {
+    this.#failures = new ThrottledLog(this.#logger, runtime);
+  }
+
+  /** Reports orphaned handlers at once, without waiting for it, and does everything a minute later. */
+  start(): void {
+    this.#round = this.#try('find handlers without a process', () => this.#reportOrphans());
+    this.#next(BETWEEN_ROUNDS_MS, () => this.#startRound());
+  }
+
+  /** Resolves once what is under way has ended. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#cancel();
+    await this.#round;
+  }
+
+  /** Writes the activity of closed minutes and deletes one batch, now. Returns how many events it changed. */
+  async run(limit: number): Promise<number> {
+    await this.store.summarize();
+    return this.#prune(limit);
+  }
+
+  async #startRound(): Promise<void> {
+    await this.#try('summarize its activity', () => this.store.summarize());
+    await this.#try('find handlers without a process', () => this.#reportOrphans());
+    await this.#pruneBatch();
+  }
+
+  async #pruneBatch(): Promise<void> {
+    const changed = await this.#try('prune old events', () => this.#prune(BATCH));
+    if (changed === BATCH) this.#next(BETWEEN_BATCHES_MS, () => this.#pruneBatch());
+    else this.#next(BETWEEN_ROUNDS_MS, () => this.#startRound());
+  }
+
+  #prune(limit: number): Promise<number> {
+    const { keepMs, knowMs } = this.options;
+    return this.store.prune({ bodiesMs: keepMs, tombstonesMs: knowMs, limit });
+  }
+
+  #next(ms: number, work: () => Promise<void>): void {
+    if (this.#stopped) return;
+    this.#cancel = this.runtime.schedule(ms, () => {
+      this.#round = work();
+    });
+  }
+
+  /** The result, or `undefined` if the store failed; it is tried again in the next round. */
+  async #try<T>(what: string, work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      this.#failures.warn(
+        what,
+        () => `The payment inbox could not ${what}: ${describeError(error)}`,
+      );
+      return undefined;
+    }
+  }
+
+  async #reportOrphans(): Promise<void> {
+    const { handlers } = await this.catalog.refresh();
+    const seenBefore = this.runtime.now() - ORPHANED_MS;
+    const orphans = handlers
+      .filter(({ name }) => this.registry.get(name) === undefined)
+      .filter(({ lastSeenAt }) => lastSeenAt.getTime() < seenBefore)
+      .filter(({ name }) => this.#isReportDue(name));
+    if (orphans.length === 0) return;
+    const { deliveries } = await this.store.stats();
+    for (const { name, lastSeenAt } of orphans) {
+      const waiting = deliveries.find(
+        ({ handler, state }) => handler === name && state === 'pending',
+      );
+      const count = `${waiting?.count ?? 0}${waiting?.more ? '+' : ''}`;
+      this.#logger.warn(
+        `No process has had the handler "${name}" since ${lastSeenAt.toISOString()}, but events are still stored for ` +
+          `it; ${count} deliveries wait. If its event types or its method's name changed, give its successor that ` +
+          `name: @OnPaymentEvent(…, { name: '${name}' }). If it is gone for good, remove it: ` +
+          `PaymentInbox.forgetHandler('${name}').`,
+      );
+      this.#reported.set(name, this.runtime.monotonic());
+    }
+  }
+
+  #isReportDue(name: string): boolean {
+    const reported = this.#reported.get(name);
+    return reported === undefined || this.runtime.monotonic() - reported >= REPORT_EVERY_MS;
+  }
+}

@@ -1,0 +1,170 @@
+import { describe, expect, it } from '@jest/globals';
+import { FakeRuntime } from '../../../../../test/support/time/fake-runtime.js';
+import { HandlerRegistry } from '../../events/handler-registry.js';
+import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
+import { InboxRedrive } from './inbox-redrive.js';
+import { MemoryStore } from '../memory/memory-store.js';
+
+const NONE = { events: 0, deliveries: 0 };
+
+/** A redrive at a memory store, with handlers of all events and one of payouts. */
+function bench() {
+  const runtime = new FakeRuntime();
+  const store = new MemoryStore({ maxEvents: 1e5, maxBytes: 1e9, retentionMs: 1e12 }, runtime);
+  const registry = new HandlerRegistry();
+  const add = (name: string, pattern: string) =>
+    registry.add({
+      name,
+      source: `App.${name}`,
+      patterns: [pattern],
+      options: {},
+      invoke: async () => {},
+    });
+  add('book', '*');
+  add('mail', '*');
+  add('settle', 'payout.*');
+  const receive = (
+    count: number,
+    handlers: string[] = ['book', 'mail'],
+    prefix = 'e',
+    catalogVersion = 0,
+  ) =>
+    store.receive(
+      Array.from({ length: count }, (_, index) => ({
+        company: 'c',
+        id: `${prefix}-${index}`,
+        eventType: 'transaction.completed',
+        occurredAt: new Date(0),
+        orderingKey: null,
+        raw: Buffer.from('{}'),
+        headers: {},
+        stale: false,
+        onceKey: null,
+        handlers,
+        catalogVersion,
+        assign: null,
+      })),
+    );
+  const claim = (handler: string, limit = 1e5) =>
+    store.claim({ worker: 'w', wanted: [{ handler, limit }] });
+  /** Ends every due delivery of a handler. */
+  const end = async (handler: string, state: 'done' | 'dead'): Promise<void> => {
+    for (const lease of await claim(handler)) {
+      if (state === 'done') await store.complete(lease);
+      else await store.fail(lease, { error: 'no', retryInMs: null });
+    }
+  };
+  const counts = async () => {
+    const { deliveries } = await store.stats();
+    return deliveries.map(({ handler, state, count }) => `${handler} ${state} ${count}`).toSorted();
+  };
+  const redrive = new InboxRedrive(store, new HandlerCatalogCache(store, registry));
+  return { store, runtime, receive, claim, end, counts, redrive };
+}
+
+describe('InboxRedrive', () => {
+  it('IN-20 redrives the dead ones by default, page after page, and each once', async () => {
+    const { receive, end, counts, redrive } = bench();
+    await receive(1203);
+    await end('book', 'dead');
+    await end('mail', 'done');
+    expect(await redrive.redrive({ dryRun: true })).toEqual({ events: 1203, deliveries: 1203 });
+    expect(await counts()).toEqual(['book dead 1203']);
+    expect(await redrive.redrive({})).toEqual({ events: 1203, deliveries: 1203 });
+    expect(await counts()).toEqual(['book pending 1203']);
+    expect(await redrive.redrive({})).toEqual(NONE);
+  });
+
+  it.each([[{}], [{ ratePerSecond: 100 }]])(
+    'IN-29 paces %j from one page to the next',
+    async (query) => {
+      const { runtime, receive, claim, end, redrive } = bench();
+      await receive(1203, ['book']);
+      await end('book', 'dead');
+      await redrive.redrive(query);
+      const due = async () => (await claim('book')).length;
+      expect(await due()).toBe(1);
+      for (let second = 0; second < 12; second += 1) {
+        runtime.advance(1000);
+        expect(await due()).toBe(100);
+      }
+      runtime.advance(1000);
+      expect(await due()).toBe(2);
+    },
+  );
+
+  it('IN-20 counts and changes nothing that runs, or is done and not forced', async () => {
+    const { receive, claim, end, redrive } = bench();
+    await receive(3);
+    await end('mail', 'done');
+    await claim('book', 2);
+    for (const dryRun of [true, false]) {
+      const both = { handlers: ['book', 'mail'], dryRun };
+      expect(await redrive.redrive(both)).toEqual({ events: 1, deliveries: 1 });
+    }
+    for (const dryRun of [true, false]) {
+      const forced = { force: true, handler: 'mail', dryRun };
+      expect(await redrive.redrive(forced)).toEqual({ events: 3, deliveries: 3 });
+    }
+  });
+
+  it('IN-20 runs a named handler only on events whose type it takes, unhandled ones too', async () => {
+    const { receive, counts, redrive } = bench();
+    await receive(2, []);
+    expect(await redrive.redrive({ handlers: ['settle'] })).toEqual(NONE);
+    const query = { state: 'unhandled', handlers: ['settle', 'book'] } as const;
+    expect(await redrive.redrive(query)).toEqual({ events: 2, deliveries: 2 });
+    expect(await counts()).toEqual(['book pending 2']);
+    expect(await redrive.redrive(query)).toEqual(NONE);
+  });
+
+  it('IN-32 redrives to a handler that only another process has', async () => {
+    const { store, receive, counts, redrive } = bench();
+    await store.register({
+      id: 'other',
+      leaseMs: 1000,
+      handlers: [{ name: 'theirs', patterns: ['transaction.*'] }],
+    });
+    await receive(2, []);
+    // Stored under an earlier version of the catalog, the events are refused.
+    expect(await counts()).toEqual([]);
+    await receive(2, [], 'e', 1);
+    expect(await redrive.redrive({ state: 'unhandled', handlers: ['theirs'] })).toEqual({
+      events: 2,
+      deliveries: 2,
+    });
+    expect(await counts()).toEqual(['theirs pending 2']);
+  });
+
+  it('refuses an unknown handler and a rate that is not above 0, and then changes nothing', async () => {
+    const { receive, end, counts, redrive } = bench();
+    await receive(1, ['book']);
+    await end('book', 'dead');
+    await expect(redrive.redrive({ handlers: ['book', 'bock'] })).rejects.toThrow(
+      new TypeError('No handler is named "bock". There are: book, mail, settle.'),
+    );
+    for (const ratePerSecond of [0, -1, Number.NaN, '5' as never, null as never]) {
+      await expect(redrive.redrive({ ratePerSecond })).rejects.toThrow(TypeError);
+    }
+    expect(await counts()).toEqual(['book dead 1']);
+  });
+
+  it('skips the dead, or the pending if asked, and never what runs or is done', async () => {
+    const { store, receive, claim, end, counts, redrive } = bench();
+    await receive(4);
+    await end('mail', 'dead');
+    await claim('book', 1);
+    for (const state of ['running', 'done', 'skipped', 'unhandled'] as const) {
+      expect(await redrive.skip({ state, dryRun: true })).toEqual(NONE);
+      expect(await redrive.skip({ state })).toEqual(NONE);
+    }
+    expect(await redrive.skip({ dryRun: true })).toEqual({ events: 4, deliveries: 4 });
+    expect(await redrive.skip({})).toEqual({ events: 4, deliveries: 4 });
+    expect(await redrive.skip({ state: 'pending' })).toEqual({ events: 3, deliveries: 3 });
+    expect(await counts()).toEqual(['book running 1']);
+    const page = { filter: { state: 'skipped' }, order: 'oldest', limit: 9, after: null } as const;
+    const { events } = await store.list(page);
+    const skipped = events.flatMap(({ deliveries }) => deliveries);
+    expect(skipped.filter(({ state }) => state === 'skipped')).toHaveLength(7);
+  });
+});

@@ -1,0 +1,167 @@
+import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
+import type {
+  DeliverySelection,
+  DeliveryState,
+  EventFilter,
+  EventState,
+  InboxStore,
+  StoredEvent,
+} from '../store/inbox-store.js';
+
+/** Events in one statement of the store: few enough that a receive never waits long for it. */
+const PAGE = 100;
+/** Events per second that a redrive makes due, unless the caller says otherwise. */
+const DEFAULT_RATE = 100;
+/** What is redriven or skipped, unless another state is named. */
+const DEFAULT_STATE = 'dead';
+
+/** Which deliveries `PaymentInbox.skip()` skips: those of the events that match, in the given state. */
+export interface DeliveryQuery extends EventFilter {
+  /** Default `dead`. Events that are `unhandled` or `stale` have no delivery yet, so there is nothing to skip. */
+  readonly state?: EventState;
+  /** Changes nothing, only counts. Default `false`. */
+  readonly dryRun?: boolean;
+}
+
+/** Which deliveries `PaymentInbox.redrive()` runs again, and how. */
+export interface RedriveQuery extends DeliveryQuery {
+  /**
+   * Runs these handlers on the events that match, in any state, also if the event has no delivery to one of them: for
+   * a handler that was added since. Each must be known (see `PaymentInbox.handlers()`), and runs only on events whose
+   * type it takes; `state` then has no default. A stale event without deliveries is ignored, unless `state` is `stale`
+   * or `ids` names it. With the state `unhandled` or `stale`, the default is every known handler.
+   */
+  readonly handlers?: readonly string[];
+  /** Runs done deliveries again too. Default `false`. */
+  readonly force?: boolean;
+  /** How many events per second become due, more than 0; `Infinity` for all at once. Default 100. */
+  readonly ratePerSecond?: number;
+}
+
+/** What a redrive or a skip changed, or would change. */
+export interface SelectionResult {
+  /** Events that match and have such a delivery. */
+  readonly events: number;
+  /** Deliveries changed; of a dry run, those that would be, if no body was pruned yet. */
+  readonly deliveries: number;
+}
+
+/** Runs deliveries again, or skips them, page by page. */
+export class InboxRedrive {
+  constructor(
+    private readonly store: InboxStore,
+    private readonly catalog: HandlerCatalogCache,
+  ) {}
+
+  async redrive(query: RedriveQuery): Promise<SelectionResult> {
+    const { state, ids, force = false, ratePerSecond = DEFAULT_RATE, dryRun = false } = query;
+    if (typeof ratePerSecond !== 'number' || !(ratePerSecond > 0)) {
+      throw new TypeError('"ratePerSecond" must be a number of events per second above 0.');
+    }
+    const spacingMs = 1000 / ratePerSecond;
+    await this.catalog.refresh();
+    const all = state === 'unhandled' || state === 'stale' ? this.catalog.names() : undefined;
+    const { handlers = all } = query;
+    this.#checkHandlers(handlers);
+    const filter = filterOf(query, handlers === undefined && !force ? DEFAULT_STATE : undefined);
+    const toRun = (event: StoredEvent): readonly string[] => {
+      const isReplay = event.stale && event.deliveries.length === 0;
+      if (isReplay && state !== 'stale' && ids === undefined) return [];
+      const wanted =
+        handlers === undefined
+          ? named(event, query.handler, filter.state)
+          : handlers.filter((name) => this.catalog.matching(event.eventType).includes(name));
+      return wanted.filter((name) => isRedrivable(stateOf(event, name), force));
+    };
+    return this.#each(filter, toRun, async (selections, seen) => {
+      if (dryRun) return count(selections);
+      const dueInMs = selections.map((_one, index) => Math.round((seen + index) * spacingMs));
+      return this.store.redrive(selections, { force, dueInMs });
+    });
+  }
+
+  async skip(query: DeliveryQuery): Promise<SelectionResult> {
+    const state = query.state ?? DEFAULT_STATE;
+    const toSkip = (event: StoredEvent) =>
+      named(event, query.handler, state).filter((name) => isSkippable(stateOf(event, name)));
+    return this.#each(filterOf(query, state), toSkip, async (selections) =>
+      query.dryRun ? count(selections) : this.store.skip(selections),
+    );
+  }
+
+  /** Pages through what matches, oldest first. The cursor is a position by receipt, so that no change hides an event. */
+  async #each(
+    filter: EventFilter,
+    handlersOf: (event: StoredEvent) => readonly string[],
+    act: (selections: readonly DeliverySelection[], seen: number) => Promise<number>,
+  ): Promise<SelectionResult> {
+    const result = { events: 0, deliveries: 0 };
+    let after: string | null = null;
+    do {
+      const query = { filter, order: 'oldest', limit: PAGE, after } as const;
+      const page = await this.store.list(query);
+      const selections = page.events
+        .map((event) => ({ company: event.company, id: event.id, handlers: handlersOf(event) }))
+        .filter(({ handlers }) => handlers.length > 0);
+      if (selections.length > 0) result.deliveries += await act(selections, result.events);
+      result.events += selections.length;
+      after = page.next;
+    } while (after !== null);
+    return result;
+  }
+
+  #checkHandlers(handlers: readonly string[] | undefined): void {
+    const known = this.catalog.names();
+    const unknown = handlers?.find((name) => !known.includes(name));
+    if (unknown !== undefined) throw unknownHandler(unknown, known);
+  }
+}
+
+/** The error for the name of a handler that neither this process nor another has registered. */
+export function unknownHandler(name: string, known: readonly string[]): TypeError {
+  const names = known.toSorted().join(', ') || 'none';
+  return new TypeError(`No handler is named "${name}". There are: ${names}.`);
+}
+
+function filterOf(query: RedriveQuery, state: EventFilter['state']): EventFilter {
+  const { company, ids, eventType, from, to, handler, search } = query;
+  const wanted = query.state ?? state;
+  return {
+    ...(company !== undefined && { company }),
+    ...(ids !== undefined && { ids }),
+    ...(eventType !== undefined && { eventType }),
+    ...(from !== undefined && { from }),
+    ...(to !== undefined && { to }),
+    ...(handler !== undefined && { handler }),
+    ...(search !== undefined && { search }),
+    ...(wanted !== undefined && { state: wanted }),
+  };
+}
+
+function named(
+  { deliveries }: StoredEvent,
+  handler: string | undefined,
+  state: EventFilter['state'],
+): string[] {
+  return deliveries
+    .filter((delivery) => handler === undefined || delivery.handler === handler)
+    .filter((delivery) => state === undefined || delivery.state === state)
+    .map((delivery) => delivery.handler);
+}
+
+function stateOf({ deliveries }: StoredEvent, handler: string): DeliveryState | undefined {
+  return deliveries.find((delivery) => delivery.handler === handler)?.state;
+}
+
+/** Whether the store would change it, by its last state. The store checks again. */
+function isRedrivable(state: DeliveryState | undefined, force: boolean): boolean {
+  return state !== 'running' && (state !== 'done' || force);
+}
+
+function isSkippable(state: DeliveryState | undefined): boolean {
+  return state === 'pending' || state === 'dead';
+}
+
+function count(selections: readonly DeliverySelection[]): number {
+  return selections.reduce((sum, { handlers }) => sum + handlers.length, 0);
+}

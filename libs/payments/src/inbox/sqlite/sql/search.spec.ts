@@ -1,0 +1,129 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { SqliteDatabase } from '../../../../../../test/support/sqlite/sqlite-database.js';
+import { OPERATIONS } from '../thread/operations.js';
+import { listPage, SLICE } from './search.js';
+
+let inbox: SqliteDatabase;
+beforeEach(async () => {
+  inbox = await SqliteDatabase.open();
+});
+afterEach(() => inbox.close());
+
+const { fail, heartbeat, stats, summarize } = OPERATIONS;
+
+describe('queries and maintenance on SQLite', () => {
+  it('list a few matching events among many, in slices', async () => {
+    const worker = inbox.worker();
+    const receiveMany = (count: number, handlers: string[], first: number) => {
+      const events = Array.from({ length: count }, (_, n) =>
+        inbox.event({ id: `event-${first + n}`, handlers }),
+      );
+      OPERATIONS.receive(inbox.connection, { events }, inbox.times);
+    };
+    receiveMany(3, ['book'], 0);
+    for (const lease of inbox.claim(worker, 2)) {
+      fail(inbox.connection, { lease, error: 'no', retryInMs: null }, inbox.times);
+    }
+    inbox.now += 1;
+    receiveMany(SLICE + 500, ['mail'], 3);
+    inbox.now += 1;
+    receiveMany(SLICE + 500, [], SLICE + 503);
+    const list = (filter: Parameters<typeof listPage>[0]['filter'], after: string | null = null) =>
+      listPage({ filter, order: 'newest', limit: 1000, after }, async (slice) =>
+        OPERATIONS.listSlice(inbox.connection, slice, inbox.times),
+      );
+    const ids = async (filter: Parameters<typeof list>[0]) =>
+      (await list(filter)).events.map(({ id }) => id);
+    expect(await ids({ handler: 'book' })).toEqual(['event-2', 'event-1', 'event-0']);
+    expect(await ids({ state: 'dead' })).toEqual(['event-1', 'event-0']);
+    expect(await ids({ state: 'pending', handler: 'book' })).toEqual(['event-2']);
+    expect(await ids({ search: 'event-2', to: new Date(1_000_001) })).toEqual(['event-2']);
+    expect(await ids({ state: 'running' })).toEqual([]);
+    let count = 0;
+    for (let after: string | null | undefined; after !== null;) {
+      const page = await list({}, after ?? null);
+      count += page.events.length;
+      after = page.next;
+    }
+    expect(count).toBe(2 * SLICE + 1003);
+    await expect(list({}, 'x')).rejects.toThrow('"next" of the page before');
+  });
+
+  it('IN-07 prune events behind many that are not finished, in bounded calls', () => {
+    const { connection } = inbox;
+    for (let n = 0; n < 2100; n += 1) inbox.receive({ handlers: ['audit'] });
+    inbox.receive({ id: 'last', handlers: [] });
+    inbox.now += 1000;
+    const request = { bodiesMs: 10, tombstonesMs: 1e6, limit: 5, after: null };
+    let calls = 0;
+    let changed = 0;
+    for (let pruned = OPERATIONS.prune(connection, request, inbox.times); ;) {
+      calls += 1;
+      changed += pruned.changed;
+      if (pruned.done) break;
+      pruned = OPERATIONS.prune(connection, { ...request, after: pruned.next }, inbox.times);
+    }
+    expect([calls, changed]).toEqual([3, 1]);
+    expect(
+      OPERATIONS.find(connection, { company: 'acme', id: 'last' }, inbox.times)?.raw,
+    ).toBeNull();
+  });
+
+  it('IN-38 write the minutes of a day, rewrite the last two, and rewrite minutes that a jump of the wall clock repeats', () => {
+    const MINUTE = 60_000;
+    const minutes = () =>
+      inbox
+        .all<{ minute: number; received: number }>(
+          "SELECT minute / 60000 AS minute, received FROM payments_inbox_activity WHERE handler = '' ORDER BY 1",
+        )
+        .map(({ minute, received }) => [minute, received]);
+    const summarizeAt = (ms: number) => {
+      inbox.now = ms;
+      for (let from: number | null | undefined; from !== null;) {
+        from = summarize(inbox.connection, { from: from ?? null }, inbox.times);
+      }
+    };
+    inbox.now = 2000 * MINUTE;
+    inbox.receive();
+    summarizeAt(2001 * MINUTE + 10_000);
+    expect(minutes()).toHaveLength(1440);
+    expect(minutes().slice(-2)).toEqual([
+      [1999, 0],
+      [2000, 1],
+    ]);
+    // A transaction that committed late.
+    inbox.now = 2001 * MINUTE - 1;
+    inbox.receive();
+    summarizeAt(2001 * MINUTE + 20_000);
+    expect(minutes().at(-1)).toEqual([2000, 2]);
+    // The wall clock is set back by an hour, and again comes to minutes that were written.
+    inbox.now = 1941 * MINUTE;
+    inbox.receive();
+    summarizeAt(1942 * MINUTE + 10_000);
+    expect(minutes().find(([minute]) => minute === 1941)).toEqual([1941, 1]);
+    const last = OPERATIONS.activity(inbox.connection, { minutes: 2 }, inbox.times);
+    expect(last.filter(({ handler }) => handler === '').map(({ minute }) => minute)).toEqual([
+      1940 * MINUTE,
+      1941 * MINUTE,
+    ]);
+  });
+
+  it('IN-28 count pending deliveries that are held or suspects, too', () => {
+    const [worker, other] = [inbox.worker(1000), inbox.worker(3_600_000)];
+    const { connection } = inbox;
+    for (const id of ['a', 'b', 'c']) inbox.receive({ id, orderingKey: 'k', handlers: ['book'] });
+    for (const handlers of [['audit'], ['mail'], ['mail']]) inbox.receive({ handlers });
+    inbox.claim(worker, 1, 'mail');
+    inbox.now += 1001;
+    heartbeat(connection, { worker: other }, inbox.times);
+    const [lease] = inbox.claim(other, 1, 'audit');
+    fail(connection, { lease: lease!, error: 'no', retryInMs: null }, inbox.times);
+    inbox.claim(other);
+    expect(stats(connection, null, inbox.times).deliveries).toEqual([
+      { handler: 'audit', state: 'dead', count: 1, more: false },
+      { handler: 'book', state: 'pending', count: 2, more: false },
+      { handler: 'book', state: 'running', count: 1, more: false },
+      { handler: 'mail', state: 'pending', count: 2, more: false },
+    ]);
+  });
+});

@@ -1,0 +1,200 @@
+import type { EventFilter, EventPage, InboxStore } from '../../store/inbox-store.js';
+import { toEvent } from '../answers.js';
+import type { Times } from '../store-clock.js';
+import type { SqliteConnection } from '../thread/connection.js';
+import { describe, EVENT_COLUMNS, toStored } from './stored-rows.js';
+import type { EventBody, EventRow, StoredEventMessage } from './stored-rows.js';
+
+/** How many events one slice looks at: a few milliseconds, so that a search over all never stalls a receive. */
+export const SLICE = 2000;
+
+export interface ListRequest {
+  readonly filter: EventFilter;
+  readonly order: 'newest' | 'oldest';
+  readonly limit: number;
+  readonly after: Cursor | null;
+}
+
+/** A position in a list: time of receipt and number of an event. */
+export interface Cursor {
+  readonly receivedAt: number;
+  readonly seq: number;
+}
+
+/** What one slice found, with the position of each, and where the next slice starts; `null` after the last slice. */
+export interface ListSlice {
+  readonly found: readonly { readonly at: Cursor; readonly event: StoredEventMessage }[];
+  readonly next: Cursor | null;
+}
+
+/**
+ * A page of a list, slice by slice: however long the search, no operation of the thread takes longer than a
+ * slice, and receives are done in between.
+ */
+export async function listPage(
+  { filter, order, limit, after }: Parameters<InboxStore['list']>[0],
+  readSlice: (request: ListRequest) => Promise<ListSlice>,
+): Promise<EventPage> {
+  let from: Cursor | null = after === null ? null : toCursor(after);
+  const found: ListSlice['found'][number][] = [];
+  do {
+    // One more than requested: if it is found, there is another page.
+    const slice = await readSlice({ filter, order, limit: limit + 1 - found.length, after: from });
+    found.push(...slice.found);
+    from = slice.next;
+  } while (from !== null && found.length <= limit);
+  const last = found.length > limit ? found[limit - 1] : undefined;
+  return {
+    events: found.slice(0, limit).map(({ event }) => toEvent(event)),
+    next: last === undefined ? null : `${last.at.receivedAt}.${last.at.seq}`,
+  };
+}
+
+function toCursor(after: string): Cursor {
+  const [, receivedAt, seq] = /^(-?\d{1,16})\.(\d{1,16})$/.exec(after) ?? [];
+  if (receivedAt === undefined || seq === undefined) {
+    throw new TypeError('"after" must be the "next" of the page before, or null.');
+  }
+  return { receivedAt: Number(receivedAt), seq: Number(seq) };
+}
+
+/** Clauses of a `WHERE`, and what they are bound to. */
+interface Clauses {
+  readonly sql: string[];
+  readonly values: unknown[];
+}
+
+/** The matching events among the next {@link SLICE} in order, at most `limit`. */
+export function listSlice(
+  connection: SqliteConnection,
+  request: ListRequest,
+  times: Times,
+): ListSlice {
+  const { filter, order, limit } = request;
+  const { table, seq } = sourceOf(filter);
+  const sorted = (column: string) =>
+    order === 'newest' ? `received_at DESC, ${column} DESC` : `received_at, ${column}`;
+  const within = rangeOf(request, seq);
+  const matching = matchOf(filter);
+  // If there is nothing to match, it reads only as many as are requested.
+  const size = matching.sql.length === 0 ? Math.min(SLICE, limit) : SLICE;
+  const slice = `FROM ${table} ${within.sql.join(' AND ')} ORDER BY ${sorted(seq)}`;
+  const last = connection.get<{ receivedAt: number; seq: number }>(
+    `SELECT received_at AS receivedAt, ${seq} AS seq ${slice} LIMIT 1 OFFSET ?`,
+    [...within.values, size - 1],
+  );
+  const rows = connection.all<EventRow>(
+    `SELECT ${EVENT_COLUMNS} FROM payments_inbox_event e
+     WHERE e.seq IN (SELECT ${seq} ${slice} LIMIT ?)
+     ${matching.sql.map((clause) => `AND ${clause}`).join(' ')} ORDER BY ${sorted('seq')} LIMIT ?`,
+    [...within.values, size, ...matching.values, limit],
+  );
+  return {
+    found: rows.map((row) => ({
+      at: { receivedAt: row.received_at, seq: row.seq },
+      event: describe(connection, row, null, times),
+    })),
+    next: last ? { receivedAt: last.receivedAt, seq: last.seq } : null,
+  };
+}
+
+/** The smallest index that holds all that can match, in order of receipt. */
+function sourceOf({ ids, state }: EventFilter): { table: string; seq: string } {
+  if (ids !== undefined) return { table: 'payments_inbox_event WHERE 1', seq: 'seq' };
+  if (isUndone(state)) {
+    const table = `payments_inbox_delivery INDEXED BY payments_inbox_delivery_undone WHERE state <> 'done'`;
+    return { table, seq: 'event_seq' };
+  }
+  const [index, where] = isReason(state)
+    ? ['undelivered', `undelivered > 0 AND undelivered = ${REASONS[state]}`]
+    : ['received', '1'];
+  return {
+    table: `payments_inbox_event INDEXED BY payments_inbox_event_${index} WHERE ${where}`,
+    seq: 'seq',
+  };
+}
+
+/** In the column `undelivered`. */
+const REASONS = { unhandled: 1, stale: 2 } as const;
+
+/** Whether it says why an event has no delivery. */
+function isReason(state: EventFilter['state']): state is 'unhandled' | 'stale' {
+  return state === 'unhandled' || state === 'stale';
+}
+
+/** Whether it is the state of a delivery, other than done. */
+function isUndone(state: EventFilter['state']): boolean {
+  return state !== undefined && state !== 'done' && !isReason(state);
+}
+
+/** The part of the source that this slice and the later ones read. */
+function rangeOf({ filter, order, after }: ListRequest, seq: string): Clauses {
+  const { ids, from, to, state } = filter;
+  const sql = [''];
+  const values: unknown[] = [];
+  const add = (clause: string, ...bound: unknown[]) => {
+    sql.push(clause);
+    values.push(...bound);
+  };
+  if (ids !== undefined) {
+    add('id IN (SELECT value FROM json_each(?))', JSON.stringify(ids.map(toStored)));
+  }
+  if (ids === undefined && isUndone(state)) add('state = ?', state);
+  if (from !== undefined) add('received_at >= ?', from.getTime());
+  if (to !== undefined) add('received_at < ?', to.getTime());
+  if (after !== null) {
+    const sign = order === 'newest' ? '<' : '>';
+    add(`received_at ${sign}= ?`, after.receivedAt);
+    add(`(received_at, ${seq}) ${sign} (?, ?)`, after.receivedAt, after.seq);
+  }
+  return { sql, values };
+}
+
+/** What is to hold of an event itself. */
+function matchOf({ company, eventType, handler, state, search }: EventFilter): Clauses {
+  const sql: string[] = [];
+  const values: unknown[] = [];
+  const add = (clause: string, ...bound: unknown[]) => {
+    sql.push(clause);
+    values.push(...bound);
+  };
+  if (company !== undefined) add('e.company = ?', company);
+  if (eventType !== undefined) add('e.event_type = ?', toStored(eventType));
+  if (search !== undefined) {
+    const text = toStored(search);
+    const columns = ['e.id', 'e.ordering_key', 'e.event_type'];
+    add(`(${columns.map((column) => `instr(${column}, ?) > 0`).join(' OR ')})`, text, text, text);
+  }
+  if (isReason(state)) add('e.undelivered = ?', REASONS[state]);
+  const delivered: string[] = ['event_seq = e.seq'];
+  const bound: unknown[] = [];
+  if (handler !== undefined) {
+    delivered.push('handler = ?');
+    bound.push(handler);
+  }
+  if (state !== undefined && !isReason(state)) {
+    delivered.push('state = ?');
+    bound.push(state);
+  }
+  if (bound.length > 0) {
+    add(
+      `EXISTS (SELECT 1 FROM payments_inbox_delivery WHERE ${delivered.join(' AND ')})`,
+      ...bound,
+    );
+  }
+  return { sql, values };
+}
+
+/** The event of that id, whole. */
+export function find(
+  connection: SqliteConnection,
+  { company, id }: { readonly company: string; readonly id: string },
+  times: Times,
+): StoredEventMessage | undefined {
+  const row = connection.get<EventRow & EventBody>(
+    `SELECT ${EVENT_COLUMNS}, b.raw, b.headers FROM payments_inbox_event e
+     LEFT JOIN payments_inbox_body b ON b.event_seq = e.seq WHERE e.id = ? AND e.company = ?`,
+    [toStored(id), company],
+  );
+  return row && describe(connection, row, row, times);
+}

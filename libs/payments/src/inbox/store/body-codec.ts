@@ -1,0 +1,145 @@
+import { isUint8Array } from 'node:util/types';
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { ThrottledLog } from '../../errors/throttled-log.js';
+import { describeError } from '../../errors/describe-error.js';
+import { PaymentsError } from '../../errors/payments-error.js';
+import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
+import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import { optionsInvalid } from '../../errors/options-invalid.js';
+import type { StoredEvent } from './inbox-store.js';
+
+/** Nest injection token of the application's {@link BodyCodec}, or `null`. */
+export const BODY_CODEC = Symbol('PAYMENTS_BODY_CODEC');
+
+/** The event that a stored body belongs to. */
+export interface BodyContext {
+  /** Id of the company. */
+  readonly company: string;
+  /** Id of the event. */
+  readonly id: string;
+}
+
+/**
+ * Encodes the bodies of events before they are stored and decodes them when they are read, for example to encrypt
+ * them. It works with every inbox. Authenticate the context together with the body (as additional authenticated data
+ * of AES-GCM): otherwise someone who can write to the database can exchange the bodies of two events unnoticed.
+ *
+ * Both methods may return a promise. They have no time limit of their own: bound calls to a key service.
+ *
+ * @example
+ * ```ts
+ * const bodyCodec: BodyCodec = {
+ *   encode: (body, { company, id }) => encrypt(body, `${company} ${id}`),
+ *   decode: (stored, { company, id }) => decrypt(stored, `${company} ${id}`),
+ * };
+ * ```
+ */
+export interface BodyCodec {
+  /**
+   * Returns the bytes to store. If it fails, nothing is stored and the sender is answered 503.
+   *
+   * @param body as it was signed, at most `webhook.bodyLimitBytes`; not to be changed
+   */
+  encode(body: Buffer, context: BodyContext): Uint8Array | Promise<Uint8Array>;
+  /**
+   * Returns the body that {@link encode} was called with. If it fails, so does the attempt to handle the event. The
+   * message of its error is logged and stored, so it must not contain any part of the body.
+   */
+  decode(stored: Buffer, context: BodyContext): Uint8Array | Promise<Uint8Array>;
+}
+
+/** @throws PaymentsError `options_invalid`. */
+export function resolveBodyCodec(codec: BodyCodec | undefined): BodyCodec | null {
+  if (codec === undefined) return null;
+  if (typeof codec?.encode !== 'function' || typeof codec.decode !== 'function') {
+    throw optionsInvalid(
+      '"bodyCodec" must be an object with the functions encode(body, context) and decode(stored, context).',
+    );
+  }
+  // Functions only: the keys that the application's object may have as fields are not passed on.
+  return Object.freeze({
+    encode: (body: Buffer, context: BodyContext) => codec.encode(body, context),
+    decode: (stored: Buffer, context: BodyContext) => codec.decode(stored, context),
+  });
+}
+
+/**
+ * Encodes bodies on their way into the store and decodes them on their way out. Without a `bodyCodec`, bodies are
+ * stored as they are, and nothing here takes time.
+ */
+@Injectable()
+export class StoredBodies {
+  readonly #failures: ThrottledLog;
+
+  constructor(
+    @Inject(BODY_CODEC) private readonly codec: BodyCodec | null,
+    @Inject(PAYMENTS_RUNTIME) runtime: PaymentsRuntime,
+  ) {
+    this.#failures = new ThrottledLog(new Logger('PaymentInbox'), runtime);
+  }
+
+  /** @throws PaymentsError `inbox_unavailable`; the log, at most once per minute, says why. */
+  encode(body: Buffer, context: BodyContext): Buffer | Promise<Buffer> {
+    return this.codec === null ? body : this.#encode(this.codec, body, context);
+  }
+
+  /** @throws PaymentsError `body_undecodable`, with what the codec throws as its `cause`. */
+  decode(stored: Buffer, context: BodyContext): Buffer | Promise<Buffer> {
+    return this.codec === null ? stored : this.#decode(this.codec, stored, context);
+  }
+
+  /** The event with its body decoded, or with why it cannot be. */
+  async show(event: StoredEvent | undefined): Promise<StoredEvent | undefined> {
+    if (!event?.raw) return event;
+    try {
+      return { ...event, raw: await this.decode(event.raw, event) };
+    } catch (error) {
+      return { ...event, raw: null, bodyError: describeError(error) };
+    }
+  }
+
+  /**
+   * Whether the body of a copy conflicts with the stored event, although the store found their bytes to differ: a
+   * codec that encrypts never returns the same bytes twice. A body that was pruned or cannot be decoded does not.
+   */
+  async conflicts(body: Buffer, find: () => Promise<StoredEvent | undefined>): Promise<boolean> {
+    if (this.codec === null) return true;
+    const first = await this.show(await find());
+    return first?.raw ? !first.raw.equals(body) : false;
+  }
+
+  async #encode(codec: BodyCodec, body: Buffer, { company, id }: BodyContext): Promise<Buffer> {
+    try {
+      return toBuffer(await codec.encode(body, { company, id }), 'encode');
+    } catch (error) {
+      this.#failures.warn(
+        'encode',
+        () =>
+          `"bodyCodec" could not encode the body of event ${id} (company ${company}). The event is not stored and the ` +
+          `sender is answered 503, so that it sends it again: ${describeError(error)}`,
+      );
+      throw new PaymentsError(
+        'inbox_unavailable',
+        'The payment inbox could not encode the body; the log says why.',
+      );
+    }
+  }
+
+  async #decode(codec: BodyCodec, stored: Buffer, { company, id }: BodyContext): Promise<Buffer> {
+    try {
+      return toBuffer(await codec.decode(stored, { company, id }), 'decode');
+    } catch (cause) {
+      throw new PaymentsError(
+        'body_undecodable',
+        `"bodyCodec" could not decode the stored body of event ${id} (company ${company}). If its key is missing, ` +
+          'configure the key; the next attempt or a redrive then handles the event.',
+        { cause },
+      );
+    }
+  }
+}
+
+function toBuffer(bytes: unknown, method: string): Buffer {
+  if (!isUint8Array(bytes)) throw new TypeError(`bodyCodec.${method}() returned no Uint8Array`);
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

@@ -1,0 +1,94 @@
+import { describe, expect, it } from '@jest/globals';
+import { HandlerRegistry } from '../../events/handler-registry.js';
+import { HandlerCatalogCache } from './handler-catalog-cache.js';
+import type { HandlerCatalog, InboxStore } from './inbox-store.js';
+
+const AT = new Date(0);
+
+function catalog(version: number, ...handlers: [name: string, ...patterns: string[]][]) {
+  return {
+    version,
+    handlers: handlers.map(([name, ...patterns]) => ({
+      name,
+      patterns,
+      firstSeenAt: AT,
+      lastSeenAt: AT,
+    })),
+  };
+}
+
+/** A cache in a process with the handlers `own` (of `a` and `b.*`) and `both` (of `a`). */
+function bench(load: () => Promise<HandlerCatalog> = async () => catalog(0)) {
+  const registry = new HandlerRegistry();
+  const add = (name: string, ...patterns: string[]) =>
+    registry.add({ name, source: name, patterns, options: {}, invoke: async () => {} });
+  add('own', 'a', 'b.*');
+  add('both', 'a');
+  return new HandlerCatalogCache({ catalog: load } as InboxStore, registry);
+}
+
+describe('HandlerCatalogCache', () => {
+  it('IN-32 matches the handlers of this process and of all others, each once', async () => {
+    const cache = bench(async () =>
+      catalog(3, ['both', 'a', 'c'], ['theirs', 'b.*'], ['all', '*']),
+    );
+    expect(cache.current.version).toBe(0);
+    expect(cache.matching('a')).toEqual(['own', 'both']);
+    await cache.refresh();
+    expect(cache.current.version).toBe(3);
+    expect(cache.matching('a')).toEqual(['own', 'both', 'all']);
+    expect(cache.matching('b.c')).toEqual(['own', 'theirs', 'all']);
+    // A type that only another version of the handler takes.
+    expect(cache.matching('c')).toEqual(['both', 'all']);
+    expect(cache.names()).toEqual(['own', 'both', 'theirs', 'all']);
+  });
+
+  it('remembers the handlers of at most 1,000 event types, until the catalog changes', () => {
+    const cache = bench();
+    const first = cache.matching('a');
+    for (let n = 1; n < 1000; n += 1) cache.matching(`b.${n}`);
+    expect(cache.matching('a')).toBe(first);
+    cache.matching('b.1000');
+    expect(cache.matching('a')).not.toBe(first);
+    expect(cache.matching('a')).toEqual(first);
+    cache.set(catalog(1, ['theirs', 'a']));
+    expect(cache.matching('a')).toEqual(['own', 'both', 'theirs']);
+  });
+
+  it('uses what a registration returned', () => {
+    const cache = bench();
+    cache.set(catalog(7, ['theirs', 'a']));
+    expect(cache.matching('a')).toEqual(['own', 'both', 'theirs']);
+    expect(cache.current.version).toBe(7);
+  });
+
+  it('loads once for all that ask at the same time, and again for later ones', async () => {
+    let loads = 0;
+    const cache = bench(async () => catalog((loads += 1)));
+    await Promise.all([cache.refresh(), cache.refresh(), cache.refresh()]);
+    expect(loads).toBe(1);
+    await cache.refresh();
+    expect(cache.current.version).toBe(2);
+  });
+
+  it('keeps what it has if the store is down, and loads again afterwards', async () => {
+    let down = true;
+    const cache = bench(async () => {
+      if (down) throw new Error('down');
+      return catalog(2);
+    });
+    cache.set(catalog(1, ['theirs', 'a']));
+    await expect(cache.refresh()).rejects.toThrow('down');
+    expect(cache.current.version).toBe(1);
+    down = false;
+    await cache.refresh();
+    expect(cache.current.version).toBe(2);
+  });
+
+  it('WH-29 finds a similar type of any handler', () => {
+    const cache = bench();
+    cache.set(catalog(1, ['theirs', 'payout.settled']));
+    expect(cache.similar('payout.setled')).toBe('payout.settled');
+    expect(cache.similar('refund')).toBeUndefined();
+  });
+});

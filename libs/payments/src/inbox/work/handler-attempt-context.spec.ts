@@ -1,0 +1,83 @@
+import { describe, expect, it } from '@jest/globals';
+import { AttemptCommit } from './run-context.js';
+import type { InboxStore } from '../store/inbox-store.js';
+
+const LEASE = { company: 'c', id: 'e', handler: 'h', token: 1, seq: 1 };
+
+/** A run's commit with a scripted store. */
+function at(commit: InboxStore['commit']): AttemptCommit {
+  return new AttemptCommit({ commit } as InboxStore, LEASE);
+}
+
+const committing: InboxStore['commit'] = async (_lease, work) => ({
+  result: await work(null),
+  nextDue: true,
+});
+const failing: InboxStore['commit'] = async () => {
+  throw new Error('down');
+};
+
+describe('AttemptCommit', () => {
+  it('passes the lease to the store and the transaction to the work, and returns what the work returns', async () => {
+    const given: unknown[] = [];
+    const commit = at(async (lease, work) => {
+      given.push(lease);
+      return { result: await work('the transaction'), nextDue: true };
+    });
+    expect(await commit.commit((tx: unknown) => `in ${String(tx)}`)).toBe('in the transaction');
+    expect(given).toEqual([LEASE]);
+    expect(commit.done).toBe(true);
+    expect(commit.nextDue).toBe(true);
+  });
+
+  it('IN-21 refuses a second commit after the first, and while the first is under way', async () => {
+    const commit = at(committing);
+    const first = commit.commit(() => 1);
+    await expect(commit.commit(() => 2)).rejects.toMatchObject({ code: 'commit_refused' });
+    expect(await first).toBe(1);
+    await expect(commit.commit(() => 3)).rejects.toMatchObject({ code: 'commit_refused' });
+  });
+
+  it('IN-21 allows another commit after one that failed, by rejection or by exception', async () => {
+    const throwing: InboxStore['commit'] = () => {
+      throw new Error('down');
+    };
+    for (const broken of [failing, throwing]) {
+      let store = broken;
+      const commit = at((lease, work) => store(lease, work));
+      await expect(commit.commit(() => 1)).rejects.toThrow('down');
+      expect(commit.done).toBe(false);
+      store = committing;
+      expect(await commit.commit(() => 2)).toBe(2);
+      expect(commit.done).toBe(true);
+    }
+  });
+
+  it('waits on close for a commit that nobody awaits, and throws what that failed with', async () => {
+    let end = (): void => {};
+    const slow = new Promise<void>((resolve) => (end = resolve));
+    const commit = at(async (_lease, work) => {
+      await slow;
+      return { result: await work(null), nextDue: false };
+    });
+    void commit.commit(() => 1);
+    const closed = commit.close();
+    expect(commit.done).toBe(false);
+    end();
+    await closed;
+    expect(commit.done).toBe(true);
+
+    const lost = at(failing);
+    void lost.commit(() => 1).catch(() => {});
+    await expect(lost.close()).rejects.toThrow('down');
+    expect(lost.done).toBe(false);
+  });
+
+  it('refuses a commit after it was closed', async () => {
+    const commit = at(committing);
+    await commit.close();
+    const late = commit.commit(() => 1);
+    await expect(late).rejects.toMatchObject({ code: 'commit_refused' });
+    await expect(late).rejects.toThrow(/has returned/);
+  });
+});
