@@ -1,11 +1,11 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import type {
   OnApplicationBootstrap,
   OnApplicationShutdown,
   OnModuleDestroy,
 } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import { prepareDataClasses } from './events/event-data.js';
+import { prepareDataClasses } from './events/event-dispatcher.js';
 import { HandlerExplorer } from './events/handler-explorer.js';
 import { HandlerRegistry } from './events/handler-registry.js';
 import { UnhandledRejections } from './events/unhandled-rejections.js';
@@ -15,8 +15,12 @@ import { InboxMaintenance } from './inbox/recover/inbox-maintenance.js';
 import { InboxWorker } from './inbox/work/inbox-worker.js';
 import { WORKER_OPTIONS } from './inbox/inbox-options.js';
 import type { ResolvedWorkerOptions } from './inbox/inbox-options.js';
-import { stopFirst } from './nest-internals.js';
-import { ShutdownCheck } from './shutdown-check.js';
+import { hasShutdownHooks, stopFirst } from './nest-internals.js';
+import { PAYMENTS_RUNTIME } from './runtime/payments-runtime.js';
+import type { PaymentsRuntime } from './runtime/payments-runtime.js';
+
+/** Time that an application has to call `enableShutdownHooks()`, which it may do after it listens. */
+const SHUTDOWN_CHECK_MS = 5000;
 
 /**
  * Starts the parts of the module after everything else in the application has started, in the order in which
@@ -26,6 +30,9 @@ import { ShutdownCheck } from './shutdown-check.js';
 export class PaymentsLifecycle
   implements OnApplicationBootstrap, OnModuleDestroy, OnApplicationShutdown
 {
+  readonly #logger = new Logger('PaymentInbox');
+  #cancelShutdownCheck: () => void = () => {};
+
   constructor(
     private readonly explorer: HandlerExplorer,
     private readonly registry: HandlerRegistry,
@@ -34,7 +41,7 @@ export class PaymentsLifecycle
     @Inject(WORKER_OPTIONS) private readonly options: ResolvedWorkerOptions,
     private readonly worker: InboxWorker,
     private readonly maintenance: InboxMaintenance,
-    private readonly shutdown: ShutdownCheck,
+    @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
     modules: ModulesContainer,
   ) {
     stopFirst(modules, PaymentsLifecycle);
@@ -49,12 +56,12 @@ export class PaymentsLifecycle
     const background = this.options.background || !this.store.capabilities.durable;
     this.worker.start(background);
     if (background) this.maintenance.start();
-    this.shutdown.start();
+    if (this.store.capabilities.durable) this.#checkShutdownHooks();
   }
 
   /** The first hook of a closing application. From here on, deliveries are rejected, or only stored. */
   async onModuleDestroy(): Promise<void> {
-    this.shutdown.stop();
+    this.#cancelShutdownCheck();
     await Promise.all([this.worker.drain(), this.maintenance.stop()]);
   }
 
@@ -62,5 +69,19 @@ export class PaymentsLifecycle
   async onApplicationShutdown(): Promise<void> {
     await this.store.close();
     this.unhandled.close();
+  }
+
+  /**
+   * Logs a warning if SIGTERM would end the process at once. A durable inbox loses nothing by that, but running handlers
+   * are cut off: their deliveries run again, from the start, when `worker.leaseMs` has passed.
+   */
+  #checkShutdownHooks(): void {
+    this.#cancelShutdownCheck = this.runtime.schedule(SHUTDOWN_CHECK_MS, () => {
+      if (hasShutdownHooks()) return;
+      this.#logger.warn(
+        'The application has no shutdown hooks, so SIGTERM cuts off payment handlers that are running: their deliveries run ' +
+          'again when "worker.leaseMs" has passed. Call app.enableShutdownHooks() in main.ts.',
+      );
+    });
   }
 }

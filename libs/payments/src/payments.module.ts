@@ -27,7 +27,6 @@ import { PAYMENTS_RUNTIME } from './runtime/payments-runtime.js';
 import { optionsInvalid } from './errors/options-invalid.js';
 import { sealedProvider } from './sealed-options.js';
 import type { SealedOptions } from './sealed-options.js';
-import { ShutdownCheck } from './shutdown-check.js';
 import { Admission } from './webhook/admission.js';
 import { PendingRequests } from './webhook/pending-requests.js';
 import { RejectionLog } from './webhook/rejection-log.js';
@@ -175,7 +174,6 @@ const EVENTS: Provider[] = [
     ...INBOX,
     ...EVENTS,
     PaymentsApiService,
-    ShutdownCheck,
     PaymentsLifecycle,
   ],
   // Nest creates a guard in the module that uses it, so that module must be able to inject what the guard needs.

@@ -3,7 +3,8 @@ import { ModulesContainer } from '@nestjs/core';
 import { PaymentsError } from './errors/payments-error.js';
 import type { PaymentsModuleOptions } from './payments-options.js';
 import { optionsInvalid } from './errors/options-invalid.js';
-import { assertSingleImport } from './single-import.js';
+import { importersOfSeveral } from './nest-internals.js';
+import { PaymentsLifecycle } from './payments-lifecycle.js';
 
 /** The module's options in Nest's container. `JSON.stringify` and `util.inspect` show no secret. */
 export class SealedOptions {
@@ -36,6 +37,23 @@ export function sealedProvider(provider: Provider): Provider {
       );
     },
   };
+}
+
+/**
+ * Rejects a second import: each instance of the module would have an inbox, a webhook route and every handler of its
+ * own.
+ *
+ * @throws PaymentsError `options_invalid` if the application imports the module more than once. The message
+ *   names the importing modules and the fix.
+ */
+function assertSingleImport(modules: ModulesContainer): void {
+  const importers = importersOfSeveral(modules, PaymentsLifecycle);
+  if (importers === undefined) return;
+  throw optionsInvalid(
+    `it is imported more than once in this application: by ${importers.join(' and by ')}. Import it once. Other ` +
+      'modules can inject its providers if the importing module exports PaymentsModule, or if it is imported ' +
+      'with "isGlobal: true".',
+  );
 }
 
 /** @throws PaymentsError `options_invalid` with the error of the application's factory as its `cause`. */

@@ -1,4 +1,5 @@
-import { SigningKey } from './signing-key.js';
+import { createHmac, createSecretKey } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
 
 /**
  * One company's credentials at the payments service. The service gives each company credentials of its own, and
@@ -55,6 +56,30 @@ export interface CompanyDirectory {
 
 /** The id of the company in an application that configures one company without an id. */
 export const DEFAULT_COMPANY = 'default';
+
+/**
+ * A webhook secret that is prepared once and signs any number of bodies. `JSON.stringify` and `util.inspect`
+ * show nothing of it.
+ *
+ * @example
+ * ```ts
+ * const key = new SigningKey('whsec_1');
+ * key.sign(body).toString('hex'); // 128 hex digits
+ * ```
+ */
+export class SigningKey {
+  readonly #key: KeyObject;
+
+  /** @param secret the webhook secret as the payments service has it. The key is its UTF-8 encoding. */
+  constructor(secret: string) {
+    this.#key = createSecretKey(secret, 'utf8');
+  }
+
+  /** The HMAC-SHA512 of the body: 64 bytes. */
+  sign(body: Uint8Array): Buffer {
+    return createHmac('sha512', this.#key).update(body).digest();
+  }
+}
 
 /**
  * A company, complete and validated. Its secrets are private fields behind getters: `JSON.stringify` and

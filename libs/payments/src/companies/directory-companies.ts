@@ -3,12 +3,11 @@ import { ThrottledLog } from '../errors/throttled-log.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { withTimeLimit } from '../runtime/time-limit.js';
+import { SharedSecrets } from './companies.js';
 import type { Companies } from './companies.js';
-import { CompanyLookup } from './company-lookup.js';
+import { CompanyLookup, LookupBudget } from './company-lookup.js';
 import type { CompanyDefaults } from './resolve-company.js';
 import type { CompanyDirectory, ResolvedCompany } from './company.js';
-import { LookupBudget } from './lookup-budget.js';
-import { SharedSecrets } from './shared-secrets.js';
 
 const FOUND_MS = 60_000;
 const UNKNOWN_MS = 5000;

@@ -3,7 +3,7 @@ import type { INestApplication } from '@nestjs/common';
 import { COMPANIES } from '../companies/companies.js';
 import type { Companies } from '../companies/companies.js';
 import { DEFAULT_COMPANY } from '../companies/company.js';
-import type { SigningKey } from '../companies/signing-key.js';
+import type { SigningKey } from '../companies/company.js';
 import { WebhookRoutes } from '../webhook/webhook-routes.js';
 import { sendInMemory } from './in-memory-request.js';
 import { signedRequest } from './signed-request.js';

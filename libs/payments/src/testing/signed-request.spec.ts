@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { SigningKey } from '../companies/signing-key.js';
+import { SigningKey } from '../companies/company.js';
 import { verifySignature } from '../webhook/signature.js';
 import { paymentEvent } from './payment-event-builder.js';
 import { signedRequest } from './signed-request.js';

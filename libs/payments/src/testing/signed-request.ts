@@ -1,4 +1,4 @@
-import type { SigningKey } from '../companies/signing-key.js';
+import type { SigningKey } from '../companies/company.js';
 import type { PaymentEvent } from '../events/payment-event.js';
 import { signBody } from '../webhook/signature.js';
 

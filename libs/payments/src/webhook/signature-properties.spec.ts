@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import * as fc from 'fast-check';
 import { holds, codeOf } from '../../../../test/support/assertions.js';
-import { SigningKey } from '../companies/signing-key.js';
+import { SigningKey } from '../companies/company.js';
 import { parseSignatures, requireMatch, signBody } from './signature.js';
 
 const hexDigits = fc.string({

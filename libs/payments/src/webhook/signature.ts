@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto';
-import { SigningKey } from '../companies/signing-key.js';
+import { SigningKey } from '../companies/company.js';
 import { PaymentsError } from '../errors/payments-error.js';
 
 /** Name of the header that carries the signature. */

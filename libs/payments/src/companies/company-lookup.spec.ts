@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
-import { LookupBudget } from './lookup-budget.js';
+import { LookupBudget } from './company-lookup.js';
 
 describe('LookupBudget', () => {
   it('SE-06 remembers the 100,000 ids with a valid signature that were used last', async () => {

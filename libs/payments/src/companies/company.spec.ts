@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import { SigningKey } from './signing-key.js';
+import { SigningKey } from './company.js';
 
 const hex = (text: string) => Buffer.from(text, 'hex');
 
