@@ -89,7 +89,7 @@ describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
     expect(await merchant.receive(merchant.urls[1])).toBe(200);
     await merchant.obey('ping');
     await merchant.obey('close');
-    await merchant.wrote('left a promise behind that failed: Error: left behind', 3);
+    await merchant.wrote('did not await a promise, which rejected that failed: Error: left behind', 3);
     expect(merchant.output).toMatch(/Handler \*#handle \(company default\) left a promise/);
     await eventually(() => expect(merchant.output.match(/at failLater/g)).toHaveLength(3));
   });
@@ -114,7 +114,7 @@ describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
     expect(await merchant.receive()).toBe(200);
     await merchant.obey('release');
     await merchant.obey('ping');
-    await merchant.wrote('left a promise behind');
+    await merchant.wrote('did not await a promise, which rejected');
   });
 
   it('WH-24 no longer listens once the application has closed', async () => {
@@ -122,7 +122,7 @@ describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
     expect(await merchant.receive()).toBe(200);
     await merchant.obey('close');
     expect(await merchant.dieOf('release')).toBe(1);
-    expect(merchant.output).not.toContain('left a promise behind');
+    expect(merchant.output).not.toContain('did not await a promise, which rejected');
   });
 });
 
@@ -137,7 +137,7 @@ describe('unhandled rejections with --unhandled-rejections', () => {
     expect(await merchant.receive()).toBe(200);
     await merchant.obey('release');
     await merchant.obey('ping');
-    await merchant.wrote('left a promise behind');
+    await merchant.wrote('did not await a promise, which rejected');
   });
 
   it('WH-24 prints a warning and sets the exit code with warn-with-error-code', async () => {
@@ -154,7 +154,7 @@ describe('unhandled rejections with --unhandled-rejections', () => {
     expect(await merchant.receive()).toBe(200);
     await merchant.obey('release');
     await merchant.obey('ping');
-    await merchant.wrote('left a promise behind');
+    await merchant.wrote('did not await a promise, which rejected');
     expect(await merchant.dieOf('leave')).toBe(1);
   });
 });

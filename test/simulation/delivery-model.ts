@@ -1,4 +1,4 @@
-import { matchesPattern } from '../../libs/payments/dist/events/event-pattern.js';
+import { matchesPattern } from '../../libs/payments/dist/events/handler-registry.js';
 import type {
   ClaimedDelivery,
   DeliverySelection,

@@ -1,4 +1,4 @@
-import { parseEnvelope } from '../../libs/payments/dist/events/envelope.js';
+import { parseEnvelope } from '../../libs/payments/dist/events/payment-event.js';
 import { HandlerRegistry } from '../../libs/payments/dist/events/handler-registry.js';
 import { fixed } from '../../libs/payments/dist/events/retry-schedule.js';
 import type { RetrySchedule } from '../../libs/payments/dist/events/retry-schedule.js';

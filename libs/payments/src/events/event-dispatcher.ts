@@ -1,17 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { PaymentsError } from '../errors/payments-error.js';
-import { parseData } from './event-data.js';
-import { matchesPattern } from './event-pattern.js';
-import { HandlerRegistry } from './handler-registry.js';
+import { HandlerRegistry, matchesPattern } from './handler-registry.js';
+import type { PaymentHandler } from './handler-registry.js';
 import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
 import { UnhandledRejections } from './unhandled-rejections.js';
 
 /**
- * The handler of this process does not take the event's type. The event was delivered to another version of the handler,
- * with other types: during a deployment, two versions run at the same time.
+ * Thrown if the handler of this process does not handle the event's type. During a deployment, two versions of a handler
+ * run at the same time, and the delivery was stored for the version that handles other types.
  */
 export class OtherVersionError extends PaymentsError {
-  /** Whether something that was thrown is one. Never throws: `instanceof` does, for a revoked proxy. */
+  /** Whether `thrown` is an OtherVersionError. Never throws; a bare `instanceof` throws for a revoked proxy. */
   static is(thrown: unknown): thrown is OtherVersionError {
     try {
       return thrown instanceof OtherVersionError;
@@ -26,8 +25,8 @@ export class OtherVersionError extends PaymentsError {
   ) {
     super(
       'handlers_invalid',
-      `The handler "${handler}" of this process does not take the event type "${eventType}", but another version of ` +
-        'it did. Add the type to its @OnPaymentEvent, or skip the delivery.',
+      `The handler "${handler}" of this process does not handle the event type "${eventType}", but another version of ` +
+        'the handler does or did. Add the type to its @OnPaymentEvent, or skip the delivery.',
     );
   }
 }
@@ -41,26 +40,103 @@ export class EventDispatcher {
   ) {}
 
   /**
-   * Resolves once the handler of that name has succeeded.
+   * Resolves when the handler named in `context` has succeeded.
    *
-   * @throws PaymentsError `handlers_invalid` if no handler has the name, or it does not take the event's type
-   *   ({@link OtherVersionError}); `data_invalid` if `data` fails the handler's class; and whatever the handler throws,
-   *   which may be anything.
+   * @throws PaymentsError `handlers_invalid` if no handler has the name, or it does not handle the event's type
+   *   ({@link OtherVersionError}); `data_invalid` if `event.data` fails the rules of the handler's data class. Also
+   *   rejects with any value that the handler throws.
    */
   async dispatch(event: PaymentEvent, context: PaymentEventContext): Promise<void> {
     const handler = this.registry.get(context.handler);
     if (handler === undefined) {
       throw new PaymentsError(
         'handlers_invalid',
-        `No handler is named "${context.handler}" any more. Give its successor that name.`,
+        `This application has no payment handler named "${context.handler}". If the handler was renamed, give it that ` +
+          "name: @OnPaymentEvent(…, { name: '…' }).",
       );
     }
     if (!handler.patterns.some((pattern) => matchesPattern(pattern, event.eventType))) {
       throw new OtherVersionError(handler.name, event.eventType);
     }
     const data = handler.data ? await parseData(handler.data, event) : event.data;
-    // A frozen copy each, so that no handler sees what another did to the event.
-    const own = Object.freeze({ ...event, data });
-    await this.unhandled.watch(context, () => handler.invoke(own, context));
+    // Each handler gets a frozen copy, so that no handler sees changes that another made to the event.
+    const copy = Object.freeze({ ...event, data });
+    await this.unhandled.watch(context, () => handler.invoke(copy, context));
   }
+}
+
+type DataClass = new () => object;
+
+/** The optional packages that a data class needs. */
+const PACKAGES = ['class-validator', 'class-transformer'];
+
+let loading: ReturnType<typeof loadPackages> | undefined;
+
+async function loadPackages() {
+  const [{ validate }, { plainToInstance }] = await Promise.all([
+    import('class-validator'),
+    import('class-transformer'),
+  ]);
+  return { validate, plainToInstance };
+}
+
+/**
+ * Loads class-validator and class-transformer, if any handler has a data class.
+ *
+ * @throws PaymentsError `handlers_invalid` if they cannot be loaded. The message names the handlers, the
+ *   packages and the command that installs them; the cause is the loader's error.
+ */
+export async function prepareDataClasses(handlers: Iterable<PaymentHandler>): Promise<void> {
+  const sources = [...handlers].filter(({ data }) => data).map(({ source }) => source);
+  if (sources.length === 0) return;
+  try {
+    await (loading ??= loadPackages());
+  } catch (error) {
+    loading = undefined;
+    throw new PaymentsError(
+      'handlers_invalid',
+      `@OnPaymentEvent(…, { data }) on ${sources.join(', ')} needs the packages ${PACKAGES.join(' and ')}, and ` +
+        `they cannot be loaded. Run: npm install ${PACKAGES.join(' ')}`,
+      { cause: error },
+    );
+  }
+}
+
+/**
+ * The event's `data` as an instance of the handler's data class.
+ *
+ * @throws PaymentsError `data_invalid` if `data` does not satisfy the rules of the class. The message names the
+ *   fields and rules, and contains no value.
+ */
+async function parseData(type: DataClass, event: PaymentEvent): Promise<never> {
+  const { validate, plainToInstance } = await (loading ??= loadPackages());
+  let data: object;
+  try {
+    data = plainToInstance(type, event.data);
+  } catch {
+    // The error of the @Transform or setter that threw may contain the value, so it is not the cause.
+    throw dataInvalid(type, event, 'it could not be transformed');
+  }
+  const failures = await validate(data, { forbidUnknownValues: false });
+  if (failures.length > 0) {
+    const rules = failures.flatMap(({ property, constraints, children }) =>
+      Object.keys(constraints ?? {})
+        .concat(children?.length ? ['nested'] : [])
+        .map((rule) => `${property} (${rule})`),
+    );
+    throw dataInvalid(type, event, rules.join(', '));
+  }
+  return data as never;
+}
+
+function dataInvalid(
+  { name }: DataClass,
+  { eventType }: PaymentEvent,
+  failure: string,
+): PaymentsError {
+  return new PaymentsError(
+    'data_invalid',
+    `"data" of the ${eventType} event does not satisfy ${name}: ${failure}. The inbox keeps the event: fix the class ` +
+      'or the rule, then redrive the event.',
+  );
 }

@@ -1,16 +1,25 @@
 import { Injectable, Logger } from '@nestjs/common';
+import type { Type } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { PaymentsError } from '../errors/payments-error.js';
-import { isScoped, scopedPrototype } from '../nest-internals.js';
+import {
+  FILTERS,
+  GUARDS,
+  hasEnhancer,
+  INTERCEPTORS,
+  isScoped,
+  metadataList,
+  PIPES,
+  scopedPrototype,
+} from '../nest-internals.js';
 import type { NestHost } from '../nest-internals.js';
-import { assertEnhancers } from './handler-enhancers.js';
 import { HandlerInvoker } from './handler-invoker.js';
 import { defaultName, HandlerRegistry } from './handler-registry.js';
 import type { HandlerOptions } from './handler-registry.js';
 import { ON_PAYMENT_EVENT } from './on-payment-event.decorator.js';
 import type { OnPaymentEventMetadata } from './on-payment-event.decorator.js';
 
-/** Finds every method under `@OnPaymentEvent` on the application's providers and controllers. */
+/** Finds every method that is decorated with `@OnPaymentEvent`, on the application's providers and controllers. */
 @Injectable()
 export class HandlerExplorer {
   readonly #logger = new Logger('PaymentHandlers');
@@ -23,16 +32,16 @@ export class HandlerExplorer {
   ) {}
 
   /**
-   * Fills the registry and logs each handler. To be called once, when every module is initialised.
+   * Fills the registry and logs each handler. Call it once, after Nest has initialised every module.
    *
-   * @throws PaymentsError `handlers_invalid` if two handlers have one name, or a handler cannot run as it is
-   *   written.
+   * @throws PaymentsError `handlers_invalid` if two handlers have the same name, or if Nest would never run a handler
+   *   or one of its guards, pipes, interceptors or filters.
    */
   explore(): void {
+    // Instances seen so far: two providers may have the same one, for example if a factory returns another provider.
     const seen = new Set<object>();
     const hosts = [...this.discovery.getProviders(), ...this.discovery.getControllers()];
     for (const host of hosts) {
-      // An alias (useExisting) is the same object again; what a factory returns may be, too.
       if (host.isAlias) continue;
       const scoped = isScoped(host);
       const identity: unknown = scoped ? host : host.instance;
@@ -50,7 +59,7 @@ export class HandlerExplorer {
     }
     if (this.registry.all().length > 0) return;
     this.#logger.warn(
-      'This application has no payment handler, so events are stored and nothing runs. Put @OnPaymentEvent(…) on a ' +
+      'This application has no payment handler, so it stores events and runs nothing. Put @OnPaymentEvent(…) on a ' +
         'method of a provider or controller, and list its class in a module that the application imports.',
     );
   }
@@ -73,14 +82,51 @@ export class HandlerExplorer {
         source: `${owner}.${method} (${host.host?.name ?? 'no module'})`,
         patterns: metadata.patterns,
         ...(metadata.data && { data: metadata.data }),
-        options: runOptions(metadata),
+        options: handlerOptions(metadata),
         invoke: this.invoker.bind(host, method, scoped),
       });
     }
   }
 }
 
-function runOptions({ concurrency, timeoutMs, retry }: OnPaymentEventMetadata): HandlerOptions {
+/** Reflect keys of `@UseGuards()` and similar decorators, and the method of each enhancer that Nest calls. */
+const ENHANCERS: ReadonlyMap<string, string> = new Map([
+  [GUARDS, 'canActivate'],
+  [PIPES, 'transform'],
+  [INTERCEPTORS, 'intercept'],
+  [FILTERS, 'catch'],
+]);
+
+/**
+ * Checks that Nest has an instance of every guard, pipe, interceptor and filter of the handler that is given as a class.
+ * Nest creates these instances when it reads the class of a provider. It does not read the class of a provider that is a
+ * value or made by a factory, and silently skips an enhancer without an instance. Without its guard, a handler would run
+ * for every event, so the application does not boot.
+ *
+ * @throws PaymentsError `handlers_invalid`, naming the enhancer and the fix.
+ */
+function assertEnhancers(host: NestHost, prototype: object, method: string, owner: string): void {
+  const callback = (prototype as Record<string, object>)[method]!;
+  for (const [key, call] of ENHANCERS) {
+    const enhancers = [...metadataList(key, prototype.constructor), ...metadataList(key, callback)];
+    const missing = enhancers.find(
+      (enhancer) =>
+        typeof enhancer === 'function' &&
+        !(call in enhancer) &&
+        !hasEnhancer(host, enhancer as Type),
+    );
+    if (missing === undefined) continue;
+    const { name } = missing as { name: string };
+    throw new PaymentsError(
+      'handlers_invalid',
+      `${name} is applied to the payment handler ${owner}.${method} and would never run: Nest creates no instance of ` +
+        'it for a provider that is a value or made by a factory (nor, in older releases, for a class under a token). ' +
+        `Give an instance (new ${name}(…)), or provide the class ${owner} itself.`,
+    );
+  }
+}
+
+function handlerOptions({ concurrency, timeoutMs, retry }: OnPaymentEventMetadata): HandlerOptions {
   return {
     ...(concurrency !== undefined && { concurrency }),
     ...(timeoutMs !== undefined && { timeoutMs }),
@@ -98,7 +144,7 @@ function assertNotReplaced(prototype: object, method: string, owner: string): vo
   throw new PaymentsError(
     'handlers_invalid',
     `A decorator above @OnPaymentEvent on ${owner}.${method} replaced the method and dropped its metadata, so it ` +
-      'would never run. Put @OnPaymentEvent above that decorator, and guards and the like above it too.',
+      'would never run. Put @OnPaymentEvent above that decorator, and guards, pipes, interceptors and filters too.',
   );
 }
 

@@ -1,18 +1,24 @@
 import { describe, expect, it } from '@jest/globals';
 import { PaymentsError } from '../errors/payments-error.js';
-import { defaultName, HandlerRegistry } from './handler-registry.js';
+import {
+  assertPattern,
+  defaultName,
+  HandlerRegistry,
+  matchesPattern,
+  similarType,
+} from './handler-registry.js';
 
 function registry(...handlers: [name: string, ...patterns: string[]][]): HandlerRegistry {
-  const made = new HandlerRegistry();
+  const result = new HandlerRegistry();
   for (const [name, ...patterns] of handlers) {
     const source = `Class.${name} (App)`;
-    made.add({ name, source, patterns, options: {}, invoke: async () => {} });
+    result.add({ name, source, patterns, options: {}, invoke: async () => {} });
   }
-  return made;
+  return result;
 }
 
 describe('HandlerRegistry', () => {
-  it('names the handlers of a type, each once, in the order they were added', () => {
+  it('lists the handlers that match an event type, each once, in the order they were added', () => {
     const handlers = registry(['c', 'x'], ['a', '*', 'x'], ['b', 'y'], ['d', 'y.*', 'x']);
     expect(handlers.matching('x')).toEqual(['c', 'a', 'd']);
     expect(handlers.matching('y.z')).toEqual(['a', 'd']);
@@ -20,7 +26,7 @@ describe('HandlerRegistry', () => {
     expect(handlers.names()).toEqual(['c', 'a', 'b', 'd']);
   });
 
-  it('knows no handler by the name of a property of every object', () => {
+  it('finds no handler by a name that every JavaScript object inherits, such as constructor', () => {
     const handlers = registry(['a', 'x']);
     for (const name of ['constructor', '__proto__', 'toString']) {
       expect(handlers.get(name)).toBeUndefined();
@@ -28,7 +34,7 @@ describe('HandlerRegistry', () => {
     expect(registry(['__proto__', 'x']).get('__proto__')?.patterns).toEqual(['x']);
   });
 
-  it('IN-37 refuses a second handler of one name, and names both and the fix', () => {
+  it('IN-37 rejects two handlers with the same name, and names both and the fix', () => {
     const both = (): HandlerRegistry => registry(['a', 'x'], ['a', 'y']);
     expect(both).toThrow(PaymentsError);
     expect(both).toThrow(
@@ -36,25 +42,98 @@ describe('HandlerRegistry', () => {
     );
   });
 
-  it.each(['', 'n'.repeat(201), 'a\nb', 'a\0'])('refuses the name %j', (name) => {
+  it.each(['', 'n'.repeat(201), 'a\nb', 'a\0'])('rejects the handler name %j', (name) => {
     expect(() => registry([name, 'x'])).toThrow(/1 to 200 characters/);
   });
 
-  it('takes a name of 200 characters of any script', () => {
+  it('accepts a handler name of 200 non-ASCII characters', () => {
     expect(registry(['ü'.repeat(200), 'x']).names()).toHaveLength(1);
   });
 
-  it('IN-37 makes a default name of the sorted event types and the method', () => {
+  it('IN-37 builds the default name from the sorted event types and the method', () => {
     expect(defaultName(['transaction.completed'], 'markPaid')).toBe(
       'transaction.completed#markPaid',
     );
     expect(defaultName(['b.*', 'a', '*'], 'handle')).toBe('*|a|b.*#handle');
   });
 
-  it('IN-37 refuses a default name over 200 characters, and asks for a name', () => {
+  it('IN-37 rejects a default name over 200 characters, and asks for a name', () => {
     const types = Array.from({ length: 20 }, (_, index) => `transaction.kind-${index}`);
     expect(() => registry([defaultName(types, 'handle'), ...types])).toThrow(
       /Class\..*1 to 200 characters.*default name is made of the event types.*\{ name: '…' \}/,
     );
+  });
+});
+
+describe('matchesPattern', () => {
+  it.each([
+    ['*', 'anything', true],
+    ['*', '', true],
+    ['a', 'a', true],
+    ['a', 'A', false],
+    ['a', 'a.b', false],
+    ['a.*', 'a.b', true],
+    ['a.*', 'a.b.c', true],
+    ['a.*', 'a.', true],
+    ['a.*', 'a', false],
+    ['a.*', 'ab.c', false],
+    ['a.b.*', 'a.b.c', true],
+    ['a.b.*', 'a.c', false],
+    ['a+b', 'aab', false],
+    ['__proto__', '__proto__', true],
+  ])('for the pattern %j and the type %j returns %j', (pattern, eventType, covered) => {
+    expect(matchesPattern(pattern, eventType)).toBe(covered);
+  });
+});
+
+describe('assertPattern', () => {
+  it.each(['a', 'a.b', 'a.*', 'a.b.*', '*', 'constructor', 'ä', 'a b'])(
+    'accepts the pattern %j',
+    (pattern) => {
+      expect(() => assertPattern(pattern)).not.toThrow();
+    },
+  );
+
+  it.each(['', '.*', '**', 'a*', '*.a', 'a.*.b', 'a.**', '*.*'])(
+    'rejects the pattern %j',
+    (pattern) => {
+      expect(() => assertPattern(pattern)).toThrow(TypeError);
+      expect(() => assertPattern(pattern)).toThrow(`not "${pattern}"`);
+    },
+  );
+
+  it.each([undefined, null, 1, {}, Symbol('s'), Object.create(null)])(
+    'rejects a pattern that is not a string',
+    (pattern) => {
+      expect(() => assertPattern(pattern)).toThrow(/not a value of type \w+/);
+    },
+  );
+});
+
+describe('similarType', () => {
+  const types = ['transaction.completed', 'transaction.reversed', 'payout.*', '*', 'ab'];
+
+  it.each([
+    ['transaction.complete', 'transaction.completed'],
+    ['transaction.completd', 'transaction.completed'],
+    ['transactoin.completed', 'transaction.completed'],
+    ['transaction.reversde', 'transaction.reversed'],
+    ['Transaction.Completed', 'transaction.completed'],
+    ['transaction_compelted', 'transaction.completed'],
+    ['abc', 'ab'],
+    ['transaction.compl', undefined],
+    ['Transaction.Complete', undefined],
+    ['payout.', undefined],
+    ['refund.settled', undefined],
+    ['x'.repeat(255), undefined],
+  ])('WH-29 recognises %s as a misspelling of %s', (eventType, expected) => {
+    expect(similarType(eventType, types)).toBe(expected);
+  });
+
+  it('WH-29 suggests the handled type with the fewest edits', () => {
+    expect(similarType('transaction.b', ['transaction.abc', 'transaction.ab'])).toBe(
+      'transaction.ab',
+    );
+    expect(similarType('constructor', [])).toBeUndefined();
   });
 });

@@ -1,20 +1,19 @@
 import { PaymentsError } from '../errors/payments-error.js';
-import { matchesPattern } from './event-pattern.js';
 import type { PaymentEvent, PaymentEventContext } from './payment-event.js';
 import type { RetrySchedule } from './retry-schedule.js';
 
-/** How a handler runs, as far as its decorator says; for the rest, the option `worker` applies. */
+/** Limits and retries of one handler, from its decorator. For a field that is left out, the option `worker` applies. */
 export interface HandlerOptions {
   readonly concurrency?: number;
   readonly timeoutMs?: number;
   readonly retry?: RetrySchedule;
 }
 
-/** A method found under `@OnPaymentEvent`, ready to run. */
+/** A method decorated with `@OnPaymentEvent`, ready to run. */
 export interface PaymentHandler {
-  /** Unique name, under which its deliveries are stored. */
+  /** Unique name. The inbox stores the handler's deliveries under it. */
   readonly name: string;
-  /** Its class, method and module, for messages. */
+  /** The handler's class, method and module, for messages. */
   readonly source: string;
   /** The event types it handles. */
   readonly patterns: readonly string[];
@@ -25,12 +24,13 @@ export interface PaymentHandler {
   invoke(event: PaymentEvent, context: PaymentEventContext): Promise<unknown>;
 }
 
-// Names are keys in a database, like an envelope's id.
+// Handler names are keys in a database, like the ids of events.
 const NAME = /^[^\p{Cc}]{1,200}$/u;
 
 /**
- * The name of a handler without a `name`, such as `transaction.completed#markPaid`: its event types in alphabetical
- * order, and its method. Not its class, which bundlers rename, so that a new bundle still finds what is stored.
+ * The name of a handler whose decorator sets no `name`, such as `transaction.completed#markPaid`: its event types in
+ * alphabetical order and its method. The class is not part of it, because bundlers rename classes, and a new bundle
+ * must find the stored deliveries.
  */
 export function defaultName(patterns: readonly string[], method: string): string {
   return `${patterns.toSorted().join('|')}#${method}`;
@@ -48,16 +48,16 @@ export class HandlerRegistry {
       throw new PaymentsError(
         'handlers_invalid',
         `Two payment handlers are named "${name}": ${other.source} and ${source}. Deliveries are stored under the ` +
-          "name, so set another for one of them: @OnPaymentEvent(…, { name: '…' }). If two modules provide one " +
-          'class, provide it in one of them and export it there.',
+          "handler's name, so set another name for one of the two: @OnPaymentEvent(…, { name: '…' }). If two modules " +
+          'provide the same class, provide it in one of them and export it there.',
       );
     }
     if (!NAME.test(name)) {
       throw new PaymentsError(
         'handlers_invalid',
-        `The name of the payment handler ${source} is invalid: a name has 1 to 200 characters, none of them a ` +
-          `control character, and ${JSON.stringify(name.slice(0, 40))} has ${name.length}. The default name is made ` +
-          "of the event types and the method's name. Set another: @OnPaymentEvent(…, { name: '…' }).",
+        `The name of the payment handler ${source} is invalid: a name has 1 to 200 characters and no control ` +
+          `characters; ${JSON.stringify(name.slice(0, 40))} has ${name.length} characters. The default name is made ` +
+          "of the event types and the method's name. Set another name: @OnPaymentEvent(…, { name: '…' }).",
       );
     }
     this.#handlers.set(name, handler);
@@ -75,10 +75,71 @@ export class HandlerRegistry {
     return [...this.#handlers.keys()];
   }
 
-  /** The names of the handlers of an event type, in the order they were found. */
+  /** The names of the handlers of an event type, in the order in which they were added. */
   matching(eventType: string): string[] {
     return [...this.#handlers.values()]
       .filter(({ patterns }) => patterns.some((pattern) => matchesPattern(pattern, eventType)))
       .map(({ name }) => name);
   }
+}
+
+/**
+ * Whether a pattern matches an event type. A pattern is an exact type, `family.*` for every type that begins with
+ * `family.`, or `*` for every type.
+ */
+export function matchesPattern(pattern: string, eventType: string): boolean {
+  if (pattern === '*') return true;
+  if (pattern.endsWith('.*')) return eventType.startsWith(pattern.slice(0, -1));
+  return pattern === eventType;
+}
+
+/** @throws TypeError if `pattern` is not a string, is empty, or has a `*` other than `*` itself or a final `.*`. */
+export function assertPattern(pattern: unknown): asserts pattern is string {
+  const valid =
+    typeof pattern === 'string' &&
+    (pattern === '*' || /^[^*]+$/.test(pattern.replace(/\.\*$/, '')));
+  if (!valid) {
+    const given =
+      typeof pattern === 'string' ? `"${pattern}"` : `a value of type ${typeof pattern}`;
+    throw new TypeError(`@OnPaymentEvent accepts an event type, "family.*" or "*", not ${given}.`);
+  }
+}
+
+/** Maximum number of edits between an event type and the handled type that it is probably a misspelling of. */
+const MAX_EDITS = 2;
+
+/** The exact event type among the patterns that `eventType` is probably a misspelling of. */
+export function similarType(eventType: string, patterns: Iterable<string>): string | undefined {
+  let closest: string | undefined;
+  let fewest = MAX_EDITS + 1;
+  for (const pattern of patterns) {
+    if (pattern.endsWith('*') || Math.abs(pattern.length - eventType.length) > MAX_EDITS) continue;
+    const edits = editDistance(pattern, eventType);
+    if (edits < fewest) [closest, fewest] = [pattern, edits];
+  }
+  return closest;
+}
+
+/**
+ * Optimal string alignment distance: how many characters to insert, delete, replace or swap with the next one to turn
+ * `a` into `b`.
+ */
+function editDistance(a: string, b: string): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i += 1) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j += 1) {
+      const same = a[i - 1] === b[j - 1];
+      const swapped = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      row[j] = Math.min(
+        last[j]! + 1,
+        row[j - 1]! + 1,
+        last[j - 1]! + (same ? 0 : 1),
+        swapped ? beforeLast[j - 2]! + 1 : Infinity,
+      );
+    }
+    [beforeLast, last] = [last, row];
+  }
+  return last[b.length]!;
 }

@@ -11,7 +11,7 @@ function metadataOf(type: { prototype: object }, method: string): unknown {
 }
 
 describe('OnPaymentEvent', () => {
-  it('gathers the types of stacked decorators, and each option from any of them', () => {
+  it('merges the types and the options of several decorators on one method', () => {
     class Orders {
       @OnPaymentEvent(['a', 'b'], { name: 'orders' })
       @OnPaymentEvent('b', { data: Data, concurrency: 3 })
@@ -34,21 +34,24 @@ describe('OnPaymentEvent', () => {
     [{ concurrency: 1 }, { concurrency: 2 }],
     [{ timeoutMs: 1 }, { timeoutMs: 2 }],
     [{ retry: none }, { retry: exponential() }],
-  ])('refuses stacked decorators that contradict each other', (one, other) => {
-    expect(() => {
-      class Orders {
-        @OnPaymentEvent('a', one)
-        @OnPaymentEvent('b', other)
-        handle(): void {}
-      }
-      return Orders;
-    }).toThrow(/applied to handle several times with different values of/);
-  });
+  ])(
+    'rejects two decorators on one method that set an option to different values',
+    (first, second) => {
+      expect(() => {
+        class Orders {
+          @OnPaymentEvent('a', first)
+          @OnPaymentEvent('b', second)
+          handle(): void {}
+        }
+        return Orders;
+      }).toThrow(/applied to handle several times with different values of/);
+    },
+  );
 
   it.each([
     ['concurrency', 1, 1000],
     ['timeoutMs', 1, 3_600_000],
-  ])('refuses a value of "%s" out of bounds', (option, min, max) => {
+  ])('rejects a value of "%s" that is out of bounds', (option, min, max) => {
     for (const value of [min, max]) {
       expect(() => OnPaymentEvent('a', { [option]: value })).not.toThrow();
     }
@@ -59,7 +62,7 @@ describe('OnPaymentEvent', () => {
     }
   });
 
-  it('refuses what is no retry schedule', () => {
+  it('accepts retry schedules and rejects other values of "retry"', () => {
     for (const retry of [exponential(), fixed([5]), none]) {
       expect(() => OnPaymentEvent('a', { retry })).not.toThrow();
     }
@@ -71,13 +74,13 @@ describe('OnPaymentEvent', () => {
   });
 
   it.each([[[]], [''], ['a*'], [['a', 'b.*.c']], [undefined], [null], [7], [{ type: 'a' }]])(
-    'refuses the types %j',
+    'rejects %j as event types',
     (types) => {
       expect(() => OnPaymentEvent(types as string)).toThrow(TypeError);
     },
   );
 
-  it('refuses what is no method with a name, where it would never run', () => {
+  it('rejects static methods, methods named by a symbol, accessors and properties', () => {
     const decorate = OnPaymentEvent('a') as unknown as (
       target: object,
       name: string | symbol,

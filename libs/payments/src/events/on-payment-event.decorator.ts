@@ -1,5 +1,5 @@
-import { assertPattern } from './event-pattern.js';
-import { defineHandlerParams } from './handler-params.js';
+import { defineHandlerParams } from './handler-invoker.js';
+import { assertPattern } from './handler-registry.js';
 import type {
   PaymentEvent,
   PaymentEventContext,
@@ -12,75 +12,76 @@ import type { RetrySchedule } from './retry-schedule.js';
 /** Options of {@link OnPaymentEvent}. */
 export interface OnPaymentEventOptions<D extends object = object> {
   /**
-   * The handler's name: what its deliveries are stored under. 1 to 200 characters. Default: the event types in
-   * alphabetical order and the method's name, such as `transaction.completed#markPaid` or `payout.*|refund.*#book`.
-   * The default changes with the types and the method, so with a durable inbox, set a name before you change them.
+   * Name of the handler, 1 to 200 characters. The inbox stores the handler's deliveries under it. Default: the event
+   * types in alphabetical order and the method's name, such as `transaction.completed#markPaid` or
+   * `payout.*|refund.*#book`. The default changes with the types and the method, so with a durable inbox, set a name
+   * before you change them.
    */
   name?: string;
   /**
-   * A class with class-validator rules that `event.data` must satisfy. `data` then arrives as an instance of
-   * it. An event whose `data` fails goes to the dead letters at once, with code `data_invalid`, and is kept.
-   * Fields without a rule are left in place.
+   * A class with class-validator rules that `event.data` must satisfy. The handler then gets `event.data` as an instance
+   * of the class. If `data` breaks a rule, the delivery becomes a dead letter at once, with the code `data_invalid`, and
+   * the inbox keeps the event. Fields without a rule stay in `data`.
    */
   data?: new () => D;
   /**
-   * How many runs of the handler are under way at the same time in one process, at most. 1 to 1,000. Default:
+   * Maximum number of attempts of the handler that run at the same time in one process. 1 to 1,000. Default:
    * `worker.concurrency`.
    */
   concurrency?: number;
   /**
    * Milliseconds until `context.signal` aborts and the attempt fails with the code `handler_timeout`. A handler that
-   * ignores its signal goes on, but its attempt has failed and is retried: pass the signal to what takes long.
-   * 1 to 3,600,000. Default: `worker.timeoutMs`.
+   * ignores its signal continues to run while the worker retries the delivery, so pass the signal to every call that
+   * takes long. 1 to 3,600,000. Default: `worker.timeoutMs`.
    */
   timeoutMs?: number;
   /**
-   * When a failed delivery runs again, and after how many attempts it is dead: `exponential({…})`, `fixed([…])` or
-   * `none`. Default: `worker.retry`.
+   * When a failed delivery is retried, and after how many attempts it becomes a dead letter: `exponential({…})`,
+   * `fixed([…])` or `none`. Default: `worker.retry`.
    */
   retry?: RetrySchedule;
 }
 
-/** What {@link OnPaymentEvent} stores on a method. */
+/** Metadata that {@link OnPaymentEvent} stores on a method. */
 export interface OnPaymentEventMetadata extends OnPaymentEventOptions {
   patterns: readonly string[];
 }
 
 /**
- * Reflect key of {@link OnPaymentEventMetadata} on the method's function and, so that a decorator that put
- * another function in its place is noticed, of `true` on the prototype and the method's name.
+ * Reflect key of {@link OnPaymentEventMetadata} on the method's function. The prototype has `true` under the same key and
+ * the method's name, so that the explorer notices a later decorator that replaced the function.
  */
 export const ON_PAYMENT_EVENT = Symbol.for('nestjs-payments:on-payment-event');
 
 /** Signature of a handler method: it takes the event and, if it needs it, the context. */
 export type PaymentEventHandler<T extends PaymentEventType, D> = (
   event: PaymentEvent<T, D>,
-  // Of any transaction: which one there is depends on the inbox.
+  // `never` accepts a handler for any transaction type, which depends on the inbox.
   context: PaymentEventContext<never>,
 ) => unknown;
 
-/** The event types that a pattern matches: itself, or any if it ends in `*`. */
+/** The event types that a pattern matches: the pattern itself, or any type if the pattern ends in `*`. */
 export type MatchedType<T extends PaymentEventType> = T extends '*' | `${string}.*` ? string : T;
 
 /**
- * Runs the method for every event of the given types, once per event. Use it on methods of providers and controllers,
- * also several times on one method. A class inherits it; a method that overrides another needs its own. If several
- * classes inherit a method, all but one need an override with a `name`. Handlers are found when the application starts:
- * those of lazily loaded modules are not.
+ * Makes the method a handler: it runs for every event of the given types, once per event. Apply the decorator to methods
+ * of providers and controllers. You can apply it several times to one method. Subclasses inherit the handler; a method
+ * that overrides it needs its own decorator. If several classes inherit a method, all but one need an override with a
+ * `name`. The module finds handlers when the application starts, except those of lazily loaded modules.
  *
- * Types are exact (`transaction.completed`), of a family (`transaction.*`, at any depth) or all (`*`).
+ * A type is exact (`transaction.completed`), a family (`transaction.*`, at any depth) or `*` for all types.
  *
- * Each handler runs at most `concurrency` times at the same time in a process, and has `timeoutMs` for each attempt, so
- * that a slow handler delays no other. Two events with one `data.transactionId` never run at the same time in it.
+ * Each handler runs at most `concurrency` times at the same time in a process, and each attempt has `timeoutMs`, so a
+ * slow handler delays no other. A handler never runs for two events with the same `data.transactionId` at the same time.
  *
- * The handler has succeeded when what it returns has resolved. Of an Observable, the last value is awaited; one that
- * completes without a value has failed. Guards, pipes, interceptors and filters of the method or its class run, with
- * `payments` as `ExecutionContext.getType()` and the event and its context as `getArgs()`; the application's global ones
- * do not. If a guard refuses, the attempt fails. A filter that returns (or promises) something truthy has handled the
- * error, and the delivery is done; if it returns nothing, the attempt fails.
+ * An attempt succeeds when the returned promise resolves. The worker awaits the last value of a returned Observable; an
+ * Observable that completes without a value fails the attempt. Guards, pipes, interceptors and filters of the method and
+ * its class run, with `payments` as `ExecutionContext.getType()` and the event and its context as `getArgs()`. The
+ * application's global ones do not run. If a guard returns `false`, the attempt fails. If a filter returns a truthy value
+ * or a promise of one, it has handled the error and the delivery is completed; otherwise the attempt fails.
  *
- * @throws TypeError if a type is no pattern, an option is out of bounds, the decorator is applied to anything but a
- *   method with a name, or several decorators on one method contradict each other.
+ * @throws TypeError if a type is not a valid pattern, an option is out of bounds, the decorator is applied to anything
+ *   but a method that is named by a string, or several decorators on one method contradict each other.
  * @example
  * ```ts
  * @OnPaymentEvent('transaction.completed')
@@ -104,9 +105,9 @@ export function OnPaymentEvent<
     const stacked = Reflect.getOwnMetadata(ON_PAYMENT_EVENT, handler) as
       OnPaymentEventMetadata | undefined;
     const metadata: OnPaymentEventMetadata = {
-      // The decorator below was applied first.
+      // JavaScript applies the lowest decorator first, so its types come first.
       patterns: [...new Set([...(stacked?.patterns ?? []), ...(patterns as string[])])],
-      ...agree(method, stacked, options),
+      ...mergeOptions(method, stacked, options),
     };
     Reflect.defineMetadata(ON_PAYMENT_EVENT, metadata, handler);
     Reflect.defineMetadata(ON_PAYMENT_EVENT, true, target, method);
@@ -114,7 +115,7 @@ export function OnPaymentEvent<
   };
 }
 
-/** The decorated function. Nest finds only methods of instances that are named by a string. */
+/** @throws TypeError unless it is a method of instances, named by a string: the explorer finds no other methods. */
 function methodOf(target: object, method: unknown, descriptor?: PropertyDescriptor): object {
   const found: unknown = descriptor?.value;
   if (typeof target === 'function' || typeof method !== 'string' || typeof found !== 'function') {
@@ -128,29 +129,29 @@ function methodOf(target: object, method: unknown, descriptor?: PropertyDescript
 
 const OPTIONS = ['name', 'data', 'concurrency', 'timeoutMs', 'retry'] as const;
 
-/** Decorators on one method make one handler, so each option is set once, or always to the same value. */
-function agree(
+/** @throws TypeError if two decorators of the method set an option to different values: both make the same handler. */
+function mergeOptions(
   method: string,
   stacked: OnPaymentEventMetadata | undefined,
   options: OnPaymentEventOptions,
 ): OnPaymentEventOptions {
-  const agreed: Record<string, unknown> = {};
+  const merged: Record<string, unknown> = {};
   for (const option of OPTIONS) {
-    const [one, other] = [options[option], stacked?.[option]];
-    if (one !== undefined && other !== undefined && one !== other) {
+    const [value, other] = [options[option], stacked?.[option]];
+    if (value !== undefined && other !== undefined && value !== other) {
       throw new TypeError(
-        `@OnPaymentEvent is applied to ${method} several times with different values of "${option}". The decorators ` +
-          'make one handler: set each option once, or write a method for each.',
+        `@OnPaymentEvent is applied to ${method} several times with different values of "${option}". All ` +
+          'decorators of a method make one handler: set each option once, or write a method for each handler.',
       );
     }
-    if ((one ?? other) !== undefined) agreed[option] = one ?? other;
+    if ((value ?? other) !== undefined) merged[option] = value ?? other;
   }
-  return agreed;
+  return merged;
 }
 
 /** @throws TypeError for a value out of bounds. */
 function assertOptions({ concurrency, timeoutMs, retry }: OnPaymentEventOptions): void {
-  assertWhole('concurrency', concurrency, 1000, 'runs');
+  assertWhole('concurrency', concurrency, 1000, 'attempts');
   assertWhole('timeoutMs', timeoutMs, 3_600_000, 'milliseconds');
   if (retry !== undefined) assertRetrySchedule(retry, '@OnPaymentEvent: "retry"');
 }
@@ -159,7 +160,7 @@ function assertWhole(option: string, value: unknown, max: number, unit: string):
   if (value === undefined) return;
   if (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= max) return;
   throw new TypeError(
-    `@OnPaymentEvent: "${option}" must be a whole number of ${unit} from 1 to ${max}. Leave it out for ` +
-      `"worker.${option}".`,
+    `@OnPaymentEvent: "${option}" must be a whole number of ${unit} from 1 to ${max}. Without it, ` +
+      `"worker.${option}" applies.`,
   );
 }

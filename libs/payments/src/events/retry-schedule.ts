@@ -10,7 +10,7 @@ const BOUNDS = {
 /** Waits that grow with a power of the attempt's number; see {@link exponential}. */
 export interface ExponentialRetrySchedule {
   readonly kind: 'exponential';
-  /** Attempts until a delivery is dead, the first included. */
+  /** Attempts until a delivery becomes a dead letter, including the first. */
   readonly attempts: number;
   /** The wait after the first attempt, in milliseconds, before jitter. */
   readonly firstMs: number;
@@ -23,21 +23,21 @@ export interface ExponentialRetrySchedule {
 /** Waits from a list; see {@link fixed}. */
 export interface FixedRetrySchedule {
   readonly kind: 'fixed';
-  /** Attempts until a delivery is dead, the first included: one more than there are waits. */
+  /** Attempts until a delivery becomes a dead letter, including the first: one more than there are waits. */
   readonly attempts: number;
-  /** Milliseconds to wait after each failed attempt but the last. */
+  /** Milliseconds to wait after each failed attempt except the last. */
   readonly waitsMs: readonly number[];
 }
 
 /**
- * When a failed delivery runs again, and after how many attempts it is dead. A value: made by {@link exponential} or
- * {@link fixed}, or {@link none}.
+ * When a failed delivery is retried, and after how many attempts it becomes a dead letter. Made by {@link exponential} or
+ * {@link fixed}; or {@link none}.
  */
 export type RetrySchedule = ExponentialRetrySchedule | FixedRetrySchedule;
 
 /** Options of {@link exponential}. Every field has a default. */
 export interface ExponentialOptions {
-  /** Attempts until a delivery is dead, the first included. 1 to 1,000. Default 16. */
+  /** Attempts until a delivery becomes a dead letter, including the first. 1 to 1,000. Default 16. */
   readonly attempts?: number;
   /** The wait after the first attempt in milliseconds, before jitter. 1 to 86,400,000 (a day). Default 1,000. */
   readonly firstMs?: number;
@@ -83,12 +83,14 @@ export function fixed(waitsMs: readonly number[]): FixedRetrySchedule {
   return Object.freeze(schedule);
 }
 
-/** No retries: a delivery is dead after its first failed attempt. */
+/** No retries: a delivery becomes a dead letter after its first failed attempt. */
 export const none: FixedRetrySchedule = fixed([]);
 
 /**
- * Whole milliseconds to wait after a failed attempt (from 1); `null` if it was the last, so that the delivery is dead.
+ * Whole milliseconds to wait after a failed attempt; `null` after the last attempt, which makes the delivery a dead
+ * letter.
  *
+ * @param attempt number of the failed attempt, from 1
  * @param random from 0 (included) to 1 (excluded)
  */
 export function nextRetryMs(
@@ -102,15 +104,15 @@ export function nextRetryMs(
   return Math.round(waitMs * (1 + random));
 }
 
-/** @throws TypeError if `value` is no retry schedule. The message starts with `name`. */
+/** @throws TypeError if `value` is not a valid retry schedule. The message starts with `name`. */
 export function assertRetrySchedule(value: unknown, name: string): asserts value is RetrySchedule {
   const schedule = (value ?? {}) as Partial<RetrySchedule>;
-  if (schedule.kind === 'fixed') assertWaits(schedule.waitsMs, schedule.attempts, name);
-  else if (schedule.kind === 'exponential') assertGrowth(schedule, name);
+  if (schedule.kind === 'fixed') assertFixed(schedule.waitsMs, schedule.attempts, name);
+  else if (schedule.kind === 'exponential') assertExponential(schedule, name);
   else throw new TypeError(`${name} must be a retry schedule: exponential(…), fixed([…]) or none.`);
 }
 
-function assertGrowth(schedule: Partial<ExponentialRetrySchedule>, name: string): void {
+function assertExponential(schedule: Partial<ExponentialRetrySchedule>, name: string): void {
   for (const [field, { min, max, unit }] of Object.entries(BOUNDS)) {
     const value = schedule[field as keyof typeof BOUNDS];
     if (!isWhole(value, min, max)) {
@@ -125,7 +127,7 @@ function assertGrowth(schedule: Partial<ExponentialRetrySchedule>, name: string)
   }
 }
 
-function assertWaits(waitsMs: unknown, attempts: unknown, name: string): void {
+function assertFixed(waitsMs: unknown, attempts: unknown, name: string): void {
   const valid =
     Array.isArray(waitsMs) &&
     waitsMs.length < MAX_ATTEMPTS &&

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { parseEnvelope } from '../events/envelope.js';
+import { parseEnvelope } from '../events/payment-event.js';
 import type { PaymentEvent } from '../events/payment-event.js';
 import { paymentEvent } from './payment-event-builder.js';
 

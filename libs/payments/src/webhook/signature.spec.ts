@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
 import { codeOf } from '../../../../test/support/assertions.js';
-import { parseEnvelope } from '../events/envelope.js';
+import { parseEnvelope } from '../events/payment-event.js';
 import { signBody, verifySignature } from './signature.js';
 
 interface Vector {

@@ -4,7 +4,7 @@ import { COMPANIES } from '../companies/companies.js';
 import type { Companies } from '../companies/companies.js';
 import type { ResolvedCompany } from '../companies/company.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
-import { parseEnvelope } from '../events/envelope.js';
+import { parseEnvelope } from '../events/payment-event.js';
 import { VerifiedEvent } from '../inbox/receive/verified-event.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { matchesPattern, similarType } from '../../events/event-pattern.js';
+import { matchesPattern, similarType } from '../../events/handler-registry.js';
 import { HandlerRegistry } from '../../events/handler-registry.js';
 import { INBOX_STORE } from './inbox-store.js';
 import type { HandlerCatalog, InboxStore } from './inbox-store.js';

@@ -1,4 +1,4 @@
-import { parseEnvelope } from '../../events/envelope.js';
+import { parseEnvelope } from '../../events/payment-event.js';
 import { OtherVersionError } from '../../events/event-dispatcher.js';
 import type { EventDispatcher } from '../../events/event-dispatcher.js';
 import { describeError } from '../../errors/describe-error.js';

@@ -71,6 +71,6 @@ describe('verdictOf', () => {
   it('IN-32 fails what no version takes any more', () => {
     const judged = judge(new OtherVersionError('h', 'refund'), { elsewhere: false });
     expect(judged).toMatchObject({ retryInMs: 500, keepPlaceMs: 0 });
-    expect(judged.log[0]).toContain('does not take the event type "refund"');
+    expect(judged.log[0]).toContain('does not handle the event type "refund"');
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { codeOf, errorOf } from '../../../../test/support/assertions.js';
 import { PaymentsError } from '../errors/payments-error.js';
-import { parseEnvelope } from './envelope.js';
+import { parseEnvelope } from './payment-event.js';
 
 describe('parseEnvelope', () => {
   const envelope = { id: 'e-1', eventType: 't', timestamp: '2026-11-20T10:00:00.000Z', data: {} };
@@ -14,7 +14,7 @@ describe('parseEnvelope', () => {
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
   });
 
-  it('drops them within arrays, and however they are spelled', () => {
+  it('drops __proto__ keys inside arrays and keys with a unicode escape', () => {
     const body = `{"id":"e-1","eventType":"t","timestamp":"2026-11-20T10:00:00.000Z","data":{"a":[1,[{"\\u005f_proto__":{"b":1},"c":null}]]}}`;
     const { a } = parseEnvelope(Buffer.from(body)).data as { a: [number, [object]] };
     expect(Object.getOwnPropertyNames(a[1][0])).toEqual(['c']);
@@ -26,14 +26,14 @@ describe('parseEnvelope', () => {
     ['eventType', { ...envelope, eventType: undefined }],
     ['timestamp', { ...envelope, timestamp: '2026-13-40T10:00:00Z' }],
     ['data', { ...envelope, data: [] }],
-  ])('names the field %s and not its value', (field, body) => {
+  ])('names the invalid field %s in the error, without its value', (field, body) => {
     const error = errorOf(() => parseEnvelope(Buffer.from(JSON.stringify(body))));
     expect(error).toBeInstanceOf(PaymentsError);
     expect(error?.message).toContain(`"${field}"`);
     expect(error?.message).not.toContain('xxx');
   });
 
-  it('refuses a body nested too deeply to walk, without crashing', () => {
+  it('rejects a body that is nested too deeply, without a stack overflow', () => {
     const body = `{"id":"e","eventType":"t","timestamp":"2026-11-20T10:00:00Z","data":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;
     expect(codeOf(() => parseEnvelope(Buffer.from(body)))).toBe('payload_invalid');
   });

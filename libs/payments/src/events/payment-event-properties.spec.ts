@@ -1,13 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
 import * as fc from 'fast-check';
 import { holds, codeOf } from '../../../../test/support/assertions.js';
-import { parseEnvelope } from './envelope.js';
+import { parseEnvelope } from './payment-event.js';
 
 const key = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.constantFrom('__proto__', 'constructor', 'prototype', 'toString', 'toJSON', ''),
 );
-/** JSON text rather than a value: numbers out of range, repeated and escaped keys cannot be had from values. */
+/** JSON text rather than values, because values cannot have repeated keys, escaped keys or numbers out of range. */
 const { json, object } = fc.letrec<{ json: string; object: string }>((tie) => ({
   json: fc.oneof(
     { depthSize: 'small', withCrossShrink: true },
@@ -33,12 +33,12 @@ const valid = fc
     const head = { id, eventType, timestamp: date.toISOString() };
     return `${JSON.stringify(head).slice(0, -1)},"data":${data},"metadata":${metadata}}`;
   });
-/** A valid envelope whose text is cut, repeated or overwritten at one place. */
+/** A valid envelope of which one byte is replaced with 0 to 4 bytes. */
 const damaged = fc
   .tuple(valid, fc.double({ min: 0, max: 1, noNaN: true }), fc.uint8Array({ maxLength: 4 }))
-  .map(([text, place, bytes]) => {
+  .map(([text, position, bytes]) => {
     const body = Buffer.from(text);
-    const at = Math.floor(place * body.length);
+    const at = Math.floor(position * body.length);
     return Buffer.concat([body.subarray(0, at), bytes, body.subarray(at + 1)]);
   });
 const anyBytes = fc.oneof(
@@ -51,14 +51,14 @@ function objectText(entries: readonly (readonly [string, string])[]): string {
   return `{${entries.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`;
 }
 
-/** Removes `__proto__` keys in another way than the parser does. */
+/** A JSON.parse reviver that removes `__proto__` keys: not the method that the parser uses. */
 function withoutProto(_: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).filter(([name]) => name !== '__proto__'));
 }
 
 describe('parseEnvelope', () => {
-  it('returns an event or throws payload_invalid, whatever the bytes', () => {
+  it('returns an event or throws payload_invalid for any bytes', () => {
     holds(
       fc.property(anyBytes, (bytes) => {
         let event;
@@ -78,7 +78,7 @@ describe('parseEnvelope', () => {
     );
   });
 
-  it('agrees with JSON.parse about every valid envelope, but for __proto__ keys', () => {
+  it('returns the same as JSON.parse for every valid envelope, except for __proto__ keys', () => {
     holds(
       fc.property(valid, (text) => {
         const { id, eventType, timestamp, data, metadata } = JSON.parse(text, withoutProto);
@@ -88,7 +88,7 @@ describe('parseEnvelope', () => {
     );
   });
 
-  it('changes no prototype', () => {
+  it('does not change Object.prototype', () => {
     const before = Object.getOwnPropertyNames(Object.prototype);
     holds(
       fc.property(valid, (text) => {
@@ -98,7 +98,7 @@ describe('parseEnvelope', () => {
     );
   });
 
-  it('does not overflow the stack, however deep a body is nested', () => {
+  it('returns or throws payload_invalid for a body nested 120,000 levels deep', () => {
     const brackets = fc.constantFrom(['[', ']'], ['{"a":', '}'], ['[{"__proto__":', '}]']);
     const depth = fc.oneof(fc.nat(100), fc.nat(20_000), fc.integer({ min: 100_000, max: 120_000 }));
     holds(
