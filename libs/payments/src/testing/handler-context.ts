@@ -1,6 +1,6 @@
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import type { PaymentEventContext } from '../events/payment-event.js';
-import { commitUnsupported } from '../inbox/memory/memory-store.js';
+import { commitUnsupported } from '../inbox/memory/memory-inbox.js';
 
 /**
  * Builds a complete {@link PaymentEventContext} for the unit test of a handler. Every field can be given.

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { incoming, NOW, TestWorker } from '../../testing/contract/contract-fixtures.js';
 import type { IncomingEvent } from '../store/inbox-store.js';
-import { MemoryStore } from './memory-store.js';
+import { MemoryStore } from './memory-inbox.js';
 
 let now = 0;
 const runtime: PaymentsRuntime = {

@@ -16,7 +16,7 @@ import type { MemoryEvent } from './memory-rows.js';
 
 /** The operations of a memory store that change deliveries. */
 export abstract class MemoryDeliveries {
-  /** By fencing token, which no two claims share. */
+  /** The running deliveries, by fencing token. Each claim has a token of its own. */
   protected readonly running = new Map<number, MemoryDelivery>();
   protected readonly handlers = new Map<string, HandlerQueue>();
   protected readonly paused = new Set<string>();
@@ -72,7 +72,7 @@ export abstract class MemoryDeliveries {
     return this.#settle(lease, (row) => {
       row.crashes = 0;
       row.lastError = boundedError(failure.error);
-      this.#note(row, 'f', row.lastError);
+      this.#addAttempt(row, 'f', row.lastError);
       if (failure.retryInMs === null) return this.#move(row, 'dead');
       return this.#reopen(row, failure.retryInMs);
     });
@@ -131,7 +131,7 @@ export abstract class MemoryDeliveries {
     else if (this.paused.delete(handler)) this.wake();
   }
 
-  /** Adds a delivery: running if there is a worker for it and its ordering key is free, otherwise pending. */
+  /** Adds a delivery: running if `worker` is given and the ordering key is free, otherwise pending. */
   protected deliver(
     event: MemoryEvent,
     name: string,
@@ -149,17 +149,17 @@ export abstract class MemoryDeliveries {
     return assigned ? this.#lease(row, worker, now) : null;
   }
 
-  /** Takes a running delivery from its worker. */
+  /** Frees a running delivery of a worker that is `lost` (declared dead) or whose grace after retiring is over. */
   protected free(row: MemoryDelivery, lost: boolean): void {
     if (lost) {
-      this.#note(row, 'l');
+      this.#addAttempt(row, 'l');
       row.crashes += 1;
     }
     if (!lost || !row.alone) row.attempts -= 1;
     this.#reopen(row, 0);
   }
 
-  /** Skips those that are pending or dead; returns how many. */
+  /** Skips the deliveries that are pending or dead. Returns how many. */
   protected skipRows(rows: readonly MemoryDelivery[]): number {
     const open = [...new Set(rows)].filter(({ state }) => state === 'pending' || state === 'dead');
     for (const row of open) {
@@ -169,7 +169,7 @@ export abstract class MemoryDeliveries {
     return open.length;
   }
 
-  /** Those of the handlers that are not paused. */
+  /** The handlers that are not paused. */
   protected unpaused(names: readonly string[]): HandlerQueue[] {
     return names.filter((name) => !this.#isPaused(name)).map((name) => this.#handler(name));
   }
@@ -212,14 +212,14 @@ export abstract class MemoryDeliveries {
     };
   }
 
-  /** @param act settles the delivery, and returns whether a held one of its ordering key became claimable. */
+  /** @param act settles the delivery. It returns whether a waiting delivery of the ordering key became claimable. */
   #settle(lease: Lease, act: (row: MemoryDelivery) => boolean): SettleResult {
     const row = this.running.get(lease.token);
-    const isHeld = row?.event.seq === lease.seq && row.handler.name === lease.handler;
-    return isHeld ? { settled: true, nextDue: act(row) } : { settled: false, nextDue: false };
+    const isCurrent = row?.event.seq === lease.seq && row.handler.name === lease.handler;
+    return isCurrent ? { settled: true, nextDue: act(row) } : { settled: false, nextDue: false };
   }
 
-  /** Makes the delivery pending, due in so many milliseconds; one that is pending: then at the latest. */
+  /** Makes the delivery pending, due in `dueInMs`. If it is pending already, it can only become due earlier. */
   #reopen(row: MemoryDelivery, dueInMs: number): boolean {
     const dueAt = this.runtime.monotonic() + dueInMs;
     if (row.state === 'pending' && row.dueAt <= dueAt) return false;
@@ -227,7 +227,7 @@ export abstract class MemoryDeliveries {
     return this.#move(row, 'pending');
   }
 
-  /** Returns whether a held delivery of the same ordering key became claimable. */
+  /** Changes the state. Returns whether a waiting delivery of the same ordering key became claimable. */
   #move(row: MemoryDelivery, state: 'pending' | 'done' | 'dead' | 'skipped'): boolean {
     const now = this.runtime.monotonic();
     this.running.delete(row.token);
@@ -237,7 +237,8 @@ export abstract class MemoryDeliveries {
     return isNextDue;
   }
 
-  #note(row: MemoryDelivery, outcome: 'f' | 'l', ...error: [] | [string]): void {
+  /** Adds the attempt that failed or was lost to the history. */
+  #addAttempt(row: MemoryDelivery, outcome: 'f' | 'l', ...error: [] | [string]): void {
     const { attempts, startedAt, earlier } = row;
     const tookMs = this.runtime.now() - startedAt;
     const entry: HistoryEntry = [attempts, startedAt, tookMs, outcome, ...error];

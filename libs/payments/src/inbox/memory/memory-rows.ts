@@ -2,7 +2,7 @@ import { HISTORY_LENGTH } from '../store/stored-event.js';
 import type { HistoryEntry } from '../store/stored-event.js';
 import type { DeliveryState, IncomingEvent, StoredEvent } from '../store/inbox-store.js';
 
-/** One empty array for all rows, to save memory: most events have no repeats, and most deliveries no history. */
+/** One empty array for all rows: most events have no repeats, and most deliveries no history. */
 const NONE: readonly never[] = Object.freeze([]);
 
 /** An event in the memory store. */
@@ -137,7 +137,6 @@ export class HandlerQueue {
     return key;
   }
 
-  /** Adds a delivery to the deliveries in its state. */
   add(row: MemoryDelivery, now: number): void {
     const { state, key } = row;
     this.counts[state] += 1;
@@ -149,7 +148,7 @@ export class HandlerQueue {
     else (key.waiting ??= new PriorityQueue(dueBefore)).add(row);
   }
 
-  /** Changes the state of a delivery. Returns whether a waiting delivery of its ordering key became claimable. */
+  /** Changes the state. Returns whether a waiting delivery of its ordering key became claimable. */
   move(row: MemoryDelivery, state: DeliveryState, now: number): boolean {
     const { key } = row;
     this.counts[row.state] -= 1;
@@ -208,7 +207,6 @@ export class PriorityQueue<T extends Queued<T>> {
     return this.#items.length;
   }
 
-  /** The item that comes before all others. */
   get first(): T | undefined {
     return this.#items[0];
   }
@@ -219,7 +217,6 @@ export class PriorityQueue<T extends Queued<T>> {
     this.#move(item, this.#items.length - 1);
   }
 
-  /** Deletes an item of this queue. */
   delete(item: T): void {
     const last = this.#items.pop()!;
     if (last !== item) this.#move(last, item.position);
@@ -228,15 +225,17 @@ export class PriorityQueue<T extends Queued<T>> {
 
   /** Moves the item from the index up or down, until it is after its parent and before its children. */
   #move(item: T, index: number): void {
-    const items = this.#items;
     let at = index;
     for (let to = this.#swapWith(item, at); to !== at; to = this.#swapWith(item, at)) {
-      items[at] = items[to]!;
-      items[at].position = at;
+      this.#put(this.#items[to]!, at);
       at = to;
     }
-    items[at] = item;
-    item.position = at;
+    this.#put(item, at);
+  }
+
+  #put(item: T, index: number): void {
+    this.#items[index] = item;
+    item.position = index;
   }
 
   /** The index of the parent or child that the item at the index changes places with; the index itself if none. */
@@ -244,9 +243,8 @@ export class PriorityQueue<T extends Queued<T>> {
     const items = this.#items;
     const parent = (index - 1) >> 1;
     if (index > 0 && this.before(item, items[parent]!)) return parent;
-    const [left, right] = [2 * index + 1, 2 * index + 2];
-    const isRight = right < items.length && this.before(items[right]!, items[left]!);
-    const child = isRight ? right : left;
+    let child = 2 * index + 1;
+    if (child + 1 < items.length && this.before(items[child + 1]!, items[child]!)) child += 1;
     return child < items.length && this.before(items[child]!, item) ? child : index;
   }
 }

@@ -3,12 +3,12 @@ import type { HandlerCatalog, KnownHandler, WorkerRegistration } from '../store/
 
 interface WorkerRow extends WorkerRegistration {
   /** Last heartbeat, on the monotonic clock. */
-  beatAt: number;
-  /** When its grace ends, if it retired. */
+  heartbeatAt: number;
+  /** When its grace ends, on the monotonic clock; `null` unless it retired. */
   graceUntil: number | null;
 }
 
-/** The workers of a memory store, and the handlers that they have or had. */
+/** The workers of a memory store, and the handlers that these workers and earlier ones registered. */
 export class MemoryWorkers {
   readonly #workers = new Map<string, WorkerRow>();
   readonly #handlers = new Map<string, KnownHandler>();
@@ -21,35 +21,35 @@ export class MemoryWorkers {
     return this.#version;
   }
 
-  /** The worker, unless it is dead. It may have retired. */
+  /** The worker, unless it was declared dead. It may have retired. */
   find(id: string): WorkerRegistration | undefined {
     return this.#workers.get(id);
   }
 
   register(worker: WorkerRegistration): void {
-    const beatAt = this.runtime.monotonic();
-    this.#workers.set(worker.id, { ...worker, beatAt, graceUntil: null });
+    const heartbeatAt = this.runtime.monotonic();
+    this.#workers.set(worker.id, { ...worker, heartbeatAt, graceUntil: null });
     this.#updateCatalog(worker);
   }
 
-  /** Renews the heartbeat of the worker, and removes those that are dead. Returns the ids of those that had retired. */
+  /** Renews the heartbeat of the worker, and removes dead workers. Returns the ids of the removed that had retired. */
   heartbeat(id: string): string[] {
     const now = this.runtime.monotonic();
     const own = this.#workers.get(id);
     if (own?.graceUntil === null) {
-      const isLate = now - own.beatAt > own.leaseMs;
-      own.beatAt = now;
+      const isLate = now - own.heartbeatAt > own.leaseMs;
+      own.heartbeatAt = now;
       this.#updateCatalog(own);
       if (isLate) return [];
     }
-    const ended = [...this.#workers.values()].filter(({ beatAt, leaseMs, graceUntil }) =>
-      graceUntil === null ? now - beatAt > leaseMs : now >= graceUntil,
+    const dead = [...this.#workers.values()].filter(({ heartbeatAt, leaseMs, graceUntil }) =>
+      graceUntil === null ? now - heartbeatAt > leaseMs : now >= graceUntil,
     );
-    for (const worker of ended) this.#remove(worker);
-    return ended.filter(({ graceUntil }) => graceUntil !== null).map((worker) => worker.id);
+    for (const worker of dead) this.#remove(worker);
+    return dead.filter(({ graceUntil }) => graceUntil !== null).map((worker) => worker.id);
   }
 
-  /** Ends a worker after a grace; at once without one. */
+  /** Removes a worker when its grace is over; at once if `graceMs` is `null`. */
   retire(id: string, graceMs: number | null): void {
     const worker = this.#workers.get(id);
     if (worker === undefined) return;
@@ -63,7 +63,7 @@ export class MemoryWorkers {
     return { version: this.#version, handlers };
   }
 
-  /** Removes a handler from the catalog; `false` if a live worker has it. */
+  /** Removes a handler from the catalog. Returns `false` and changes nothing if a live worker has the handler. */
   forget(handler: string): boolean {
     if (this.#patternsOf(handler).length > 0) return false;
     if (this.#handlers.delete(handler)) this.#version += 1;
@@ -75,7 +75,7 @@ export class MemoryWorkers {
     this.#updateCatalog(worker);
   }
 
-  /** The patterns that live workers have for the handler; none if no live worker has it. */
+  /** The patterns that live workers registered for the handler; empty if no live worker has the handler. */
   #patternsOf(handler: string): string[] {
     const declared = [...this.#workers.values()].flatMap(({ handlers }) => handlers);
     const patterns = declared.flatMap(({ name, patterns }) => (name === handler ? patterns : []));
@@ -87,7 +87,7 @@ export class MemoryWorkers {
     for (const { name } of handlers) {
       const known = this.#handlers.get(name);
       const patterns = this.#patternsOf(name);
-      // Of a handler that no live worker has, the catalog keeps what it had last.
+      // The catalog keeps the last patterns of a handler that no live worker has.
       if (patterns.length === 0) continue;
       if (known?.patterns.join('\n') !== patterns.join('\n')) this.#version += 1;
       const firstSeenAt = known?.firstSeenAt ?? lastSeenAt;

@@ -3,7 +3,7 @@ import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { incoming, TestWorker } from '../../testing/contract/contract-fixtures.js';
 import type { IncomingEvent } from '../store/inbox-store.js';
 import type { MemoryLimits } from './event-index.js';
-import { MemoryStore } from './memory-store.js';
+import { MemoryStore } from './memory-inbox.js';
 
 let now = 0;
 const runtime: PaymentsRuntime = {

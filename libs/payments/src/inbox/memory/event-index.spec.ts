@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { LinkedList } from './linked-list.js';
-import type { Linked } from './linked-list.js';
+import { LinkedList } from './event-index.js';
+import type { Linked } from './event-index.js';
 
 interface Item extends Linked<Item> {
   readonly name: string;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { seededRandom } from '../../testing/contract/contract-fixtures.js';
-import { PriorityQueue } from './priority-queue.js';
-import type { Queued } from './priority-queue.js';
+import { PriorityQueue } from './memory-rows.js';
+import type { Queued } from './memory-rows.js';
 
 interface Item extends Queued<Item> {
   readonly rank: number;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { MemoryActivity } from './memory-activity.js';
-import type { EventRow } from './memory-rows.js';
+import { MemoryActivity } from './memory-queries.js';
+import type { MemoryEvent } from './memory-rows.js';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 1440 * MINUTE_MS;
@@ -8,14 +8,14 @@ const START = Date.UTC(2026, 0, 1);
 
 /** An event without deliveries that was received so many minutes after the start. */
 const receivedAfter = (minutes: number) =>
-  ({ receivedMs: START + minutes * MINUTE_MS, deliveries: [] }) as unknown as EventRow;
+  ({ receivedMs: START + minutes * MINUTE_MS, deliveries: [] }) as unknown as MemoryEvent;
 
 describe('MemoryActivity', () => {
   it.each([2 * MINUTE_MS, DAY_MS])(
     'IN-36 counts every minute once, after the wall clock was set %i ms ahead and back again',
     (aheadMs) => {
       const activity = new MemoryActivity();
-      const rows: EventRow[] = [];
+      const rows: MemoryEvent[] = [];
       const summarize = (minutes: number, offsetMs = 0) =>
         activity.summarize(rows, START + minutes * MINUTE_MS + 10_000 + offsetMs);
       for (let minute = 0; minute < 4; minute += 1) {
