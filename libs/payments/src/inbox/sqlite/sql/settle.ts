@@ -1,5 +1,5 @@
 import { boundedError } from '../../store/stored-event.js';
-import type { Lease, SettleResult } from '../../store/inbox-store.js';
+import type { DeliverySelection, Lease, SettleResult } from '../../store/inbox-store.js';
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import { releaseNext } from './ordering.js';
