@@ -39,7 +39,7 @@ it.each(Object.entries(ADAPTERS))(
     app = testing.createNestApplication(adapter());
     await app.init();
     const event = paymentEvent('transaction.completed', { transactionId: 't-1' });
-    payments.answer('GET', '/v1/transactions/t-1', apiError(503), { amount: 350 });
+    payments.respond('GET', '/v1/transactions/t-1', apiError(503), { amount: 350 });
     expect(await deliver(app, event)).toMatchObject({ status: 503 });
     expect(await deliver(app, event)).toMatchObject({ status: 200 });
     expect(app.get(Orders).amounts).toEqual([350]);

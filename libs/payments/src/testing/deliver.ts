@@ -1,47 +1,47 @@
 import type { Server } from 'node:http';
+import { duplexPair } from 'node:stream';
+import { Server as TlsServer } from 'node:tls';
 import type { INestApplication } from '@nestjs/common';
 import { COMPANIES } from '../companies/companies.js';
 import type { Companies } from '../companies/companies.js';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import type { SigningKey } from '../companies/company.js';
 import { WebhookRoutes } from '../webhook/webhook-routes.js';
-import { sendInMemory } from './in-memory-request.js';
-import { signedRequest } from './signed-request.js';
-import type { DeliveryBody } from './signed-request.js';
-import { webhookPath } from './webhook-path.js';
+import { signedRequest } from './payment-event-builders.js';
+import type { SignedRequest, WebhookBody } from './payment-event-builders.js';
 
-/** How {@link deliver} sends an event. */
+/** Company, secret, path and headers of the request that {@link deliver} sends. */
 export interface DeliverOptions {
-  /** Id of the company the event is for. Default: the application's one company. */
+  /** Id of the company that the event is for. Default: the application's only company. */
   company?: string;
   /** Secret to sign with. Default: the company's current webhook secret, from the application's own options. */
   secret?: string;
   /** Path to post to. Needed only if the application has several webhook routes, or one with other parameters. */
   path?: string;
-  /** Headers to add or replace, in any case; `undefined` removes one. */
+  /** Headers to add or replace; the case of a name does not matter. `undefined` removes a header. */
   headers?: Readonly<Record<string, string | undefined>>;
 }
 
-/** The application's response. */
-export interface DeliveryResponse {
-  /** 200 if the delivery was accepted. */
+/** The application's response to a webhook request. */
+export interface DeliverResponse {
+  /** 200 if the application accepted the request. */
   readonly status: number;
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Parsed if it is JSON, else text; for example `{ received: true, status: 'stored', id }`. */
+  /** Parsed if it is JSON, otherwise text. For example `{ received: true, status: 'stored', id }`. */
   readonly body: unknown;
 }
 
 /**
- * Signs an event and posts it to the application's own webhook route, with global prefix, URI version and
- * `webhookPath`. The request passes the real HTTP server and its middleware. The application need not listen:
+ * Signs an event and posts it to the application's own webhook route, including global prefix, URI version and
+ * `webhookPath`. The request passes the real HTTP server and its middleware. The application does not have to listen:
  * `app.init()` is enough, and `deliver()` calls it if the test has not.
  *
- * With the memory inbox the response comes after the handlers have run. With a durable inbox they run in the
- * background: wait with `settled(app)`.
+ * With the memory inbox, the promise resolves after the handlers have run. With a durable inbox, the handlers run in the
+ * background: wait for them with `settled(app)`.
  *
- * @param event a `paymentEvent()`, or the text or bytes of a whole body, which are signed as they are.
- * @throws TypeError if the application does not know the company, or if its webhook path is ambiguous.
+ * @param event a `paymentEvent()`, or the text or bytes of a whole request body, which are signed unchanged.
+ * @throws TypeError if the application does not have the company, or if its webhook path is ambiguous.
  * @example
  * ```ts
  * const event = paymentEvent('transaction.completed', { externalReference: 'order-1' });
@@ -51,24 +51,23 @@ export interface DeliveryResponse {
  */
 export async function deliver(
   app: INestApplication,
-  event: DeliveryBody,
+  event: WebhookBody,
   options: DeliverOptions = {},
-): Promise<DeliveryResponse> {
+): Promise<DeliverResponse> {
   const { company, headers = {} } = options;
   await app.init();
-  await ready(app);
+  await loadFastifyPlugins(app);
   const secret = options.secret ?? (await signingKey(app, company ?? DEFAULT_COMPANY));
   const path = options.path ?? webhookPath(app.get(WebhookRoutes, { strict: false }), company);
   const request = signedRequest(event, { secret, path });
-  const response = await sendInMemory(app.getHttpServer() as Server, {
+  return sendInMemory(app.getHttpServer() as Server, {
     ...request,
-    headers: merge(request.headers, headers),
+    headers: mergeHeaders(request.headers, headers),
   });
-  return { ...response, body: parse(response.body.toString()) };
 }
 
-/** Fastify answers 404 until its plugins are loaded. */
-async function ready(app: INestApplication): Promise<void> {
+/** Fastify responds 404 to every request until its plugins are loaded. */
+async function loadFastifyPlugins(app: INestApplication): Promise<void> {
   const adapter = app.getHttpAdapter();
   if (adapter.getType() !== 'fastify') return;
   await (adapter.getInstance() as { ready(): Promise<unknown> }).ready();
@@ -79,11 +78,12 @@ async function signingKey(app: INestApplication, id: string): Promise<SigningKey
   const key = company?.signingKeys[0];
   if (key !== undefined) return key;
   throw new TypeError(
-    `The application has no company "${id}". Give the id of one that it has as the option "company", or a "secret".`,
+    `The application has no company "${id}". Set the option "company" to the id of a company of the application, or ` +
+      'set the option "secret".',
   );
 }
 
-function merge(
+function mergeHeaders(
   defaults: Readonly<Record<string, string>>,
   changes: Readonly<Record<string, string | undefined>>,
 ): Record<string, string> {
@@ -95,7 +95,86 @@ function merge(
   return Object.fromEntries(merged);
 }
 
-function parse(text: string): unknown {
+/**
+ * The path to post a company's webhook requests to: the path of the webhook endpoint or, with `webhookPath: false`, of
+ * the application's own route under `WebhookGuard`. Includes global prefix and URI version.
+ *
+ * @param company `undefined` prefers a path without the parameter `:company`.
+ * @throws TypeError if the application has no webhook route, or several that could be meant.
+ */
+export function webhookPath(
+  routes: Pick<WebhookRoutes, 'endpointPaths' | 'paths'>,
+  company: string | undefined,
+): string {
+  const endpoint = routes.endpointPaths();
+  const all = [...new Set(endpoint.length > 0 ? endpoint : routes.paths())];
+  const named = all.filter((path) => /\/:company(?=\/|$)/.test(path));
+  const plain = all.filter((path) => !named.includes(path));
+  const preferred = company === undefined ? [plain, named] : [named, plain];
+  const fitting = preferred.find((paths) => paths.length > 0) ?? [];
+  const [path, ...others] = fitting.map((pattern) =>
+    pattern.replace(/\/:company(?=\/|$)/, `/${encodeURIComponent(company ?? DEFAULT_COMPANY)}`),
+  );
+  if (path === undefined) {
+    throw new TypeError(
+      'The application has no webhook route: webhookPath is false, and no POST route has WebhookGuard.',
+    );
+  }
+  if (others.length > 0 || /[:*{(]/.test(path)) {
+    throw new TypeError(
+      `deliver() cannot choose the path from ${fitting.join(', ')}. Set the option "path" to one of them, with its ` +
+        'parameters filled in.',
+    );
+  }
+  return path;
+}
+
+/**
+ * Sends a POST request to an HTTP server that does not have to listen: the server gets one end of a stream in memory as a
+ * new connection (https://nodejs.org/api/http.html#event-connection). The request does not pass an HTTP client, so tools
+ * that intercept outgoing requests, such as msw and nock, do not see it.
+ *
+ * @throws Error if the server closes the connection without a response.
+ */
+async function sendInMemory(server: Server, request: SignedRequest): Promise<DeliverResponse> {
+  const [client, socket] = duplexPair();
+  const secure = server instanceof TlsServer;
+  // Express and Fastify derive `request.ip` and `request.protocol` from these properties of the socket.
+  const address = { remoteAddress: '127.0.0.1', remoteFamily: 'IPv4', remotePort: 50_000 };
+  Object.assign(socket, address, { encrypted: secure });
+  // In some versions of Node, the client's end of the stream stays open when the server destroys its end.
+  socket.once('close', () => client.push(null));
+  server.emit(secure ? 'secureConnection' : 'connection', socket);
+  client.write(requestHead(request));
+  client.write(request.body);
+  return parseResponse(Buffer.concat((await client.toArray()) as Buffer[]));
+}
+
+/** With HTTP/1.0, the server sends the body without chunks and closes the connection at its end. */
+function requestHead({ path, headers, body }: SignedRequest): string {
+  const fields = Object.entries({
+    ...headers,
+    Host: 'localhost',
+    'Content-Length': body.byteLength,
+  });
+  const lines = fields.map(([name, value]) => `${name}: ${value}`);
+  return [`POST ${path} HTTP/1.0`, ...lines, '', ''].join('\r\n');
+}
+
+function parseResponse(bytes: Buffer): DeliverResponse {
+  const end = bytes.indexOf('\r\n\r\n');
+  const [start = '', ...fields] = bytes.toString('latin1', 0, Math.max(0, end)).split('\r\n');
+  const status = Number(start.split(' ')[1]);
+  if (!status) throw new Error('The application closed the connection without a response.');
+  const headers = fields.map((field) => {
+    const [name = '', ...value] = field.split(':');
+    return [name.toLowerCase(), value.join(':').trim()];
+  });
+  const body = parseJson(bytes.toString('utf8', end + 4));
+  return { status, headers: Object.fromEntries(headers), body };
+}
+
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

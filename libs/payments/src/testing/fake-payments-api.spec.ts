@@ -1,16 +1,15 @@
 import { describe, expect, it } from '@jest/globals';
 import { PaymentsApiError } from '../api/call/api-error.js';
 import type { PaymentsApiService } from '../api/payments-api.service.js';
-import { apiError } from './api-error-builder.js';
-import { FakePaymentsApi } from './fake-payments-api.js';
+import { apiError, FakePaymentsApi } from './fake-payments-api.js';
 
 const PATH = '/v1/transactions/t-1';
 
 describe('FakePaymentsApi', () => {
-  it('AP-13 gives the answers that the test sets, and records the calls', async () => {
+  it('AP-13 returns the responses that the test sets, and records the calls', async () => {
     const payments = new FakePaymentsApi();
-    payments.answer('GET', PATH, { amount: 350 });
-    payments.answer('POST', '/v1/payouts', ({ body }) => ({ accepted: body }));
+    payments.respond('GET', PATH, { amount: 350 });
+    payments.respond('POST', '/v1/payouts', ({ body }) => ({ accepted: body }));
     expect(await payments.getTransaction('t-1')).toEqual({ amount: 350 });
     expect(await payments.forCompany('acme').post('/v1/payouts', { body: { to: 1 } })).toEqual({
       accepted: { to: 1 },
@@ -23,8 +22,8 @@ describe('FakePaymentsApi', () => {
     ]);
   });
 
-  it('AP-13 gives several answers one after the other, and keeps the last', async () => {
-    const payments = new FakePaymentsApi().answer('GET', PATH, apiError(503), 'a', 'b');
+  it('AP-13 returns several responses one after the other, and repeats the last', async () => {
+    const payments = new FakePaymentsApi().respond('GET', PATH, apiError(503), 'a', 'b');
     await expect(payments.get(PATH)).rejects.toMatchObject({ code: 'server_error', status: 503 });
     expect([await payments.get(PATH), await payments.get(PATH), await payments.get(PATH)]).toEqual([
       'a',
@@ -33,21 +32,21 @@ describe('FakePaymentsApi', () => {
     ]);
   });
 
-  it('AP-13 prefers an exact path to a template, and the later answer to the earlier', async () => {
+  it('AP-13 prefers an exact path to a template, and a later response to an earlier one', async () => {
     const payments = new FakePaymentsApi()
-      .answer('GET', PATH, 'exact')
-      .answer('GET', '/v1/transactions/{id}', 'first')
-      .answer('GET', '/v1/transactions/{id}', ({ path }: { path: string }) => path);
+      .respond('GET', PATH, 'exact')
+      .respond('GET', '/v1/transactions/{id}', 'first')
+      .respond('GET', '/v1/transactions/{id}', ({ path }: { path: string }) => path);
     expect(await payments.getTransaction('t-1')).toBe('exact');
-    payments.answer('POST', PATH, 'posted').answer('GET', '/v1/transactions/{any}', 'latest');
+    payments.respond('POST', PATH, 'posted').respond('GET', '/v1/transactions/{any}', 'latest');
     expect([await payments.get(PATH), await payments.post(PATH)]).toEqual(['exact', 'posted']);
     expect(await payments.getTransaction('t-3')).toBe('latest');
-    payments.answer('GET', '/v1/transactions/{id}', ({ path }: { path: string }) => path);
+    payments.respond('GET', '/v1/transactions/{id}', ({ path }: { path: string }) => path);
     expect(await payments.getTransaction('t.2')).toBe('/v1/transactions/t.2');
-    await expect(payments.get('/v1/transactions/a/b')).rejects.toThrow('no answer for GET');
+    await expect(payments.get('/v1/transactions/a/b')).rejects.toThrow('no response for GET');
   });
 
-  it('AP-13 rejects as the service does', async () => {
+  it('AP-13 throws and rejects for invalid paths and companies as PaymentsApiService does', async () => {
     const payments = new FakePaymentsApi();
     await expect(payments.get('v1')).rejects.toBeInstanceOf(TypeError);
     await expect(payments.getTransaction('..')).rejects.toBeInstanceOf(TypeError);

@@ -1,10 +1,13 @@
+import { PaymentsApiError, statusError } from '../api/call/api-error.js';
+import type { ApiErrorFacts } from '../api/call/api-error.js';
 import { checkPath } from '../api/http/request-url.js';
 import { CompanyApi } from '../api/company-api.js';
 import type { ApiClient } from '../api/company-api.js';
 import type { ApiMethod, ApiResponse, BodyOptions, PaymentsApi } from '../api/payments-api.js';
 import { DEFAULT_COMPANY } from '../companies/company.js';
+import type { PaymentsErrorCode } from '../errors/payments-error.js';
 
-/** A call that the application made. Fields that the call did not give are left out. */
+/** A call that the application made. Options that the call did not set are left out. */
 export type FakeCall = Pick<BodyOptions, 'query' | 'body' | 'headers' | 'idempotencyKey'> & {
   readonly company: string;
   readonly method: ApiMethod;
@@ -12,20 +15,20 @@ export type FakeCall = Pick<BodyOptions, 'query' | 'body' | 'headers' | 'idempot
 };
 
 /**
- * What a call gets: an `Error` rejects the call, a function is called and its result is the body, and anything
- * else is the body.
+ * Response of a {@link FakePaymentsApi}: an `Error` rejects the call, a function is called with the call and returns the
+ * body, and any other value is the body.
  */
-export type FakeAnswer =
+export type FakeResponse =
   ((call: FakeCall) => unknown) | object | string | number | boolean | null | undefined;
 
 /**
- * A `PaymentsApiService` without a network: it records calls and gives the answers that the test sets. A call
- * without an answer rejects with an error that names the call.
+ * A `PaymentsApiService` without a network: it records calls and returns the responses that the test sets. A call
+ * without a response rejects with an error that names the call.
  *
  * @example
  * ```ts
  * const payments = new FakePaymentsApi();
- * payments.answer('GET', '/v1/transactions/t-1', { status: 'complete', amount: 350 });
+ * payments.respond('GET', '/v1/transactions/t-1', { status: 'complete', amount: 350 });
  * const orders = new Orders(payments); // or: .overrideProvider(PaymentsApiService).useValue(payments)
  *
  * await orders.markPaid(paymentEvent('transaction.completed', { transactionId: 't-1' }), handlerContext());
@@ -33,97 +36,127 @@ export type FakeAnswer =
  * ```
  */
 export class FakePaymentsApi extends CompanyApi {
-  readonly #script: ScriptedClient;
+  readonly #client: ScriptedClient;
 
   constructor() {
-    const script = new ScriptedClient();
-    super(script, DEFAULT_COMPANY);
-    this.#script = script;
+    const client = new ScriptedClient();
+    super(client, DEFAULT_COMPANY);
+    this.#client = client;
   }
 
-  /** The calls so far, of every company, in their order. */
+  /** The calls so far, of every company, in the order in which they were made. */
   get calls(): readonly FakeCall[] {
-    return this.#script.calls;
+    return this.#client.calls;
   }
 
   /**
-   * Sets what calls get. Of several answers each call takes the next, and the last one stays.
+   * Sets the responses to calls. With several responses, each call gets the next, and the last is repeated.
    *
-   * @param path the whole path, or a template with `{…}` in place of ids, such as `/v1/transactions/{id}`. An
-   *   exact path has priority over a template, and a later answer over an earlier one.
+   * @param path the whole path, or a template with `{…}` instead of ids, such as `/v1/transactions/{id}`. An exact path
+   *   has priority over a template, and a later `respond()` over an earlier one.
    * @example
    * ```ts
-   * payments.answer('GET', '/v1/transactions/{id}', apiError(503), { status: 'complete' });
-   * payments.answer('POST', '/v1/payouts', ({ body }) => ({ id: 'p-1', accepted: body }));
+   * payments.respond('GET', '/v1/transactions/{id}', apiError(503), { status: 'complete' });
+   * payments.respond('POST', '/v1/payouts', ({ body }) => ({ id: 'p-1', accepted: body }));
    * ```
    */
-  answer(
+  respond(
     method: ApiMethod,
     path: string,
-    ...answers: readonly [FakeAnswer, ...FakeAnswer[]]
+    ...responses: readonly [FakeResponse, ...FakeResponse[]]
   ): this {
-    this.#script.add(method, path, answers);
+    this.#client.add(method, path, responses);
     return this;
   }
 
-  /** The same answers and calls, for another company. */
+  /** The API for another company, with the same responses. Its calls are recorded in {@link calls} too. */
   forCompany(id: string): PaymentsApi {
-    return new CompanyApi(this.#script, id);
+    return new CompanyApi(this.#client, id);
   }
 
-  /** Nothing to close. */
+  /** Does nothing: there is no connection to close. */
   async onApplicationShutdown(): Promise<void> {}
 }
 
-interface Route {
+interface FakeRoute {
   readonly method: ApiMethod;
   readonly path: string;
   readonly pattern: RegExp;
-  readonly answers: FakeAnswer[];
+  readonly responses: FakeResponse[];
 }
 
 class ScriptedClient implements ApiClient {
   readonly calls: FakeCall[] = [];
-  #routes: Route[] = [];
+  #routes: FakeRoute[] = [];
 
-  add(method: ApiMethod, path: string, answers: readonly FakeAnswer[]): void {
+  add(method: ApiMethod, path: string, responses: readonly FakeResponse[]): void {
     const pattern = RegExp(
       `^${path.replace(/[^\w/{}]/g, '\\$&').replace(/\{[^}/]*\}/g, '[^/]+')}$`,
     );
     const others = this.#routes.filter((route) => route.method !== method || route.path !== path);
-    this.#routes = [{ method, path, pattern, answers: [...answers] }, ...others];
+    this.#routes = [{ method, path, pattern, responses: [...responses] }, ...others];
   }
 
   async call<T>(company: string, spec: Parameters<ApiClient['call']>[1]): Promise<ApiResponse<T>> {
     const { method, path } = spec;
     checkPath(path);
-    const call: FakeCall = { company, method, path, ...given(spec.options) };
+    const call: FakeCall = { company, method, path, ...definedOptions(spec.options) };
     this.calls.push(call);
-    const answer = this.#next(method, path);
-    if (answer instanceof Error) throw answer;
-    const body = (await (typeof answer === 'function'
-      ? (answer as (call: FakeCall) => unknown)(call)
-      : answer)) as T;
+    const response = this.#next(method, path);
+    if (response instanceof Error) throw response;
+    const body = (await (typeof response === 'function'
+      ? (response as (call: FakeCall) => unknown)(call)
+      : response)) as T;
     return { status: 200, headers: {}, body, requestId: undefined };
   }
 
   async close(): Promise<void> {}
 
-  #next(method: ApiMethod, path: string): FakeAnswer {
-    const fitting = this.#routes.filter(
+  #next(method: ApiMethod, path: string): FakeResponse {
+    const matching = this.#routes.filter(
       (route) => route.method === method && route.pattern.test(path),
     );
-    const route = fitting.find((one) => one.path === path) ?? fitting[0];
+    const route = matching.find((candidate) => candidate.path === path) ?? matching[0];
     if (route === undefined) {
       throw new Error(
-        `FakePaymentsApi has no answer for ${method} ${path}. Set one: answer('${method}', '${path}', …).`,
+        `FakePaymentsApi has no response for ${method} ${path}. Set it: respond('${method}', '${path}', …).`,
       );
     }
-    return route.answers.length > 1 ? route.answers.shift() : route.answers[0];
+    return route.responses.length > 1 ? route.responses.shift() : route.responses[0];
   }
 }
 
-function given({ query, body, headers, idempotencyKey }: BodyOptions): Partial<FakeCall> {
+function definedOptions({ query, body, headers, idempotencyKey }: BodyOptions): Partial<FakeCall> {
   const fields = Object.entries({ query, body, headers, idempotencyKey });
   return Object.fromEntries(fields.filter(([, value]) => value !== undefined));
+}
+
+/**
+ * Builds the error with which `PaymentsApiService` rejects a failed call.
+ *
+ * @param cause the status of the response, which determines the code (404: `not_found`), or the code of a call without
+ *   a response, such as `timeout`, `connection_failed` or `outcome_unknown`.
+ * @param facts replace the defaults: company `default`, `GET /v1/transactions/{id}`, 1 attempt.
+ * @example
+ * ```ts
+ * payments.respond('GET', '/v1/transactions/t-9', apiError(404));
+ * payments.respond('POST', '/v1/payouts', apiError('outcome_unknown', { method: 'POST', path: '/v1/payouts' }));
+ * ```
+ */
+export function apiError(
+  cause: number | PaymentsErrorCode,
+  facts: Partial<ApiErrorFacts> = {},
+): PaymentsApiError {
+  const complete: ApiErrorFacts = {
+    company: DEFAULT_COMPANY,
+    method: 'GET',
+    path: '/v1/transactions/{id}',
+    attempts: 1,
+    ...facts,
+  };
+  const { method, path } = complete;
+  if (typeof cause === 'number') {
+    return statusError({ ...complete, status: cause, safe: method === 'GET' || method === 'HEAD' });
+  }
+  return new PaymentsApiError(cause, `${method} ${path} failed: ${cause}`, complete);
 }

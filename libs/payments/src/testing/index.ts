@@ -1,17 +1,20 @@
-export { apiError } from './api-error-builder.js';
 export { deliver } from './deliver.js';
-export type { DeliverOptions, DeliveryResponse } from './deliver.js';
-export { FakePaymentsApi } from './fake-payments-api.js';
-export type { FakeAnswer, FakeCall } from './fake-payments-api.js';
-export { handlerContext } from './handler-context.js';
+export type { DeliverOptions, DeliverResponse } from './deliver.js';
+export { apiError, FakePaymentsApi } from './fake-payments-api.js';
+export type { FakeCall, FakeResponse } from './fake-payments-api.js';
 export { inboxContract } from './contract/inbox-contract.js';
 export type { ReadyCase } from './contract/inbox-contract.js';
 export type { InboxContractOptions, InboxUnderTest } from './contract/contract-case.js';
-export { paymentEvent } from './payment-event-builder.js';
-export type { EnvelopeFields, EventData, PaymentEventArguments } from './payment-event-builder.js';
+export { handlerContext, paymentEvent, signedRequest } from './payment-event-builders.js';
+export type {
+  EnvelopeFields,
+  EventData,
+  PaymentEventArguments,
+  SignedRequest,
+  SignedRequestOptions,
+  WebhookBody,
+} from './payment-event-builders.js';
 export { settled } from './settled.js';
 export type { SettledOptions } from './settled.js';
-export { signedRequest } from './signed-request.js';
-export type { DeliveryBody, SignedRequest, SignedRequestOptions } from './signed-request.js';
 export { TestRuntime } from './test-runtime.js';
 export type { TestRuntimeOptions } from './test-runtime.js';

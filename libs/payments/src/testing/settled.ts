@@ -4,21 +4,21 @@ import { HandlerRegistry } from '../events/handler-registry.js';
 import type { DeliveryState, InboxStore } from '../inbox/store/inbox-store.js';
 import { INBOX_STORE } from '../inbox/store/inbox-store.js';
 
-/** How long {@link settled} waits. */
+/** Time limit of {@link settled}. */
 export interface SettledOptions {
-  /** Milliseconds, on the clock of the machine. Default 4,000: less than the time limit of a test in Jest and Vitest. */
+  /** Milliseconds on the machine's clock, not the `TestRuntime`. Default 4,000: less than Jest's and Vitest's limit. */
   timeoutMs?: number;
 }
 
 const POLL_MS = 10;
 
 /**
- * Resolves when no handler of the application runs and no delivery to one is due, in any inbox.
+ * Resolves when no handler of the application runs and no delivery to any of them is due. Works with every inbox.
  *
- * A retry that is scheduled for later is not due, nor is a paused or dead delivery: move time with `TestRuntime`,
- * or read the delivery with `PaymentInbox.get()`.
+ * It does not wait for retries that are scheduled for later, nor for paused or dead deliveries: advance the time with
+ * `TestRuntime`, or read the delivery with `PaymentInbox.get()`.
  *
- * @throws Error after `timeoutMs`: it lists the deliveries that are still running or due.
+ * @throws Error after `timeoutMs`. The message lists the running and the pending deliveries, up to 10 each.
  * @example
  * ```ts
  * await deliver(app, event); // 200: stored
@@ -33,25 +33,26 @@ export async function settled(
   const handlers = app.get(HandlerRegistry, { strict: false }).names();
   const end = performance.now() + timeoutMs;
   while (!(await isSettled(store, handlers))) {
-    if (performance.now() > end) throw new Error(await describe(store, handlers, timeoutMs));
+    if (performance.now() > end) throw new Error(await timeoutMessage(store, handlers, timeoutMs));
     await sleep(POLL_MS);
   }
 }
 
 /**
- * No delivery runs, so none is held behind one; then none is due; then still none runs and none has left the pending ones,
- * so nothing ran or became due in between.
+ * Checks three times in a row, because the three reads are not one transaction. First, no delivery runs, so none waits for
+ * its turn. Second, none is due. Third, still none runs and as many are pending as before, so none ran or became due
+ * between the first and the third check.
  */
 async function isSettled(store: InboxStore, handlers: readonly string[]): Promise<boolean> {
-  const before = await pendingOfIdle(store, handlers);
+  const before = await pendingIfNoneRuns(store, handlers);
   if (before === null) return false;
   const dueInMs = await store.nextDueInMs(handlers);
   if (dueInMs !== null && dueInMs <= 0) return false;
-  return (await pendingOfIdle(store, handlers)) === before;
+  return (await pendingIfNoneRuns(store, handlers)) === before;
 }
 
-/** How many deliveries to the handlers are pending; `null` if one is running. */
-async function pendingOfIdle(
+/** Number of pending deliveries to the handlers; `null` if any delivery to them is running. */
+async function pendingIfNoneRuns(
   store: InboxStore,
   handlers: readonly string[],
 ): Promise<number | null> {
@@ -61,19 +62,22 @@ async function pendingOfIdle(
   return own.reduce((sum, { state, count }) => (state === 'pending' ? sum + count : sum), 0);
 }
 
-async function describe(
+async function timeoutMessage(
   store: InboxStore,
   handlers: readonly string[],
   timeoutMs: number,
 ): Promise<string> {
   const lines = [
-    ...(await unfinished(store, handlers, 'running')),
-    ...(await unfinished(store, handlers, 'pending')),
+    ...(await linesOfState(store, handlers, 'running')),
+    ...(await linesOfState(store, handlers, 'pending')),
   ];
-  return [`The inbox has not settled within ${timeoutMs} ms. Not finished:`, ...lines].join('\n- ');
+  return [
+    `The inbox has not settled within ${timeoutMs} ms. Running and pending deliveries:`,
+    ...lines,
+  ].join('\n- ');
 }
 
-async function unfinished(
+async function linesOfState(
   store: InboxStore,
   handlers: readonly string[],
   state: DeliveryState,

@@ -10,7 +10,7 @@ describe('TestRuntime', () => {
     expect(runtime.monotonic()).toBe(1500);
   });
 
-  it('AP-13 runs due timers in order, each at its time', async () => {
+  it('AP-13 runs due timers in the order of their times, and sets the clock to each time', async () => {
     const runtime = new TestRuntime();
     const ran: string[] = [];
     const timer = (ms: number, name: string) =>
@@ -24,7 +24,7 @@ describe('TestRuntime', () => {
     expect(ran).toEqual(['a at 100', 'b at 100', 'c at 300']);
   });
 
-  it('AP-13 lets promises settle between timers, so that they can start more', async () => {
+  it('AP-13 lets promise callbacks run between timers, and runs the timers that they start', async () => {
     const runtime = new TestRuntime();
     const ran: number[] = [];
     const again = async (): Promise<void> => {

@@ -6,24 +6,24 @@ interface Timer {
   readonly callback: () => void;
 }
 
-/** How a {@link TestRuntime} starts. */
+/** Start values of a {@link TestRuntime}. */
 export interface TestRuntimeOptions {
-  /** Time of both clocks at the start. Default 2026-01-01T00:00:00Z. */
+  /** Start time of the clock. Default 2026-01-01T00:00:00Z. */
   now?: Date;
   /** What `random()` returns, from 0 (included) to 1 (excluded). Default 0.5, the middle of every jitter. */
   random?: number;
 }
 
-/** Turns of the event loop that {@link TestRuntime.advance} leaves to the application after each timer. */
+/** Turns of the event loop after each timer in {@link TestRuntime.advance}, so that promise callbacks can run. */
 const TURNS = 10;
 
 /**
- * A runtime whose time moves only when the test calls {@link advance}: retries, backoff, leases, deadlines and
- * token lifetimes of the application follow it. Give it to `PaymentsModule` as the option `runtime`. An inbox in
- * PostgreSQL has the clock of the database, which a test cannot move.
+ * A runtime whose time advances only when the test calls {@link advance}. The application's retries, backoff, leases,
+ * deadlines and token lifetimes use this time. Set it as the option `runtime` of `PaymentsModule`. A PostgreSQL inbox
+ * uses the clock of the database, which a test cannot advance.
  *
- * `paymentEvent()` dates events by the machine's clock. If this clock is ahead of that by more than `webhook.maxAgeMs`,
- * the inbox stores such an event as stale: give `paymentEvent()` a `timestamp`.
+ * `paymentEvent()` uses the machine's clock for timestamps. If the runtime's clock is ahead by more than
+ * `webhook.maxAgeMs`, the inbox stores the event as stale: pass a `timestamp` to `paymentEvent()`.
  *
  * @example
  * ```ts
@@ -65,10 +65,10 @@ export class TestRuntime implements PaymentsRuntime {
   }
 
   /**
-   * Moves both clocks forward and runs each timer at its time, in order. Between two timers the application gets
-   * some turns of the event loop, so that promises settle and can start further timers.
+   * Advances `now()` and `monotonic()` and runs each due timer at its time, in order. After each timer, the event loop
+   * turns a few times, so that promise callbacks run and can start further timers.
    *
-   * @param ms how far, in milliseconds.
+   * @param ms how far to advance, in milliseconds.
    */
   async advance(ms: number): Promise<void> {
     const end = this.#elapsed + ms;
