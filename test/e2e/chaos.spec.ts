@@ -10,7 +10,7 @@ jest.setTimeout(300_000);
 const CHAOS = 'apps/demo/dist/chaos/main.js';
 const MUTANT = fileURLToPath(new URL('../support/inbox/chaos-mutant.mjs', import.meta.url));
 
-/** What the tests read of the result of a run on one store. */
+/** The part of a result on one store that the tests read. */
 interface Result {
   store: string;
   ok: boolean;
@@ -31,7 +31,7 @@ afterEach(() => {
   kept = [];
 });
 
-/** Runs it to its end. */
+/** Runs `npm run chaos` until it ends. */
 async function chaos(settings: Record<string, string>, ...args: string[]) {
   const json = join(folder, 'result.json');
   await using run = new ProgramProcess(CHAOS, settings, [
@@ -52,8 +52,8 @@ function read(json: string): Result[] {
 }
 
 describe('npm run chaos', () => {
-  // `.ci/run` runs it on both stores.
-  it('finds no broken promise on PostgreSQL, and ends by itself', async () => {
+  // `.ci/run` runs chaos on both stores.
+  it('finds no broken promise on PostgreSQL and exits with 0', async () => {
     const { code, err, last, json } = await chaos({}, '--seconds', '5', '--store', 'postgres');
     expect([code, err, last]).toEqual([
       0,
@@ -63,23 +63,23 @@ describe('npm run chaos', () => {
     const results = read(json);
     expect(results.map(({ store, violations }) => [store, violations])).toEqual([['postgres', []]]);
     for (const { counts, faults, plan } of results) {
-      // Another process took over a delivery; the commit of the first one was rejected.
+      // Another process took over a delivery, and the store rejected the commit of the first process.
       expect(faults['takeover']).toBe(1);
       expect(counts.acknowledged).toBeGreaterThan(50);
       expect(counts.effects).toBeGreaterThan(counts.acknowledged);
-      // More than were started at first.
+      // Faults ended some of the first three processes.
       expect(counts.processes).toBeGreaterThan(3);
       expect(plan.length).toBeGreaterThan(3);
     }
   });
 
-  it('ends with 1 for an application with five mistakes, and reports each of them', async () => {
+  it('exits with 1 and reports each of the five mistakes of an application', async () => {
     const mistakes = {
-      'the effect is outside of the commit': /^doubled: .* for audit: \d effects$/,
-      'the answer comes before the event is stored': /^lost: .* in the inbox$/,
-      'there are no ordering keys': /^overlap: .* of (hot|transaction)-/,
+      'the handler writes the effect outside the commit': /^doubled: .* for audit: \d effects$/,
+      'the application responds before it stores the event': /^lost: .* in the inbox$/,
+      'there are no ordering keys': /^overlapping-attempts: .* of (hot|transaction)-/,
       'the new handler gets no deliveries': /^lost: .* for points$/,
-      'stale holders commit': /^doubled: event-taken-over .* for book: 2 effects$/,
+      'a stale attempt can commit': /^doubled: event-taken-over .* for book: 2 effects$/,
     };
     const args = ['--store', 'sqlite', '--application', MUTANT];
     const found = async (seconds: string) => {
@@ -92,7 +92,7 @@ describe('npm run chaos', () => {
       return { ...run, unfound };
     };
     let run = await found('5');
-    // On a slow machine little happens in that time.
+    // On a slow machine, 5 s are too short to find all mistakes.
     if (run.unfound.length > 0) run = await found('30');
     expect(run.unfound).toEqual([]);
     expect(run.code).toBe(1);
@@ -102,7 +102,7 @@ describe('npm run chaos', () => {
   it.each([
     [['--seconds', '0'], /^chaos: --seconds must be/],
     [['--store', 'memory'], /^chaos: --store must be one of sqlite, postgres, both$/],
-  ])('rejects %j', async (args, message) => {
+  ])('rejects the flags %j with exit code 1', async (args, message) => {
     const { code, err } = await chaos({}, ...args);
     expect([code, err]).toEqual([1, [expect.stringMatching(message)]]);
   });

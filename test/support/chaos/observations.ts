@@ -2,7 +2,7 @@ import type { JournalEntry } from '../../../apps/demo/src/chaos/application-prot
 import { check } from '../../../apps/demo/src/chaos/checker.js';
 import type { Observations } from '../../../apps/demo/src/chaos/checker.js';
 
-// The parts of what a chaos run observes.
+// Builders for the observations of a chaos run.
 export const planned = (id: string, transactionId: string, more: object = {}) => ({
   id,
   eventType: 'transaction.completed',
@@ -11,14 +11,13 @@ export const planned = (id: string, transactionId: string, more: object = {}) =>
   handlers: ['audit', 'book'],
   poisoned: [],
   copies: [],
-  afterFaults: false,
   ...more,
 });
 export const effect = (handler: string, event: string, transaction: string) => ({
   handler,
   event,
   transaction,
-  run: `p/${handler}/${event}`,
+  attempt: `p/${handler}/${event}`,
 });
 export const done = (handler: string, more: object = {}) => ({
   handler,
@@ -33,18 +32,26 @@ export const stored = (id: string, more: object = {}) => ({
   deliveries: [done('audit'), done('book')],
   ...more,
 });
-export const run = (name: string, event: string, from: number, to: number): JournalEntry[] => [
-  { kind: 'start', at: from, run: name, handler: 'book', event, transaction: 'x', attempt: 1 },
-  { kind: 'worked', at: to, run: name },
-  { kind: 'end', at: to + 5, run: name, error: null },
+export const attempt = (name: string, event: string, from: number, to: number): JournalEntry[] => [
+  {
+    kind: 'attempt-started',
+    at: from,
+    attempt: name,
+    handler: 'book',
+    event,
+    transaction: 'x',
+    number: 1,
+  },
+  { kind: 'effect-written', at: to, attempt: name },
+  { kind: 'attempt-ended', at: to + 5, attempt: name, error: null },
 ];
-export const beats = (from: number, to: number): JournalEntry[] =>
+export const heartbeats = (from: number, to: number): JournalEntry[] =>
   Array.from({ length: (to - from) / 250 + 1 }, (_, index) => {
     const at = from + index * 250;
-    return { kind: 'beat', at, end: at + 5, worker: 'w', alive: true } as const;
+    return { kind: 'heartbeat-ended', at, end: at + 5, worker: 'w', alive: true } as const;
   });
 
-/** A run in which no promise was broken: an event, and another under two ids. */
+/** Observations without a violation: one event, and a second event that was sent with two ids. */
 export const GOOD: Observations = {
   events: [planned('a', 'x'), planned('b', 'y'), planned('b2', 'y')],
   sent: new Map(
@@ -57,8 +64,8 @@ export const GOOD: Observations = {
     effect('book', 'b', 'y'),
   ],
   stored: [stored('a'), stored('b', { repeats: ['b2'] })],
-  processes: [{ name: 'p', journal: beats(0, 5000), endedAt: null }],
-  ends: [{ how: 'SIGKILL', why: 'killed', log: '' }],
+  processes: [{ name: 'p', journal: heartbeats(0, 5000), endedAt: null }],
+  exits: [{ status: 'SIGKILL', cause: 'killed', log: '' }],
   faults: [],
   lateDrains: [],
   newHandlerKnown: null,
@@ -66,6 +73,6 @@ export const GOOD: Observations = {
   until: 5000,
 };
 
-/** The rules that the run breaks if it differs from {@link GOOD} in these observations. */
+/** Returns the rules that {@link GOOD} breaks with these changes. */
 export const rules = (changes: Partial<Observations>) =>
   check({ ...GOOD, ...changes }).map(({ rule }) => rule);

@@ -4,41 +4,48 @@ import { ApplicationProcess } from './application-process.js';
 import type { ApplicationSetup } from './application-protocol.js';
 import { readJournal } from './journal.js';
 
-/** Pause before another start, if a process could not start, in milliseconds: its database may be down. */
+/** Pause after a process failed to start, in milliseconds: its database may be down. */
 const RESTART_MS = 200;
-/** For how much longer than `drainMs` a process may take to end after SIGTERM, in milliseconds. */
+/** How much longer than `drainMs` a process may take to end after SIGTERM, in milliseconds. */
 const DRAIN_SLACK_MS = 15_000;
 
-/** How the processes of a fleet start. */
+/** Options of an application fleet. */
 export interface FleetOptions {
   /** The application's main file. */
   readonly file: string;
   readonly count: number;
   /** Folder for journals. */
   readonly folder: string;
-  readonly setup: Omit<ApplicationSetup, 'where' | 'version' | 'journal'>;
-  readonly where: (target: number) => string;
+  readonly setup: Omit<ApplicationSetup, 'database' | 'version' | 'journal'>;
+  /** Path or connection string of the database, for each process number. */
+  readonly database: (target: number) => string;
 }
 
-/** A process that ended, and why it was to end: `null` if neither the run nor an event ended it. */
-export interface ProcessEnd {
-  readonly how: string;
-  readonly why: 'killed' | 'drained' | 'poisoned' | 'not started' | null;
+/** The end of a process. */
+export interface ProcessExit {
+  /** Exit code or signal. */
+  readonly status: string;
+  /**
+   * `killed` and `drained` by the chaos runner, `crashed` by an event, `not started`: it ended before it listened. `null`
+   * is an exit that nothing explains.
+   */
+  readonly cause: 'killed' | 'drained' | 'crashed' | 'not started' | null;
+  /** The end of its log. */
   readonly log: string;
 }
 
 interface Slot {
   process: ApplicationProcess;
   version: 1 | 2;
-  /** Whether a fault is at work on it. */
+  /** Whether a fault affects the process at the moment. */
   busy: boolean;
 }
 
-/** Processes of the application on one database. Each that ends, for any reason, is started again. */
+/** Application processes on one database. The fleet restarts each process that ends, for any reason. */
 export class ApplicationFleet implements AsyncDisposable {
-  /** Every process that was started. */
+  /** All processes that were started. */
   readonly processes: ApplicationProcess[] = [];
-  readonly ends: ProcessEnd[] = [];
+  readonly exits: ProcessExit[] = [];
   readonly #slots: Slot[] = [];
   #closing = false;
 
@@ -47,7 +54,7 @@ export class ApplicationFleet implements AsyncDisposable {
     for (let target = 0; target < options.count; target += 1) {
       const slot: Slot = { version: 1, busy: false, process: this.#spawn(target, 1) };
       this.#slots.push(slot);
-      void this.#keepUp(target, slot);
+      void this.#restartForever(target, slot);
     }
   }
 
@@ -55,24 +62,24 @@ export class ApplicationFleet implements AsyncDisposable {
     return this.#slots.length;
   }
 
-  /** Resolves once every process takes deliveries; rejects if one ends, or that takes longer than `forMs`. */
-  async ready(forMs: number): Promise<void> {
-    const end = performance.now() + forMs;
+  /** Resolves once every process listens. Rejects if one ends or does not listen within `timeoutMs`. */
+  async ready(timeoutMs: number): Promise<void> {
+    const end = performance.now() + timeoutMs;
     for (;;) {
       const late = this.#slots.find(({ process }) => process.url === null)?.process;
       if (late === undefined) return;
-      const log = this.ends[0]?.log ?? (performance.now() > end ? late.log : undefined);
-      if (log !== undefined) throw new Error(`An application does not start: ${log}`);
+      const log = this.exits[0]?.log ?? (performance.now() > end ? late.log : undefined);
+      if (log !== undefined) throw new Error(`An application process does not start: ${log}`);
       await setTimeout(20);
     }
   }
 
-  /** Where process `target`, or else the next that is ready, takes deliveries; `null` if none is. */
+  /** The address of process `target`, or of the next process that listens; `null` if none listens. */
   url(target: number): string | null {
     return this.#from(target).find(({ process }) => process.url !== null)?.process.url ?? null;
   }
 
-  /** Does something to process `target`, or else to the next that is ready and has no other fault at the time. */
+  /** Calls `work` with process `target`, or with the next process that listens and that no other fault affects. */
   async use(
     target: number,
     work: (process: ApplicationProcess, target: number) => Promise<void>,
@@ -94,7 +101,7 @@ export class ApplicationFleet implements AsyncDisposable {
     await process.ended;
   }
 
-  /** SIGTERM. Returns whether the process ended in time; if not, it is killed. */
+  /** Sends SIGTERM. Returns whether the process ended in time; if it did not, it is killed. */
   async drain(target: number): Promise<boolean> {
     const { process } = this.#slots[target]!;
     process.endedBy = 'drained';
@@ -113,7 +120,7 @@ export class ApplicationFleet implements AsyncDisposable {
     return inTime;
   }
 
-  /** Drains a process, and starts the second version in its place. Returns it if it did not end in time. */
+  /** Drains a process and starts the second version instead. Returns the drained process if it did not end in time. */
   async deploy(target: number): Promise<ApplicationProcess | null> {
     const slot = this.#slots[target]!;
     while (slot.busy && !this.#closing) await setTimeout(20);
@@ -130,11 +137,11 @@ export class ApplicationFleet implements AsyncDisposable {
     }
   }
 
-  /** What any ready process answers. Rejects if none does. */
-  async ask<T>(type: 'unfinished' | 'report'): Promise<T> {
+  /** Sends a request to any process that listens. Rejects if none listens. */
+  async request<T>(type: 'unfinished' | 'report'): Promise<T> {
     const process = this.#slots.find((slot) => slot.process.url !== null)?.process;
-    if (process === undefined) throw new Error('No application is ready.');
-    return process.ask<T>(type);
+    if (process === undefined) throw new Error('No application process is ready.');
+    return process.request<T>(type);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -144,7 +151,7 @@ export class ApplicationFleet implements AsyncDisposable {
     process.off('exit', this.#killAll);
   }
 
-  /** Also ends those that are stopped. */
+  /** SIGKILL also ends processes that SIGSTOP has stopped. */
   readonly #killAll = (): void => {
     for (const process of this.processes) {
       if (process.endedAt === null) process.signal('SIGKILL');
@@ -157,11 +164,11 @@ export class ApplicationFleet implements AsyncDisposable {
   }
 
   #spawn(target: number, version: 1 | 2): ApplicationProcess {
-    const { file, folder, setup, where } = this.options;
+    const { file, folder, setup, database } = this.options;
     const journal = path.join(folder, `${target}-${this.processes.length}.journal`);
     const process = new ApplicationProcess(file, {
       ...setup,
-      where: where(target),
+      database: database(target),
       version,
       journal,
     });
@@ -169,21 +176,18 @@ export class ApplicationFleet implements AsyncDisposable {
     return process;
   }
 
-  async #keepUp(target: number, slot: Slot): Promise<void> {
+  async #restartForever(target: number, slot: Slot): Promise<void> {
     for (;;) {
       const { process } = slot;
       const started = await process.ready;
-      const how = await process.ended;
+      const status = await process.ended;
       if (this.#closing) return;
-      const why = process.endedBy ?? (diedOfEvent(process) ? 'poisoned' : null);
-      this.ends.push({ how, why: started ? why : (why ?? 'not started'), log: process.log });
+      const crashed = readJournal(process.setup.journal).at(-1)?.kind === 'process-killed';
+      const cause = process.endedBy ?? (crashed ? 'crashed' : started ? null : 'not started');
+      this.exits.push({ status, cause, log: process.log });
       if (!started) await setTimeout(RESTART_MS);
       if (this.#closing) return;
       slot.process = this.#spawn(target, slot.version);
     }
   }
-}
-
-function diedOfEvent(process: ApplicationProcess): boolean {
-  return readJournal(process.setup.journal).at(-1)?.kind === 'die';
 }

@@ -12,7 +12,7 @@ export const SETUP = Symbol('SETUP');
 
 type Transaction = SqliteTransaction | PostgresTransaction;
 type Event = PaymentEvent<string, object>;
-/** What the run puts into each event. */
+/** The data of each event. */
 interface Data {
   readonly transactionId: string;
   readonly actions?: Record<string, HandlerAction>;
@@ -22,16 +22,16 @@ type Context = PaymentEventContext<Transaction>;
 /** Time limit of the handler `limited`, in milliseconds. */
 const LIMIT_MS = 1000;
 
-/** For how long a run waits at most, in milliseconds: less than its time limit. */
+/** How long the action `wait` waits at most, in milliseconds: less than the time limit of an attempt. */
 const WAIT_MS = 25_000;
 
-/** Writes one row of an effect in the transaction of a commit. */
-const INSERT = 'INSERT INTO effect (handler, event, transaction_id, run) VALUES';
+/** Stores the effect of an attempt. */
+const INSERT = 'INSERT INTO effect (handler, event, transaction_id, attempt) VALUES';
 
-/** What all versions of the application do with events. */
+/** The handlers of both versions of the application. */
 @Injectable()
 export class Handlers {
-  #runs = 0;
+  #attempts = 0;
   readonly #proceed = Promise.withResolvers<void>();
 
   constructor(
@@ -41,76 +41,78 @@ export class Handlers {
 
   @OnPaymentEvent('transaction.*', { name: 'book' })
   book(event: Event, context: Context): Promise<void> {
-    return this.run(event, context);
+    return this.handle(event, context);
   }
 
   @OnPaymentEvent('*', { name: 'audit' })
   audit(event: Event, context: Context): Promise<void> {
-    return this.run(event, context);
+    return this.handle(event, context);
   }
 
   @OnPaymentEvent('transaction.completed', { name: 'notify', concurrency: 3 })
   notify(event: Event, context: Context): Promise<void> {
-    return this.run(event, context);
+    return this.handle(event, context);
   }
 
   @OnPaymentEvent('limited.*', { name: 'limited', timeoutMs: LIMIT_MS, concurrency: 2 })
   limited(event: Event, context: Context): Promise<void> {
-    return this.run(event, context);
+    return this.handle(event, context);
   }
 
-  /** Its events kill the process, so it has few attempts. */
+  /** Its events kill the process in each attempt, so it has few attempts. */
   @OnPaymentEvent('poison.*', { name: 'poison', retry: fixed([50, 50]) })
   poison(event: Event, context: Context): Promise<void> {
-    return this.run(event, context);
+    return this.handle(event, context);
   }
 
-  /** Ends the waits of runs, those to come included. */
+  /** Lets waiting handlers continue. Handlers that start later do not wait. */
   proceed(): void {
     this.#proceed.resolve();
   }
 
-  protected async run(event: Event, context: Context): Promise<void> {
-    const { handler, attempt, signal } = context;
-    const run = `${this.journal.name}/${(this.#runs += 1)}`;
+  protected async handle(event: Event, context: Context): Promise<void> {
+    const { handler, signal } = context;
+    const attempt = `${this.journal.name}/${(this.#attempts += 1)}`;
     const { transactionId, actions } = event.data as Data;
     this.journal.write({
-      kind: 'start',
-      run,
+      kind: 'attempt-started',
+      attempt,
       handler,
       event: event.id,
       transaction: transactionId,
-      attempt,
+      number: context.attempt,
     });
     signal.addEventListener('abort', () => {
-      this.journal.write({ kind: 'abort', run, reason: String(signal.reason) });
+      this.journal.write({ kind: 'attempt-aborted', attempt, reason: String(signal.reason) });
     });
     const action = actions?.[handler];
     try {
-      if (action === 'die') this.#die(run);
-      if (attempt === 1 || action === 'wait') await this.#before(action);
-      await context.commit((tx) => this.#write(tx, [handler, event.id, transactionId, run], run));
-      if (action === 'die-after') this.#die(run);
-      if (action === 'fail-after') throw new Error('The handler fails after its commit.');
-      this.journal.write({ kind: 'end', run, error: null });
+      if (action === 'crash') this.#crash(attempt);
+      if (context.attempt === 1 || action === 'wait') await this.#beforeCommit(action);
+      await context.commit((tx) =>
+        this.#writeEffect(tx, [handler, event.id, transactionId, attempt], attempt),
+      );
+      if (action === 'crash-after-commit') this.#crash(attempt);
+      if (action === 'fail-after-commit') throw new Error('The handler fails after its commit.');
+      this.journal.write({ kind: 'attempt-ended', attempt, error: null });
     } catch (error) {
-      this.journal.write({ kind: 'end', run, error: String(error) });
+      this.journal.write({ kind: 'attempt-ended', attempt, error: String(error) });
       throw error;
     }
   }
 
-  async #before(action: HandlerAction | undefined): Promise<void> {
+  async #beforeCommit(action: HandlerAction | undefined): Promise<void> {
     switch (action) {
       case 'slow':
         await setTimeout(100 + Math.random() * 400);
         break;
-      case 'long':
+      case 'outlast-lease':
         await setTimeout(this.setup.leaseMs * 1.5);
         break;
       case 'wait':
         await Promise.race([this.#proceed.promise, setTimeout(WAIT_MS, undefined, { ref: false })]);
         break;
-      case 'late':
+      case 'exceed-time-limit':
         await setTimeout(LIMIT_MS * 1.5);
         break;
       case 'hang':
@@ -118,33 +120,33 @@ export class Handlers {
         break;
       case 'fail':
         throw new Error('The handler fails in its first attempt.');
-      case 'die':
-      case 'die-after':
-      case 'fail-after':
+      case 'crash':
+      case 'crash-after-commit':
+      case 'fail-after-commit':
       case undefined:
     }
   }
 
-  /** Not an async function: on SQLite the work of a commit is synchronous. */
-  #write(tx: Transaction, values: string[], run: string): Promise<void> | undefined {
-    const worked = (): void => this.journal.write({ kind: 'worked', run });
-    if (!('prepare' in tx)) return tx.query(`${INSERT} ($1, $2, $3, $4)`, values).then(worked);
+  /** Not an async function: the work of a commit on SQLite must be synchronous. */
+  #writeEffect(tx: Transaction, values: string[], attempt: string): Promise<void> | undefined {
+    const record = (): void => this.journal.write({ kind: 'effect-written', attempt });
+    if (!('prepare' in tx)) return tx.query(`${INSERT} ($1, $2, $3, $4)`, values).then(record);
     tx.prepare(`${INSERT} (?, ?, ?, ?)`).run(...values);
-    worked();
+    record();
     return undefined;
   }
 
-  #die(run: string): void {
-    this.journal.write({ kind: 'die', run });
+  #crash(attempt: string): void {
+    this.journal.write({ kind: 'process-killed', attempt });
     process.kill(process.pid, 'SIGKILL');
   }
 }
 
-/** What the second version does in addition. */
+/** The second version of the application has one more handler. */
 @Injectable()
 export class NewHandlers extends Handlers {
   @OnPaymentEvent('transaction.completed', { name: 'points' })
   points(event: Event, context: Context): Promise<void> {
-    return this.run(event, context);
+    return this.handle(event, context);
   }
 }

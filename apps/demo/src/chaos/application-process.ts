@@ -1,25 +1,26 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import path from 'node:path';
-import { machineMs } from './application-protocol.js';
+import { monotonicMs } from './application-protocol.js';
 import type { ApplicationSetup, FromApplication, ToApplication } from './application-protocol.js';
 
-/** How many characters of a process's log are kept. */
+/** How many characters of a process's log to keep. */
 const LOG_LENGTH = 4000;
+const ENDED = 'The application process has ended.';
 
 /** One process of the application, from its start to its end. */
 export class ApplicationProcess {
-  /** Where it takes deliveries; `null` before it does, and once it has ended. */
+  /** Address for webhook requests; `null` before the process listens and after it has ended. */
   url: string | null = null;
-  /** Last part of what it logged. */
+  /** The end of the process's log. */
   log = '';
-  /** Why the run ended it; `null` if the run did not. */
+  /** How the chaos runner ended the process; `null` if it did not. */
   endedBy: 'killed' | 'drained' | null = null;
-  /** By the machine's monotonic clock; `null` while it runs. */
+  /** When the process ended, by the machine's monotonic clock; `null` while it runs. */
   endedAt: number | null = null;
-  /** Resolves once it takes deliveries (`true`) or has ended without (`false`). */
+  /** Resolves with `true` once the process listens, or with `false` if it ended before. */
   readonly ready: Promise<boolean>;
-  /** Resolves once it has ended, with its exit code or the signal that ended it. */
+  /** Resolves once the process has ended, with its exit code or the signal that ended it. */
   readonly ended: Promise<string>;
   readonly #child: ChildProcess;
   readonly #requests = new Map<number, PromiseWithResolvers<unknown>>();
@@ -40,27 +41,28 @@ export class ApplicationProcess {
       });
     }
     child.on('message', (message) => {
-      const said = message as FromApplication;
-      if (said.type === 'ready') {
-        this.url = said.url;
+      const received = message as FromApplication;
+      if (received.type === 'ready') {
+        this.url = received.url;
         ready.resolve(true);
-      } else if (said.type === 'answer') this.#requests.get(said.request)?.resolve(said.value);
-      else this.#requests.get(said.request)?.reject(new Error(said.error));
+      } else if (received.type === 'response') {
+        this.#requests.get(received.request)?.resolve(received.value);
+      } else this.#requests.get(received.request)?.reject(new Error(received.error));
     });
-    // A message to a process that has just ended.
+    // Sending a message to a process that has just ended emits an error.
     child.on('error', () => {});
     const ended = Promise.withResolvers<string>();
     this.ended = ended.promise;
     child.on('exit', (code, signal) => {
-      this.endedAt = machineMs();
+      this.endedAt = monotonicMs();
       this.url = null;
       ready.resolve(false);
-      for (const request of this.#requests.values()) request.reject(new Error('It has ended.'));
+      for (const request of this.#requests.values()) request.reject(new Error(ENDED));
       ended.resolve(signal ?? `exit code ${code}`);
     });
   }
 
-  /** Different for each process of a run. */
+  /** Unique among the processes of a chaos run. */
   get name(): string {
     return path.basename(this.setup.journal, '.journal');
   }
@@ -69,20 +71,23 @@ export class ApplicationProcess {
     this.#child.kill(signal);
   }
 
-  tell(message: ToApplication): void {
+  send(message: ToApplication): void {
     if (this.#child.connected) this.#child.send(message, () => {});
   }
 
-  /** Rejects if it has ended, cannot answer, or does not within 5 s. */
-  async ask<T>(type: 'unfinished' | 'report'): Promise<T> {
+  /** Resolves with the response. Rejects if the process has ended, fails, or does not respond within 5 s. */
+  async request<T>(type: 'unfinished' | 'report'): Promise<T> {
     const request = this.#requests.size + 1;
-    const answer = Promise.withResolvers<unknown>();
-    this.#requests.set(request, answer);
-    const timer = setTimeout(() => answer.reject(new Error('It does not answer.')), 5000);
-    this.tell({ type, request });
-    if (!this.#child.connected) answer.reject(new Error('It has ended.'));
+    const response = Promise.withResolvers<unknown>();
+    this.#requests.set(request, response);
+    const timer = setTimeout(
+      () => response.reject(new Error('The application does not respond.')),
+      5000,
+    );
+    this.send({ type, request });
+    if (!this.#child.connected) response.reject(new Error(ENDED));
     try {
-      return (await answer.promise) as T;
+      return (await response.promise) as T;
     } finally {
       clearTimeout(timer);
     }

@@ -1,11 +1,11 @@
 import type { StoreKind } from './fault-plan.js';
 
-/** How an application of the run starts: the argument of its process, as JSON. */
+/** How an application process starts: the argument of its command line, as JSON. */
 export interface ApplicationSetup {
   readonly store: StoreKind;
-  /** Database file, or connection string. */
-  readonly where: string;
-  /** The second version has one handler more. */
+  /** Path of the SQLite file, or connection string of the PostgreSQL database. */
+  readonly database: string;
+  /** The second version has one more handler. */
   readonly version: 1 | 2;
   /** File that the process appends its journal to. */
   readonly journal: string;
@@ -14,72 +14,85 @@ export interface ApplicationSetup {
   readonly drainMs: number;
 }
 
-/** From the run to a process. */
+/** Messages from the chaos runner to an application process. */
 export type ToApplication =
+  /** Moves the wall clock. */
   | { readonly type: 'clock'; readonly offsetMs: number }
+  /** Blocks the event loop. */
   | { readonly type: 'block'; readonly ms: number }
-  /** Ends the waits of handlers, those to come included. */
+  /** Lets waiting handlers continue. Handlers that start later do not wait. */
   | { readonly type: 'proceed' }
+  /** Asks for the number of deliveries that are pending or running. */
   | { readonly type: 'unfinished'; readonly request: number }
+  /** Asks for all events of the inbox. */
   | { readonly type: 'report'; readonly request: number };
 
-/** From a process to the run. */
+/** Messages from an application process to the chaos runner. */
 export type FromApplication =
   | { readonly type: 'ready'; readonly url: string }
-  | { readonly type: 'answer'; readonly request: number; readonly value: unknown }
-  | { readonly type: 'failed'; readonly request: number; readonly error: string };
+  | { readonly type: 'response'; readonly request: number; readonly value: unknown }
+  | { readonly type: 'error'; readonly request: number; readonly error: string };
 
 /**
- * What a process did, a line of JSON each. It is written before the process goes on, so that it survives SIGKILL. Times
- * are milliseconds of the machine's monotonic clock, which all processes share.
+ * One line of a process's journal, as JSON. The process writes the line before it continues, so that the line survives
+ * SIGKILL. Times are milliseconds of the machine's monotonic clock, which all processes share. `attempt` identifies one
+ * execution of a handler; `number` counts the attempts of a delivery from 1.
  */
 export type JournalEntry =
   | {
-      readonly kind: 'start';
+      readonly kind: 'attempt-started';
       readonly at: number;
-      readonly run: string;
+      readonly attempt: string;
       readonly handler: string;
       readonly event: string;
       readonly transaction: string;
-      readonly attempt: number;
+      readonly number: number;
     }
-  /** The last moment before the run's transaction can commit. Another run of the key may begin right after it. */
-  | { readonly kind: 'worked'; readonly at: number; readonly run: string }
+  /** The last moment before the attempt's transaction can commit. The next attempt of the key may begin right after it. */
+  | { readonly kind: 'effect-written'; readonly at: number; readonly attempt: string }
   | {
-      readonly kind: 'end';
+      readonly kind: 'attempt-ended';
       readonly at: number;
-      readonly run: string;
+      readonly attempt: string;
       readonly error: string | null;
     }
-  /** The run's signal was aborted. */
-  | { readonly kind: 'abort'; readonly at: number; readonly run: string; readonly reason: string }
-  /** The run kills its process. */
-  | { readonly kind: 'die'; readonly at: number; readonly run: string }
-  /** A registration or a heartbeat began. Without a `beat` of the same time, the process ended before the answer. */
-  | { readonly kind: 'sent'; readonly at: number }
-  /** A registration or a heartbeat that the store answered, or did not (`alive: null`). */
+  /** The module aborted the signal of the attempt. */
   | {
-      readonly kind: 'beat';
+      readonly kind: 'attempt-aborted';
+      readonly at: number;
+      readonly attempt: string;
+      readonly reason: string;
+    }
+  /** The handler kills its own process. */
+  | { readonly kind: 'process-killed'; readonly at: number; readonly attempt: string }
+  /**
+   * A call to the store that registers a worker, sends its heartbeat or retires it began. If no `heartbeat-ended` or
+   * `worker-retired` has the same time, the process ended before the store responded.
+   */
+  | { readonly kind: 'heartbeat-started'; readonly at: number }
+  /** A registration or a heartbeat ended. `alive` is `null` if the call failed. */
+  | {
+      readonly kind: 'heartbeat-ended';
       readonly at: number;
       readonly end: number;
       readonly worker: string;
       readonly alive: boolean | null;
     }
   /** The store has stored a registration of this process. */
-  | { readonly kind: 'registered'; readonly at: number; readonly end: number }
-  /** The store has stored that the worker retired. It keeps its deliveries for a while, without heartbeats. */
-  | { readonly kind: 'retired'; readonly at: number; readonly worker: string }
-  /** A suspect was claimed to run alone. */
+  | { readonly kind: 'worker-registered'; readonly at: number; readonly end: number }
+  /** The store has retired the worker. The worker keeps its deliveries for a grace period, without heartbeats. */
+  | { readonly kind: 'worker-retired'; readonly at: number; readonly worker: string }
+  /** The process claimed a delivery that may have crashed a process, and runs nothing else at the same time. */
   | {
-      readonly kind: 'alone';
+      readonly kind: 'claimed-alone';
       readonly at: number;
       readonly event: string;
       readonly handler: string;
     }
-  /** The event loop stood still. */
-  | { readonly kind: 'gap'; readonly at: number; readonly end: number };
+  /** The event loop was blocked. */
+  | { readonly kind: 'event-loop-blocked'; readonly at: number; readonly end: number };
 
-/** An event as the inbox has it at the end. */
+/** An event as the inbox stores it at the end of the chaos run. */
 export interface ReportedEvent {
   readonly id: string;
   readonly repeats: readonly string[];
@@ -91,7 +104,7 @@ export interface ReportedEvent {
   }[];
 }
 
-/** Milliseconds of the machine's monotonic clock: the same in each process. */
-export function machineMs(): number {
+/** Milliseconds of the machine's monotonic clock, which is the same in all processes. */
+export function monotonicMs(): number {
   return Number(process.hrtime.bigint() / 1000n) / 1000;
 }

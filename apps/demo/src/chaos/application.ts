@@ -7,7 +7,7 @@ import { fixed, PaymentInbox, PaymentsModule } from 'nestjs-payments';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { InboxDefinition, PaymentsRuntime, StoredEvent } from 'nestjs-payments';
 import { Handlers, NewHandlers, SETUP } from './application-handlers.js';
-import { machineMs } from './application-protocol.js';
+import { monotonicMs } from './application-protocol.js';
 import type {
   ApplicationSetup,
   FromApplication,
@@ -17,10 +17,10 @@ import type {
 import { Journal } from './journal.js';
 import { observedInbox } from './observed-inbox.js';
 
-// An application of the chaos run: `node application.js <setup>`, with an IPC channel to the run.
+// An application process of a chaos run: `node application.js <setup>`, with an IPC channel to the chaos runner.
 
-/** A timer that is this late is an event loop that stood still. */
-const GAP_MS = 100;
+/** If the timer of the event-loop watch fires this late, the journal records a blocked event loop, in milliseconds. */
+const BLOCKED_MS = 100;
 
 const setup = JSON.parse(process.argv[2]!) as ApplicationSetup;
 const journal = new Journal(setup.journal);
@@ -50,7 +50,7 @@ Module({
         leaseMs: setup.leaseMs,
         drainMs: setup.drainMs,
         timeoutMs: 30_000,
-        // Enough for a database that is away for a while: only a poison event may become dead.
+        // Enough attempts for an outage of the database: only an event that kills its process may become a dead letter.
         retry: fixed([50, 100, 200, 400, ...Array<number>(100).fill(800)]),
       },
       inbox: observedInbox(await inbox(), journal),
@@ -65,7 +65,7 @@ Module({
 })(Application);
 
 watchEventLoop();
-// The run has ended without ending this process.
+// The chaos runner has ended without ending this process.
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 const app = await NestFactory.create(Application, new ExpressAdapter(), {
   abortOnError: false,
@@ -73,16 +73,16 @@ const app = await NestFactory.create(Application, new ExpressAdapter(), {
 });
 app.enableShutdownHooks(['SIGTERM'], { useProcessExit: true });
 await app.listen(0, '127.0.0.1');
-process.on('message', (message) => void obey(app, message as ToApplication));
+process.on('message', (message) => void handleMessage(app, message as ToApplication));
 send({ type: 'ready', url: await app.getUrl() });
 
 async function inbox(): Promise<InboxDefinition> {
   if (setup.store === 'sqlite') {
-    return sqliteInbox({ file: setup.where, allowOldSqlite: true, busyTimeoutMs: 2000 });
+    return sqliteInbox({ file: setup.database, allowOldSqlite: true, busyTimeoutMs: 2000 });
   }
   const { postgresInbox } = await import('nestjs-payments/postgres');
   return postgresInbox({
-    connectionString: setup.where,
+    connectionString: setup.database,
     poolSize: 4,
     connectTimeoutMs: 2000,
     statementTimeoutMs: 3000,
@@ -90,7 +90,7 @@ async function inbox(): Promise<InboxDefinition> {
   });
 }
 
-async function obey(app: INestApplication, message: ToApplication): Promise<void> {
+async function handleMessage(app: INestApplication, message: ToApplication): Promise<void> {
   switch (message.type) {
     case 'clock':
       clockOffsetMs += message.offsetMs;
@@ -103,17 +103,17 @@ async function obey(app: INestApplication, message: ToApplication): Promise<void
     case 'proceed':
       return app.get<Handlers>(handlers).proceed();
     case 'unfinished':
-      return answer(message.request, () => unfinished(app.get(PaymentInbox)));
+      return respond(message.request, () => unfinished(app.get(PaymentInbox)));
     case 'report':
-      return answer(message.request, () => report(app.get(PaymentInbox)));
+      return respond(message.request, () => report(app.get(PaymentInbox)));
   }
 }
 
-async function answer(request: number, work: () => Promise<unknown>): Promise<void> {
+async function respond(request: number, work: () => Promise<unknown>): Promise<void> {
   try {
-    send({ type: 'answer', request, value: await work() });
+    send({ type: 'response', request, value: await work() });
   } catch (error) {
-    send({ type: 'failed', request, error: String(error) });
+    send({ type: 'error', request, error: String(error) });
   }
 }
 
@@ -144,10 +144,10 @@ async function report(inbox: PaymentInbox): Promise<ReportedEvent[]> {
 }
 
 function watchEventLoop(): void {
-  let last = machineMs();
+  let last = monotonicMs();
   setInterval(() => {
-    const now = machineMs();
-    if (now - last > GAP_MS) journal.write({ kind: 'gap', at: last, end: now });
+    const now = monotonicMs();
+    if (now - last > BLOCKED_MS) journal.write({ kind: 'event-loop-blocked', at: last, end: now });
     last = now;
   }, 20).unref();
 }

@@ -7,54 +7,55 @@ import type { PostgresServer } from 'test-postgres';
 import type { StoreKind } from './fault-plan.js';
 import { TcpProxy } from './tcp-proxy.js';
 
-/** An effect that a handler committed. */
+/** An effect that an attempt committed. */
 export interface Effect {
   readonly handler: string;
   readonly event: string;
   readonly transaction: string;
-  readonly run: string;
+  readonly attempt: string;
 }
 
-/** An empty database for a run: inboxes and the table of effects are in it. */
+/** The database of a chaos run, with the inbox and the table of effects. It is empty at first. */
 export interface ChaosStore extends AsyncDisposable {
   readonly kind: StoreKind;
-  /** How process number `target` finds it: database file, or connection string. */
-  where(target: number): string;
+  /** Path of the database file, or connection string, for process number `target`. */
+  database(target: number): string;
   effects(): Promise<Effect[]>;
-  /** Whether a transaction is open that others may wait for. */
+  /** Whether a transaction is open that other processes may wait for. */
   locked(): Promise<boolean>;
-  /** What faults act on; `null` for SQLite. */
+  /** Faults of the PostgreSQL server; `null` for SQLite. */
   readonly postgres: PostgresFaults | null;
 }
 
-/** What can be done to PostgreSQL during a run. */
+/** Injects faults into the PostgreSQL server. */
 export interface PostgresFaults {
-  /** The proxy of each process. */
+  /** One proxy per process. */
   readonly proxies: readonly TcpProxy[];
-  /** Whether the server can be stopped and its backends killed. `false` for a server that is not the run's own. */
+  /** Whether the server can be stopped and its backends killed: only a server that the chaos run started itself. */
   readonly controllable: boolean;
+  /** Terminates all connections. */
   terminate(): Promise<void>;
   killBackend(): Promise<void>;
   restart(how: 'fast' | 'immediate' | 'crash'): Promise<void>;
 }
 
-/** How long PostgreSQL may take to recover from the death of a backend, in milliseconds. */
+/** How long PostgreSQL may take to recover after a backend was killed, in milliseconds. */
 const RECOVERY_MS = 30_000;
 const TABLE =
-  'CREATE TABLE effect (handler text NOT NULL, event text NOT NULL, transaction_id text NOT NULL, run text NOT NULL)';
-const SELECT = 'SELECT handler, event, transaction_id AS "transaction", run FROM effect';
+  'CREATE TABLE effect (handler text NOT NULL, event text NOT NULL, transaction_id text NOT NULL, attempt text NOT NULL)';
+const SELECT = 'SELECT handler, event, transaction_id AS "transaction", attempt FROM effect';
 const BACKENDS =
   "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
 const OPEN = `${BACKENDS} AND state LIKE 'idle in transaction%'`;
 
-/** A database file in a folder of its own. */
+/** Creates a SQLite file in a new folder. */
 export async function openSqlite(): Promise<ChaosStore> {
   const folder = await mkdtemp(path.join(tmpdir(), 'payments-chaos-'));
   const file = path.join(folder, 'inbox.db');
   withDatabase(file, (database) => database.exec(TABLE));
   return {
     kind: 'sqlite',
-    where: () => file,
+    database: () => file,
     effects: async () =>
       withDatabase(file, (database) =>
         Array.from(database.prepare(SELECT).all(), (row) => ({ ...row }) as unknown as Effect),
@@ -73,9 +74,9 @@ export async function openSqlite(): Promise<ChaosStore> {
   };
 }
 
-/** A database on the server of `url`, or on an embedded one that is started for it. */
+/** Creates a database on the server at `url`, or on an embedded server that it starts. */
 export async function openPostgres(processes: number, url?: string): Promise<ChaosStore> {
-  // Loaded only here: it is a development dependency.
+  // A development dependency, so it is loaded only if it is needed.
   const { startPostgres } = await import('test-postgres');
   const server = await startPostgres(url);
   try {
@@ -86,7 +87,7 @@ export async function openPostgres(processes: number, url?: string): Promise<Cha
     );
     return {
       kind: 'postgres',
-      where: (target) => proxies[target]![1],
+      database: (target) => proxies[target]![1],
       effects: () => server.query<Effect>(direct, SELECT),
       locked: async () => {
         const [open] = await server.query<{ count: string }>(direct, `SELECT count(*) ${OPEN}`);
@@ -126,8 +127,8 @@ function faultsOf(
       );
       if (backend === undefined) return;
       process.kill(backend.pid, 'SIGKILL');
-      // PostgreSQL 18 never ends if it is to shut down while it recovers from this.
-      await recovered(() => server.query(database, 'SELECT 1'));
+      // PostgreSQL 18 never ends if it receives a shutdown request during this recovery.
+      await untilQuerySucceeds(() => server.query(database, 'SELECT 1'));
     },
     restart: async (how) => {
       if (how !== 'crash') return server.restart(how);
@@ -137,7 +138,7 @@ function faultsOf(
   };
 }
 
-async function recovered(query: () => Promise<unknown>): Promise<void> {
+async function untilQuerySucceeds(query: () => Promise<unknown>): Promise<void> {
   const end = performance.now() + RECOVERY_MS;
   for (;;) {
     try {

@@ -3,11 +3,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { ApplicationFleet } from './application-fleet.js';
-import { machineMs } from './application-protocol.js';
+import { monotonicMs } from './application-protocol.js';
 import type { ReportedEvent } from './application-protocol.js';
 import type { ChaosStore } from './chaos-store.js';
 import { check } from './checker.js';
-import { planEvents } from './event-plan.js';
+import type { Observations } from './checker.js';
+import { planEvents, TAKEOVER_EVENT } from './event-plan.js';
 import { FaultInjector } from './fault-injector.js';
 import { planFaults } from './fault-plan.js';
 import { readJournal } from './journal.js';
@@ -16,42 +17,45 @@ import type { ChaosResult } from './report.js';
 import { SeededRandom } from './seeded-random.js';
 import { Sender } from './sender.js';
 
-/** Processes of the application on each store. */
+/** Application processes on each store. */
 export const PROCESSES = 3;
-/** As short as a lease can be. */
+/** The shortest lease that the module accepts. */
 const LEASE_MS = 1000;
 const DRAIN_MS = 1000;
 const PER_SECOND = 30;
 const WEBHOOK_SECRET = 'whsec_chaos';
-/** For processes to start, in milliseconds. */
+/** How long the processes may take to start, in milliseconds. */
 const START_MS = 60_000;
-/** For how long faults may go on after the traffic, in milliseconds: processes start again, and PostgreSQL. */
+/** How long the last faults may take, in milliseconds: processes and PostgreSQL restart. */
 const FAULTS_MS = 60_000;
-/** How long after the traffic everything may take to be acknowledged, and then to be handled, in milliseconds. */
+/** How long the processes may take without any progress, in milliseconds. */
 const QUIET_MS = 45_000;
-/** How long the recovery may take in all. */
+/** How long the processes may take to handle all events after the faults, in milliseconds. */
 const RECOVERY_MS = 240_000;
 
-/** What a run is given. */
+/** Options of a chaos run. */
 export interface ChaosOptions {
-  /** Fixes the faults and the events, and when each comes. What follows from them depends on the machine, too. */
+  /** The same seed plans the same events and faults at the same times. Their effects also depend on the machine. */
   readonly seed: string;
-  /** How long events are sent and faults happen. */
+  /** How long the run sends events and injects faults. */
   readonly seconds: number;
-  /** The application's main file. */
+  /** Main file of the application. */
   readonly application: string;
   readonly store: ChaosStore;
-  /** Ends the run early. */
+  /** Stops the run early. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Sends events to processes of one application while faults happen, waits until all is handled, and checks what became
- * of each event. Ends by itself, and leaves nothing running. If a promise was broken, it leaves the journals of the processes.
+ * Sends events to several application processes while it injects faults, waits until all events are handled, lets one
+ * process take over a delivery of another, and checks every event. It leaves no process running. If a promise was broken,
+ * it keeps the journals of the processes.
  */
 export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
-  const { store, seed, seconds } = options;
+  const { store, seed, seconds, signal } = options;
   const folder = await mkdtemp(path.join(tmpdir(), 'payments-chaos-journals-'));
+  const timeUp = new AbortController();
+  const stopped = AbortSignal.any([signal, timeUp.signal]);
   let keep = false;
   try {
     const run = { store: store.kind, seconds, processes: PROCESSES };
@@ -67,100 +71,78 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
         leaseMs: LEASE_MS,
         drainMs: DRAIN_MS,
       },
-      where: (target) => store.where(target),
+      database: (target) => store.database(target),
     });
-    const timeUp = new AbortController();
-    const signal = AbortSignal.any([options.signal, timeUp.signal]);
     await fleet.ready(START_MS);
     const sender = new Sender((target) => fleet.url(target), WEBHOOK_SECRET);
     const injector = new FaultInjector(fleet, store);
-    const injecting = injector.inject(faults, signal).catch(() => {});
-    const sending = sender.send(events, injecting, signal).catch(() => {});
-    // The event of the takeover is stored then.
-    const ended = sending.then(() => injector.takeOver(signal)).catch(() => {});
-    const injected = await within(seconds * 1000 + FAULTS_MS, ended, signal);
-    options.signal.throwIfAborted();
-    if (!injected) {
-      const faults = [...injector.underWay].map(({ kind, atMs }) => `${kind} at ${atMs} ms`);
-      throw new Error(`Faults do not end, with the seed ${seed}: ${faults.join(', ')}.`);
+    const injecting = injector.inject(faults, stopped);
+    const sending = sender.send(events, stopped).catch(() => {});
+    if (!(await within(seconds * 1000 + FAULTS_MS, injecting, signal))) {
+      const late = [...injector.unfinished].map(({ kind, atMs }) => `${kind} at ${atMs} ms`);
+      throw new Error(`Faults do not end, with the seed ${seed}: ${late.join(', ')}.`);
     }
-    const acknowledged = await within(QUIET_MS, sending, signal);
+    await within(QUIET_MS, sending, signal);
+    await untilHandled(fleet, signal);
+    // Now no other delivery that may have crashed a process delays the takeover.
+    const takingOver = [sender.send([TAKEOVER_EVENT], stopped), injector.takeOver(stopped)];
+    await within(2 * QUIET_MS, Promise.all(takingOver), signal);
+    await untilHandled(fleet, signal);
     timeUp.abort();
-    options.signal.throwIfAborted();
-    const stored = await settled(fleet, acknowledged, options.signal);
-    const until = machineMs();
+    const stored = await report(fleet, signal);
+    const until = monotonicMs();
     await fleet[Symbol.asyncDispose]();
     const processes = fleet.processes.map(({ name, setup, endedAt }) => ({
       name,
-      version: setup.version,
       journal: readJournal(setup.journal),
       endedAt,
     }));
-    const registered = processes
-      .filter(({ version }) => version === 2)
-      .flatMap(({ journal }) => journal.filter((entry) => entry.kind === 'registered'));
-    const observed = {
-      events,
+    const observed: Observations = {
+      events: [...events, TAKEOVER_EVENT],
       sent: sender.sent,
       effects: await store.effects(),
       stored,
       processes,
-      ends: fleet.ends,
+      exits: fleet.exits,
       faults: injector.injected,
       lateDrains: injector.lateDrains,
-      newHandlerKnown:
-        registered.length === 0
-          ? null
-          : {
-              from: Math.min(...registered.map(({ at }) => at)),
-              to: Math.min(...registered.map(({ end }) => end)),
-            },
+      newHandlerKnown: newHandlerKnown(fleet),
       leaseMs: LEASE_MS,
       until,
     };
     const violations = check(observed);
     keep = violations.length > 0;
-    return summarize(
-      {
-        seed,
-        seconds,
-        store: store.kind,
-        requests: sender.requests,
-        journals: keep ? folder : null,
-      },
-      faults,
-      observed,
-      violations,
-    );
+    const facts = { seed, seconds, store: store.kind, journals: keep ? folder : null };
+    return summarize({ ...facts, requests: sender.requests }, faults, observed, violations);
   } finally {
+    timeUp.abort();
     if (!keep) await rm(folder, { recursive: true, force: true });
   }
 }
 
 /**
- * Waits until nothing is pending or running, or until nothing has ended for a while. Resolves with what the inbox has then.
- * Suspects with several crashes run alone, so after many faults the last of them take their time.
+ * Waits until no delivery is pending or running, or until their number has not fallen for `QUIET_MS`. Deliveries that may
+ * have crashed a process run one after the other, so many of them take a while.
  */
-async function settled(
-  fleet: ApplicationFleet,
-  acknowledged: boolean,
-  signal: AbortSignal,
-): Promise<ReportedEvent[]> {
+async function untilHandled(fleet: ApplicationFleet, signal: AbortSignal): Promise<void> {
   const begin = performance.now();
-  let end = begin + (acknowledged ? QUIET_MS : 0);
-  let left: number | null = null;
+  let end = begin + QUIET_MS;
   let fewest = Infinity;
-  while (left !== 0 && performance.now() < Math.min(end, begin + RECOVERY_MS)) {
-    left = await fleet.ask<number>('unfinished').catch(() => null);
-    if (left !== null && left < fewest) {
+  while (fewest > 0 && performance.now() < Math.min(end, begin + RECOVERY_MS)) {
+    const left = await fleet.request<number>('unfinished').catch(() => Infinity);
+    if (left < fewest) {
       fewest = left;
       end = performance.now() + QUIET_MS;
     }
     await setTimeout(100, undefined, { signal });
   }
+}
+
+/** The events of the inbox. Retries for 10 s, because a process may be restarting. */
+async function report(fleet: ApplicationFleet, signal: AbortSignal): Promise<ReportedEvent[]> {
   for (let attempt = 0; ; attempt += 1) {
     try {
-      return await fleet.ask<ReportedEvent[]>('report');
+      return await fleet.request<ReportedEvent[]>('report');
     } catch (error) {
       if (attempt === 20) throw error;
       await setTimeout(500, undefined, { signal });
@@ -168,7 +150,20 @@ async function settled(
   }
 }
 
-/** Whether it resolves in time, and before `signal` aborts. */
+/** The time between the first registration of the second version and the response of the store. */
+function newHandlerKnown({ processes }: ApplicationFleet): Observations['newHandlerKnown'] {
+  const registered = processes
+    .filter(({ setup }) => setup.version === 2)
+    .flatMap(({ setup }) => readJournal(setup.journal))
+    .filter((entry) => entry.kind === 'worker-registered');
+  if (registered.length === 0) return null;
+  return {
+    from: Math.min(...registered.map(({ at }) => at)),
+    to: Math.min(...registered.map(({ end }) => end)),
+  };
+}
+
+/** Whether the promise resolves or rejects in time. Rejects if `signal` aborts before. */
 async function within(
   ms: number,
   promise: Promise<unknown>,
@@ -177,7 +172,12 @@ async function within(
   const timer = new AbortController();
   const either = AbortSignal.any([signal, timer.signal]);
   const late = setTimeout(ms, false, { signal: either }).catch(() => false);
-  const inTime = await Promise.race([promise.then(() => !signal.aborted), late]);
+  const ended = promise.then(
+    () => true,
+    () => true,
+  );
+  const inTime = await Promise.race([ended, late]);
   timer.abort();
+  signal.throwIfAborted();
   return inTime;
 }

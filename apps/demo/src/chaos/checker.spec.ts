@@ -4,7 +4,7 @@ import {
   effect,
   done,
   stored,
-  beats,
+  heartbeats,
   GOOD,
   rules,
 } from '../../../../test/support/chaos/observations.js';
@@ -12,33 +12,41 @@ import { check } from './checker.js';
 import type { Observations } from './checker.js';
 
 describe('check()', () => {
-  it('finds nothing in a run in which no promise was broken', () => {
+  it('finds no violation if no promise was broken', () => {
     expect(check(GOOD)).toEqual([]);
   });
 
   it.each<[string, Partial<Observations>, string[]]>([
     [
-      'an event that nobody acknowledged',
+      'an event that no process acknowledged',
       { sent: new Map([...GOOD.sent, ['a', { firstSentAt: 1, acknowledgedAt: null }]]) },
-      ['unanswered'],
+      ['not-acknowledged'],
     ],
     ['an acknowledged event that is not stored', { stored: GOOD.stored.slice(1) }, ['lost']],
     ['a missing effect', { effects: GOOD.effects.slice(1) }, ['lost']],
     ['a second effect', { effects: [...GOOD.effects, effect('book', 'a', 'x')] }, ['doubled']],
     [
-      'an effect of another id of the transaction',
+      'an effect of a second event id of one transaction',
       { effects: [...GOOD.effects, effect('book', 'b2', 'y')] },
       ['doubled'],
     ],
     [
-      'an effect of a handler that is not to have the event',
+      'an effect of a handler that must not receive the event',
       { effects: [...GOOD.effects, effect('other', 'a', 'x')] },
-      ['invented'],
+      ['unexpected-effect'],
     ],
-    ['two ids of one transaction stored', { stored: [...GOOD.stored, stored('b2')] }, ['doubled']],
-    ['a repeat that is noted nowhere', { stored: [stored('a'), stored('b')] }, ['silent']],
     [
-      'a delivery that still runs',
+      'two stored events of one transaction',
+      { stored: [...GOOD.stored, stored('b2')] },
+      ['doubled'],
+    ],
+    [
+      'a duplicate that is not recorded',
+      { stored: [stored('a'), stored('b')] },
+      ['unrecorded-duplicate'],
+    ],
+    [
+      'a delivery that is still running',
       {
         stored: [
           stored('a', { deliveries: [done('audit', { state: 'running' })] }),
@@ -48,49 +56,49 @@ describe('check()', () => {
       ['stuck'],
     ],
     [
-      'a dead delivery of an innocent event',
+      'a dead delivery of an event that kills no process',
       {
         stored: [stored('a', { deliveries: [done('audit', { state: 'dead' })] }), GOOD.stored[1]!],
       },
-      ['dead'],
+      ['unexpected-dead-letter'],
     ],
     [
-      'a poison event that is not dead',
+      'an event that kills its process and has no dead delivery',
       {
         events: [planned('a', 'x', { poisoned: ['audit'] }), ...GOOD.events.slice(1)],
       },
-      ['not-dead'],
+      ['missing-dead-letter'],
     ],
     [
-      'an attempt that an innocent was charged for a crash',
+      'a counted attempt that ended in a crash of another delivery',
       { stored: [stored('a', { deliveries: [done('audit', { attempts: 2 })] }), GOOD.stored[1]!] },
-      ['charged'],
+      ['attempt-charged'],
     ],
     [
       'a process that ended by itself',
-      { ends: [{ how: 'exit code 1', why: null, log: '' }] },
-      ['fell'],
+      { exits: [{ status: 'exit code 1', cause: null, log: '' }] },
+      ['process-exited'],
     ],
-    ['a process that did not end after SIGTERM', { lateDrains: ['p: still busy'] }, ['drain']],
+    ['a process that did not end after SIGTERM', { lateDrains: ['p: still busy'] }, ['slow-drain']],
   ])('reports %s', (_, changes, expected) => {
     expect(rules(changes)).toEqual(expected);
   });
 
-  it('allows a charged attempt that was lost while it ran alone, and failed ones', () => {
+  it('allows counted attempts that failed, or that were lost while they ran alone', () => {
     const history = [
       { outcome: 'failed', error: 'Error' },
       { outcome: 'lost', error: null },
       { outcome: 'done', error: null },
     ];
     const deliveries = [done('audit', { attempts: 3, history }), done('book')];
-    const alone = { kind: 'alone', at: 1, event: 'a', handler: 'audit' } as const;
+    const alone = { kind: 'claimed-alone', at: 1, event: 'a', handler: 'audit' } as const;
     const changes = { stored: [stored('a', { deliveries }), GOOD.stored[1]!] };
-    const processes = [{ ...GOOD.processes[0]!, journal: [...beats(0, 5000), alone] }];
+    const processes = [{ ...GOOD.processes[0]!, journal: [...heartbeats(0, 5000), alone] }];
     expect(rules({ ...changes, processes })).toEqual([]);
-    expect(rules(changes)).toEqual(['charged']);
+    expect(rules(changes)).toEqual(['attempt-charged']);
   });
 
-  it('wants an effect of the new handler for what was sent after it was known, and none for what was before', () => {
+  it('requires effects of the new handler for events sent after the store recorded it, and none for earlier ones', () => {
     const points = effect('points', 'a', 'x');
     const effects = [...GOOD.effects, points, effect('points', 'b', 'y')];
     const after = { from: 800, to: 900 };
@@ -98,8 +106,11 @@ describe('check()', () => {
     expect(rules({ newHandlerKnown: after })).toEqual(['lost', 'lost']);
     const before = { from: 1100, to: 1200 };
     expect(rules({ newHandlerKnown: before })).toEqual([]);
-    expect(rules({ newHandlerKnown: before, effects })).toEqual(['invented', 'invented']);
-    // It became known while they were on their way.
+    expect(rules({ newHandlerKnown: before, effects })).toEqual([
+      'unexpected-effect',
+      'unexpected-effect',
+    ]);
+    // The store recorded the handler while the webhook requests were under way.
     const meanwhile = { from: 995, to: 1005 };
     expect(rules({ newHandlerKnown: meanwhile, effects: [...GOOD.effects, points] })).toEqual([]);
   });

@@ -1,87 +1,87 @@
 import type { ReportedEvent } from './application-protocol.js';
-import type { ProcessEnd } from './application-fleet.js';
+import type { ProcessExit } from './application-fleet.js';
+import { attemptIntervals, overlappingAttempts } from './attempt-intervals.js';
 import type { Effect } from './chaos-store.js';
 import { NEW_HANDLER, ONCE_PER_TRANSACTION } from './event-plan.js';
 import type { PlannedEvent } from './event-plan.js';
 import type { InjectedFault } from './fault-injector.js';
-import { heartbeatGaps } from './lease-evidence.js';
-import type { ProcessRecord } from './lease-evidence.js';
-import { overlaps, runIntervals } from './run-intervals.js';
+import { heartbeatGaps } from './heartbeat-gaps.js';
+import type { ProcessRecord } from './heartbeat-gaps.js';
 import type { SentEvent } from './sender.js';
 
-/** All that was observed in a run. Times are of the machine's monotonic clock. */
+/** Everything observed in a chaos run. Times are of the machine's monotonic clock. */
 export interface Observations {
   readonly events: readonly PlannedEvent[];
   readonly sent: ReadonlyMap<string, SentEvent>;
   readonly effects: readonly Effect[];
-  /** Events as the inbox has them at the end. */
+  /** Events as the inbox stores them at the end. */
   readonly stored: readonly ReportedEvent[];
   readonly processes: readonly ProcessRecord[];
-  readonly ends: readonly ProcessEnd[];
+  readonly exits: readonly ProcessExit[];
   readonly faults: readonly InjectedFault[];
   /** Processes that did not end in time after SIGTERM. */
   readonly lateDrains: readonly string[];
-  /** Between these times the new handler became known to the store; `null` without a deploy. */
+  /** The store recorded the new handler between these times; `null` without a deploy. */
   readonly newHandlerKnown: { readonly from: number; readonly to: number } | null;
   readonly leaseMs: number;
-  /** When the run ended. */
+  /** When the chaos run ended. */
   readonly until: number;
 }
 
 /**
- * - `unanswered`: an event that was never acknowledged, though all processes ran at the end.
- * - `lost`: an acknowledged event is not stored, or has no effect of a handler.
- * - `doubled`: two committed effects of one event and handler, or of one transaction that is handled once.
- * - `stale`: an effect of a run, although the delivery ran in another process before the run committed.
- * - `invented`: an effect that no event is to have.
- * - `silent`: a duplicate with another event id that is noted nowhere.
- * - `stuck`: a delivery that is pending or running after the quiet time.
- * - `dead`: a dead delivery of an event that is no poison.
- * - `not-dead`: a poison event whose delivery is not dead.
- * - `charged`: a delivery that was charged an attempt, although it did not fail, nor run alone as its process died.
- * - `overlap`: two runs of one handler and transaction at once, though the first one's process had its lease.
- * - `heartbeat`: a process that sent no heartbeat for a whole lease, for no reason.
- * - `fell`: a process that ended by itself.
- * - `drain`: a process that did not end in time after SIGTERM.
+ * - `not-acknowledged`: no process acknowledged the event, although all processes ran at the end.
+ * - `lost`: an acknowledged event is not stored, or has no committed effect of one of its handlers.
+ * - `doubled`: one event and handler, or one transaction that is handled once, has two committed effects.
+ * - `stale-commit`: an attempt committed its effect after another attempt of the same delivery had started.
+ * - `unexpected-effect`: an event has an effect of a handler that must not have one.
+ * - `unrecorded-duplicate`: a duplicate with another event id is not recorded on the first event.
+ * - `stuck`: a delivery is still pending or running when the chaos run ends.
+ * - `unexpected-dead-letter`: a delivery is dead, although its event kills no process.
+ * - `missing-dead-letter`: an event kills its process in each attempt, and its delivery is not dead.
+ * - `attempt-charged`: an attempt counts although it neither failed nor ran alone when its process ended.
+ * - `overlapping-attempts`: two attempts of one handler and transaction overlap, and no lease was lost.
+ * - `missing-heartbeat`: a process sent no heartbeat for a whole lease, and no fault or busy machine explains it.
+ * - `process-exited`: a process ended by itself.
+ * - `slow-drain`: a process did not end in time after SIGTERM.
  */
 export type Rule =
-  | 'unanswered'
+  | 'not-acknowledged'
   | 'lost'
   | 'doubled'
-  | 'stale'
-  | 'invented'
-  | 'silent'
+  | 'stale-commit'
+  | 'unexpected-effect'
+  | 'unrecorded-duplicate'
   | 'stuck'
-  | 'dead'
-  | 'not-dead'
-  | 'charged'
-  | 'overlap'
-  | 'heartbeat'
-  | 'fell'
-  | 'drain';
+  | 'unexpected-dead-letter'
+  | 'missing-dead-letter'
+  | 'attempt-charged'
+  | 'overlapping-attempts'
+  | 'missing-heartbeat'
+  | 'process-exited'
+  | 'slow-drain';
 
-/** A promise that was broken. */
+/** A broken promise. */
 export interface Violation {
   readonly rule: Rule;
-  /** What it was seen on, in words. */
+  /** The events, handlers, attempts or processes that broke the rule. */
   readonly detail: string;
 }
 
-/** Every promise that the run broke. */
+/** Returns every broken promise of the chaos run. */
 export function check(observed: Observations): Violation[] {
   return [
     ...checkEffects(observed),
-    ...checkFences(observed),
+    ...checkStaleCommits(observed),
     ...checkDeliveries(observed),
-    ...checkRuns(observed),
-    ...observed.ends
-      .filter(({ why }) => why === null)
-      .map(({ how, log }) => violation('fell', `${how}: ${log.slice(-600)}`)),
-    ...observed.lateDrains.map((detail) => violation('drain', detail)),
+    ...checkAttempts(observed),
+    ...observed.exits
+      .filter(({ cause }) => cause === null)
+      .map(({ status, log }) => violation('process-exited', `${status}: ${log.slice(-600)}`)),
+    ...observed.lateDrains.map((detail) => violation('slow-drain', detail)),
   ];
 }
 
-/** Handlers that are to have exactly one effect, at most one, and none, of the events of one once-key. */
+/** The handlers that must have exactly one effect of a group of events (`once`), or may have one (`optional`). */
 function expectedHandlers(
   group: readonly PlannedEvent[],
   { sent, newHandlerKnown: known }: Observations,
@@ -96,7 +96,7 @@ function expectedHandlers(
   return { once: handlers, optional: [NEW_HANDLER] };
 }
 
-/** Events by what is handled once: the transaction, for some types, and else the event. */
+/** Groups the events that are handled once together: those of a transaction for one type, each event alone otherwise. */
 function onceGroups(events: readonly PlannedEvent[]): PlannedEvent[][] {
   const key = ({ id, eventType, transactionId }: PlannedEvent): string =>
     eventType === ONCE_PER_TRANSACTION ? `transaction ${transactionId}` : `event ${id}`;
@@ -109,49 +109,51 @@ function checkEffects(observed: Observations): Violation[] {
   const storedById = new Map(stored.map((event) => [event.id, event]));
   return onceGroups(events).flatMap((group) => {
     const ids = group.map(({ id }) => id);
-    const what = `${ids.join(' or ')} (${group[0]!.eventType})`;
-    const unanswered = ids.filter((id) => sent.get(id)!.acknowledgedAt === null);
-    if (unanswered.length > 0) return [violation('unanswered', unanswered.join(', '))];
+    const subject = `${ids.join(' or ')} (${group[0]!.eventType})`;
+    const missing = ids.filter((id) => sent.get(id)!.acknowledgedAt === null);
+    if (missing.length > 0) return [violation('not-acknowledged', missing.join(', '))];
     const originals = ids.filter((id) => storedById.has(id));
     if (originals.length !== 1) {
-      return [violation(originals.length === 0 ? 'lost' : 'doubled', `${what} in the inbox`)];
+      return [violation(originals.length === 0 ? 'lost' : 'doubled', `${subject} in the inbox`)];
     }
-    const noted = storedById.get(originals[0]!)!.repeats;
-    const silent = ids.filter((id) => id !== originals[0] && !noted.includes(id));
+    const recorded = storedById.get(originals[0]!)!.repeats;
+    const unrecorded = ids.filter((id) => id !== originals[0] && !recorded.includes(id));
     const { once, optional } = expectedHandlers(group, observed);
     const own = ids.flatMap((id) => byEvent.get(id) ?? []);
     const counts = Map.groupBy(own, ({ handler }) => handler);
     return [
-      ...silent.map((id) =>
-        violation('silent', `${id} is not among the repeats of ${originals[0]}`),
+      ...unrecorded.map((id) =>
+        violation('unrecorded-duplicate', `${id} is not among the repeats of ${originals[0]}`),
       ),
       ...once
         .filter((handler) => !counts.has(handler))
-        .map((handler) => violation('lost', `${what} for ${handler}`)),
+        .map((handler) => violation('lost', `${subject} for ${handler}`)),
       ...[...counts].flatMap(([handler, { length }]) => {
-        if (length > 1) return [violation('doubled', `${what} for ${handler}: ${length} effects`)];
-        const may = once.includes(handler) || optional.includes(handler);
-        return may ? [] : [violation('invented', `${what} for ${handler}`)];
+        if (length > 1) {
+          return [violation('doubled', `${subject} for ${handler}: ${length} effects`)];
+        }
+        const expected = once.includes(handler) || optional.includes(handler);
+        return expected ? [] : [violation('unexpected-effect', `${subject} for ${handler}`)];
       }),
     ];
   });
 }
 
-/** A run that began before another one of its delivery worked on its effect has the lease: the other one must not commit. */
-function checkFences({ effects, processes, until }: Observations): Violation[] {
-  const runs = runIntervals(processes, until);
-  const byRun = new Map(runs.map((one) => [one.run, one]));
-  const byDelivery = Map.groupBy(runs, ({ handler, event }) => `${handler} ${event}`);
-  return effects.flatMap(({ run, handler, event }) => {
-    const stale = byRun.get(run);
+/** Once a newer attempt of a delivery has started, the fencing token must reject the commit of the older attempt. */
+function checkStaleCommits({ effects, processes, until }: Observations): Violation[] {
+  const attempts = attemptIntervals(processes, until);
+  const byName = new Map(attempts.map((interval) => [interval.attempt, interval]));
+  const byDelivery = Map.groupBy(attempts, ({ handler, event }) => `${handler} ${event}`);
+  return effects.flatMap(({ attempt, handler, event }) => {
+    const stale = byName.get(attempt);
     const newer = byDelivery
       .get(`${handler} ${event}`)
-      ?.find(({ from }) => stale?.worked && from > stale.from && from < stale.worked);
+      ?.find(({ from }) => stale?.effectAt && from > stale.from && from < stale.effectAt);
     if (newer === undefined) return [];
     return [
       violation(
-        'stale',
-        `${run} wrote the effect of ${event} for ${handler} after ${newer.run} began`,
+        'stale-commit',
+        `${attempt} wrote the effect of ${event} for ${handler} after ${newer.attempt} began`,
       ),
     ];
   });
@@ -162,53 +164,56 @@ function checkDeliveries({ events, stored, processes }: Observations): Violation
     events.flatMap(({ id, poisoned }) => poisoned.map((handler) => `${id} ${handler}`)),
   );
   const alone = Map.groupBy(
-    processes.flatMap(({ journal }) => journal.filter((entry) => entry.kind === 'alone')),
+    processes.flatMap(({ journal }) => journal.filter((entry) => entry.kind === 'claimed-alone')),
     ({ event, handler }) => `${event} ${handler}`,
   );
   return stored.flatMap(({ id, deliveries }) =>
     deliveries.flatMap(({ handler, state, attempts, history }) => {
       const outcomes = history.map(({ outcome, error }) => error ?? outcome).slice(-5);
-      const what = `${id} for ${handler}: ${state}, ${attempts} attempts; ${outcomes.join('; ')}`;
-      if (state === 'pending' || state === 'running') return [violation('stuck', what)];
+      const subject = `${id} for ${handler}: ${state}, ${attempts} attempts; ${outcomes.join('; ')}`;
+      if (state === 'pending' || state === 'running') return [violation('stuck', subject)];
       const poison = poisoned.has(`${id} ${handler}`);
-      if (poison) return state === 'dead' ? [] : [violation('not-dead', what)];
-      if (state === 'dead') return [violation('dead', what)];
-      // The history has the last 20 attempts only.
+      if (poison) return state === 'dead' ? [] : [violation('missing-dead-letter', subject)];
+      if (state === 'dead') return [violation('unexpected-dead-letter', subject)];
+      // The inbox keeps only the last 20 attempts of a delivery.
       if (history.length >= 20) return [];
       const failed = history.filter(({ outcome }) => outcome === 'failed').length;
       const charged = attempts - failed - (state === 'done' ? 1 : 0);
       const allowed = alone.get(`${id} ${handler}`)?.length ?? 0;
-      return charged > allowed ? [violation('charged', what)] : [];
+      return charged > allowed ? [violation('attempt-charged', subject)] : [];
     }),
   );
 }
 
-function checkRuns({ processes, faults, leaseMs, until }: Observations): Violation[] {
+function checkAttempts({ processes, faults, leaseMs, until }: Observations): Violation[] {
   const gaps = new Map(
     processes.map((record) => [record.name, heartbeatGaps(record, faults, leaseMs, until)]),
   );
-  /** Whether the store may have declared a worker of the process dead while the process had a run of that time. */
+  /** Whether the store may have declared a worker of the process dead between these times. */
   const leaseLost = (name: string, from: number, to: number): boolean =>
     gaps.get(name)!.some((gap) => gap.from + leaseMs <= to && gap.to >= from);
-  const unexplained = overlaps(runIntervals(processes, until)).filter(
+  const unexplained = overlappingAttempts(attemptIntervals(processes, until)).filter(
     ([first, second]) =>
       !leaseLost(first.process, first.from, second.from) &&
-      // A process that stood still may begin what it claimed before.
+      // A stopped or blocked process may later start a delivery that it claimed before.
       !leaseLost(second.process, second.from, second.from),
   );
   return [
     ...unexplained.map(([first, second]) =>
       violation(
-        'overlap',
-        `${second.run} (${second.event}) began ${Math.round(first.to - second.from)} ms before ` +
-          `${first.run} (${first.event}) ended, ${first.handler} of ${first.transaction}`,
+        'overlapping-attempts',
+        `${second.attempt} (${second.event}) began ${Math.round(first.to - second.from)} ms before ` +
+          `${first.attempt} (${first.event}) ended, ${first.handler} of ${first.transaction}`,
       ),
     ),
     ...[...gaps].flatMap(([name, found]) =>
       found
         .filter(({ explained }) => !explained)
         .map(({ from, to }) =>
-          violation('heartbeat', `process ${name} sent none for ${Math.round(to - from)} ms`),
+          violation(
+            'missing-heartbeat',
+            `process ${name} sent no heartbeat for ${Math.round(to - from)} ms`,
+          ),
         ),
     ),
   ];

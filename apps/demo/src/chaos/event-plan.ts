@@ -1,52 +1,72 @@
 import type { SeededRandom } from './seeded-random.js';
 
 /**
- * What a handler does with an event before it commits its effect. All but `die` and `wait` only in the first attempt.
+ * An unusual behaviour of a handler for one event. Actions before the commit take place in the first attempt only, except
+ * `crash` and `wait`, which take place in each attempt.
  *
  * - `slow`: takes 100 to 500 ms.
- * - `long`: runs for longer than the lease.
+ * - `outlast-lease`: runs for longer than the lease.
  * - `fail`: throws instead of committing.
- * - `wait`: waits until the run lets its process proceed.
- * - `late`: runs for longer than its time limit, and tries to commit after it.
+ * - `wait`: waits until the chaos runner lets the process proceed.
+ * - `exceed-time-limit`: runs for longer than its time limit, then tries to commit.
  * - `hang`: never ends, and ignores its signal.
- * - `die`: kills its process, in every attempt.
- * - `die-after`: kills its process after the commit.
- * - `fail-after`: throws after the commit.
+ * - `crash`: kills its process.
+ * - `crash-after-commit`: kills its process after the commit.
+ * - `fail-after-commit`: throws after the commit.
  */
 export type HandlerAction =
-  'slow' | 'long' | 'fail' | 'wait' | 'late' | 'hang' | 'die' | 'die-after' | 'fail-after';
+  | 'slow'
+  | 'outlast-lease'
+  | 'fail'
+  | 'wait'
+  | 'exceed-time-limit'
+  | 'hang'
+  | 'crash'
+  | 'crash-after-commit'
+  | 'fail-after-commit';
 
-/** An event of a run, and when its copies are sent. */
+/** An event of a chaos run, and the times at which its copies are sent. */
 export interface PlannedEvent {
   readonly id: string;
   readonly eventType: string;
   readonly transactionId: string;
-  /** What handlers do, by name; `null` for nothing unusual. */
+  /** Unusual behaviour, by handler name; `null` if there is none. */
   readonly actions: Readonly<Record<string, HandlerAction>> | null;
-  /** Handlers that are to have one committed effect of it. */
+  /** Handlers that must commit exactly one effect of the event. */
   readonly handlers: readonly string[];
-  /** Handlers whose delivery is to become dead. */
+  /** Handlers whose delivery must become a dead letter, because the event kills the process in each attempt. */
   readonly poisoned: readonly string[];
-  /** `atMs` counts from the begin of the traffic or, of an event that is sent after the faults, from their end. */
+  /** When each copy is sent, in milliseconds after sending begins, and the number of the process that receives it. */
   readonly copies: readonly { readonly atMs: number; readonly target: number }[];
-  readonly afterFaults: boolean;
 }
 
-/** The event that one process runs and another one takes over, after all other faults. */
-export const TAKEN_OVER = 'event-taken-over';
-
-/** Event types of which each transaction has one; another event id is a duplicate. */
+/** Event type that is handled once per transaction: an event with another id for the same transaction is a duplicate. */
 export const ONCE_PER_TRANSACTION = 'transaction.completed';
 
 /** The handler that only the second version of the application has. */
 export const NEW_HANDLER = 'points';
 
-/** How many transactions have many events each. */
-const HOT = 3;
+/** Number of ordering keys with many events each. */
+const HOT_KEYS = 3;
 
 /**
- * The events of a run, in order of their own time: duplicates, reordered copies, other event ids of one transaction, and
- * transactions with many events. They depend on nothing but the random numbers and the arguments.
+ * The event of the takeover: it is sent after all other events are handled. One process runs its handler `book` and is
+ * stopped until another process has taken the delivery over.
+ */
+export const TAKEOVER_EVENT: PlannedEvent = {
+  id: 'event-taken-over',
+  // The new handler receives this type, too.
+  eventType: ONCE_PER_TRANSACTION,
+  transactionId: 'taken-over',
+  actions: { book: 'wait' },
+  handlers: ['audit', 'book', 'notify'],
+  poisoned: [],
+  copies: [{ atMs: 0, target: 0 }],
+};
+
+/**
+ * The other events of a chaos run: duplicates, reordered copies, several event ids of one transaction, and transactions
+ * with many events. They depend only on the random numbers and the arguments.
  */
 export function planEvents(
   random: SeededRandom,
@@ -57,7 +77,7 @@ export function planEvents(
   const copies = (atMs: number): PlannedEvent['copies'] => {
     const count = random.pick([1, 1, 1, 2, 2, 3]);
     return Array.from({ length: count }, (_, index) => ({
-      // Late enough for others to overtake it.
+      // Some copies are late enough for other events to overtake them.
       atMs:
         atMs + (random.chance(0.3) ? random.between(0, 400) : 0) + index * random.between(0, 900),
       target: random.between(0, run.processes - 1),
@@ -80,23 +100,22 @@ export function planEvents(
       handlers,
       poisoned,
       copies: copies(atMs),
-      afterFaults: false,
     });
   };
   const action = (hot = false): PlannedEvent['actions'] => {
     const drawn = random.next();
     if (drawn < 0.12) return { [random.pick(['book', 'audit'])]: 'slow' };
     if (drawn < 0.16) return { book: 'fail' };
-    if (drawn < 0.18) return { audit: 'fail-after' };
-    // Not on hot keys: others would wait for it. While it runs, its process may be stopped or blocked.
-    if (drawn < 0.26 && !hot) return { book: 'long' };
+    if (drawn < 0.18) return { audit: 'fail-after-commit' };
+    // Not for hot keys: many deliveries would wait for this one. Faults often stop or block its process while it runs.
+    if (drawn < 0.26 && !hot) return { book: 'outlast-lease' };
     return null;
   };
   for (let atMs = 0; atMs < endMs; atMs += random.between(0, 2000 / run.perSecond)) {
     if (random.chance(0.25)) {
       add(
         'transaction.updated',
-        `hot-${random.between(1, HOT)}`,
+        `hot-${random.between(1, HOT_KEYS)}`,
         atMs,
         ['audit', 'book'],
         action(true),
@@ -111,29 +130,19 @@ export function planEvents(
       add('transaction.refunded', transaction, atMs + 100, ['audit', 'book'], action());
     }
   }
-  const rare = (eventType: string, handler: string, what: HandlerAction, dead: boolean): void => {
+  const rare = (eventType: string, handler: string, action: HandlerAction, dead: boolean): void => {
     const atMs = random.between(endMs * 0.1, endMs * 0.6);
     const handlers = dead ? ['audit'] : ['audit', handler];
     const transaction = `transaction-${events.length}`;
-    add(eventType, transaction, atMs, handlers, { [handler]: what }, dead ? [handler] : []);
+    add(eventType, transaction, atMs, handlers, { [handler]: action }, dead ? [handler] : []);
   };
-  events.push({
-    id: TAKEN_OVER,
-    // So that the new handler has it, too.
-    eventType: ONCE_PER_TRANSACTION,
-    transactionId: 'taken-over',
-    actions: { book: 'wait' },
-    handlers: ['audit', 'book', 'notify'],
-    poisoned: [],
-    copies: [{ atMs: 0, target: random.between(0, run.processes - 1) }],
-    afterFaults: true,
-  });
+
   const times = Math.max(1, Math.round(run.seconds / 20));
   for (let count = 0; count < times; count += 1) {
-    rare('poison.found', 'poison', 'die', true);
-    rare('limited.late', 'limited', 'late', false);
+    rare('poison.found', 'poison', 'crash', true);
+    rare('limited.late', 'limited', 'exceed-time-limit', false);
     rare('limited.hanging', 'limited', 'hang', false);
-    rare('limited.crash', 'limited', 'die-after', false);
+    rare('limited.crash', 'limited', 'crash-after-commit', false);
   }
   return events;
 }

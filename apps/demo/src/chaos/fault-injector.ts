@@ -1,33 +1,33 @@
 import { setTimeout } from 'node:timers/promises';
 import type { ApplicationFleet } from './application-fleet.js';
 import type { ApplicationProcess } from './application-process.js';
-import { machineMs } from './application-protocol.js';
+import { monotonicMs } from './application-protocol.js';
 import type { ChaosStore, PostgresFaults } from './chaos-store.js';
-import { TAKEN_OVER } from './event-plan.js';
+import { TAKEOVER_EVENT } from './event-plan.js';
 import type { Fault, FaultKind, ProcessFaultKind, ServerFaultKind } from './fault-plan.js';
 import { readJournal } from './journal.js';
 
-/** How long a process has for its stale commit before the other one commits, in milliseconds. */
-const TAKEOVER_MS = 500;
-/** How long another process may take to take over a delivery, in milliseconds: other suspects come before it. */
-const TAKEOVER_LIMIT_MS = 20_000;
+/** How long the stopped process has for its stale commit before the other process commits, in milliseconds. */
+const STALE_COMMIT_MS = 500;
+/** How long a process may take to start the handler of the takeover event, in milliseconds. */
+const HANDLER_START_MS = 20_000;
 
 /** A fault that took place. Times are of the machine's monotonic clock. */
 export interface InjectedFault {
   readonly kind: FaultKind;
-  /** Name of the journal of the process that it was for; `null` if it was for all. */
+  /** Journal name of the process that it affected; `null` if it affected all. */
   readonly process: string | null;
   readonly from: number;
   readonly to: number;
 }
 
-/** Carries out the faults of a plan, each at its time. */
+/** Injects the faults of a plan, each at its time. */
 export class FaultInjector {
   readonly injected: InjectedFault[] = [];
-  /** Processes that did not end in time after SIGTERM: their names, and what they logged. */
+  /** Processes that did not end in time after SIGTERM: name and log. */
   readonly lateDrains: string[] = [];
   /** Faults that have begun and not ended. */
-  readonly underWay = new Set<Fault>();
+  readonly unfinished = new Set<Fault>();
   #restarting: Promise<void> = Promise.resolve();
 
   constructor(
@@ -35,7 +35,7 @@ export class FaultInjector {
     private readonly store: ChaosStore,
   ) {}
 
-  /** Resolves once all faults are over. */
+  /** Resolves once all faults have ended. */
   async inject(plan: readonly Fault[], signal: AbortSignal): Promise<void> {
     const began = performance.now();
     await Promise.all(
@@ -43,41 +43,42 @@ export class FaultInjector {
         await setTimeout(Math.max(0, began + fault.atMs - performance.now()), undefined, {
           signal,
         });
-        this.underWay.add(fault);
-        await this.#carryOut(fault);
-        this.underWay.delete(fault);
+        this.unfinished.add(fault);
+        await this.#inject(fault);
+        this.unfinished.delete(fault);
       }),
     );
   }
 
   /**
-   * Stops the process that runs the event of a takeover until another process runs it, too. Then the first one tries to
-   * commit, with a stale token, and after it the second one. Resolves without it if nothing takes the event over.
+   * Stops the process that runs the takeover event until another process runs it, too. Then the first process tries to
+   * commit, with a stale fencing token, and after it the second process. If no process takes the event over in time, it
+   * injects nothing.
    */
   async takeOver(signal: AbortSignal): Promise<void> {
     const stale = await this.#runner(-Infinity, signal);
     if (stale === null) return;
     await this.#stopOutsideOfTransactions(stale, signal);
-    const from = machineMs();
+    const from = monotonicMs();
     const holder = await this.#runner(from, signal);
     stale.signal('SIGCONT');
     if (holder !== null) {
-      this.injected.push({ kind: 'takeover', process: stale.name, from, to: machineMs() });
+      this.injected.push({ kind: 'takeover', process: stale.name, from, to: monotonicMs() });
     }
-    stale.tell({ type: 'proceed' });
-    // The stale commit comes while the other process holds the delivery.
-    await setTimeout(TAKEOVER_MS, undefined, { signal });
-    holder?.tell({ type: 'proceed' });
+    stale.send({ type: 'proceed' });
+    // The stale commit happens while the other process has the delivery.
+    await setTimeout(STALE_COMMIT_MS, undefined, { signal });
+    holder?.send({ type: 'proceed' });
   }
 
-  /** A process that is stopped within a transaction would keep all others from the database. */
+  /** A process that is stopped during a transaction would block all others from the database. */
   async #stopOutsideOfTransactions(
     application: ApplicationProcess,
     signal: AbortSignal,
   ): Promise<void> {
     for (let attempt = 0; attempt < 50; attempt += 1) {
       application.signal('SIGSTOP');
-      for (let look = 0; look < 20; look += 1) {
+      for (let check = 0; check < 20; check += 1) {
         await setTimeout(10, undefined, { signal });
         if (!(await this.store.locked().catch(() => true))) return;
       }
@@ -86,27 +87,27 @@ export class FaultInjector {
     }
   }
 
-  /** The process that began to run the event of a takeover after `since`; `null` if none does in time. */
+  /** The process that started the handler of the takeover event after `since`; `null` if none does in time. */
   async #runner(since: number, signal: AbortSignal): Promise<ApplicationProcess | null> {
-    const end = machineMs() + TAKEOVER_LIMIT_MS;
+    const end = monotonicMs() + HANDLER_START_MS;
     const runs = ({ setup, endedAt }: ApplicationProcess): boolean =>
       endedAt === null &&
       readJournal(setup.journal).some(
         (entry) =>
-          entry.kind === 'start' &&
-          entry.event === TAKEN_OVER &&
+          entry.kind === 'attempt-started' &&
+          entry.event === TAKEOVER_EVENT.id &&
           entry.handler === 'book' &&
           entry.at > since,
       );
     for (;;) {
       const found = this.fleet.processes.findLast(runs);
       if (found !== undefined) return found;
-      if (machineMs() > end) return null;
+      if (monotonicMs() > end) return null;
       await setTimeout(50, undefined, { signal });
     }
   }
 
-  async #carryOut({ kind, target, amount, restart }: Fault): Promise<void> {
+  async #inject({ kind, target, ms, restart }: Fault): Promise<void> {
     switch (kind) {
       case 'deploy':
         return this.#deploy();
@@ -124,16 +125,14 @@ export class FaultInjector {
       case 'cut':
       case 'partition':
         return this.fleet.use(target, (application, number) =>
-          this.#timed(kind, application.name, () =>
-            this.#onProcess(kind, amount, application, number),
-          ),
+          this.#timed(kind, application.name, () => this.#onProcess(kind, ms, application, number)),
         );
     }
   }
 
   async #onProcess(
     kind: ProcessFaultKind,
-    amount: number,
+    ms: number,
     application: ApplicationProcess,
     number: number,
   ): Promise<void> {
@@ -143,15 +142,15 @@ export class FaultInjector {
         return this.fleet.kill(number);
       case 'stop':
         application.signal('SIGSTOP');
-        await setTimeout(amount);
+        await setTimeout(ms);
         application.signal('SIGCONT');
         return;
       case 'block':
-        application.tell({ type: 'block', ms: amount });
-        await setTimeout(amount);
+        application.send({ type: 'block', ms });
+        await setTimeout(ms);
         return;
       case 'clock':
-        application.tell({ type: 'clock', offsetMs: amount });
+        application.send({ type: 'clock', offsetMs: ms });
         return;
       case 'drain':
         if (!(await this.fleet.drain(number))) this.#drainedLate(application);
@@ -161,7 +160,7 @@ export class FaultInjector {
         return;
       case 'partition':
         proxy?.silence(true);
-        await setTimeout(amount);
+        await setTimeout(ms);
         proxy?.silence(false);
     }
   }
@@ -179,7 +178,7 @@ export class FaultInjector {
     this.lateDrains.push(`${name}: ${log.slice(-1000)}`);
   }
 
-  /** Only one at a time: a server that starts cannot be stopped. */
+  /** Injects one server fault at a time: a server that is starting cannot be stopped. */
   async #onServer(
     kind: ServerFaultKind,
     restart: Fault['restart'],
@@ -197,18 +196,18 @@ export class FaultInjector {
         else await postgres.restart(restart);
       });
     } catch {
-      // The server is recovering from the fault before this one.
+      // The server still recovers from the fault before this one.
     } finally {
       turn.resolve();
     }
   }
 
   async #timed(kind: FaultKind, process: string | null, work: () => Promise<void>): Promise<void> {
-    const from = machineMs();
+    const from = monotonicMs();
     try {
       await work();
     } finally {
-      this.injected.push({ kind, process, from, to: machineMs() });
+      this.injected.push({ kind, process, from, to: monotonicMs() });
     }
   }
 }

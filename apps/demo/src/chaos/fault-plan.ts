@@ -3,33 +3,33 @@ import type { SeededRandom } from './seeded-random.js';
 export type StoreKind = 'sqlite' | 'postgres';
 
 /**
- * - `kill`: SIGKILL; the process starts again at once.
+ * - `kill`: SIGKILL; the process restarts at once.
  * - `stop`: SIGSTOP for longer than the lease, then SIGCONT.
- * - `block`: the event loop does nothing else for longer than the lease.
- * - `drain`: SIGTERM; the process starts again when it has ended.
- * - `clock`: the wall clock of the process jumps by up to an hour either way.
- * - `takeover`: SIGSTOP until another process has taken over a delivery that waits, which then tries to commit in both.
- * - `deploy`: every process is drained, one after the other, and starts again with one handler more.
- * - `cut`: the connections of one process to PostgreSQL are cut.
- * - `partition`: nothing passes between one process and PostgreSQL for longer than the lease.
+ * - `block`: a busy loop blocks the event loop for longer than the lease.
+ * - `drain`: SIGTERM; the process restarts when it has ended.
+ * - `clock`: the wall clock of the process jumps forward or back by up to an hour.
+ * - `takeover`: SIGSTOP while a handler runs, until another process has taken over its delivery; then both try to commit.
+ * - `deploy`: the processes are drained one after the other, and restart with one more handler.
+ * - `cut`: the connections of one process to PostgreSQL are closed.
+ * - `partition`: no data passes between one process and PostgreSQL for longer than the lease.
  * - `terminate`: `pg_terminate_backend` for every connection.
- * - `kill-backend`: SIGKILL of one backend of PostgreSQL, which then restarts all of them.
- * - `restart`: PostgreSQL shuts down, quickly or at once, or is killed, and starts again.
+ * - `kill-backend`: SIGKILL of one PostgreSQL backend, after which PostgreSQL restarts all backends.
+ * - `restart`: PostgreSQL ends by a fast shutdown, an immediate shutdown or SIGKILL, and restarts.
  */
 export type FaultKind = ProcessFaultKind | ServerFaultKind | 'deploy' | 'takeover';
 export type ProcessFaultKind = 'kill' | 'stop' | 'block' | 'drain' | 'clock' | 'cut' | 'partition';
 export type ServerFaultKind = 'terminate' | 'kill-backend' | 'restart';
 
-/** One fault of a run. */
+/** A planned fault. */
 export interface Fault {
   readonly kind: FaultKind;
-  /** Milliseconds after the traffic begins. */
+  /** When it takes place, in milliseconds after sending begins. */
   readonly atMs: number;
-  /** Which process it is for. If that one is not ready, the injector takes the next. */
+  /** Number of the process. If that process does not listen, the fault affects the next one. */
   readonly target: number;
-  /** How long it lasts, in milliseconds; of `clock`, by how much the clock jumps. */
-  readonly amount: number;
-  /** How PostgreSQL ends. */
+  /** Duration of the fault, in milliseconds; for `clock`, the jump of the clock in milliseconds. */
+  readonly ms: number;
+  /** How PostgreSQL ends, if the fault is a `restart`. */
   readonly restart: 'fast' | 'immediate' | 'crash';
 }
 
@@ -46,8 +46,8 @@ const ON_POSTGRES: readonly FaultKind[] = [
 const HOUR = 3_600_000;
 
 /**
- * The faults of a run. They depend on nothing but the random numbers and the arguments. Each kind comes once before
- * any comes again, and a deploy is in the middle.
+ * The faults of a chaos run. They depend only on the random numbers and the arguments. Each kind takes place once before
+ * a kind repeats. One deploy takes place in the middle. The takeover after all other faults is not part of the plan.
  */
 export function planFaults(
   random: SeededRandom,
@@ -66,7 +66,7 @@ export function planFaults(
       kind,
       atMs,
       target: random.between(0, run.processes - 1),
-      amount:
+      ms:
         kind === 'clock'
           ? random.pick([-HOUR, HOUR, random.between(-HOUR, HOUR)])
           : Math.round(run.leaseMs * (1.2 + random.next())),
@@ -74,9 +74,9 @@ export function planFaults(
     });
   };
   let queue: FaultKind[] = [];
-  // Short runs have room for each kind, too.
-  const most = Math.min(1500, (2 * endMs) / (kinds.length + 2) - 200);
-  for (let atMs = 400; atMs < endMs; atMs += random.between(200, Math.max(200, most))) {
+  // Each kind takes place in a short run, too.
+  const maxPauseMs = Math.min(1500, (2 * endMs) / (kinds.length + 2) - 200);
+  for (let atMs = 400; atMs < endMs; atMs += random.between(200, Math.max(200, maxPauseMs))) {
     if (queue.length === 0) queue = random.shuffled(kinds);
     add(queue.pop()!, atMs);
   }

@@ -1,11 +1,11 @@
 import { existsSync, openSync, readFileSync, writeSync } from 'node:fs';
 import path from 'node:path';
-import { machineMs } from './application-protocol.js';
+import { monotonicMs } from './application-protocol.js';
 import type { JournalEntry } from './application-protocol.js';
 
 type Without<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;
 
-/** The journal of one process: a file that outlives the process. */
+/** The journal of one process: a file that remains when the process is killed. */
 export class Journal {
   readonly #file: number;
 
@@ -13,20 +13,20 @@ export class Journal {
     this.#file = openSync(file, 'a');
   }
 
-  /** Different for each process of a run. */
+  /** Unique among the processes of a chaos run. */
   get name(): string {
     return path.basename(this.file, '.journal');
   }
 
-  /** Adds an entry with the current time, unless it has one. */
+  /** Adds an entry; its time is the current time by default. */
   write(entry: Without<JournalEntry, 'at'> & { readonly at?: number }): void {
-    writeSync(this.#file, `${JSON.stringify({ at: machineMs(), ...entry })}\n`);
+    writeSync(this.#file, `${JSON.stringify({ at: monotonicMs(), ...entry })}\n`);
   }
 }
 
 /**
- * The entries of a journal. The last line may be incomplete if its process was killed, and a process that never started
- * has none.
+ * The entries of a journal, without a last line that is incomplete because its process was killed. A process that did not
+ * start has no entries.
  */
 export function readJournal(file: string): JournalEntry[] {
   if (!existsSync(file)) return [];

@@ -7,14 +7,14 @@ import type { ChaosStore } from './chaos-store.js';
 import { toLines } from './report.js';
 import type { ChaosResult } from './report.js';
 
-const HELP = `Sends events to three processes of an application while faults happen, and checks what became of each event.
+const HELP = `Sends events to three application processes while it injects faults, and checks how each event was handled.
 
-  --seconds N         how long events are sent and faults happen, on each store; 20 by default
-  --seed TEXT         fixes the events and the faults; a new one, which is printed, by default
-  --store NAME        sqlite, postgres (an embedded server, or that of DATABASE_URL, which is not restarted) or both, the
-                      default
-  --json FILE         writes the results to a file
-  --application FILE  runs another build of the application
+  --seconds N         duration of events and faults on each store, in seconds; default 20
+  --seed TEXT         the same seed plans the same events and faults; default: a new seed, which is printed
+  --store NAME        sqlite, postgres or both; default both. postgres is an embedded server, or the server of
+                      DATABASE_URL, which is not restarted
+  --json FILE         writes the results to this file
+  --application FILE  main file of another build of the application
 
 The exit code is 0 if no promise was broken, and 1 otherwise.
 `;
@@ -30,7 +30,7 @@ process.exitCode = await main();
 async function main(): Promise<number> {
   const abort = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => abort.abort(new Error(`ended by ${signal}`)));
+    process.once(signal, () => abort.abort(new Error(`stopped by ${signal}`)));
   }
   try {
     const { help, seconds, seed, application, store, json } = readFlags();
@@ -40,13 +40,13 @@ async function main(): Promise<number> {
     }
     const results: ChaosResult[] = [];
     for (const open of STORES[store]!) {
-      await using stage = await open();
-      print(`chaos on ${stage.kind}, seed ${seed}, ${seconds} s`);
+      await using target = await open();
+      print(`chaos on ${target.kind}, seed ${seed}, ${seconds} s`);
       const result = await runChaos({
         seed,
         seconds,
         application,
-        store: stage,
+        store: target,
         signal: abort.signal,
       });
       for (const line of toLines(result)) print(line);

@@ -1,8 +1,8 @@
 import type { InboxDefinition, InboxStore } from 'nestjs-payments';
-import { machineMs } from './application-protocol.js';
+import { monotonicMs } from './application-protocol.js';
 import type { Journal } from './journal.js';
 
-/** An inbox whose heartbeats, and whose runs that are alone in their process, are written to the journal. */
+/** Wraps an inbox so that the journal records its heartbeats, and the claims after which the process runs nothing else. */
 export function observedInbox(inbox: InboxDefinition, journal: Journal): InboxDefinition {
   return {
     name: inbox.name,
@@ -10,27 +10,27 @@ export function observedInbox(inbox: InboxDefinition, journal: Journal): InboxDe
       const store = inbox.create(runtime);
       const observed: Partial<InboxStore> = {
         register: (worker) =>
-          beat(worker.id, async () => {
-            const at = machineMs();
+          recordHeartbeat(worker.id, async () => {
+            const at = monotonicMs();
             const catalog = await store.register(worker);
-            journal.write({ kind: 'registered', at, end: machineMs() });
+            journal.write({ kind: 'worker-registered', at, end: monotonicMs() });
             return [true, catalog];
           }),
         heartbeat: (worker) =>
-          beat(worker, async () => {
+          recordHeartbeat(worker, async () => {
             const heartbeat = await store.heartbeat(worker);
             return [heartbeat.alive, heartbeat];
           }),
         retire: async (worker, graceMs) => {
-          const at = machineMs();
-          journal.write({ kind: 'sent', at });
+          const at = monotonicMs();
+          journal.write({ kind: 'heartbeat-started', at });
           await store.retire(worker, graceMs);
-          journal.write({ kind: 'retired', at, worker });
+          journal.write({ kind: 'worker-retired', at, worker });
         },
         claimSuspect: async (request) => {
           const claimed = await store.claimSuspect(request);
           if (claimed !== null && request.alone) {
-            journal.write({ kind: 'alone', event: claimed.id, handler: claimed.handler });
+            journal.write({ kind: 'claimed-alone', event: claimed.id, handler: claimed.handler });
           }
           return claimed;
         },
@@ -44,16 +44,16 @@ export function observedInbox(inbox: InboxDefinition, journal: Journal): InboxDe
     },
   };
 
-  /** The lease begins when the store renews it, which is not before `at`. */
-  async function beat<T>(worker: string, call: () => Promise<[boolean, T]>): Promise<T> {
-    const at = machineMs();
-    journal.write({ kind: 'sent', at });
+  /** Records the time before the call: the store renews the lease at that time or later. */
+  async function recordHeartbeat<T>(worker: string, call: () => Promise<[boolean, T]>): Promise<T> {
+    const at = monotonicMs();
+    journal.write({ kind: 'heartbeat-started', at });
     try {
       const [alive, result] = await call();
-      journal.write({ kind: 'beat', at, end: machineMs(), worker, alive });
+      journal.write({ kind: 'heartbeat-ended', at, end: monotonicMs(), worker, alive });
       return result;
     } catch (error) {
-      journal.write({ kind: 'beat', at, end: machineMs(), worker, alive: null });
+      journal.write({ kind: 'heartbeat-ended', at, end: monotonicMs(), worker, alive: null });
       throw error;
     }
   }

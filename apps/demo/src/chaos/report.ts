@@ -1,8 +1,8 @@
+import { attemptIntervals, overlappingAttempts } from './attempt-intervals.js';
 import type { Observations, Rule, Violation } from './checker.js';
 import type { Fault, FaultKind, StoreKind } from './fault-plan.js';
-import { runIntervals, overlaps } from './run-intervals.js';
 
-/** The result of a run on one store. JSON. */
+/** The result of a chaos run on one store, as it is written to the JSON file. */
 export interface ChaosResult {
   readonly store: StoreKind;
   readonly seed: string;
@@ -13,28 +13,29 @@ export interface ChaosResult {
     readonly requests: number;
     readonly acknowledged: number;
     readonly effects: number;
-    readonly runs: number;
-    /** Two runs of one handler and transaction at once: all that were seen, explained or not. */
+    readonly attempts: number;
+    /** Pairs of overlapping attempts of one handler and transaction, with or without an explanation. */
     readonly overlaps: number;
     /** Processes that were started. */
     readonly processes: number;
     /** Processes that an event killed. */
-    readonly poisoned: number;
-    readonly dead: number;
-    /** Attempts that the histories have as lost. */
+    readonly crashed: number;
+    readonly deadLetters: number;
+    /** Attempts with the outcome `lost`. */
     readonly lostAttempts: number;
   };
-  /** Milliseconds from the first acknowledgement of an event to the last effect of it; `null` without any. */
+  /** Time from the first acknowledgement of an event to its last effect, in milliseconds; `null` without effects. */
   readonly handledMs: { readonly p50: number; readonly p99: number; readonly max: number } | null;
-  /** Faults that took place, by kind. */
+  /** Number of injected faults, by kind. */
   readonly faults: Readonly<Partial<Record<FaultKind, number>>>;
-  /** The faults that were planned. */
+  /** The planned faults. */
   readonly plan: readonly Fault[];
   readonly violations: readonly Violation[];
   /** Folder with the journals of the processes; `null` if no promise was broken. */
   readonly journals: string | null;
 }
 
+/** Returns the result of a chaos run. */
 export function summarize(
   run: Pick<ChaosResult, 'store' | 'seed' | 'seconds' | 'journals'> & { readonly requests: number },
   plan: readonly Fault[],
@@ -42,8 +43,8 @@ export function summarize(
   violations: readonly Violation[],
 ): ChaosResult {
   const { requests, ...facts } = run;
-  const { events, sent, effects, stored, processes, ends, faults, until } = observed;
-  const runs = runIntervals(processes, until);
+  const { events, sent, effects, stored, processes, exits, faults, until } = observed;
+  const attempts = attemptIntervals(processes, until);
   const deliveries = stored.flatMap((event) => event.deliveries);
   return {
     ...facts,
@@ -51,18 +52,18 @@ export function summarize(
     counts: {
       events: events.length,
       requests,
-      acknowledged: [...sent.values()].filter((one) => one.acknowledgedAt !== null).length,
+      acknowledged: [...sent.values()].filter((event) => event.acknowledgedAt !== null).length,
       effects: effects.length,
-      runs: runs.length,
-      overlaps: overlaps(runs).length,
+      attempts: attempts.length,
+      overlaps: overlappingAttempts(attempts).length,
       processes: processes.length,
-      poisoned: ends.filter(({ why }) => why === 'poisoned').length,
-      dead: deliveries.filter(({ state }) => state === 'dead').length,
+      crashed: exits.filter(({ cause }) => cause === 'crashed').length,
+      deadLetters: deliveries.filter(({ state }) => state === 'dead').length,
       lostAttempts: deliveries
         .flatMap(({ history }) => history)
         .filter(({ outcome }) => outcome === 'lost').length,
     },
-    handledMs: handled(observed),
+    handledMs: handlingTimes(observed),
     faults: Object.fromEntries(
       [...Map.groupBy(faults, ({ kind }) => kind)].map(([kind, { length }]) => [kind, length]),
     ),
@@ -71,7 +72,7 @@ export function summarize(
   };
 }
 
-/** The result in lines for people. */
+/** Returns the lines that the chaos runner prints for a result. */
 export function toLines({
   counts,
   handledMs,
@@ -85,9 +86,9 @@ export function toLines({
     ['events', `${counts.events}, sent ${counts.requests} times`],
     ['acknowledged', counts.acknowledged],
     ['effects', counts.effects],
-    ['runs', `${counts.runs}, ${counts.overlaps} at once for a process without its lease`],
-    ['processes', `${counts.processes}, ${counts.poisoned} killed by an event`],
-    ['dead letters', counts.dead],
+    ['attempts', `${counts.attempts}, ${counts.overlaps} overlapping pairs`],
+    ['processes', `${counts.processes}, ${counts.crashed} killed by an event`],
+    ['dead letters', counts.deadLetters],
     [
       'faults',
       Object.entries(faults)
@@ -111,15 +112,17 @@ export function toLines({
   ];
 }
 
-function handled({ effects, sent, processes }: Observations): ChaosResult['handledMs'] {
-  const worked = new Map(
+function handlingTimes({ effects, sent, processes }: Observations): ChaosResult['handledMs'] {
+  const writtenAt = new Map(
     processes.flatMap(({ journal }) =>
-      journal.flatMap((entry) => (entry.kind === 'worked' ? [[entry.run, entry.at] as const] : [])),
+      journal.flatMap((entry) =>
+        entry.kind === 'effect-written' ? [[entry.attempt, entry.at] as const] : [],
+      ),
     ),
   );
   const times = [...Map.groupBy(effects, ({ event }) => event)]
     .map(([id, own]) => {
-      const last = Math.max(...own.map(({ run }) => worked.get(run) ?? 0));
+      const last = Math.max(...own.map(({ attempt }) => writtenAt.get(attempt) ?? 0));
       return Math.max(0, last - (sent.get(id)?.acknowledgedAt ?? last));
     })
     .toSorted((a, b) => a - b);

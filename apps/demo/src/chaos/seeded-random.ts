@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 
 /**
- * Random numbers that a seed repeats (mulberry32). Each name has a stream of its own, so that one does not change another.
- * The simulation and the hostile run use it from its source, which Node runs as it is: no parameter properties.
+ * Repeatable random numbers (mulberry32): the same seed and name give the same numbers. Different names are independent
+ * of each other. The simulation and the hostile run import this source file directly, and Node strips its types: it
+ * must not use parameter properties.
  */
 export class SeededRandom {
   #state: number;
@@ -19,7 +20,7 @@ export class SeededRandom {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** Whether something of this probability happens. */
+  /** Returns `true` with this probability. */
   chance(probability: number): boolean {
     return this.next() < probability;
   }

@@ -1,19 +1,19 @@
 import { setTimeout } from 'node:timers/promises';
 import { paymentEvent, signedRequest } from 'nestjs-payments/testing';
-import { machineMs } from './application-protocol.js';
+import { monotonicMs } from './application-protocol.js';
 import type { PlannedEvent } from './event-plan.js';
 
-/** For how long a copy waits for its answer before it is sent again, in milliseconds. */
-const ANSWER_MS = 3000;
+/** How long the sender waits for a response before it sends the copy again, in milliseconds. */
+const RESPONSE_MS = 3000;
 
-/** What the sender knows of an event. Times are of the machine's monotonic clock. */
+/** When an event was sent and acknowledged. Times are of the machine's monotonic clock. */
 export interface SentEvent {
   firstSentAt: number | null;
-  /** When a copy of it was first answered 2xx; `null` if none was. */
+  /** When an application first responded 2xx to a copy of the event; `null` if none has. */
   acknowledgedAt: number | null;
 }
 
-/** Sends the copies of events like the service: again and again, until each is answered 2xx. */
+/** Sends the copies of events like the payments service: it repeats each copy until an application responds 2xx. */
 export class Sender {
   readonly sent = new Map<string, SentEvent>();
   #requests = 0;
@@ -23,23 +23,19 @@ export class Sender {
     private readonly webhookSecret: string,
   ) {}
 
-  /** How many requests were sent. */
+  /** How many webhook requests were sent. */
   get requests(): number {
     return this.#requests;
   }
 
   /** Sends each copy at its time. Resolves once all are acknowledged, or rejects when `signal` aborts. */
-  async send(
-    events: readonly PlannedEvent[],
-    faultsOver: Promise<unknown>,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async send(events: readonly PlannedEvent[], signal: AbortSignal): Promise<void> {
     const begin = performance.now();
     const began = Date.now();
     await Promise.all(
       events.map(async (event) => {
         this.sent.set(event.id, { firstSentAt: null, acknowledgedAt: null });
-        const { id, eventType, transactionId, actions, afterFaults } = event;
+        const { id, eventType, transactionId, actions } = event;
         const first = Math.min(...event.copies.map(({ atMs }) => atMs));
         const timestamp = new Date(began + first).toISOString();
         const body = paymentEvent(
@@ -48,21 +44,17 @@ export class Sender {
           { id, timestamp },
         );
         const request = signedRequest(body, { secret: this.webhookSecret });
-        if (afterFaults) await faultsOver;
-        const beganAt = afterFaults ? performance.now() : begin;
         await Promise.all(
           event.copies.map(async ({ atMs, target }) => {
-            await setTimeout(Math.max(0, beganAt + atMs - performance.now()), undefined, {
-              signal,
-            });
-            await this.#deliver(id, request, target, signal);
+            await setTimeout(Math.max(0, begin + atMs - performance.now()), undefined, { signal });
+            await this.#sendUntilAcknowledged(id, request, target, signal);
           }),
         );
       }),
     );
   }
 
-  async #deliver(
+  async #sendUntilAcknowledged(
     id: string,
     request: ReturnType<typeof signedRequest>,
     target: number,
@@ -72,9 +64,9 @@ export class Sender {
     for (let attempt = 0; ; attempt += 1) {
       const url = this.url(target + attempt);
       if (url !== null) {
-        sent.firstSentAt ??= machineMs();
+        sent.firstSentAt ??= monotonicMs();
         if (await this.#post(url, request)) {
-          sent.acknowledgedAt ??= machineMs();
+          sent.acknowledgedAt ??= monotonicMs();
           return;
         }
       }
@@ -86,14 +78,14 @@ export class Sender {
     this.#requests += 1;
     try {
       const { method, headers, body } = request;
-      const answer = await fetch(url + request.path, {
+      const response = await fetch(url + request.path, {
         method,
         headers,
         body,
-        signal: AbortSignal.timeout(ANSWER_MS),
+        signal: AbortSignal.timeout(RESPONSE_MS),
       });
-      await answer.arrayBuffer();
-      return answer.ok;
+      await response.arrayBuffer();
+      return response.ok;
     } catch {
       return false;
     }

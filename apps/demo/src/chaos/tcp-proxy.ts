@@ -1,7 +1,7 @@
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 
-/** A loopback proxy in front of a server, which can cut or silence its connections. */
+/** A loopback proxy in front of a server. It can cut its connections, or stop passing data. */
 export class TcpProxy implements AsyncDisposable {
   readonly #pairs = new Set<readonly [Socket, Socket]>();
   readonly #server = createServer((client) => this.#join(client));
@@ -12,7 +12,7 @@ export class TcpProxy implements AsyncDisposable {
     private readonly port: number,
   ) {}
 
-  /** A proxy in front of the server of a connection string, and the string that leads through it. */
+  /** Starts a proxy in front of the server of a connection string. Returns it with a connection string that uses the proxy. */
   static async before(connectionString: string): Promise<[TcpProxy, string]> {
     const url = new URL(connectionString);
     const proxy = new TcpProxy(url.hostname, Number(url.port || 5432));
@@ -29,7 +29,7 @@ export class TcpProxy implements AsyncDisposable {
     }
   }
 
-  /** From now on nothing passes, and no connection ends; with `false`, what was held back passes. */
+  /** `true` stops passing data and keeps the connections open; `false` passes the data that waits and continues. */
   silence(silent: boolean): void {
     this.#silent = silent;
     for (const sockets of this.#pairs) {
