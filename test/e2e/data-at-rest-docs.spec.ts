@@ -36,17 +36,17 @@ describe('docs/data-at-rest.md', () => {
   });
 
   it.each([
-    ['no key', ''],
+    ['an empty list of keys', ''],
     ['an id without a key', 'k1'],
     ['a key that is too short', 'k1:c2hvcnQ='],
     ['a key without an id', `:${OLD.split(':')[1]}`],
-    ['two keys with one id', `${OLD},${OLD}`],
-  ])('SE-11 the codec refuses %s', (_what, keys) => {
+    ['two keys with the same id', `${OLD},${OLD}`],
+  ])('SE-11 the codec of the guide rejects %s', (_what, keys) => {
     expect(() => new Codec(keys)).toThrow('Each body key must be "id:key"');
   });
 
   onEachInbox((content) => {
-    /** An application whose codec a test may replace while it runs, as a deployment does. */
+    /** An application whose codec a test can replace while it runs, as a deployment does. */
     async function start(stored: InboxContent, codec: BodyCodec | null, handle: Handle = () => {}) {
       const used = { codec };
       const bodyCodec: BodyCodec = {
@@ -58,7 +58,7 @@ describe('docs/data-at-rest.md', () => {
       return { app, inbox: inboxOf(app), used, [Symbol.asyncDispose]: () => app.app.close() };
     }
 
-    it('SE-11 no plain text of a body is stored, and handlers and get() have it as it was signed', async () => {
+    it('SE-11 stores no body in plain text, and handlers and get() return the body as it was signed', async () => {
       const stored = await content();
       const seen: { event: PaymentEvent; raw: Buffer }[] = [];
       await using running = await start(stored, new Codec(OLD), (event, { raw }) => {
@@ -74,14 +74,14 @@ describe('docs/data-at-rest.md', () => {
       expect(seen[0]!.raw.equals(sent.body)).toBe(true);
       expect((await inbox.get('evt_paid'))!.raw!.equals(sent.body)).toBe(true);
       const bytes = await stored.read();
-      // What the documentation says stays in plain text is found, so the search works.
+      // The guide says that these values stay in plain text. The test finds them, so the search itself works.
       for (const plain of ['evt_paid', 'tx_1', 'application/json', '2026-11']) {
         expect(bytes.includes(plain)).toBe(true);
       }
       for (const secret of [PHONE, 'phone', 'metadata']) expect(bytes.includes(secret)).toBe(false);
     });
 
-    it('SE-11 keys rotate: old bodies stay readable for as long as their key is configured', async () => {
+    it('SE-11 reads bodies with a rotated key for as long as the key is configured', async () => {
       await using running = await start(await content(), new Codec(OLD));
       const { app, inbox, used } = running;
       const readable = async () =>
@@ -107,7 +107,7 @@ describe('docs/data-at-rest.md', () => {
       });
     });
 
-    it('SE-11 a body that was moved to another event is detected and not handled', async () => {
+    it('SE-11 detects a body that was moved to another event, and does not handle it', async () => {
       const stored = await content();
       const handled: unknown[] = [];
       await using running = await start(stored, new Codec(OLD), ({ data }) => {
@@ -134,7 +134,7 @@ describe('docs/data-at-rest.md', () => {
       expect(deliveries[0]!.lastError).toContain('event evt_large (company default)');
     });
 
-    it('SE-11 an event whose key was missing is handled by a redrive with the key', async () => {
+    it('SE-11 handles an event whose key was missing after a redrive with the key', async () => {
       const seen: string[] = [];
       await using running = await start(await content(), new Codec(OLD), ({ id }) => {
         seen.push(id);
@@ -159,7 +159,7 @@ describe('docs/data-at-rest.md', () => {
       expect(await oldBodies(inbox, soon)).toEqual([]);
     });
 
-    it('SE-11 plain bodies from before encryption are read with acceptPlain, and refused without', async () => {
+    it('SE-11 reads bodies stored before encryption with acceptPlain, and rejects them without it', async () => {
       await using running = await start(await content(), null);
       const { app, inbox, used } = running;
       await post(app, 'evt_plain');

@@ -19,7 +19,7 @@ class AllowAll implements CanActivate {
 const CODE = { code: 'handlers_invalid' };
 
 onEachAdapter((start) => {
-  it('IN-37 refuses to boot two handlers with one default name, names both and asks for a name', async () => {
+  it('IN-37 does not boot if two handlers have the same default name, and names both and the fix', async () => {
     @Injectable()
     class Others {
       @OnPaymentEvent('a')
@@ -27,14 +27,14 @@ onEachAdapter((start) => {
     }
     @Module({ providers: [Others] })
     class OthersModule {}
-    const refused = expect(start({ providers: [Orders], imports: [OthersModule] })).rejects;
-    await refused.toMatchObject(CODE);
-    await refused.toThrow(
+    const rejected = expect(start({ providers: [Orders], imports: [OthersModule] })).rejects;
+    await rejected.toMatchObject(CODE);
+    await rejected.toThrow(
       /named "a#handle": Orders\.handle \(App\) and Others\.handle \(OthersModule\).*\{ name: '…' \}/,
     );
   });
 
-  it('IN-37 boots two handlers of one type and method if one has a name of its own', async () => {
+  it('IN-37 boots with two handlers of the same type and method name if one sets another name', async () => {
     @Injectable()
     class Others {
       @OnPaymentEvent('a', { name: 'others' })
@@ -45,38 +45,38 @@ onEachAdapter((start) => {
     expect(handlers.map(({ name }) => name)).toEqual(['a#handle', 'others']);
   });
 
-  it('IN-37 refuses to boot a handler whose name is the default name of another', async () => {
+  it('IN-37 does not boot if the name of a handler is the default name of another', async () => {
     @Injectable()
     class Others {
       @OnPaymentEvent('b', { name: 'a#handle' })
       other(): void {}
     }
-    const refused = expect(start({ providers: [Orders, Others] })).rejects;
-    await refused.toMatchObject(CODE);
-    await refused.toThrow(/Orders\.handle \(App\) and Others\.other \(App\)/);
+    const rejected = expect(start({ providers: [Orders, Others] })).rejects;
+    await rejected.toMatchObject(CODE);
+    await rejected.toThrow(/Orders\.handle \(App\) and Others\.other \(App\)/);
   });
 
-  it('IN-37 refuses to boot a handler of so many types that its default name is too long', async () => {
+  it('IN-37 does not boot if a handler has so many types that its default name is too long', async () => {
     class Many {
       @OnPaymentEvent(Array.from({ length: 30 }, (_, index) => `family.kind-${index}`))
       handle(): void {}
     }
-    const refused = expect(start({ providers: [Many] })).rejects;
-    await refused.toMatchObject(CODE);
-    await refused.toThrow(/Many\.handle \(App\) is invalid.*default name.*\{ name: '…' \}/);
+    const rejected = expect(start({ providers: [Many] })).rejects;
+    await rejected.toMatchObject(CODE);
+    await rejected.toThrow(/Many\.handle \(App\) is invalid.*default name.*\{ name: '…' \}/);
   });
 
-  it('WH-18 refuses to boot if two modules provide one class, and names both modules', async () => {
+  it('WH-18 does not boot if two modules provide the same class, and names both modules', async () => {
     @Module({ providers: [Orders] })
     class A {}
     @Module({ providers: [Orders] })
     class B {}
-    const refused = expect(start({ imports: [A, B] })).rejects;
-    await refused.toMatchObject(CODE);
-    await refused.toThrow(/\(A\) and Orders\.handle \(B\).*two modules provide one class/);
+    const rejected = expect(start({ imports: [A, B] })).rejects;
+    await rejected.toMatchObject(CODE);
+    await rejected.toThrow(/\(A\) and Orders\.handle \(B\).*two modules provide the same class/);
   });
 
-  it('WH-18 runs a class once that one module provides and another imports', async () => {
+  it('WH-18 boots with a class that one module provides and exports to another', async () => {
     @Module({ providers: [Orders], exports: [Orders] })
     class A {}
     @Module({ imports: [A] })
@@ -85,7 +85,7 @@ onEachAdapter((start) => {
     expect(app.url).toContain('http');
   });
 
-  it('WH-18 refuses to boot if a class is both provider and controller', async () => {
+  it('WH-18 does not boot if a class with a handler is both provider and controller', async () => {
     @Controller('twice')
     class Twice {
       @OnPaymentEvent('a')
@@ -95,10 +95,10 @@ onEachAdapter((start) => {
   });
 
   it.each([
-    ['no name at all', ''],
+    ['an empty name', ''],
     ['a name of 201 characters', 'n'.repeat(201)],
     ['a name with a line break', 'a\nb'],
-  ])('WH-18 refuses to boot with %s', async (_, name) => {
+  ])('WH-18 does not boot if a handler has %s', async (_, name) => {
     @Injectable()
     class Odd {
       @OnPaymentEvent('a', { name })
@@ -107,7 +107,7 @@ onEachAdapter((start) => {
     await expect(start({ providers: [Odd] })).rejects.toThrow(/name has 1 to 200 characters/);
   });
 
-  it('WH-18 refuses to boot if another decorator replaced the handler, which would never run', async () => {
+  it('WH-18 does not boot if another decorator replaced the decorated method', async () => {
     const wrap: MethodDecorator = (_target, _name, descriptor: PropertyDescriptor) => {
       descriptor.value = () => {};
     };
@@ -124,10 +124,10 @@ onEachAdapter((start) => {
   });
 
   it.each([
-    ['a factory', { provide: 'X', useFactory: () => new Guarded() }],
+    ['made by a factory', { provide: 'X', useFactory: () => new Guarded() }],
     ['a value', { provide: 'X', useValue: null as unknown }],
   ])(
-    'WH-19 refuses to boot where Nest would skip the guard of a provider made by %s',
+    'WH-19 does not boot if Nest would skip the guard of a provider that is %s',
     async (_, provider) => {
       if ('useValue' in provider) provider.useValue = new Guarded();
       await expect(start({ providers: [provider] })).rejects.toThrow(
@@ -136,7 +136,7 @@ onEachAdapter((start) => {
     },
   );
 
-  it('WH-19 refuses to boot for a filter on the class of such a provider too, and boots with an instance', async () => {
+  it('WH-19 does not boot if Nest would skip a filter class, and boots with a guard instance', async () => {
     class Filter {
       catch(): void {}
     }

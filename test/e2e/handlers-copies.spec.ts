@@ -37,20 +37,23 @@ function reset(): void {
 }
 
 onOneAdapter('copies of an event', (start) => {
-  it('WH-21 runs each handler once for 50 copies at the same moment, and answers all 50 2xx', async () => {
+  it('WH-21 runs each handler once for 50 simultaneous copies of an event, and responds 200 to all', async () => {
     reset();
     await using app = await start({ providers: [Orders] });
     const sent = delivery({ id: 'e-1' });
-    let answered = 0;
-    const answers = Array.from({ length: 50 }, async () => {
-      const answer = await app.send(sent);
-      answered += 1;
-      return answer;
+    let responded = 0;
+    const responses = Array.from({ length: 50 }, async () => {
+      const response = await app.send(sent);
+      responded += 1;
+      return response;
     });
     await gate.arrival;
-    expect(answered).toBe(0);
+    expect(responded).toBe(0);
     gate.open();
-    const bodies = (await Promise.all(answers)).map(({ status, body }) => [status, body['status']]);
+    const bodies = (await Promise.all(responses)).map(({ status, body }) => [
+      status,
+      body['status'],
+    ]);
     expect(bodies.filter(([status]) => status === 200)).toHaveLength(50);
     expect(bodies.filter(([, status]) => status === 'handled')).toHaveLength(1);
     expect(bodies.filter(([, status]) => status === 'duplicate')).toHaveLength(49);
@@ -58,23 +61,23 @@ onOneAdapter('copies of an event', (start) => {
     expect(gate.entered).toBe(1);
   });
 
-  it('WH-21 answers all waiting copies 503 after a failure, and runs the handler once more for the next copy', async () => {
+  it('WH-21 responds 503 to waiting copies of an event after a failure, and retries for the next copy', async () => {
     reset();
     broken = true;
     await using app = await start({ providers: [Orders] });
     const sent = delivery({ id: 'e-1' });
-    const answers = Array.from({ length: 10 }, () => app.send(sent));
-    // The second handler is done; only the first holds them up.
+    const responses = Array.from({ length: 10 }, () => app.send(sent));
+    // The second handler has completed; the responses wait only for the first.
     await until(() => ran.length === 2 && gate.entered === 1);
     gate.open();
-    for (const answer of await Promise.all(answers)) expect(answer.status).toBe(503);
+    for (const response of await Promise.all(responses)) expect(response.status).toBe(503);
     broken = false;
     expect(await app.send(sent)).toMatchObject({ status: 200 });
     expect(ran.filter((name) => name === 'quick e-1')).toHaveLength(1);
     expect(await storedDelivery(app, 'e-1', '*#gated')).toMatchObject({ state: 'done' });
   });
 
-  it('WH-22 answers a duplicate after success 200 and runs nothing', async () => {
+  it('WH-22 responds 200 to a copy of a handled event and runs no handler', async () => {
     reset();
     gate.open();
     await using app = await start({ providers: [Orders] });
@@ -90,7 +93,7 @@ onOneAdapter('copies of an event', (start) => {
     expect((await storedDelivery(app, 'e-1', '*#gated')).attempts).toBe(1);
   });
 
-  it('WH-22 runs the failed handler again for a duplicate after a failure', async () => {
+  it('WH-22 runs only the failed handler again for a copy of a failed event', async () => {
     reset();
     gate.open();
     broken = true;
@@ -112,7 +115,7 @@ onOneAdapter('copies of an event', (start) => {
     [['other.type'], ['e-1', 'e-2'], 'handled'],
     [[], ['e-1', 'e-2'], 'handled'],
   ] as const)(
-    'WH-23 with oncePerTransaction %j, handles two completed events of one transaction as %j',
+    'WH-23 with oncePerTransaction %j, handles events %j of the same transaction, the last as %s',
     async (oncePerTransaction, ids, status) => {
       reset();
       gate.open();
@@ -132,7 +135,7 @@ onOneAdapter('copies of an event', (start) => {
     },
   );
 
-  it('WH-23 handles another type or transaction, and an event without a transaction id, as new', async () => {
+  it('WH-23 handles events of another type or transaction, or without transaction id, as new', async () => {
     reset();
     gate.open();
     const payments = { oncePerTransaction: ['a', 'b'] };
@@ -151,38 +154,38 @@ onOneAdapter('copies of an event', (start) => {
       { id: 'e-11', eventType: 'c', data: { transactionId: 't-1' } },
     ];
     for (const event of events) {
-      const answer = await app.send(delivery(event));
-      expect(answer).toMatchObject({ status: 200, body: { status: 'handled', id: event.id } });
+      const response = await app.send(delivery(event));
+      expect(response).toMatchObject({ status: 200, body: { status: 'handled', id: event.id } });
     }
-    // The same event under its own id is a duplicate in any case.
+    // An event with an id that was received before is always a duplicate.
     expect((await app.send(delivery(events[3]))).body['status']).toBe('duplicate');
   });
 
-  it('IN-05 keeps the first body of an id, logs the conflict, and runs nothing for the second', async () => {
+  it('IN-05 keeps the first body of an event id, logs a second body, and runs no handler for it', async () => {
     reset();
     gate.open();
     await using app = await start({ providers: [Orders] });
     const first = delivery({ id: 'e-1', data: { amount: 1 } });
     await app.send(first);
-    const answer = await app.send(delivery({ id: 'e-1', data: { amount: 1_000_000 } }));
-    expect(answer).toMatchObject({ status: 200, body: { status: 'duplicate' } });
+    const response = await app.send(delivery({ id: 'e-1', data: { amount: 1_000_000 } }));
+    expect(response).toMatchObject({ status: 200, body: { status: 'duplicate' } });
     expect(ran).toHaveLength(2);
     expect((await stored(app, 'e-1')).raw?.equals(first.body)).toBe(true);
     const [line] = app.log.matching(/^error .*e-1.*was received again with another body/);
     expect(line).not.toContain('1000000');
   });
 
-  it('IN-16 never runs two events of one transaction at once in one handler, and others in parallel', async () => {
+  it('IN-16 runs a handler for one event of a transaction at a time, and for others in parallel', async () => {
     reset();
     await using app = await start({ providers: [Orders] });
     const send = (id: string, transactionId: string) =>
       app.send(delivery({ id, eventType: 'transaction.updated', data: { transactionId } }));
-    const answers = [send('e-1', 't-1'), send('e-2', 't-1'), send('e-3', 't-2')];
+    const responses = [send('e-1', 't-1'), send('e-2', 't-1'), send('e-3', 't-2')];
     await until(() => ran.filter((name) => name.startsWith('quick')).length === 3);
     await until(() => gate.inside === 2);
     expect(ran).toContain('gated e-3');
     gate.open();
-    for (const answer of await Promise.all(answers)) expect(answer.status).toBe(200);
+    for (const response of await Promise.all(responses)) expect(response.status).toBe(200);
     expect(gate.most).toBe(2);
     expect(gate.entered).toBe(3);
   });

@@ -63,20 +63,20 @@ class Scoped extends Orders {}
 const ID = '0f8fad5b-d9cb-469f-a165-70867728950e';
 
 onOneAdapter('data classes of handlers', (start) => {
-  it.each([['a singleton', Single] as const, ['request scope', Scoped] as const])(
-    'WH-18 hands the handler an instance of its data class, in %s',
-    async (_, provider) => {
-      got.length = 0;
-      await using app = await start({ providers: [provider] });
-      const data = { transactionId: ID, amount: 15, customer: { name: 'Ada' }, extra: { a: 1 } };
-      expect(await app.send(delivery({ data }))).toMatchObject({ status: 200 });
-      expect(got[0]!.data).toBeInstanceOf(Paid);
-      expect(got[0]!.data.customer).toBeInstanceOf(Customer);
-      expect(got[0]!.data.cents).toBe(1500);
-      expect(got[0]!.data).toMatchObject({ extra: { a: 1 } });
-      expect(Object.isFrozen(got[0])).toBe(true);
-    },
-  );
+  it.each([
+    ['a singleton provider', Single] as const,
+    ['a request-scoped provider', Scoped] as const,
+  ])('WH-18 passes the handler an instance of its data class, for %s', async (_, provider) => {
+    got.length = 0;
+    await using app = await start({ providers: [provider] });
+    const data = { transactionId: ID, amount: 15, customer: { name: 'Ada' }, extra: { a: 1 } };
+    expect(await app.send(delivery({ data }))).toMatchObject({ status: 200 });
+    expect(got[0]!.data).toBeInstanceOf(Paid);
+    expect(got[0]!.data.customer).toBeInstanceOf(Customer);
+    expect(got[0]!.data.cents).toBe(1500);
+    expect(got[0]!.data).toMatchObject({ extra: { a: 1 } });
+    expect(Object.isFrozen(got[0])).toBe(true);
+  });
 
   it.each([
     [
@@ -89,14 +89,14 @@ onOneAdapter('data classes of handlers', (start) => {
       { transactionId: ID, amount: 4242, customer: { name: 4242 } },
       'customer (nested)',
     ],
-    ['a type', { transactionId: ID, amount: '4242' }, 'amount (min), amount (isInt)'],
+    ['a type rule', { transactionId: ID, amount: '4242' }, 'amount (min), amount (isInt)'],
   ])(
-    'WH-24 puts an event whose data breaks %s to the dead letters at once, and keeps it',
+    'WH-24 makes the delivery of an event whose data breaks %s a dead letter at once, and keeps it',
     async (_, data, rules) => {
       await using app = await start({ providers: [Single] });
       const sent = delivery({ id: 'e-1', data });
-      const answer = await app.send(sent);
-      expect(answer).toMatchObject({ status: 503, body: { code: 'handlers_failed' } });
+      const response = await app.send(sent);
+      expect(response).toMatchObject({ status: 503, body: { code: 'handlers_failed' } });
       const { state, attempts, lastError } = await storedDelivery(app, 'e-1');
       expect({ state, attempts }).toEqual({ state: 'dead', attempts: 1 });
       expect(lastError).toContain(
@@ -107,12 +107,12 @@ onOneAdapter('data classes of handlers', (start) => {
       expect(
         app.log.matching(/error .*e-1.*transaction\.completed#book.*is dead.*data_invalid/),
       ).toHaveLength(1);
-      const told = [lastError, answer.text, ...app.log.lines].join('\n');
-      expect(told).not.toContain('4242');
+      const texts = [lastError, response.text, ...app.log.lines].join('\n');
+      expect(texts).not.toContain('4242');
     },
   );
 
-  it('WH-24 quotes nothing of the payload if a @Transform of the data class throws', async () => {
+  it('WH-24 stores and logs no value of the payload if a @Transform of the data class throws', async () => {
     await using app = await start({ providers: [Single] });
     const sent = delivery({ id: 'e-1', eventType: 'transaction.exact', data: { amount: 'x4242' } });
     expect(await app.send(sent)).toMatchObject({ status: 503 });

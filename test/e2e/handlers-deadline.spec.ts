@@ -20,7 +20,7 @@ class Slow {
   }
 }
 
-/** Lets time pass in steps a heartbeat fits in, and whatever is due then happen. */
+/** Advances the runtime by `ms` in steps of `step`, shorter than a heartbeat interval, and lets due work run. */
 async function pass(runtime: FakeRuntime, ms: number, step = 5000): Promise<void> {
   for (let left = ms; left > 0; left -= step) {
     runtime.advance(Math.min(left, step));
@@ -29,7 +29,7 @@ async function pass(runtime: FakeRuntime, ms: number, step = 5000): Promise<void
 }
 
 onEachAdapter((start) => {
-  it('answers 503 when the deadline passes; the handler keeps running, and a copy waits for it', async () => {
+  it('responds 503 at the deadline; the handler continues, and a copy of the event waits for it', async () => {
     gate = new Gate();
     contexts = [];
     const runtime = new FakeRuntime();
@@ -41,16 +41,16 @@ onEachAdapter((start) => {
     expect(contexts[0]!.signal.aborted).toBe(false);
     runtime.advance(1);
     expect(await first).toMatchObject({ status: 503, body: { code: 'deadline_passed' } });
-    let answered = false;
-    const copy = app.send(sent).then((answer) => {
-      answered = true;
-      return answer;
+    let responded = false;
+    const copy = app.send(sent).then((response) => {
+      responded = true;
+      return response;
     });
     const other = app.send(delivery({ id: 'e-2' }));
     await until(() => gate.entered === 2);
-    // The worker started the other event, and did not start the first one again.
-    expect({ answered, ids: contexts.length, most: gate.most }).toEqual({
-      answered: false,
+    // The handler runs for the other event, and was not started again for the first.
+    expect({ responded, ids: contexts.length, most: gate.most }).toEqual({
+      responded: false,
       ids: 2,
       most: 2,
     });
@@ -60,7 +60,7 @@ onEachAdapter((start) => {
     expect(await storedDelivery(app, 'e-1')).toMatchObject({ state: 'done', attempts: 1 });
   });
 
-  it('IN-14 runs a handler once that takes ten leases, while copy after copy passes its deadline', async () => {
+  it('IN-14 runs a handler once that takes as long as ten leases, while five copies reach their deadline', async () => {
     gate = new Gate();
     contexts = [];
     const runtime = new FakeRuntime();
@@ -75,12 +75,12 @@ onEachAdapter((start) => {
     const sent = delivery({ id: 'e-1' });
     for (let copy = 0; copy < 5; copy += 1) {
       const before = await timersAtRest(runtime);
-      const answer = app.send(sent);
+      const response = app.send(sent);
       await gate.arrival;
-      // The deadline of this copy is set once it waits.
+      // Wait until the timer of this copy's deadline is scheduled.
       await until(() => copy === 0 || runtime.pending > before);
       await pass(runtime, 20_000, 2000);
-      expect((await answer).status).toBe(503);
+      expect((await response).status).toBe(503);
     }
     expect(gate.entered).toBe(1);
     expect(contexts[0]!.signal.aborted).toBe(false);
@@ -90,7 +90,7 @@ onEachAdapter((start) => {
     expect(app.log.matching(/was freed|not stored/)).toEqual([]);
   });
 
-  it('counts the deadline of a copy from the arrival of the copy', async () => {
+  it('counts the deadline of a copy of an event from the arrival of the copy', async () => {
     gate = new Gate();
     const runtime = new FakeRuntime();
     await using app = await start({ providers: [Slow], payments: { runtime, deadlineMs: 10_000 } });
@@ -107,7 +107,7 @@ onEachAdapter((start) => {
     expect((await copy).status).toBe(200);
   });
 
-  it('runs handlers outside of the async context of the request that woke the worker', async () => {
+  it('runs handlers outside the async context of the webhook request that woke the worker', async () => {
     gate = new Gate();
     gate.open();
     const requests = new AsyncLocalStorage<string>();

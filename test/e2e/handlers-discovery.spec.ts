@@ -36,7 +36,7 @@ class Plain extends Recorder {
   }
 }
 
-/** {@link Plain} with a handler of another name. */
+/** A subclass of {@link Plain} whose handler has the given name. */
 function named(name: string): typeof Plain {
   class Named extends Plain {
     @OnPaymentEvent('transaction.completed', { name })
@@ -55,7 +55,7 @@ onOneAdapter('discovery of handlers', (start) => {
     expect(await answer.json()).toEqual(['e-1']);
   });
 
-  it('WH-18 runs handlers of class, factory and value providers, and those of an alias once', async () => {
+  it('WH-18 runs each handler of class, factory, value and aliased providers once', async () => {
     const value = Plain.labelled(new Plain(), 'value');
     await using app = await start({
       providers: [
@@ -89,7 +89,7 @@ onOneAdapter('discovery of handlers', (start) => {
     expect(app.app.get<Plain>('ASYNC').ran).toEqual(['later']);
   });
 
-  it('WH-18 finds handlers in modules of any depth, and of a global one', async () => {
+  it('WH-18 finds handlers in nested modules and in global modules', async () => {
     const ran: string[] = [];
     @Injectable()
     class Deep {
@@ -103,7 +103,7 @@ onOneAdapter('discovery of handlers', (start) => {
     @Module({ imports: [DeepModule] })
     class MiddleModule {}
     @Injectable()
-    class Wide {
+    class InGlobal {
       @OnPaymentEvent('*')
       wide(): void {
         ran.push('wide');
@@ -112,13 +112,13 @@ onOneAdapter('discovery of handlers', (start) => {
     @Module({})
     class WideModule {}
     await using app = await start({
-      imports: [MiddleModule, { module: WideModule, global: true, providers: [Wide] }],
+      imports: [MiddleModule, { module: WideModule, global: true, providers: [InGlobal] }],
     });
     await app.send(delivery());
     expect(ran.toSorted()).toEqual(['deep', 'wide']);
   });
 
-  it('WH-18 calls no getter, and reads no value that is not a class, while it searches for handlers', async () => {
+  it('WH-18 calls no getter, setter or symbol method while it searches for handlers', async () => {
     const touched: string[] = [];
     @Injectable()
     class Guarded {

@@ -20,7 +20,7 @@ class Slow {
 }
 
 @Injectable()
-class Obedient {
+class AbortsOnSignal {
   @OnPaymentEvent('*')
   async handle(_event: PaymentEvent, { signal }: PaymentEventContext): Promise<void> {
     contexts.push({ signal } as PaymentEventContext);
@@ -36,7 +36,7 @@ function reset(): FakeRuntime {
   return new FakeRuntime();
 }
 
-/** Closes the application, and knows whether that has ended. */
+/** Starts to close the application. `ended` becomes true when it is closed. */
 function closing(app: { app: { close(): Promise<void> } }) {
   const state = { ended: false, end: Promise.resolve() };
   state.end = app.app.close().then(() => {
@@ -50,23 +50,23 @@ async function aFewTurns(): Promise<void> {
 }
 
 onEachAdapter((start) => {
-  it('IN-24 waits for a running handler, answers its sender 200, and closes without a timer left', async () => {
+  it('IN-24 close() waits for a running handler, which responds 200, and leaves no timer', async () => {
     const runtime = reset();
     await using app = await start({ providers: [Slow], payments: { runtime } });
-    const answer = app.send(delivery());
+    const response = app.send(delivery());
     await gate.arrival;
     const close = closing(app);
     await aFewTurns();
     expect(close.ended).toBe(false);
     expect(contexts[0]!.signal.aborted).toBe(false);
     gate.open();
-    expect((await answer).status).toBe(200);
+    expect((await response).status).toBe(200);
     await close.end;
     expect(runtime.pending).toBe(0);
     expect(contexts[0]!.signal.aborted).toBe(false);
   });
 
-  it('IN-24 answers a copy that waits once the handler that it waits for has ended', async () => {
+  it('IN-24 close() responds to a waiting copy of an event when its handler has ended', async () => {
     const runtime = reset();
     await using app = await start({ providers: [Slow], payments: { runtime } });
     const sent = delivery();
@@ -74,18 +74,18 @@ onEachAdapter((start) => {
     await gate.arrival;
     const before = await timersAtRest(runtime);
     const copies = [app.send(sent), app.send(sent)];
-    await until(() => runtime.pending === before + 2, 'the deadlines of both');
+    await until(() => runtime.pending === before + 2, 'the deadlines of both copies');
     const close = closing(app);
     await aFewTurns();
     gate.open();
-    for (const answer of await Promise.all([first, ...copies]))
-      expect([200, 503]).toContain(answer.status);
+    for (const response of await Promise.all([first, ...copies]))
+      expect([200, 503]).toContain(response.status);
     expect((await first).status).toBe(200);
     await close.end;
     expect(gate.entered).toBe(1);
   });
 
-  it('IN-24 answers 503 to what arrives while the memory inbox drains, and stores nothing of it', async () => {
+  it('IN-24 responds 503 to webhook requests while the memory inbox drains, and stores no event', async () => {
     reset();
     await using app = await start({ providers: [Slow] });
     const first = app.send(delivery());
@@ -103,7 +103,7 @@ onEachAdapter((start) => {
     expect(gate.entered).toBe(1);
   });
 
-  it('IN-24 starts no delivery that waits for a free slot, and answers its sender 503', async () => {
+  it('IN-24 starts no delivery that waits for a free slot during a drain, and responds 503', async () => {
     const runtime = reset();
     const worker = { concurrency: 1 };
     await using app = await start({ providers: [Slow], payments: { runtime, worker } });
@@ -112,7 +112,7 @@ onEachAdapter((start) => {
     const before = await timersAtRest(runtime);
     const second = app.send(delivery({ id: 'e-2' }));
     await until(() => runtime.pending > before, 'the deadline of the second');
-    // It is stored, and waits for the place.
+    // The second delivery is stored and waits for a free slot.
     await eventually(() => storedDelivery(app, 'e-2'));
     const close = closing(app);
     await aFewTurns();
@@ -124,7 +124,7 @@ onEachAdapter((start) => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('IN-24 closes at once if nothing runs, even if deliveries wait for their next attempt', async () => {
+  it('IN-24 closes at once if no handler runs, even if deliveries are due later', async () => {
     const runtime = reset();
     gate.slam(new Error('broken'));
     await using app = await start({ providers: [Slow], payments: { runtime } });
@@ -133,10 +133,10 @@ onEachAdapter((start) => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('IN-24 aborts what still runs after drainMs, and counts no attempt that ends then', async () => {
+  it('IN-24 aborts running handlers after drainMs, and does not count their attempts', async () => {
     const runtime = reset();
-    await using app = await start({ providers: [Obedient], payments: { runtime } });
-    const answer = app.send(delivery({ id: 'e-1' }));
+    await using app = await start({ providers: [AbortsOnSignal], payments: { runtime } });
+    const response = app.send(delivery({ id: 'e-1' }));
     await until(() => contexts.length === 1);
     const close = closing(app);
     await aFewTurns();
@@ -149,19 +149,19 @@ onEachAdapter((start) => {
       name: 'AbortError',
       message: expect.stringContaining('closes'),
     });
-    // No time passes: the handler ends because of its signal.
+    // The runtime does not advance: the handler ends because its signal aborts.
     await close.end;
-    expect((await answer).status).toBe(503);
+    expect((await response).status).toBe(503);
     expect(await storedDelivery(app, 'e-1')).toMatchObject({ state: 'pending', attempts: 0 });
     expect(app.log.matching(/1 payment handlers still ran after 20000 ms/)).toHaveLength(1);
     expect(runtime.pending).toBe(0);
   });
 
-  it('IN-24 closes soon after drainMs although a handler never ends, and leaves no timer', async () => {
+  it('IN-24 closes soon after drainMs if a handler ignores its signal, and leaves no timer', async () => {
     const runtime = reset();
     const worker = { drainMs: 100, leaseMs: 1000 };
     await using app = await start({ providers: [Slow], payments: { runtime, worker } });
-    const answer = app.send(delivery());
+    const response = app.send(delivery());
     await gate.arrival;
     const close = closing(app);
     await aFewTurns();
@@ -171,12 +171,12 @@ onEachAdapter((start) => {
     expect(close.ended).toBe(false);
     runtime.advance(500);
     await close.end;
-    expect((await answer).status).toBe(503);
+    expect((await response).status).toBe(503);
     expect(runtime.pending).toBe(0);
     gate.open();
   });
 
-  it('IN-24 an application can be closed twice', async () => {
+  it('IN-24 closes the application once if close() is called twice', async () => {
     reset();
     gate.open();
     await using app = await start({ providers: [Slow] });

@@ -7,7 +7,7 @@ import { concat, EMPTY, map, of, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
 import { delivery, onOneAdapter, storedDelivery } from '../support/webhook/handler-application.js';
 
-/** What happened, in order, over all scopes. */
+/** Calls of guards, interceptors and handlers, in order. */
 let seen: unknown[] = [];
 
 @Injectable()
@@ -15,18 +15,18 @@ class Ledger {
   readonly open = true;
 }
 
-/** Needs what only dependency injection gives it. */
+/** A guard with an injected dependency. */
 @Injectable()
 class TypeGuard implements CanActivate {
   constructor(private readonly ledger: Ledger) {}
 
   canActivate(context: ExecutionContext): boolean {
-    const [event, run] = context.getArgs<[PaymentEvent, PaymentEventContext]>();
+    const [event, attempt] = context.getArgs<[PaymentEvent, PaymentEventContext]>();
     seen.push({
       guard: context.getType(),
       args: context.getArgs().length,
       of: `${context.getClass().name}.${context.getHandler().name}`,
-      company: run.company,
+      company: attempt.company,
     });
     return this.ledger.open && event.data['amount'] !== 0;
   }
@@ -75,27 +75,27 @@ class TransientlyGuarded {
 const scoped = Injectable({ scope: Scope.REQUEST });
 const HOSTS: [string, () => object][] = [Guarded, GuardedClass, TransientlyGuarded].flatMap(
   (base) => {
-    const heir = (kind: ClassDecorator) => {
-      const Heir = { [base.name]: class extends base {} }[base.name]!;
-      kind(Heir);
-      return Heir;
+    const subclass = (kind: ClassDecorator) => {
+      const Subclass = { [base.name]: class extends base {} }[base.name]!;
+      kind(Subclass);
+      return Subclass;
     };
     return [
-      [`${base.name}, a provider`, () => ({ providers: [Ledger, heir(Injectable())] })],
+      [`${base.name}, a provider`, () => ({ providers: [Ledger, subclass(Injectable())] })],
       [
         `${base.name} under a token`,
-        () => ({ providers: [Ledger, { provide: 'X', useClass: heir(Injectable()) }] }),
+        () => ({ providers: [Ledger, { provide: 'X', useClass: subclass(Injectable()) }] }),
       ],
-      [`${base.name}, a scoped provider`, () => ({ providers: [Ledger, heir(scoped)] })],
+      [`${base.name}, a scoped provider`, () => ({ providers: [Ledger, subclass(scoped)] })],
       [
         `${base.name}, a controller`,
-        () => ({ providers: [Ledger], controllers: [heir(Controller('guarded'))] }),
+        () => ({ providers: [Ledger], controllers: [subclass(Controller('guarded'))] }),
       ],
       [
         `${base.name}, a scoped controller`,
         () => ({
           providers: [Ledger],
-          controllers: [heir(Controller({ path: 'guarded', scope: Scope.REQUEST }))],
+          controllers: [subclass(Controller({ path: 'guarded', scope: Scope.REQUEST }))],
         }),
       ],
     ] satisfies [string, () => object][];
@@ -124,14 +124,14 @@ onOneAdapter('enhancers of handlers', (start) => {
   it.each([
     ['a promise', () => Promise.resolve('value')],
     ['an observable', () => of('first', 'value')],
-  ])('WH-19 runs interceptors around a handler that returns %s', async (_, answer) => {
+  ])('WH-19 runs interceptors around a handler that returns %s', async (_, returnValue) => {
     seen = [];
     @UseInterceptors(Wrap)
     class Orders {
       @OnPaymentEvent('*')
       handle(): unknown {
         seen.push('handler');
-        return answer();
+        return returnValue();
       }
     }
     await using app = await start({ providers: [Orders] });
@@ -142,9 +142,9 @@ onOneAdapter('enhancers of handlers', (start) => {
   });
 
   it.each([
-    ['an observable that ends with an error', () => throwError(() => new Error('late'))],
+    ['an observable that fails', () => throwError(() => new Error('late'))],
     [
-      'an observable that errs after a value',
+      'an observable that fails after a value',
       () =>
         concat(
           of(1),
@@ -152,12 +152,12 @@ onOneAdapter('enhancers of handlers', (start) => {
         ),
     ],
     ['an observable without any value', () => EMPTY],
-    ['a promise that is rejected', () => Promise.reject(new Error('late'))],
-  ])('WH-19 takes %s for a failure', async (_, answer) => {
+    ['a promise that rejects', () => Promise.reject(new Error('late'))],
+  ])('WH-19 fails the attempt if the handler returns %s', async (_, returnValue) => {
     class Orders {
       @OnPaymentEvent('*')
       handle(): unknown {
-        return answer();
+        return returnValue();
       }
     }
     await using app = await start({ providers: [Orders] });

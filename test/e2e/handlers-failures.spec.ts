@@ -82,7 +82,7 @@ function revoked(): object {
 }
 
 const UNDESCRIBED = 'something that cannot be described was thrown';
-/** What is thrown, and what is kept of it. */
+/** Name of a thrown value, its factory, and the text that the inbox stores for it. */
 const THROWN: [string, () => unknown, string][] = [
   ['an error', () => new RangeError('too far'), 'RangeError: too far'],
   ['a frozen object', () => Object.freeze({ message: 'cold' }), 'cold'],
@@ -133,7 +133,7 @@ const THROWN: [string, () => unknown, string][] = [
 ];
 
 onEachAdapter((start) => {
-  it('WH-20 runs the other handlers once if one throws, and only that one again', async () => {
+  it('WH-20 retries only the handler that throws, and runs the other handlers once', async () => {
     Object.assign(runs, { first: 0, second: 0, third: 0 });
     broken = true;
     await using app = await start({ providers: [Three] });
@@ -152,7 +152,7 @@ onEachAdapter((start) => {
     expect(states).toEqual(['done', 'done', 'done']);
   });
 
-  describe.each(['later', 'at once'])('WH-24 of what is thrown %s', (eventType) => {
+  describe.each(['later', 'at once'])('a handler that throws %s', (eventType) => {
     let app: WebhookApplication;
     beforeAll(async () => {
       app = await start({ providers: [Thrower] });
@@ -160,28 +160,28 @@ onEachAdapter((start) => {
     afterAll(() => app.app.close());
 
     it.each(THROWN)(
-      'WH-24 records %s, and sends nothing of it to the sender',
-      async (what, make, kept) => {
+      'WH-24 stores and logs %s that a handler throws, and does not send it to the sender',
+      async (id, make, expected) => {
         thrown = make;
-        const answer = await app.send(delivery({ id: what, eventType }));
-        expect(answer).toMatchObject({ status: 503, body: { code: 'handlers_failed' } });
-        expect(Object.keys(answer.body).toSorted()).toEqual(['code', 'message', 'statusCode']);
-        expect(answer.body['message']).toBe(
+        const response = await app.send(delivery({ id, eventType }));
+        expect(response).toMatchObject({ status: 503, body: { code: 'handlers_failed' } });
+        expect(Object.keys(response.body).toSorted()).toEqual(['code', 'message', 'statusCode']);
+        expect(response.body['message']).toBe(
           '1 of 1 handlers have not succeeded yet; the log says why. Only they run again when the delivery is ' +
             'sent again.',
         );
-        expect(await storedDelivery(app, what)).toMatchObject({
+        expect(await storedDelivery(app, id)).toMatchObject({
           state: 'pending',
           attempts: 1,
-          lastError: kept,
+          lastError: expected,
         });
-        const lines = app.log.lines.filter((line) => line.includes(`event ${what} (`));
+        const lines = app.log.lines.filter((line) => line.includes(`event ${id} (`));
         expect(lines).toEqual([expect.stringMatching(/^warn .*failed \(attempt 1 of 16\)/)]);
       },
     );
   });
 
-  it('WH-24 logs the stack frames of an error, and its message once and cut to a limit', async () => {
+  it('WH-24 logs the stack frames of an error, and its message once, truncated', async () => {
     thrown = () => new Error('m'.repeat(5000));
     await using app = await start({ providers: [Thrower] });
     await app.send(delivery({ eventType: 'at once' }));
@@ -192,7 +192,7 @@ onEachAdapter((start) => {
     expect(app.log.lines.join()).not.toContain('ExceptionsHandler');
   });
 
-  it('WH-24 does not retry after an UnrecoverableError, and logs this', async () => {
+  it('WH-24 makes a delivery a dead letter at once after an UnrecoverableError, and logs it', async () => {
     thrown = () => new UnrecoverableError('only KES is booked here');
     await using app = await start({ providers: [Thrower] });
     await app.send(delivery({ id: 'e-1', eventType: 'later' }));

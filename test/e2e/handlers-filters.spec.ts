@@ -14,7 +14,7 @@ class Alarms {
   readonly rung: unknown[] = caught;
 }
 
-/** What each filter does with the error, by the event's type: filters of a class and of a method alike. */
+/** The event's type selects what the filter returns or throws. */
 @Catch(Declined)
 class Filter implements ExceptionFilter {
   constructor(private readonly alarms: Alarms) {}
@@ -23,11 +23,11 @@ class Filter implements ExceptionFilter {
     const event = host.getArgByIndex<PaymentEvent>(0);
     this.alarms.rung.push([error.message, host.getType(), host.getArgs().length]);
     return {
-      swallows: () => ({ swallowed: true }),
-      'swallows later': async () => true,
-      looks: () => undefined,
-      'looks with null': () => null,
-      'looks later': async () => {},
+      handles: () => ({ handled: true }),
+      'handles later': async () => true,
+      'returns undefined': () => undefined,
+      'returns null': () => null,
+      'resolves with undefined': async () => {},
       throws: () => {
         throw new UnrecoverableError('declined for good');
       },
@@ -38,7 +38,7 @@ class Filter implements ExceptionFilter {
   }
 }
 
-class Refuse implements CanActivate {
+class Deny implements CanActivate {
   canActivate(): never {
     throw new Declined('by the guard');
   }
@@ -62,7 +62,7 @@ class OnClass {
 
 class OnGuard {
   @UseFilters(Filter)
-  @UseGuards(Refuse)
+  @UseGuards(Deny)
   @OnPaymentEvent('*')
   handle(): void {}
 }
@@ -112,14 +112,14 @@ onOneAdapter('exception filters of handlers', (start) => {
   it.each(
     HOSTS.flatMap(([where, base]) => KINDS.map(([kind, of]) => [where, kind, base, of] as const)),
   )(
-    'WH-19 runs the filter of %s of %s: its result decides whether the error was handled',
+    'WH-19 runs the filter of %s of %s, and its return value decides whether the error is handled',
     async (_where, _kind, base, of) => {
       await using app = await boot(base, of);
-      for (const eventType of ['swallows', 'swallows later']) {
+      for (const eventType of ['handles', 'handles later']) {
         expect(await run(app, eventType)).toMatchObject({ eventType, status: 200, state: 'done' });
         expect(caught).toEqual([[expect.any(String), 'payments', 2]]);
       }
-      for (const eventType of ['looks', 'looks with null', 'looks later']) {
+      for (const eventType of ['returns undefined', 'returns null', 'resolves with undefined']) {
         expect(await run(app, eventType)).toEqual({
           eventType,
           status: 503,
@@ -139,15 +139,15 @@ onOneAdapter('exception filters of handlers', (start) => {
     },
   );
 
-  it('WH-19 runs no filter for an error it does not catch, nor for a handler that succeeds', async () => {
+  it('WH-19 runs no filter for an error that it does not catch, or for a handler that succeeds', async () => {
     await using other = await boot(Other, Injectable());
-    expect(await run(other, 'swallows')).toMatchObject({
+    expect(await run(other, 'handles')).toMatchObject({
       status: 503,
       lastError: 'Error: not a Declined',
     });
     expect(caught).toEqual([]);
     await using quiet = await boot(Quiet, Injectable());
-    expect(await run(quiet, 'swallows')).toMatchObject({ status: 200, state: 'done' });
+    expect(await run(quiet, 'handles')).toMatchObject({ status: 200, state: 'done' });
     expect(caught).toEqual([]);
   });
 });

@@ -5,40 +5,40 @@ import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
 import { OnPaymentEvent } from 'nestjs-payments';
 import { delivery, onEachAdapter, storedDelivery } from '../support/webhook/handler-application.js';
 
-let asked: string[] = [];
+let called: string[] = [];
 
 @Injectable()
-class NoOne implements CanActivate {
+class DenyAll implements CanActivate {
   canActivate(): boolean {
-    asked.push('guard');
+    called.push('guard');
     return false;
   }
 }
 @Injectable()
-class Nothing implements NestInterceptor {
+class FailingInterceptor implements NestInterceptor {
   intercept(): never {
-    asked.push('interceptor');
+    called.push('interceptor');
     throw new Error('a global interceptor');
   }
 }
 @Injectable()
-class Never implements PipeTransform {
+class FailingPipe implements PipeTransform {
   transform(): never {
-    asked.push('pipe');
+    called.push('pipe');
     throw new Error('a global pipe');
   }
 }
-/** What Express's response and Fastify's reply have in common. */
+/** The methods that Express's response and Fastify's reply have in common. */
 interface Response {
   status(code: number): { send(): void };
 }
 
 @Catch()
-class Swallow {
+class HandleAll {
   catch(_: unknown, host: ArgumentsHost): unknown {
-    asked.push('filter');
+    called.push('filter');
     if (host.getType() === 'http') host.switchToHttp().getResponse<Response>().status(418).send();
-    return { swallowed: true };
+    return { handled: true };
   }
 }
 
@@ -64,27 +64,27 @@ class Routes {
 }
 
 const KINDS = [
-  ['a singleton', () => ({ providers: [heir(Injectable())] })],
+  ['a singleton', () => ({ providers: [subclass(Injectable())] })],
   [
     'a request-scoped provider',
-    () => ({ providers: [heir(Injectable({ scope: Scope.REQUEST }))] }),
+    () => ({ providers: [subclass(Injectable({ scope: Scope.REQUEST }))] }),
   ],
-  ['a controller', () => ({ controllers: [heir(Controller('handlers'))] })],
+  ['a controller', () => ({ controllers: [subclass(Controller('handlers'))] })],
 ] as const;
 
-function heir(decorate: ClassDecorator): new () => Handlers {
-  const Heir = class Heir extends Handlers {};
-  decorate(Heir);
-  return Heir;
+function subclass(decorate: ClassDecorator): new () => Handlers {
+  const Subclass = class Subclass extends Handlers {};
+  decorate(Subclass);
+  return Subclass;
 }
 
 onEachAdapter((start) => {
   for (const [kind, metadata] of KINDS) {
     it.each([
       ['APP_GUARD, APP_PIPE, APP_INTERCEPTOR and APP_FILTER', Scope.DEFAULT],
-      ['those, in request scope', Scope.REQUEST],
-    ])(`WH-19 runs nothing under %s for a handler on ${kind}`, async (_, scope) => {
-      asked = [];
+      ['request-scoped APP_GUARD, APP_PIPE, APP_INTERCEPTOR and APP_FILTER', Scope.REQUEST],
+    ])(`WH-19 runs no provider of %s for a handler on ${kind}`, async (_, scope) => {
+      called = [];
       const { providers = [], controllers = [] } = metadata() as {
         providers?: never[];
         controllers?: never[];
@@ -92,18 +92,18 @@ onEachAdapter((start) => {
       await using app = await start({
         providers: [
           ...providers,
-          { provide: APP_GUARD, useClass: NoOne, scope },
-          { provide: APP_INTERCEPTOR, useClass: Nothing, scope },
-          { provide: APP_PIPE, useClass: Never, scope },
-          { provide: APP_FILTER, useClass: Swallow, scope },
+          { provide: APP_GUARD, useClass: DenyAll, scope },
+          { provide: APP_INTERCEPTOR, useClass: FailingInterceptor, scope },
+          { provide: APP_PIPE, useClass: FailingPipe, scope },
+          { provide: APP_FILTER, useClass: HandleAll, scope },
         ],
         controllers: [...controllers, Routes],
       });
-      await proveNoneRan(app);
+      await expectNoneRan(app);
     });
 
-    it(`WH-19 runs nothing of useGlobalGuards() and its like for a handler on ${kind}`, async () => {
-      asked = [];
+    it(`WH-19 runs no global guard, interceptor, pipe or filter for a handler on ${kind}`, async () => {
+      called = [];
       const { providers = [], controllers = [] } = metadata() as {
         providers?: never[];
         controllers?: never[];
@@ -113,18 +113,18 @@ onEachAdapter((start) => {
         controllers: [...controllers, Routes],
         main: (nest) => {
           nest
-            .useGlobalGuards(new NoOne())
-            .useGlobalInterceptors(new Nothing())
-            .useGlobalPipes(new Never())
-            .useGlobalFilters(new Swallow());
+            .useGlobalGuards(new DenyAll())
+            .useGlobalInterceptors(new FailingInterceptor())
+            .useGlobalPipes(new FailingPipe())
+            .useGlobalFilters(new HandleAll());
         },
       });
-      await proveNoneRan(app);
+      await expectNoneRan(app);
     });
   }
 });
 
-async function proveNoneRan(app: Parameters<typeof storedDelivery>[0]): Promise<void> {
+async function expectNoneRan(app: Parameters<typeof storedDelivery>[0]): Promise<void> {
   handled.length = 0;
   expect(await app.send(delivery({ eventType: 'good' }))).toMatchObject({ status: 200 });
   expect(handled).toEqual(['good']);
@@ -133,8 +133,8 @@ async function proveNoneRan(app: Parameters<typeof storedDelivery>[0]): Promise<
     state: 'pending',
     lastError: 'Error: the handler',
   });
-  expect(asked).toEqual([]);
-  // They do run for routes.
+  expect(called).toEqual([]);
+  // The global guard and filter run for the application's routes.
   expect((await fetch(`${app.url}/guarded`)).status).toBe(418);
-  expect(asked).toEqual(['guard', 'filter']);
+  expect(called).toEqual(['guard', 'filter']);
 }

@@ -42,13 +42,13 @@ async function knows(app: WebhookApplication, id: string): Promise<boolean> {
   return (await app.app.get(PaymentInbox).get(id, 'default')) !== undefined;
 }
 
-/** An event whose body has about that many bytes. */
+/** An event whose body has about `bytes` bytes. */
 function sized(id: string, bytes: number, eventType = 'quick') {
   return delivery({ id, eventType, data: { padding: 'x'.repeat(bytes) } });
 }
 
 onOneAdapter('the memory inbox', (start) => {
-  it('forgets the oldest finished events beyond maxEvents, and none that is unfinished', async () => {
+  it('removes the oldest finished events beyond maxEvents, and never an unfinished event', async () => {
     reset();
     const inbox = memoryInbox({ maxEvents: 3 });
     await using app = await start({ providers: [Orders], payments: { inbox } });
@@ -65,26 +65,27 @@ onOneAdapter('the memory inbox', (start) => {
     expect((await slow).status).toBe(200);
   });
 
-  it('answers 503 inbox_full while it is full of unfinished events, accepts copies, and recovers', async () => {
+  it('responds 503 inbox_full while all events are unfinished, but accepts copies of them', async () => {
     reset();
     const inbox = memoryInbox({ maxEvents: 2 });
     await using app = await start({ providers: [Orders], payments: { inbox } });
     const first = delivery({ id: 'e-1', eventType: 'slow' });
-    const answers = [app.send(first), app.send(delivery({ id: 'e-2', eventType: 'slow' }))];
+    const responses = [app.send(first), app.send(delivery({ id: 'e-2', eventType: 'slow' }))];
     await until(() => gate.inside === 2);
-    const refused = await app.send(delivery({ id: 'e-3', eventType: 'quick' }));
-    expect(refused).toMatchObject({ status: 503, body: { code: 'inbox_full' } });
-    expect(refused.body['message']).toMatch(/Raise "maxEvents" or "maxBytes"/);
+    const rejected = await app.send(delivery({ id: 'e-3', eventType: 'quick' }));
+    expect(rejected).toMatchObject({ status: 503, body: { code: 'inbox_full' } });
+    expect(rejected.body['message']).toMatch(/Raise "maxEvents" or "maxBytes"/);
     const copy = app.send(first);
     gate.open();
-    for (const answer of await Promise.all([...answers, copy])) expect(answer.status).toBe(200);
+    for (const response of await Promise.all([...responses, copy]))
+      expect(response.status).toBe(200);
     expect(await app.send(delivery({ id: 'e-3', eventType: 'quick' }))).toMatchObject({
       status: 200,
     });
     expect(ran.toSorted()).toEqual(['e-1', 'e-2', 'e-3']);
   });
 
-  it('releases the bodies of finished events beyond maxBytes, and still recognises their copies', async () => {
+  it('removes the bodies of finished events beyond maxBytes, and still recognises their copies', async () => {
     reset();
     const inbox = memoryInbox({ maxBytes: 10_000 });
     await using app = await start({ providers: [Orders], payments: { inbox } });
@@ -100,7 +101,7 @@ onOneAdapter('the memory inbox', (start) => {
     expect(ran).toEqual(['e-1', 'e-2', 'e-3']);
   });
 
-  it('answers 503 inbox_full if the bodies of unfinished events leave no room', async () => {
+  it('responds 503 inbox_full if the bodies of unfinished events leave too few bytes', async () => {
     reset();
     const inbox = memoryInbox({ maxBytes: 10_000 });
     await using app = await start({ providers: [Orders], payments: { inbox } });
@@ -113,7 +114,7 @@ onOneAdapter('the memory inbox', (start) => {
     expect(await app.send(sized('e-1', 4000))).toMatchObject({ status: 200 });
   });
 
-  it('WH-22 runs the copy of a dead event that was removed to make room for new events', async () => {
+  it('WH-22 handles a copy as new if its dead event was removed to make room for other events', async () => {
     reset();
     broken = true;
     const inbox = memoryInbox({ maxBytes: 10_000 });
@@ -130,7 +131,7 @@ onOneAdapter('the memory inbox', (start) => {
     expect((await stored(app, 'dead')).raw?.equals(dead.body)).toBe(true);
   });
 
-  it('IN-07 recognises a duplicate until the retention ends, and treats it as new afterwards', async () => {
+  it('IN-07 treats a copy as a duplicate until its retention ends, and as new afterwards', async () => {
     reset();
     const runtime = new FakeRuntime();
     const inbox = memoryInbox({ retentionMs: 60_000 });

@@ -35,7 +35,7 @@ const PACKAGES: Readonly<Record<string, unknown>> = {
   'nestjs-payments': payments,
 };
 
-/** What the source exports when esbuild has made a CommonJS bundle of it, with the packages left out. */
+/** The providers that the source exports, from a CommonJS bundle that esbuild made without the packages. */
 async function bundled(minify: boolean): Promise<(new () => object)[]> {
   const { outputFiles } = await build({
     stdin: { contents: SOURCE, loader: 'ts' },
@@ -47,7 +47,7 @@ async function bundled(minify: boolean): Promise<(new () => object)[]> {
     tsconfigRaw: { compilerOptions: { experimentalDecorators: true } },
   });
   const module = { exports: {} as { providers: (new () => object)[] } };
-  // oxlint-disable-next-line no-new-func, no-implied-eval -- the bundle is text
+  // oxlint-disable-next-line no-new-func, no-implied-eval -- the bundle is a string
   const run = new Function('module', 'require', outputFiles[0]!.text) as (
     target: typeof module,
     require: (name: string) => unknown,
@@ -57,7 +57,7 @@ async function bundled(minify: boolean): Promise<(new () => object)[]> {
 }
 
 onOneAdapter('handlers of a minified application', (start) => {
-  it('IN-37 handlers keep their default names when esbuild minifies the application', async () => {
+  it('IN-37 keeps the default names of handlers when esbuild minifies the application', async () => {
     const names: string[][] = [];
     const classes: string[] = [];
     for (const minify of [false, true]) {

@@ -9,7 +9,7 @@ import type { Setup } from '../support/webhook/webhook-application.js';
 let gate: Gate;
 let events: string[] = [];
 
-/** What a handler depends on, closed the way many are: when its module is destroyed. */
+/** A dependency of a handler that closes in onModuleDestroy, as many do. */
 @Injectable()
 class Database implements OnModuleDestroy, OnApplicationBootstrap {
   onApplicationBootstrap(): void {
@@ -47,25 +47,25 @@ const GLOBAL = { module: DatabaseModule, global: true };
 const LAYOUTS: [string, Setup][] = [
   ['the root module', { providers: [Database, Orders] }],
   ['another module', { imports: [DatabaseModule], providers: [Orders] }],
-  ['a module below', { imports: [OrdersModule] }],
-  ['a module far below', { imports: [ShopModule] }],
+  ['an imported module', { imports: [OrdersModule] }],
+  ['a module two imports away', { imports: [ShopModule] }],
   ['a global module', { imports: [GLOBAL], providers: [Orders] }],
 ];
 
 onEachAdapter((start) => {
   for (const isGlobal of [false, true]) {
     it.each(LAYOUTS)(
-      `WH-27 drains before %s closes the database a handler uses (isGlobal: ${isGlobal})`,
+      `WH-27 drains before %s closes the database that a handler uses (isGlobal: ${isGlobal})`,
       async (_, metadata) => {
         gate = new Gate();
         events = [];
         await using app = await start({ ...(metadata as object), payments: { isGlobal } });
-        const answer = app.send(delivery());
+        const response = app.send(delivery());
         await gate.arrival;
         const closed = app.app.close();
         await new Promise((resolve) => setImmediate(resolve));
         gate.open();
-        expect((await answer).status).toBe(200);
+        expect((await response).status).toBe(200);
         await closed;
         expect(events).toEqual([
           'database ready',

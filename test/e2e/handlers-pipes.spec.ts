@@ -40,7 +40,7 @@ onOneAdapter('pipes of handlers', (start) => {
     ['the class', 'over'],
     ['the parameter', 'at'],
   ] as const)(
-    'WH-19 runs pipes of %s on the event, on a singleton and in request scope',
+    'WH-19 runs pipes of %s on the event, for singleton and request-scoped providers',
     async (_, where) => {
       seen = [];
       class On {
@@ -65,16 +65,16 @@ onOneAdapter('pipes of handlers', (start) => {
       }
       const base = { on: On, over: Over, at: At }[where];
       for (const decorate of [Injectable(), Injectable({ scope: Scope.REQUEST })]) {
-        const Heir = class Heir extends base {};
-        decorate(Heir);
-        await using app = await start({ providers: [Heir] });
+        const Subclass = class Subclass extends base {};
+        decorate(Subclass);
+        await using app = await start({ providers: [Subclass] });
         await app.send(delivery({ id: 'e-1' }));
       }
       expect(seen).toEqual(['piped e-1', 'default', 'piped e-1', 'default']);
     },
   );
 
-  it('WH-19 a ValidationPipe validates the event by the type of its parameter', async () => {
+  it('WH-19 validates the event by the type of its parameter with a ValidationPipe', async () => {
     seen = [];
     @Injectable()
     class Orders {
@@ -102,7 +102,7 @@ onOneAdapter('pipes of handlers', (start) => {
     });
   });
 
-  it('WH-19 a parameter decorator of the application can read anything of the execution context', async () => {
+  it('WH-19 passes the execution context to parameter decorators of the application', async () => {
     seen = [];
     @Injectable()
     class Orders {
@@ -116,7 +116,7 @@ onOneAdapter('pipes of handlers', (start) => {
     expect(seen).toEqual(['payments t-1', '*#handle']);
   });
 
-  it('WH-19 passes a field of the event, such as its data, to a parameter that names it', async () => {
+  it('WH-19 passes a field of the event to a parameter with @Body(field)', async () => {
     seen = [];
     @Injectable()
     class Orders {
@@ -130,7 +130,7 @@ onOneAdapter('pipes of handlers', (start) => {
     expect(seen).toEqual([{ transactionId: 't-1' }, '*#handle']);
   });
 
-  it('WH-19 runs each pipe once on each parameter, also under a filter', async () => {
+  it('WH-19 runs each pipe once on each parameter of a handler that has a filter', async () => {
     seen = [];
     class Count implements PipeTransform {
       transform(value: unknown, { type, metatype }: ArgumentMetadata): unknown {

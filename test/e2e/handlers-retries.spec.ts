@@ -25,15 +25,15 @@ function reset(succeeds = Infinity): FakeRuntime {
   return new FakeRuntime();
 }
 
-/** Resolves when the attempt of that number has failed and been recorded. */
+/** Resolves when the inbox has stored and logged the failure of attempt number `attempt`. */
 async function failed(app: WebhookApplication, id: string, attempt: number): Promise<void> {
   const lines = new RegExp(`event ${id} .*failed \\(attempt ${attempt} of`);
-  // It is recorded first, and logged after that.
+  // The worker stores the failure before it logs it.
   await until(() => app.log.matching(lines).length > 0, `failure ${attempt}`);
   expect((await storedDelivery(app, id)).lastError).toBe(`Error: attempt ${attempt}`);
 }
 
-/** Lets `ms` milliseconds pass in steps of at most a second, with whatever happens in each. */
+/** Advances the runtime by `ms` milliseconds in steps of at most a second, and lets due work run after each. */
 async function pass(runtime: FakeRuntime, ms: number): Promise<void> {
   for (let left = ms; left > 0; left -= 1000) {
     runtime.advance(Math.min(left, 1000));
@@ -42,11 +42,11 @@ async function pass(runtime: FakeRuntime, ms: number): Promise<void> {
 }
 
 onOneAdapter('retries of deliveries', (start) => {
-  it('IN-18 retries in the background after attempt^4 seconds with jitter, until the handler succeeds', async () => {
+  it('IN-18 retries a delivery after attempt^4 seconds with jitter, until the handler succeeds', async () => {
     const runtime = reset(4);
     await using app = await start({ providers: [Flaky], payments: { runtime } });
     expect(await app.send(delivery({ id: 'e-1' }))).toMatchObject({ status: 503 });
-    // 1, 16 and 81 s, times 1.5: the runtime's chance is 0.5.
+    // 1, 16 and 81 s, times 1.5, because random() of the runtime returns 0.5.
     for (const [index, waitMs] of [1500, 24_000, 121_500].entries()) {
       await failed(app, 'e-1', index + 1);
       await pass(runtime, waitMs - 1);
@@ -62,7 +62,7 @@ onOneAdapter('retries of deliveries', (start) => {
     expect(attempts).toHaveLength(4);
   });
 
-  it('IN-18 makes a delivery dead after its last attempt: it is kept, and logged as dead', async () => {
+  it('IN-18 makes a delivery a dead letter after its last attempt, and logs it', async () => {
     const runtime = reset();
     const worker = { retry: fixed([50, 50]) };
     await using app = await start({ providers: [Flaky], payments: { runtime, worker } });
@@ -84,7 +84,7 @@ onOneAdapter('retries of deliveries', (start) => {
     expect(attempts).toEqual([1, 2, 3]);
   });
 
-  it('IN-18 runs a dead delivery again for a copy, and counts its attempts from 1', async () => {
+  it('IN-18 runs a dead delivery again when a copy of its event arrives, from attempt 1', async () => {
     const runtime = reset(4);
     const worker = { retry: exponential({ attempts: 2, firstMs: 20 }) };
     await using app = await start({ providers: [Flaky], payments: { runtime, worker } });
@@ -102,7 +102,7 @@ onOneAdapter('retries of deliveries', (start) => {
     expect(await storedDelivery(app, 'e-1')).toMatchObject({ state: 'done', attempts: 2 });
   });
 
-  it('IN-18 uses the schedule of the handler, and makes a delivery dead at once without retries or after an unrecoverable error', async () => {
+  it('IN-18 uses the retry schedule of the handler, and does not retry an unrecoverable error', async () => {
     const runtime = reset();
     @Injectable()
     class Schedules {
@@ -134,7 +134,7 @@ onOneAdapter('retries of deliveries', (start) => {
     expect(later.dueAt!.getTime()).toBe(now + 7000);
   });
 
-  it('IN-15 retries only what failed, next to other deliveries', async () => {
+  it('IN-15 retries only the failed delivery of an event with several handlers', async () => {
     const runtime = reset(2);
     let others = 0;
     @Injectable()
@@ -156,7 +156,7 @@ onOneAdapter('retries of deliveries', (start) => {
     expect(others).toBe(2);
   });
 
-  it('sleeps until the next attempt without a timer for each delivery', async () => {
+  it('schedules no timer for each delivery that waits for its next attempt', async () => {
     const runtime = reset();
     const worker = { retry: fixed([3_600_000]) };
     await using app = await start({ providers: [Flaky], payments: { runtime, worker } });

@@ -108,7 +108,7 @@ onOneAdapter('scopes of handlers', (start) => {
     ],
     ['a request-scoped controller', { controllers: [ScopedController] }],
   ])(
-    'WH-18 gives each event a fresh instance that is %s, with the event under REQUEST',
+    'WH-18 runs each event on a new instance if the handler is %s, with the event as REQUEST',
     async (_, metadata) => {
       notes = [];
       await using app = await start(metadata);
@@ -125,7 +125,7 @@ onOneAdapter('scopes of handlers', (start) => {
     },
   );
 
-  it('WH-18 gives each attempt of one event, and each of its handlers, an instance of its own', async () => {
+  it('WH-18 runs each attempt of each request-scoped handler on a new instance', async () => {
     notes = [];
     let failures = 1;
     @Injectable({ scope: Scope.REQUEST })
@@ -152,7 +152,7 @@ onOneAdapter('scopes of handlers', (start) => {
     expect(new Set(notes.map(({ instance }) => instance)).size).toBe(3);
   });
 
-  it('WH-18 keeps instances of two modules apart that have the same injection token', async () => {
+  it('WH-18 runs the handlers of two modules that use the same injection token', async () => {
     notes = [];
     const declare = (name: string) => {
       @Injectable({ scope: Scope.REQUEST })
@@ -171,7 +171,7 @@ onOneAdapter('scopes of handlers', (start) => {
     expect(notes.map(({ extra }) => String(extra)).toSorted()).toEqual(['left', 'right']);
   });
 
-  it('WH-18 runs a scoped handler once, also if an alias of its base class is provided', async () => {
+  it('WH-18 runs a request-scoped handler once if its class also has aliases', async () => {
     notes = [];
     abstract class Base {
       @OnPaymentEvent('*')
@@ -180,15 +180,19 @@ onOneAdapter('scopes of handlers', (start) => {
       }
     }
     @Injectable({ scope: Scope.REQUEST })
-    class Heir extends Base {}
+    class Subclass extends Base {}
     await using app = await start({
-      providers: [Heir, { provide: Base, useExisting: Heir }, { provide: 'X', useExisting: Heir }],
+      providers: [
+        Subclass,
+        { provide: Base, useExisting: Subclass },
+        { provide: 'X', useExisting: Subclass },
+      ],
     });
     expect(await app.send(delivery())).toMatchObject({ status: 200 });
-    expect(notes.map(({ instance }) => instance instanceof Heir)).toEqual([true]);
+    expect(notes.map(({ instance }) => instance instanceof Subclass)).toEqual([true]);
   });
 
-  it('WH-18 creates a singleton once, for any number of events', async () => {
+  it('WH-18 runs all events on the one instance of a singleton', async () => {
     let made = 0;
     let ran = 0;
     @Injectable()

@@ -14,7 +14,7 @@ class Orders {
 }
 
 onEachAdapter((start) => {
-  it('WH-28 logs each handler with its types, and the route, once at boot', async () => {
+  it('WH-28 logs each handler with its types, and the webhook route, once at boot', async () => {
     @Module({ providers: [Orders] })
     class OrdersModule {}
     await using app = await start({
@@ -31,13 +31,13 @@ onEachAdapter((start) => {
     expect(app.log.matching(/^warn .*handler/)).toEqual([]);
   });
 
-  it('WH-28 warns at boot if there is no handler, and logs no route if there is none', async () => {
+  it('WH-28 warns at boot if the application has no handler, and logs no route if it has none', async () => {
     await using app = await start({ payments: { webhookPath: false } });
     expect(app.log.matching(/^warn .*no payment handler.*@OnPaymentEvent/)).toHaveLength(1);
     expect(app.log.matching(/Webhook route/)).toEqual([]);
   });
 
-  it('WH-29 warns of an event that no handler takes, once per minute and type, with a suggestion', async () => {
+  it('WH-29 warns of events without a handler, once per minute and type, with a suggested type', async () => {
     const runtime = new FakeRuntime();
     await using app = await start({ providers: [Orders], payments: { runtime } });
     const send = async (eventType: string, id?: string): Promise<void> => {
@@ -69,7 +69,7 @@ onEachAdapter((start) => {
     expect((await inbox.list({ state: 'unhandled' })).events).toHaveLength(8);
   });
 
-  it('WH-29 logs nothing for a copy of an event that no handler takes', async () => {
+  it('WH-29 logs no second warning for a copy of an event without a handler', async () => {
     const runtime = new FakeRuntime();
     await using app = await start({ providers: [Orders], payments: { runtime } });
     const sent = delivery({ eventType: 'invoice.created' });
@@ -80,7 +80,7 @@ onEachAdapter((start) => {
     expect(app.log.matching(/No handler takes/)).toHaveLength(1);
   });
 
-  it('WH-29 logs a bounded number of lines for any number of types', async () => {
+  it('WH-29 logs at most 101 lines per minute about events without a handler', async () => {
     await using app = await start({ providers: [Orders] });
     for (let index = 0; index < 150; index += 1) {
       await app.send(delivery({ eventType: `made.up-${index}` }));
@@ -88,7 +88,7 @@ onEachAdapter((start) => {
     expect(app.log.matching(/No handler takes/)).toHaveLength(101);
   });
 
-  it('WH-29 WH-10 does not count or warn of a webhook.test event', async () => {
+  it('WH-29 WH-10 does not warn of a webhook.test event or count it as unhandled', async () => {
     await using app = await start({ providers: [Orders] });
     await app.send(delivery({ eventType: 'webhook.test' }));
     expect(app.log.matching(/No handler takes/)).toEqual([]);

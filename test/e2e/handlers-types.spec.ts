@@ -2,8 +2,7 @@ import { expect, it } from '@jest/globals';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext, TransactionCompletedData } from 'nestjs-payments';
 
-// What the compiler says of a handler is a promise too. It is kept by `tsc -b test`: every line under
-// `@ts-expect-error` must be an error, and no other.
+// `tsc -b test` checks these types: it fails unless exactly the lines under `@ts-expect-error` are errors.
 
 declare module 'nestjs-payments' {
   interface PaymentEventMap {
@@ -15,7 +14,7 @@ class Dto {
   amount!: number;
 }
 
-/** `true` where two types are one. */
+/** `true` if two types are the same. */
 type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false;
 
 class Right {
@@ -70,15 +69,15 @@ class Right {
 }
 
 abstract class Wrong {
-  // @ts-expect-error the event of another type
+  // @ts-expect-error the event has another type
   @OnPaymentEvent('transaction.completed')
   another(_event: PaymentEvent<'webhook.test'>): void {}
 
-  // @ts-expect-error any type of the family may come
+  // @ts-expect-error events of the whole family arrive
   @OnPaymentEvent('transaction.*')
   tooNarrow(_event: PaymentEvent<'transaction.completed'>): void {}
 
-  // @ts-expect-error either of them may come
+  // @ts-expect-error events of both types arrive
   @OnPaymentEvent(['transaction.completed', 'webhook.test'])
   oneOfTwo(_event: PaymentEvent<'transaction.completed'>): void {}
 
@@ -86,7 +85,7 @@ abstract class Wrong {
   @OnPaymentEvent('a type nobody declared')
   assumed(_event: PaymentEvent<string, { amount: number }>): void {}
 
-  // @ts-expect-error the data class says otherwise
+  // @ts-expect-error the data class has another type for amount
   @OnPaymentEvent('*', { data: Dto })
   untyped(_event: PaymentEvent<string, { amount: string }>): void {}
 
@@ -94,23 +93,23 @@ abstract class Wrong {
   @OnPaymentEvent('transaction.completed')
   dataFirst(_data: TransactionCompletedData): void {}
 
-  // @ts-expect-error the second is its context
+  // @ts-expect-error the second parameter is the context
   @OnPaymentEvent('transaction.completed')
   second(_event: PaymentEvent, _id: string): void {}
 
-  // @ts-expect-error nothing is passed third
+  // @ts-expect-error there is no third argument
   @OnPaymentEvent('transaction.completed')
   third(_event: PaymentEvent, _context: PaymentEventContext, _more: string): void {}
 }
 
-it('WH-18 types the event of a handler by its decorator', () => {
+it("WH-18 checks the type of a handler's event against its decorator", () => {
   expect([Right, Wrong]).toHaveLength(2);
 });
 
-it('WH-18 rejects a decorator on a method that would never run, as the compiler does', () => {
+it('WH-18 throws if the decorator is applied to a method that would never run', () => {
   expect(() => {
     class Static {
-      // @ts-expect-error a symbol names no handler
+      // @ts-expect-error a handler's name cannot be a symbol
       @OnPaymentEvent('*')
       [Symbol.for('handler')](): void {}
     }
@@ -118,7 +117,7 @@ it('WH-18 rejects a decorator on a method that would never run, as the compiler 
   }).toThrow(TypeError);
   expect(() => {
     class Arrow {
-      // @ts-expect-error a property is no method
+      // @ts-expect-error a property is not a method
       @OnPaymentEvent('*')
       handle = () => {};
     }
@@ -131,8 +130,8 @@ it('WH-18 rejects a decorator on a method that would never run, as the compiler 
     }
     return Static;
   }).toThrow(/static/);
-  // @ts-expect-error no types at all
+  // @ts-expect-error the event types are missing
   expect(() => OnPaymentEvent()).toThrow(TypeError);
-  // @ts-expect-error a number is no type
+  // @ts-expect-error a number is not an event type
   expect(() => OnPaymentEvent(7)).toThrow(TypeError);
 });

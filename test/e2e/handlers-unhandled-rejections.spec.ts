@@ -11,16 +11,16 @@ const SCRIPT = fileURLToPath(
   new URL('../support/processes/unhandled-rejections.mjs', import.meta.url),
 );
 
-// Processes take a while to start where others start too.
+// Processes take long to start while other tests start processes.
 jest.setTimeout(30_000);
 
-/** Processes that have not ended. A test that runs out of time disposes of nothing. */
+/** Processes that have not exited. A test that times out does not dispose of its processes, so afterEach kills them. */
 const running = new Set<ChildProcess>();
 afterEach(() => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-/** A merchant's process under test. */
+/** A process with one or more merchant applications. */
 class Merchant implements AsyncDisposable {
   output = '';
   urls: string[] = [];
@@ -50,15 +50,15 @@ class Merchant implements AsyncDisposable {
     return (await fetch(url + path, { method: 'POST', headers, body })).status;
   }
 
-  /** Gives a command, and resolves when it was obeyed and its turn of the event loop is over. */
-  async obey(command: string): Promise<void> {
-    const did = once(this.child, 'message');
+  /** Sends a command. Resolves when the process has executed it and its turn of the event loop is over. */
+  async execute(command: string): Promise<void> {
+    const executed = once(this.child, 'message');
     this.child.send(command);
-    await did;
+    await executed;
   }
 
-  /** Gives a command the process does not survive. */
-  async dieOf(command: string): Promise<number | null> {
+  /** Sends a command that ends the process. Resolves with the exit code. */
+  async exitAfter(command: string): Promise<number | null> {
     this.child.send(command);
     return this.exit;
   }
@@ -67,7 +67,7 @@ class Merchant implements AsyncDisposable {
     return this.output.split(text).length - 1;
   }
 
-  /** Resolves once it has written a text so often: what it writes comes another way than what it was told to do. */
+  /** Resolves when the output contains the text `times` times. Output may arrive after the response to a command. */
   wrote(text: string, times = 1): Promise<void> {
     return eventually(() => expect(this.count(text)).toBe(times));
   }
@@ -79,82 +79,84 @@ class Merchant implements AsyncDisposable {
 }
 
 describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
-  it('WH-24 logs a promise that a handler did not await and that rejects after it returned, and the process goes on', async () => {
+  it('WH-24 logs the rejection of a promise that a handler did not await, and the process continues', async () => {
     await using merchant = await Merchant.start(adapter, 2);
     expect(await merchant.receive()).toBe(200);
-    await merchant.obey('release');
-    // Another turn, and the process is still there to take it and another delivery.
-    await merchant.obey('ping');
+    await merchant.execute('release');
+    // The process still executes commands and handles events after the rejection.
+    await merchant.execute('ping');
     expect(await merchant.receive()).toBe(200);
     expect(await merchant.receive(merchant.urls[1])).toBe(200);
-    await merchant.obey('ping');
-    await merchant.obey('close');
-    await merchant.wrote('did not await a promise, which rejected that failed: Error: left behind', 3);
-    expect(merchant.output).toMatch(/Handler \*#handle \(company default\) left a promise/);
+    await merchant.execute('ping');
+    await merchant.execute('close');
+    await merchant.wrote('did not await a promise, which rejected: Error: left behind', 3);
+    expect(merchant.output).toMatch(
+      /Handler \*#handle \(company default\) did not await a promise/,
+    );
     await eventually(() => expect(merchant.output.match(/at failLater/g)).toHaveLength(3));
   });
 
-  it('WH-24 an unrelated rejection ends the process as by default, also if two applications run', async () => {
+  it('WH-24 lets an unrelated rejection end the process, with one and with two applications', async () => {
     await using two = await Merchant.start(adapter, 2);
-    expect(await two.dieOf('unrelated')).toBe(1);
+    expect(await two.exitAfter('unrelated')).toBe(1);
     expect(two.count('Error: of somebody else')).toBe(1);
     expect(two.output).toContain('Node.js v');
-    expect(two.output).not.toContain('left a promise');
+    expect(two.output).not.toContain('did not await a promise');
     await using merchant = await Merchant.start(adapter);
-    expect(await merchant.dieOf('unrelated text')).toBe(1);
+    expect(await merchant.exitAfter('unrelated text')).toBe(1);
     expect(merchant.output).toContain('ERR_UNHANDLED_REJECTION');
   });
 
-  it("WH-24 leaves unrelated rejections to the application's own listener, and the process goes on", async () => {
+  it("WH-24 leaves unrelated rejections to the application's own listener, and the process continues", async () => {
     await using merchant = await Merchant.start(adapter);
-    await merchant.obey('listen');
-    await merchant.obey('unrelated');
-    await merchant.obey('ping');
+    await merchant.execute('listen');
+    await merchant.execute('unrelated');
+    await merchant.execute('ping');
     await merchant.wrote('listener saw of somebody else');
     expect(await merchant.receive()).toBe(200);
-    await merchant.obey('release');
-    await merchant.obey('ping');
+    await merchant.execute('release');
+    await merchant.execute('ping');
     await merchant.wrote('did not await a promise, which rejected');
   });
 
-  it('WH-24 no longer listens once the application has closed', async () => {
+  it('WH-24 does not catch rejections after the application has closed', async () => {
     await using merchant = await Merchant.start(adapter);
     expect(await merchant.receive()).toBe(200);
-    await merchant.obey('close');
-    expect(await merchant.dieOf('release')).toBe(1);
+    await merchant.execute('close');
+    expect(await merchant.exitAfter('release')).toBe(1);
     expect(merchant.output).not.toContain('did not await a promise, which rejected');
   });
 });
 
-describe('unhandled rejections with --unhandled-rejections', () => {
+describe('with the flag --unhandled-rejections', () => {
   const adapter = 'express';
 
-  it('WH-24 treats an unrelated rejection as --unhandled-rejections says, and keeps listening', async () => {
+  it('WH-24 lets Node print a warning for an unrelated rejection with the flag warn', async () => {
     await using merchant = await Merchant.start(adapter, 2, '--unhandled-rejections=warn');
-    await merchant.obey('unrelated');
-    await merchant.obey('unrelated');
+    await merchant.execute('unrelated');
+    await merchant.execute('unrelated');
     await merchant.wrote('UnhandledPromiseRejectionWarning: Error: of somebody else', 2);
     expect(await merchant.receive()).toBe(200);
-    await merchant.obey('release');
-    await merchant.obey('ping');
+    await merchant.execute('release');
+    await merchant.execute('ping');
     await merchant.wrote('did not await a promise, which rejected');
   });
 
-  it('WH-24 prints a warning and sets the exit code with warn-with-error-code', async () => {
+  it('WH-24 lets Node set the exit code for an unrelated rejection with the flag warn-with-error-code', async () => {
     await using merchant = await Merchant.start(
       adapter,
       2,
       '--unhandled-rejections',
       'warn-with-error-code',
     );
-    await merchant.obey('unrelated');
-    await merchant.obey('ping');
+    await merchant.execute('unrelated');
+    await merchant.execute('ping');
     await merchant.wrote('UnhandledPromiseRejectionWarning: Error: of somebody else');
-    // It keeps listening.
+    // The module still catches the rejections of its handlers.
     expect(await merchant.receive()).toBe(200);
-    await merchant.obey('release');
-    await merchant.obey('ping');
+    await merchant.execute('release');
+    await merchant.execute('ping');
     await merchant.wrote('did not await a promise, which rejected');
-    expect(await merchant.dieOf('leave')).toBe(1);
+    expect(await merchant.exitAfter('leave')).toBe(1);
   });
 });

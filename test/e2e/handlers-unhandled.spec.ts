@@ -20,7 +20,7 @@ class Named {
 }
 
 onOneAdapter('events without a handler', (start) => {
-  it('WH-10 answers a webhook.test delivery 200 without any handler, and logs it as such', async () => {
+  it('WH-10 responds 200 to a webhook.test event without a handler, and logs it as a test', async () => {
     await using app = await start({});
     const sent = delivery({ id: 'e-1', eventType: 'webhook.test' });
     expect(await app.send(sent)).toMatchObject({
@@ -42,7 +42,7 @@ onOneAdapter('events without a handler', (start) => {
     'hasOwnProperty',
     '*',
   ])(
-    'WH-11 WH-25 answers the type %s 200 where nobody handles it, and keeps it as unhandled',
+    'WH-11 WH-25 responds 200 to the event type %s without a handler, and stores it as unhandled',
     async (eventType) => {
       await using app = await start({});
       const sent = delivery({ id: 'e-1', eventType });
@@ -53,7 +53,7 @@ onOneAdapter('events without a handler', (start) => {
     },
   );
 
-  it('WH-25 delivers types named like properties of every object to handlers named like them', async () => {
+  it('WH-25 runs handlers of event types that are property names, such as constructor', async () => {
     await using app = await start({ providers: [Named] });
     for (const eventType of ['constructor', '__proto__', 'toString', 'prototype']) {
       expect(await app.send(delivery({ eventType }))).toMatchObject({ status: 200 });
@@ -61,7 +61,7 @@ onOneAdapter('events without a handler', (start) => {
     expect(app.app.get(Named).seen).toEqual(['constructor', '__proto__']);
   });
 
-  it('WH-25 treats an event whose id is named like such a property as any other', async () => {
+  it('WH-25 handles events whose id is a property name, such as constructor', async () => {
     await using app = await start({ providers: [Named] });
     for (const id of ['__proto__', 'constructor']) {
       const sent = delivery({ id, eventType: 'constructor' });

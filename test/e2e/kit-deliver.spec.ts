@@ -14,7 +14,7 @@ import {
 } from '../support/webhook/webhook-application.js';
 import type { Setup } from '../support/webhook/webhook-application.js';
 
-const STAGES = Object.keys(ADAPTERS).flatMap((adapter) =>
+const SETUPS = Object.keys(ADAPTERS).flatMap((adapter) =>
   Object.keys(BODY_OPTIONS).map((option) => ({ adapter, option })),
 );
 const EVENT = paymentEvent('transaction.completed', { externalReference: 'order-1' });
@@ -36,19 +36,19 @@ class Hooks {
   @HttpCode(202)
   @UseGuards(WebhookGuard)
   own(@Req() request: VerifiedRequest) {
-    return this.inbox.receive(request.paymentDelivery);
+    return this.inbox.receive(request.paymentEvent);
   }
 
   @Post('of/:company')
   @HttpCode(202)
   @UseGuards(WebhookGuard)
   named(@Req() request: VerifiedRequest) {
-    return this.inbox.receive(request.paymentDelivery);
+    return this.inbox.receive(request.paymentEvent);
   }
 }
 Reflect.defineMetadata('design:paramtypes', [PaymentInbox], Hooks);
 
-describe.each(STAGES)('deliver(), $adapter, $option', ({ adapter, option }) => {
+describe.each(SETUPS)('deliver(), $adapter, $option', ({ adapter, option }) => {
   let app: INestApplication | undefined;
 
   afterEach(async () => app?.close());
@@ -75,7 +75,7 @@ describe.each(STAGES)('deliver(), $adapter, $option', ({ adapter, option }) => {
 
   const seen = (): Orders['seen'] => app!.get(Orders).seen;
 
-  it('AP-12 delivers to an application that does not listen', async () => {
+  it('AP-12 deliver() works with an application that does not listen', async () => {
     await create();
     const { status, headers, body } = await deliver(app!, EVENT);
     expect({ status, body }).toEqual({
@@ -87,7 +87,7 @@ describe.each(STAGES)('deliver(), $adapter, $option', ({ adapter, option }) => {
     expect((app!.getHttpServer() as Server).listening).toBe(false);
   });
 
-  it('AP-12 finds the route under a global prefix, a URI version and a webhookPath', async () => {
+  it('AP-12 deliver() finds the route with a global prefix, a URI version and a webhookPath', async () => {
     await create({
       payments: { webhookPath: 'money/in' },
       main: (application) => {
@@ -99,7 +99,7 @@ describe.each(STAGES)('deliver(), $adapter, $option', ({ adapter, option }) => {
     expect(seen()).toHaveLength(1);
   });
 
-  it('AP-12 finds a controller under WebhookGuard', async () => {
+  it('AP-12 deliver() finds the route of a controller with WebhookGuard', async () => {
     await create({
       controllers: [Hooks],
       payments: {
@@ -116,7 +116,7 @@ describe.each(STAGES)('deliver(), $adapter, $option', ({ adapter, option }) => {
     expect(seen()).toEqual([{ event: EVENT, company: 'bolt' }]);
   });
 
-  it('AP-12 signs with the secret of the company named', async () => {
+  it('AP-12 deliver() signs with the current secret of the given company', async () => {
     await create({
       payments: {
         companies: [company('acme', 'whsec_a'), company('bolt', ['whsec_b', 'whsec_old'])],
@@ -124,7 +124,7 @@ describe.each(STAGES)('deliver(), $adapter, $option', ({ adapter, option }) => {
     });
     await deliver(app!, EVENT, { company: 'acme' });
     await deliver(app!, EVENT, { company: 'bolt' });
-    expect(seen().map((one) => one.company)).toEqual(['acme', 'bolt']);
+    expect(seen().map((delivered) => delivered.company)).toEqual(['acme', 'bolt']);
     const other = { company: 'acme', secret: 'whsec_b' };
     expect(await deliver(app!, paymentEvent('transaction.completed'), other)).toMatchObject({
       status: 401,
@@ -136,7 +136,7 @@ describe.each(STAGES)('deliver(), $adapter, $option', ({ adapter, option }) => {
     );
   });
 
-  it('AP-12 sends what it is given: bytes, text and headers', async () => {
+  it('AP-12 deliver() sends given bytes, text and headers unchanged', async () => {
     await create();
     expect(await deliver(app!, '{"id":1}')).toMatchObject({
       status: 400,
@@ -157,19 +157,19 @@ describe.each(STAGES)('deliver(), $adapter, $option', ({ adapter, option }) => {
     expect(seen()).toEqual([]);
   });
 
-  it('AP-12 delivers to an application that listens', async () => {
+  it('AP-12 deliver() works with an application that listens', async () => {
     await create();
     await app!.listen(0, '127.0.0.1');
     expect(await deliver(app!, EVENT)).toMatchObject({ status: 200 });
     expect(seen()).toHaveLength(1);
   });
 
-  it('AP-12 initialises an application that is not', async () => {
+  it('AP-12 deliver() initialises an application that is not initialised', async () => {
     await create({}, false);
     expect(await deliver(app!, EVENT)).toMatchObject({ status: 200 });
   });
 
-  it('AP-12 rejects if the application closes the connection without a response', async () => {
+  it('AP-12 deliver() rejects if the application closes the connection without a response', async () => {
     await create({
       main: (application) => {
         const server = application.getHttpServer() as Server;

@@ -5,13 +5,13 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { ReadmeProgram } from '../support/docs/readme-program.js';
 
-/** What Jest and Vitest provide. */
+/** Declarations of the globals that Jest and Vitest provide. */
 const GLOBALS = ['afterAll', 'beforeAll', 'describe', 'expect', 'it']
   .map((name) => `declare const ${name}: typeof import('@jest/globals').${name};`)
   .join('\n');
 const JEST = fileURLToPath(new URL('../../node_modules/jest/bin/jest.js', import.meta.url));
 
-describe('the testing guide', () => {
+describe('docs/testing.md', () => {
   let program: ReadmeProgram;
 
   beforeAll(() => {
@@ -30,7 +30,7 @@ describe('the testing guide', () => {
       testMatch: ['**/*.spec.js'],
       setupFiles: ['<rootDir>/test-settings.js'],
       transform: {},
-      // The folder is below node_modules.
+      // Jest ignores node_modules by default, and the folder is inside it.
       haste: { retainAllFiles: true },
       testPathIgnorePatterns: [],
     };

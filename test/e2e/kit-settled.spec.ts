@@ -11,14 +11,14 @@ import { OPTIONS } from '../support/webhook/webhook-application.js';
 let app: INestApplication | undefined;
 afterEach(() => app?.close());
 
-/** Each run of a handler waits for {@link Orders.work}. */
+/** Each attempt calls and awaits {@link Orders.work}. */
 class Orders {
-  runs = 0;
+  attempts = 0;
   work: (event: PaymentEvent) => Promise<unknown> | void = () => {};
 
   @OnPaymentEvent('*')
   async take(event: PaymentEvent): Promise<void> {
-    this.runs += 1;
+    this.attempts += 1;
     await this.work(event);
   }
 }
@@ -35,7 +35,7 @@ async function start(options: Partial<PaymentsModuleOptions>): Promise<Orders> {
 }
 
 onEachDurableInbox((stage) => {
-  it('AP-12 settled() resolves when every handler has run', async () => {
+  it('AP-12 settled() resolves when every due delivery has run', async () => {
     const orders = await start({ inbox: (await stage.data()).inbox(), worker: { concurrency: 2 } });
     await settled(app!);
     for (let index = 0; index < 12; index += 1) {
@@ -44,10 +44,10 @@ onEachDurableInbox((stage) => {
       });
     }
     await settled(app!);
-    expect(orders.runs).toBe(12);
+    expect(orders.attempts).toBe(12);
   });
 
-  it('AP-12 settled() waits for a handler that runs, and for one that waits for it', async () => {
+  it('AP-12 settled() waits for a running delivery, and for a delivery that waits for its turn', async () => {
     const orders = await start({ inbox: (await stage.data()).inbox() });
     const gate = Promise.withResolvers<void>();
     orders.work = () => gate.promise;
@@ -64,10 +64,10 @@ onEachDurableInbox((stage) => {
     );
     gate.resolve();
     await settled(app!);
-    expect(orders.runs).toBe(2);
+    expect(orders.attempts).toBe(2);
   });
 
-  it('AP-12 settled() does not wait for a retry, nor for a paused or dead delivery', async () => {
+  it('AP-12 settled() does not wait for a later retry or for a paused or dead delivery', async () => {
     const orders = await start({
       inbox: (await stage.data()).inbox(),
       worker: { retry: fixed([3_600_000]) },
@@ -82,32 +82,32 @@ onEachDurableInbox((stage) => {
     await inbox.pause('*#take');
     await deliver(app!, paymentEvent('a.b'));
     await settled(app!);
-    expect(orders.runs).toBe(1);
+    expect(orders.attempts).toBe(1);
     await inbox.skip({ ids: [event.id] });
     await inbox.resume('*#take');
     await settled(app!);
-    expect(orders.runs).toBe(2);
+    expect(orders.attempts).toBe(2);
   });
 });
 
-describe('with time in the hand of the test', () => {
-  it('AP-13 TestRuntime moves a retry forward', async () => {
+describe('with a TestRuntime', () => {
+  it('AP-13 TestRuntime.advance() runs a retry at its time', async () => {
     const runtime = new TestRuntime();
     const orders = await start({ inbox: memoryInbox(), runtime });
     orders.work = () => {
-      if (orders.runs === 1) throw new Error('the warehouse is closed');
+      if (orders.attempts === 1) throw new Error('the warehouse is closed');
     };
     const event = paymentEvent('a.b');
     expect(await deliver(app!, event)).toMatchObject({ status: 503 });
     await settled(app!);
-    expect(orders.runs).toBe(1);
+    expect(orders.attempts).toBe(1);
     await runtime.advance(1499);
     await settled(app!);
-    expect(orders.runs).toBe(1);
-    // A second, times 1 + random(), which is 0.5.
+    expect(orders.attempts).toBe(1);
+    // The first wait is 1 s times 1 + random(), which returns 0.5.
     await runtime.advance(1);
     await settled(app!);
-    expect(orders.runs).toBe(2);
+    expect(orders.attempts).toBe(2);
     expect(await app!.get(PaymentInbox).get(event.id)).toMatchObject({
       deliveries: [{ state: 'done' }],
     });

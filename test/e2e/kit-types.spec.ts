@@ -8,7 +8,7 @@ declare module 'nestjs-payments' {
   }
 }
 
-it('AP-11 paymentEvent() requires data for a type that is declared with required fields', () => {
+it('AP-11 paymentEvent() requires data if PaymentEventMap declares required fields for the type', () => {
   expect(paymentEvent('kit.types.settled', { payoutId: 'p-1' }).data.payoutId).toBe('p-1');
   expect(paymentEvent('kit.types.noted').data.note).toBeUndefined();
   // @ts-expect-error data is required

@@ -9,7 +9,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SOURCE = 'libs/payments/src';
 const RESTRICTED = 'eslint(no-restricted-imports)';
 
-/** What each folder of the module must not import, and an example of what it may. */
+/** For each folder of the module: the folders that it must not import, and an example of a folder that it may import. */
 const LAYERS = {
   errors: [['companies', 'events', 'inbox', 'webhook', 'api', 'testing'], 'runtime'],
   runtime: [['companies', 'events', 'inbox', 'webhook', 'api', 'testing'], 'errors'],
@@ -21,7 +21,7 @@ const LAYERS = {
   testing: [[], 'webhook'],
 } as const;
 
-/** A file of one import, and whether the linter accepts it. */
+/** A file with one import, and whether the linter must accept it. */
 interface Sample {
   readonly file: string;
   readonly specifier: string;
@@ -100,7 +100,7 @@ describe('the linter', () => {
 
   beforeAll(() => {
     const config = JSON.parse(readFileSync(join(ROOT, '.oxlintrc.json'), 'utf8')) as object;
-    // Rules that need types need the real files.
+    // Rules that need type information need the real files, so they are off.
     write('.oxlintrc.json', JSON.stringify({ ...config, options: {} }));
     for (const { file, specifier } of samples) {
       write(file, `import { value } from '${specifier}';\nexport const copy = value;\n`);

@@ -8,7 +8,7 @@ import { eventually } from '../support/time/waiting.js';
 import { freePort } from '../support/processes/free-port.js';
 import { ReadmeProgram } from '../support/docs/readme-program.js';
 
-/** What `nest new` generates, and the quick start leaves as it is. */
+/** Files that `nest new` generates and that the quick start does not change. */
 const GENERATED = {
   'src/app.service.ts': `
     import { Injectable } from '@nestjs/common';
@@ -50,43 +50,46 @@ describe('README', () => {
     expect(page.complaints).toEqual([]);
   }, 60_000);
 
-  it.each(['main.js', 'main.fastify.js'])('shows a quick start that is paid, %s', async (main) => {
-    const port = await freePort();
-    await using emulator = await PaymentsEmulator.start({
-      webhookUrl: `http://127.0.0.1:${port}/webhooks/payments`,
-    });
-    const { clientId, clientSecret, webhookSecret } = emulator.company;
-    const shop = spawn(process.execPath, [join(program.folder, 'src', main)], {
-      env: {
-        ...process.env,
-        PORT: String(port),
-        NO_COLOR: '1',
-        PAYMENTS_BASE_URL: emulator.baseUrl,
-        PAYMENTS_CLIENT_ID: clientId,
-        PAYMENTS_CLIENT_SECRET: clientSecret,
-        PAYMENTS_WEBHOOK_SECRET: webhookSecret,
-      },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const exit = once(shop, 'exit');
-    try {
-      for await (const line of createInterface(shop.stdout)) {
-        if (line.includes('successfully started')) break;
-      }
-      expect(shop.exitCode).toBeNull();
-      const { transactionId } = emulator.createCheckoutInvoice({
-        amount: 1500,
-        externalReference: 'order-77',
+  it.each(['main.js', 'main.fastify.js'])(
+    'shows a quick start that handles a payment, %s',
+    async (main) => {
+      const port = await freePort();
+      await using emulator = await PaymentsEmulator.start({
+        webhookUrl: `http://127.0.0.1:${port}/webhooks/payments`,
       });
-      // "Started" is printed a moment before it listens.
-      await eventually(() => fetch(`http://127.0.0.1:${port}/`));
-      // In memory mode a 200 says that the handler has asked the API and succeeded.
-      emulator.complete(transactionId);
-      await emulator.idle();
-      expect(emulator.deliveries().map(({ answer }) => answer?.status)).toEqual([200]);
-    } finally {
-      shop.kill('SIGTERM');
-      await exit;
-    }
-  });
+      const { clientId, clientSecret, webhookSecret } = emulator.company;
+      const shop = spawn(process.execPath, [join(program.folder, 'src', main)], {
+        env: {
+          ...process.env,
+          PORT: String(port),
+          NO_COLOR: '1',
+          PAYMENTS_BASE_URL: emulator.baseUrl,
+          PAYMENTS_CLIENT_ID: clientId,
+          PAYMENTS_CLIENT_SECRET: clientSecret,
+          PAYMENTS_WEBHOOK_SECRET: webhookSecret,
+        },
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      const exit = once(shop, 'exit');
+      try {
+        for await (const line of createInterface(shop.stdout)) {
+          if (line.includes('successfully started')) break;
+        }
+        expect(shop.exitCode).toBeNull();
+        const { transactionId } = emulator.createCheckoutInvoice({
+          amount: 1500,
+          externalReference: 'order-77',
+        });
+        // Nest logs "started" shortly before the application listens.
+        await eventually(() => fetch(`http://127.0.0.1:${port}/`));
+        // With the memory inbox, status 200 means that the handler has called the API and succeeded.
+        emulator.complete(transactionId);
+        await emulator.idle();
+        expect(emulator.deliveries().map(({ response }) => response?.status)).toEqual([200]);
+      } finally {
+        shop.kill('SIGTERM');
+        await exit;
+      }
+    },
+  );
 });
