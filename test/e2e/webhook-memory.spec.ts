@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { ApplicationReport, ApplicationSetup } from '../hostile/application.ts';
 import { Child } from '../hostile/child-process.ts';
-import { COMPANIES, validDelivery } from '../hostile/deliveries.ts';
+import { COMPANIES, validRequest } from '../hostile/webhook-requests.ts';
 import { exchange } from '../hostile/raw-exchange.ts';
-import type { RawAnswer } from '../hostile/raw-exchange.ts';
-import { head, tinyChunkRequest, withLength } from '../hostile/requests.ts';
+import type { ExchangeResult } from '../hostile/raw-exchange.ts';
+import { head, tinyChunkRequest, withLength } from '../hostile/request-bytes.ts';
 
 const [company] = COMPANIES;
-const { path } = validDelivery(company!, 'any');
+const { path } = validRequest(company!, 'any');
 const FORGED = `sha512=${'0'.repeat(128)}`;
 const MB_BAR = 100;
 
@@ -36,7 +36,7 @@ describe.each(['express', 'fastify'])(
     });
 
     async function deliver(id: string): Promise<number | undefined> {
-      const { statuses } = await exchange(port, [withLength(validDelivery(company!, id))]);
+      const { statuses } = await exchange(port, [withLength(validRequest(company!, id))]);
       return statuses[0];
     }
 
@@ -76,6 +76,6 @@ describe.each(['express', 'fastify'])(
   },
 );
 
-function isAccepted({ statuses, hung }: RawAnswer): boolean {
+function isAccepted({ statuses, hung }: ExchangeResult): boolean {
   return hung || statuses.some((status) => status < 400);
 }

@@ -20,11 +20,11 @@ import type {
   PaymentsModuleOptions,
 } from 'nestjs-payments';
 import { serve } from './child-process.ts';
-import { COMPANIES, eventKey } from './deliveries.ts';
+import { COMPANIES, eventKey } from './webhook-requests.ts';
 
-/** What the application has seen and used since `begin`. */
+/** Handled events since the start, and resource usage since the command `begin`. */
 export interface ApplicationReport {
-  /** Handler runs by event. */
+  /** Number of handler attempts by event. */
   readonly handled: Readonly<Record<string, number>>;
   readonly rssGrowthMb: number;
   readonly loopDelayP99Ms: number;
@@ -39,12 +39,12 @@ let unhandledRejections = 0;
 let baseRss = 0;
 let peakRss = 0;
 const loopDelay = monitorEventLoopDelay({ resolution: 10 });
-/** Address of the server that plays the payments service; set with the first call. */
+/** Address of the hostile payments service. Each request to `/call` sets it. */
 let service = 'http://127.0.0.1:9';
 
 process.on('unhandledRejection', () => (unhandledRejections += 1));
 setInterval(() => (peakRss = Math.max(peakRss, process.memoryUsage.rss())), 20).unref();
-// With `--expose-gc`, what is measured is what the application holds, and not when V8 collects.
+// With `--expose-gc`, the measured memory does not depend on when V8 collects garbage.
 setInterval(() => globalThis.gc?.(), 100).unref();
 
 class Orders {
@@ -57,12 +57,12 @@ const method = Object.getOwnPropertyDescriptor(Orders.prototype, 'handle')!;
 OnPaymentEvent('*', { name: 'orders' })(Orders.prototype, 'handle', method);
 Injectable()(Orders);
 
-/** Finds companies as a database with a case-insensitive collation does. */
+/** Finds companies by id, ignoring case, as a database with a case-insensitive collation does. */
 async function findCompany(id: string): Promise<Company | undefined> {
   await new Promise((resolve) => setTimeout(resolve, 2));
   const credentials = { clientId: 'client', clientSecret: 'client-secret-3kT9' };
-  // Companies of the hostile service: `caller`, and `rubbish-N`, whose token endpoint does not work.
-  if (/^(caller|rubbish-\d+)$/.test(id)) {
+  // Companies of the hostile service: `caller`, and `broken-token-N`, whose token endpoint does not work.
+  if (/^(caller|broken-token-\d+)$/.test(id)) {
     const baseUrl = id === 'caller' ? service : `${service}/${id}`;
     return { id, ...credentials, webhookSecret: `whsec-${id}-unused`, baseUrl };
   }
@@ -70,7 +70,7 @@ async function findCompany(id: string): Promise<Company | undefined> {
   return found && { id: found.id, ...credentials, webhookSecret: found.secret };
 }
 
-/** How an application is started. */
+/** Options of the application. */
 export interface ApplicationSetup {
   readonly adapter: string;
   /** The SQLite file of its inbox. */
@@ -106,33 +106,33 @@ async function start({ adapter, file, webhook = {} }: ApplicationSetup): Promise
   return Number(new URL(await app.getUrl()).port);
 }
 
-/** What a call to the hostile service came to. */
+/** Result of a call to the hostile service. */
 export interface CallResult {
   readonly outcome: 'value' | 'PaymentsError' | 'other error';
   readonly detail: string;
   readonly elapsedMs: number;
 }
 
-/** `GET /call?company=…&scenario=…&service=…` calls the payments service and answers with a {@link CallResult}. */
+/** `GET /call?company=…&scenario=…&service=…` calls the payments service and responds with a {@link CallResult}. */
 function serveCalls(http: { get: unknown; reply: unknown }, payments: PaymentsApiService): void {
   const adapter = http as {
     get(path: string, handler: (request: { query: never }, response: unknown) => unknown): void;
     reply(response: unknown, body: unknown, status: number): unknown;
   };
   adapter.get('/call', async ({ query }, response) => {
-    const given = query as { company: string; scenario: string; service: string };
-    service = given.service;
-    const began = performance.now();
+    const parameters = query as { company: string; scenario: string; service: string };
+    service = parameters.service;
+    const startMs = performance.now();
     let result: Omit<CallResult, 'elapsedMs'>;
     try {
-      await payments.forCompany(given.company).getTransaction(given.scenario);
+      await payments.forCompany(parameters.company).getTransaction(parameters.scenario);
       result = { outcome: 'value', detail: '' };
     } catch (error) {
       const typed = error instanceof PaymentsError;
       const detail = typed ? error.code : String(error);
       result = { outcome: typed ? 'PaymentsError' : 'other error', detail };
     }
-    await adapter.reply(response, { ...result, elapsedMs: performance.now() - began }, 200);
+    await adapter.reply(response, { ...result, elapsedMs: performance.now() - startMs }, 200);
   });
 }
 
@@ -140,7 +140,7 @@ let settled = async (): Promise<void> => {};
 
 serve({
   start,
-  /** Starts to measure. */
+  /** Starts measuring. */
   begin() {
     baseRss = peakRss = process.memoryUsage.rss();
     loopDelay.enable();

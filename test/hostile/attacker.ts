@@ -1,4 +1,4 @@
-// Runs families of attacks against the application until time is up.
+// Runs families of attacks against the application for the given number of seconds.
 import { setTimeout as wait } from 'node:timers/promises';
 import { setPriority } from 'node:os';
 import { crc32 } from 'node:zlib';
@@ -16,7 +16,7 @@ export interface AttackOrder {
   readonly families: readonly string[];
 }
 
-// The application and the valid sender come first on a machine with few cores.
+// Lower priority than the application and the valid sender, which need the cores of a small machine.
 setPriority(10);
 
 serve({

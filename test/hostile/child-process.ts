@@ -2,16 +2,17 @@ import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 
-/** The result of a request to a {@link Child}. */
-interface Reply {
+/** The response to a request to a {@link Child}. */
+interface ChildResponse {
   readonly id: number;
   readonly value?: unknown;
   readonly error?: string;
 }
 
-const END_MS = 10_000;
+/** Milliseconds that a child process has to exit after its IPC channel is closed. */
+const EXIT_LIMIT_MS = 10_000;
 
-/** A process of the suite that answers requests over IPC. What it prints is kept. */
+/** A process of the suite that executes requests over IPC. Keeps the output of the process. */
 export class Child {
   readonly #process: ChildProcess;
   readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
@@ -25,14 +26,14 @@ export class Child {
     for (const stream of [child.stdout!, child.stderr!]) {
       stream.setEncoding('utf8').on('data', (text: string) => (this.#output += text));
     }
-    child.on('message', ({ id, value, error }: Reply) => {
+    child.on('message', ({ id, value, error }: ChildResponse) => {
       const request = this.#waiting.get(id);
       this.#waiting.delete(id);
       if (error === undefined) request?.resolve(value);
       else request?.reject(new Error(`${file}: ${error}`));
     });
     child.once('exit', (code, signal) => {
-      this.#exit = `${file} ended (${signal ?? code}):\n${this.#output.slice(-2000)}`;
+      this.#exit = `${file} exited (${signal ?? code}):\n${this.#output.slice(-2000)}`;
       for (const { reject } of this.#waiting.values()) reject(new Error(this.#exit));
       this.#waiting.clear();
       process.off('exit', this.#killAtExit);
@@ -50,12 +51,12 @@ export class Child {
     return new Child(child, file);
   }
 
-  /** What it has printed so far, on both streams. */
+  /** The output of the process so far, stdout and stderr. */
   get output(): string {
     return this.#output;
   }
 
-  /** How it ended, with the end of its output, or `undefined` while it runs. */
+  /** Signal or exit code of the process and the end of its output; `undefined` while it runs. */
   get exit(): string | undefined {
     return this.#exit;
   }
@@ -68,24 +69,24 @@ export class Child {
   request<T>(command: string, value?: unknown): Promise<T> {
     if (this.#exit !== undefined) return Promise.reject(new Error(this.#exit));
     const id = (this.#last += 1);
-    const reply = Promise.withResolvers<unknown>();
-    this.#waiting.set(id, reply);
+    const result = Promise.withResolvers<unknown>();
+    this.#waiting.set(id, result);
     this.#process.send({ id, command, value });
-    return reply.promise as Promise<T>;
+    return result.promise as Promise<T>;
   }
 
-  /** Closes the IPC channel, at which the process ends by itself; kills it after ten seconds. */
+  /** Closes the IPC channel, which makes the process exit. Kills it after ten seconds. */
   async stop(): Promise<void> {
     if (this.#exit !== undefined) return;
     const gone = new Promise<void>((resolve) => this.#process.once('exit', () => resolve()));
     this.#process.disconnect();
-    const timer = setTimeout(() => this.#process.kill('SIGKILL'), END_MS);
+    const timer = setTimeout(() => this.#process.kill('SIGKILL'), EXIT_LIMIT_MS);
     await gone;
     clearTimeout(timer);
   }
 }
 
-/** Answers the requests of the process that started this one, until that process is gone. */
+/** Executes the requests of the parent process until the IPC channel closes. */
 export function serve(commands: Readonly<Record<string, (value: never) => unknown>>): void {
   process.on('message', ({ id, command, value }: { id: number; command: string; value: never }) => {
     void (async () => {

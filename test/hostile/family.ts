@@ -1,12 +1,12 @@
 import type { SeededRandom } from '../../apps/demo/src/chaos/seeded-random.ts';
 import type { Tally } from './tally.ts';
 
-/** What an attempt has at hand. */
+/** Parameters of an attempt. */
 export interface Attack {
   /** Port of the application. */
   readonly port: number;
   readonly seed: number;
-  /** Randomness of this family only, so that the seed repeats it whatever the others do. */
+  /** Random numbers of this family only, so that a seed repeats them independently of the other families. */
   readonly random: SeededRandom;
   readonly tally: Tally;
 }
@@ -16,6 +16,6 @@ export interface Family {
   readonly name: string;
   /** How many attempts run at the same time. */
   readonly lanes: number;
-  /** The `n`-th attempt, from 0. Counts and judges itself with the tally. */
+  /** Runs attempt number `n`, from 0, and records its result in the tally. */
   attempt(attack: Attack, n: number): Promise<void>;
 }

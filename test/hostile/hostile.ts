@@ -1,17 +1,17 @@
 /**
- * Attacks a merchant's application on each HTTP adapter while the payments service delivers to it.
+ * Attacks a merchant's application on each HTTP adapter while a sender sends valid webhook requests to it.
  *
  * npm run hostile                             a minute on Express, then a minute on Fastify
- * npm run hostile -- --seconds 8              another length of each attack
+ * npm run hostile -- --seconds 8              duration of each attack
  * npm run hostile -- --adapter fastify        one adapter
  * npm run hostile -- --family hostile-json    one family of attacks: the name of a file in families/
- * npm run hostile -- --seed 42                the attempts of another run, in the same order
- * npm run hostile -- --no-latency-bar         for a machine that is busy with something else
+ * npm run hostile -- --seed 42                repeats the attempts of the run with this seed
+ * npm run hostile -- --no-latency-bar         ignores the latency limits, for a busy machine
  */
 import { parseArgs } from 'node:util';
 import { tableOf } from './report.ts';
 import { attack } from './round.ts';
-import { BARS, faults } from './verdict.ts';
+import { LIMITS, faults } from './round-faults.ts';
 
 const MAX_FAULTS_SHOWN = 20;
 
@@ -26,7 +26,7 @@ const { values: flags } = parseArgs({
 });
 const seconds = Number(flags.seconds);
 const seed = Number(flags.seed);
-const adapters = ['express', 'fastify'].filter((one) => one === (flags.adapter ?? one));
+const adapters = ['express', 'fastify'].filter((adapter) => adapter === (flags.adapter ?? adapter));
 if (!(seconds >= 1 && seconds <= 3600) || !Number.isInteger(seed) || adapters.length === 0) {
   console.error(
     '--seconds must be from 1 to 3600, --seed a whole number and --adapter express or fastify.',
@@ -39,7 +39,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 console.log(`hostile, seed ${seed}; to repeat it: ${repeat}`);
 if (flags['no-latency-bar']) {
   console.log(
-    `The bars of valid deliveries (p99 under ${BARS.p99Ms} ms, under ${BARS.busy * 100}% busy) are not applied.`,
+    `The limits for valid requests (p99 under ${LIMITS.p99Ms} ms, under ${LIMITS.busy * 100}% busy) are not applied.`,
   );
 }
 let failed = 0;

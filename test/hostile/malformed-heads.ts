@@ -1,4 +1,4 @@
-/** What the head of a malformed request is made of. */
+/** Values that are inserted into the head of a malformed request. */
 export interface HeadParts {
   readonly path: string;
   readonly signature: string;
@@ -7,10 +7,10 @@ export interface HeadParts {
 
 type MalformedHead = readonly [label: string, text: (parts: HeadParts) => string];
 
-/** Methods that no delivery has. */
+/** Methods other than POST. */
 const METHODS = ['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'QUERY', 'PROPFIND'];
 const BAD_METHODS = ['CONNECT', 'post', 'BREW', 'POST\t', '', 'P\u00d6ST', 'POST\0'];
-/** Targets other than the path of the endpoint, and spellings of it. */
+/** Request targets that differ from the path of the endpoint. */
 const TARGETS: readonly ((path: string) => string)[] = [
   (path) => `http://evil.example${path}`,
   (path) => `//evil.example${path}`,
@@ -32,7 +32,7 @@ const TARGETS: readonly ((path: string) => string)[] = [
   () => `/${'a/'.repeat(5000)}`,
 ];
 const VERSIONS = ['0.9', '1.0', '1.2', '2.0', '3', '', '1.1.1', '-1'];
-/** Lines that do not belong in a head; the head has a Content-Length as well. */
+/** Malformed, repeated or unusual header lines. The head also has a valid Content-Length. */
 const LINES: readonly string[] = [
   'X-Folded: a\r\n b',
   'X-Nul: a\0b',

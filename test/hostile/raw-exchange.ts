@@ -1,43 +1,43 @@
 import { connect } from 'node:net';
 
-/** What a connection was answered. */
-export interface RawAnswer {
-  /** Final statuses, in order; those of 100 to 199 are left out. */
+/** What the server sent on a connection. */
+export interface ExchangeResult {
+  /** Final statuses, in order, without those from 100 to 199. */
   readonly statuses: readonly number[];
   /** `code` of the last JSON body. */
   readonly code: string | undefined;
-  /** Whether neither an answer nor the end of the connection came within the limit. */
+  /** Whether the time limit passed before the expected responses or the end of the connection. */
   readonly hung: boolean;
 }
 
-export interface RawOptions {
-  /** How many answers to wait for. Default 1. */
-  readonly answers?: number;
-  /** Ends the sending side after the last piece. Default `false`. */
+export interface ExchangeOptions {
+  /** Number of responses to wait for. Default 1. */
+  readonly responses?: number;
+  /** Whether to end the sending side after the last piece. Default `false`. */
   readonly end?: boolean;
-  /** Milliseconds between two pieces. Default 0: each goes in a packet of its own, one after the other. */
+  /** Milliseconds between two pieces. Default 0. Each piece is sent in a packet of its own. */
   readonly pauseMs?: number;
   /** Milliseconds after which the connection counts as hung. Default 15,000. */
   readonly limitMs?: number;
 }
 
-const ANSWER = /HTTP\/1\.[01] ([2-9]\d\d)[^\r\n]*\r\n([^]*?)\r\n\r\n/g;
+const RESPONSE_HEAD = /HTTP\/1\.[01] ([2-9]\d\d)[^\r\n]*\r\n([^]*?)\r\n\r\n/g;
 const MAX_KEPT = 100_000;
 
-/** Sends pieces over a connection of its own and reads the answers. Never rejects. */
+/** Opens a connection, sends the pieces and reads the responses. The promise never rejects. */
 export function exchange(
   port: number,
   pieces: readonly (string | Uint8Array)[],
-  { answers = 1, end = false, pauseMs = 0, limitMs = 15_000 }: RawOptions = {},
-): Promise<RawAnswer> {
-  const { promise, resolve } = Promise.withResolvers<RawAnswer>();
+  { responses = 1, end = false, pauseMs = 0, limitMs = 15_000 }: ExchangeOptions = {},
+): Promise<ExchangeResult> {
+  const { promise, resolve } = Promise.withResolvers<ExchangeResult>();
   const socket = connect({ port, host: '127.0.0.1', noDelay: true });
   let received = '';
   const finish = (hung: boolean): void => {
     clearTimeout(timer);
-    // With RST: a closed connection in TIME_WAIT keeps its port for a minute, and there are 28,000.
+    // RST avoids TIME_WAIT, which would occupy the port for a minute. There are only 28,000 ports.
     socket.resetAndDestroy();
-    const statuses = [...received.matchAll(ANSWER)].map(([, status]) => Number(status));
+    const statuses = [...received.matchAll(RESPONSE_HEAD)].map(([, status]) => Number(status));
     const code = [...received.matchAll(/"code":"(\w+)"/g)].at(-1)?.[1];
     resolve({ statuses, code, hung });
   };
@@ -46,7 +46,7 @@ export function exchange(
   socket.once('close', () => finish(false));
   socket.on('data', (data: Buffer) => {
     if (received.length < MAX_KEPT) received += data.toString('latin1');
-    if (countAnswers(received) >= answers) finish(false);
+    if (countResponses(received) >= responses) finish(false);
   });
   void (async () => {
     for (const piece of pieces) {
@@ -59,10 +59,10 @@ export function exchange(
   return promise;
 }
 
-/** How many answers have arrived with their whole body; the last may end with the connection instead. */
-function countAnswers(received: string): number {
+/** Number of responses that have arrived with their whole body. */
+function countResponses(received: string): number {
   let count = 0;
-  for (const match of received.matchAll(ANSWER)) {
+  for (const match of received.matchAll(RESPONSE_HEAD)) {
     const end = match.index + match[0].length;
     const length = /^content-length: (\d+)/im.exec(match[2]!)?.[1];
     const complete =

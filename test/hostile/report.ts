@@ -1,9 +1,9 @@
 import { availableParallelism, loadavg } from 'node:os';
 import type { Round } from './round.ts';
 import type { FamilyReport } from './tally.ts';
-import { handledWrongly, linesByCode } from './verdict.ts';
+import { wrongResults, linesByCode } from './round-faults.ts';
 
-/** The table of a round, a line each. */
+/** The lines of the result table of a round. */
 export function tableOf(round: Round): string[] {
   const { families, sender, receiver, caller, log } = round;
   const rows = [...families, total(families)].map((family) => [
@@ -11,7 +11,7 @@ export function tableOf(round: Round): string[] {
     String(family.attempts),
     String(family.accepted),
     String(family.wrong.length),
-    Object.entries(family.refused)
+    Object.entries(family.rejected)
       .toSorted(([, a], [, b]) => b - a)
       .map(([status, count]) => `${status}: ${count}`)
       .join('  '),
@@ -19,16 +19,16 @@ export function tableOf(round: Round): string[] {
   const ms = (value: number): string => `${value.toFixed(0)} ms`;
   const lines = [...linesByCode(log)];
   const facts: [string, string][] = [
-    ['handled wrongly', String(handledWrongly(round).length)],
+    ['wrong responses and events', String(wrongResults(round).length)],
     ['growth of peak RSS', `${receiver.rssGrowthMb.toFixed(0)} MB`],
     ['growth of peak RSS, calling', `${caller.rssGrowthMb.toFixed(0)} MB`],
     ['event-loop delay, p99', ms(receiver.loopDelayP99Ms)],
     ['event-loop delay, p99, calling', ms(caller.loopDelayP99Ms)],
-    ['valid deliveries sent', String(sender.sent)],
-    ['valid deliveries answered 200', String(sender.accepted)],
-    ['of these refused as busy before', `${sender.busy} attempts`],
-    ['of these without an answer before', `${sender.disconnected} attempts`],
-    ['latency of valid deliveries', `p50 ${ms(sender.p50Ms)}, p99 ${ms(sender.p99Ms)}`],
+    ['valid requests sent', String(sender.sent)],
+    ['valid requests with response 200', String(sender.accepted)],
+    ['  attempts rejected as busy', String(sender.busy)],
+    ['  attempts without a response', String(sender.disconnected)],
+    ['latency of valid requests', `p50 ${ms(sender.p50Ms)}, p99 ${ms(sender.p99Ms)}`],
     [
       'load of the machine, last minute',
       `${loadavg()[0]!.toFixed(1)} on ${availableParallelism()} cores`,
@@ -37,17 +37,17 @@ export function tableOf(round: Round): string[] {
     ...lines.map(([code, count]): [string, string] => [`  ${code}`, String(count)]),
   ];
   return [
-    ...align([['', 'attempts', 'accepted', 'wrong', 'refused by status or code'], ...rows]),
+    ...align([['', 'attempts', 'accepted', 'wrong', 'rejected by status or code'], ...rows]),
     '',
     ...facts.map(([name, value]) => `${name.padEnd(36)}${value}`),
   ];
 }
 
 function total(families: readonly FamilyReport[]): FamilyReport {
-  const refused: Record<string, number> = {};
+  const rejected: Record<string, number> = {};
   for (const family of families) {
-    for (const [status, count] of Object.entries(family.refused)) {
-      refused[status] = (refused[status] ?? 0) + count;
+    for (const [status, count] of Object.entries(family.rejected)) {
+      rejected[status] = (rejected[status] ?? 0) + count;
     }
   }
   return {
@@ -55,7 +55,7 @@ function total(families: readonly FamilyReport[]): FamilyReport {
     attempts: families.reduce((sum, { attempts }) => sum + attempts, 0),
     accepted: families.reduce((sum, { accepted }) => sum + accepted, 0),
     wrong: families.flatMap(({ wrong }) => wrong),
-    refused,
+    rejected,
     events: [],
     optionalEvents: [],
   };

@@ -8,38 +8,38 @@ import { Child } from './child-process.ts';
 import type { FamilyReport } from './tally.ts';
 import type { SenderReport } from './valid-sender.ts';
 
-/** What the attack on one adapter came to. */
+/** Result of the attack on one adapter. */
 export interface Round {
   readonly adapter: string;
   readonly seconds: number;
   readonly families: readonly FamilyReport[];
   readonly sender: SenderReport;
-  /** The application that receives deliveries. */
+  /** The application that receives webhook requests. */
   readonly receiver: ApplicationReport;
   /** The application that calls the hostile service. */
   readonly caller: ApplicationReport;
-  /** What both applications wrote during the attack. */
+  /** Log output of both applications during the attack. */
   readonly log: string;
 }
 
-/** Which families share a process, and which application they attack. */
+/** The processes of the attack: the application that each attacks, and its families. */
 const ATTACKERS = [
   { target: 'receiver', files: ['malformed-http', 'slow-senders'] },
-  { target: 'receiver', files: ['unproven-companies', 'forged-signatures', 'hostile-json'] },
-  { target: 'caller', files: ['service-answers'] },
+  { target: 'receiver', files: ['unknown-companies', 'forged-signatures', 'hostile-json'] },
+  { target: 'caller', files: ['service-responses'] },
 ] as const;
 const WARM_UP_MS = 3000;
 /**
- * Node flags of the applications. Without the second, the young generation of the heap grows by 100 MB under any load on
- * a machine with much memory; in a container of 512 MB, Node.js keeps it smaller than this by itself.
+ * Node flags of the applications. On a machine with much memory and without the second flag, the young generation of the
+ * heap grows by 100 MB under any load. In a container of 512 MB, Node.js limits it to less than this flag does.
  */
 const HEAP: readonly string[] = ['--max-old-space-size=512', '--max-semi-space-size=16'];
 
 /**
  * Attacks applications on one adapter.
  *
- * @param family only this family; default: all of them
- * @throws if the application or another process ends by itself
+ * @param family the only family to run; default: all families
+ * @throws if the application or another process exits unexpectedly
  */
 export async function attack(
   adapter: string,
@@ -49,7 +49,7 @@ export async function attack(
 ): Promise<Round> {
   const folder = await mkdtemp(join(tmpdir(), 'nestjs-payments-hostile-'));
   const start = (): Child => Child.start('application.ts', HEAP);
-  // One receives deliveries and the other calls the service, so that each is measured by itself.
+  // One application receives webhook requests and the other calls the service, so that each is measured separately.
   const applications = { receiver: start(), caller: start() };
   const sender = Child.start('valid-sender.ts');
   const attackers = ATTACKERS.map(() => Child.start('attacker.ts'));

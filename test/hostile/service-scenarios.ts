@@ -1,12 +1,12 @@
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 
-/** An answer that the hostile service writes, piece by piece; it writes `repeat` until the connection ends. */
+/** A response of the hostile service. The service writes the pieces, then `repeat` until the connection ends. */
 export interface Scenario {
   readonly pieces: readonly (string | Uint8Array)[];
   readonly repeat?: string | Uint8Array;
   /** Milliseconds between two pieces. Default 0. */
   readonly pauseMs?: number;
-  /** What it does at its end. Default `end`. */
+  /** How the service ends the connection after the last piece. Default `end`. */
   readonly ending?: 'end' | 'reset' | 'nothing';
   /** Whether the call may resolve with a value. Default `false`. */
   readonly mayResolve?: boolean;
@@ -19,24 +19,27 @@ const LARGE = Buffer.alloc(64 * 1024, ' ');
 const ZEROS = Buffer.alloc(64 * 1024 ** 2);
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } };
 
-function answer(lines: string, body: string | Uint8Array, length = body.length): Scenario {
+function response(lines: string, body: string | Uint8Array, length = body.length): Scenario {
   const head = `HTTP/1.1 ${lines}\r\nContent-Length: ${length}\r\n\r\n`;
   return { pieces: [head, body] };
 }
 function encoded(encoding: string, body: Uint8Array): Scenario {
-  return answer(`200 OK\r\nContent-Type: application/json\r\nContent-Encoding: ${encoding}`, body);
+  return response(
+    `200 OK\r\nContent-Type: application/json\r\nContent-Encoding: ${encoding}`,
+    body,
+  );
 }
 function json(body: string): Scenario {
-  return answer('200 OK\r\nContent-Type: application/json', body);
+  return response('200 OK\r\nContent-Type: application/json', body);
 }
 function redirect(location: string): Scenario {
-  return answer(`302 Found\r\nLocation: ${location}`, '');
+  return response(`302 Found\r\nLocation: ${location}`, '');
 }
 
 /**
- * What a hostile or broken service answers, by name.
+ * Responses of a hostile or broken service, by name.
  *
- * @param trap address of a server that no call may reach
+ * @param trap address of a server that the application must never call
  */
 export function scenarios(trap: string): Readonly<Record<string, Scenario>> {
   return {
@@ -52,20 +55,20 @@ export function scenarios(trap: string): Readonly<Record<string, Scenario>> {
     'gzip bomb of two layers': encoded('gzip, gzip', gzipSync(gzipSync(ZEROS))),
     'brotli bomb': encoded('br', brotliCompressSync(ZEROS, BROTLI)),
     'gzip cut short': encoded('gzip', gzipSync(JSON_BODY).subarray(0, 20)),
-    'gzip that is none': encoded('gzip', Buffer.from(JSON_BODY)),
+    'invalid gzip': encoded('gzip', Buffer.from(JSON_BODY)),
     'many encodings': encoded(Array.from({ length: 50 }, () => 'gzip').join(', '), gzipSync('{}')),
     'redirect to another host': redirect(`${trap}/stolen`),
     'redirect to a file': redirect('file:///etc/passwd'),
-    'redirect without a target': answer('301 Moved', ''),
+    'redirect without a target': response('301 Moved', ''),
     'redirect to itself': redirect('/v1/transactions/redirect'),
-    'length too long': answer('200 OK\r\nContent-Type: application/json', JSON_BODY, 1000),
-    'length too short': { ...answer('200 OK', JSON_BODY, 5), mayResolve: false },
-    'negative length': answer('200 OK', JSON_BODY, -1),
-    'two lengths': answer('200 OK\r\nContent-Length: 5', JSON_BODY),
-    'length and chunks': answer('200 OK\r\nTransfer-Encoding: chunked', JSON_BODY),
+    'length too long': response('200 OK\r\nContent-Type: application/json', JSON_BODY, 1000),
+    'length too short': { ...response('200 OK', JSON_BODY, 5), mayResolve: false },
+    'negative length': response('200 OK', JSON_BODY, -1),
+    'two lengths': response('200 OK\r\nContent-Length: 5', JSON_BODY),
+    'length and chunks': response('200 OK\r\nTransfer-Encoding: chunked', JSON_BODY),
     'chunks cut short': { pieces: [CHUNKED, '15\r\n{"status"'] },
-    'chunk size that is none': { pieces: [CHUNKED, 'zz\r\n{}\r\n0\r\n\r\n'] },
-    'no last chunk': { pieces: [CHUNKED, chunk(Buffer.from(JSON_BODY))] },
+    'invalid chunk size': { pieces: [CHUNKED, 'zz\r\n{}\r\n0\r\n\r\n'] },
+    'missing last chunk': { pieces: [CHUNKED, chunk(Buffer.from(JSON_BODY))] },
     'flood of 1xx': {
       pieces: [],
       repeat: 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'.repeat(500),
@@ -76,8 +79,8 @@ export function scenarios(trap: string): Readonly<Record<string, Scenario>> {
     },
     'huge head': { pieces: ['HTTP/1.1 200 OK\r\n'], repeat: `X: ${'x'.repeat(8000)}\r\n` },
     'many headers': { pieces: ['HTTP/1.1 200 OK\r\n'], repeat: 'a: b\r\n'.repeat(1000) },
-    'HTML instead of JSON': answer('200 OK\r\nContent-Type: text/html', '<h1>hello</h1>'),
-    'JSON that is none': json('{"status":'),
+    'HTML instead of JSON': response('200 OK\r\nContent-Type: text/html', '<h1>hello</h1>'),
+    'invalid JSON': json('{"status":'),
     'deep JSON': {
       ...json(`{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`),
       mayResolve: true,
@@ -92,29 +95,29 @@ export function scenarios(trap: string): Readonly<Record<string, Scenario>> {
       mayResolve: true,
     },
     'empty body': json(''),
-    '204 with a body': answer('204 No Content', JSON_BODY),
+    '204 with a body': response('204 No Content', JSON_BODY),
     'early close': { pieces: [] },
     'early reset': { pieces: ['HTTP/1.1 200'], ending: 'reset' },
     'reset within the body': { pieces: [`${OK}Content-Length: 100\r\n\r\n`, '{'], ending: 'reset' },
     'not HTTP': { pieces: ['SSH-2.0-OpenSSH_9.9\r\n'] },
-    'status 999': answer('999 Odd', JSON_BODY),
-    'status 99': answer('99 Odd', JSON_BODY),
-    'error with a large body': answer('500 Oops', Buffer.alloc(6 * 1024 ** 2, 'x')),
-    'unauthorized, always': answer('401 Unauthorized', '{}'),
-    'retry in a year': answer('503 Busy\r\nRetry-After: 31536000', '{}'),
-    'retry at once': answer('429 Slow Down\r\nRetry-After: -1', '{}'),
+    'status 999': response('999 Odd', JSON_BODY),
+    'status 99': response('99 Odd', JSON_BODY),
+    'error with a large body': response('500 Oops', Buffer.alloc(6 * 1024 ** 2, 'x')),
+    'unauthorized, always': response('401 Unauthorized', '{}'),
+    'retry in a year': response('503 Busy\r\nRetry-After: 31536000', '{}'),
+    'retry at once': response('429 Slow Down\r\nRetry-After: -1', '{}'),
   };
 }
 
-/** Answers of the token endpoint, by number. None of them holds a usable token. */
-export const TOKEN_RUBBISH: readonly Scenario[] = [
+/** Responses of the token endpoint without a usable token. */
+export const INVALID_TOKEN_RESPONSES: readonly Scenario[] = [
   json('null'),
   json('{"access_token":1}'),
   json('{"access_token":"a\\r\\nX-Injected: 1","expires_in":3600}'),
   json(`{"access_token":"${'a'.repeat(70_000)}"}`),
-  answer('200 OK\r\nContent-Type: text/html', '<h1>log in</h1>'),
-  answer('500 Oops', 'x'),
-  answer('302 Found\r\nLocation: file:///etc/passwd', ''),
+  response('200 OK\r\nContent-Type: text/html', '<h1>log in</h1>'),
+  response('500 Oops', 'x'),
+  response('302 Found\r\nLocation: file:///etc/passwd', ''),
   { pieces: [] },
   { pieces: [CHUNKED], repeat: chunk(LARGE) },
   { pieces: [OK], repeat: 'x', pauseMs: 100 },

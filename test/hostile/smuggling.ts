@@ -1,11 +1,11 @@
-import { head } from './requests.ts';
+import { head } from './request-bytes.ts';
 
-/** A forged request whose framing is ambiguous, with a whole second request (`inner`) in or behind its body. */
+/** A forged request with ambiguous framing. Its body contains or precedes a whole second request (`inner`). */
 type Smuggling = readonly [label: string, request: (signature: string, inner: string) => string];
 
 const PATH = '/webhooks/payments/acme';
 
-/** Lines that say in two ways, or in none, where the body ends. */
+/** Header lines that contradict each other about the end of the body, or are invalid. */
 const FRAMINGS: readonly (readonly [label: string, lines: readonly string[]])[] = [
   ['CL and TE', ['Content-Length: 5', 'Transfer-Encoding: chunked']],
   ['TE and CL', ['Transfer-Encoding: chunked', 'Content-Length: 5']],
@@ -30,15 +30,15 @@ const FRAMINGS: readonly (readonly [label: string, lines: readonly string[]])[] 
 
 /** Bodies of a chunked request that are not well-formed. */
 const CHUNKS: readonly (readonly [label: string, body: string])[] = [
-  ['size that is no number', 'zz\r\nhello\r\n0\r\n\r\n'],
+  ['invalid size', 'zz\r\nhello\r\n0\r\n\r\n'],
   ['negative size', '-5\r\nhello\r\n0\r\n\r\n'],
   ['size with 0x', '0x5\r\nhello\r\n0\r\n\r\n'],
   ['size of 2^64', '10000000000000000\r\nhello\r\n0\r\n\r\n'],
   ['size too small', '2\r\nhello\r\n0\r\n\r\n'],
   ['size too large', 'ff\r\nhello\r\n0\r\n\r\n'],
-  ['no size', '\r\nhello\r\n0\r\n\r\n'],
+  ['missing size', '\r\nhello\r\n0\r\n\r\n'],
   ['line feed after the size', '5\nhello\r\n0\r\n\r\n'],
-  ['no end of the chunk', '5\r\nhello0\r\n\r\n'],
+  ['missing end of the chunk', '5\r\nhello0\r\n\r\n'],
   ['extension', '5;name=value;other="a\\"b"\r\nhello\r\n0;last\r\n\r\n'],
   ['long extension', `5;${'x'.repeat(100_000)}\r\nhello\r\n0\r\n\r\n`],
   ['extension with a line feed', '5;a\nb\r\nhello\r\n0\r\n\r\n'],
@@ -46,7 +46,7 @@ const CHUNKS: readonly (readonly [label: string, body: string])[] = [
   ['many trailers', `0\r\n${'a: b\r\n'.repeat(5000)}\r\n`],
 ];
 
-/** Requests that a lenient parser reads as two: the inner one must never run a handler. */
+/** Requests that a lenient parser reads as two requests. The inner request must never run a handler. */
 export const SMUGGLING: readonly Smuggling[] = [
   ...FRAMINGS.map(([label, lines]): Smuggling => [
     label,
@@ -56,7 +56,7 @@ export const SMUGGLING: readonly Smuggling[] = [
     label,
     (signature, inner) =>
       head({ path: PATH, signature, lines: ['Transfer-Encoding: chunked'] }) +
-      // The inner request is data of a chunk, of which a parser that loses count makes a request.
+      // The inner request is the data of a chunk. A parser that miscounts the chunk size reads it as a request.
       `${inner.length.toString(16)}\r\n${inner}\r\n${body}`,
   ]),
 ];

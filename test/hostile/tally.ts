@@ -1,12 +1,12 @@
-import type { RawAnswer } from './raw-exchange.ts';
+import type { ExchangeResult } from './raw-exchange.ts';
 
-/** What one family of attacks came to. */
+/** Result of one family of attacks. */
 export interface FamilyReport {
   readonly name: string;
   readonly attempts: number;
-  /** Refused attempts by status; `closed` for connections that ended without an answer. */
-  readonly refused: Readonly<Record<string, number>>;
-  /** Attempts that had to be accepted and were, such as a valid delivery split at a byte. */
+  /** Number of rejected attempts by status; `closed` for connections that ended without a response. */
+  readonly rejected: Readonly<Record<string, number>>;
+  /** Number of attempts with a response from 200 to 299, such as a valid request that was split at a byte. */
   readonly accepted: number;
   readonly wrong: readonly string[];
   /** Events that must have been handled once. */
@@ -15,55 +15,56 @@ export interface FamilyReport {
   readonly optionalEvents: readonly string[];
 }
 
-/** What an attempt must come to. `event`: the key of the event that it delivers. */
+/** Expected result of an attempt. `event` is the key of the event in the request. */
 export type Expectation =
-  // `only`: with one of these statuses; the end of the connection is not enough.
-  | { readonly kind: 'refused'; readonly only?: readonly number[] }
+  // `only`: the status must be one of these, and closing the connection is not enough.
+  | { readonly kind: 'rejected'; readonly only?: readonly number[] }
   | { readonly kind: 'accepted'; readonly event: string }
   | { readonly kind: 'either'; readonly event?: string };
 
-export const REFUSED: Expectation = { kind: 'refused' };
+export const REJECTED: Expectation = { kind: 'rejected' };
 
-/** Statuses of 5xx that refuse a request on purpose: not implemented, busy, HTTP version. */
-const REFUSALS_5XX = new Set([501, 503, 505]);
+/** 5xx statuses that a server sends intentionally: not implemented, busy, unsupported HTTP version. */
+const INTENDED_5XX = new Set([501, 503, 505]);
 
-/** Counts the attempts of one family and judges their answers. */
+/** Counts the attempts of one family and checks their responses. */
 export class Tally {
   attempts = 0;
   accepted = 0;
   readonly wrong: string[] = [];
-  readonly #refused = new Map<string, number>();
+  readonly #rejected = new Map<string, number>();
   readonly #events = new Set<string>();
   readonly #optional = new Set<string>();
 
-  /** Judges the answer to a request of one delivery. */
-  judge(label: string, { statuses, code, hung }: RawAnswer, expectation: Expectation): void {
+  /** Counts an attempt and checks its responses against the expectation. */
+  check(label: string, { statuses, code, hung }: ExchangeResult, expectation: Expectation): void {
     this.attempts += 1;
     const [status] = statuses;
-    const shown = `${label}: ${statuses.join(' ') || 'no answer'}${code === undefined ? '' : ` ${code}`}`;
+    const shown = `${label}: ${statuses.join(' ') || 'no response'}${code === undefined ? '' : ` ${code}`}`;
     if (hung) this.wrong.push(`${shown}, and the connection hung`);
-    for (const one of statuses) {
-      if (one >= 500 && !REFUSALS_5XX.has(one)) this.wrong.push(shown);
+    for (const sent of statuses) {
+      if (sent >= 500 && !INTENDED_5XX.has(sent)) this.wrong.push(shown);
     }
-    const success = statuses.find((one) => one >= 200 && one < 300);
-    if (success === undefined) this.refuse(status === undefined ? 'closed' : String(status));
+    const success = statuses.find((sent) => sent >= 200 && sent < 300);
+    if (success === undefined)
+      this.countRejection(status === undefined ? 'closed' : String(status));
     else this.accepted += 1;
-    if (expectation.kind === 'refused') {
+    if (expectation.kind === 'rejected') {
       const { only } = expectation;
       if (only && (status === undefined || !only.includes(status))) this.wrong.push(shown);
-      if (success !== undefined) this.wrong.push(`${shown}, but it was invalid`);
+      if (success !== undefined) this.wrong.push(`${shown}, but the request was invalid`);
       return;
     }
     const { event } = expectation;
     if (event !== undefined && success !== undefined) this.#events.add(event);
     else if (event !== undefined) this.#optional.add(event);
     if (expectation.kind === 'accepted' && success === undefined && status !== 503) {
-      this.wrong.push(`${shown}, but it was valid`);
+      this.wrong.push(`${shown}, but the request was valid`);
     }
   }
 
-  refuse(status: string): void {
-    this.#refused.set(status, (this.#refused.get(status) ?? 0) + 1);
+  countRejection(status: string): void {
+    this.#rejected.set(status, (this.#rejected.get(status) ?? 0) + 1);
   }
 
   report(name: string): FamilyReport {
@@ -73,7 +74,7 @@ export class Tally {
       attempts,
       accepted,
       wrong,
-      refused: Object.fromEntries(this.#refused),
+      rejected: Object.fromEntries(this.#rejected),
       events: [...this.#events],
       optionalEvents: [...this.#optional],
     };

@@ -1,24 +1,24 @@
-// The payments service: sends valid deliveries at a fixed rate, and those that are refused as busy again.
+// Plays the payments service: sends valid webhook requests at a fixed rate, and repeats those rejected as busy.
 import { Agent, request } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
 import { serve } from './child-process.ts';
-import { COMPANIES, eventKey, validDelivery } from './deliveries.ts';
-import type { Delivery } from './deliveries.ts';
+import { COMPANIES, eventKey, validRequest } from './webhook-requests.ts';
+import type { WebhookRequest } from './webhook-requests.ts';
 
-/** What became of the valid deliveries. */
+/** Results of the valid requests. */
 export interface SenderReport {
   readonly sent: number;
-  /** Deliveries answered 200 in the end. */
+  /** Requests that got the response 200 in the end. */
   readonly accepted: number;
-  /** Attempts refused with 503 `webhook_busy` and Retry-After, and sent again. */
+  /** Attempts that were rejected with 503 `webhook_busy` and Retry-After, and repeated. */
   readonly busy: number;
-  /** Attempts whose connection ended without an answer, and sent again. */
+  /** Attempts whose connection ended without a response, and that were repeated. */
   readonly disconnected: number;
-  /** Answers that a valid delivery must not get. */
+  /** Responses that a valid request must not get. */
   readonly wrong: readonly string[];
-  /** Latency of the attempts answered 200, in milliseconds. */
+  /** Latency of the attempts with response 200, in milliseconds. */
   readonly p50Ms: number;
   readonly p99Ms: number;
   /** Events that must have been handled once. */
@@ -26,9 +26,10 @@ export interface SenderReport {
 }
 
 const INTERVAL_MS = 1000 / 50;
-/** How long a delivery is sent again after the last one was sent, and how long one answer may take. */
-const GIVE_UP_MS = 20_000;
-const ANSWER_MS = 15_000;
+/** Milliseconds for which requests are repeated after the last new request. */
+const REPEAT_MS = 20_000;
+/** Time limit of one response, in milliseconds. */
+const RESPONSE_MS = 15_000;
 
 const agent = new Agent({ keepAlive: true, maxSockets: 200 });
 const latencies: number[] = [];
@@ -36,41 +37,47 @@ const wrong: string[] = [];
 const events: string[] = [];
 const counts = { sent: 0, accepted: 0, busy: 0, disconnected: 0 };
 const pending = new Set<Promise<void>>();
-/** Aborted when no further delivery is to be sent. */
-const enough = new AbortController();
-let giveUpAt = Infinity;
+/** Aborted when the sender must send no further new request. */
+const stopping = new AbortController();
+let repeatUntil = Infinity;
 let loop: Promise<void> = Promise.resolve();
 
 async function sendAll(port: number): Promise<void> {
-  const began = performance.now();
-  for (let n = 0; !enough.signal.aborted; n += 1) {
-    await wait(Math.max(0, began + n * INTERVAL_MS - performance.now()));
+  const startMs = performance.now();
+  for (let n = 0; !stopping.signal.aborted; n += 1) {
+    await wait(Math.max(0, startMs + n * INTERVAL_MS - performance.now()));
     const company = COMPANIES[n % COMPANIES.length]!;
     const id = `valid-${n}`;
-    const delivery = validDelivery(company, id, { padding: n % 20 === 0 ? 50_000 : 300 });
+    const sent = validRequest(company, id, { padding: n % 20 === 0 ? 50_000 : 300 });
     events.push(eventKey(company.id, id));
     counts.sent += 1;
-    const one = deliver(port, delivery, n % 10 === 0).finally(() => pending.delete(one));
-    pending.add(one);
+    const sending = sendUntilAccepted(port, sent, n % 10 === 0).finally(() =>
+      pending.delete(sending),
+    );
+    pending.add(sending);
   }
 }
 
-/** Sends a delivery until it is answered 200, as the service does. */
-async function deliver(port: number, delivery: Delivery, chunked: boolean): Promise<void> {
-  while (performance.now() < giveUpAt) {
-    const began = performance.now();
-    const answer = await attempt(port, delivery, chunked).catch((error: Error) => error);
-    if (answer instanceof Error) {
+/** Sends a request until it gets the response 200, as the service does. */
+async function sendUntilAccepted(
+  port: number,
+  sent: WebhookRequest,
+  chunked: boolean,
+): Promise<void> {
+  while (performance.now() < repeatUntil) {
+    const startMs = performance.now();
+    const response = await attempt(port, sent, chunked).catch((error: Error) => error);
+    if (response instanceof Error) {
       counts.disconnected += 1;
       await wait(200);
-    } else if (answer.status === 200) {
-      latencies.push(performance.now() - began);
+    } else if (response.status === 200) {
+      latencies.push(performance.now() - startMs);
       counts.accepted += 1;
       return;
     } else {
-      const { status, code, retryAfter } = answer;
+      const { status, code, retryAfter } = response;
       if (status !== 503 || code !== 'webhook_busy' || retryAfter === undefined) {
-        wrong.push(`a valid delivery was answered ${status} ${code}`);
+        wrong.push(`a valid request got the response ${status} ${code}`);
         return;
       }
       counts.busy += 1;
@@ -79,24 +86,24 @@ async function deliver(port: number, delivery: Delivery, chunked: boolean): Prom
   }
 }
 
-async function attempt(port: number, delivery: Delivery, chunked: boolean) {
-  const { path, signature, body } = delivery;
+async function attempt(port: number, sent: WebhookRequest, chunked: boolean) {
+  const { path, signature, body } = sent;
   const headers = {
     'content-type': 'application/json',
     'x-webhook-signature': signature,
     ...(chunked ? {} : { 'content-length': body.length }),
   };
   const outgoing = request({ host: '127.0.0.1', port, path, method: 'POST', agent, headers });
-  outgoing.setTimeout(ANSWER_MS, () => outgoing.destroy(new Error('no answer')));
-  const answered = new Promise<IncomingMessage>((resolve, reject) => {
+  outgoing.setTimeout(RESPONSE_MS, () => outgoing.destroy(new Error('no response')));
+  const received = new Promise<IncomingMessage>((resolve, reject) => {
     outgoing.once('response', resolve).once('error', reject);
   });
   outgoing.end(body);
-  const incoming = await answered;
-  const answer = await text(incoming);
+  const incoming = await received;
+  const responseText = await text(incoming);
   return {
     status: incoming.statusCode!,
-    code: /"code":"(\w+)"/.exec(answer)?.[1] ?? '',
+    code: /"code":"(\w+)"/.exec(responseText)?.[1] ?? '',
     retryAfter: incoming.headers['retry-after'],
   };
 }
@@ -105,13 +112,13 @@ serve({
   start(port: number) {
     loop = sendAll(port);
   },
-  /** Forgets what was measured so far, when the application is warm. */
+  /** Deletes the latencies measured so far. Called after the application's warm-up. */
   begin() {
     latencies.length = 0;
   },
   async stop(): Promise<SenderReport> {
-    enough.abort();
-    giveUpAt = performance.now() + GIVE_UP_MS;
+    stopping.abort();
+    repeatUntil = performance.now() + REPEAT_MS;
     await loop;
     await Promise.all(pending);
     agent.destroy();

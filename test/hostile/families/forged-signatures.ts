@@ -1,14 +1,18 @@
-// Signatures that are nearly right, and deliveries that are sent again.
-import { COMPANIES, eventKey, sign, validDelivery } from '../deliveries.ts';
-import type { Delivery, TestCompany } from '../deliveries.ts';
+// Requests with an almost correct signature, and valid requests that are sent repeatedly.
+import { COMPANIES, eventKey, sign, validRequest } from '../webhook-requests.ts';
+import type { WebhookRequest, TestCompany } from '../webhook-requests.ts';
 import type { Family } from '../family.ts';
 import { exchange } from '../raw-exchange.ts';
-import { chunked, withLength } from '../requests.ts';
+import { chunked, withLength } from '../request-bytes.ts';
 import type { SeededRandom } from '../../../apps/demo/src/chaos/seeded-random.ts';
-import { REFUSED } from '../tally.ts';
+import { REJECTED } from '../tally.ts';
 import type { Expectation } from '../tally.ts';
 
-type Forgery = (valid: Delivery, random: SeededRandom, company: TestCompany) => Partial<Delivery>;
+type Forgery = (
+  valid: WebhookRequest,
+  random: SeededRandom,
+  company: TestCompany,
+) => Partial<WebhookRequest>;
 
 const FORGERIES: Readonly<Record<string, Forgery>> = {
   'no signature': () => ({ signature: '' }),
@@ -65,20 +69,20 @@ export const family: Family = {
   lanes: 6,
   async attempt({ port, random, tally }, n) {
     const company = random.pick(COMPANIES);
-    const valid = validDelivery(company, `forged-${n}`);
+    const valid = validRequest(company, `forged-${n}`);
     const name = NAMES[n % (NAMES.length + 1)];
     if (name !== undefined) {
       const forged = { ...valid, ...FORGERIES[name]!(valid, random, company) };
       const request = n % 2 === 0 ? withLength(forged) : chunked(forged, random.between(1, 200));
-      tally.judge(name, await exchange(port, [request]), REFUSED);
+      tally.check(name, await exchange(port, [request]), REJECTED);
       return;
     }
-    // An event that is older than ids are remembered is stored, and no handler runs.
-    const old = validDelivery(company, `old-${n}`, { timestamp: '2001-01-01T00:00:00Z' });
-    tally.judge('old delivery', await exchange(port, [withLength(old)]), { kind: 'either' });
-    // A captured delivery that is sent again is accepted, in several forms, and handled once.
-    const replay = validDelivery(company, `replayed-${n}`);
-    const again = { ...replay, signature: `sha512=${random.hex(128)}, ${replay.signature}` };
+    // The inbox stores an event that is older than its limit as stale, and runs no handler.
+    const old = validRequest(company, `old-${n}`, { timestamp: '2001-01-01T00:00:00Z' });
+    tally.check('old event', await exchange(port, [withLength(old)]), { kind: 'either' });
+    // A captured request that is repeated in several forms is accepted each time, and its event is handled once.
+    const replay = validRequest(company, `replayed-${n}`);
+    const repeated = { ...replay, signature: `sha512=${random.hex(128)}, ${replay.signature}` };
     const expected: Expectation = {
       kind: 'accepted',
       event: eventKey(company.id, `replayed-${n}`),
@@ -86,15 +90,15 @@ export const family: Family = {
     const requests = [
       withLength(replay),
       withLength(replay),
-      chunked(again, 50),
+      chunked(repeated, 50),
       withLength(replay),
     ];
     for (const request of requests) {
-      tally.judge('replayed delivery', await exchange(port, [request]), expected);
+      tally.check('replayed request', await exchange(port, [request]), expected);
     }
   },
 };
 
-function replaceAt(text: string, at: number, change: (one: string) => string): string {
+function replaceAt(text: string, at: number, change: (character: string) => string): string {
   return text.slice(0, at) + change(text[at]!) + text.slice(at + 1);
 }

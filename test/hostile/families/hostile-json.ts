@@ -1,10 +1,10 @@
-// Bodies from fast-check, signed correctly or not: what JSON and UTF-8 allow, and what they do not.
+// Random valid and invalid JSON and UTF-8 bodies from fast-check, with valid and forged signatures.
 import * as fc from 'fast-check';
-import { COMPANIES, PAYLOAD_MARKER, deliveryOf, eventKey } from '../deliveries.ts';
+import { COMPANIES, PAYLOAD_MARKER, signedRequest, eventKey } from '../webhook-requests.ts';
 import type { Family } from '../family.ts';
 import { exchange } from '../raw-exchange.ts';
-import { chunked, withLength } from '../requests.ts';
-import { REFUSED } from '../tally.ts';
+import { chunked, withLength } from '../request-bytes.ts';
+import { REJECTED } from '../tally.ts';
 import type { Expectation } from '../tally.ts';
 
 const NUMBERS = [
@@ -76,10 +76,10 @@ const body = fc.oneof(
   fc.uint8Array().map((bytes) => Buffer.from(bytes)),
 );
 
-/** Cases are drawn in batches: a sample of one takes about as long as one of a hundred. */
+/** Bodies are generated in batches: one body takes about as long as a hundred. */
 const BATCH = 100;
 let batch: Buffer[] = [];
-/** Events that were sent. */
+/** Keys of the events sent with a valid signature. */
 const sent = new Set<string | undefined>();
 
 export const family: Family = {
@@ -90,36 +90,36 @@ export const family: Family = {
     const bytes = batch.pop()!;
     const company = random.pick(COMPANIES);
     const expected = expectation(bytes, company.id);
-    // A second body of one event is logged each time, and only the owner of the secret can send it.
+    // The application logs every second body for the same event id, which only the owner of the secret can send.
     const known = 'event' in expected && sent.has(expected.event);
     const signed = !known && random.next() < 0.7;
-    const valid = deliveryOf(company, bytes);
-    const delivery = signed ? valid : { ...valid, signature: `sha512=${random.hex(128)}` };
-    const request = random.next() < 0.8 ? withLength(delivery) : chunked(delivery, 1000);
+    const valid = signedRequest(company, bytes);
+    const unsent = signed ? valid : { ...valid, signature: `sha512=${random.hex(128)}` };
+    const request = random.next() < 0.8 ? withLength(unsent) : chunked(unsent, 1000);
     if (signed && 'event' in expected) sent.add(expected.event);
     const label = `${signed ? 'signed' : 'forged'} body ${bytes.toString('base64').slice(0, 500)}`;
-    tally.judge(label, await exchange(port, [request]), signed ? expected : REFUSED);
+    tally.check(label, await exchange(port, [request]), signed ? expected : REJECTED);
   },
 };
 
-/** What a signed body must come to, by the rules of the envelope, without the package under test. */
+/** Expected result for a signed body, computed without the package under test. */
 function expectation(bytes: Buffer, company: string): Expectation {
   let parsed: Record<string, unknown> | null;
   try {
     parsed = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as typeof parsed;
   } catch (error) {
-    // A body nested too deeply may be refused.
-    return error instanceof RangeError ? { kind: 'either' } : REFUSED;
+    // The application may reject a body that is nested too deeply.
+    return error instanceof RangeError ? { kind: 'either' } : REJECTED;
   }
-  if (!isObject(parsed)) return REFUSED;
+  if (!isObject(parsed)) return REJECTED;
   const { id, eventType, timestamp, data, metadata } = parsed;
-  const named = (value: unknown): value is string =>
+  const isKey = (value: unknown): value is string =>
     typeof value === 'string' && /^[^\p{Cc}]{1,255}$/u.test(value);
-  if (!named(id) || !named(eventType) || !isObject(data)) return REFUSED;
-  if (typeof timestamp !== 'string' || !/^20\d\d-.*Z$/.test(timestamp)) return REFUSED;
-  if (metadata !== undefined && metadata !== null && !isObject(metadata)) return REFUSED;
+  if (!isKey(id) || !isKey(eventType) || !isObject(data)) return REJECTED;
+  if (typeof timestamp !== 'string' || !/^20\d\d-.*Z$/.test(timestamp)) return REJECTED;
+  if (metadata !== undefined && metadata !== null && !isObject(metadata)) return REJECTED;
   const event = eventKey(company, id);
-  // The limit of the depth is that of the stack.
+  // A long body may be nested too deeply, and the accepted depth depends on the stack size.
   if (bytes.length > 5000) return { kind: 'either', event };
   return { kind: 'accepted', event };
 }

@@ -1,15 +1,15 @@
-// Requests that break HTTP, written to a socket byte by byte, and valid ones that are split at each byte.
-import { COMPANIES, eventKey, validDelivery } from '../deliveries.ts';
-import type { Delivery } from '../deliveries.ts';
+// Malformed HTTP requests, written to a socket, and valid requests that are split at each byte.
+import { COMPANIES, eventKey, validRequest } from '../webhook-requests.ts';
+import type { WebhookRequest } from '../webhook-requests.ts';
 import type { Attack, Family } from '../family.ts';
 import { exchange } from '../raw-exchange.ts';
-import type { RawOptions } from '../raw-exchange.ts';
-import { chunked, head, withLength } from '../requests.ts';
-import { REFUSED } from '../tally.ts';
+import type { ExchangeOptions } from '../raw-exchange.ts';
+import { chunked, head, withLength } from '../request-bytes.ts';
+import { REJECTED } from '../tally.ts';
 import { HEADS } from '../malformed-heads.ts';
 import { SMUGGLING } from '../smuggling.ts';
 
-/** One attempt: what is written, and what may come of it. */
+/** Sends one request or several on one connection, and checks the result. */
 type Attempt = (attack: Attack, n: number) => Promise<void>;
 
 const ATTEMPTS: readonly Attempt[] = [
@@ -21,7 +21,7 @@ const ATTEMPTS: readonly Attempt[] = [
   smuggle,
   oversized,
   incomplete,
-  rubbish,
+  randomBytes,
   pipelined,
   expectContinue,
   malformedHead,
@@ -34,12 +34,12 @@ export const family: Family = {
   attempt: (attack, n) => ATTEMPTS[n % ATTEMPTS.length]!(attack, Math.floor(n / ATTEMPTS.length)),
 };
 
-/** A delivery in two packets, split at the next byte with each attempt; every eighth, in packets of one byte. */
+/** A request in two packets. Each attempt splits it one byte later; every eighth attempt sends packets of one byte. */
 function split(kind: 'valid' | 'forged', framing: 'length' | 'chunked'): Attempt {
   return async ({ port, random, tally }, n) => {
     const company = random.pick(COMPANIES);
     const id = `split-${kind}-${framing}-${n}`;
-    const valid = validDelivery(company, id);
+    const valid = validRequest(company, id);
     const sent = kind === 'valid' ? valid : { ...valid, signature: `sha512=${random.hex(128)}` };
     const bytes = framing === 'length' ? withLength(sent) : chunked(sent, 1 + (n % 64));
     const at = 1 + (n % (bytes.length - 1));
@@ -47,32 +47,34 @@ function split(kind: 'valid' | 'forged', framing: 'length' | 'chunked'): Attempt
       n % 8 === 7
         ? Array.from(bytes, (_, index) => bytes.subarray(index, index + 1))
         : [bytes.subarray(0, at), bytes.subarray(at)];
-    const label = `${kind} delivery (${framing}) split at ${at}`;
+    const label = `${kind} request (${framing}) split at ${at}`;
     const expected =
-      kind === 'valid' ? ({ kind: 'accepted', event: eventKey(company.id, id) } as const) : REFUSED;
-    tally.judge(label, await exchange(port, pieces), expected);
+      kind === 'valid'
+        ? ({ kind: 'accepted', event: eventKey(company.id, id) } as const)
+        : REJECTED;
+    tally.check(label, await exchange(port, pieces), expected);
   };
 }
 
 async function malformedHead({ port, random, tally }: Attack, n: number): Promise<void> {
   const [label, text] = HEADS[n % HEADS.length]!;
-  const { path, body } = validDelivery(COMPANIES[0]!, 'malformed');
+  const { path, body } = validRequest(COMPANIES[0]!, 'malformed');
   const request = text({ path, signature: `sha512=${random.hex(128)}`, length: body.length });
-  const answer = await exchange(port, [Buffer.from(request, 'latin1'), body], { end: true });
-  tally.judge(label, answer, label === 'OPTIONS' ? { kind: 'either' } : REFUSED);
+  const response = await exchange(port, [Buffer.from(request, 'latin1'), body], { end: true });
+  tally.check(label, response, label === 'OPTIONS' ? { kind: 'either' } : REJECTED);
 }
 
-/** A request that holds a second, valid one, which no server may find in it. */
+/** A request that contains a second, valid request. The application must not read it as a request. */
 async function smuggle({ port, random, tally }: Attack, n: number): Promise<void> {
   const [label, request] = SMUGGLING[n % SMUGGLING.length]!;
-  const inner = withLength(validDelivery(COMPANIES[0]!, `smuggled-${label}-${n}`)).toString();
+  const inner = withLength(validRequest(COMPANIES[0]!, `smuggled-${label}-${n}`)).toString();
   const outer = request(`sha512=${random.hex(128)}`, inner);
-  const answer = await exchange(port, [outer], { answers: 2, end: true });
-  tally.judge(`smuggling: ${label}`, answer, REFUSED);
+  const response = await exchange(port, [outer], { responses: 2, end: true });
+  tally.check(`smuggling: ${label}`, response, REJECTED);
 }
 
 async function oversized({ port, random, tally }: Attack, n: number): Promise<void> {
-  const { path } = validDelivery(COMPANIES[0]!, 'oversized');
+  const { path } = validRequest(COMPANIES[0]!, 'oversized');
   const signature = `sha512=${random.hex(128)}`;
   const lines = [
     [`X-Large: ${'x'.repeat(1_000_000)}`],
@@ -80,58 +82,72 @@ async function oversized({ port, random, tally }: Attack, n: number): Promise<vo
     Array.from({ length: 900 }, () => 'A: b'),
     ['Content-Length: 99999999'],
   ][n % 4]!;
-  const answer = await exchange(port, [head({ path, signature, lines })], { end: true });
-  tally.judge('oversized head or body', answer, REFUSED);
+  const response = await exchange(port, [head({ path, signature, lines })], { end: true });
+  tally.check('oversized head or body', response, REJECTED);
 }
 
 async function incomplete({ port, random, tally }: Attack): Promise<void> {
-  const valid = validDelivery(COMPANIES[0]!, 'incomplete');
+  const valid = validRequest(COMPANIES[0]!, 'incomplete');
   const bytes = random.next() < 0.5 ? withLength(valid) : chunked(valid, 40);
   const part = bytes.subarray(0, random.between(1, bytes.length - 1));
-  tally.judge('sender that ends early', await exchange(port, [part], { end: true }), REFUSED);
+  tally.check(
+    'sender that closes the connection early',
+    await exchange(port, [part], { end: true }),
+    REJECTED,
+  );
 }
 
-async function rubbish({ port, random, tally }: Attack): Promise<void> {
+async function randomBytes({ port, random, tally }: Attack): Promise<void> {
   const tls = Buffer.from('16030100c8010000c40303', 'hex');
   const bytes = Buffer.from(random.hex(2 * random.between(1, 3000)), 'hex');
   const pieces = [random.next() < 0.3 ? Buffer.concat([tls, bytes]) : bytes];
-  tally.judge('random bytes', await exchange(port, pieces, { end: true }), REFUSED);
+  tally.check('random bytes', await exchange(port, pieces, { end: true }), REJECTED);
 }
 
-/** Two requests in one packet, one of them forged: each is judged on its own. */
+/** Two requests in one packet, one of them forged. The application must check each separately. */
 async function pipelined({ port, random, tally }: Attack, n: number): Promise<void> {
   const company = random.pick(COMPANIES);
   const id = `pipelined-${n}`;
-  const valid = validDelivery(company, id);
-  const forged: Delivery = { ...valid, signature: `sha512=${random.hex(128)}` };
+  const valid = validRequest(company, id);
+  const forged: WebhookRequest = { ...valid, signature: `sha512=${random.hex(128)}` };
   const validFirst = n % 2 === 0;
   const pieces = [
-    Buffer.concat((validFirst ? [valid, forged] : [forged, valid]).map((one) => withLength(one))),
+    Buffer.concat(
+      (validFirst ? [valid, forged] : [forged, valid]).map((request) => withLength(request)),
+    ),
   ];
-  const options: RawOptions = { answers: 2 };
-  const answer = await exchange(port, pieces, options);
-  const [first, second] = answer.statuses;
+  const options: ExchangeOptions = { responses: 2 };
+  const response = await exchange(port, pieces, options);
+  const [first, second] = response.statuses;
   const event = eventKey(company.id, id);
-  const one = (status: number | undefined) => ({
-    ...answer,
+  const resultOf = (status: number | undefined) => ({
+    ...response,
     statuses: status === undefined ? [] : [status],
   });
-  tally.judge('pipelined, first', one(first), validFirst ? { kind: 'accepted', event } : REFUSED);
-  // A refusal may end the connection.
-  tally.judge('pipelined, second', one(second), validFirst ? REFUSED : { kind: 'either', event });
+  tally.check(
+    'pipelined, first',
+    resultOf(first),
+    validFirst ? { kind: 'accepted', event } : REJECTED,
+  );
+  // The application may close the connection after it rejects the first request.
+  tally.check(
+    'pipelined, second',
+    resultOf(second),
+    validFirst ? REJECTED : { kind: 'either', event },
+  );
 }
 
 async function expectContinue({ port, random, tally }: Attack, n: number): Promise<void> {
   const company = random.pick(COMPANIES);
   const id = `continue-${n}`;
-  const { path, signature, body } = validDelivery(company, id);
+  const { path, signature, body } = validRequest(company, id);
   const expect = n % 3 === 0 ? '200-ok' : '100-continue';
   const forged = n % 3 === 1;
   const lines = [`Content-Length: ${body.length}`, `Expect: ${expect}`];
   const sent = forged ? `sha512=${random.hex(128)}` : signature;
   const pieces = [head({ path, signature: sent, lines }), body];
-  const answer = await exchange(port, pieces, { pauseMs: 5 });
+  const response = await exchange(port, pieces, { pauseMs: 5 });
   const event = eventKey(company.id, id);
   const valid = { kind: expect === '100-continue' ? 'accepted' : 'either', event } as const;
-  tally.judge(`Expect: ${expect}`, answer, forged ? REFUSED : valid);
+  tally.check(`Expect: ${expect}`, response, forged ? REJECTED : valid);
 }

@@ -1,23 +1,23 @@
-// Connections that send slowly, in pieces of one byte, or do not read their answer. They come in waves: while one
-// lasts, the application is busy; between two, it must accept deliveries again.
+// Connections that send slowly, send chunks of one byte, or do not read the response. They come in waves. During a wave
+// the application is busy. Between two waves it must accept webhook requests again.
 import { setTimeout as wait } from 'node:timers/promises';
 import { connect } from 'node:net';
-import { COMPANIES, validDelivery } from '../deliveries.ts';
+import { COMPANIES, validRequest } from '../webhook-requests.ts';
 import type { Attack, Family } from '../family.ts';
 import { exchange } from '../raw-exchange.ts';
-import { head, tinyChunkRequest, withLength } from '../requests.ts';
-import { REFUSED } from '../tally.ts';
+import { head, tinyChunkRequest, withLength } from '../request-bytes.ts';
+import { REJECTED } from '../tally.ts';
 
 /** Milliseconds between two waves. */
 const PAUSE_MS = 6000;
 /** Milliseconds between the connections of a wave. */
 const SPACING_MS = 2;
-/** One a second: longer than a body may take to arrive (5 s) and a refused sender to stop (5 s). */
+/** One piece a second: longer than the application waits for a body (5 s) and then for the sender to stop (5 s). */
 const BODY_PIECES = 20;
 
 type Sender = (attack: Attack) => Promise<void>;
 
-/** A wave of 600 slow connections, and some that send at full speed. */
+/** A wave of 596 slow connections and 4 that send at full speed. */
 const WAVE: readonly Sender[] = [
   ...repeat(150, slowHead),
   ...repeat(250, slowBody(false)),
@@ -32,7 +32,7 @@ export const family: Family = {
   async attempt(attack) {
     await Promise.all(
       WAVE.map(async (send, index) => {
-        // Connections that last, not a flood of new ones.
+        // The attack is the number of open connections, not the rate of new connections.
         await wait(index * SPACING_MS);
         await send(attack);
       }),
@@ -41,33 +41,33 @@ export const family: Family = {
   },
 };
 
-/** A head that never ends. Node's own `headersTimeout` ends it after a minute, so the sender gives up first. */
+/** An incomplete head. The sender closes the connection after 8 s, before Node's `headersTimeout` of a minute. */
 async function slowHead({ port, random, tally }: Attack): Promise<void> {
-  const { path } = validDelivery(COMPANIES[0]!, 'slow');
+  const { path } = validRequest(COMPANIES[0]!, 'slow');
   const text = head({ path, signature: `sha512=${random.hex(128)}` });
   const pieces = Array.from({ length: 8 }, (_, index) => text.slice(index * 10, index * 10 + 10));
-  const answer = await exchange(port, pieces, { pauseMs: 1000, end: true });
-  tally.judge('slow head', answer, REFUSED);
+  const response = await exchange(port, pieces, { pauseMs: 1000, end: true });
+  tally.check('slow head', response, REJECTED);
 }
 
-/** A body of which one byte a second arrives, behind a well-formed signature. */
+/** A body of one byte per second, with a well-formed signature. */
 function slowBody(isChunked: boolean): Sender {
   return async ({ port, random, tally }) => {
-    const { path } = validDelivery(random.pick(COMPANIES), 'slow');
+    const { path } = validRequest(random.pick(COMPANIES), 'slow');
     const framing = isChunked ? 'Transfer-Encoding: chunked' : 'Content-Length: 1000000';
     const signature = `sha512=${random.hex(128)}`;
     const pieces = [
       head({ path, signature, lines: [framing] }),
       ...Array.from({ length: BODY_PIECES }, () => (isChunked ? '1\r\n{\r\n' : '{')),
     ];
-    const answer = await exchange(port, pieces, { pauseMs: 1000, end: true, limitMs: 25_000 });
-    tally.judge('slow body', answer, { kind: 'refused', only: [408, 503] });
+    const response = await exchange(port, pieces, { pauseMs: 1000, end: true, limitMs: 25_000 });
+    tally.check('slow body', response, { kind: 'rejected', only: [408, 503] });
   };
 }
 
-/** Many requests whose answers are never read, so that they stay in the application's memory. */
+/** Five requests whose responses the sender never reads, so that they stay in the application's memory. */
 async function neverReads({ port, random, tally }: Attack): Promise<void> {
-  const { path, body } = validDelivery(COMPANIES[0]!, 'never-reads');
+  const { path, body } = validRequest(COMPANIES[0]!, 'never-reads');
   const request = withLength({ path, body, signature: `sha512=${random.hex(128)}` });
   const socket = connect({ port, host: '127.0.0.1' }).pause();
   socket.on('error', () => {});
@@ -75,15 +75,15 @@ async function neverReads({ port, random, tally }: Attack): Promise<void> {
   await wait(5000);
   socket.resetAndDestroy();
   tally.attempts += 1;
-  tally.refuse('not read');
+  tally.countRejection('not read');
 }
 
 /** A body of 1 MiB in chunks of one byte, at full speed. */
 async function tinyChunks({ port, random, tally }: Attack): Promise<void> {
-  const { path } = validDelivery(COMPANIES[0]!, 'tiny');
+  const { path } = validRequest(COMPANIES[0]!, 'tiny');
   const pieces = tinyChunkRequest(path, `sha512=${random.hex(128)}`);
-  const answer = await exchange(port, pieces, { limitMs: 25_000 });
-  tally.judge('1 MiB in chunks of one byte', answer, REFUSED);
+  const response = await exchange(port, pieces, { limitMs: 25_000 });
+  tally.check('1 MiB in chunks of one byte', response, REJECTED);
 }
 
 function repeat(count: number, sender: Sender): Sender[] {

@@ -1,29 +1,29 @@
 import { createHmac } from 'node:crypto';
 
-/** A company of the application's directory, as the sender and the attackers know it. */
+/** A company of the application's directory. The sender and the attackers know its secret. */
 export interface TestCompany {
   readonly id: string;
   readonly secret: string;
 }
 
-/** Text that is part of every body sent, and that must not appear in the application's log. */
+/** Text in every request body. It must not appear in the application's log. */
 export const PAYLOAD_MARKER = 'payload-marker-5f1c';
 
-/** The companies that the payments service delivers to. The directory finds them in any case of letters. */
+/** The companies that the payments service sends events to. The directory ignores the case of their ids. */
 export const COMPANIES: readonly TestCompany[] = ['acme', 'duka', 'soko', 'Zuri'].map((id) => ({
   id,
   secret: `whsec-${id}-8Jq2vN4x`,
 }));
 
-/** Everything secret that the application is configured with. */
+/** All secrets in the application's configuration. */
 export const SECRETS: readonly string[] = [
   ...COMPANIES.map(({ secret }) => secret),
   'client-secret-3kT9',
   'access-token-7Qm1',
 ];
 
-/** A delivery to send: its path, headers and body. */
-export interface Delivery {
+/** A webhook request to send. */
+export interface WebhookRequest {
   readonly company: string;
   readonly path: string;
   readonly signature: string;
@@ -35,24 +35,24 @@ export function sign(body: Uint8Array | string, secret: string): string {
   return `sha512=${createHmac('sha512', secret).update(body).digest('hex')}`;
 }
 
-/** A correctly signed delivery of an event with this id. `padding`: further bytes in the body. */
-export function validDelivery(
+/** A correctly signed webhook request with an event. `padding` is the number of additional bytes in the body. */
+export function validRequest(
   company: TestCompany,
   id: string,
   { padding = 0, timestamp = new Date().toISOString() } = {},
-): Delivery {
+): WebhookRequest {
   const data = { note: PAYLOAD_MARKER, padding: 'x'.repeat(padding) };
   const event = { id, eventType: 'order.paid', timestamp, data };
-  return deliveryOf(company, Buffer.from(JSON.stringify(event)));
+  return signedRequest(company, Buffer.from(JSON.stringify(event)));
 }
 
-/** A correctly signed delivery of any bytes. */
-export function deliveryOf(company: TestCompany, body: Buffer): Delivery {
+/** A correctly signed webhook request with any bytes as its body. */
+export function signedRequest(company: TestCompany, body: Buffer): WebhookRequest {
   const path = `/webhooks/payments/${company.id}`;
   return { company: company.id, path, signature: sign(body, company.secret), body };
 }
 
-/** How an event is named in the sets of handled events. */
+/** Key of an event in the sets of handled events. */
 export function eventKey(company: string, id: string): string {
   return JSON.stringify([company, id]);
 }

@@ -1,14 +1,14 @@
-// Well-formed deliveries for companies that do not exist, and for other spellings of one that does.
-import { COMPANIES, PAYLOAD_MARKER, sign, validDelivery } from '../deliveries.ts';
+// Well-formed requests for companies that do not exist, and for other spellings of existing companies.
+import { COMPANIES, PAYLOAD_MARKER, sign, validRequest } from '../webhook-requests.ts';
 import type { Family } from '../family.ts';
 import { exchange } from '../raw-exchange.ts';
-import { withLength } from '../requests.ts';
+import { withLength } from '../request-bytes.ts';
 import type { SeededRandom } from '../../../apps/demo/src/chaos/seeded-random.ts';
-import { REFUSED } from '../tally.ts';
+import { REJECTED } from '../tally.ts';
 
-const BODY = Buffer.from(JSON.stringify({ id: 'unproven', note: PAYLOAD_MARKER }));
+const BODY = Buffer.from(JSON.stringify({ id: 'unknown', note: PAYLOAD_MARKER }));
 
-/** Segments that name no company, some of them after the server has decoded them. */
+/** Path segments that are not the id of a company. For some, only decoding shows this. */
 const SEGMENTS: readonly ((random: SeededRandom) => string)[] = [
   (random) => random.hex(32),
   (random) => random.hex(1),
@@ -25,29 +25,29 @@ const SEGMENTS: readonly ((random: SeededRandom) => string)[] = [
 ];
 
 export const family: Family = {
-  name: 'unproven companies',
+  name: 'unknown companies',
   lanes: 6,
   async attempt({ port, random, tally }, n) {
     if (n % 10 === 0) {
-      // Signed with the secret of the company that a case-insensitive directory finds for this spelling.
+      // The directory ignores case and finds the company for this spelling, and the signature is the company's.
       const company = random.pick(COMPANIES);
       const id = random.pick([company.id.toUpperCase(), swapCase(company.id)]);
-      const delivery = {
-        ...validDelivery(company, `spelling-${n}`),
+      const respelled = {
+        ...validRequest(company, `spelling-${n}`),
         path: `/webhooks/payments/${id}`,
       };
-      tally.judge(
+      tally.check(
         'another spelling of a company',
-        await exchange(port, [withLength(delivery)]),
-        REFUSED,
+        await exchange(port, [withLength(respelled)]),
+        REJECTED,
       );
       return;
     }
     const segment = SEGMENTS[n % SEGMENTS.length]!(random);
     const path = `/webhooks/payments/${segment}`;
     const signature = sign(BODY, random.hex(8));
-    const answer = await exchange(port, [withLength({ path, signature, body: BODY })]);
-    tally.judge(`company ${segment.slice(0, 40)}`, answer, REFUSED);
+    const response = await exchange(port, [withLength({ path, signature, body: BODY })]);
+    tally.check(`company ${segment.slice(0, 40)}`, response, REJECTED);
   },
 };
 

@@ -1,16 +1,16 @@
-import { PAYLOAD_MARKER, SECRETS } from './deliveries.ts';
+import { PAYLOAD_MARKER, SECRETS } from './webhook-requests.ts';
 import type { Round } from './round.ts';
 
-/** Bars of a round. Times depend on the machine, so they can be left out. */
-export const BARS = {
+/** Limits of a round. The limits of latency and busy responses depend on the machine and can be turned off. */
+export const LIMITS = {
   rssGrowthMb: 150,
   p99Ms: 250,
-  /** Share of the valid deliveries that may be refused as busy at first. */
+  /** Maximum share of the valid requests that the application rejects as busy at first. */
   busy: 0.05,
   linesPerCodeAndMinute: 20,
 } as const;
 
-/** What must not be in the log: secrets, tokens, bodies, signatures. */
+/** Texts that must not be in the log: secrets, tokens, bodies, signatures. */
 const FORBIDDEN: readonly (string | RegExp)[] = [
   ...SECRETS,
   PAYLOAD_MARKER,
@@ -19,49 +19,49 @@ const FORBIDDEN: readonly (string | RegExp)[] = [
   /Basic [A-Za-z0-9+/]{8}/,
 ];
 
-/** Everything that a round did wrong, a line each; none if it passed. */
-export function faults(round: Round, latencyBar: boolean): string[] {
+/** A line for each fault that a round found; empty if it passed. */
+export function faults(round: Round, checkLatency: boolean): string[] {
   const { sender } = round;
-  const found = [...handledWrongly(round)];
+  const found = [...wrongResults(round)];
   const check = (passed: boolean, fault: string): void => void (passed || found.push(fault));
-  check(sender.sent > 0, 'no valid delivery was sent');
+  check(sender.sent > 0, 'no valid request was sent');
   const missing = sender.sent - sender.accepted;
-  check(missing === 0, `${missing} of ${sender.sent} valid deliveries were not answered 200`);
+  check(missing === 0, `${missing} of ${sender.sent} valid requests never got the response 200`);
   check(
-    !latencyBar || sender.p99Ms < BARS.p99Ms,
-    `p99 of valid deliveries was ${sender.p99Ms.toFixed(0)} ms (bar ${BARS.p99Ms} ms)`,
+    !checkLatency || sender.p99Ms < LIMITS.p99Ms,
+    `p99 of valid requests was ${sender.p99Ms.toFixed(0)} ms (limit ${LIMITS.p99Ms} ms)`,
   );
   check(
-    !latencyBar || sender.busy < sender.sent * BARS.busy,
-    `valid deliveries were refused as busy ${sender.busy} times (bar ${BARS.busy * 100}% of ${sender.sent})`,
+    !checkLatency || sender.busy < sender.sent * LIMITS.busy,
+    `valid requests were rejected as busy ${sender.busy} times (limit ${LIMITS.busy * 100}% of ${sender.sent})`,
   );
   for (const which of ['receiver', 'caller'] as const) {
     const { rssGrowthMb, unhandledRejections } = round[which];
     check(
-      rssGrowthMb < BARS.rssGrowthMb,
-      `resident memory of the ${which} grew by ${rssGrowthMb.toFixed(0)} MB (bar ${BARS.rssGrowthMb} MB)`,
+      rssGrowthMb < LIMITS.rssGrowthMb,
+      `resident memory of the ${which} grew by ${rssGrowthMb.toFixed(0)} MB (limit ${LIMITS.rssGrowthMb} MB)`,
     );
     check(
       unhandledRejections === 0,
-      `the ${which} left ${unhandledRejections} promise rejections unhandled`,
+      `the ${which} had ${unhandledRejections} unhandled promise rejections`,
     );
   }
   for (const family of round.families) {
-    check(family.attempts > 0, `${family.name}: nothing was tried`);
+    check(family.attempts > 0, `${family.name}: no attempt was made`);
   }
-  const most = BARS.linesPerCodeAndMinute * Math.max(1, round.seconds / 60);
+  const most = LIMITS.linesPerCodeAndMinute * Math.max(1, round.seconds / 60);
   for (const [code, count] of linesByCode(round.log)) {
-    check(count < most, `${count} log lines of one kind (bar ${most.toFixed(0)}): ${code}`);
+    check(count < most, `${count} log lines of one kind (limit ${most.toFixed(0)}): ${code}`);
   }
   for (const text of FORBIDDEN) {
     const at = typeof text === 'string' ? round.log.indexOf(text) : round.log.search(text);
-    check(at < 0, `the log contains ${String(text)}, which is secret or payload`);
+    check(at < 0, `the log contains ${String(text)}, which is a secret or part of a payload`);
   }
   return found;
 }
 
-/** Answers that were wrong, and events that were lost, handled twice or invented. */
-export function handledWrongly({ families, sender, receiver }: Round): string[] {
+/** Wrong responses, and events that were lost, handled twice or handled without a valid request. */
+export function wrongResults({ families, sender, receiver }: Round): string[] {
   const wrong = [
     ...sender.wrong,
     ...families.flatMap((family) => family.wrong.map((text) => `${family.name}: ${text}`)),
@@ -70,18 +70,18 @@ export function handledWrongly({ families, sender, receiver }: Round): string[] 
   const optional = new Set(families.flatMap(({ optionalEvents }) => optionalEvents));
   const { handled } = receiver;
   for (const event of expected) {
-    if (!Object.hasOwn(handled, event)) wrong.push(`event ${event} was accepted and not handled`);
+    if (!Object.hasOwn(handled, event)) wrong.push(`event ${event} was accepted but not handled`);
   }
   for (const [event, times] of Object.entries(handled)) {
     if (times > 1) wrong.push(`event ${event} was handled ${times} times`);
     if (!expected.has(event) && !optional.has(event)) {
-      wrong.push(`event ${event} was handled, but no valid delivery of it was sent`);
+      wrong.push(`event ${event} was handled, but no valid request with it was sent`);
     }
   }
   return wrong;
 }
 
-/** Log lines by error code, or by their beginning without numbers. */
+/** Number of log lines by error code, or by the first 60 characters without numbers. */
 export function linesByCode(log: string): Map<string, number> {
   const counts = new Map<string, number>();
   for (const line of log.split('\n')) {

@@ -1,12 +1,12 @@
-import type { Delivery } from './deliveries.ts';
+import type { WebhookRequest } from './webhook-requests.ts';
 
-/** The lines of a request's head. */
+/** The parts of a request's head. */
 export interface Head {
   readonly method?: string;
   readonly path: string;
   readonly version?: string;
   readonly signature: string;
-  /** Further lines, as they are. */
+  /** Further header lines, sent unchanged. */
   readonly lines?: readonly string[];
 }
 
@@ -30,14 +30,14 @@ export function head({
 }
 
 /** A whole request with Content-Length. */
-export function withLength({ path, signature, body }: Omit<Delivery, 'company'>): Buffer {
+export function withLength({ path, signature, body }: Omit<WebhookRequest, 'company'>): Buffer {
   const lines = [`Content-Length: ${body.length}`];
   return Buffer.concat([Buffer.from(head({ path, signature, lines })), body]);
 }
 
-/** A whole chunked request, with a chunk for every `size` bytes. */
+/** A whole chunked request with chunks of `size` bytes. */
 export function chunked(
-  { path, signature, body }: Omit<Delivery, 'company'>,
+  { path, signature, body }: Omit<WebhookRequest, 'company'>,
   size: number,
 ): Buffer {
   const parts: Buffer[] = [
@@ -50,7 +50,7 @@ export function chunked(
   return Buffer.concat([...parts, Buffer.from('0\r\n\r\n')]);
 }
 
-/** A request with a body of 1 MiB in chunks of one byte, in pieces of 64 KiB of them. */
+/** A request with a body of 1 MiB in chunks of one byte. Each string but the first and the last has 65,536 chunks. */
 export function tinyChunkRequest(path: string, signature: string): string[] {
   const chunks = '1\r\nx\r\n'.repeat(65_536);
   const start = head({ path, signature, lines: ['Transfer-Encoding: chunked'] });
