@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { expect, it, jest } from '@jest/globals';
-import type { RequestFacts } from '../../libs/payments/src/api/request-observer.js';
+import type { RequestFacts } from '../../libs/payments/src/api/api-options.js';
 import { describeWithEachAdapter } from '../support/api/api-harness.js';
 import { turns, until } from '../support/time/waiting.js';
 import { hangUp, json, silence } from '../support/api/scripted-service.js';

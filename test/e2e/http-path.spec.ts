@@ -75,7 +75,7 @@ describeWithEachAdapter('paths and redirects', (harness) => {
       service.onCall = (_, response) => response.writeHead(status, { location }).end();
       for (const call of [payments.getTransaction('1'), payments.post('/v1/things')]) {
         const error = (await call.catch((error: unknown) => error)) as Error;
-        expect(error).toMatchObject({ code: 'redirect_refused', status });
+        expect(error).toMatchObject({ code: 'redirect_not_followed', status });
         expect(error.message).toContain(String(status));
         expect(error.message).toContain(`127.0.0.1:${elsewhere.port}`);
         expect(error.message).not.toMatch(/4711|0815/);

@@ -110,10 +110,10 @@ export type {
 } from './api/payments-api.js';
 export { PaymentsApiError } from './api/call/api-error.js';
 export type { ApiErrorFacts } from './api/call/api-error.js';
-export { PaymentsTokenError } from './api/token/token-error.js';
-export type { TokenErrorFacts } from './api/token/token-error.js';
-export type { ApiLogger } from './api/request-observer.js';
+export { PaymentsTokenError } from './api/token/token-request.js';
+export type { TokenErrorFacts } from './api/token/token-request.js';
+export type { ApiLogger } from './api/api-options.js';
 export type { PaymentsApiOptions } from './api/api-options.js';
 export type { HttpAdapter, HttpAgents, HttpOptions } from './api/http/http-options.js';
-export type { RequestFacts, RequestObserver } from './api/request-observer.js';
+export type { RequestFacts, RequestObserver } from './api/api-options.js';
 export type { RetryPolicy } from './api/call/retry-policy.js';

@@ -40,7 +40,7 @@ describe('resolveApiOptions', () => {
     }
   });
 
-  it('reads an undefined option as one that is left out', () => {
+  it('uses the default for an option that is undefined', () => {
     const given = { deadlineMs: undefined, retry: undefined, agents: undefined } as object;
     expect(resolveApiOptions(given)).toEqual(resolveApiOptions());
   });
@@ -77,7 +77,7 @@ describe('resolveApiOptions', () => {
     ['dispatcher', {}, /"api\.dispatcher" is not a dispatcher of undici/],
     ['http', axios, /"api\.http" is not an HttpService/],
     ['timeout', 5, /no option "api\.timeout". The options are .*deadlineMs/],
-  ])('rejects %s %p, and names the fix', (name, value, message) => {
+  ])('rejects the option %s with the value %p, and describes the fix', (name, value, message) => {
     const resolve = (): unknown => resolveApiOptions({ [name]: value });
     expect(resolve).toThrow(message);
     expect(resolve).toThrow(expect.objectContaining({ code: 'options_invalid' }));
@@ -93,9 +93,12 @@ describe('resolveApiOptions', () => {
     [{ http: new HttpService(), adapter: 'undici' as const }, 'undici'],
     [{ http: new HttpService(), agents: { http: new Agent() } }, 'http'],
     [{ http: new HttpService(), dispatcher }, 'undici'],
-  ])('HT-31 selects the adapter: %#', (given, adapter) => {
-    expect(resolveApiOptions(given).adapter).toBe(adapter);
-  });
+  ])(
+    'HT-31 selects the adapter from adapter, agents, dispatcher and http: case %#',
+    (given, adapter) => {
+      expect(resolveApiOptions(given).adapter).toBe(adapter);
+    },
+  );
 
   it.each([
     [
@@ -115,15 +118,15 @@ describe('resolveApiOptions', () => {
       /"api\.dispatcher" is for undici, and .* is 'fetch'/,
     ],
     [{ dispatcher, agents: {} }, /give one of the two/],
-  ])('HT-31 rejects options of another adapter: %#', (given, message) => {
+  ])('HT-31 rejects agents and dispatchers of another adapter: case %#', (given, message) => {
     expect(() => resolveApiOptions(given)).toThrow(message);
   });
 
-  it.each([null, 'fast', 5])('refuses %p for the options as a whole', (input) => {
+  it.each([null, 'fast', 5])('rejects %p in place of the options object', (input) => {
     expect(() => resolveApiOptions(input as never)).toThrow(/"api" is/);
   });
 
-  it('TK-18 does not show agents, dispatchers and services, because their sockets contain headers', () => {
+  it('TK-18 hides agents, dispatcher and http in logs, because their sockets contain headers', () => {
     const http = new HttpService();
     for (const given of [{ agents: { http: new Agent() } }, { dispatcher, http }]) {
       const options = resolveApiOptions(given);

@@ -1,14 +1,41 @@
 import {
   integerOption,
-  refuseUnknownNames,
+  optionsInvalid,
+  rejectUnknownNames,
   shown,
   type IntegerBounds,
 } from '../errors/options-invalid.js';
-import type { ApiLogger } from './request-observer.js';
 import { addHttpOptions, type HttpOptions, type ResolvedHttpOptions } from './http/http-options.js';
-import { functionOption, headerNameOption, optionInvalid } from './option-checks.js';
-import type { RequestObserver } from './request-observer.js';
 import { resolveRetryPolicy, type RetryPolicy } from './call/retry-policy.js';
+
+/** The method of a logger that the API client uses. Nest's `Logger` has it. */
+export interface ApiLogger {
+  warn(message: string): void;
+}
+
+/** Facts about one attempt of a request. They contain no header, body, token or id of a path. */
+export interface RequestFacts {
+  /** Id of the company that the request was made for. */
+  company: string;
+  /** HTTP method, in capitals. */
+  method: string;
+  /** Path template, like `/v1/transactions/{id}`, or the path if the call gave no template. */
+  path: string;
+  /** Status of the response; `undefined` if there was no response. */
+  status: number | undefined;
+  /**
+   * Why there was no usable response: `timeout`, `aborted`, `connection_failed`, `response_too_large` or
+   * `response_invalid`; `undefined` if there was one.
+   */
+  failure: string | undefined;
+  /** Number of the attempt within its call, from 1. */
+  attempt: number;
+  /** How long the attempt took, in milliseconds. */
+  elapsedMs: number;
+}
+
+/** Called after every attempt. See {@link PaymentsApiOptions.onRequest}. */
+export type RequestObserver = (facts: RequestFacts) => void;
 
 /** How the module calls the payments service. Every option has a default. */
 export interface PaymentsApiOptions extends HttpOptions {
@@ -18,7 +45,7 @@ export interface PaymentsApiOptions extends HttpOptions {
    */
   tokenHeader?: 'authorization' | 'x-auth-token';
   /**
-   * The longest one attempt of a call may take, including connecting and reading the answer, in milliseconds.
+   * The longest one attempt of a call may take, including connecting and reading the response, in milliseconds.
    * 1 to 300,000. Default 10,000.
    */
   attemptTimeoutMs?: number;
@@ -29,27 +56,30 @@ export interface PaymentsApiOptions extends HttpOptions {
   deadlineMs?: number;
   /** The longest a token request may take, in milliseconds. 1 to 120,000. Default 10,000. */
   tokenTimeoutMs?: number;
-  /** The largest answer that is read, in bytes after decompression. 1 to 268,435,456. Default 5,242,880. */
+  /** The largest response body that is read, in bytes after decompression. 1 to 268,435,456. Default 5,242,880. */
   maxResponseBytes?: number;
   /** When a GET is retried; `false` for never. See {@link RetryPolicy} for the defaults. */
   retry?: Partial<RetryPolicy> | false;
-  /** The most tokens kept, one per company; the least recently used is dropped. 1 to 1,000,000. Default 10,000. */
+  /**
+   * The most companies whose tokens are kept. The token that was not used for the longest time is dropped first.
+   * 1 to 1,000,000. Default 10,000.
+   */
   maxCompanies?: number;
   /**
-   * The header of an answer that contains the request's id in the log of the service. The service documents none.
+   * The response header with the id that the service gave the request. The service documents none.
    * Default `x-request-id`.
    */
   requestIdHeader?: string;
   /**
-   * The header for `idempotencyKey`. The service documents none, so there is no default, and calls with a key are
-   * rejected until this is set. A key does not cause a POST to be retried.
+   * The header for `idempotencyKey`. The service documents none, so there is no default, and calls with a key throw a
+   * `TypeError` until this is set. A key does not cause a POST to be retried.
    */
   idempotencyHeader?: string;
   /** The `User-Agent` header of requests. 1 to 200 printable ASCII characters. Default `nestjs-payments`. */
   userAgent?: string;
   /**
-   * Called after every attempt, including token requests, with facts that are safe to log or count. Its errors are
-   * ignored; the first is logged.
+   * Called after every attempt, including token requests, with facts that are safe to log or count. Errors of this
+   * function are ignored, except that a warning is logged for the first.
    *
    * @example
    * ```ts
@@ -106,15 +136,15 @@ const NAMES = [
 ];
 
 /**
- * Completes, checks and freezes the options, once, at boot.
+ * Checks and freezes the options at boot, and adds the defaults.
  *
  * @throws PaymentsError `options_invalid`, naming the option, its unit, its bounds and the fix
  */
 export function resolveApiOptions(input: PaymentsApiOptions = {}): ResolvedApiOptions {
   if (typeof input !== 'object' || input === null) {
-    throw optionInvalid('api', `is ${shown(input)}`, 'give an object of options, or leave it out');
+    throw optionsInvalid(`"api" is ${shown(input)}; give an object of options, or leave it out.`);
   }
-  refuseUnknownNames('api.', input, NAMES);
+  rejectUnknownNames('api.', input, NAMES);
   const number = (name: keyof typeof NUMBERS): number =>
     integerOption(`api.${name}`, input[name], NUMBERS[name]);
   const resolved = {
@@ -126,11 +156,10 @@ export function resolveApiOptions(input: PaymentsApiOptions = {}): ResolvedApiOp
     retry: resolveRetryPolicy(input.retry),
     maxSockets: number('maxSockets'),
     maxCompanies: number('maxCompanies'),
-    requestIdHeader:
-      headerNameOption('api.requestIdHeader', input.requestIdHeader) ?? 'x-request-id',
-    idempotencyHeader: headerNameOption('api.idempotencyHeader', input.idempotencyHeader),
+    requestIdHeader: headerName('requestIdHeader', input.requestIdHeader) ?? 'x-request-id',
+    idempotencyHeader: headerName('idempotencyHeader', input.idempotencyHeader),
     userAgent: userAgent(input.userAgent),
-    onRequest: functionOption('api.onRequest', input.onRequest),
+    onRequest: observer(input.onRequest),
     logger: logger(input.logger),
   };
   return Object.freeze(addHttpOptions(resolved, input));
@@ -139,10 +168,8 @@ export function resolveApiOptions(input: PaymentsApiOptions = {}): ResolvedApiOp
 function tokenHeader(value: unknown): 'authorization' | 'x-auth-token' {
   if (value === undefined || value === 'authorization') return 'authorization';
   if (value === 'x-auth-token') return value;
-  throw optionInvalid(
-    'api.tokenHeader',
-    `is ${shown(value)}`,
-    "give 'authorization' (default) or 'x-auth-token'",
+  throw optionsInvalid(
+    `"api.tokenHeader" is ${shown(value)}; give 'authorization' (default) or 'x-auth-token'.`,
   );
 }
 
@@ -151,14 +178,27 @@ function userAgent(value: unknown): string {
   if (typeof value === 'string' && /^[\x21-\x7e](?:[\x20-\x7e]{0,198}[\x21-\x7e])?$/.test(value)) {
     return value;
   }
-  throw optionInvalid(
-    'api.userAgent',
-    `is ${shown(value)}`,
-    'give 1 to 200 printable ASCII characters',
+  throw optionsInvalid(
+    `"api.userAgent" is ${shown(value)}; give 1 to 200 printable ASCII characters.`,
   );
+}
+
+function headerName(name: string, value: unknown): string | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === 'string' && /^[\w!#$%&'*+.^`|~-]{1,100}$/.test(value)) {
+    return value.toLowerCase();
+  }
+  throw optionsInvalid(
+    `"api.${name}" is ${shown(value)}; give the name of an HTTP header, like x-request-id.`,
+  );
+}
+
+function observer(value: RequestObserver | undefined): RequestObserver | undefined {
+  if (value === undefined || typeof value === 'function') return value;
+  throw optionsInvalid(`"api.onRequest" is ${shown(value)}; give a function, or leave it out.`);
 }
 
 function logger(value: ApiLogger | undefined): ApiLogger | undefined {
   if (value === undefined || typeof value?.warn === 'function') return value;
-  throw optionInvalid('api.logger', 'has no warn()', "give a logger like Nest's, or leave it out");
+  throw optionsInvalid(`"api.logger" has no warn(); give a logger like Nest's, or leave it out.`);
 }

@@ -1,23 +1,19 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import type { Companies } from '../companies/companies.js';
 import type { ResolvedCompany } from '../companies/company.js';
 import { PaymentsError } from '../errors/payments-error.js';
+import { abortable, Deadline } from '../runtime/deadline.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
-import { abortable } from '../runtime/abortable.js';
-import { AccessToken } from './token/access-token.js';
-import type { ApiLogger } from './request-observer.js';
-import type { ResolvedApiOptions } from './api-options.js';
+import type { ApiLogger, RequestObserver, ResolvedApiOptions } from './api-options.js';
 import { ApiCall } from './call/api-call.js';
 import { endedError } from './call/api-error.js';
-import { prepareCall, type CallRequest, type CallSpec } from './call/call-request.js';
-import { Deadline } from '../runtime/deadline.js';
-import type { ApiClient } from './company-api.js';
-import type { Companies } from '../companies/companies.js';
+import { prepareCall, type CallRequest } from './call/call-request.js';
 import { Transport } from './http/transport.js';
-import type { ApiResponse } from './payments-api.js';
-import { guardedObserver, type RequestObserver } from './request-observer.js';
-import { TokenCache } from './token/token-cache.js';
+import type { ApiClient, ApiResponse, CallSpec } from './payments-api.js';
+import { AccessToken } from './token/access-token.js';
 import { requestToken } from './token/token-request.js';
 
-/** What an {@link HttpApiClient} needs. */
+/** Dependencies of an {@link HttpApiClient}. */
 export interface HttpApiClientParts {
   companies: Pick<Companies, 'find'>;
   options: ResolvedApiOptions;
@@ -25,7 +21,7 @@ export interface HttpApiClientParts {
   logger: ApiLogger;
 }
 
-/** Calls the payments service for every company. It has their tokens, the connections and the calls under way. */
+/** Calls the payments service for every company. It owns the tokens, the connections and the calls under way. */
 export class HttpApiClient implements ApiClient {
   readonly #parts: HttpApiClientParts;
   readonly #calls: Transport;
@@ -74,13 +70,13 @@ export class HttpApiClient implements ApiClient {
     await Promise.all([this.#calls.close(), this.#tokenRequests.close()]);
   }
 
-  /** The deadline of the call includes this lookup, because it may need a database. */
+  /** Looks up the company within the deadline of the call, because the lookup may need a database. */
   async #company(id: string, request: CallRequest, deadline: Deadline): Promise<ResolvedCompany> {
     const found = this.#parts.companies.find(id);
     const company = await abortable(found, deadline.signal).catch((error: unknown) => {
-      const { method, label, safe } = request;
+      const { method, pathTemplate, safe } = request;
       if (!deadline.ended) throw error;
-      const facts = { company: id, method, path: label, attempts: 0, safe };
+      const facts = { company: id, method, path: pathTemplate, attempts: 0, safe };
       throw endedError(facts, deadline.ended, false);
     });
     if (company) return company;
@@ -106,5 +102,85 @@ export class HttpApiClient implements ApiClient {
       requestToken: (signal) => requestToken(company, parts, signal),
       timeoutMs: options.tokenTimeoutMs,
     });
+  }
+}
+
+/** Wraps the application's observer, so that its errors do not affect the call. */
+function guardedObserver(
+  observer: RequestObserver | undefined,
+  logger: ApiLogger,
+): RequestObserver {
+  if (!observer) return () => {};
+  let warned = false;
+  const warnOnce = (): void => {
+    if (warned) return;
+    warned = true;
+    logger.warn('The onRequest observer failed; its errors are ignored from now on');
+  };
+  return (facts) => {
+    try {
+      // TypeScript accepts an async function for this type, and nothing else handles its rejection.
+      Promise.resolve(observer(Object.freeze(facts))).catch(warnOnce);
+    } catch {
+      warnOnce();
+    }
+  };
+}
+
+/**
+ * The access tokens, one per company id, base URL and credentials. So two companies, two hosts or two secrets never
+ * share a token, and a company whose secret was changed gets a new token.
+ *
+ * If the cache is full, it drops the least recently used token. It does not close that token, because calls may be
+ * waiting for it.
+ */
+export class TokenCache {
+  // A heap dump shows the keys of the map, so they contain only a digest of the credentials. The digest is keyed with a
+  // random secret of this instance, because a short client secret could be guessed from a plain digest.
+  readonly #digestKey = randomBytes(32);
+  readonly #tokens = new Map<string, AccessToken>();
+  /** The map key of each company object, so that not every call computes a digest. */
+  readonly #keys = new WeakMap<ResolvedCompany, string>();
+  readonly #capacity: number;
+  readonly #create: (company: ResolvedCompany) => AccessToken;
+
+  /**
+   * @param capacity the most tokens kept
+   * @param create creates the token of a company; it sends no request before its first use
+   */
+  constructor(capacity: number, create: (company: ResolvedCompany) => AccessToken) {
+    this.#capacity = capacity;
+    this.#create = create;
+  }
+
+  /** Returns the token of this company. */
+  get(company: ResolvedCompany): AccessToken {
+    const key = this.#keyOf(company);
+    const token = this.#tokens.get(key) ?? this.#create(company);
+    // A Map keeps the order of insertion: the first key is the least recently used.
+    this.#tokens.delete(key);
+    this.#tokens.set(key, token);
+    if (this.#tokens.size > this.#capacity) {
+      const [oldest] = this.#tokens.keys();
+      if (oldest !== undefined) this.#tokens.delete(oldest);
+    }
+    return token;
+  }
+
+  /** Closes every token. */
+  close(): void {
+    for (const token of this.#tokens.values()) token.close();
+    this.#tokens.clear();
+  }
+
+  #keyOf(company: ResolvedCompany): string {
+    const known = this.#keys.get(company);
+    if (known !== undefined) return known;
+    const { id, baseUrl, clientId, clientSecret } = company;
+    const key = createHmac('sha256', this.#digestKey)
+      .update(JSON.stringify([id, baseUrl, clientId, clientSecret]))
+      .digest('base64');
+    this.#keys.set(company, key);
+    return key;
   }
 }

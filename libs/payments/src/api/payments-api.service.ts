@@ -1,15 +1,93 @@
 import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { COMPANIES, type Companies } from '../companies/companies.js';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import { PAYMENTS_RUNTIME, type PaymentsRuntime } from '../runtime/payments-runtime.js';
-import { HttpApiClient } from './http-api-client.js';
 import { PAYMENTS_API_OPTIONS, type ResolvedApiOptions } from './api-options.js';
-import { CompanyApi } from './company-api.js';
-import { COMPANIES, type Companies } from '../companies/companies.js';
-import type { PaymentsApi } from './payments-api.js';
+import { pathSegment } from './call/call-request.js';
+import { HttpApiClient } from './http-api-client.js';
+import type {
+  ApiClient,
+  ApiMethod,
+  ApiResponse,
+  BodyOptions,
+  CallOptions,
+  PaymentsApi,
+  PaymentTransaction,
+  RequestOptions,
+} from './payments-api.js';
+
+const TRANSACTION = '/v1/transactions/{id}';
+const TEST_WEBHOOK = '/v1/webhooks/test';
+
+/** {@link PaymentsApi} for one company: each method makes one call. */
+export class CompanyApi implements PaymentsApi {
+  readonly #client: ApiClient;
+
+  constructor(
+    client: ApiClient,
+    readonly company: string,
+  ) {
+    if (typeof company !== 'string' || company === '') {
+      throw new TypeError('forCompany() needs the id of a company: a string that is not empty');
+    }
+    this.#client = client;
+  }
+
+  /** A getter, so that `JSON.stringify` and `util.inspect` do not show the client. */
+  protected get client(): ApiClient {
+    return this.#client;
+  }
+
+  async getTransaction<T extends object = PaymentTransaction>(
+    id: string,
+    options: CallOptions = {},
+  ): Promise<T> {
+    const path = TRANSACTION.replace('{id}', () => pathSegment('transaction id', id));
+    const response = await this.#client.call<T>(this.company, {
+      method: 'GET',
+      path,
+      options: { ...options, pathTemplate: TRANSACTION },
+      expect: 'object',
+    });
+    return response.body;
+  }
+
+  async sendTestWebhook<T = unknown>(options: CallOptions = {}): Promise<T> {
+    return (await this.request<T>('POST', TEST_WEBHOOK, options)).body;
+  }
+
+  async get<T = unknown>(path: string, options: RequestOptions = {}): Promise<T> {
+    return (await this.request<T>('GET', path, options)).body;
+  }
+
+  async post<T = unknown>(path: string, options: BodyOptions = {}): Promise<T> {
+    return (await this.request<T>('POST', path, options)).body;
+  }
+
+  async put<T = unknown>(path: string, options: BodyOptions = {}): Promise<T> {
+    return (await this.request<T>('PUT', path, options)).body;
+  }
+
+  async patch<T = unknown>(path: string, options: BodyOptions = {}): Promise<T> {
+    return (await this.request<T>('PATCH', path, options)).body;
+  }
+
+  async delete<T = unknown>(path: string, options: BodyOptions = {}): Promise<T> {
+    return (await this.request<T>('DELETE', path, options)).body;
+  }
+
+  async request<T = unknown>(
+    method: ApiMethod,
+    path: string,
+    options: BodyOptions = {},
+  ): Promise<ApiResponse<T>> {
+    return this.#client.call<T>(this.company, { method, path, options, expect: 'anything' });
+  }
+}
 
 /**
  * Calls the payments service for the application's company: the company `default`, or the only one configured.
- * `forCompany` returns the same API for another company. See {@link PaymentsApi} for what all methods have in common.
+ * `forCompany` returns the same API for another company. {@link PaymentsApi} describes what all methods have in common.
  *
  * @example
  * ```ts
@@ -41,8 +119,8 @@ export class PaymentsApiService extends CompanyApi implements OnApplicationShutd
   }
 
   /**
-   * Ends the calls under way and closes the connections. Nest calls it in the last stage of shutdown, so handlers that
-   * are still running can call the service until then.
+   * Aborts the calls under way and closes the connections. Nest calls this method in the last stage of shutdown, so
+   * handlers that are still running can call the service until then.
    */
   async onApplicationShutdown(): Promise<void> {
     await this.client.close();

@@ -6,7 +6,7 @@ export type QueryValue = string | number | boolean | undefined;
 
 /** Options of every call. */
 export interface CallOptions {
-  /** Ends the call at any stage: while it waits for the token, the answer or the next attempt. */
+  /** Aborts the call at any stage: while it waits for the token, the response or the next attempt. */
   signal?: AbortSignal;
   /**
    * The longest the whole call may take, in milliseconds: token, attempts and the waits between them. 1 to 600,000.
@@ -19,35 +19,41 @@ export interface CallOptions {
 
 /** Options of a call to any path. */
 export interface RequestOptions extends CallOptions {
-  /** The query string. It is encoded by the module; a path must not contain one. An array repeats its name. */
+  /**
+   * The parameters of the query string, which the module encodes: the path must not contain them. An array repeats
+   * its name.
+   */
   query?: Readonly<Record<string, QueryValue | readonly QueryValue[]>>;
   /**
-   * The path without its ids, like `/v1/customers/{id}`. Errors, logs and `onRequest` show it instead of the path.
-   * Default: the path, with its ids.
+   * The path with `{…}` in place of ids, like `/v1/customers/{id}`. Errors, logs and `onRequest` show it instead of the
+   * path. Default: the path itself.
    */
   pathTemplate?: string;
 }
 
 /** Options of a call with a body. */
 export interface BodyOptions extends RequestOptions {
-  /** Sent as JSON. `undefined` sends no body. */
+  /** The value to send as JSON. `undefined` sends no body. */
   body?: unknown;
   /**
-   * Sent in the header that the option `idempotencyHeader` names; without that option it is rejected. It does not
-   * cause retries.
+   * The value of the header that the option `idempotencyHeader` names. Without that option, a call with a key rejects
+   * with a `TypeError`. A key does not cause retries.
    */
   idempotencyKey?: string;
 }
 
-/** A complete answer. */
+/** A complete response. */
 export interface ApiResponse<T = unknown> {
   /** 200 to 299. */
   readonly status: number;
-  /** Names in lower case; without cookies, challenges and headers that contain the token. */
+  /**
+   * Names in lower case, without cookies, without headers that request credentials (`www-authenticate`), and without
+   * headers that contain the token.
+   */
   readonly headers: Readonly<Record<string, string>>;
-  /** Parsed if it is JSON, otherwise its text; `undefined` if it is empty, as in a 204. */
+  /** The parsed body if it is JSON, otherwise its text; `undefined` if it is empty, as in a 204. */
   readonly body: T;
-  /** The request's id in the log of the service, if the answer contains one. */
+  /** The id that the service gave the request, if the response contains one. */
   readonly requestId: string | undefined;
 }
 
@@ -58,26 +64,26 @@ export interface ApiResponse<T = unknown> {
 export type PaymentTransaction = Readonly<Record<string, unknown>>;
 
 /**
- * The payments service for one company. Every method adds the company's token, obeys the deadline, and rejects with
+ * The payments service for one company. Every method sends the company's token, ends by its deadline, and rejects with
  *
- * - `TypeError` for an invalid argument, before anything is sent;
+ * - `TypeError` for an invalid argument, before a request is sent;
  * - {@link PaymentsTokenError} if there is no token;
  * - {@link PaymentsError} `company_unknown` if there is no such company;
  * - {@link PaymentsApiError} for everything else.
  *
  * The option `retry` decides when a GET is retried. Other methods are retried only if no byte can have reached the
- * service; if it is unknown whether the call had an effect, the error is `outcome_unknown`.
+ * service. If it is unknown whether the call had an effect, the error is `outcome_unknown`.
  *
- * `get`, `post`, `put`, `patch` and `delete` resolve to the answer's body: parsed if it is JSON, otherwise its text,
- * `undefined` if it is empty.
+ * `get`, `post`, `put`, `patch` and `delete` resolve to the response body: the parsed value if it is JSON, otherwise
+ * its text, `undefined` if it is empty.
  */
 export interface PaymentsApi {
   /** Id of the company that the calls are made for. */
   readonly company: string;
 
   /**
-   * Returns a transaction in its authoritative current state (`GET /v1/transactions/{id}`). An answer that is not a
-   * JSON object is `response_invalid`.
+   * Returns a transaction in its authoritative current state (`GET /v1/transactions/{id}`). Rejects with
+   * `response_invalid` if the response is not a JSON object.
    *
    * @example
    * ```ts
@@ -90,24 +96,24 @@ export interface PaymentsApi {
   ): Promise<T>;
 
   /**
-   * Requests a `webhook.test` delivery to the configured URL (`POST /v1/webhooks/test`). The answer contains whether it
-   * succeeded; its fields are not documented.
+   * Asks the service to send a `webhook.test` event to the configured URL (`POST /v1/webhooks/test`). The response
+   * contains whether that succeeded; its fields are not documented.
    */
   sendTestWebhook<T = unknown>(options?: CallOptions): Promise<T>;
 
-  /** `GET path`. */
+  /** Sends `GET path`. */
   get<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
-  /** `POST path`. */
+  /** Sends `POST path`. */
   post<T = unknown>(path: string, options?: BodyOptions): Promise<T>;
-  /** `PUT path`. */
+  /** Sends `PUT path`. */
   put<T = unknown>(path: string, options?: BodyOptions): Promise<T>;
-  /** `PATCH path`. */
+  /** Sends `PATCH path`. */
   patch<T = unknown>(path: string, options?: BodyOptions): Promise<T>;
-  /** `DELETE path`. */
+  /** Sends `DELETE path`. */
   delete<T = unknown>(path: string, options?: BodyOptions): Promise<T>;
 
   /**
-   * Makes any call and returns the complete answer.
+   * Makes a call with any method and returns the complete response.
    *
    * @param path starts with `/` and is relative to the company's base URL. An absolute URL, `//host`, `..`, a
    *   backslash, a query, a fragment or characters that need percent-encoding cause a `TypeError`. Encode ids with
@@ -122,4 +128,21 @@ export interface PaymentsApi {
     path: string,
     options?: BodyOptions,
   ): Promise<ApiResponse<T>>;
+}
+
+/** The arguments of one call, as the application gave them. */
+export interface CallSpec {
+  method: ApiMethod;
+  path: string;
+  options: BodyOptions;
+  /** `object`: a response that is not a JSON object is an error. */
+  expect: 'object' | 'anything';
+}
+
+/** Makes calls for any company. */
+export interface ApiClient {
+  /** Makes one call. Rejects as {@link PaymentsApi} describes. */
+  call<T>(companyId: string, spec: CallSpec): Promise<ApiResponse<T>>;
+  /** Aborts the calls under way, rejects further calls and closes the connections. Resolves when they are closed. */
+  close(): Promise<void>;
 }

@@ -1,9 +1,7 @@
 import type { ThrottledLog } from '../errors/throttled-log.js';
-import { describeError } from '../errors/describe-error.js';
-import { PaymentsError } from '../errors/payments-error.js';
+import { describeError, PaymentsError } from '../errors/payments-error.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
-import { RateLimit } from '../runtime/rate-limit.js';
-import { withTimeLimit } from '../runtime/time-limit.js';
+import { withTimeLimit } from '../runtime/deadline.js';
 import { isCompanyId, resolveCompany } from './resolve-company.js';
 import type { CompanyDefaults } from './resolve-company.js';
 import type { Company, CompanyDirectory, ResolvedCompany } from './company.js';
@@ -139,4 +137,29 @@ function tooMany(perSecond: number): string {
     'limit are answered 503 (directory_unavailable). If strangers send them, reject their requests in ' +
     '"webhook.before"; if they are real companies, raise "webhook.maxLookupsPerSecond".'
   );
+}
+
+const SECOND_MS = 1000;
+
+/** Gives at most `perSecond` permits within any period of one second, on the monotonic clock. */
+export class RateLimit {
+  /** A ring buffer of the times when the latest permits were taken. `#next` is the index of the oldest. */
+  readonly #taken: Float64Array;
+  #next = 0;
+
+  constructor(
+    perSecond: number,
+    private readonly runtime: Pick<PaymentsRuntime, 'monotonic'>,
+  ) {
+    this.#taken = new Float64Array(perSecond).fill(-Infinity);
+  }
+
+  /** Takes a permit. Returns `false` if there is none now. */
+  take(): boolean {
+    const now = this.runtime.monotonic();
+    if (now - this.#taken[this.#next]! < SECOND_MS) return false;
+    this.#taken[this.#next] = now;
+    this.#next = (this.#next + 1) % this.#taken.length;
+    return true;
+  }
 }

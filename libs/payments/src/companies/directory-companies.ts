@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
-import { withTimeLimit } from '../runtime/time-limit.js';
+import { withTimeLimit } from '../runtime/deadline.js';
 import { SharedSecrets } from './companies.js';
 import type { Companies } from './companies.js';
 import { CompanyLookup, LookupBudget } from './company-lookup.js';

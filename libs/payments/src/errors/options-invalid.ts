@@ -9,13 +9,13 @@ export interface IntegerBounds {
   readonly unit: string;
 }
 
-/** The error for an option that is missing or wrong. The message names the option and the fix. */
+/** Creates the error for an option that is missing or wrong. The message should name the option and the fix. */
 export function optionsInvalid(message: string, details?: ErrorOptions): PaymentsError {
   return new PaymentsError('options_invalid', `PaymentsModule: ${message}`, details);
 }
 
 /**
- * A whole number within its bounds, or the default if `value` is undefined.
+ * Returns `value` if it is a whole number within its bounds, or the default if it is undefined.
  *
  * @throws PaymentsError `options_invalid`. The message names the option, unit, bounds and the given value.
  */
@@ -32,11 +32,11 @@ export function integerOption(name: string, value: unknown, bounds: IntegerBound
 }
 
 /**
- * Rejects unknown names, so that a misspelt option does not silently keep its default.
+ * Checks that `input` has no unknown options, so that a misspelt option does not silently keep its default.
  *
  * @throws PaymentsError `options_invalid`.
  */
-export function refuseUnknownNames(prefix: string, input: object, known: readonly string[]): void {
+export function rejectUnknownNames(prefix: string, input: object, known: readonly string[]): void {
   const unknown = Object.keys(input).find((name) => !known.includes(name));
   if (unknown === undefined) return;
   throw optionsInvalid(
@@ -50,8 +50,8 @@ export function isBlank(value: unknown): boolean {
 }
 
 /**
- * What surrounds a secret by mistake, as the rest of a sentence that starts with the name of the secret;
- * `undefined` if nothing does. The text never contains the secret.
+ * Describes white space or quotes around a secret, for a message that starts with the name of the secret: "ends with a
+ * line break. White space …". The text never contains the secret. `undefined` if there are none.
  */
 export function surroundingFault(value: string): string | undefined {
   const trimmed = value.trim();
@@ -65,7 +65,7 @@ export function surroundingFault(value: string): string | undefined {
   return `${faults.join(' and ')}. White space and quotes around the value are never part of it: remove them.`;
 }
 
-/** A value as an error may show it: short, and never the content of a string or an object. */
+/** Formats a value for an error message: briefly, and never with the content of a string, array or object. */
 export function shown(value: unknown): string {
   if (value === null || typeof value === 'number' || typeof value === 'boolean') {
     return String(value);

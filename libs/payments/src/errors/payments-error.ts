@@ -1,9 +1,9 @@
 /**
- * Every `code` of a {@link PaymentsError}. A closed union: the compiler checks that a `switch` covers it. A new code is
- * a minor release.
+ * Every `code` of a {@link PaymentsError}. It is a closed union, so the compiler can check that a `switch` covers all
+ * codes. A minor release may add codes.
  */
 export type PaymentsErrorCode =
-  // A rejected delivery.
+  // A rejected webhook request.
   | 'signature_missing'
   | 'signature_malformed'
   | 'signature_mismatch'
@@ -16,7 +16,7 @@ export type PaymentsErrorCode =
   | 'webhook_busy'
   | 'body_timeout'
   | 'raw_body_unavailable'
-  // A delivery that could not be stored or handled.
+  // An event that could not be stored, or a delivery that could not be handled.
   | 'directory_unavailable'
   | 'inbox_unavailable'
   | 'inbox_full'
@@ -41,7 +41,7 @@ export type PaymentsErrorCode =
   | 'rate_limited'
   | 'server_error'
   | 'unexpected_status'
-  | 'redirect_refused'
+  | 'redirect_not_followed'
   | 'connection_failed'
   | 'timeout'
   | 'aborted'
@@ -53,8 +53,8 @@ export type PaymentsErrorCode =
   | 'handlers_invalid';
 
 /**
- * Base class of all errors that this package throws, except for a mistake of the caller (an absolute URL, an empty
- * id): that is a `TypeError`.
+ * Base class of all errors that this package throws, except for invalid arguments (an absolute URL, an empty id), which
+ * cause a `TypeError`.
  *
  * `code` is stable and meant for programs; `message` names the cause and the fix and is meant for people.
  * Neither contains a secret, a token, a signature or a payload, and neither do the results of `JSON.stringify` and
@@ -74,7 +74,7 @@ export class PaymentsError extends Error {
   override readonly name: string = 'PaymentsError';
 
   constructor(
-    /** What went wrong, for programs. */
+    /** The cause of the error, for programs. */
     readonly code: PaymentsErrorCode,
     message: string,
     /** `cause`: the error that led to this one. */
@@ -83,14 +83,14 @@ export class PaymentsError extends Error {
     super(message, options);
   }
 
-  /** Name, code, message and facts: what is safe to log. */
+  /** Returns name, code, message and facts, which are safe to log. */
   toJSON(): Record<string, unknown> {
     return { ...(this as object), name: this.name, code: this.code, message: this.message };
   }
 }
 
 /**
- * A handler throws it if another attempt cannot succeed. The delivery becomes a dead letter at once, instead of after
+ * The error that a handler throws if another attempt cannot succeed. The delivery becomes a dead letter at once, instead of after
  * the last attempt.
  *
  * @example
@@ -104,4 +104,88 @@ export class UnrecoverableError extends PaymentsError {
   constructor(message: string) {
     super('unrecoverable', message);
   }
+}
+
+const MAX_LENGTH = 1000;
+const MAX_FRAMES = 10;
+/** The most errors of a chain of causes that are described. */
+const MAX_CAUSES = 3;
+
+/**
+ * Describes any thrown value in one line: an error, a frozen object, `undefined`, an object whose getters throw. Never
+ * throws itself. The line has at most 1,000 characters and no control characters, so every database can store it.
+ */
+export function describeError(thrown: unknown): string {
+  try {
+    return oneLine(describe(thrown, MAX_CAUSES));
+  } catch {
+    return 'something that cannot be described was thrown';
+  }
+}
+
+/**
+ * Returns the innermost 10 frames of the stack of an error, each on a line of its own, for the log; empty if there are
+ * none. Never throws. The message of the error is left out, because {@link describeError} returns it.
+ */
+export function framesOf(thrown: unknown): string {
+  try {
+    if (!(thrown instanceof Error)) return '';
+    const { stack, message } = thrown;
+    if (typeof stack !== 'string') return '';
+    // A message may have lines that look like frames.
+    const start = stack.indexOf(message);
+    const traced = stack.slice(start === -1 ? 0 : start + message.length).slice(0, 10_000);
+    const frames = traced.match(/^ {4}at [^\n]{1,500}$/gm) ?? [];
+    return frames
+      .slice(0, MAX_FRAMES)
+      .map((frame) => `\n${frame}`)
+      .join('');
+  } catch {
+    return '';
+  }
+}
+
+/** Whether the error means that another attempt of the handler cannot succeed. Never throws. */
+export function isUnrecoverable(thrown: unknown): boolean {
+  try {
+    return (
+      thrown instanceof PaymentsError &&
+      (thrown.code === 'unrecoverable' || thrown.code === 'data_invalid')
+    );
+  } catch {
+    // `instanceof` throws for a revoked proxy.
+    return false;
+  }
+}
+
+function describe(thrown: unknown, causes: number): string {
+  if (thrown instanceof Error) {
+    const { name, message, cause } = thrown;
+    const own = `${name}${codeOf(thrown)}: ${clip(message)}`;
+    if (cause === undefined || causes === 1) return own;
+    return `${own} (cause: ${describe(cause, causes - 1)})`;
+  }
+  if (typeof thrown === 'string') return clip(thrown);
+  if (typeof thrown === 'object' && thrown !== null) {
+    const { message } = thrown as { message?: unknown };
+    // Only the message of an object is used, because the other fields may be payload.
+    return typeof message === 'string' ? clip(message) : 'an object without a message was thrown';
+  }
+  // String(thrown) would be the source code of the function.
+  if (typeof thrown === 'function') return 'a function was thrown';
+  return `${clip(String(thrown))} was thrown`;
+}
+
+/** The error code, for example `data_invalid`, `ECONNREFUSED`, or `23505` of a database. */
+function codeOf(error: Error): string {
+  const { code } = error as { code?: unknown };
+  return typeof code === 'string' && /^\w{1,64}$/.test(code) ? ` (${code})` : '';
+}
+
+function oneLine(text: string): string {
+  return clip(text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')).toWellFormed();
+}
+
+function clip(text: string): string {
+  return text.length > MAX_LENGTH ? `${text.slice(0, MAX_LENGTH - 1)}…` : text;
 }

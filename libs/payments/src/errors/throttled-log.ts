@@ -3,13 +3,15 @@ import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 
 /** The shortest time between two lines about one subject, in milliseconds. */
 const INTERVAL_MS = 60_000;
-/** How many subjects are throttled separately at the same time; further ones share one line. */
+/** The most subjects that are throttled separately at the same time. All further subjects share one line. */
 const MAX_SUBJECTS = 100;
 const OTHERS = Symbol('other subjects');
 
 /**
- * Logs repeated events: at most one line per subject and minute, with the number of suppressed lines. Its memory and
- * the number of its lines are bounded for any number of subjects.
+ * Logs problems that may repeat: at most one line per subject and minute, with the number of suppressed lines. Memory
+ * and the number of lines are limited for any number of subjects.
+ *
+ * A message can be a function, which is called only if the line is logged.
  */
 export class ThrottledLog {
   readonly #subjects = new Map<string | symbol, { readonly since: number; suppressed: number }>();

@@ -1,3 +1,5 @@
+import { growingWaitMs } from '../runtime/backoff.js';
+
 const DAY = 86_400_000;
 const MAX_WAIT_MS = 7 * DAY;
 const MAX_ATTEMPTS = 1000;
@@ -100,8 +102,7 @@ export function nextRetryMs(
 ): number | null {
   if (attempt >= schedule.attempts) return null;
   if (schedule.kind === 'fixed') return schedule.waitsMs[attempt - 1]!;
-  const waitMs = Math.min(schedule.maxMs, schedule.firstMs * attempt ** schedule.exponent);
-  return Math.round(waitMs * (1 + random));
+  return growingWaitMs(schedule, attempt ** schedule.exponent, 1 + random);
 }
 
 /** @throws TypeError if `value` is not a valid retry schedule. The message starts with `name`. */

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Injectable, Logger } from '@nestjs/common';
-import { describeError, framesOf } from '../errors/describe-error.js';
+import { describeError, framesOf } from '../errors/payments-error.js';
 
 /** The attempt that started the rejected promise. */
 interface Attempt {

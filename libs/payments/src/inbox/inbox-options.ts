@@ -5,7 +5,7 @@ import type { RetrySchedule } from '../events/retry-schedule.js';
 import {
   integerOption,
   optionsInvalid,
-  refuseUnknownNames,
+  rejectUnknownNames,
   shown,
 } from '../errors/options-invalid.js';
 import type { IntegerBounds } from '../errors/options-invalid.js';
@@ -168,7 +168,7 @@ export function resolveWorkerOptions(options: WorkerOptions = {}): ResolvedWorke
   if (typeof options !== 'object' || options === null) {
     throw optionsInvalid(`"worker" must be an object of options; it is ${shown(options)}.`);
   }
-  refuseUnknownNames('worker.', options, ['background', 'retry', ...Object.keys(BOUNDS)]);
+  rejectUnknownNames('worker.', options, ['background', 'retry', ...Object.keys(BOUNDS)]);
   const option = (name: keyof typeof BOUNDS, bounds: IntegerBounds = BOUNDS[name]) =>
     integerOption(`worker.${name}`, options[name], bounds);
   const { background = true } = options;

@@ -1,33 +1,42 @@
 import type { PaymentsRuntime } from './payments-runtime.js';
 
-/** Bounds of an exponential backoff, in milliseconds. */
+/** Bounds of a backoff, in milliseconds. */
 export interface BackoffBounds {
-  /** The wait after the first failure. It doubles with each further one. */
+  /** The wait after the first failure, before jitter. Waits after further failures grow from it. */
   readonly firstMs: number;
-  /** The longest wait. */
+  /** The longest wait before jitter. */
   readonly maxMs: number;
 }
 
-/** For an operation that fails because a database is down: 100 ms after the first failure, at most 5 s. */
+/** Backoff of operations that fail because a database is down: from 100 ms up to 5 s. */
 export const STORE_BACKOFF: BackoffBounds = Object.freeze({ firstMs: 100, maxMs: 5000 });
 
 /**
- * Milliseconds to wait after the given number of failures in a row, from 1: a value between half of a bound and the
- * bound, so that processes that failed together do not retry together.
+ * Returns a wait in whole milliseconds: `firstMs` times `growth`, at most `maxMs`, times `jitter`.
  *
- * @param random from 0 to 1; 0 gives the bound itself
+ * @param growth a factor that grows with the number of failures
+ * @param jitter a random factor, so that processes that failed together do not retry together
  */
-export function backoffMs(
+export function growingWaitMs(
   { firstMs, maxMs }: BackoffBounds,
-  failures: number,
-  random: number,
+  growth: number,
+  jitter: number,
 ): number {
-  // The exponent must stay finite over a long outage.
-  const bound = Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 30));
-  return Math.round(bound * (1 - random / 2));
+  return Math.round(Math.min(maxMs, firstMs * growth) * jitter);
 }
 
-/** Exponential backoff with jitter: how long to wait after each failure in a row. */
+/**
+ * Returns the milliseconds to wait after a number of failures in a row (from 1). The wait doubles with each failure;
+ * jitter shortens it by up to half.
+ *
+ * @param random from 0 to 1; 0 gives the full wait
+ */
+export function backoffMs(bounds: BackoffBounds, failures: number, random: number): number {
+  // The exponent is limited, so that the growth stays finite in a long outage.
+  return growingWaitMs(bounds, 2 ** Math.min(failures - 1, 30), 1 - random / 2);
+}
+
+/** Exponential backoff with jitter, which counts the failures in a row. */
 export class Backoff {
   #failures = 0;
 
@@ -36,13 +45,13 @@ export class Backoff {
     private readonly bounds: BackoffBounds,
   ) {}
 
-  /** Whole milliseconds to wait after one more failure. */
+  /** Records a failure. Returns the whole milliseconds to wait after it. */
   nextMs(): number {
     this.#failures += 1;
     return backoffMs(this.bounds, this.#failures, this.runtime.random());
   }
 
-  /** Starts over, after a success. */
+  /** Records a success: the next failure counts as the first. */
   reset(): void {
     this.#failures = 0;
   }

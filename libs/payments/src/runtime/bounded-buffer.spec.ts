@@ -25,7 +25,7 @@ describe('BoundedBuffer', () => {
   });
 
   it.each([[['0123456789']], [['01234', '5678', '9']], [['0', '123456789']]])(
-    'is whole up to its limit, and cut after it: %p',
+    'is whole while %p reaches its limit, and drops all bytes after it',
     (chunks) => {
       const body = new BoundedBuffer(10);
       for (const chunk of chunks) expect(body.add(bytes(chunk))).toBe(true);
@@ -36,7 +36,7 @@ describe('BoundedBuffer', () => {
     },
   );
 
-  it('HT-27 SE-01 a buffer that is filled byte by byte allocates at most its limit, and at most doubles', () => {
+  it('HT-27 SE-01 allocates at most its limit and at most twice its content, if filled byte by byte', () => {
     const body = new BoundedBuffer(50_000);
     for (let length = 1; length <= 60_000; length += 1) {
       body.add(bytes('x'));
@@ -48,7 +48,7 @@ describe('BoundedBuffer', () => {
 });
 
 describe('BoundedBuffer.release', () => {
-  it('frees the memory at once', () => {
+  it('frees the memory of the buffer at once', () => {
     const body = new BoundedBuffer(1_000_000);
     body.add(Buffer.alloc(10_000));
     body.add(Buffer.alloc(10_000));
@@ -59,7 +59,7 @@ describe('BoundedBuffer.release', () => {
     expect([body.bytes.length, body.capacity]).toEqual([0, 0]);
   });
 
-  it('leaves the memory of a first chunk alone', () => {
+  it('does not free the memory of a body of one chunk, which belongs to its sender', () => {
     const chunk = bytes('one');
     const body = new BoundedBuffer(10);
     body.add(chunk);
@@ -82,22 +82,22 @@ describe('readInto', () => {
     [[bytes('a'), bytes('b')], 'ab'],
     [['→', '😀'], '→😀'],
     [[], ''],
-  ])('reads the bytes of a stream of %j', async (chunks, text) => {
+  ])('reads all bytes of a stream of the chunks %j', async (chunks, text) => {
     expect((await read(Readable.from(chunks))).bytes).toEqual(bytes(text));
   });
 
-  it('limits the bytes of a text, not its characters', async () => {
+  it('applies the limit to the bytes of a text, not to its characters', async () => {
     expect((await read(Readable.from(['→→']), 5)).whole).toBe(false);
     expect((await read(Readable.from(['→→']), 6)).whole).toBe(true);
   });
 
-  it('reads a stream that has ended before as an empty one', async () => {
+  it('reads a stream that has already ended as an empty body', async () => {
     const stream = Readable.from([]);
     await read(stream);
     expect((await read(stream)).bytes).toHaveLength(0);
   });
 
-  it('rejects if the stream closes before its end, or was closed before', async () => {
+  it('rejects if the stream closes or was closed before its end', async () => {
     const stream = new PassThrough();
     const reading = read(stream);
     stream.write('a');
@@ -113,7 +113,7 @@ describe('readInto', () => {
     await expect(reading).rejects.toThrow('reset');
   });
 
-  it('rejects with what stop() was given, and leaves no listener behind', async () => {
+  it('rejects with the error passed to stop(), and removes its listeners', async () => {
     const stream = new PassThrough();
     const before = listening(stream);
     const { ended, stop } = readInto(new BoundedBuffer(100), stream);
@@ -123,7 +123,7 @@ describe('readInto', () => {
     expect(listening(stream)).toBe(before);
   });
 
-  it('ends as soon as the limit is passed, drops the rest and ignores a later error of the stream', async () => {
+  it('resolves as soon as the limit is passed, drops later data and ignores a later error of the stream', async () => {
     const stream = new PassThrough();
     const buffer = new BoundedBuffer(3);
     const { ended } = readInto(buffer, stream);
@@ -137,7 +137,7 @@ describe('readInto', () => {
     await new Promise((resolve) => stream.once('close', resolve));
   });
 
-  it('calls back after each chunk that was added, until it is stopped', async () => {
+  it('calls onChunk after each chunk that was added, until stop()', async () => {
     const stream = new PassThrough();
     const buffer = new BoundedBuffer(3);
     const sizes: number[] = [];

@@ -6,13 +6,13 @@ const FIRST_CAPACITY = 4096;
 const EMPTY: Buffer = Buffer.alloc(0);
 
 /**
- * The bytes of a body, up to a limit. They are kept in one buffer that grows up to the limit: a list of chunks
- * would take several hundred times as much memory for a body that comes in chunks of one byte.
+ * Collects the bytes of a body up to a limit, in one buffer that grows. A list of chunks would take several hundred
+ * times as much memory for a body that arrives in chunks of one byte.
  */
 export class BoundedBuffer {
   readonly #limit: number;
   #buffer = EMPTY;
-  /** What was allocated here, in contrast to the memory of a first chunk. */
+  /** The memory that this class allocated; `undefined` while the buffer uses the memory of the first chunk. */
   #own: ArrayBuffer | undefined;
   #length = 0;
   #whole = true;
@@ -54,7 +54,7 @@ export class BoundedBuffer {
     return this.#whole;
   }
 
-  /** Empties the buffer and frees its memory at once: garbage collection comes too late for a flood of bodies. */
+  /** Empties the buffer and frees its memory at once: garbage collection is too slow for thousands of bodies. */
   release(): void {
     this.#own?.transfer(0);
     this.#own = undefined;
@@ -76,24 +76,25 @@ export class BoundedBuffer {
   }
 }
 
-// A function made for each stream would keep the buffer for as long as the stream exists.
+// A closure per stream would keep the buffer in memory for as long as the stream exists.
 const ignore = (): void => {};
 
 /** A stream that is being read into a {@link BoundedBuffer}. */
 export interface Reading {
   /**
-   * Resolves when the stream has ended, or as soon as the body is over its limit.
+   * Resolves when the stream has ended, or as soon as the body is larger than its limit.
    *
-   * Rejects with the error of the stream, if it closes before its end, or with what {@link stop} was given.
+   * Rejects with the error of the stream, with an error if the stream closes before its end, or with the error that was
+   * passed to {@link stop}.
    */
   readonly ended: Promise<void>;
-  /** Stops reading. Does nothing if reading has ended. */
+  /** Stops reading and rejects `ended`. Does nothing if reading has ended. */
   readonly stop: (error: unknown) => void;
 }
 
 /**
- * Reads a stream to its end, or until the buffer is full. Then the stream belongs to the caller again: it flows, and
- * what it still gives is dropped.
+ * Reads a stream to its end, or until the body is larger than the limit of the buffer. After that the stream keeps
+ * flowing and its data is dropped, until the caller destroys it.
  *
  * @param onChunk called after each chunk that was added
  */
@@ -104,7 +105,7 @@ export function readInto(
 ): Reading {
   const { promise: ended, resolve, reject } = Promise.withResolvers<void>();
   const onData = (chunk: Uint8Array | string): void => {
-    // A hook of the application may have replaced the stream by one of text.
+    // A hook of the application may have replaced the stream by one that emits strings.
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
     if (buffer.add(bytes)) onChunk?.(bytes);
     else onEnd();
@@ -120,12 +121,12 @@ export function readInto(
   const onClose = (): void => stop(new Error('The stream was closed before its end'));
   const detach = (): void => {
     stream.off('data', onData).off('end', onEnd).off('error', stop).off('close', onClose);
-    // It may still fail, and an error without a listener would end the process.
+    // The stream may still fail, and an error event without a listener would end the process.
     if (!stream.readableEnded) stream.on('error', ignore);
   };
   if (stream.readableEnded) resolve();
   else if (stream.destroyed) onClose();
-  // Not `for await`: it queues the chunks that arrive together, one object each.
+  // Not `for await`, because that queues chunks that arrive together, each with an object of its own.
   else stream.on('data', onData).on('end', onEnd).on('error', stop).on('close', onClose);
   return { ended, stop };
 }

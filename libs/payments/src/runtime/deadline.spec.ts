@@ -1,10 +1,10 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from '@jest/globals';
 import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
-import { Deadline } from './deadline.js';
+import { abortable, abortableDelay, Deadline, withTimeLimit } from './deadline.js';
 
 describe('Deadline', () => {
-  it('ends with "timeout" when its time is over', () => {
+  it('ends with the reason "timeout" when its time is over', () => {
     const runtime = new FakeRuntime();
     const deadline = new Deadline(runtime, 100);
     runtime.advance(40);
@@ -15,7 +15,7 @@ describe('Deadline', () => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('ends with "aborted" if its parent is aborted, before or after it is created', () => {
+  it('ends with the reason "aborted" if its parent signal was or is aborted', () => {
     const runtime = new FakeRuntime();
     const parent = new AbortController();
     const deadline = new Deadline(runtime, 100, parent.signal);
@@ -25,7 +25,7 @@ describe('Deadline', () => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('keeps the first reason', () => {
+  it('keeps the first reason if it ends twice', () => {
     const deadline = new Deadline(new FakeRuntime(), 100);
     deadline.end('closed');
     deadline.end('timeout');
@@ -42,5 +42,68 @@ describe('Deadline', () => {
     expect(runtime.pending).toBe(0);
     runtime.advance(100);
     expect(deadline.ended).toBeUndefined();
+  });
+});
+
+describe('withTimeLimit', () => {
+  const late = () => new Error('late');
+
+  it('resolves or rejects as the work does, and cancels its timer', async () => {
+    const runtime = new FakeRuntime();
+    await expect(withTimeLimit(Promise.resolve(7), 10, runtime, late)).resolves.toBe(7);
+    const failure = Promise.reject(new Error('failed'));
+    await expect(withTimeLimit(failure, 10, runtime, late)).rejects.toThrow('failed');
+    expect(runtime.pending).toBe(0);
+  });
+
+  it.each([10, -1])(
+    'rejects after %p ms, and ignores a later rejection of the work',
+    async (ms) => {
+      const runtime = new FakeRuntime();
+      const { promise, reject } = Promise.withResolvers<never>();
+      const limited = withTimeLimit(promise, ms, runtime, late);
+      runtime.advance(10);
+      reject(new Error('failed'));
+      await expect(limited).rejects.toThrow('late');
+    },
+  );
+});
+
+const never = new Promise<never>(() => {});
+
+describe('abortable', () => {
+  it('resolves or rejects as its promise does', async () => {
+    const { signal } = new AbortController();
+    await expect(abortable(Promise.resolve(7), signal)).resolves.toBe(7);
+    await expect(abortable(Promise.reject(new Error('failed')), signal)).rejects.toThrow('failed');
+    await expect(abortable(Promise.resolve(7), undefined)).resolves.toBe(7);
+  });
+
+  it('rejects with the code aborted if its signal is aborted before or during the wait', async () => {
+    const controller = new AbortController();
+    const waiting = abortable(never, controller.signal);
+    controller.abort();
+    await expect(waiting).rejects.toMatchObject({ code: 'aborted' });
+    await expect(abortable(never, controller.signal)).rejects.toMatchObject({ code: 'aborted' });
+  });
+});
+
+describe('abortableDelay', () => {
+  it('resolves when its time is over', async () => {
+    const runtime = new FakeRuntime();
+    const delay = abortableDelay(100, runtime, new AbortController().signal);
+    runtime.advance(100);
+    await expect(delay).resolves.toBeUndefined();
+  });
+
+  it('resolves when its signal is aborted, and cancels its timer', async () => {
+    const runtime = new FakeRuntime();
+    const controller = new AbortController();
+    const delay = abortableDelay(100, runtime, controller.signal);
+    expect(runtime.pending).toBe(1);
+    controller.abort();
+    await delay;
+    await abortableDelay(100, runtime, controller.signal);
+    expect(runtime.pending).toBe(0);
   });
 });

@@ -1,13 +1,18 @@
+import { PaymentsError } from '../errors/payments-error.js';
 import type { PaymentsRuntime } from './payments-runtime.js';
 
-/** Why a {@link Deadline} ended: a signal aborted it, its time was over, or the application closed. */
+/** The longest interval of a Node.js timer, in milliseconds. */
+const MAX_INTERVAL_MS = 2 ** 31 - 1;
+
+/** Why a {@link Deadline} ended: a signal was aborted, the time was over, or the application closed. */
 export type DeadlineEnd = 'aborted' | 'timeout' | 'closed';
 
 /**
- * Limits the time of a piece of work that takes an `AbortSignal`, and ends it if a parent signal is aborted. Deadlines
- * can be nested: that of an attempt has the signal of its call as its parent. Release it when the work is done.
+ * Limits the time of work that takes an `AbortSignal`. The deadline also ends if a parent signal is aborted, so
+ * deadlines can be nested: the deadline of an attempt has the signal of its call as its parent. Call `release()` when
+ * the work is done.
  *
- * For work that takes no signal, see `withTimeLimit`.
+ * For work that takes no signal, see {@link withTimeLimit}.
  */
 export class Deadline {
   readonly #controller = new AbortController();
@@ -33,17 +38,17 @@ export class Deadline {
     return this.#controller.signal;
   }
 
-  /** Why it ended; `undefined` if it has not. */
+  /** Why the deadline ended; `undefined` if it has not. */
   get ended(): DeadlineEnd | undefined {
     return this.#ended;
   }
 
-  /** Milliseconds until the time is over. */
+  /** Milliseconds until the time is over; negative after that. */
   get remainingMs(): number {
     return this.#endsAt - this.#runtime.monotonic();
   }
 
-  /** Ends the work before its time is over. Only the first reason is kept. */
+  /** Aborts the signal. Later calls do nothing, so `ended` is the first reason. */
   end(reason: DeadlineEnd): void {
     if (this.#ended) return;
     this.#ended = reason;
@@ -51,9 +56,72 @@ export class Deadline {
     this.#controller.abort();
   }
 
-  /** Cancels the timer and stops listening to the parent signal. The work can go on, without a limit. */
+  /** Cancels the timer and stops listening to the parent signal. The signal is not aborted. */
   release(): void {
     this.#cancelTimer();
     this.#parent?.removeEventListener('abort', this.#onParentAbort);
   }
+}
+
+/**
+ * Resolves or rejects as `work` does. If `work` takes longer than `ms` milliseconds, rejects with the error that `late`
+ * creates; the work continues, and its result is ignored. For work that takes an `AbortSignal`, see {@link Deadline}.
+ */
+export function withTimeLimit<T>(
+  work: Promise<T>,
+  ms: number,
+  runtime: Pick<PaymentsRuntime, 'schedule'>,
+  late: () => Error,
+): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const cancel = runtime.schedule(Math.max(0, ms), () => reject(late()));
+    work.then(
+      (result) => {
+        cancel();
+        resolve(result);
+      },
+      (error: unknown) => {
+        cancel();
+        reject(error);
+      },
+    );
+  });
+}
+
+/**
+ * Resolves or rejects as `promise` does, unless the signal is aborted first. The work behind the promise continues,
+ * because other callers may wait for it.
+ *
+ * @throws PaymentsError `aborted` if the signal is aborted first
+ */
+export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return promise;
+  return new Promise<T>((resolve, reject) => {
+    const abort = (): void => reject(new PaymentsError('aborted', 'The wait was aborted'));
+    if (signal.aborted) abort();
+    else signal.addEventListener('abort', abort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
+}
+
+/** Resolves after `ms` milliseconds, or as soon as the signal is aborted. Never rejects. */
+export function abortableDelay(
+  ms: number,
+  runtime: Pick<PaymentsRuntime, 'schedule'>,
+  signal: AbortSignal,
+): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    // The timers of the runtime keep no process alive. Without this interval, a script that waits for a call would exit
+    // between two attempts.
+    const keepAlive = setInterval(() => {}, MAX_INTERVAL_MS);
+    const done = (): void => {
+      clearInterval(keepAlive);
+      cancel();
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const cancel = runtime.schedule(ms, done);
+    signal.addEventListener('abort', done, { once: true });
+  });
 }

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { systemRuntime } from './payments-runtime.js';
 
-it('WH-31 reads NODE_ENV for systemRuntime.environment', () => {
+it('WH-31 systemRuntime.environment is the current value of NODE_ENV', () => {
   const before = process.env['NODE_ENV'];
   try {
     process.env['NODE_ENV'] = 'production';

@@ -1,11 +1,11 @@
 /**
- * Clocks, timers, randomness and the name of the environment. Everything in this package takes them from this
- * object, so that tests can control them.
+ * Clocks, timers, randomness and the name of the environment. All code in this package uses this object for them, so
+ * that tests can control them.
  */
 export interface PaymentsRuntime {
-  /** The wall clock, in milliseconds since the epoch. It may jump either way. */
+  /** The wall clock, in milliseconds since the epoch. It may jump forwards and backwards. */
   now(): number;
-  /** A clock that never goes back, in milliseconds from any start. It may stop while the machine sleeps. */
+  /** A clock that never goes back, in milliseconds from an arbitrary start. It may stop while the machine sleeps. */
   monotonic(): number;
   /** A number from 0 (included) to 1 (excluded). */
   random(): number;
@@ -18,7 +18,7 @@ export interface PaymentsRuntime {
   readonly environment?: string | undefined;
 }
 
-/** The machine's own clocks, timers, `Math.random` and environment. */
+/** The clocks and timers of Node.js, `Math.random` and `NODE_ENV`. */
 export const systemRuntime: PaymentsRuntime = Object.freeze({
   now: () => Date.now(),
   monotonic: () => performance.now(),

@@ -1,6 +1,6 @@
 import type { PaymentsRuntime } from './payments-runtime.js';
 
-/** Limits how many tasks run at the same time. The others wait in the order in which they came, for a limited time. */
+/** Limits how many tasks run at the same time. Other tasks wait in the order of their calls, for a limited time. */
 export class Semaphore {
   readonly #waiting = new Set<() => void>();
   #running = 0;
@@ -17,14 +17,14 @@ export class Semaphore {
     private readonly runtime: Pick<PaymentsRuntime, 'schedule'>,
   ) {}
 
-  /** Takes a permit and resolves with the function that returns it. Call that once. */
+  /** Takes a permit. Resolves to the function that returns the permit; call that function once. */
   async acquire(): Promise<() => void> {
     if (this.#running < this.permits) this.#running += 1;
     else await this.#wait();
     return () => this.#release();
   }
 
-  /** Passes the permit to the task that waited longest, so that no new task can take it. */
+  /** Passes the permit to the task that has waited longest, before any new task can take it. */
   #release(): void {
     const [next] = this.#waiting;
     if (next) next();

@@ -1,8 +1,8 @@
 import { PaymentsApiError, statusError } from '../api/call/api-error.js';
 import type { ApiErrorFacts } from '../api/call/api-error.js';
-import { checkPath } from '../api/http/request-url.js';
-import { CompanyApi } from '../api/company-api.js';
-import type { ApiClient } from '../api/company-api.js';
+import { checkPath } from '../api/call/call-request.js';
+import { CompanyApi } from '../api/payments-api.service.js';
+import type { ApiClient } from '../api/payments-api.js';
 import type { ApiMethod, ApiResponse, BodyOptions, PaymentsApi } from '../api/payments-api.js';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import type { PaymentsErrorCode } from '../errors/payments-error.js';

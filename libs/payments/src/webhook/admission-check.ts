@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { describeError } from '../errors/describe-error.js';
-import { PaymentsError } from '../errors/payments-error.js';
+import { describeError, PaymentsError } from '../errors/payments-error.js';
 
 /** What is known of a request before its body is read. */
 export interface AdmissionRequest {

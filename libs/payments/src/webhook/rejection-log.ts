@@ -1,7 +1,6 @@
 import { Injectable, Inject, Logger } from '@nestjs/common';
 import { ThrottledLog } from '../errors/throttled-log.js';
-import { describeError, framesOf } from '../errors/describe-error.js';
-import { PaymentsError } from '../errors/payments-error.js';
+import { describeError, framesOf, PaymentsError } from '../errors/payments-error.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { RequestClosed } from './pending-requests.js';

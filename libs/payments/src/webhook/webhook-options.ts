@@ -2,7 +2,7 @@ import type { ResolvedReceiveOptions } from '../inbox/inbox-options.js';
 import {
   integerOption,
   optionsInvalid,
-  refuseUnknownNames,
+  rejectUnknownNames,
   shown,
 } from '../errors/options-invalid.js';
 import type { IntegerBounds } from '../errors/options-invalid.js';
@@ -92,7 +92,7 @@ export function resolveWebhookOptions(
   if (typeof options !== 'object' || options === null) {
     throw optionsInvalid(`"webhook" must be an object of options; it is ${shown(options)}.`);
   }
-  refuseUnknownNames('webhook.', options, ['before', ...Object.keys(BOUNDS), 'maxAgeMs']);
+  rejectUnknownNames('webhook.', options, ['before', ...Object.keys(BOUNDS), 'maxAgeMs']);
   const option = (name: keyof typeof BOUNDS, bounds: IntegerBounds = BOUNDS[name]): number =>
     integerOption(`webhook.${name}`, options[name], bounds);
   const { before } = options;

@@ -1,9 +1,19 @@
 import type { ResolvedCompany } from '../../companies/company.js';
+import { abortableDelay, Deadline } from '../../runtime/deadline.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import type { RequestObserver, ResolvedApiOptions } from '../api-options.js';
+import {
+  isSuccess,
+  parseBody,
+  parseRetryAfterMs,
+  requestIdOf,
+  shownHeaders,
+  type HttpFailure,
+  type HttpRequest,
+  type HttpResponse,
+} from '../http/http-exchange.js';
+import type { ApiResponse } from '../payments-api.js';
 import type { AccessToken } from '../token/access-token.js';
-import type { ResolvedApiOptions } from '../api-options.js';
-import { callUrl } from '../http/request-url.js';
-import type { PaymentsApiError } from './api-error.js';
 import {
   authenticationError,
   endedError,
@@ -12,28 +22,21 @@ import {
   redirectError,
   statusError,
   type CallFacts,
+  type PaymentsApiError,
 } from './api-error.js';
-import type { CallRequest } from './call-request.js';
-import { Deadline } from '../../runtime/deadline.js';
-import type { HttpAnswer, HttpFailure, HttpRequest } from '../http/exchange.js';
-import { parseBody } from '../http/answer-body.js';
-import { abortableDelay } from '../../runtime/abortable.js';
-import type { ApiResponse } from '../payments-api.js';
-import type { RequestObserver } from '../request-observer.js';
-import { requestIdOf, shownHeaders } from '../http/response-headers.js';
-import { parseRetryAfterMs } from '../http/response-headers.js';
+import { callUrl, type CallRequest } from './call-request.js';
 import { isRetryableStatus, retryDelayMs } from './retry-policy.js';
 
-/** What an {@link ApiCall} needs. */
+/** Dependencies of an {@link ApiCall}. */
 export interface ApiCallParts {
   token: AccessToken;
-  send: (request: HttpRequest) => Promise<HttpAnswer | HttpFailure>;
+  send: (request: HttpRequest) => Promise<HttpResponse | HttpFailure>;
   observe: RequestObserver;
   options: ResolvedApiOptions;
   runtime: PaymentsRuntime;
 }
 
-/** One call, from its token to its answer, with all its attempts. */
+/** One call with all its attempts, from the token to the response. */
 export class ApiCall {
   readonly #request: CallRequest;
   readonly #company: ResolvedCompany;
@@ -42,8 +45,8 @@ export class ApiCall {
   readonly #url: string;
   #attempts = 0;
   #failures = 0;
-  /** The token of this call that was answered 401. */
-  #rejected: string | undefined;
+  /** The token that the service rejected with 401 during this call. */
+  #rejectedToken: string | undefined;
 
   constructor(
     request: CallRequest,
@@ -58,6 +61,7 @@ export class ApiCall {
     this.#url = callUrl(company.baseUrl, request.pathAndQuery);
   }
 
+  /** Makes attempts until one succeeds. Rejects with the error of the last attempt. */
   async run(): Promise<ApiResponse> {
     for (;;) {
       const token = await this.#token();
@@ -68,7 +72,7 @@ export class ApiCall {
         await this.#afterRejection(result, token);
       } else {
         this.#acceptToken(result.status, token);
-        if (result.status >= 200 && result.status <= 299) return this.#response(result, token);
+        if (isSuccess(result.status)) return this.#response(result, token);
         await this.#afterStatus(result, token);
       }
     }
@@ -83,9 +87,11 @@ export class ApiCall {
     }
   }
 
-  async #attempt(token: string): Promise<{ result: HttpAnswer | HttpFailure; timedOut: boolean }> {
+  async #attempt(
+    token: string,
+  ): Promise<{ result: HttpResponse | HttpFailure; timedOut: boolean }> {
     const { runtime, options, send, observe } = this.#parts;
-    const { method, headers, body, label } = this.#request;
+    const { method, headers, body, pathTemplate } = this.#request;
     this.#attempts += 1;
     const began = runtime.monotonic();
     const deadline = new Deadline(runtime, options.attemptTimeoutMs, this.#deadline.signal);
@@ -102,7 +108,7 @@ export class ApiCall {
     observe({
       company: this.#company.id,
       method,
-      path: label,
+      path: pathTemplate,
       status: result.status,
       failure: result.kind === 'failure' ? (deadline.ended ?? result.reason) : undefined,
       attempt: this.#attempts,
@@ -111,7 +117,7 @@ export class ApiCall {
     return { result, timedOut };
   }
 
-  /** Exactly one of the two headers. `false` also removes a header that axios would add. */
+  /** Sets one of the two token headers. `false` for the other one also removes a header that axios would add. */
   #tokenHeaders(token: string): Record<string, string | false> {
     const value = `Bearer ${token}`;
     return this.#parts.options.tokenHeader === 'authorization'
@@ -128,22 +134,22 @@ export class ApiCall {
     await this.#retry(error);
   }
 
-  async #afterRejection(answer: HttpAnswer, token: string): Promise<void> {
+  async #afterRejection(response: HttpResponse, token: string): Promise<void> {
     const error = authenticationError(
-      this.#answerFacts(answer, token),
+      this.#responseFacts(response, token),
       new URL(this.#company.baseUrl).host,
     );
     this.#parts.token.invalidate(token);
-    if (this.#rejected !== undefined) throw error;
-    this.#rejected = token;
+    if (this.#rejectedToken !== undefined) throw error;
+    this.#rejectedToken = token;
     if ((await this.#token()) === token) throw error;
   }
 
-  async #afterStatus(answer: HttpAnswer, token: string): Promise<void> {
-    const facts = this.#answerFacts(answer, token);
-    const { status } = answer;
+  async #afterStatus(response: HttpResponse, token: string): Promise<void> {
+    const facts = this.#responseFacts(response, token);
+    const { status } = response;
     if (status >= 300 && status <= 399) {
-      throw redirectError(facts, answer.headers['location'], this.#url);
+      throw redirectError(facts, response.headers['location'], this.#url);
     }
     const error = statusError(facts);
     const retryable = isRetryableStatus(this.#parts.options.retry, status);
@@ -151,7 +157,7 @@ export class ApiCall {
     await this.#retry(error);
   }
 
-  /** Waits until the next attempt is due. Throws the error if there is no further attempt. */
+  /** Waits until the next attempt is due. Throws `error` if there is no further attempt. */
   async #retry(error: PaymentsApiError): Promise<void> {
     const { runtime, options } = this.#parts;
     this.#failures += 1;
@@ -162,24 +168,24 @@ export class ApiCall {
       runtime.random(),
       error.retryAfterMs,
     );
-    // A wait beyond the deadline would only replace this error by a timeout.
+    // A wait that ends after the deadline would only replace this error by a timeout.
     if (delayMs >= this.#deadline.remainingMs) throw error;
     await abortableDelay(delayMs, runtime, this.#deadline.signal);
     if (this.#deadline.ended) throw endedError(this.#facts(), this.#deadline.ended, false);
   }
 
-  /** Most answers show that the service accepted the token. Those that a gateway may have given do not. */
+  /** Reports that the service accepted the token, unless a gateway may have sent the response. */
   #acceptToken(status: number, token: string): void {
     const inconclusive =
       status >= 500 || [403, 408, 429].includes(status) || Math.floor(status / 100) === 3;
     if (!inconclusive) this.#parts.token.accept(token);
   }
 
-  #response(answer: HttpAnswer, token: string): ApiResponse {
-    const { status, headers } = answer;
-    const body = parseBody(answer.body, headers['content-type']);
+  #response(response: HttpResponse, token: string): ApiResponse {
+    const { status, headers } = response;
+    const body = parseBody(response.body, headers['content-type']);
     if (this.#request.expect === 'object' && !isObject(body)) {
-      throw invalidBodyError(this.#answerFacts(answer, token));
+      throw invalidBodyError(this.#responseFacts(response, token));
     }
     return {
       status,
@@ -190,18 +196,24 @@ export class ApiCall {
   }
 
   #facts(): CallFacts {
-    const { method, label, safe } = this.#request;
-    return { company: this.#company.id, method, path: label, attempts: this.#attempts, safe };
+    const { method, pathTemplate, safe } = this.#request;
+    return {
+      company: this.#company.id,
+      method,
+      path: pathTemplate,
+      attempts: this.#attempts,
+      safe,
+    };
   }
 
-  #answerFacts(answer: HttpAnswer, token: string): CallFacts & { status: number } {
-    const { status, headers } = answer;
+  #responseFacts(response: HttpResponse, token: string): CallFacts & { status: number } {
+    const { status, headers } = response;
     return {
       ...this.#facts(),
       status,
       requestId: requestIdOf(headers, this.#parts.options.requestIdHeader, token),
       retryAfterMs: parseRetryAfterMs(headers['retry-after'], this.#parts.runtime.now()),
-      body: parseBody(answer.body, headers['content-type']),
+      body: parseBody(response.body, headers['content-type']),
     };
   }
 }

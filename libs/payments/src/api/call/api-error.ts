@@ -1,8 +1,8 @@
 import { PaymentsError, type PaymentsErrorCode } from '../../errors/payments-error.js';
 import type { DeadlineEnd } from '../../runtime/deadline.js';
-import type { HttpFailure } from '../http/exchange.js';
+import type { HttpFailure } from '../http/http-exchange.js';
 
-/** Facts about a call that failed. */
+/** Facts about a call that failed, in a {@link PaymentsApiError}. */
 export interface ApiErrorFacts {
   /** Id of the company that the call was made for. */
   company: string;
@@ -10,17 +10,17 @@ export interface ApiErrorFacts {
   method: string;
   /** Path template, like `/v1/transactions/{id}`, or the path if the call gave no template. */
   path: string;
-  /** Requests sent, or started, for this call, without token requests. */
+  /** Number of requests that were started for this call, without token requests. */
   attempts: number;
-  /** Status of the last answer, if there was one. */
+  /** Status of the last response, if there was one. */
   status?: number | undefined;
-  /** The request's id in the log of the service, if the answer contains one. */
+  /** The id that the service gave the request, if the response contains one. */
   requestId?: string | undefined;
-  /** The answer's `Retry-After`, in milliseconds, if it has one. */
+  /** The `Retry-After` of the response in milliseconds, if it has one. */
   retryAfterMs?: number | undefined;
-  /** For `outcome_unknown`: what ended the call. */
+  /** For `outcome_unknown`: the code of the failure that ended the call. */
   reason?: PaymentsErrorCode | undefined;
-  /** The answer's body, parsed if it is JSON; at most 64 KiB of it. */
+  /** The response body, parsed if it is JSON; at most 64 KiB of it. */
   body?: unknown;
 }
 
@@ -29,11 +29,11 @@ export interface ApiErrorFacts {
  *
  * - `authentication_failed` 401 twice, `permission_denied` 403, `not_found` 404, `conflict` 409,
  *   `validation_failed` 400 and 422, `rate_limited` 429, `server_error` 5xx, `unexpected_status` any other;
- * - `redirect_refused`: the service answered with a redirect, which is not followed;
- * - `connection_failed`, `timeout`, `aborted`: there was no answer, and the call had no effect;
- * - `outcome_unknown`: a request that changes something was sent, and there was no answer (see `reason`). Check
- *   `GET /v1/transactions/{id}` before you repeat it;
- * - `response_too_large`, `response_invalid`: the service answered `status`, but its body cannot be used.
+ * - `redirect_not_followed`: the service responded with a redirect, which the module does not follow;
+ * - `connection_failed`, `timeout`, `aborted`: there was no response, and the call had no effect;
+ * - `outcome_unknown`: a request that changes something was sent, and there was no response (see `reason`). Check
+ *   `GET /v1/transactions/{id}` before you repeat the call;
+ * - `response_too_large`, `response_invalid`: the service responded with `status`, but the body cannot be used.
  *
  * The service documents only the status 401 and no error body. The other codes follow the general meaning of the
  * HTTP statuses.
@@ -64,30 +64,30 @@ export class PaymentsApiError extends PaymentsError implements Omit<ApiErrorFact
   }
 
   /**
-   * The answer's body: parsed if it is JSON, otherwise its text, at most 64 KiB; `undefined` if it is empty. It is a
-   * getter, so that `JSON.stringify`, `util.inspect` and loggers do not show it: it may repeat what was sent.
+   * The response body: the parsed value if it is JSON, otherwise its text, at most 64 KiB; `undefined` if it is empty.
+   * The body may repeat what was sent, so this is a getter: `JSON.stringify`, `util.inspect` and loggers do not show it.
    */
   get body(): unknown {
     return this.#body;
   }
 }
 
-/** Facts that are known of every call. `safe`: it changes nothing, so it can be repeated. */
+/** Facts about a call for its error. `safe`: the call changes nothing, so it can be repeated. */
 export type CallFacts = ApiErrorFacts & { safe: boolean };
 
 const CHECK = 'check GET /v1/transactions/{id} before you repeat it';
 
-/** The error for an answer with a status other than 2xx. */
+/** Creates the error for a response with a status other than 2xx and 3xx. */
 export function statusError(facts: CallFacts & { status: number }): PaymentsApiError {
   const code = statusCode(facts.status);
   const hint = HINTS[code];
   const warning =
     code === 'server_error' && !facts.safe ? `; it may have had an effect: ${CHECK}` : '';
-  const message = `${called(facts)} was answered ${facts.status}${hint ? `: ${hint}` : ''}${warning}`;
+  const message = `${describeCall(facts)} got the response ${facts.status}${hint ? `: ${hint}` : ''}${warning}`;
   return new PaymentsApiError(code, message, facts);
 }
 
-/** The error for a redirect. It names only the host of the location, because the rest may contain a secret. */
+/** Creates the error for a redirect. It names only the host of the location, because the rest may contain a secret. */
 export function redirectError(
   facts: CallFacts & { status: number },
   location: string | undefined,
@@ -98,12 +98,12 @@ export function redirectError(
       ? `to ${new URL(location, url).host}`
       : 'without a location';
   const message =
-    `${called(facts)} was answered ${facts.status}, a redirect ${to}, which is not followed: ` +
+    `${describeCall(facts)} got the response ${facts.status}, a redirect ${to}, which is not followed: ` +
     'it would send the token there; check the base URL';
-  return new PaymentsApiError('redirect_refused', message, facts);
+  return new PaymentsApiError('redirect_not_followed', message, facts);
 }
 
-/** The error for a call that its caller, its deadline or the end of the application ended. */
+/** Creates the error for a call that its caller, its deadline or the shutdown of the application ended. */
 export function endedError(
   facts: CallFacts,
   reason: DeadlineEnd,
@@ -114,10 +114,10 @@ export function endedError(
     timeout: 'did not finish before its deadline',
     closed: 'was ended because the application is closing',
   }[reason];
-  return unanswered(facts, reason === 'timeout' ? 'timeout' : 'aborted', text, mayBeSent);
+  return noResponseError(facts, reason === 'timeout' ? 'timeout' : 'aborted', text, mayBeSent);
 }
 
-/** The error for an attempt without an answer, or with a body that cannot be used. */
+/** Creates the error for an attempt without a response, or with a body that cannot be used. */
 export function failureError(
   facts: CallFacts,
   failure: HttpFailure,
@@ -129,27 +129,27 @@ export function failureError(
       reason === 'response_too_large'
         ? 'is larger than maxResponseBytes allows'
         : 'cannot be decompressed';
-    const message = `${called(facts)} was answered ${status}, but the answer ${problem}`;
+    const message = `${describeCall(facts)} got the response ${status}, but its body ${problem}`;
     return new PaymentsApiError(reason, message, { ...facts, status });
   }
   const text = timedOut
-    ? 'had no answer within attemptTimeoutMs'
+    ? 'got no response within attemptTimeoutMs'
     : `failed because of its connection${errno ? ` (${errno})` : ''}`;
-  return unanswered({ ...facts, status }, timedOut ? 'timeout' : reason, text, !unsent);
+  return noResponseError({ ...facts, status }, timedOut ? 'timeout' : reason, text, !unsent);
 }
 
-/** The error for a second 401. */
+/** Creates the error for a second 401. */
 export function authenticationError(facts: CallFacts & { status: number }, host: string) {
   const message =
-    `${called(facts)} was answered ${facts.status} again: check that the base URL ` +
+    `${describeCall(facts)} got the response ${facts.status} again: check that the base URL ` +
     `(${host}) and the credentials belong together; a sandbox token works only against the sandbox, ` +
     'and a production token only against production';
   return new PaymentsApiError('authentication_failed', message, facts);
 }
 
-/** The error for a 2xx answer that is not the expected JSON object. */
+/** Creates the error for a 2xx response that is not the expected JSON object. */
 export function invalidBodyError(facts: CallFacts & { status: number }): PaymentsApiError {
-  const message = `${called(facts)} was answered ${facts.status}, but not with a JSON object`;
+  const message = `${describeCall(facts)} got the response ${facts.status} without a JSON object`;
   return new PaymentsApiError('response_invalid', message, facts);
 }
 
@@ -179,19 +179,19 @@ function statusCode(status: number): PaymentsErrorCode {
   }
 }
 
-function unanswered(
+function noResponseError(
   facts: CallFacts,
   reason: PaymentsErrorCode,
   text: string,
   mayBeSent: boolean,
 ): PaymentsApiError {
   if (facts.safe || !mayBeSent) {
-    return new PaymentsApiError(reason, `${called(facts)} ${text}`, facts);
+    return new PaymentsApiError(reason, `${describeCall(facts)} ${text}`, facts);
   }
-  const message = `${called(facts)} ${text}, and it is not known whether it had an effect: ${CHECK}`;
+  const message = `${describeCall(facts)} ${text}, and it is unknown whether it had an effect: ${CHECK}`;
   return new PaymentsApiError('outcome_unknown', message, { ...facts, reason });
 }
 
-function called({ method, path, company }: CallFacts): string {
+function describeCall({ method, path, company }: CallFacts): string {
   return `${method} ${path} for company '${company}'`;
 }

@@ -21,20 +21,20 @@ describe('prepareCall', () => {
     'Proxy-Authorization',
     'User-Agent',
     'Accept-Encoding',
-  ])('rejects the reserved header %s', (name) => {
+  ])('rejects the header %s, which only the module may set', (name) => {
     expect(() => prepare({ headers: { [name]: 'x' } })).toThrow(TypeError);
   });
 
   it.each([
     ['a line break', { 'x-a': 'a\r\nb' }],
-    ['a name that is none', { 'a b': 'x' }],
-    ['a value that is no string', { 'x-a': 1 as never }],
-    ['what a header can’t hold', { 'x-a': '→' }],
+    ['an invalid name', { 'a b': 'x' }],
+    ['a value that is not a string', { 'x-a': 1 as never }],
+    ['characters that a header cannot contain', { 'x-a': '→' }],
   ])('rejects a header with %s', (_, headers) => {
     expect(() => prepare({ headers })).toThrow(TypeError);
   });
 
-  it('adds headers of the call, which may replace accept', () => {
+  it('sends the headers of the call, and a given accept header replaces the default', () => {
     expect(prepare({ headers: { 'X-A': 'b', Accept: 'text/csv' } }).headers).toEqual({
       'x-a': 'b',
       accept: 'text/csv',
@@ -49,14 +49,14 @@ describe('prepareCall', () => {
     expect(() => prepare({ idempotencyKey: '' }, 'POST', api)).toThrow(TypeError);
   });
 
-  it('encodes a body as JSON, also null and false', () => {
+  it('encodes the body as JSON, also null and false', () => {
     expect(String(prepare({ body: { a: 'ü' } }).body)).toBe('{"a":"ü"}');
     expect(String(prepare({ body: null }).body)).toBe('null');
     expect(String(prepare({ body: false }).body)).toBe('false');
     expect(prepare({}).body).toBeUndefined();
   });
 
-  it('rejects a body that JSON cannot represent, and a body of a GET', () => {
+  it('rejects a body that JSON cannot represent, a body of a GET and an unknown method', () => {
     const circle: { self?: unknown } = {};
     circle.self = circle;
     for (const body of [circle, 1n, () => {}, Symbol('s')]) {

@@ -1,28 +1,18 @@
 import { integerOption } from '../../errors/options-invalid.js';
 import type { ResolvedApiOptions } from '../api-options.js';
-import { checkPath, queryString } from '../http/request-url.js';
-import type { ApiMethod, BodyOptions } from '../payments-api.js';
+import type { ApiMethod, CallSpec } from '../payments-api.js';
 
-/** A call as the application described it. */
-export interface CallSpec {
-  method: ApiMethod;
-  path: string;
-  options: BodyOptions;
-  /** `object`: an answer that is not a JSON object is an error. */
-  expect: 'object' | 'anything';
-}
-
-/** A call that was checked and can be sent any number of times. */
+/** A call whose arguments were checked and encoded. Every attempt sends the same. */
 export interface CallRequest {
   readonly method: ApiMethod;
   readonly pathAndQuery: string;
-  /** What errors and logs show instead of the path. */
-  readonly label: string;
+  /** The path that errors and logs show, without ids if the application gave a template. */
+  readonly pathTemplate: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer | undefined;
   readonly signal: AbortSignal | undefined;
   readonly deadlineMs: number;
-  /** Whether it can be sent twice, because it changes nothing. */
+  /** Whether the call changes nothing, so that it can be repeated: a GET or HEAD. */
   readonly safe: boolean;
   readonly expect: 'object' | 'anything';
 }
@@ -34,8 +24,11 @@ const RESERVED_HEADERS = new Set(
   accept-encoding user-agent`.split(/\s+/),
 );
 
+/** A path as RFC 3986 allows it, percent-encoded: no space, backslash, query or fragment. */
+const PATH = /^(?:\/(?:[A-Za-z0-9\-._~!$&'()*+,;=:@]|%[0-9A-Fa-f]{2})*)+$/;
+
 /**
- * Checks a call and encodes its headers and body, before a token is fetched.
+ * Checks the arguments of a call and encodes its URL, headers and body. Runs before a token is fetched.
  *
  * @throws TypeError for an invalid argument
  */
@@ -65,7 +58,7 @@ export function prepareCall(spec: CallSpec, options: ResolvedApiOptions): CallRe
   return {
     method,
     pathAndQuery: path + queryString(given.query),
-    label: pathTemplate,
+    pathTemplate,
     headers,
     body,
     signal,
@@ -76,7 +69,7 @@ export function prepareCall(spec: CallSpec, options: ResolvedApiOptions): CallRe
 }
 
 function jsonBody(body: unknown): Buffer {
-  // Throws a TypeError itself for a BigInt or a circular reference.
+  // JSON.stringify itself throws a TypeError for a BigInt or a circular reference.
   const text: unknown = JSON.stringify(body);
   if (typeof text !== 'string')
     throw new TypeError('The body must be a value that JSON can represent');
@@ -96,11 +89,11 @@ function checkedHeaders(headers: Readonly<Record<string, string>> = {}): Record<
   return checked;
 }
 
-function headerValue(what: string, value: unknown): string {
+function headerValue(name: string, value: unknown): string {
   if (typeof value === 'string' && value !== '' && /^[\t\x20-\x7e\x80-\xff]*$/.test(value)) {
     return value;
   }
-  throw new TypeError(`The ${what} must be a string of characters that a header can contain`);
+  throw new TypeError(`The ${name} must be a string of characters that a header can contain`);
 }
 
 function idempotencyHeader({ idempotencyHeader: name }: ResolvedApiOptions): string {
@@ -117,4 +110,93 @@ function checkedDeadline(value: unknown, options: ResolvedApiOptions): number {
   } catch {
     throw new TypeError('deadlineMs must be a whole number of milliseconds from 1 to 600000');
   }
+}
+
+/**
+ * Encodes an id as one segment of a path.
+ *
+ * @param name the name of the id in the error message
+ * @throws TypeError if the id is not a string, is empty, contains half a surrogate pair, or contains the segment `.` or
+ *   `..`. Encoding does not make dots safe: some servers decode a path before they resolve dots, and would return
+ *   another resource
+ */
+export function pathSegment(name: string, id: unknown): string {
+  if (typeof id !== 'string') throw new TypeError(`The ${name} must be a string`);
+  if (id === '') throw new TypeError(`The ${name} must not be empty`);
+  if (hasDotSegment(id))
+    throw new TypeError(`The ${name} must not contain the segments '.' or '..'`);
+  if (!id.isWellFormed()) throw new TypeError(`The ${name} contains half a surrogate pair`);
+  return encodeURIComponent(id);
+}
+
+/**
+ * Checks that a path stays under the base URL.
+ *
+ * @throws TypeError without the path in its message, because the path may contain a secret
+ */
+export function checkPath(path: unknown): asserts path is string {
+  if (typeof path !== 'string' || !path.startsWith('/') || path.startsWith('//')) {
+    throw new TypeError(
+      "The path must be relative to the company's base URL and start with one '/', like '/v1/transactions'",
+    );
+  }
+  if (path.includes('?')) {
+    throw new TypeError("The path must not contain a query: use the option 'query'");
+  }
+  if (!PATH.test(path)) {
+    throw new TypeError(
+      'The path must not contain backslashes, fragments, spaces or control characters: ' +
+        'encode ids with encodeURIComponent()',
+    );
+  }
+  if (hasDotSegment(path)) {
+    throw new TypeError("The path must not contain the segments '.' or '..', encoded or not");
+  }
+}
+
+/** Joins base URL and path. The class `URL` would normalize the path, so it is not used. */
+export function callUrl(baseUrl: string, pathAndQuery: string): string {
+  const url = baseUrl.replace(/\/+$/, '') + pathAndQuery;
+  // A second check after checkPath(), because the token must be sent only to the company's own host.
+  if (new URL(url).origin !== new URL(baseUrl).origin) {
+    throw new TypeError("The path must stay on the host of the company's base URL");
+  }
+  return url;
+}
+
+/**
+ * Encodes the parameters of a query string. The result starts with `?`, or is empty without parameters. A parameter
+ * that is `undefined` is left out, and an array repeats its name.
+ *
+ * @throws TypeError for a value that is not a string, finite number or boolean
+ */
+export function queryString(query: Readonly<Record<string, unknown>> | undefined): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) {
+    for (const item of Array.isArray(value) ? (value as unknown[]) : [value]) {
+      if (item === undefined) continue;
+      if (!isQueryValue(item)) {
+        throw new TypeError(
+          `The query parameter '${name}' must be a string, a finite number or a boolean`,
+        );
+      }
+      parameters.append(name, String(item));
+    }
+  }
+  const text = parameters.toString();
+  return text && `?${text}`;
+}
+
+function isQueryValue(value: unknown): value is string | number | boolean {
+  return (
+    typeof value === 'string' ||
+    typeof value === 'boolean' ||
+    (typeof value === 'number' && Number.isFinite(value))
+  );
+}
+
+function hasDotSegment(path: string): boolean {
+  // Some servers decode a slash or backslash before they resolve dots, so both separate segments here.
+  const plain = path.replace(/%2e/gi, '.').replace(/%2f|%5c|\\/gi, '/');
+  return plain.split('/').some((segment) => segment === '.' || segment === '..');
 }

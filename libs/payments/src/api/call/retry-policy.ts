@@ -1,6 +1,10 @@
-import { integerOption, refuseUnknownNames, shown } from '../../errors/options-invalid.js';
+import {
+  integerOption,
+  optionsInvalid,
+  rejectUnknownNames,
+  shown,
+} from '../../errors/options-invalid.js';
 import { backoffMs } from '../../runtime/backoff.js';
-import { optionInvalid } from '../option-checks.js';
 
 /**
  * When a GET or HEAD is retried. Other methods are retried only if no byte can have reached the service, never
@@ -14,12 +18,15 @@ export interface RetryPolicy {
    * service documents only the status 401, so the default follows the general meaning of the HTTP statuses.
    */
   statuses: readonly (number | '5xx')[];
-  /** The wait before the second attempt, in milliseconds. It doubles with each attempt. 1 to 60,000. Default 200. */
+  /**
+   * The longest wait before the second attempt, in milliseconds. It doubles with each attempt, and jitter shortens
+   * it by up to half. 1 to 60,000. Default 200.
+   */
   baseDelayMs: number;
   /** The longest wait between two attempts, in milliseconds. 1 to 300,000. Default 5,000. */
   maxDelayMs: number;
   /**
-   * The longest `Retry-After` that is obeyed, in milliseconds; a longer one is cut to this. 0 to 300,000.
+   * The longest `Retry-After` that is obeyed, in milliseconds. A longer one is shortened to this. 0 to 300,000.
    * Default 15,000.
    */
   maxRetryAfterMs: number;
@@ -27,17 +34,19 @@ export interface RetryPolicy {
 
 const DEFAULT_STATUSES: readonly (number | '5xx')[] = Object.freeze([408, 429, '5xx'] as const);
 
-/** Completes and checks a policy; `false` is a policy of one attempt. Throws `options_invalid`. */
+/**
+ * Checks a policy and adds the defaults; `false` is a policy of one attempt.
+ *
+ * @throws PaymentsError `options_invalid`
+ */
 export function resolveRetryPolicy(input: Partial<RetryPolicy> | false | undefined): RetryPolicy {
   const given = input === false ? { attempts: 1 } : (input ?? {});
   if (typeof given !== 'object') {
-    throw optionInvalid(
-      'api.retry',
-      `is ${shown(given)}`,
-      'give a policy object, or false for none',
+    throw optionsInvalid(
+      `"api.retry" is ${shown(given)}; give a policy object, or false for none.`,
     );
   }
-  refuseUnknownNames('api.retry.', given, [
+  rejectUnknownNames('api.retry.', given, [
     'attempts',
     'statuses',
     'baseDelayMs',
@@ -64,16 +73,16 @@ export function resolveRetryPolicy(input: Partial<RetryPolicy> | false | undefin
   });
 }
 
-/** Whether the policy retries an answer with this status. */
+/** Whether the policy retries a response with this status. */
 export function isRetryableStatus(policy: RetryPolicy, status: number): boolean {
-  return policy.statuses.some((one) =>
-    one === '5xx' ? status >= 500 && status <= 599 : one === status,
+  return policy.statuses.some((retried) =>
+    retried === '5xx' ? status >= 500 && status <= 599 : retried === status,
   );
 }
 
 /**
- * The wait before the next attempt, in milliseconds: an exponential backoff with jitter, but at least the
- * `Retry-After`, up to its maximum.
+ * Returns the wait before the next attempt, in milliseconds: an exponential backoff with jitter, or the `Retry-After`
+ * of the response if that is longer. `maxRetryAfterMs` limits the `Retry-After`.
  *
  * @param failures number of failed attempts, from 1
  * @param random from 0 to 1
@@ -96,10 +105,9 @@ function milliseconds(name: string, value: unknown, def: number, min: number, ma
 function resolveStatuses(value: unknown): readonly (number | '5xx')[] {
   if (value === undefined) return DEFAULT_STATUSES;
   if (Array.isArray(value) && value.every(isStatus)) return Object.freeze([...value]);
-  throw optionInvalid(
-    'api.retry.statuses',
-    `is ${shown(value)} that contains something other than statuses`,
-    "give an array of numbers from 400 to 599, or '5xx'",
+  throw optionsInvalid(
+    `"api.retry.statuses" is ${shown(value)} that contains values other than statuses; ` +
+      "give an array of numbers from 400 to 599, or '5xx'.",
   );
 }
 

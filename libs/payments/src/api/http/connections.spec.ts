@@ -5,12 +5,12 @@ import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { resolveApiOptions, type PaymentsApiOptions } from '../api-options.js';
 import type { ConnectionPurpose } from './connections.js';
-import type { HttpRequest } from './exchange.js';
+import type { HttpRequest } from './http-exchange.js';
 import { Transport } from './transport.js';
 
 const immediate = promisify(setImmediate);
 
-describe.each(['undici', 'http'] as const)('connections, adapter %s', (adapter) => {
+describe.each(['undici', 'http'] as const)('connections with the adapter %s', (adapter) => {
   const cleanUp: (() => unknown)[] = [];
   const sockets = new Set<Socket>();
   let connections = 0;
@@ -20,7 +20,7 @@ describe.each(['undici', 'http'] as const)('connections, adapter %s', (adapter) 
   });
 
   afterEach(async () => {
-    for (const one of cleanUp.splice(0).toReversed()) await one();
+    for (const action of cleanUp.splice(0).toReversed()) await action();
     sockets.clear();
   });
 
@@ -39,16 +39,21 @@ describe.each(['undici', 'http'] as const)('connections, adapter %s', (adapter) 
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
   }
 
-  /** A service that answers when the test says so, and the paths of its requests. */
-  async function holding(): Promise<{ url: string; seen: string[]; answer: () => void }> {
+  /** A service that responds to its oldest open request when the test calls `respond()`. */
+  async function manualService(): Promise<{
+    url: string;
+    /** Paths of the requests that arrived. */
+    seen: string[];
+    respond: () => void;
+  }> {
     const seen: string[] = [];
-    const held: http.ServerResponse[] = [];
+    const open: http.ServerResponse[] = [];
     const server = http.createServer((request, response) => {
       seen.push(request.url!);
-      held.push(response);
+      open.push(response);
     });
     server.keepAliveTimeout = 0;
-    return { url: await listen(server), seen, answer: () => held.shift()!.end('answer') };
+    return { url: await listen(server), seen, respond: () => open.shift()!.end('response') };
   }
 
   function transport(
@@ -73,84 +78,85 @@ describe.each(['undici', 'http'] as const)('connections, adapter %s', (adapter) 
     while (!condition()) await immediate();
   }
 
-  it('HT-28 are at most maxSockets to one host, and a waiting request is sent when one is free', async () => {
-    const { url, seen, answer } = await holding();
-    const purpose = transport({ maxSockets: 2 });
-    const results = Promise.all(['1', '2', '3'].map((one) => purpose.send(request(url + one))));
+  it('HT-28 opens at most maxSockets connections to a host, and sends a waiting request when one is free', async () => {
+    const { url, seen, respond } = await manualService();
+    const calls = transport({ maxSockets: 2 });
+    const results = Promise.all(['1', '2', '3'].map((path) => calls.send(request(url + path))));
     await until(() => seen.length === 2);
-    answer();
+    respond();
     await until(() => seen.length === 3);
-    answer();
-    answer();
+    respond();
+    respond();
     expect(await results).toMatchObject([{ status: 200 }, { status: 200 }, { status: 200 }]);
     expect(connections).toBe(2);
   });
 
-  it('HT-29 carry no request that was aborted while it waited for one, and stay in use', async () => {
-    const { url, seen, answer } = await holding();
-    const purpose = transport({ maxSockets: 1 });
-    const end = new AbortController();
-    const first = purpose.send(request(`${url}first`));
+  it('HT-29 does not send a request that was aborted while it waited for a connection', async () => {
+    const { url, seen, respond } = await manualService();
+    const calls = transport({ maxSockets: 1 });
+    const abort = new AbortController();
+    const first = calls.send(request(`${url}first`));
     await until(() => seen.length === 1);
-    const ended = purpose.send(request(`${url}ended`, { signal: end.signal }));
-    const last = purpose.send(request(`${url}last`));
+    const aborted = calls.send(request(`${url}aborted`, { signal: abort.signal }));
+    const last = calls.send(request(`${url}last`));
     await immediate();
-    end.abort();
-    expect(await ended).toMatchObject({ kind: 'failure', unsent: true });
-    answer();
+    abort.abort();
+    expect(await aborted).toMatchObject({ kind: 'failure', unsent: true });
+    respond();
     await until(() => seen.length === 2);
-    answer();
+    respond();
     expect(await Promise.all([first, last])).toMatchObject([{ status: 200 }, { status: 200 }]);
     expect(seen).toEqual(['/first', '/last']);
     expect(connections).toBe(1);
   });
 
-  it('are opened again after all were refused', async () => {
+  it('opens new connections after the host refused all earlier ones', async () => {
     const gone = createServer();
     const url = await listen(gone);
     await new Promise((resolve) => gone.close(resolve));
-    const purpose = transport({ maxSockets: 4 });
-    const refused = await Promise.all(Array.from({ length: 50 }, () => purpose.send(request(url))));
-    for (const one of refused) expect(one).toMatchObject({ unsent: true, errno: 'ECONNREFUSED' });
+    const calls = transport({ maxSockets: 4 });
+    const refused = await Promise.all(Array.from({ length: 50 }, () => calls.send(request(url))));
+    for (const result of refused)
+      expect(result).toMatchObject({ unsent: true, errno: 'ECONNREFUSED' });
     await listen(
       http.createServer((_, response) => response.end('here')),
       Number(new URL(url).port),
     );
-    const answers = await Promise.all(Array.from({ length: 50 }, () => purpose.send(request(url))));
-    for (const one of answers) expect(one).toMatchObject({ status: 200 });
+    const responses = await Promise.all(Array.from({ length: 50 }, () => calls.send(request(url))));
+    for (const response of responses) expect(response).toMatchObject({ status: 200 });
     expect(connections).toBeLessThanOrEqual(4);
   });
 
-  it('HT-24 a request is unsent if its TLS handshake did not end', async () => {
+  it('HT-24 reports a request as unsent if it was aborted during the TLS handshake', async () => {
     const url = await listen(createServer((socket) => socket.resume()));
-    const end = new AbortController();
+    const abort = new AbortController();
     const secure = url.replace('http:', 'https:');
-    const result = transport().send(request(secure, { signal: end.signal }));
+    const result = transport().send(request(secure, { signal: abort.signal }));
     await until(() => connections === 1);
-    end.abort();
+    abort.abort();
     expect(await result).toMatchObject({ kind: 'failure', unsent: true });
   });
 
-  it('TK-20 are closed with their transport: used, idle and opening ones', async () => {
-    const { url, seen, answer } = await holding();
+  it('TK-20 closes used, idle and opening connections when the transport closes', async () => {
+    const { url, seen, respond } = await manualService();
     const hanging = await listen(createServer((socket) => socket.resume()));
-    // Longer than a test may take: nothing here times out.
-    const purpose = transport({ attemptTimeoutMs: 300_000 });
-    const idle = purpose.send(request(url));
+    // Longer than a test may take, so that the connection that is being opened does not time out.
+    const calls = transport({ attemptTimeoutMs: 300_000 });
+    const idle = calls.send(request(url));
     await until(() => seen.length === 1);
-    const used = purpose.send(request(url));
+    const used = calls.send(request(url));
     await until(() => seen.length === 2);
-    answer();
+    respond();
     await idle;
-    const opening = purpose.send(request(hanging.replace('http:', 'https:')));
+    const opening = calls.send(request(hanging.replace('http:', 'https:')));
     await until(() => connections === 3);
-    await purpose.close();
+    await calls.close();
     expect(await used).toMatchObject({ kind: 'failure', unsent: false });
     expect(await opening).toMatchObject({ kind: 'failure', unsent: true });
     await until(() => sockets.size === 0);
   });
 
-  it('TK-14 every token request has a connection of its own', async () => {
+  it('TK-14 opens a connection of its own for every token request', async () => {
     const headers: http.IncomingHttpHeaders[] = [];
     const url = await listen(
       http.createServer((incoming, response) => {
@@ -158,9 +164,9 @@ describe.each(['undici', 'http'] as const)('connections, adapter %s', (adapter) 
         response.end('{}');
       }),
     );
-    const purpose = transport({}, 'token');
+    const tokenRequests = transport({}, 'token');
     for (let n = 0; n < 3; n += 1)
-      expect(await purpose.send(request(url))).toMatchObject({ status: 200 });
+      expect(await tokenRequests.send(request(url))).toMatchObject({ status: 200 });
     expect(headers.map(({ connection }) => connection)).toEqual(['close', 'close', 'close']);
     expect(connections).toBe(3);
     await until(() => sockets.size === 0);

@@ -2,10 +2,9 @@ import type { Agent as HttpAgent } from 'node:http';
 import type { Agent as HttpsAgent } from 'node:https';
 import type { HttpService } from '@nestjs/axios';
 import type { Dispatcher } from 'undici';
-import { refuseUnknownNames, shown } from '../../errors/options-invalid.js';
-import { optionInvalid } from '../option-checks.js';
+import { optionsInvalid, rejectUnknownNames, shown } from '../../errors/options-invalid.js';
 
-/** What sends the requests: undici, or axios's adapter on `node:http` or on the global `fetch`. */
+/** Name of the HTTP client that sends requests: undici, or axios's adapter on `node:http` or on the global `fetch`. */
 export type HttpAdapter = 'undici' | 'http' | 'fetch';
 
 /** Agents of `node:http` and `node:https`. */
@@ -17,31 +16,31 @@ export interface HttpAgents {
 /** How the API client sends requests. */
 export interface HttpOptions {
   /**
-   * What sends the requests.
+   * The HTTP client that sends requests.
    *
-   * - `'undici'` (default): the fastest, more than twice as many calls per second as the others.
-   * - `'http'`: axios on `node:http`. Select it for msw, nock and monitoring that patches `node:http`. It is
+   * - `'undici'` (default): the fastest, with more than twice as many calls per second as the others.
+   * - `'http'`: axios on `node:http`. Select it for msw, nock and monitoring tools that patch `node:http`. It is
    *   the default if `agents` are given.
-   * - `'fetch'`: axios on the global `fetch`, with its connections: `maxSockets` has no effect, and idle
-   *   connections stay open after the application has closed (they do not keep the process alive). `fetch`
-   *   does not say if it has sent anything, so a POST is retried only if connecting failed (DNS, connection
-   *   refused); after any other failure, a failed TLS handshake or a timeout while connecting included, the
+   * - `'fetch'`: axios on the global `fetch`, with the connections of `fetch`: `maxSockets` has no effect, and idle
+   *   connections stay open after the application has closed (they do not keep the process alive). `fetch` does not
+   *   report whether it has sent anything. So a POST is retried only if the connection could not be opened (DNS,
+   *   connection refused). After any other failure, such as a failed TLS handshake or a timeout while connecting, the
    *   error is `outcome_unknown`.
    */
   adapter?: HttpAdapter;
   /**
    * Agents that replace the module's own, with the adapter `'http'`: for a proxy (`https-proxy-agent`), a
-   * client certificate or a private certificate authority. Their limits replace `maxSockets` and hold for
-   * token requests too. The application closes them.
+   * client certificate or a private certificate authority. Their limits replace `maxSockets` and apply to
+   * token requests too. The application closes the agents.
    *
-   * No adapter reads `HTTP_PROXY` and `HTTPS_PROXY` by itself, because a proxy that is set for something else
+   * No adapter reads `HTTP_PROXY` and `HTTPS_PROXY` by itself, because a proxy that is set for other traffic
    * would see tokens. (The global `fetch` does if Node.js was started with `NODE_USE_ENV_PROXY=1`.)
    */
   agents?: HttpAgents;
   /**
    * A dispatcher of undici 7 or later that replaces the module's own, with the adapter `'undici'`: for a proxy
-   * (`EnvHttpProxyAgent`), a client certificate or a mock. Its limits replace `maxSockets` and hold for token
-   * requests too. The application closes it.
+   * (`EnvHttpProxyAgent`), a client certificate or a mock. Its limits replace `maxSockets` and apply to token
+   * requests too. The application closes the dispatcher.
    *
    * @example
    * ```ts
@@ -50,19 +49,19 @@ export interface HttpOptions {
    */
   dispatcher?: Dispatcher;
   /**
-   * The `HttpService` that calls and token requests go through, for a mock, or for interceptors that should
-   * see them: **they see client credentials and tokens**. Its adapter and agents are used, unless `adapter`
-   * or `agents` are given too; its settings for redirects, proxies, status codes and limits are not. Default:
-   * an `HttpService` of the module's own, which shares nothing with the global axios.
+   * The `HttpService` that sends calls and token requests, for a mock or for interceptors. **Its interceptors see
+   * client credentials and tokens.** Its adapter and agents are used, unless `adapter` or `agents` are given too. Its
+   * settings for redirects, proxies, status codes and limits are ignored. Default: an `HttpService` of the module's
+   * own, which shares nothing with the global axios.
    */
   http?: HttpService;
-  /** The most connections to one host; further calls wait for one. 1 to 10,000. Default 64. */
+  /** The most connections to one host. Further calls wait for a free connection. 1 to 10,000. Default 64. */
   maxSockets?: number;
 }
 
 /** {@link HttpOptions}, checked. */
 export interface ResolvedHttpOptions {
-  /** Undefined: what `http` uses. */
+  /** Undefined: the adapter of the `HttpService` in `http`. */
   readonly adapter: HttpAdapter | undefined;
   readonly agents: HttpAgents;
   readonly dispatcher: Dispatcher | undefined;
@@ -72,7 +71,11 @@ export interface ResolvedHttpOptions {
 
 const ADAPTERS: readonly unknown[] = ['undici', 'http', 'fetch'] satisfies HttpAdapter[];
 
-/** Adds the checked options to `target`. Throws `options_invalid`. */
+/**
+ * Checks the options and adds them to `target`.
+ *
+ * @throws PaymentsError `options_invalid`
+ */
 export function addHttpOptions<T extends object>(
   target: T,
   input: HttpOptions,
@@ -80,22 +83,18 @@ export function addHttpOptions<T extends object>(
   const { dispatcher, http } = input;
   const agents = resolveAgents(input.agents);
   if (http !== undefined && (typeof http !== 'object' || typeof http?.request !== 'function')) {
-    throw optionInvalid(
-      'api.http',
-      'is not an HttpService',
-      'give one: new HttpService(axios.create())',
+    throw optionsInvalid(
+      '"api.http" is not an HttpService; give one: new HttpService(axios.create()).',
     );
   }
   if (dispatcher !== undefined && typeof dispatcher?.dispatch !== 'function') {
-    throw optionInvalid(
-      'api.dispatcher',
-      'is not a dispatcher of undici',
-      'give an Agent, a Pool or an EnvHttpProxyAgent',
+    throw optionsInvalid(
+      '"api.dispatcher" is not a dispatcher of undici; give an Agent, a Pool or an EnvHttpProxyAgent.',
     );
   }
   const adapter = resolveAdapter(input);
   Object.assign(target, { adapter });
-  // Not enumerable, so that logs do not show them: their sockets contain the headers that were sent last.
+  // Not enumerable, so that logs do not show these options: their sockets contain the headers that were sent last.
   const hidden = { agents: { value: agents }, dispatcher: { value: dispatcher } };
   return Object.defineProperties(target, { ...hidden, http: { value: http } }) as never;
 }
@@ -108,27 +107,23 @@ function resolveAdapter({
 }: HttpOptions): HttpAdapter | undefined {
   if (adapter !== undefined && !ADAPTERS.includes(adapter)) {
     const text = typeof adapter === 'string' ? 'is an unknown name' : `is ${shown(adapter)}`;
-    throw optionInvalid('api.adapter', text, "give 'undici' (default), 'http' or 'fetch'");
+    throw optionsInvalid(`"api.adapter" ${text}; give 'undici' (default), 'http' or 'fetch'.`);
   }
   if (agents && dispatcher) {
-    throw optionInvalid(
-      'api.agents',
-      'are for node:http, and "api.dispatcher" is for undici',
-      'give one of the two',
+    throw optionsInvalid(
+      '"api.agents" are for node:http, and "api.dispatcher" is for undici; give one of the two.',
     );
   }
   if (agents && (adapter ?? 'http') !== 'http') {
-    throw optionInvalid(
-      'api.agents',
-      `are for node:http, and "api.adapter" is '${adapter}'`,
-      'set it to \'http\' or leave it out; undici takes a proxy as "api.dispatcher"',
+    throw optionsInvalid(
+      `"api.agents" are for node:http, and "api.adapter" is '${adapter}'; ` +
+        `set it to 'http' or leave it out; undici takes a proxy as "api.dispatcher".`,
     );
   }
   if (dispatcher && (adapter ?? 'undici') !== 'undici') {
-    throw optionInvalid(
-      'api.dispatcher',
-      `is for undici, and "api.adapter" is '${adapter}'`,
-      "set it to 'undici' or leave it out; 'http' takes a proxy as \"api.agents\"",
+    throw optionsInvalid(
+      `"api.dispatcher" is for undici, and "api.adapter" is '${adapter}'; ` +
+        `set it to 'undici' or leave it out; 'http' takes a proxy as "api.agents".`,
     );
   }
   if (adapter !== undefined) return adapter;
@@ -139,16 +134,12 @@ function resolveAdapter({
 function resolveAgents(value: HttpOptions['agents']): HttpAgents {
   if (value === undefined) return Object.freeze({});
   if (typeof value !== 'object' || value === null) {
-    throw optionInvalid(
-      'api.agents',
-      `is ${shown(value)}`,
-      'give { http, https }, or leave it out',
-    );
+    throw optionsInvalid(`"api.agents" is ${shown(value)}; give { http, https }, or leave it out.`);
   }
-  refuseUnknownNames('api.agents.', value, ['http', 'https']);
+  rejectUnknownNames('api.agents.', value, ['http', 'https']);
   for (const [name, agent] of Object.entries(value)) {
     if (agent === undefined || (typeof agent === 'object' && 'addRequest' in agent)) continue;
-    throw optionInvalid(`api.agents.${name}`, 'is not an agent', `give a node:${name} Agent`);
+    throw optionsInvalid(`"api.agents.${name}" is not an agent; give a node:${name} Agent.`);
   }
   return Object.freeze({ ...value });
 }

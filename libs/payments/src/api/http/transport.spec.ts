@@ -7,7 +7,7 @@ import { HttpService } from '@nestjs/axios';
 import axios, { AxiosError, create } from 'axios';
 import { of, throwError } from 'rxjs';
 import { resolveApiOptions, type PaymentsApiOptions } from '../api-options.js';
-import type { HttpRequest } from './exchange.js';
+import type { HttpRequest } from './http-exchange.js';
 import { Transport } from './transport.js';
 
 const servers: Server[] = [];
@@ -21,9 +21,9 @@ async function listen(server: Server): Promise<number> {
 }
 
 function transport(options: PaymentsApiOptions): Transport {
-  const made = new Transport(resolveApiOptions(options), 'calls');
-  transports.push(made);
-  return made;
+  const created = new Transport(resolveApiOptions(options), 'calls');
+  transports.push(created);
+  return created;
 }
 
 const request = (url: string, more: Partial<HttpRequest> = {}): HttpRequest => ({
@@ -36,12 +36,12 @@ const request = (url: string, more: Partial<HttpRequest> = {}): HttpRequest => (
 });
 
 afterEach(async () => {
-  await Promise.all(transports.splice(0).map((one) => one.close()));
-  for (const one of servers.splice(0)) one.close();
+  await Promise.all(transports.splice(0).map((transport) => transport.close()));
+  for (const server of servers.splice(0)) server.close();
 });
 
-describe.each(['undici', 'http', 'fetch'] as const)('Transport, adapter %s', (adapter) => {
-  it('HT-24 nothing was sent if the connection was refused', async () => {
+describe.each(['undici', 'http', 'fetch'] as const)('Transport with the adapter %s', (adapter) => {
+  it('HT-24 reports a request as unsent if the connection was refused', async () => {
     const port = await listen(createServer());
     await new Promise((resolve) => servers.pop()?.close(resolve));
     expect(await transport({ adapter }).send(request(`http://127.0.0.1:${port}/`))).toEqual({
@@ -51,14 +51,14 @@ describe.each(['undici', 'http', 'fetch'] as const)('Transport, adapter %s', (ad
       errno: 'ECONNREFUSED',
       status: undefined,
     });
-    // Two addresses refused: one AggregateError.
+    // localhost has two addresses, so the error is an AggregateError.
     expect(await transport({ adapter }).send(request(`http://localhost:${port}/`))).toMatchObject({
       unsent: true,
       errno: 'ECONNREFUSED',
     });
   });
 
-  it('HT-24 nothing was sent if the TLS handshake failed; fetch does not know it', async () => {
+  it('HT-24 reports a request as unsent if the TLS handshake failed, except with fetch', async () => {
     let connections = 0;
     const port = await listen(
       createServer((socket) => {
@@ -72,13 +72,13 @@ describe.each(['undici', 'http', 'fetch'] as const)('Transport, adapter %s', (ad
     expect(connections).toBe(1);
   });
 
-  it('HT-24 something may have been sent if the connection was open', async () => {
+  it('HT-24 reports that a request may have been sent if the connection was open', async () => {
     const port = await listen(createServer((socket) => socket.destroy()));
     const result = await transport({ adapter }).send(request(`http://127.0.0.1:${port}/`));
     expect(result).toMatchObject({ kind: 'failure', unsent: false });
   });
 
-  it('adds no header, redirect, proxy or interceptor of the global axios', async () => {
+  it('uses no header, redirect, proxy or interceptor of the global axios', async () => {
     const seen: http.IncomingHttpHeaders[] = [];
     const intercepted: unknown[] = [];
     const port = await listen(
@@ -106,7 +106,7 @@ describe.each(['undici', 'http', 'fetch'] as const)('Transport, adapter %s', (ad
       const result = await transport({ adapter }).send(
         request(`http://127.0.0.1:${port}/`, { headers }),
       );
-      expect(result).toMatchObject({ kind: 'answer', status: 302 });
+      expect(result).toMatchObject({ kind: 'response', status: 302 });
     } finally {
       interceptors.request.eject(interceptor);
       delete defaults.headers.common['x-stray'];
@@ -137,7 +137,7 @@ describe.each(['undici', 'http', 'fetch'] as const)('Transport, adapter %s', (ad
   });
 });
 
-describe('Transport, api.http', () => {
+describe('Transport with the option api.http', () => {
   const url = 'http://127.0.0.1:9/';
 
   function mocked(mock: HttpService['request']): Transport {
@@ -146,7 +146,7 @@ describe('Transport, api.http', () => {
     return transport({ http: service });
   }
 
-  it('HT-24 nothing was sent only if the error of the HttpService is one of connecting', async () => {
+  it('HT-24 reports a request as unsent only if the HttpService fails with an error of DNS or connect', async () => {
     const fails = (error: unknown): Transport => mocked(() => throwError(() => error));
     const reset = Object.assign(new Error('secret'), { code: 'ECONNRESET', syscall: 'read' });
     const refused = Object.assign(new Error('secret'), {
@@ -165,24 +165,24 @@ describe('Transport, api.http', () => {
     ['a text', 'text', 'text'],
     ['a buffer', Buffer.from('bytes'), 'bytes'],
     ['nothing', undefined, ''],
-  ])('reads a mock that answers %s', async (_, data, text) => {
+  ])('reads the body of a mock that returns %s', async (_, data, text) => {
     const result = await mocked((() => of({ status: 200, data })) as never).send(request(url));
     expect(result).toMatchObject({ status: 200, body: Buffer.from(text) });
   });
 
-  it('HT-29 a signal ends a call whose stream of an HttpService would never end', async () => {
+  it('HT-29 stops reading an endless stream of an HttpService when the signal is aborted', async () => {
     const data = new Readable({ read: () => {} });
-    const end = new AbortController();
+    const abort = new AbortController();
     const result = mocked((() => of({ status: 200, headers: {}, data })) as never).send(
-      request(url, { signal: end.signal }),
+      request(url, { signal: abort.signal }),
     );
-    setImmediate(() => end.abort());
+    setImmediate(() => abort.abort());
     expect(await result).toMatchObject({ kind: 'failure', unsent: false, status: 200 });
     expect(data.destroyed).toBe(true);
   });
 
   it.each([undefined, 'undici', 'http', 'fetch'] as const)(
-    'runs the interceptors of the HttpService, adapter %p',
+    'runs the interceptors of the HttpService with the adapter %p',
     async (adapter) => {
       let seen: http.IncomingHttpHeaders = {};
       const port = await listen(

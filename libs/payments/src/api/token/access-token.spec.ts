@@ -1,18 +1,19 @@
 import { describe, expect, it } from '@jest/globals';
 import { FakeRuntime } from '../../../../../test/support/time/fake-runtime.js';
 import { AccessToken } from './access-token.js';
-import type { TokenOutcome } from './token-request.js';
+import type { TokenResult } from './token-request.js';
 
-interface Request {
+/** A token request that waits for the test. */
+interface PendingRequest {
   signal: AbortSignal;
-  answer(outcome: TokenOutcome): void;
+  respond(result: TokenResult): void;
   fail(error: Error): void;
 }
 
-/** An access token whose requests a test answers by hand. */
-function scripted() {
+/** Creates an access token whose token requests wait until the test responds. */
+function emptyToken() {
   const runtime = new FakeRuntime();
-  const requests: Request[] = [];
+  const requests: PendingRequest[] = [];
   const warnings: string[] = [];
   const token = new AccessToken({
     company: 'default',
@@ -20,62 +21,63 @@ function scripted() {
     logger: { warn: (message) => warnings.push(message) },
     timeoutMs: 10_000,
     requestToken: (signal) =>
-      new Promise((answer, fail) => {
-        requests.push({ signal, answer, fail });
+      new Promise((respond, fail) => {
+        requests.push({ signal, respond, fail });
       }),
   });
   return { runtime, requests, warnings, token };
 }
 
-const good = (value: string, lifetimeMs = 3_599_000): TokenOutcome => ({
+const good = (value: string, lifetimeMs = 3_599_000): TokenResult => ({
   ok: true,
   value,
   lifetimeMs,
 });
-const down: TokenOutcome = { ok: false, code: 'token_unavailable', message: 'down' };
+const down: TokenResult = { ok: false, code: 'token_unavailable', message: 'down' };
 
-async function warm(value = 'one') {
-  const made = scripted();
-  const first = made.token.get();
-  made.requests[0]?.answer(good(value));
+/** Creates an access token that was fetched. */
+async function fetchedToken(value = 'one') {
+  const fetched = emptyToken();
+  const first = fetched.token.get();
+  fetched.requests[0]?.respond(good(value));
   await first;
-  return made;
+  return fetched;
 }
 
 describe('AccessToken', () => {
-  it('makes 1 request for 10,000 callers at once', async () => {
-    const { token, requests } = scripted();
+  it('sends 1 token request for 10,000 concurrent callers', async () => {
+    const { token, requests } = emptyToken();
     const callers = Array.from({ length: 10_000 }, () => token.get());
     expect(requests).toHaveLength(1);
-    requests[0]?.answer(good('one'));
+    requests[0]?.respond(good('one'));
     expect(new Set(await Promise.all(callers))).toEqual(new Set(['one']));
     expect(requests).toHaveLength(1);
   });
 
-  it('rejects all 10,000 callers if their shared request fails, and makes no second request', async () => {
-    const { token, requests } = scripted();
+  it('rejects 10,000 concurrent callers if their request fails, and sends no second request', async () => {
+    const { token, requests } = emptyToken();
     const callers = Promise.allSettled(Array.from({ length: 10_000 }, () => token.get()));
-    requests[0]?.answer(down);
+    requests[0]?.respond(down);
     expect(new Set((await callers).map(({ status }) => status))).toEqual(new Set(['rejected']));
     await expect(token.get()).rejects.toMatchObject({ code: 'token_unavailable' });
     expect(requests).toHaveLength(1);
   });
 
-  it('ends a request that ignores its signal, and whose promise never settles', async () => {
-    const { token, requests, runtime } = scripted();
+  it('rejects the caller after the timeout if the request ignores its signal', async () => {
+    const { token, requests, runtime } = emptyToken();
     const call = expect(token.get()).rejects.toThrow(/within 10000 ms/);
     runtime.advance(10_000);
     await call;
     expect(requests[0]?.signal.aborted).toBe(true);
-    requests[0]?.answer(good('far too late'));
+    requests[0]?.respond(good('late'));
     runtime.advance(500);
     const next = token.get();
-    requests[1]?.answer(good('two'));
+    requests[1]?.respond(good('two'));
     expect(await next).toBe('two');
   });
 
-  it('does not pass on what a request threw, because it may contain credentials', async () => {
-    const { token, requests } = scripted();
+  it('drops the error that a request threw, because it may contain credentials', async () => {
+    const { token, requests } = emptyToken();
     const call = token.get();
     requests[0]?.fail(new Error('Basic c2VjcmV0'));
     const error = (await call.catch((error: unknown) => error)) as Error;
@@ -84,37 +86,37 @@ describe('AccessToken', () => {
     expect(error.message).not.toContain('Basic');
   });
 
-  it('discards a superseded request, and gives its callers the new token', async () => {
-    const { token, requests, runtime } = await warm();
+  it('discards the result of a request that invalidate() replaced, and gives its callers the new token', async () => {
+    const { token, requests, runtime } = await fetchedToken();
     runtime.advance(3_575_000);
     const waiting = token.get();
     token.invalidate('one');
     expect(requests[1]?.signal.aborted).toBe(true);
-    requests[1]?.answer(good('old news'));
+    requests[1]?.respond(good('outdated'));
     await Promise.resolve();
     const next = token.get();
     while (requests.length < 3) await Promise.resolve();
-    requests[2]?.answer(good('two'));
+    requests[2]?.respond(good('two'));
     expect(await Promise.all([waiting, next])).toEqual(['two', 'two']);
     expect(await token.get()).toBe('two');
     expect(requests).toHaveLength(3);
   });
 
-  it('drops only the current token', async () => {
-    const { token, requests } = await warm();
+  it('ignores invalidate() for a token that is not the current one', async () => {
+    const { token, requests } = await fetchedToken();
     token.invalidate('another');
     expect(await token.get()).toBe('one');
     expect(requests).toHaveLength(1);
   });
 
-  it('backs off while every new token is rejected, and fetches at once again after one was accepted', async () => {
-    const { token, requests, runtime } = await warm();
+  it('backs off while every new token is rejected, and stops that after a token was accepted', async () => {
+    const { token, requests, runtime } = await fetchedToken();
     let current = 'one';
     const rejectAgain = async (): Promise<boolean> => {
       const before = requests.length;
       token.invalidate(current);
       const next = token.get();
-      requests[before]?.answer(good(`token-${before}`));
+      requests[before]?.respond(good(`token-${before}`));
       current = await next;
       return requests.length > before;
     };
@@ -123,31 +125,31 @@ describe('AccessToken', () => {
       if (await rejectAgain()) fetched += 1;
       runtime.advance(1_000);
     }
-    // 0.5, 1, 2, 4, 8, 16 and then 30 s apart.
+    // The waits are 0.5, 1, 2, 4, 8, 16 and then 30 s.
     expect(fetched).toBeGreaterThan(10);
     expect(fetched).toBeLessThan(18);
     token.accept(current);
     expect(await rejectAgain()).toBe(true);
   });
 
-  it('returns a token that expires soon while the endpoint is down, but not one that has expired', async () => {
-    const { token, requests, runtime } = await warm();
+  it('returns a token that has not expired while the endpoint is down, and rejects after that', async () => {
+    const { token, requests, runtime } = await fetchedToken();
     runtime.advance(3_580_000);
     const call = token.get();
-    requests[1]?.answer(down);
+    requests[1]?.respond(down);
     expect(await call).toBe('one');
     expect(await token.get()).toBe('one');
     runtime.advance(19_000);
     const late = token.get();
-    requests[2]?.answer(down);
+    requests[2]?.respond(down);
     await expect(late).rejects.toMatchObject({ code: 'token_unavailable' });
   });
 
-  it('backs off after a background request with wrong credentials, and still returns the current token', async () => {
-    const { token, requests, runtime, warnings } = await warm();
+  it('returns the current token after a background request with wrong credentials, and backs off', async () => {
+    const { token, requests, runtime, warnings } = await fetchedToken();
     runtime.advance(3_500_000);
     await token.get();
-    requests[1]?.answer({ ok: false, code: 'invalid_credentials', message: 'refused' });
+    requests[1]?.respond({ ok: false, code: 'invalid_credentials', message: 'rejected' });
     await new Promise((resolve) => setImmediate(resolve));
     expect(warnings).toHaveLength(1);
     runtime.advance(29_000);
@@ -159,15 +161,15 @@ describe('AccessToken', () => {
     token.close();
   });
 
-  it('obeys Retry-After, but not for longer than five minutes', async () => {
-    const { token, requests } = scripted();
+  it('obeys a Retry-After of at most five minutes', async () => {
+    const { token, requests } = emptyToken();
     const call = token.get();
-    requests[0]?.answer({ ...down, retryAfterMs: 86_400_000 });
+    requests[0]?.respond({ ...down, retryAfterMs: 86_400_000 });
     await expect(call).rejects.toMatchObject({ retryAfterMs: 300_000 });
   });
 
-  it('rejects all callers after close(), and leaves no timer', async () => {
-    const { token, requests, runtime } = scripted();
+  it('rejects all callers after close(), and cancels its timer', async () => {
+    const { token, requests, runtime } = emptyToken();
     const call = expect(token.get()).rejects.toMatchObject({ code: 'aborted' });
     token.close();
     await call;

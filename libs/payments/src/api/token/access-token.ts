@@ -1,47 +1,52 @@
 import { PaymentsError } from '../../errors/payments-error.js';
+import { backoffMs } from '../../runtime/backoff.js';
+import { abortable, Deadline } from '../../runtime/deadline.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import { abortable } from '../../runtime/abortable.js';
-import { Deadline } from '../../runtime/deadline.js';
-import type { ApiLogger } from '../request-observer.js';
-import { TokenBackoff } from './token-backoff.js';
-import { PaymentsTokenError } from './token-error.js';
-import { remainingMs, tokenLife, type Instant, type TokenLife } from './token-lifetime.js';
-import type { TokenFailure, TokenOutcome } from './token-request.js';
+import type { ApiLogger } from '../api-options.js';
+import {
+  PaymentsTokenError,
+  remainingMs,
+  tokenLife,
+  type Instant,
+  type TokenFailure,
+  type TokenLife,
+  type TokenResult,
+} from './token-request.js';
 
-/** What an {@link AccessToken} needs. */
+/** Dependencies of an {@link AccessToken}. */
 export interface AccessTokenParts {
   /** Id of the company, for errors and warnings. */
   company: string;
   runtime: PaymentsRuntime;
   logger: ApiLogger;
-  /** Sends one token request, and ends it if the signal is aborted. Should not reject. */
-  requestToken: (signal: AbortSignal) => Promise<TokenOutcome>;
+  /** Sends one token request, and aborts it if the signal is aborted. Should not reject. */
+  requestToken: (signal: AbortSignal) => Promise<TokenResult>;
   /** The longest a token request may take, in milliseconds. */
   timeoutMs: number;
 }
 
-/** A token request that is under way. All callers share it. */
+/** A token request that is under way. All callers share its promise. */
 interface Refresh {
   readonly deadline: Deadline;
   promise: Promise<string>;
 }
 
-/** How long no request is made after the credentials were rejected, in milliseconds: a person has to fix them. */
+/** Milliseconds without a token request after the credentials were rejected: a person has to fix them. */
 const CREDENTIALS_WAIT_MS = 30_000;
-/** The longest `Retry-After` of the token endpoint that is obeyed: a wrong value must not stop payments for a day. */
+/** The longest `Retry-After` that is obeyed, in milliseconds: a wrong value must not stop payments for a day. */
 const MAX_RETRY_AFTER_MS = 300_000;
 /** Bounds of the wait after the endpoint returned the current token again, in milliseconds. */
 const SAME_TOKEN_WAIT_MS = { min: 1_000, max: 30_000 };
 
 /**
- * The access token of one company. Concurrent callers share one request. It is renewed in the background shortly
- * before it expires, and replaced if the service rejects it.
+ * The access token of one company. Concurrent callers share one token request. A background request renews the token
+ * shortly before it expires. If the service rejects the token, the next caller fetches a new one.
  */
 export class AccessToken {
   readonly #parts: AccessTokenParts;
-  /** After failures of the token endpoint. */
+  /** Delays token requests after failures of the token endpoint. */
   readonly #endpointBackoff = new TokenBackoff();
-  /** While the service rejects tokens that were just fetched, for example because the base URL is wrong. */
+  /** Delays token requests while the service rejects new tokens, for example because the base URL is wrong. */
   readonly #rejectionBackoff = new TokenBackoff();
   #current: { value: string; life: TokenLife; noRefreshUntil: number } | undefined;
   #refresh: Refresh | undefined;
@@ -55,7 +60,7 @@ export class AccessToken {
   /**
    * Returns a token that can be used now.
    *
-   * @param signal ends only this caller's wait; the request goes on for the others
+   * @param signal ends only this caller's wait; the token request continues for the other callers
    * @throws PaymentsTokenError `invalid_credentials` or `token_unavailable`
    * @throws PaymentsError `aborted` if the signal is aborted or the application is closing
    */
@@ -72,7 +77,7 @@ export class AccessToken {
     try {
       return await abortable(this.#join(), signal);
     } catch (error) {
-      // A token that expires soon can still be used if the token endpoint is down.
+      // If the token endpoint is down, a token can be used until it expires.
       const usable = error instanceof PaymentsTokenError && this.#current === token && token;
       if (usable && remainingMs(usable.life, this.#now()) > 0) return usable.value;
       throw error;
@@ -80,9 +85,10 @@ export class AccessToken {
   }
 
   /**
-   * Reports that the service answered 401 to this token. The current token is dropped, unless the 401 is for an
-   * older one, or tokens were rejected repeatedly right after they were fetched: then `get()` returns the same
-   * token, which shows the caller that another attempt would fail too.
+   * Drops a token that the service rejected with 401, so that `get()` fetches a new one.
+   *
+   * Does nothing if it is not the current token. Does nothing either if the service has just rejected several new
+   * tokens in a row: then `get()` returns the same token, and the caller knows that another attempt would fail too.
    */
   invalidate(rejected: string): void {
     if (this.#current?.value !== rejected) return;
@@ -96,12 +102,12 @@ export class AccessToken {
     superseded?.deadline.end('aborted');
   }
 
-  /** Reports that the service accepted this token, so its next rejection replaces it at once. */
+  /** Reports that the service accepted this token. Its next rejection causes a token request without delay. */
   accept(token: string): void {
     if (this.#current?.value === token) this.#rejectionBackoff.succeed();
   }
 
-  /** Ends the request under way, with its timer, and rejects all further calls. */
+  /** Aborts the request under way, cancels its timer and rejects all further calls. */
   close(): void {
     this.#closed = true;
     this.#current = undefined;
@@ -120,12 +126,12 @@ export class AccessToken {
     this.#start().promise.catch((error: unknown) => {
       if (!(error instanceof PaymentsTokenError)) return;
       this.#parts.logger.warn(
-        `Renewing the token failed, the current one is still used: ${error.message}`,
+        `The token could not be renewed. The current token is used until it expires: ${error.message}`,
       );
     });
   }
 
-  /** Waits for the request under way or for a new one, or throws if none may be made now. */
+  /** Waits for the request under way or starts one. Throws if a backoff forbids a request now. */
   async #join(): Promise<string> {
     if (this.#closed) throw new PaymentsError('aborted', 'The application is closing');
     if (this.#refresh) return this.#refresh.promise;
@@ -140,7 +146,7 @@ export class AccessToken {
     const refresh: Refresh = { deadline, promise: Promise.resolve('') };
     this.#refresh = refresh;
     refresh.promise = this.#run(refresh);
-    // Callers get the failure. Without a caller, the rejection must not end the process.
+    // Without a caller, nothing else would handle the rejection, and it would end the process.
     refresh.promise.catch(() => {});
     return refresh;
   }
@@ -154,13 +160,13 @@ export class AccessToken {
     return outcome.ok ? this.#keep(outcome, sent) : this.#fail(outcome);
   }
 
-  async #request(signal: AbortSignal): Promise<TokenOutcome> {
+  async #request(signal: AbortSignal): Promise<TokenResult> {
     try {
       return await abortable(this.#parts.requestToken(signal), signal);
     } catch {
       // The error is dropped, because it may contain the credentials.
       const message = signal.aborted
-        ? `The token endpoint gave no answer within ${this.#parts.timeoutMs} ms`
+        ? `The token endpoint did not respond within ${this.#parts.timeoutMs} ms`
         : 'The token request failed';
       return { ok: false, code: 'token_unavailable', message };
     }
@@ -174,7 +180,7 @@ export class AccessToken {
     const current = this.#current;
     const left = current ? remainingMs(current.life, now) : 0;
     if (current?.value === value && left > 0) {
-      // Some endpoints return one token until it expires. The next request is made when half of the remaining time
+      // Some endpoints return the same token until it expires. The next request is sent when half of the remaining time
       // has passed, not at every call.
       const soonest = Math.min(left, remainingMs(life, now));
       if (soonest < left) current.life = life;
@@ -200,5 +206,33 @@ export class AccessToken {
     const retryAfterMs = Math.ceil(waitMs);
     const text = `${message}. No further token request is made for ${retryAfterMs} ms`;
     return new PaymentsTokenError(code, text, { company, status, retryAfterMs });
+  }
+}
+
+const BACKOFF = Object.freeze({ firstMs: 500, maxMs: 30_000 });
+
+/**
+ * Delays token requests after each failure in a row: by 0.5 s, then 1 s, 2 s, up to 30 s. There is no jitter, because
+ * callers get the wait as `retryAfterMs`. Times are on the monotonic clock, in milliseconds.
+ */
+class TokenBackoff {
+  #failures = 0;
+  #until = -Infinity;
+
+  /** Records a failure. The wait is at least `atLeastMs`. */
+  fail(now: number, atLeastMs = 0): void {
+    this.#failures += 1;
+    this.#until = now + Math.max(backoffMs(BACKOFF, this.#failures, 0), atLeastMs);
+  }
+
+  /** Records a success: requests can be sent now, and the next failure counts as the first. */
+  succeed(): void {
+    this.#failures = 0;
+    this.#until = -Infinity;
+  }
+
+  /** Milliseconds until a request can be sent; 0 if it can be sent now. */
+  waitMs(now: number): number {
+    return Math.max(0, this.#until - now);
   }
 }

@@ -1,34 +1,70 @@
 import type { ResolvedCompany } from '../../companies/company.js';
+import { PaymentsError } from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import type { ApiLogger } from '../request-observer.js';
-import { callUrl } from '../http/request-url.js';
-import { parseBody } from '../http/answer-body.js';
-import type { HttpAnswer, HttpFailure, HttpRequest } from '../http/exchange.js';
-import type { RequestObserver } from '../request-observer.js';
-import { parseRetryAfterMs } from '../http/response-headers.js';
-import { FALLBACK_LIFETIME_MS, parseLifetimeMs } from './token-lifetime.js';
+import type { ApiLogger, RequestObserver } from '../api-options.js';
+import { callUrl } from '../call/call-request.js';
+import {
+  isSuccess,
+  parseBody,
+  parseRetryAfterMs,
+  type HttpFailure,
+  type HttpRequest,
+  type HttpResponse,
+} from '../http/http-exchange.js';
 
 const PATH = '/v1/auth/token';
 const BODY = Buffer.from(JSON.stringify({ grant_type: 'client_credentials' }));
 const MAX_BYTES = 64 * 1024;
 
 /** The result of a token request. */
-export type TokenOutcome = { ok: true; value: string; lifetimeMs: number } | TokenFailure;
+export type TokenResult = { ok: true; value: string; lifetimeMs: number } | TokenFailure;
 
-/** A token request that gave no token. */
+/** A token request that returned no token. */
 export interface TokenFailure {
   ok: false;
   code: 'invalid_credentials' | 'token_unavailable';
-  /** Cause and fix, for people. It contains no secret. */
+  /** Cause and fix, without secrets. */
   message: string;
   status?: number | undefined;
-  /** The answer's `Retry-After`, in milliseconds. */
+  /** The `Retry-After` of the response, in milliseconds. */
   retryAfterMs?: number | undefined;
 }
 
-/** What a token request needs. */
+/** Facts about a token that could not be fetched, in a {@link PaymentsTokenError}. */
+export interface TokenErrorFacts {
+  /** Id of the company whose token it is. */
+  company: string;
+  /** Status of the token endpoint's response, if there was one. */
+  status?: number | undefined;
+  /** Milliseconds until the module sends another token request. */
+  retryAfterMs: number;
+}
+
+/**
+ * The call was not sent, because there is no access token. `invalid_credentials`: the service rejected the client id
+ * and secret. `token_unavailable`: the token endpoint is down, too slow, or sent an unusable response.
+ */
+export class PaymentsTokenError extends PaymentsError implements TokenErrorFacts {
+  override readonly name = 'PaymentsTokenError';
+  readonly company: string;
+  readonly status: number | undefined;
+  readonly retryAfterMs: number;
+
+  constructor(
+    code: 'invalid_credentials' | 'token_unavailable',
+    message: string,
+    facts: TokenErrorFacts,
+  ) {
+    super(code, message);
+    this.company = facts.company;
+    this.status = facts.status;
+    this.retryAfterMs = facts.retryAfterMs;
+  }
+}
+
+/** Dependencies of {@link requestToken}. */
 export interface TokenRequestParts {
-  send: (request: HttpRequest) => Promise<HttpAnswer | HttpFailure>;
+  send: (request: HttpRequest) => Promise<HttpResponse | HttpFailure>;
   runtime: PaymentsRuntime;
   logger: ApiLogger;
   observe: RequestObserver;
@@ -40,7 +76,7 @@ export async function requestToken(
   company: ResolvedCompany,
   parts: TokenRequestParts,
   signal: AbortSignal,
-): Promise<TokenOutcome> {
+): Promise<TokenResult> {
   const { runtime, observe } = parts;
   const began = runtime.monotonic();
   const result = await parts.send({
@@ -71,34 +107,34 @@ export async function requestToken(
     const cause = result.errno ?? result.reason;
     return unavailable(`${endpoint} could not be reached or read (${cause})`, result.status);
   }
-  return result.status >= 200 && result.status <= 299
+  return isSuccess(result.status)
     ? read(result, endpoint, parts.logger)
     : rejected(result, endpoint, runtime.now());
 }
 
-/** The `Authorization` header of a token request. UTF-8, because a secret may contain any character. */
+/** The `Authorization` header of a token request, in UTF-8, because a secret may contain any character. */
 function basic({ clientId, clientSecret }: ResolvedCompany): string {
   return `Basic ${Buffer.from(`${clientId}:${clientSecret}`, 'utf8').toString('base64')}`;
 }
 
-function read(answer: HttpAnswer, endpoint: string, logger: ApiLogger): TokenOutcome {
-  const body = parseBody(answer.body, 'application/json') as Record<string, unknown> | undefined;
+function read(response: HttpResponse, endpoint: string, logger: ApiLogger): TokenResult {
+  const body = parseBody(response.body, 'application/json') as Record<string, unknown> | undefined;
   const value = typeof body === 'object' ? body?.['access_token'] : undefined;
   // The token is sent in a header, so it must not contain a line break.
   if (typeof value !== 'string' || !/^[\x21-\x7e]+$/.test(value)) {
-    return unavailable(`${endpoint} gave no usable access_token`, answer.status);
+    return unavailable(`${endpoint} returned no usable access_token`, response.status);
   }
   const lifetimeMs = parseLifetimeMs(body?.['expires_in']);
   if (lifetimeMs === undefined) {
     logger.warn(
-      `${endpoint} gave an expires_in that is not a whole number of seconds; ` +
-        `its token is used for ${FALLBACK_LIFETIME_MS / 1000} s`,
+      `${endpoint} returned an expires_in that is not a positive whole number of seconds; ` +
+        `the token is used for ${FALLBACK_LIFETIME_MS / 1000} s`,
     );
   }
   return { ok: true, value, lifetimeMs: lifetimeMs ?? FALLBACK_LIFETIME_MS };
 }
 
-function rejected({ status, headers }: HttpAnswer, endpoint: string, now: number): TokenOutcome {
+function rejected({ status, headers }: HttpResponse, endpoint: string, now: number): TokenResult {
   const retryAfterMs = parseRetryAfterMs(headers['retry-after'], now);
   if (status === 401) {
     const message =
@@ -106,7 +142,7 @@ function rejected({ status, headers }: HttpAnswer, endpoint: string, now: number
       'and belong to this base URL; sandbox and production each have their own';
     return { ok: false, code: 'invalid_credentials', message, status, retryAfterMs };
   }
-  return unavailable(`${endpoint} answered ${status}${hint(status)}`, status, retryAfterMs);
+  return unavailable(`${endpoint} responded with ${status}${hint(status)}`, status, retryAfterMs);
 }
 
 function hint(status: number): string {
@@ -116,6 +152,72 @@ function hint(status: number): string {
   return ` to POST ${PATH}: check the base URL, to which this path is added; it must not contain the /v1`;
 }
 
-function unavailable(message: string, status?: number, retryAfterMs?: number): TokenOutcome {
+function unavailable(message: string, status?: number, retryAfterMs?: number): TokenResult {
   return { ok: false, code: 'token_unavailable', message, status, retryAfterMs };
+}
+
+/** The lifetime if `expires_in` is invalid, in milliseconds: short, because the real lifetime is unknown. */
+const FALLBACK_LIFETIME_MS = 300_000;
+
+/**
+ * The longest a token is used, in milliseconds. A token is valid for about an hour; the limit of a day protects
+ * against an `expires_in` in a wrong unit.
+ */
+const MAX_LIFETIME_MS = 86_400_000;
+
+const SOFT_MS = 120_000;
+const HARD_MS = 30_000;
+
+/** A point in time, on both clocks. */
+export interface Instant {
+  wall: number;
+  monotonic: number;
+}
+
+/** How long a token can be used, and when to renew it. */
+export interface TokenLife {
+  /** When the token expires: as soon as either clock has passed this. */
+  ends: Instant;
+  /** If fewer milliseconds than this are left, a new token is fetched in the background. */
+  softMs: number;
+  /** If fewer milliseconds than this are left, callers wait for the new token. */
+  hardMs: number;
+}
+
+/**
+ * Reads `expires_in`, a whole number of seconds: a number or, as the service sends it, a string of digits.
+ *
+ * @returns milliseconds, at most a day; `undefined` for any other value and for 0, which would cause a token request
+ *   per call
+ */
+export function parseLifetimeMs(expiresIn: unknown): number | undefined {
+  const seconds =
+    typeof expiresIn === 'string' && /^\d{1,15}$/.test(expiresIn) ? Number(expiresIn) : expiresIn;
+  if (typeof seconds !== 'number' || !Number.isSafeInteger(seconds) || seconds <= 0) {
+    return undefined;
+  }
+  return Math.min(seconds * 1000, MAX_LIFETIME_MS);
+}
+
+/**
+ * Calculates how long a token can be used and when to renew it.
+ *
+ * @param sent when the token request was sent; the service counts the lifetime from a later time
+ * @param random from 0 to 1, for jitter of a quarter of `softMs`, so that processes that started together do not renew
+ *   together
+ */
+export function tokenLife(sent: Instant, lifetimeMs: number, random: number): TokenLife {
+  return {
+    ends: { wall: sent.wall + lifetimeMs, monotonic: sent.monotonic + lifetimeMs },
+    softMs: Math.min(SOFT_MS, lifetimeMs / 10) * (0.75 + random / 4),
+    hardMs: Math.min(HARD_MS, lifetimeMs / 20),
+  };
+}
+
+/**
+ * Returns the milliseconds until a token expires: the smaller value of two clocks, because the wall clock may have been
+ * set back, and the monotonic clock may have stopped while the machine was suspended.
+ */
+export function remainingMs(life: TokenLife, now: Instant): number {
+  return Math.min(life.ends.wall - now.wall, life.ends.monotonic - now.monotonic);
 }

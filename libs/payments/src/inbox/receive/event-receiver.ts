@@ -1,10 +1,9 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { ThrottledLog } from '../../errors/throttled-log.js';
-import { describeError } from '../../errors/describe-error.js';
-import { PaymentsError } from '../../errors/payments-error.js';
+import { describeError, PaymentsError } from '../../errors/payments-error.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import { withTimeLimit } from '../../runtime/time-limit.js';
+import { withTimeLimit } from '../../runtime/deadline.js';
 import { StoredBodies } from '../store/body-codec.js';
 import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import type {

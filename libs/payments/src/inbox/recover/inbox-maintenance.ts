@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { ThrottledLog } from '../../errors/throttled-log.js';
 import { HandlerRegistry } from '../../events/handler-registry.js';
-import { describeError } from '../../errors/describe-error.js';
+import { describeError } from '../../errors/payments-error.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';

@@ -1,4 +1,4 @@
-import { describeError } from '../../errors/describe-error.js';
+import { describeError } from '../../errors/payments-error.js';
 import type { ClaimingWorker } from '../work/claim-loop.js';
 import type { ClaimedDelivery } from '../store/inbox-store.js';
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '@nestjs/common';
-import { describeError } from '../../errors/describe-error.js';
+import { describeError } from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { Backoff, STORE_BACKOFF } from '../../runtime/backoff.js';
-import { withTimeLimit } from '../../runtime/time-limit.js';
+import { withTimeLimit } from '../../runtime/deadline.js';
 import type { HandlerCatalog, HandlerDeclaration, InboxStore } from '../store/inbox-store.js';
 
 /** How long the end of a registration may take, whether the store answers or not. */

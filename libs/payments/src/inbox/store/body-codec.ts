@@ -1,8 +1,7 @@
 import { isUint8Array } from 'node:util/types';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { ThrottledLog } from '../../errors/throttled-log.js';
-import { describeError } from '../../errors/describe-error.js';
-import { PaymentsError } from '../../errors/payments-error.js';
+import { describeError, PaymentsError } from '../../errors/payments-error.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { optionsInvalid } from '../../errors/options-invalid.js';

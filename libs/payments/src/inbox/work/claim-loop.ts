@@ -1,5 +1,5 @@
 import type { Logger } from '@nestjs/common';
-import { describeError } from '../../errors/describe-error.js';
+import { describeError } from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { Backoff, STORE_BACKOFF } from '../../runtime/backoff.js';
 import type { HandlerSlots } from './handler-slots.js';

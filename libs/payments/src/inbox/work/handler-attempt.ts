@@ -1,12 +1,11 @@
 import { parseEnvelope } from '../../events/payment-event.js';
 import { OtherVersionError } from '../../events/event-dispatcher.js';
 import type { EventDispatcher } from '../../events/event-dispatcher.js';
-import { describeError } from '../../errors/describe-error.js';
-import { PaymentsError } from '../../errors/payments-error.js';
+import { describeError, PaymentsError } from '../../errors/payments-error.js';
 import { SUCCEEDED, traced, verdictOf } from './settle-attempt.js';
 import type { HandlerFailure, SettleAction, VerdictServices } from './settle-attempt.js';
 import { Backoff, STORE_BACKOFF } from '../../runtime/backoff.js';
-import { withTimeLimit } from '../../runtime/time-limit.js';
+import { withTimeLimit } from '../../runtime/deadline.js';
 import type { HandlerPolicy } from '../inbox-options.js';
 import type { ClaimedDelivery, InboxStore, SettleResult } from '../store/inbox-store.js';
 import type { OverdueRuns } from './overdue-runs.js';

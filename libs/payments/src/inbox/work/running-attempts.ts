@@ -1,4 +1,4 @@
-import { describeError } from '../../errors/describe-error.js';
+import { describeError } from '../../errors/payments-error.js';
 import { HandlerAttempt } from './handler-attempt.js';
 import type { AttemptResult, AttemptServices } from './handler-attempt.js';
 import type { HandlerSlots } from './handler-slots.js';

@@ -3,7 +3,7 @@ import type { ThrottledLog } from '../../errors/throttled-log.js';
 import { OtherVersionError } from '../../events/event-dispatcher.js';
 import { nextRetryMs } from '../../events/retry-schedule.js';
 import type { RetrySchedule } from '../../events/retry-schedule.js';
-import { describeError, framesOf, isUnrecoverable } from '../../errors/describe-error.js';
+import { describeError, framesOf, isUnrecoverable } from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import type { ClaimedDelivery, InboxStore, SettleResult } from '../store/inbox-store.js';

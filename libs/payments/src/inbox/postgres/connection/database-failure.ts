@@ -1,5 +1,4 @@
-import { describeError } from '../../../errors/describe-error.js';
-import { PaymentsError } from '../../../errors/payments-error.js';
+import { describeError, PaymentsError } from '../../../errors/payments-error.js';
 
 /** The database could not be reached, or refused. The operation can be retried. */
 export class PostgresInboxError extends PaymentsError {

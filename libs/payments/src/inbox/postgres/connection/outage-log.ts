@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { describeError } from '../../../errors/describe-error.js';
+import { describeError } from '../../../errors/payments-error.js';
 
 /**
  * Logs once that something is out of reach and once that it is back, so that an outage under load is one line in the log

@@ -1,4 +1,4 @@
-import { describeError } from '../../../errors/describe-error.js';
+import { describeError } from '../../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import { optionsInvalid } from '../../../errors/options-invalid.js';
 import { FORMER_TABLES, lockNumber, quoted, versionOne } from '../sql/schema.js';

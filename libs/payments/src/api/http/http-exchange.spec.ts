@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream';
 import { describe, expect, it } from '@jest/globals';
-import { parseBody, readBody } from './answer-body.js';
+import { parseBody, parseRetryAfterMs, readBody } from './http-exchange.js';
 
 const bytes = (text: string): Buffer => Buffer.from(text);
 
 describe('readBody', () => {
-  it('destroys a stream that is longer than the limit', async () => {
+  it('keeps the bytes up to the limit and destroys a stream that is longer', async () => {
     const stream = Readable.from([bytes('abc'), bytes('def'), bytes('ghi')]);
     const { bytes: read, whole, error } = await readBody(stream, 4);
     expect({ read: read.toString(), whole, error }).toEqual({
@@ -16,7 +16,7 @@ describe('readBody', () => {
     expect(stream.destroyed).toBe(true);
   });
 
-  it('returns the error of a stream that breaks', async () => {
+  it('returns the error of a stream that fails', async () => {
     const broken = new Error('broken');
     const stream = new Readable({ read: () => {} });
     stream.push(bytes('abc'));
@@ -32,7 +32,28 @@ describe('parseBody', () => {
     ['42', 'text/plain', '42'],
     ['42', 'application/json; charset=utf-8', 42],
     ['{"a":', 'application/json', '{"a":'],
-  ])('parses %p of type %p to %p', (text, type, value) => {
+  ])('returns for the text %p with the content type %p the value %p', (text, type, value) => {
     expect(parseBody(bytes(text), type)).toEqual(value);
   });
+});
+
+const NOW = Date.UTC(2026, 0, 1, 12);
+
+describe('parseRetryAfterMs', () => {
+  it.each([
+    ['0', 0],
+    [' 120 ', 120_000],
+    ['Thu, 01 Jan 2026 12:00:30 GMT', 30_000],
+    ['Thursday, 01-Jan-26 12:00:30 GMT', 30_000],
+    ['Thu, 01 Jan 2026 11:00:00 GMT', 0],
+  ])('reads %p as %p ms', (header, ms) => {
+    expect(parseRetryAfterMs(header, NOW)).toBe(ms);
+  });
+
+  it.each([undefined, '', '-5', '1.5', '1e3', '2026-01-01', 'soon', '9'.repeat(30)])(
+    'returns undefined for %p',
+    (header) => {
+      expect(parseRetryAfterMs(header, NOW)).toBeUndefined();
+    },
+  );
 });

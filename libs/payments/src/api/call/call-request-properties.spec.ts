@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import * as fc from 'fast-check';
 import { holds, errorOf } from '../../../../../test/support/assertions.js';
-import { callUrl, checkPath, pathSegment, queryString } from './request-url.js';
+import { callUrl, checkPath, pathSegment, queryString } from './call-request.js';
 
 const BASE = 'https://payments.example/base';
 // prettier-ignore
@@ -16,7 +16,7 @@ const path = fc.oneof(
   fc.webPath(),
 );
 
-/** The segments as a server sees them that decodes the path before it resolves dots. */
+/** Returns the segments that a server sees if it decodes the path before it resolves dots. */
 function decodedSegments(pathname: string): string[] {
   return pathname
     .replace(/%2e/gi, '.')
@@ -25,7 +25,7 @@ function decodedSegments(pathname: string): string[] {
 }
 
 describe('checkPath and callUrl', () => {
-  it('accept only paths that stay below the base URL, byte for byte', () => {
+  it('checkPath accepts only paths that callUrl joins to the base URL without changing a byte', () => {
     holds(
       fc.property(path, (given) => {
         const error = errorOf(() => checkPath(given));
@@ -50,7 +50,7 @@ describe('pathSegment', () => {
     fc.uuid(),
   );
 
-  it('makes of an id one segment that decodes to it, or throws a TypeError', () => {
+  it('encodes an id as one segment that decodes to the same id, or throws a TypeError', () => {
     holds(
       fc.property(id, (given) => {
         let segment: string;
@@ -69,7 +69,7 @@ describe('pathSegment', () => {
     );
   });
 
-  it('accepts every UUID', () => {
+  it('returns every UUID unchanged', () => {
     holds(fc.property(fc.uuid(), (given) => expect(pathSegment('id', given)).toBe(given)));
   });
 });
@@ -81,7 +81,7 @@ describe('queryString', () => {
     fc.double({ noNaN: true, noDefaultInfinity: true }),
   );
 
-  it('is read back by URLSearchParams, name for name and value for value', () => {
+  it('encodes names and values so that URLSearchParams decodes the same names and values', () => {
     const query = fc.dictionary(
       fc.string({ unit: 'grapheme' }),
       fc.oneof(value, fc.constant(undefined), fc.array(value)),
@@ -89,7 +89,7 @@ describe('queryString', () => {
     holds(
       fc.property(query, (given) => {
         const wanted = Object.entries(given).flatMap(([name, values]) =>
-          [values].flat().flatMap((one) => (one === undefined ? [] : [[name, String(one)]])),
+          [values].flat().flatMap((item) => (item === undefined ? [] : [[name, String(item)]])),
         );
         expect([...new URLSearchParams(queryString(given))]).toEqual(wanted);
         expect(new URL(callUrl(BASE, `/v1${queryString(given)}`)).pathname).toBe('/base/v1');

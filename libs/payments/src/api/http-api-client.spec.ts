@@ -1,9 +1,9 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import { ResolvedCompany } from '../../companies/company.js';
-import { systemRuntime } from '../../runtime/payments-runtime.js';
-import { AccessToken } from './access-token.js';
-import { TokenCache } from './token-cache.js';
+import { ResolvedCompany } from '../companies/company.js';
+import { systemRuntime } from '../runtime/payments-runtime.js';
+import { TokenCache } from './http-api-client.js';
+import { AccessToken } from './token/access-token.js';
 
 const company = (id: string, baseUrl = 'http://a.test', secret = 'secret-0815'): ResolvedCompany =>
   new ResolvedCompany(id, baseUrl, {
@@ -12,7 +12,7 @@ const company = (id: string, baseUrl = 'http://a.test', secret = 'secret-0815'):
     webhookSecrets: ['w'],
   });
 
-function directory(capacity = 3): TokenCache {
+function tokenCache(capacity = 3): TokenCache {
   return new TokenCache(
     capacity,
     ({ id }) =>
@@ -27,15 +27,15 @@ function directory(capacity = 3): TokenCache {
 }
 
 describe('TokenCache', () => {
-  it('returns the same token for the same credentials, also in another object', () => {
-    const tokens = directory();
+  it('returns the same token for two company objects with the same credentials', () => {
+    const tokens = tokenCache();
     const one = company('a');
     expect(tokens.get(one)).toBe(tokens.get(one));
     expect(tokens.get(company('a'))).toBe(tokens.get(one));
   });
 
-  it('returns another token for another company, base URL or secret, also if their concatenation is equal', () => {
-    const tokens = directory(10);
+  it('returns different tokens for another company, base URL or secret, also if their concatenation is equal', () => {
+    const tokens = tokenCache(10);
     const all = [
       company('a'),
       company('b'),
@@ -47,11 +47,11 @@ describe('TokenCache', () => {
         webhookSecrets: ['w'],
       }),
     ];
-    expect(new Set(all.map((one) => tokens.get(one))).size).toBe(all.length);
+    expect(new Set(all.map((company) => tokens.get(company))).size).toBe(all.length);
   });
 
-  it('drops the least recently used token when it is full', () => {
-    const tokens = directory(2);
+  it('drops the least recently used token when the cache is full', () => {
+    const tokens = tokenCache(2);
     const [a, b] = [tokens.get(company('a')), tokens.get(company('b'))];
     tokens.get(company('a'));
     tokens.get(company('c'));
@@ -59,13 +59,13 @@ describe('TokenCache', () => {
     expect(tokens.get(company('b'))).not.toBe(b);
   });
 
-  it('shares nothing with another cache', () => {
+  it('shares no token with another cache', () => {
     const one = company('a');
-    expect(directory().get(one)).not.toBe(directory().get(one));
+    expect(tokenCache().get(one)).not.toBe(tokenCache().get(one));
   });
 
-  it('shows no secret', () => {
-    const tokens = directory();
+  it('shows no secret in util.inspect', () => {
+    const tokens = tokenCache();
     tokens.get(company('a'));
     expect(inspect(tokens, { depth: Infinity, showHidden: true })).not.toContain('0815');
   });

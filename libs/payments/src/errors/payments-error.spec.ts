@@ -1,6 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
-import { PaymentsError, UnrecoverableError } from './payments-error.js';
-import { describeError, framesOf, isUnrecoverable } from './describe-error.js';
+import {
+  describeError,
+  framesOf,
+  isUnrecoverable,
+  PaymentsError,
+  UnrecoverableError,
+} from './payments-error.js';
 
 function revoked(): object {
   const { proxy, revoke } = Proxy.revocable({}, {});
@@ -15,7 +20,7 @@ const hostile = new Proxy(new Error('x'), {
 });
 
 describe('describeError', () => {
-  it('names an error, its code and its causes', () => {
+  it('contains name, code, message and causes of an error', () => {
     const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
     expect(describeError(new TypeError('fetch failed', { cause }))).toBe(
       'TypeError: fetch failed (cause: Error (ECONNREFUSED): refused)',
@@ -26,18 +31,21 @@ describe('describeError', () => {
     expect(describeError(new Error('x', { cause: 'text' }))).toBe('Error: x (cause: text)');
   });
 
-  it.each([42, { a: 1 }, 'two words', 'x'.repeat(65), ''])('leaves out the code %j', (code) => {
-    expect(describeError(Object.assign(new Error('x'), { code }))).toBe('Error: x');
-  });
+  it.each([42, { a: 1 }, 'two words', 'x'.repeat(65), ''])(
+    'leaves out %j, which is not a valid error code',
+    (code) => {
+      expect(describeError(Object.assign(new Error('x'), { code }))).toBe('Error: x');
+    },
+  );
 
-  it('shows only the message of an object that is not an error', () => {
+  it('contains only the message of an object that is not an error', () => {
     expect(describeError({ message: 'm', card: '4242' })).toBe('m');
     expect(describeError({ card: '4242' })).not.toContain('4242');
     expect(describeError({ message: { card: '4242' } })).not.toContain('4242');
     expect(describeError(['4242'])).not.toContain('4242');
   });
 
-  it('is one line of at most 1,000 characters that a database can store, for any input', () => {
+  it('returns one line of at most 1,000 characters that a database can store, for any input', () => {
     const inner = new Error('i'.repeat(5000));
     for (const thrown of [
       new Error('m'.repeat(10_000_000), { cause: inner }),
@@ -55,7 +63,7 @@ describe('describeError', () => {
     }
   });
 
-  it('never throws itself', () => {
+  it('returns a fixed text for a value whose getters throw', () => {
     const getter = {
       get message(): never {
         throw new Error('x');
@@ -68,22 +76,22 @@ describe('describeError', () => {
 });
 
 describe('framesOf', () => {
-  it('shows where an error comes from, without its message', () => {
+  it('returns the stack frames of an error without its message', () => {
     const error = new Error('secret\n    at a secret place');
     const frames = framesOf(error);
-    expect(frames).toMatch(/^\n {4}at .*describe-error\.spec\.ts/);
+    expect(frames).toMatch(/^\n {4}at .*payments-error\.spec\.ts/);
     expect(frames).not.toContain('secret');
     expect(frames.split('\n').length - 1).toBeLessThanOrEqual(10);
   });
 
-  it('returns nothing for a value that is not an error', () => {
+  it('returns an empty text for a value that is not an error', () => {
     const odd = Object.assign(new Error('x'), { stack: 7 });
     for (const thrown of [undefined, 'text', { stack: '    at x' }, odd, revoked(), hostile]) {
       expect(framesOf(thrown)).toBe('');
     }
   });
 
-  it('shows at most ten frames', () => {
+  it('returns at most ten frames', () => {
     const deep = Object.assign(new Error('x'), {
       stack: `Error: x${'\n    at f (file.js:1:1)'.repeat(50)}`,
     });
@@ -92,7 +100,7 @@ describe('framesOf', () => {
 });
 
 describe('isUnrecoverable', () => {
-  it('recognizes errors that another attempt cannot fix', () => {
+  it('is true for UnrecoverableError and data_invalid, and false for any other value', () => {
     expect(isUnrecoverable(new UnrecoverableError('x'))).toBe(true);
     expect(isUnrecoverable(new PaymentsError('data_invalid', 'x'))).toBe(true);
     expect(isUnrecoverable(new PaymentsError('timeout', 'x'))).toBe(false);

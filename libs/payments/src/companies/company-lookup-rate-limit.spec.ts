@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
-import { RateLimit } from './rate-limit.js';
+import { RateLimit } from './company-lookup.js';
 
 describe('RateLimit', () => {
   const takeAll = (limit: RateLimit) => {
@@ -9,7 +9,7 @@ describe('RateLimit', () => {
     return taken;
   };
 
-  it('gives at most the permits of a second within any second', () => {
+  it('gives at most perSecond permits within any period of one second', () => {
     const runtime = new FakeRuntime();
     const limit = new RateLimit(3, runtime);
     expect(limit.take()).toBe(true);
@@ -25,7 +25,7 @@ describe('RateLimit', () => {
     expect(takeAll(limit)).toBe(2);
   });
 
-  it('saves no permits of seconds without any', () => {
+  it('does not save unused permits for later', () => {
     const runtime = new FakeRuntime();
     const limit = new RateLimit(2, runtime);
     runtime.advance(60_000);

@@ -1,0 +1,210 @@
+import type { Readable, Transform } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import type { AxiosRequestConfig } from 'axios';
+import { BoundedBuffer, readInto } from '../../runtime/bounded-buffer.js';
+
+/** One HTTP request to the payments service. */
+export interface HttpRequest {
+  method: string;
+  /** Absolute URL. */
+  url: string;
+  /** `false` prevents a header from being sent, even if axios has a default for it. */
+  headers: Readonly<Record<string, string | false>>;
+  body?: Buffer | undefined;
+  /** Aborts the request. */
+  signal: AbortSignal;
+  /** The largest body of a 2xx response, in bytes after decompression. */
+  maxBytes: number;
+}
+
+/** A response. The body of a 2xx response is complete. Of any other body, at most 64 KiB are kept. */
+export interface HttpResponse {
+  kind: 'response';
+  status: number;
+  /** Names in lower case. The values of a repeated header are joined with a comma. */
+  headers: Record<string, string>;
+  body: Buffer;
+}
+
+/** A request without a response, or a 2xx response whose body could not be read. */
+export interface HttpFailure {
+  kind: 'failure';
+  reason: 'connection_failed' | 'response_too_large' | 'response_invalid';
+  /** Whether it is certain that no byte of the request was sent. */
+  unsent: boolean;
+  /** The error code of Node.js, such as `ECONNREFUSED`, if there is one. */
+  errno: string | undefined;
+  /** Status of the response whose body could not be read. */
+  status: number | undefined;
+}
+
+/** One request on its way through an adapter of axios. */
+export interface Exchange {
+  /** The part of the axios configuration that selects and controls the adapter. */
+  readonly config: AxiosRequestConfig;
+  /** Whether it is certain that no byte of the request was sent. */
+  readonly unsent: boolean;
+}
+
+/** Creates a failure. It keeps only the code of the error: an axios error contains the request with its credentials. */
+export function failure(
+  reason: HttpFailure['reason'],
+  error: unknown,
+  unsent: boolean,
+  status?: number,
+): HttpFailure {
+  const code = errorCode(error);
+  const errno = code !== undefined && /^[A-Z][A-Z0-9_]{1,60}$/.test(code) ? code : undefined;
+  return { kind: 'failure', reason, unsent, errno, status };
+}
+
+/** Returns the code of the root cause of an error, such as `ECONNREFUSED` or `Z_DATA_ERROR`. */
+export function errorCode(error: unknown): string | undefined {
+  return rootCauses(error)
+    .map(({ code }) => code)
+    .find((code) => typeof code === 'string');
+}
+
+/** Whether the error proves that no connection was opened: DNS or `connect` caused it. */
+export function neverConnected(error: unknown): boolean {
+  const causes = rootCauses(error);
+  return (
+    causes.length > 0 &&
+    causes.every(({ syscall }) => syscall === 'connect' || syscall === 'getaddrinfo')
+  );
+}
+
+interface SystemError {
+  code?: string;
+  syscall?: string;
+}
+
+/** An AggregateError (one error per address of a host) has several root causes. */
+function rootCauses(error: unknown): SystemError[] {
+  if (typeof error !== 'object' || error === null) return [];
+  const { cause, errors } = error as { cause?: unknown; errors?: unknown };
+  if (Array.isArray(errors) && errors.length > 0) return errors.flatMap(rootCauses);
+  return typeof cause === 'object' && cause !== null ? rootCauses(cause) : [error];
+}
+
+/** The body of a response, up to a limit. */
+export class ResponseBody extends BoundedBuffer {
+  /** The error that interrupted the body; `undefined` if there was none. */
+  error: unknown;
+}
+
+const ERROR_BODY_BYTES = 64 * 1024;
+
+/**
+ * The largest body that is read, in bytes. For a status other than 2xx it is 64 KiB, because only people read the
+ * body of an error.
+ */
+export function bodyLimit({ maxBytes }: HttpRequest, status: number): number {
+  return isSuccess(status) ? maxBytes : ERROR_BODY_BYTES;
+}
+
+/** Whether the status is 2xx. */
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status <= 299;
+}
+
+/**
+ * Reads a stream to its end. If it is longer than `limit` bytes, destroys the stream and with it the connection.
+ * Never rejects: the result contains the error.
+ */
+export async function readBody(stream: Readable, limit: number): Promise<ResponseBody> {
+  const body = new ResponseBody(limit);
+  try {
+    await readInto(body, stream).ended;
+    if (!body.whole) stream.destroy();
+  } catch (error) {
+    body.error = error;
+  }
+  return body;
+}
+
+/**
+ * The `Accept-Encoding` of every request. `deflate` responses are decompressed but not requested, because servers
+ * disagree about the format (RFC 9110, section 8.4.1.2).
+ */
+export const ACCEPT_ENCODING = 'gzip, br';
+
+const DECODERS: ReadonlyMap<unknown, () => Transform> = new Map<string, () => Transform>([
+  ['gzip', createGunzip],
+  ['x-gzip', createGunzip],
+  ['deflate', createInflate],
+  ['br', createBrotliDecompress],
+]);
+
+/** Returns a function that creates decompressors for a `Content-Encoding`; undefined if it is missing or unknown. */
+export function decoderOf(encoding: string | string[] | undefined): (() => Transform) | undefined {
+  return DECODERS.get(typeof encoding === 'string' ? encoding.trim().toLowerCase() : undefined);
+}
+
+/**
+ * Returns the value of a body: `undefined` if it is empty, the parsed value if it is JSON, otherwise its text.
+ *
+ * A body is parsed if its content type is JSON, or if it starts like an object or an array. Other text is not parsed,
+ * because text that happens to be a number must stay text.
+ */
+export function parseBody(bytes: Buffer, contentType: string | undefined): unknown {
+  if (bytes.length === 0) return undefined;
+  const text = bytes.toString('utf8').replace(/^\uFEFF/, '');
+  if (/^[^;]*[/+]json\s*(?:;|$)/i.test(contentType ?? '') || /^\s*[{[]/.test(text)) {
+    try {
+      return JSON.parse(text) as unknown;
+    } catch {
+      return text;
+    }
+  }
+  return text;
+}
+
+/** Headers that contain credentials or request them. */
+const HIDDEN = new Set(
+  `authorization x-auth-token set-cookie set-cookie2 cookie www-authenticate
+  proxy-authenticate proxy-authorization authentication-info`.split(/\s+/),
+);
+
+/** Returns the headers of a response without those that contain credentials or the token. */
+export function shownHeaders(
+  headers: Readonly<Record<string, string>>,
+  token: string,
+): Readonly<Record<string, string>> {
+  const shown: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (!HIDDEN.has(name) && !value.includes(token)) shown[name] = value;
+  }
+  return Object.freeze(shown);
+}
+
+/**
+ * Returns the id that the service gave the request; `undefined` if there is none, if it contains the token, or if it
+ * is longer than 200 characters or contains characters other than printable ASCII.
+ */
+export function requestIdOf(
+  headers: Readonly<Record<string, string>>,
+  header: string,
+  token: string,
+): string | undefined {
+  const id = headers[header];
+  return id !== undefined && /^[\x21-\x7e]{1,200}$/.test(id) && !id.includes(token)
+    ? id
+    : undefined;
+}
+
+/**
+ * Reads a `Retry-After` header (RFC 9110, section 10.2.3): seconds, or a date.
+ *
+ * @param now the wall clock, in milliseconds since the epoch
+ * @returns milliseconds from now, not negative; `undefined` if the header is missing or invalid
+ */
+export function parseRetryAfterMs(header: string | undefined, now: number): number | undefined {
+  const text = header?.trim();
+  if (!text) return undefined;
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
+  // Date.parse alone would read '-5' or '1.5' as a year.
+  if (!/^[A-Za-z]{3,9},? /.test(text)) return undefined;
+  const at = Date.parse(text);
+  return Number.isNaN(at) ? undefined : Math.max(0, at - now);
+}
