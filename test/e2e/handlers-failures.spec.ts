@@ -167,7 +167,7 @@ onEachAdapter((start) => {
         expect(response).toMatchObject({ status: 503, body: { code: 'handlers_failed' } });
         expect(Object.keys(response.body).toSorted()).toEqual(['code', 'message', 'statusCode']);
         expect(response.body['message']).toBe(
-          '1 of 1 handlers have not succeeded yet; the log says why. Only they run again when the delivery is ' +
+          '1 of 1 handlers have not succeeded yet; the log says why. Only they run again when the event is ' +
             'sent again.',
         );
         expect(await storedDelivery(app, id)).toMatchObject({

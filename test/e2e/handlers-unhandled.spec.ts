@@ -27,7 +27,7 @@ onOneAdapter('events without a handler', (start) => {
       status: 200,
       body: { received: true, status: 'unhandled', id: 'e-1' },
     });
-    const line = /^log Test delivery e-1 of company default arrived and its signature is good\./;
+    const line = /^log Test event e-1 of company default arrived and its signature is valid\./;
     expect(app.log.matching(line)).toHaveLength(1);
     expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'duplicate' } });
     expect(app.log.matching(line)).toHaveLength(1);

@@ -195,7 +195,7 @@ describe.each(STAGES)('the endpoint on $adapter with $option', ({ adapter, optio
     );
     expect(answer.status).toBe(200);
     expect(app.log.lines).toHaveLength(1);
-    expect(app.log.lines[0]).toMatch(/^log Test delivery /);
+    expect(app.log.lines[0]).toMatch(/^log Test event /);
     expect(app.log.lines[0]).toContain(id);
   });
 

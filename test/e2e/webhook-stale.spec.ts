@@ -22,8 +22,8 @@ class OwnController {
   @Post()
   @HttpCode(200)
   @UseGuards(WebhookGuard)
-  receive(@Req() { paymentDelivery }: VerifiedRequest): Promise<InboxReceipt> {
-    return this.inbox.receive(paymentDelivery);
+  receive(@Req() { paymentEvent }: VerifiedRequest): Promise<InboxReceipt> {
+    return this.inbox.receive(paymentEvent);
   }
 }
 
@@ -50,9 +50,9 @@ onOneAdapter('stale deliveries', (start) => {
     expect(orders.seen).toEqual([]);
     expect(app.log.matching(/^warn .*stale/)).toEqual([
       'warn Event e-1 (company default) of type "transaction.completed" is from 2025-12-29T22:00:00.000Z, 2 days ago, ' +
-        'and "webhook.maxAgeMs" is 1 hour. It may be a replay of an event whose id is no longer remembered, so it is ' +
-        'stored as stale and no handler runs. If it is a late delivery, redrive it. If deliveries can be this late, ' +
-        'raise "webhook.maxAgeMs" and, with a durable inbox, "worker.knowMs". PaymentInbox',
+        'and "webhook.maxAgeMs" is 1 hour. It may be a replay of an event whose id was deleted, so it is stored as ' +
+        'stale and no handler runs. If the event is only late, redrive it. If events can be this late, raise ' +
+        '"webhook.maxAgeMs" and, with a durable inbox, "worker.knowMs". PaymentInbox',
     ]);
     expect(await inbox.redrive({ state: 'stale' })).toEqual({ events: 1, deliveries: 1 });
     // The answer to a copy waits for the handlers that run.
@@ -117,7 +117,7 @@ onOneAdapter('stale deliveries', (start) => {
     const sent = delivery({ id: 'e-1', eventType: 'webhook.test', timestamp: ago(2 * HOUR) });
     expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'unhandled' } });
     expect(await stored(app, 'e-1')).toMatchObject({ stale: false });
-    expect(app.log.matching(/^log Test delivery e-1/)).toHaveLength(1);
+    expect(app.log.matching(/^log Test event e-1/)).toHaveLength(1);
   });
 
   it('SE-09 stores a stale delivery that reaches the inbox through a controller of the application', async () => {

@@ -16,25 +16,24 @@ export type { Company, CompanyDirectory } from './companies/company.js';
 
 export { signBody, verifySignature } from './webhook/signature.js';
 export { SigningKey } from './companies/company.js';
-export { WebhookGuard } from './webhook/webhook.guard.js';
-export { WebhookVerifier } from './webhook/webhook-verifier.js';
-export type { WebhookRequest } from './webhook/webhook-verifier.js';
-export type { VerifiedRequest } from './webhook/webhook.guard.js';
+export { WebhookGuard, WebhookVerifier } from './webhook/webhook-verifier.js';
+export type { VerifiedRequest, WebhookRequest } from './webhook/webhook-verifier.js';
 export type {
   AdmissionCheck,
-  AdmissionRefusal,
+  AdmissionRejection,
   AdmissionRequest,
-} from './webhook/admission-check.js';
-export type { WebhookOptions, WebhookPath } from './webhook/webhook-options.js';
+  WebhookOptions,
+  WebhookPath,
+} from './webhook/webhook-options.js';
 
 export { memoryInbox } from './inbox/memory/memory-inbox.js';
 export type { MemoryInboxOptions } from './inbox/memory/memory-inbox.js';
 export type { BodyCodec, BodyContext } from './inbox/store/body-codec.js';
 export { PaymentInbox } from './inbox/payment-inbox.js';
-export { PaymentInboxError } from './inbox/receive/payment-inbox-error.js';
+export { PaymentInboxError } from './inbox/receive/event-receiver.js';
 export type { InboxHandler, ListQuery } from './inbox/payment-inbox.js';
 export type { InboxReceipt } from './inbox/receive/event-receiver.js';
-export type { RunDueResult } from './inbox/work/due-runs.js';
+export type { RunDueResult } from './inbox/work/running-attempts.js';
 export type {
   DeliveryQuery,
   RedriveQuery,

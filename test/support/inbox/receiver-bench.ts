@@ -76,7 +76,7 @@ export class TestWorker {
     }
     if (failed) await this.store.fail(delivery, { error: 'no', retryInMs: 60_000 });
     else await this.store.complete(delivery);
-    this.settlements.report(delivery, failed ? 'failed' : 'succeeded');
+    this.settlements.report(delivery, failed ? 'failed' : 'completed');
   }
 }
 

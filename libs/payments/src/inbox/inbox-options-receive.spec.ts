@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { isStale, resolveMaxAge, resolveReceiveOptions } from './inbox-options.js';
+import { resolveMaxAge, resolveReceiveOptions } from './inbox-options.js';
 
 const DAY = 86_400_000;
 
@@ -57,15 +57,5 @@ describe('resolveMaxAge', () => {
     expect(() => resolveMaxAge(30 * DAY + 1, 30 * DAY, true)).toThrow(
       /"webhook\.maxAgeMs" must be at most "worker\.knowMs"; it is 2592000001, .* is 2592000000.*false/,
     );
-  });
-});
-
-describe('isStale', () => {
-  it('SE-09 compares the age of an event with the limit', () => {
-    const event = (ms: number) => ({ eventType: 't', occurredAt: new Date(ms) });
-    expect(isStale(event(0), DAY, DAY)).toBe(false);
-    expect(isStale(event(0), DAY + 1, DAY)).toBe(true);
-    expect(isStale(event(DAY), 0, 1000)).toBe(false);
-    expect(isStale(event(0), 1e15, Infinity)).toBe(false);
   });
 });

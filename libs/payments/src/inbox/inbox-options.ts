@@ -1,5 +1,4 @@
 import type { HandlerOptions } from '../events/handler-registry.js';
-import { TEST_EVENT_TYPE } from '../events/payment-event.js';
 import { assertRetrySchedule, exponential } from '../events/retry-schedule.js';
 import type { RetrySchedule } from '../events/retry-schedule.js';
 import {
@@ -9,7 +8,6 @@ import {
   shown,
 } from '../errors/options-invalid.js';
 import type { IntegerBounds } from '../errors/options-invalid.js';
-import type { IncomingEvent } from './store/inbox-store.js';
 
 /** Nest injection token of the {@link ResolvedReceiveOptions}. */
 export const RECEIVE_OPTIONS = Symbol('PAYMENTS_RECEIVE_OPTIONS');
@@ -81,18 +79,6 @@ export function resolveMaxAge(
       'forgotten after "worker.knowMs", and a replay that is younger than "webhook.maxAgeMs" would run its handlers ' +
       'again. Raise "worker.knowMs", or set "webhook.maxAgeMs" to false for no limit.',
   );
-}
-
-/**
- * Whether an event is too old for its id to be remembered, if it was received before. `webhook.test` events never
- * are: no handler runs for them.
- */
-export function isStale(
-  { eventType, occurredAt }: Pick<IncomingEvent, 'eventType' | 'occurredAt'>,
-  nowMs: number,
-  maxAgeMs: number,
-): boolean {
-  return nowMs - occurredAt.getTime() > maxAgeMs && eventType !== TEST_EVENT_TYPE;
 }
 
 function isExactType(type: unknown): type is string {

@@ -3,7 +3,7 @@ import { DEFAULT_COMPANY } from '../companies/company.js';
 import { HandlerRegistry } from '../events/handler-registry.js';
 import { EventReceiver } from './receive/event-receiver.js';
 import type { InboxReceipt } from './receive/event-receiver.js';
-import type { RunDueResult } from './work/due-runs.js';
+import type { RunDueResult } from './work/running-attempts.js';
 import { HandlerCatalogCache } from './store/handler-catalog-cache.js';
 import { InboxMaintenance } from './recover/inbox-maintenance.js';
 import { InboxRedrive, unknownHandler } from './recover/inbox-redrive.js';

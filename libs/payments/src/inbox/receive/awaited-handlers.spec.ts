@@ -17,63 +17,63 @@ async function isPending(promise: Promise<unknown>): Promise<boolean> {
 
 describe('OutcomeWatches', () => {
   it('resolves once an attempt of each handler has ended, with those that failed', async () => {
-    const settlements = new OutcomeWatches();
-    const failures = settlements.watch('c', 'e-1').failures(['a', 'b']);
-    settlements.report(lease('a'), 'failed');
+    const outcomes = new OutcomeWatches();
+    const failures = outcomes.watch('c', 'e-1').failures(['a', 'b']);
+    outcomes.report(lease('a'), 'failed');
     expect(await isPending(failures)).toBe(true);
-    settlements.report(lease('b'), 'succeeded');
+    outcomes.report(lease('b'), 'completed');
     expect(await failures).toEqual(['a']);
   });
 
   it('counts what ended between the start of the watch and the wait', async () => {
-    const settlements = new OutcomeWatches();
-    const watch = settlements.watch('c', 'e-1');
-    settlements.report(lease('a'), 'succeeded');
+    const outcomes = new OutcomeWatches();
+    const watch = outcomes.watch('c', 'e-1');
+    outcomes.report(lease('a'), 'completed');
     expect(await watch.failures(['a'])).toEqual([]);
   });
 
   it('uses the last outcome of a handler', async () => {
-    const settlements = new OutcomeWatches();
-    const watch = settlements.watch('c', 'e-1');
-    settlements.report(lease('a'), 'failed');
-    settlements.report(lease('a'), 'succeeded');
+    const outcomes = new OutcomeWatches();
+    const watch = outcomes.watch('c', 'e-1');
+    outcomes.report(lease('a'), 'failed');
+    outcomes.report(lease('a'), 'completed');
     expect(await watch.failures(['a'])).toEqual([]);
   });
 
   it('reports to every watch of the event, and to none of another event or company', async () => {
-    const settlements = new OutcomeWatches();
-    const [one, two] = [settlements.watch('c', 'e-1'), settlements.watch('c', 'e-1')];
-    const others = [settlements.watch('c', 'e-2'), settlements.watch('d', 'e-1')];
+    const outcomes = new OutcomeWatches();
+    const [one, two] = [outcomes.watch('c', 'e-1'), outcomes.watch('c', 'e-1')];
+    const others = [outcomes.watch('c', 'e-2'), outcomes.watch('d', 'e-1')];
     const waits = others.map((watch) => watch.failures(['a']));
-    settlements.report(lease('a'), 'failed');
+    outcomes.report(lease('a'), 'failed');
     expect(await Promise.all([one.failures(['a']), two.failures(['a'])])).toEqual([['a'], ['a']]);
     for (const wait of waits) expect(await isPending(wait)).toBe(true);
   });
 
   it('reports nothing to a watch that has ended, and still to the others', async () => {
-    const settlements = new OutcomeWatches();
-    const ended = settlements.watch('c', 'e-1');
-    const other = settlements.watch('c', 'e-1');
+    const outcomes = new OutcomeWatches();
+    const ended = outcomes.watch('c', 'e-1');
+    const other = outcomes.watch('c', 'e-1');
     ended.end();
     ended.end();
-    settlements.report(lease('a'), 'succeeded');
+    outcomes.report(lease('a'), 'completed');
     expect(await other.failures(['a'])).toEqual([]);
     expect(await isPending(ended.failures(['a']))).toBe(true);
     other.end();
-    const next = settlements.watch('c', 'e-1');
+    const next = outcomes.watch('c', 'e-1');
     ended.end();
-    settlements.report(lease('a'), 'succeeded');
+    outcomes.report(lease('a'), 'completed');
     expect(await next.failures(['a'])).toEqual([]);
   });
 
   it('ends every wait as failed once nothing runs any more, also one that starts later', async () => {
-    const settlements = new OutcomeWatches();
-    const watch = settlements.watch('c', 'e-1');
+    const outcomes = new OutcomeWatches();
+    const watch = outcomes.watch('c', 'e-1');
     const wait = watch.failures(['a', 'b']);
-    settlements.report(lease('a'), 'succeeded');
-    settlements.abandon();
+    outcomes.report(lease('a'), 'completed');
+    outcomes.abandon();
     expect(await wait).toEqual(['b']);
-    expect(await settlements.watch('c', 'e-2').failures(['a'])).toEqual(['a']);
+    expect(await outcomes.watch('c', 'e-2').failures(['a'])).toEqual(['a']);
   });
 
   it('waits for nobody if there are no handlers', async () => {

@@ -1,21 +1,117 @@
-import type { Lease } from '../store/inbox-store.js';
+import { PaymentsError } from '../../errors/payments-error.js';
+import type { IncomingEvent, InboxStore, Lease, StoreReceipt } from '../store/inbox-store.js';
+import type { VerifiedEvent } from './verified-event.js';
 
-/** How one attempt of a delivery ended. */
-export type AttemptOutcome = 'succeeded' | 'failed';
+/** An event as it was passed to the store, and what the store returned. */
+export interface ReceivedEvent {
+  readonly event: IncomingEvent;
+  readonly receipt: StoreReceipt;
+}
+
+/** The deadline of one webhook request. */
+export interface ReceiveDeadline {
+  passed: boolean;
+  /** Called when the deadline passes. */
+  onPassed: () => void;
+}
+
+/** The part of the worker that {@link AwaitedHandlers} uses. */
+interface WakeableWorker {
+  readonly working: boolean;
+  wake(): void;
+}
 
 /**
- * Reports how each attempt of an event's deliveries ended, to those who wait for it: if the inbox is not durable, the
- * sender is answered only then.
+ * For an inbox that is not durable: waits until the handlers of an event have succeeded. Only then may the sender get a
+ * 2xx response, because the event would be lost with the process.
  */
+export class AwaitedHandlers {
+  constructor(
+    private readonly store: InboxStore,
+    private readonly outcomes: OutcomeWatches,
+    private readonly worker: WakeableWorker,
+  ) {}
+
+  /**
+   * Receives an event by `receive`, and resolves once its handlers have succeeded. For a copy of an event, runs the
+   * handlers that have not succeeded yet.
+   *
+   * @throws PaymentsError `inbox_unavailable` and `handlers_failed`.
+   */
+  async receive(
+    { company, event }: VerifiedEvent,
+    deadline: ReceiveDeadline,
+    receive: () => Promise<ReceivedEvent>,
+  ): Promise<ReceivedEvent> {
+    if (!this.worker.working) {
+      throw new PaymentsError(
+        'inbox_unavailable',
+        'The application is closing or has not started, and its inbox is in memory: send the event again.',
+      );
+    }
+    // The watch starts before the event is stored, so that it sees every attempt.
+    let watch = this.outcomes.watch(company, event.id);
+    try {
+      const received = await receive();
+      const { id, outcome } = received.receipt;
+      if (id !== event.id) {
+        watch.end();
+        watch = this.outcomes.watch(company, id);
+      }
+      deadline.onPassed = () => watch.abandon();
+      if (deadline.passed) watch.abandon();
+      const handlers =
+        outcome === 'stored' ? received.event.handlers : await this.#runAgain(company, id, watch);
+      const failed = await watch.failures(handlers);
+      if (failed.length > 0) {
+        throw new PaymentsError(
+          'handlers_failed',
+          `${failed.length} of ${handlers.length} handlers have not succeeded yet; the log says why. ` +
+            'Only they run again when the event is sent again.',
+        );
+      }
+      return received;
+    } finally {
+      watch.end();
+    }
+  }
+
+  /** Runs the handlers of a stored event that have not succeeded. Resolves with the handlers to wait for. */
+  async #runAgain(company: string, id: string, watch: OutcomeWatch): Promise<readonly string[]> {
+    const stored = await this.store.find(company, id);
+    if (stored === undefined) {
+      throw new PaymentsError(
+        'inbox_unavailable',
+        `The inbox deleted event ${id}, to make room, while a copy of it was received: send the event again.`,
+      );
+    }
+    const handlers = stored.deliveries
+      .filter(({ state }) => state !== 'done' && state !== 'skipped')
+      .map(({ handler }) => handler);
+    // A handler whose attempt has ended since the watch started does not run again for this copy.
+    const redriven = handlers.filter((handler) => !watch.hasEnded(handler));
+    if (redriven.length > 0) {
+      const selection = { company, id, handlers: redriven };
+      await this.store.redrive([selection], { force: false, dueInMs: [0] });
+    }
+    this.worker.wake();
+    return handlers;
+  }
+}
+
+/** How an attempt ended, for the receiver and for `PaymentInbox.runDue()`. */
+export type AttemptOutcome = 'completed' | 'failed';
+
+/** Passes the outcomes of attempts to the watches of their events. */
 export class OutcomeWatches {
   /** By company and event. */
   readonly #watches = new Map<string, OutcomeWatch[]>();
   #abandoned = false;
 
-  /** Collects the outcomes of an event's attempts, until {@link OutcomeWatch.end}. */
+  /** Collects the outcomes of an event's attempts until {@link OutcomeWatch.end} is called. */
   watch(company: string, id: string): OutcomeWatch {
     const key = `${company}\n${id}`;
-    const watch = new OutcomeWatch(() => this.#end(key, watch));
+    const watch = new OutcomeWatch(() => this.#remove(key, watch));
     const others = this.#watches.get(key);
     if (others === undefined) this.#watches.set(key, [watch]);
     else others.push(watch);
@@ -23,63 +119,64 @@ export class OutcomeWatches {
     return watch;
   }
 
-  /** Ends every wait, and those to come: what has no outcome yet counts as failed, since nothing runs any more. */
+  /** Abandons all watches, including later ones, because the worker was drained and runs nothing more. */
   abandon(): void {
     this.#abandoned = true;
     for (const watches of this.#watches.values()) for (const watch of watches) watch.abandon();
   }
 
-  /** Reports how an attempt ended. */
+  /** Reports the outcome of an attempt to the watches of its event. */
   report({ company, id, handler }: Lease, outcome: AttemptOutcome): void {
-    for (const watch of this.#watches.get(`${company}\n${id}`) ?? []) watch.note(handler, outcome);
+    for (const watch of this.#watches.get(`${company}\n${id}`) ?? []) watch.add(handler, outcome);
   }
 
-  #end(key: string, watch: OutcomeWatch): void {
+  #remove(key: string, watch: OutcomeWatch): void {
     const watches = this.#watches.get(key);
-    const place = watches?.indexOf(watch) ?? -1;
-    if (place === -1) return;
+    const index = watches?.indexOf(watch) ?? -1;
+    if (index === -1) return;
     if (watches!.length === 1) this.#watches.delete(key);
-    else watches!.splice(place, 1);
+    else watches!.splice(index, 1);
   }
 }
 
-/** The outcomes of one event's attempts so far. */
+/** The outcomes of one event's attempts since the watch started. */
 export class OutcomeWatch {
-  readonly #succeeded: string[] = [];
+  readonly #completed: string[] = [];
   readonly #failed: string[] = [];
-  #onNote: () => void = () => {};
+  #onChange: () => void = () => {};
   #abandoned = false;
 
   constructor(
-    /** Ends the watch. */
+    /** Ends the watch. Idempotent. */
     readonly end: () => void,
   ) {}
 
-  note(handler: string, outcome: AttemptOutcome): void {
-    (outcome === 'succeeded' ? this.#succeeded : this.#failed).push(handler);
-    this.#onNote();
+  /** Adds the outcome of an attempt. */
+  add(handler: string, outcome: AttemptOutcome): void {
+    (outcome === 'completed' ? this.#completed : this.#failed).push(handler);
+    this.#onChange();
   }
 
-  /** Ends the wait: what has no outcome yet counts as failed. */
+  /** Makes {@link failures} resolve at once. A handler without an outcome counts as failed. */
   abandon(): void {
     this.#abandoned = true;
-    this.#onNote();
+    this.#onChange();
   }
 
-  /** Whether an attempt of that handler has ended since the watch began. */
-  has(handler: string): boolean {
-    return this.#succeeded.includes(handler) || this.#failed.includes(handler);
+  /** Whether an attempt of that handler has ended since the watch started. */
+  hasEnded(handler: string): boolean {
+    return this.#completed.includes(handler) || this.#failed.includes(handler);
   }
 
-  /** Resolves with the names of those that failed, once an attempt of each of the handlers has ended. */
+  /** Resolves with the handlers that failed, once an attempt of each of `handlers` has ended. */
   failures(handlers: readonly string[]): Promise<string[]> {
     return new Promise((resolve) => {
-      this.#onNote = () => {
-        if (!this.#abandoned && !handlers.every((handler) => this.has(handler))) return;
-        // One that failed and was tried again since may have succeeded.
-        resolve(handlers.filter((handler) => !this.#succeeded.includes(handler)));
+      this.#onChange = () => {
+        if (!this.#abandoned && !handlers.every((handler) => this.hasEnded(handler))) return;
+        // A handler that failed and has succeeded in a later attempt does not count.
+        resolve(handlers.filter((handler) => !this.#completed.includes(handler)));
       };
-      this.#onNote();
+      this.#onChange();
     });
   }
 }

@@ -1,9 +1,12 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import { ThrottledLog } from '../../errors/throttled-log.js';
 import { describeError, PaymentsError } from '../../errors/payments-error.js';
+import { ThrottledLog } from '../../errors/throttled-log.js';
+import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { withTimeLimit } from '../../runtime/deadline.js';
+import { MAX_AGE_MS, RECEIVE_OPTIONS } from '../inbox-options.js';
+import type { ResolvedReceiveOptions } from '../inbox-options.js';
 import { StoredBodies } from '../store/body-codec.js';
 import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import type {
@@ -14,58 +17,61 @@ import type {
 } from '../store/inbox-store.js';
 import { INBOX_STORE } from '../store/inbox-store.js';
 import { InboxWorker } from '../work/inbox-worker.js';
-import {
-  deadlinePassed,
-  deletedMeanwhile,
-  handlersFailed,
-  PaymentInboxError,
-} from './payment-inbox-error.js';
-import { ReceiptLog } from './receipt-log.js';
-import { isStale, MAX_AGE_MS, RECEIVE_OPTIONS } from '../inbox-options.js';
-import type { ResolvedReceiveOptions } from '../inbox-options.js';
-import { OutcomeWatches } from './awaited-handlers.js';
-import type { OutcomeWatch } from './awaited-handlers.js';
+import { AwaitedHandlers, OutcomeWatches } from './awaited-handlers.js';
+import type { ReceivedEvent, ReceiveDeadline } from './awaited-handlers.js';
+import { isStale, staleWarning, toIncomingEvent } from './verified-event.js';
 import type { VerifiedEvent } from './verified-event.js';
 
-/** How often an event is received again because the handler catalog has changed meanwhile. */
+/** How often an event is received again at most, because the handler catalog changed meanwhile. */
 const MAX_CATALOG_CHANGES = 10;
 
-/** What became of a delivery that was acknowledged. */
+/** The result of `PaymentInbox.receive()`. */
 export interface InboxReceipt {
   /**
    * - `stored`: new and safe; its handlers run in the background.
    * - `handled`: new, and its handlers have succeeded (an inbox that is not durable).
-   * - `duplicate`: a copy of an event that is safe already, or another event of a transaction whose type is in
-   *   `oncePerTransaction`; nothing runs for it.
-   * - `unhandled`: new and kept; no handler takes its type.
-   * - `stale`: new and kept, but older than `webhook.maxAgeMs`; its handlers run only after a redrive.
+   * - `duplicate`: a copy of a safe event, or a second event of a transaction (see `oncePerTransaction`); nothing runs.
+   * - `unhandled`: new and stored; no handler takes its type.
+   * - `stale`: new and stored, but older than `webhook.maxAgeMs`; its handlers run only after a redrive.
    */
   readonly status: 'stored' | 'handled' | 'duplicate' | 'unhandled' | 'stale';
   /** Id of the event that is stored: of the first, for a duplicate. */
   readonly id: string;
 }
 
-/** The event as it was given to the store, and what became of it. */
-interface ReceivedEvent {
-  readonly event: IncomingEvent;
-  readonly receipt: StoreReceipt;
-}
+/**
+ * The event is not safe yet: `PaymentInbox.receive()` throws only this error. `code` is `inbox_unavailable`,
+ * `inbox_full`, `handlers_failed` or `deadline_passed`.
+ *
+ * If a controller throws it, the response is 503, so that the sender sends the event again: Nest's own exception filter,
+ * Express and Fastify read these getters, as they do with errors of `http-errors`.
+ */
+export class PaymentInboxError extends PaymentsError {
+  override readonly name = 'PaymentInboxError';
 
-/** Whether the sender of a delivery was answered because its deadline passed. */
-interface Deadline {
-  passed: boolean;
-  /** Called when it passes. */
-  onPassed: () => void;
+  get statusCode(): number {
+    return 503;
+  }
+
+  get status(): number {
+    return 503;
+  }
+
+  /** Whether the message may be sent to the client. It contains nothing of payload or handlers. */
+  get expose(): boolean {
+    return true;
+  }
 }
 
 /**
- * Receives verified deliveries and makes them safe: stores each event with a delivery to each handler that the database
- * knows, and runs the deliveries that handlers of this process have free places for at once.
+ * Receives verified events and makes them safe: stores each event with a delivery to each handler that the store knows,
+ * and runs deliveries at once if their handlers have free slots in this process.
  */
 @Injectable()
 export class EventReceiver {
+  readonly #awaited: AwaitedHandlers;
   readonly #log: ReceiptLog;
-  readonly #failed: ThrottledLog;
+  readonly #failures: ThrottledLog;
 
   constructor(
     @Inject(INBOX_STORE) private readonly store: InboxStore,
@@ -74,148 +80,80 @@ export class EventReceiver {
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
     private readonly catalog: HandlerCatalogCache,
     private readonly worker: InboxWorker,
-    private readonly settlements: OutcomeWatches,
+    outcomes: OutcomeWatches,
     private readonly bodies: StoredBodies,
   ) {
+    this.#awaited = new AwaitedHandlers(store, outcomes, worker);
     this.#log = new ReceiptLog(runtime, catalog, maxAgeMs);
-    this.#failed = new ThrottledLog(new Logger('PaymentInbox'), runtime);
+    this.#failures = new ThrottledLog(new Logger('PaymentInbox'), runtime);
   }
 
-  /**
-   * Resolves once the delivery is safe: stored durably or, in an inbox that is not durable, handled. Only
-   * then may the sender be answered 2xx. After the deadline, storing goes on.
-   *
-   * @throws PaymentInboxError, to be answered 503 so that the sender tries again: `inbox_unavailable` if the store is
-   *   down or the application closes, `inbox_full`, `handlers_failed` and `deadline_passed`.
-   */
-  async receive(delivery: VerifiedEvent): Promise<InboxReceipt> {
+  /** See `PaymentInbox.receive()`. An event whose deadline has passed is still stored. */
+  async receive(verified: VerifiedEvent): Promise<InboxReceipt> {
     const { deadlineMs } = this.options;
-    const leftMs = delivery.arrivedAt + deadlineMs - this.runtime.monotonic();
-    const deadline: Deadline = { passed: false, onPassed: () => {} };
+    const leftMs = verified.arrivedAt + deadlineMs - this.runtime.monotonic();
+    const deadline: ReceiveDeadline = { passed: false, onPassed: () => {} };
+    const { durable } = this.store.capabilities;
+    const store = () => this.#store(verified);
     try {
-      const safe = this.store.capabilities.durable
-        ? this.#store(delivery).then((received) => receiptOf(received, 'stored'))
-        : this.#handle(delivery, deadline);
-      return await withTimeLimit(safe, leftMs, this.runtime, () => {
+      const received = durable ? store() : this.#awaited.receive(verified, deadline, store);
+      const inTime = await withTimeLimit(received, leftMs, this.runtime, () => {
         deadline.passed = true;
         deadline.onPassed();
-        return deadlinePassed(deadlineMs);
+        return new PaymentsError(
+          'deadline_passed',
+          `The event was not safe ${deadlineMs} ms after it arrived. It is still being stored or handled; a copy of ` +
+            'it waits for that.',
+        );
       });
+      return receiptOf(inTime, durable ? 'stored' : 'handled');
     } catch (error) {
-      throw this.#refusal(error, delivery);
+      throw this.#toInboxError(error, verified);
     }
   }
 
-  #refusal(error: unknown, { event, company }: VerifiedEvent): PaymentInboxError {
+  #toInboxError(error: unknown, { event, company }: VerifiedEvent): PaymentInboxError {
     if (error instanceof PaymentsError) return new PaymentInboxError(error.code, error.message);
-    this.#failed.error(
+    this.#failures.error(
       'store',
       () =>
-        `Event ${event.id} (company ${company}) could not be stored: ${describeError(error)}. The sender is ` +
-        'answered 503, so that it sends the event again.',
+        `Event ${event.id} (company ${company}) could not be stored: ${describeError(error)}. The response is 503, so ` +
+        'that the sender sends the event again.',
     );
     return new PaymentInboxError(
       'inbox_unavailable',
-      'The payment inbox could not store the delivery; the log says why.',
+      'The payment inbox could not store the event; the log says why.',
     );
   }
 
-  /** For an inbox that is not durable: resolves once the handlers have succeeded. */
-  async #handle(delivery: VerifiedEvent, deadline: Deadline): Promise<InboxReceipt> {
-    if (!this.worker.working) {
-      throw new PaymentsError(
-        'inbox_unavailable',
-        'The application is closing or has not started, and its inbox is in memory: send the delivery again.',
-      );
-    }
-    const { company, event } = delivery;
-    // From before the event is stored, so that no attempt ends unseen.
-    let watch = this.settlements.watch(company, event.id);
-    try {
-      const received = await this.#store(delivery);
-      const { id, outcome } = received.receipt;
-      if (id !== event.id) {
-        watch.end();
-        watch = this.settlements.watch(company, id);
-      }
-      deadline.onPassed = () => watch.abandon();
-      if (deadline.passed) watch.abandon();
-      // The worker runs a new event; which handlers of a copy still have to run is not known yet.
-      const handlers =
-        outcome === 'stored' ? received.event.handlers : await this.#runAgain(company, id, watch);
-      const failed = await watch.failures(handlers);
-      if (failed.length > 0) throw handlersFailed(failed.length, handlers.length);
-      return receiptOf(received, 'handled');
-    } finally {
-      watch.end();
-    }
-  }
-
-  /** Makes every handler run that has not succeeded and does not run; resolves with those to wait for. */
-  async #runAgain(company: string, id: string, watch: OutcomeWatch): Promise<readonly string[]> {
-    const stored = await this.store.find(company, id);
-    if (stored === undefined) throw deletedMeanwhile(id);
-    const handlers = stored.deliveries
-      .filter(({ state }) => state !== 'done' && state !== 'skipped')
-      .map(({ handler }) => handler);
-    // What has failed meanwhile is not started again for this delivery.
-    const waiting = handlers.filter((handler) => !watch.has(handler));
-    if (waiting.length > 0) {
-      await this.store.redrive([{ company, id, handlers: waiting }], {
-        force: false,
-        dueInMs: [0],
-      });
-    }
-    this.worker.wake();
-    return handlers;
-  }
-
   /** Resolves once the event is as durable as the store makes it. */
-  async #store(delivery: VerifiedEvent): Promise<ReceivedEvent> {
-    const { company, raw } = delivery;
-    const stored = await this.bodies.encode(raw, { company, id: delivery.event.id });
+  async #store(verified: VerifiedEvent): Promise<ReceivedEvent> {
+    const { company, event, raw } = verified;
+    const stored = await this.bodies.encode(raw, { company, id: event.id });
     for (let tries = 0; tries <= MAX_CATALOG_CHANGES; tries += 1) {
-      const received = await this.#receive(this.#toIncoming(delivery, stored));
+      const received = await this.#receive(
+        toIncomingEvent(verified, {
+          raw: stored,
+          stale: isStale(event, this.runtime.now(), this.maxAgeMs),
+          oncePerTransaction: this.options.oncePerTransaction.has(event.eventType),
+          catalog: this.catalog,
+        }),
+      );
       const { outcome } = received.receipt;
       if (outcome !== 'outdated') {
         const compared = outcome === 'conflict' ? await this.#compared(received, raw) : received;
-        this.#log.received(compared.receipt, compared.event);
+        this.#log.received(compared);
         return compared;
       }
       await this.catalog.refresh();
     }
     throw new PaymentsError(
       'inbox_unavailable',
-      `The handler catalog changed ${MAX_CATALOG_CHANGES} times while the delivery was stored.`,
+      `The handler catalog changed ${MAX_CATALOG_CHANGES} times while the event was stored.`,
     );
   }
 
-  #toIncoming({ company, event, headers }: VerifiedEvent, raw: Buffer): IncomingEvent {
-    const { id, eventType, timestamp, data } = event;
-    const occurredAt = new Date(timestamp);
-    const { transactionId } = data;
-    const orderingKey =
-      typeof transactionId === 'string' && transactionId !== '' ? transactionId : null;
-    const stale = isStale({ eventType, occurredAt }, this.runtime.now(), this.maxAgeMs);
-    // A stale event is known by its own id only, or a fresh event of the same transaction would be its duplicate.
-    const once = this.options.oncePerTransaction.has(eventType) && !stale;
-    return {
-      company,
-      id,
-      eventType,
-      occurredAt,
-      orderingKey,
-      onceKey: once ? orderingKey : null,
-      raw,
-      headers,
-      stale,
-      handlers: stale ? [] : this.catalog.matching(eventType),
-      catalogVersion: this.catalog.current.version,
-      assign: null,
-    };
-  }
-
-  /** If handlers of this process have free places, runs the event's deliveries to them at once. */
+  /** Stores the event. Deliveries to handlers of this process that have a free slot run at once. */
   async #receive(unassigned: IncomingEvent): Promise<ReceivedEvent> {
     const reservation = this.worker.reserve(unassigned.handlers);
     const assign = reservation && { worker: reservation.worker, handlers: reservation.handlers };
@@ -238,17 +176,74 @@ export class EventReceiver {
   /** A codec that encrypts never returns the same bytes twice, so the store cannot compare the bodies. */
   async #compared(received: ReceivedEvent, body: Buffer): Promise<ReceivedEvent> {
     const { event, receipt } = received;
-    const find = () => this.store.find(event.company, event.id);
-    if (await this.bodies.conflicts(body, find)) return received;
-    return { event, receipt: { ...receipt, outcome: 'duplicate' } };
+    const isConflict = await this.bodies.conflicts(body, () =>
+      this.store.find(event.company, event.id),
+    );
+    return isConflict ? received : { event, receipt: { ...receipt, outcome: 'duplicate' } };
   }
 }
 
-function receiptOf(
-  { receipt: { outcome, id }, event: { handlers, stale } }: ReceivedEvent,
-  safe: 'stored' | 'handled',
-): InboxReceipt {
+function receiptOf({ receipt, event }: ReceivedEvent, safe: 'stored' | 'handled'): InboxReceipt {
+  const { id, outcome } = receipt;
   if (outcome !== 'stored') return { id, status: 'duplicate' };
-  if (stale) return { id, status: 'stale' };
-  return { id, status: handlers.length === 0 ? 'unhandled' : safe };
+  if (event.stale) return { id, status: 'stale' };
+  return { id, status: event.handlers.length === 0 ? 'unhandled' : safe };
+}
+
+/** Logs receipts that an operator should know of. Lines that can be frequent are throttled. */
+class ReceiptLog {
+  readonly #logger = new Logger('PaymentInbox');
+  readonly #unhandled: ThrottledLog;
+  readonly #stale: ThrottledLog;
+  readonly #repeats: ThrottledLog;
+
+  constructor(
+    private readonly runtime: PaymentsRuntime,
+    private readonly catalog: HandlerCatalogCache,
+    private readonly maxAgeMs: number,
+  ) {
+    this.#unhandled = new ThrottledLog(this.#logger, runtime);
+    this.#stale = new ThrottledLog(this.#logger, runtime);
+    this.#repeats = new ThrottledLog(this.#logger, runtime);
+  }
+
+  received({ receipt: { outcome, id: storedId }, event }: ReceivedEvent): void {
+    const { id, company, eventType } = event;
+    if (outcome === 'conflict') {
+      this.#logger.error(
+        `Event ${id} (company ${company}) was received again with another body. The first is kept and the ` +
+          'second is not handled: ask the service which is right.',
+      );
+    } else if (outcome !== 'stored') {
+      if (storedId !== id) this.#logRepeat(storedId, event);
+    } else if (eventType === TEST_EVENT_TYPE) {
+      this.#logger.log(
+        `Test event ${id} of company ${company} arrived and its signature is valid.`,
+      );
+    } else if (event.stale) {
+      this.#stale.warn(eventType, () => staleWarning(event, this.runtime.now(), this.maxAgeMs));
+    } else if (event.handlers.length === 0) this.#logUnhandled(event);
+  }
+
+  #logRepeat(first: string, { id, company, eventType }: IncomingEvent): void {
+    this.#repeats.warn(
+      `${company}\n${eventType}`,
+      () =>
+        `Event ${id} (company ${company}) of type "${eventType}" has the transaction of event ${first}, and ` +
+        '"oncePerTransaction" has the type. It was not handled; it is noted on the first event. If the service sends ' +
+        'several events of this type per transaction, remove the type from "oncePerTransaction".',
+    );
+  }
+
+  #logUnhandled({ id, company, eventType }: IncomingEvent): void {
+    this.#unhandled.warn(eventType, () => {
+      const similar = this.catalog.similar(eventType);
+      const hint =
+        similar === undefined ? '' : ` Did you mean "${similar}", which a handler takes?`;
+      return (
+        `No handler takes the event type "${eventType}", so event ${id} (company ${company}) is stored as ` +
+        `unhandled.${hint} Once a handler takes the type, redrive it.`
+      );
+    });
+  }
 }

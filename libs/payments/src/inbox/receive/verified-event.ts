@@ -1,9 +1,12 @@
 import { inspect } from 'node:util';
+import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import type { PaymentEvent } from '../../events/payment-event.js';
+import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
+import type { IncomingEvent } from '../store/inbox-store.js';
 
 /**
- * A delivery whose signature was checked. `WebhookGuard` makes it and `PaymentInbox.receive()` takes it.
- * Neither `JSON.stringify` nor `util.inspect` shows its payload.
+ * An event from a webhook request whose signature is valid. `WebhookGuard` creates it and `PaymentInbox.receive()` takes
+ * it. Neither `JSON.stringify` nor `util.inspect` shows its payload.
  */
 export class VerifiedEvent {
   readonly #event: PaymentEvent;
@@ -11,11 +14,11 @@ export class VerifiedEvent {
   readonly #headers: Readonly<Record<string, string>>;
 
   constructor(
-    /** Id of the company whose secret signed it. */
+    /** Id of the company whose secret signed the webhook request. */
     readonly company: string,
     event: PaymentEvent,
     raw: Buffer,
-    /** When it arrived, on the runtime's monotonic clock in milliseconds: what the deadline counts from. */
+    /** When the webhook request arrived, on the runtime's monotonic clock in milliseconds. The deadline counts from here. */
     readonly arrivedAt: number,
     headers: Readonly<Record<string, string>> = {},
   ) {
@@ -34,7 +37,7 @@ export class VerifiedEvent {
     return this.#raw;
   }
 
-  /** What is kept of the request's headers; see `StoredEvent.headers`. None of them is signed. */
+  /** The stored headers of the webhook request; see `StoredEvent.headers`. The signature does not cover them. */
   get headers(): Readonly<Record<string, string>> {
     return this.#headers;
   }
@@ -46,4 +49,81 @@ export class VerifiedEvent {
   [inspect.custom](): string {
     return `VerifiedEvent ${inspect(this.toJSON())}`;
   }
+}
+
+/** What the receiver decides about an event, besides the content of the event. */
+export interface IncomingDetails {
+  /** The body, as `bodyCodec` encoded it. */
+  readonly raw: Buffer;
+  readonly stale: boolean;
+  /** Whether the event's type is in `oncePerTransaction`. */
+  readonly oncePerTransaction: boolean;
+  /** The handlers that the store knows. */
+  readonly catalog: HandlerCatalogCache;
+}
+
+/** The event as the store receives it. No delivery is assigned to a worker yet. */
+export function toIncomingEvent(
+  { company, event, headers }: VerifiedEvent,
+  { raw, stale, oncePerTransaction, catalog }: IncomingDetails,
+): IncomingEvent {
+  const { transactionId } = event.data;
+  const orderingKey =
+    typeof transactionId === 'string' && transactionId !== '' ? transactionId : null;
+  return {
+    company,
+    id: event.id,
+    eventType: event.eventType,
+    occurredAt: new Date(event.timestamp),
+    orderingKey,
+    // A stale event has no key, or a fresh event of the same transaction would be a duplicate of it.
+    onceKey: oncePerTransaction && !stale ? orderingKey : null,
+    raw,
+    headers,
+    stale,
+    handlers: stale ? [] : catalog.matching(event.eventType),
+    catalogVersion: catalog.current.version,
+    assign: null,
+  };
+}
+
+/**
+ * Whether an event is older than `webhook.maxAgeMs`, so that the inbox may have forgotten its id. Events of the type
+ * `webhook.test` are never stale, because no handler runs for them.
+ */
+export function isStale(
+  { eventType, timestamp }: Pick<PaymentEvent, 'eventType' | 'timestamp'>,
+  nowMs: number,
+  maxAgeMs: number,
+): boolean {
+  return nowMs - Date.parse(timestamp) > maxAgeMs && eventType !== TEST_EVENT_TYPE;
+}
+
+/** The log line about an event that was stored as stale. */
+export function staleWarning(
+  { company, id, eventType, occurredAt }: IncomingEvent,
+  nowMs: number,
+  maxAgeMs: number,
+): string {
+  const age = inWords(nowMs - occurredAt.getTime());
+  return (
+    `Event ${id} (company ${company}) of type "${eventType}" is from ${occurredAt.toISOString()}, ${age} ago, and ` +
+    `"webhook.maxAgeMs" is ${inWords(maxAgeMs)}. It may be a replay of an event whose id was deleted, so it is stored as ` +
+    'stale and no handler runs. If the event is only late, redrive it. If events can be this late, raise ' +
+    '"webhook.maxAgeMs" and, with a durable inbox, "worker.knowMs".'
+  );
+}
+
+const UNITS = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+  ['second', 1000],
+] as const;
+
+/** A duration in the largest unit that fits into it at least once, rounded down. */
+function inWords(ms: number): string {
+  const [unit, size] = UNITS.find((one) => ms >= one[1]) ?? UNITS[3];
+  const count = Math.floor(ms / size);
+  return `${count} ${unit}${count === 1 ? '' : 's'}`;
 }

@@ -1,38 +1,40 @@
 import { describeError } from '../../errors/payments-error.js';
-import type { ClaimingWorker } from '../work/claim-loop.js';
 import type { ClaimedDelivery } from '../store/inbox-store.js';
+import type { ClaimingWorker } from '../work/claim-loop.js';
 
-/** The pause after a suspect that ran alone, at least. Other deliveries run meanwhile. */
+/** The shortest pause after a suspect that ran alone, in milliseconds. Other deliveries run in the pause. */
 const PAUSE_MS = 50;
-/** How many heartbeats that report suspects are ignored at most, after none of them could be claimed. */
+/** How many heartbeats with suspects are ignored at most, after no suspect could be claimed. */
 const MAX_IGNORED = 8;
 
 /**
- * Runs suspects: deliveries during which their process died. One of them may be what it died of, so they run one at a
- * time. One with a single crash runs next to other deliveries. One with more runs alone: the process claims nothing
- * until what runs has ended, and nothing while the suspect runs, so that a crash has only one possible cause.
+ * Runs suspects: deliveries during which their process died. A suspect may be the cause of the death, so suspects run one
+ * at a time. A suspect with one crash runs in parallel to other deliveries. A suspect with more crashes runs alone: the
+ * process waits until all attempts have ended, and claims nothing while the suspect runs. A crash then has only one
+ * possible cause.
  */
 export class StaggeredRecovery {
   #round: Promise<void> | null = null;
-  #waiting = false;
+  #moreDue = false;
+  /** How many heartbeats with suspects are still to be ignored. */
   #ignore = 0;
   #ignoreNext = 1;
   #endPause: () => void = () => {};
 
   constructor(
     private readonly worker: ClaimingWorker,
-    /** Places are free again. */
-    private readonly onOpen: () => void,
+    /** Called when slots have become free again. */
+    private readonly onFree: () => void,
   ) {}
 
-  /** Whether suspects are being claimed or run, or may be left. */
+  /** Whether suspects are claimed or run at this moment. */
   get busy(): boolean {
     return this.#round !== null;
   }
 
-  /** A heartbeat reported that suspects wait. */
-  suspectsWait(): void {
-    this.#waiting = true;
+  /** Runs suspects, because a heartbeat reported that some are due. */
+  suspectsDue(): void {
+    this.#moreDue = true;
     if (this.#round !== null) return;
     if (this.#ignore > 0) {
       this.#ignore -= 1;
@@ -41,7 +43,7 @@ export class StaggeredRecovery {
     this.#round = this.#recover();
   }
 
-  /** Resolves when a suspect that runs has ended. Call it when the worker is not active any more. */
+  /** Resolves when the suspect that runs has ended. Call it when the worker is not active any more. */
   async stop(): Promise<void> {
     this.#endPause();
     await this.#round;
@@ -50,42 +52,42 @@ export class StaggeredRecovery {
   async #recover(): Promise<void> {
     try {
       do {
-        this.#waiting = false;
+        this.#moreDue = false;
         let found = false;
         while (await this.#runOne(false)) found = true;
         if (!found && !(await this.#runAlone())) break;
-        // Reports whether more of them wait.
-        await this.worker.registration.check();
-      } while (this.#waiting);
+        // Calls suspectsDue() if more suspects are due.
+        await this.worker.heartbeat.sendNow();
+      } while (this.#moreDue);
     } catch (error) {
       this.worker.logger.warn(
-        `Deliveries that were interrupted could not be claimed: ${describeError(error)}. The worker tries again after ` +
+        `Deliveries whose process died could not be claimed: ${describeError(error)}. The worker tries again after ` +
           'its next heartbeat.',
       );
     }
     this.#round = null;
-    this.onOpen();
+    this.onFree();
   }
 
-  /** Resolves with whether there was a suspect to run. */
+  /** Runs one suspect while nothing else runs. Resolves with whether there was one. */
   async #runAlone(): Promise<boolean> {
-    const { places, runtime } = this.worker;
+    const { slots, runtime } = this.worker;
     if (!this.worker.active()) return false;
     let found = false;
     let startedAt = 0;
-    places.close();
+    slots.close();
     try {
-      await places.whenIdle();
+      await slots.whenIdle();
       startedAt = runtime.monotonic();
       found = await this.#runOne(true);
     } finally {
-      places.open();
-      this.onOpen();
+      slots.open();
+      this.onFree();
     }
-    // The ordering keys of those that wait are busy: do not stop everything else for each heartbeat.
+    // If none was found, the ordering keys of all suspects are busy. Do not stop all other work for each heartbeat.
     this.#ignore = found ? 0 : this.#ignoreNext;
     this.#ignoreNext = found ? 1 : Math.min(MAX_IGNORED, 2 * this.#ignoreNext);
-    // As long as it ran: half of the time is for other deliveries.
+    // The pause is as long as the suspect ran, so that other deliveries get half of the time.
     if (found && this.worker.active())
       await this.#pause(Math.max(PAUSE_MS, runtime.monotonic() - startedAt));
     return found;
@@ -101,23 +103,23 @@ export class StaggeredRecovery {
     });
   }
 
-  /** Runs the next suspect to its end. Resolves with whether there was one. */
+  /** Claims the next suspect and runs it to its end. Resolves with whether there was one. */
   async #runOne(alone: boolean): Promise<boolean> {
-    const { store, places, registration } = this.worker;
-    const worker = this.worker.active() ? registration.current() : null;
-    const handlers = alone ? places.names : places.withRoom;
+    const { store, slots, heartbeat } = this.worker;
+    const worker = this.worker.active() ? heartbeat.current() : null;
+    const handlers = alone ? slots.names : slots.withFreeSlot;
     if (worker === null || handlers.length === 0) return false;
-    // Of whichever handler the suspect is, a claim that is under way meanwhile must not fill its last place.
-    for (const handler of handlers) places.take(handler);
+    // The suspect may belong to any of the handlers. Take a slot of each, so that a claim cannot take the last one.
+    for (const handler of handlers) slots.take(handler);
     let suspect: ClaimedDelivery | null = null;
     try {
       suspect = await store.claimSuspect({ worker, handlers, alone });
     } catch (error) {
-      registration.replace(worker);
+      heartbeat.replace(worker);
       throw error;
     } finally {
-      for (const handler of handlers) if (handler !== suspect?.handler) places.free(handler);
-      if (places.wanting) this.onOpen();
+      for (const handler of handlers) if (handler !== suspect?.handler) slots.free(handler);
+      if (slots.wanting) this.onFree();
     }
     if (suspect === null) return false;
     await this.worker.run(suspect, worker);

@@ -56,7 +56,7 @@ describe('a worker that was declared dead', () => {
       reason: { name: 'AbortError', message: expect.stringMatching(/was freed/) },
     });
     expect(
-      log.matching(/no heartbeat for 3000 ms, so 1 deliveries that it ran were freed/),
+      log.matching(/no heartbeat for 3000 ms, so 1 deliveries that ran here were freed/),
     ).toHaveLength(1);
     ends[0]!();
     await turns();

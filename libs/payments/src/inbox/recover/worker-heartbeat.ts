@@ -1,178 +1,180 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '@nestjs/common';
 import { describeError } from '../../errors/payments-error.js';
-import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { Backoff, STORE_BACKOFF } from '../../runtime/backoff.js';
+import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { withTimeLimit } from '../../runtime/deadline.js';
 import type { HandlerCatalog, HandlerDeclaration, InboxStore } from '../store/inbox-store.js';
 
-/** How long the end of a registration may take, whether the store answers or not. */
+/** How long {@link WorkerHeartbeat.retire} may take, even if the store does not respond, in milliseconds. */
 const RETIRE_MS = 2000;
 
-/** Between two registrations, at least: claims that fail again and again must not cause one each. */
+/** The shortest time between two registrations, in milliseconds. Without it, each failed claim would cause a registration. */
 const REGISTER_MS = 1000;
 
-/** What a registration needs of the worker. */
+/** What {@link WorkerHeartbeat} needs of the worker. */
 export interface RegisteredWorker {
   readonly store: InboxStore;
   readonly runtime: PaymentsRuntime;
   readonly logger: Logger;
   readonly leaseMs: number;
   handlers(): readonly HandlerDeclaration[];
-  /** Whether this process runs deliveries, or reserves places, under that id. */
-  holds(id: string): boolean;
+  /** Whether an attempt or a reservation of this process uses that worker id. */
+  uses(id: string): boolean;
   onRegistered(catalog: HandlerCatalog): void;
-  /** A heartbeat succeeded: claims may begin or go on, and it may have freed deliveries. */
-  onRenewed(): void;
-  /** The store declared that id dead and freed its deliveries. */
+  /** Called after each heartbeat that succeeded: claims may begin or go on, and it may have freed deliveries. */
+  onSuccess(): void;
+  /** Called if the store declared that worker id dead and freed its deliveries. */
   onDeclaredDead(id: string): void;
-  /** Suspects wait to be claimed. */
+  /** Called if a heartbeat reported suspects: deliveries during which a process died. */
   onSuspects(): void;
 }
 
 /**
- * The registration of this process as a worker: registers it, sends a heartbeat every third of `leaseMs`, and registers
- * it under a new id if the store declared it dead. A heartbeat that fails changes nothing: the store has the last word.
+ * Registers this process as a worker, sends a heartbeat every third of `leaseMs`, and registers again under a new id if
+ * the store declared the worker dead. A failed heartbeat changes nothing: only the store declares a worker dead.
  */
 export class WorkerHeartbeat {
+  /** The worker id to claim with. */
   #id: string | null = null;
   /** When the last heartbeat that succeeded was sent, by the monotonic clock. */
-  #renewedAt = -Infinity;
+  #succeededAt = -Infinity;
   /** Whether a heartbeat has to succeed before the next claim. */
   #unsure = false;
   #suspects = false;
-  /** Ids that are not used for claims any more, but whose runs have not ended. */
+  /** Ids that are not used for claims any more. Each retires when the attempts that use it have ended. */
   readonly #former = new Set<string>();
-  /** When it may register again, by the monotonic clock. */
+  /** When the process may register again, by the monotonic clock. */
   #registerAt = -Infinity;
   readonly #backoff: Backoff;
   #failing = false;
   #stopped = false;
-  #beating: Promise<void> | null = null;
+  /** The heartbeat that is under way. */
+  #sending: Promise<void> | null = null;
   #cancel: () => void = () => {};
 
   constructor(private readonly worker: RegisteredWorker) {
     this.#backoff = new Backoff(worker.runtime, STORE_BACKOFF);
   }
 
-  /** Registers in the background, for as long as it takes. */
+  /** Registers in the background, and retries until it succeeds. */
   start(): void {
-    this.#beat();
+    this.#send();
   }
 
   /**
-   * The id to claim with; `null` if the process is not registered, or if its last heartbeat is so long ago that it may
-   * have been declared dead. It then sends one at once.
+   * The id to claim with. `null` if the process is not registered, or if the store may have declared it dead because its
+   * last heartbeat was too long ago: then a heartbeat is sent at once.
    */
   current(): string | null {
     const sure = this.#fresh && !this.#unsure;
-    if (this.#id !== null && !sure) this.renew();
+    if (this.#id !== null && !sure) this.#sendBeforeClaims();
     return sure ? this.#id : null;
   }
 
-  /** Sends a heartbeat. Until it has succeeded, nothing is claimed. */
-  renew(): void {
-    this.#unsure = true;
-    // If the store is down, the next heartbeat is due soon enough.
-    if (!this.#failing) this.#beat();
-  }
-
   /**
-   * Sends a heartbeat after a time in which the process may have been frozen. A late heartbeat declares no worker dead, and
-   * a process that is frozen between two heartbeats would send only late ones: it registers under a new id instead.
+   * Sends a heartbeat after a pause in which the process may have been frozen. A late heartbeat declares no worker dead. A
+   * process that is frozen between its heartbeats would send only late ones, so it registers under a new id instead.
    */
   resume(): void {
     if (this.#id !== null && !this.#fresh && !this.#failing) this.replace(this.#id);
-    else this.renew();
+    else this.#sendBeforeClaims();
   }
 
   /**
-   * Whether a delivery that was leased to an id may start to run: the id has not been declared dead, as far as is known,
-   * and the last heartbeat is not so long ago that it may have been.
+   * Whether a delivery that the worker id leases may start to run. No if the store has declared the id dead, or may have
+   * done so because the last heartbeat was too long ago.
    */
-  mayRun(id: string): boolean {
+  mayStart(id: string): boolean {
     return this.#fresh && (id === this.#id || this.#former.has(id));
   }
 
   /**
-   * An operation that claims for that id failed, so that the id may hold deliveries that no run belongs to. A new id takes
-   * its place. Once its known runs have ended, it retires, and the store frees the rest.
+   * Registers under a new id after an operation that claims for that id failed: the id may lease deliveries that no
+   * attempt runs. The old id retires when its attempts have ended, and the store then frees those deliveries.
    */
   replace(id: string): void {
     if (id !== this.#id) return;
     this.#former.add(id);
     this.#id = null;
-    this.renew();
+    this.#sendBeforeClaims();
   }
 
-  /** A run under that id has ended. */
-  ended(id: string): void {
-    if (this.#former.has(id) && !this.worker.holds(id)) void this.check();
+  /** Retires that worker id if it was replaced and nothing uses it any more. Call it when an attempt has ended. */
+  unused(id: string): void {
+    if (this.#former.has(id) && !this.worker.uses(id)) void this.sendNow();
   }
 
   /** Sends a heartbeat at once, unless the store is down. Resolves when it has ended. */
-  async check(): Promise<void> {
-    if (!this.#failing) this.#beat();
-    await this.#beating;
+  async sendNow(): Promise<void> {
+    if (!this.#failing) this.#send();
+    await this.#sending;
   }
 
-  /** Stops the heartbeats. What still runs keeps its lease for `graceMs` more. Never rejects. */
+  /** Stops the heartbeats. Deliveries that still run stay leased for `graceMs` more. Never rejects. */
   async retire(graceMs: number): Promise<void> {
     this.#stopped = true;
     this.#cancel();
-    const late = (): Error => new Error(`no answer within ${RETIRE_MS} ms`);
+    const late = (): Error => new Error(`no response within ${RETIRE_MS} ms`);
     try {
       await withTimeLimit(this.#retireAll(graceMs), RETIRE_MS, this.worker.runtime, late);
     } catch (error) {
       this.worker.logger.warn(
-        `The payment worker could not sign off: ${describeError(error)}. If it still holds deliveries, they are freed ` +
+        `The payment worker could not retire: ${describeError(error)}. If it still leases deliveries, they are freed ` +
           `${this.worker.leaseMs} ms after its last heartbeat.`,
       );
     }
   }
 
-  /** Whether the last heartbeat that succeeded is at most a lease old. */
+  /** Whether the last heartbeat that succeeded is less than `leaseMs` ago. */
   get #fresh(): boolean {
     const { runtime, leaseMs } = this.worker;
-    return runtime.monotonic() - this.#renewedAt < leaseMs;
+    return runtime.monotonic() - this.#succeededAt < leaseMs;
   }
 
   async #retireAll(graceMs: number): Promise<void> {
-    await this.#beating;
+    await this.#sending;
     const ids = this.#id === null ? [...this.#former] : [...this.#former, this.#id];
     await Promise.all(ids.map(async (id) => this.worker.store.retire(id, graceMs)));
   }
 
-  #beat(): void {
-    if (this.#stopped || this.#beating !== null) return;
+  /** Sends a heartbeat, and allows no claim until it has succeeded. */
+  #sendBeforeClaims(): void {
+    this.#unsure = true;
+    // If the store is down, the next heartbeat is scheduled already.
+    if (!this.#failing) this.#send();
+  }
+
+  #send(): void {
+    if (this.#stopped || this.#sending !== null) return;
     this.#cancel();
-    this.#beating = this.#renewAll().then(
+    this.#sending = this.#sendAll().then(
       () => this.#succeeded(),
       (error: unknown) => this.#failed(error),
     );
   }
 
-  async #renewAll(): Promise<void> {
+  async #sendAll(): Promise<void> {
     const { store, runtime } = this.worker;
     for (const id of this.#former) {
-      if (this.worker.holds(id)) await this.#renew(id);
+      if (this.worker.uses(id)) await this.#sendFor(id);
       else {
         await store.retire(id, 0);
         this.#former.delete(id);
       }
     }
     let sentAt = runtime.monotonic();
-    if (this.#id !== null) await this.#renew(this.#id);
+    if (this.#id !== null) await this.#sendFor(this.#id);
     if (this.#id === null && !this.#stopped && runtime.monotonic() >= this.#registerAt) {
       sentAt = runtime.monotonic();
       await this.#register();
       this.#registerAt = sentAt + REGISTER_MS;
     }
-    this.#renewedAt = sentAt;
+    this.#succeededAt = sentAt;
     this.#unsure = false;
   }
 
-  async #renew(id: string): Promise<void> {
+  async #sendFor(id: string): Promise<void> {
     const { alive, suspects } = await this.worker.store.heartbeat(id);
     this.#suspects ||= suspects;
     if (alive) return;
@@ -183,11 +185,11 @@ export class WorkerHeartbeat {
 
   async #register(): Promise<void> {
     const { store, leaseMs } = this.worker;
-    // A new one each time: an attempt that failed may have taken effect.
+    // A new id for each try, because a try that failed may have taken effect.
     const id = randomUUID();
     const catalog = await store.register({ id, leaseMs, handlers: this.worker.handlers() });
     this.worker.onRegistered(catalog);
-    // Frees what earlier processes left behind.
+    // The first heartbeat frees the deliveries of processes that died earlier.
     const { suspects } = await store.heartbeat(id);
     this.#suspects ||= suspects;
     this.#id = id;
@@ -198,11 +200,11 @@ export class WorkerHeartbeat {
     this.#failing = false;
     this.#backoff.reset();
     const { runtime, leaseMs } = this.worker;
-    this.#next(
+    this.#sendIn(
       this.#id === null ? Math.max(0, this.#registerAt - runtime.monotonic()) : leaseMs / 3,
     );
     if (this.#id === null || this.#stopped) return;
-    this.worker.onRenewed();
+    this.worker.onSuccess();
     if (this.#suspects) this.worker.onSuspects();
     this.#suspects = false;
   }
@@ -210,17 +212,17 @@ export class WorkerHeartbeat {
   #failed(error: unknown): void {
     if (!this.#failing) {
       this.worker.logger.error(
-        `The payment worker could not send a heartbeat: ${describeError(error)}. It tries again until it can; what ` +
-          'runs goes on.',
+        `The payment worker could not send a heartbeat: ${describeError(error)}. It retries until it succeeds. Attempts ` +
+          'that run go on.',
       );
     }
     this.#failing = true;
-    this.#next(Math.min(this.#backoff.nextMs(), this.worker.leaseMs / 3));
+    this.#sendIn(Math.min(this.#backoff.nextMs(), this.worker.leaseMs / 3));
   }
 
-  #next(ms: number): void {
-    this.#beating = null;
+  #sendIn(ms: number): void {
+    this.#sending = null;
     if (this.#stopped) return;
-    this.#cancel = this.worker.runtime.schedule(ms, () => this.#beat());
+    this.#cancel = this.worker.runtime.schedule(ms, () => this.#send());
   }
 }

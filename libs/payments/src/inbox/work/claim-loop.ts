@@ -1,81 +1,81 @@
 import type { Logger } from '@nestjs/common';
 import { describeError } from '../../errors/payments-error.js';
-import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { Backoff, STORE_BACKOFF } from '../../runtime/backoff.js';
-import type { HandlerSlots } from './handler-slots.js';
-import type { ClaimedDelivery, InboxStore } from '../store/inbox-store.js';
+import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { WorkerHeartbeat } from '../recover/worker-heartbeat.js';
+import type { ClaimedDelivery, InboxStore } from '../store/inbox-store.js';
+import type { HandlerSlots } from './handler-slots.js';
 
-/** How long it sleeps at most before it looks again, whatever the store said. */
+/** The longest time between two claims of an idle worker, in milliseconds. It bounds the delay of a lost wake-up. */
 const MAX_SLEEP_MS = 30_000;
-/** How long it waits if something is due that its last claim did not return. */
-const LOOK_AGAIN_MS = 100;
+/** The time until the next claim, in milliseconds, if a delivery is due that the last claim did not return. */
+const CLAIM_AGAIN_MS = 100;
 
 /** What claims need of the worker. */
 export interface ClaimingWorker {
   readonly store: InboxStore;
   readonly runtime: PaymentsRuntime;
   readonly logger: Logger;
-  readonly places: HandlerSlots;
-  readonly registration: WorkerHeartbeat;
+  readonly slots: HandlerSlots;
+  readonly heartbeat: WorkerHeartbeat;
   /** Whether it may claim now. */
   active(): boolean;
-  /** Runs what was claimed for that worker id. Its place is taken. Resolves when it has ended. */
-  run(delivery: ClaimedDelivery, worker: string): Promise<void>;
+  /** Runs a delivery that the worker id claimed and whose slot is taken. Resolves when the attempt has ended. */
+  run(delivery: ClaimedDelivery, id: string): Promise<void>;
 }
 
-/** Claims due deliveries, one claim at a time: if something may have become due, and when the next one becomes due. */
+/** Claims due deliveries, one claim at a time: when it is woken, and when the next delivery becomes due. */
 export class ClaimLoop {
   readonly #backoff: Backoff;
   #round: Promise<void> = Promise.resolve();
-  #looking = false;
+  #claiming = false;
   #again = false;
-  /** Whether the store could not be read when it was last tried. */
+  /** Whether the last use of the store failed. */
   #failing = false;
-  /** Whether it waits before it tries again. */
-  #waiting = false;
-  #cancelWait: () => void = () => {};
+  /** Whether it waits before it retries a failed claim. */
+  #backingOff = false;
+  #cancelBackoff: () => void = () => {};
   #wakesAt = Infinity;
   #cancelSleep: () => void = () => {};
 
   constructor(
     private readonly worker: ClaimingWorker,
-    /** Nothing was due when it looked. */
+    /** Called when a claim found nothing due. */
     private readonly onNothingDue: () => void,
   ) {
     this.#backoff = new Backoff(worker.runtime, STORE_BACKOFF);
   }
 
-  /** Claims what handlers have places for, at the end of this turn of the event loop: once for all calls in it. */
-  look(): void {
+  /** Claims at the end of this turn of the event loop. Several calls in one turn make one claim. */
+  claimSoon(): void {
     this.#again = true;
-    if (this.#looking || this.#waiting || !this.worker.active()) return;
-    this.#looking = true;
-    this.#round = this.#look();
+    if (this.#claiming || this.#backingOff || !this.worker.active()) return;
+    this.#claiming = true;
+    this.#round = this.#run();
   }
 
-  /** Something becomes due in `ms` milliseconds. */
+  /** Claims in `ms` milliseconds, because a delivery becomes due then. */
   wakeIn(ms: number): void {
-    const { runtime, places } = this.worker;
+    const { runtime, slots } = this.worker;
     const at = runtime.monotonic() + ms;
     if (at >= this.#wakesAt || !this.worker.active()) return;
     this.#cancelSleep();
     this.#wakesAt = at;
     this.#cancelSleep = runtime.schedule(ms, () => {
       this.#wakesAt = Infinity;
-      places.wake();
-      this.look();
+      slots.wake();
+      this.claimSoon();
     });
   }
 
-  /** Resolves when a claim that is under way has ended. */
+  /** Resolves when the claim that is under way has ended. Call it when the worker is not active any more. */
   async stop(): Promise<void> {
     this.#cancelSleep();
-    this.#cancelWait();
+    this.#cancelBackoff();
     await this.#round;
   }
 
-  async #look(): Promise<void> {
+  async #run(): Promise<void> {
     const { worker } = this;
     try {
       while (this.#again && worker.active()) {
@@ -85,65 +85,65 @@ export class ClaimLoop {
       }
       await this.#sleep();
     } catch (error) {
-      // Logged once, however long it lasts.
+      // One line per outage.
       if (!this.#failing) {
         worker.logger.error(
-          `The payment inbox could not be read: ${describeError(error)}. The worker tries again until it can.`,
+          `The payment inbox could not be read: ${describeError(error)}. The worker retries until it succeeds.`,
         );
       }
       this.#failing = true;
-      this.#wait();
+      this.#backOff();
     }
-    this.#looking = false;
-    if (this.#again) this.look();
+    this.#claiming = false;
+    if (this.#again) this.claimSoon();
   }
 
-  /** Until then, nothing is claimed, whatever wakes it. */
-  #wait(): void {
+  /** Until the backoff is over, nothing is claimed, even if the loop is woken. */
+  #backOff(): void {
     if (!this.worker.active()) return;
-    this.#waiting = true;
-    this.#cancelWait = this.worker.runtime.schedule(this.#backoff.nextMs(), () => {
-      this.#waiting = false;
-      this.look();
+    this.#backingOff = true;
+    this.#cancelBackoff = this.worker.runtime.schedule(this.#backoff.nextMs(), () => {
+      this.#backingOff = false;
+      this.claimSoon();
     });
   }
 
   async #claim(): Promise<void> {
-    const { store, places, registration } = this.worker;
-    const worker = this.worker.active() ? registration.current() : null;
+    const { store, slots, heartbeat } = this.worker;
+    const worker = this.worker.active() ? heartbeat.current() : null;
     if (worker === null) return;
-    const wanted = places.ask();
+    const wanted = slots.requestForClaim();
     if (wanted.length === 0) return;
     let claimed: ClaimedDelivery[];
     try {
       claimed = await store.claim({ worker, wanted });
     } catch (error) {
-      places.failed(wanted);
-      registration.replace(worker);
+      slots.claimFailed(wanted);
+      heartbeat.replace(worker);
       throw error;
     }
-    places.answered(wanted, claimed);
+    slots.claimed(wanted, claimed);
     for (const delivery of claimed) void this.worker.run(delivery, worker);
-    if (places.wanting) this.#again = true;
+    if (slots.wanting) this.#again = true;
   }
 
-  /** Sleeps until the next delivery becomes due. For handlers without a free place, the end of a run is awaited. */
+  /** Sleeps until the next delivery becomes due. A handler without a free slot is claimed for when an attempt ends. */
   async #sleep(): Promise<void> {
     const { worker } = this;
-    // A registration that succeeds wakes the worker.
-    if (!worker.active() || worker.registration.current() === null) return;
-    const next = await worker.store.nextDueInMs(worker.places.caughtUp);
+    // The worker is woken when it has registered.
+    if (!worker.active() || worker.heartbeat.current() === null) return;
+    const next = await worker.store.nextDueInMs(worker.slots.caughtUp);
     if (this.#failing) worker.logger.log('The payment inbox can be read again.');
     this.#failing = false;
     this.#backoff.reset();
     if (this.#again) return;
-    if (next !== null && next <= 0) return this.wakeIn(LOOK_AGAIN_MS);
+    if (next !== null && next <= 0) return this.wakeIn(CLAIM_AGAIN_MS);
     this.wakeIn(Math.min(MAX_SLEEP_MS, Math.ceil(next ?? MAX_SLEEP_MS)));
     this.onNothingDue();
   }
 }
 
-/** Lets everything else of this turn of the event loop happen first. */
+/** Resolves after all other work of this turn of the event loop. */
 function endOfTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -39,12 +39,12 @@ describe('HandlerAttempt', () => {
       await turns();
       bench.runtime.advance(1000);
     }
-    expect(watch.has('h')).toBe(false);
+    expect(watch.hasEnded('h')).toBe(false);
     bench.store.complete = complete;
     bench.runtime.advance(5000);
     await turns();
     expect(await bench.delivery('a')).toMatchObject({ state: 'done', attempts: 1 });
-    expect(watch.has('h')).toBe(true);
+    expect(watch.hasEnded('h')).toBe(true);
     expect(bench.ran).toHaveLength(1);
   });
 

@@ -1,91 +1,91 @@
 import { describe, expect, it } from '@jest/globals';
 import { HandlerSlots } from './handler-slots.js';
 
-/** Places of the handler `h`, to which nothing is due. */
+/** Slots of the handler `h`, to which nothing is due. */
 function caughtUp(limit: number): HandlerSlots {
-  const places = new HandlerSlots();
-  places.add('h', limit);
-  places.answered(places.ask(), []);
-  return places;
+  const slots = new HandlerSlots();
+  slots.add('h', limit);
+  slots.claimed(slots.requestForClaim(), []);
+  return slots;
 }
 
 const claimed = (count: number) => Array.from({ length: count }, () => ({ handler: 'h' }));
 
 describe('HandlerSlots', () => {
-  it('asks for all places at first, and again only if the claim was full or something woke it', () => {
-    const places = new HandlerSlots();
-    places.add('h', 4);
-    const first = places.ask();
+  it('asks for all slots at first, and again only if the claim was full or something woke it', () => {
+    const slots = new HandlerSlots();
+    slots.add('h', 4);
+    const first = slots.requestForClaim();
     expect(first).toEqual([{ handler: 'h', limit: 4 }]);
-    places.answered(first, claimed(4));
-    expect(places.wanting).toBe(false);
-    places.handled('h');
-    places.settled('h');
-    const second = places.ask();
+    slots.claimed(first, claimed(4));
+    expect(slots.wanting).toBe(false);
+    slots.handled('h');
+    slots.settled('h');
+    const second = slots.requestForClaim();
     expect(second).toEqual([{ handler: 'h', limit: 1 }]);
-    places.answered(second, []);
-    expect(places.wanting).toBe(false);
-    expect(places.caughtUp).toEqual(['h']);
-    places.free('h', 3);
-    places.wake(['h']);
-    expect(places.caughtUp).toEqual([]);
-    expect(places.ask()).toEqual([{ handler: 'h', limit: 2 }]);
+    slots.claimed(second, []);
+    expect(slots.wanting).toBe(false);
+    expect(slots.caughtUp).toEqual(['h']);
+    slots.free('h', 3);
+    slots.wake(['h']);
+    expect(slots.caughtUp).toEqual([]);
+    expect(slots.requestForClaim()).toEqual([{ handler: 'h', limit: 2 }]);
   });
 
   it('reserves nothing while there is a backlog, nor the last place before a claim has looked', () => {
-    const places = caughtUp(2);
-    places.wake();
-    expect(places.reserve(['h'])).toEqual(['h']);
-    expect(places.reserve(['h'])).toEqual([]);
-    const wanted = places.ask();
-    places.answered(wanted, claimed(1));
-    places.free('h', 2);
-    expect(places.reserve(['h'])).toEqual([]);
-    places.answered(places.ask(), []);
-    expect(places.reserve(['h'])).toEqual(['h']);
+    const slots = caughtUp(2);
+    slots.wake();
+    expect(slots.reserve(['h'])).toEqual(['h']);
+    expect(slots.reserve(['h'])).toEqual([]);
+    const wanted = slots.requestForClaim();
+    slots.claimed(wanted, claimed(1));
+    slots.free('h', 2);
+    expect(slots.reserve(['h'])).toEqual([]);
+    slots.claimed(slots.requestForClaim(), []);
+    expect(slots.reserve(['h'])).toEqual(['h']);
   });
 
-  it('looks again after a claim that failed, with its places free', () => {
-    const places = caughtUp(2);
-    places.wake();
-    places.failed(places.ask());
-    expect(places.wanting).toBe(true);
-    expect(places.idle).toBe(true);
+  it('looks again after a claim that failed, with its slots free', () => {
+    const slots = caughtUp(2);
+    slots.wake();
+    slots.claimFailed(slots.requestForClaim());
+    expect(slots.wanting).toBe(true);
+    expect(slots.idle).toBe(true);
   });
 
   it('keeps a wake-up that comes while a claim is under way', () => {
-    const places = caughtUp(2);
-    places.wake();
-    const wanted = places.ask();
-    places.wake();
-    places.answered(wanted, []);
-    expect(places.wanting).toBe(true);
+    const slots = caughtUp(2);
+    slots.wake();
+    const wanted = slots.requestForClaim();
+    slots.wake();
+    slots.claimed(wanted, []);
+    expect(slots.wanting).toBe(true);
   });
 
-  it('holds at most twice its places while deliveries are settled', () => {
-    const places = caughtUp(2);
+  it('holds at most twice its slots while deliveries are settled', () => {
+    const slots = caughtUp(2);
     for (let run = 0; run < 4; run += 1) {
-      expect(places.reserve(['h'])).toEqual(['h']);
-      places.handled('h');
+      expect(slots.reserve(['h'])).toEqual(['h']);
+      slots.handled('h');
     }
-    expect(places.reserve(['h'])).toEqual([]);
-    places.settled('h');
-    expect(places.reserve(['h'])).toEqual(['h']);
+    expect(slots.reserve(['h'])).toEqual([]);
+    slots.settled('h');
+    expect(slots.reserve(['h'])).toEqual(['h']);
   });
 
-  it('has no free places while it is closed, and reports when nothing is held', async () => {
-    const places = caughtUp(2);
-    places.reserve(['h']);
-    places.close();
-    places.wake();
-    expect([places.wanting, places.reserve(['h']), places.withRoom]).toEqual([false, [], []]);
+  it('has no free slots while it is closed, and reports when nothing is held', async () => {
+    const slots = caughtUp(2);
+    slots.reserve(['h']);
+    slots.close();
+    slots.wake();
+    expect([slots.wanting, slots.reserve(['h']), slots.withFreeSlot]).toEqual([false, [], []]);
     let idle = false;
-    const wait = places.whenIdle().then(() => (idle = true));
+    const wait = slots.whenIdle().then(() => (idle = true));
     await Promise.resolve();
     expect(idle).toBe(false);
-    places.free('h');
+    slots.free('h');
     await wait;
-    places.open();
-    expect(places.withRoom).toEqual(['h']);
+    slots.open();
+    expect(slots.withFreeSlot).toEqual(['h']);
   });
 });

@@ -1,92 +1,104 @@
-interface Places {
+interface Slots {
   readonly limit: number;
-  /** Reserved, asked for by a claim, or taken by a handler that runs. */
+  /** Slots that are reserved, taken for a claim, or taken by a handler that runs. */
   used: number;
-  /** Used ones, and those whose handler has ended but whose delivery is not settled yet. */
-  held: number;
-  /** Whether the last claim was full, so that more is due. */
+  /** The used slots plus the deliveries whose handler has ended and that are not settled yet. */
+  leased: number;
+  /** Whether the last claim filled all of its slots, so that more deliveries are due. */
   backlog: boolean;
-  /** Whether something may have become due since the last claim was sent. */
+  /** Whether a delivery may have become due since the last claim was sent. */
   woken: boolean;
 }
 
+/** How many deliveries of one handler to claim. */
+interface WantedDeliveries {
+  readonly handler: string;
+  readonly limit: number;
+}
+
 /**
- * How many runs of each handler this process may have at the same time (a bulkhead): each handler has its own places,
- * so one that is slow or hangs takes none from the others. It also remembers of which handlers something may be due.
+ * Limits how many attempts of each handler run in this process at the same time (a bulkhead). Each handler has its own
+ * slots, so a handler that is slow or hangs takes none from the others. Also records which handlers may have due
+ * deliveries.
  */
 export class HandlerSlots {
-  readonly #handlers = new Map<string, Places>();
+  readonly #handlers = new Map<string, Slots>();
   #closed = false;
-  #held = 0;
+  /** Sum of `leased` of all handlers. */
+  #leased = 0;
   #onIdle: (() => void)[] = [];
 
-  /** Adds a handler. What is due to it is not known yet. */
+  /** Adds a handler. Until the first claim, it counts as having a backlog. */
   add(handler: string, limit: number): void {
-    this.#handlers.set(handler, { limit, used: 0, held: 0, backlog: true, woken: true });
+    this.#handlers.set(handler, { limit, used: 0, leased: 0, backlog: true, woken: true });
   }
 
-  /** Something may be due to these handlers, or to any. Returns whether this process has one of them. */
+  /**
+   * Records that deliveries to these handlers or, by default, to any handler may be due. Returns whether this process has
+   * one of the handlers.
+   */
   wake(handlers: Iterable<string> = this.#handlers.keys()): boolean {
     let known = false;
     for (const handler of handlers) {
-      const places = this.#handlers.get(handler);
-      if (places === undefined) continue;
-      places.woken = true;
+      const slots = this.#handlers.get(handler);
+      if (slots === undefined) continue;
+      slots.woken = true;
       known = true;
     }
     return known;
   }
 
-  /** Whether {@link ask} would return anything. */
+  /** Whether {@link requestForClaim} would return anything. */
   get wanting(): boolean {
-    for (const places of this.#handlers.values()) if (this.#wanted(places) > 0) return true;
+    for (const slots of this.#handlers.values()) if (this.#wanted(slots) > 0) return true;
     return false;
   }
 
-  /** Handlers to which nothing is known to be due. */
+  /** Handlers without known due deliveries. */
   get caughtUp(): string[] {
     return this.#names(({ backlog, woken }) => !backlog && !woken);
   }
 
+  /** All handlers. */
   get names(): string[] {
     return [...this.#handlers.keys()];
   }
 
-  /** Handlers with a free place. */
-  get withRoom(): string[] {
-    return this.#names((places) => this.#free(places) > 0);
+  /** Handlers with a free slot. */
+  get withFreeSlot(): string[] {
+    return this.#names((slots) => this.#free(slots) > 0);
   }
 
   /**
-   * Takes a place of each of the handlers that has one and no known backlog. If something may be due that no claim has
-   * looked for yet, a place is left to that claim.
+   * Takes a slot of each of the handlers that has a free one and no known backlog. If a delivery may be due that no claim
+   * has looked for yet, one slot is left for that claim. Returns the handlers whose slot was taken.
    */
   reserve(handlers: readonly string[]): string[] {
     return handlers.filter((handler) => {
-      const places = this.#handlers.get(handler);
-      if (places === undefined || places.backlog) return false;
-      if (this.#free(places) <= (places.woken ? 1 : 0)) return false;
+      const slots = this.#handlers.get(handler);
+      if (slots === undefined || slots.backlog) return false;
+      if (this.#free(slots) <= (slots.woken ? 1 : 0)) return false;
       this.take(handler);
       return true;
     });
   }
 
-  /** Takes the places that a claim is to fill, and returns how many of which handlers. */
-  ask(): { handler: string; limit: number }[] {
-    const wanted: { handler: string; limit: number }[] = [];
-    for (const [handler, places] of this.#handlers) {
-      const limit = this.#wanted(places);
+  /** Takes the slots for a claim, and returns how many deliveries of which handlers to claim. */
+  requestForClaim(): WantedDeliveries[] {
+    const wanted: WantedDeliveries[] = [];
+    for (const [handler, slots] of this.#handlers) {
+      const limit = this.#wanted(slots);
       if (limit <= 0) continue;
-      places.woken = false;
+      slots.woken = false;
       this.take(handler, limit);
       wanted.push({ handler, limit });
     }
     return wanted;
   }
 
-  /** Frees the places that a claim did not fill; the others are taken by the runs of what was claimed. */
-  answered(
-    wanted: readonly { readonly handler: string; readonly limit: number }[],
+  /** Frees the slots that a claim did not fill. The other slots stay taken by the attempts of what was claimed. */
+  claimed(
+    wanted: readonly WantedDeliveries[],
     claimed: readonly { readonly handler: string }[],
   ): void {
     for (const { handler, limit } of wanted) {
@@ -96,42 +108,42 @@ export class HandlerSlots {
     }
   }
 
-  /** Frees the places of a claim that failed. */
-  failed(wanted: readonly { readonly handler: string; readonly limit: number }[]): void {
+  /** Frees the slots of a claim that failed. */
+  claimFailed(wanted: readonly WantedDeliveries[]): void {
     for (const { handler, limit } of wanted) {
       this.free(handler, limit);
       this.wake([handler]);
     }
   }
 
-  /** Takes places, even if none is free. */
+  /** Takes slots, even if none is free. */
   take(handler: string, count = 1): void {
-    const places = this.#handlers.get(handler)!;
-    places.used += count;
-    places.held += count;
-    this.#held += count;
+    const slots = this.#handlers.get(handler)!;
+    slots.used += count;
+    slots.leased += count;
+    this.#leased += count;
   }
 
-  /** Frees places that were reserved or asked for and are not needed. */
+  /** Frees slots that were taken and that no attempt needs. */
   free(handler: string, count = 1): void {
     this.handled(handler, count);
     this.settled(handler, count);
   }
 
-  /** The handler has ended, or its time is up: its place is free while its delivery is settled. */
+  /** Frees the slot of a handler that has ended or exceeded its time limit. Call {@link settled} after that. */
   handled(handler: string, count = 1): void {
     this.#handlers.get(handler)!.used -= count;
   }
 
-  /** The delivery is settled. */
+  /** Records that a delivery was settled. */
   settled(handler: string, count = 1): void {
-    this.#handlers.get(handler)!.held -= count;
-    this.#held -= count;
-    if (this.#held > 0 || this.#onIdle.length === 0) return;
+    this.#handlers.get(handler)!.leased -= count;
+    this.#leased -= count;
+    if (this.#leased > 0 || this.#onIdle.length === 0) return;
     for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
-  /** Has no free places until {@link open}. */
+  /** Makes no slot free until {@link open}. */
   close(): void {
     this.#closed = true;
   }
@@ -140,30 +152,30 @@ export class HandlerSlots {
     this.#closed = false;
   }
 
-  /** Resolves when nothing runs, is being settled, reserved or claimed. */
+  /** Resolves when no slot is reserved or taken and all deliveries are settled. */
   whenIdle(): Promise<void> {
-    if (this.#held === 0) return Promise.resolve();
+    if (this.idle) return Promise.resolve();
     return new Promise((resolve) => this.#onIdle.push(resolve));
   }
 
   get idle(): boolean {
-    return this.#held === 0;
+    return this.#leased === 0;
   }
 
-  #free({ limit, used, held }: Places): number {
+  #free({ limit, used, leased }: Slots): number {
     if (this.#closed) return 0;
-    // The leases held stay bounded if the store settles more slowly than handlers end.
-    return Math.min(limit - used, 2 * limit - held);
+    // If the store settles more slowly than handlers end, the number of leases stays bounded.
+    return Math.min(limit - used, 2 * limit - leased);
   }
 
-  /** All free places if more is due; otherwise half of them, so that new events find places meanwhile. */
-  #wanted(places: Places): number {
-    const free = this.#free(places);
-    if (places.backlog) return free;
-    return places.woken ? Math.ceil(free / 2) : 0;
+  /** All free slots if there is a backlog; otherwise half of them, so that new events find free slots meanwhile. */
+  #wanted(slots: Slots): number {
+    const free = this.#free(slots);
+    if (slots.backlog) return free;
+    return slots.woken ? Math.ceil(free / 2) : 0;
   }
 
-  #names(condition: (places: Places) => boolean): string[] {
-    return [...this.#handlers].filter(([, places]) => condition(places)).map(([name]) => name);
+  #names(condition: (slots: Slots) => boolean): string[] {
+    return [...this.#handlers].filter(([, slots]) => condition(slots)).map(([name]) => name);
   }
 }

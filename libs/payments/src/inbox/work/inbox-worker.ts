@@ -1,45 +1,41 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Inject, Injectable, Logger } from '@nestjs/common';
+import { PaymentsError } from '../../errors/payments-error.js';
 import { ThrottledLog } from '../../errors/throttled-log.js';
 import { EventDispatcher } from '../../events/event-dispatcher.js';
 import { HandlerRegistry } from '../../events/handler-registry.js';
-import { PaymentsError } from '../../errors/payments-error.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import { policyOf, WORKER_OPTIONS } from '../inbox-options.js';
+import type { HandlerPolicy, ResolvedWorkerOptions } from '../inbox-options.js';
+import { OutcomeWatches } from '../receive/awaited-handlers.js';
+import { StaggeredRecovery } from '../recover/staggered-recovery.js';
+import { WorkerHeartbeat } from '../recover/worker-heartbeat.js';
 import { StoredBodies } from '../store/body-codec.js';
+import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
+import type { ClaimedDelivery, InboxStore } from '../store/inbox-store.js';
+import { INBOX_STORE } from '../store/inbox-store.js';
 import { ClaimLoop } from './claim-loop.js';
 import type { ClaimingWorker } from './claim-loop.js';
 import type { AttemptResult } from './handler-attempt.js';
-import { RunningAttempts } from './running-attempts.js';
-import type { SlotReservation } from './running-attempts.js';
-import { DueRuns } from './due-runs.js';
-import type { RunDueResult } from './due-runs.js';
-import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import { HandlerSlots } from './handler-slots.js';
-import type { ClaimedDelivery, InboxStore } from '../store/inbox-store.js';
-import { INBOX_STORE } from '../store/inbox-store.js';
-import { OverdueRuns } from './overdue-runs.js';
-import { OutcomeWatches } from '../receive/awaited-handlers.js';
-import { StaggeredRecovery } from '../recover/staggered-recovery.js';
-import { policyOf, WORKER_OPTIONS } from '../inbox-options.js';
-import type { HandlerPolicy, ResolvedWorkerOptions } from '../inbox-options.js';
-import { WorkerHeartbeat } from '../recover/worker-heartbeat.js';
+import { RunDueCalls, RunningAttempts } from './running-attempts.js';
+import type { RunDueResult, SlotReservation } from './running-attempts.js';
 
-/** How long handlers may take to end after their signals were aborted by a closing application. */
+/** How long handlers may take to end after a closing application aborted their signals, in milliseconds. */
 const ABORTED_MS = 500;
-/** How long what still runs after that keeps its lease, so that no other process runs it meanwhile. */
+/** How long the deliveries of handlers that still run after that stay leased, so that no other process runs them. */
 const GRACE_MS = 10_000;
 
-/** Runs deliveries: those that the receiver assigns, and those that it claims. One for every store. */
+/** Runs deliveries: those that the store assigns on receipt, and those that it claims. Works with every store. */
 @Injectable()
 export class InboxWorker {
   readonly #logger = new Logger('PaymentInbox');
-  readonly #places = new HandlerSlots();
+  readonly #slots = new HandlerSlots();
   readonly #policies = new Map<string, HandlerPolicy>();
-  readonly #overdue: OverdueRuns;
-  readonly #dueRuns: DueRuns;
-  readonly #registration: WorkerHeartbeat;
-  readonly #runs: RunningAttempts;
+  readonly #runDueCalls: RunDueCalls;
+  readonly #heartbeat: WorkerHeartbeat;
+  readonly #attempts: RunningAttempts;
   readonly #recovery: StaggeredRecovery;
   readonly #claims: ClaimLoop;
   #state: 'idle' | 'working' | 'draining' = 'idle';
@@ -47,8 +43,8 @@ export class InboxWorker {
   #drained: Promise<void> | null = null;
   #stopListening: () => void = () => {};
   /**
-   * Runs a function in the async context of the start. The worker is woken from within requests, and neither a handler
-   * nor a timer may inherit what `AsyncLocalStorage` holds of one: a handler runs any delivery.
+   * Runs a function in the async context in which the worker was started. A request may wake the worker, but no handler and
+   * no timer may inherit the `AsyncLocalStorage` of that request, because a handler runs deliveries of other requests.
    */
   #outsideRequests: <R>(work: () => R) => R = (work) => work();
 
@@ -58,63 +54,61 @@ export class InboxWorker {
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
     private readonly registry: HandlerRegistry,
     dispatcher: EventDispatcher,
-    private readonly settlements: OutcomeWatches,
+    private readonly outcomes: OutcomeWatches,
     bodies: StoredBodies,
     catalog: HandlerCatalogCache,
   ) {
     const logger = this.#logger;
     const throttled = new ThrottledLog(logger, runtime);
-    const overdue = new OverdueRuns(runtime, throttled);
-    this.#overdue = overdue;
-    this.#dueRuns = new DueRuns(runtime);
-    this.#registration = new WorkerHeartbeat({
+    this.#runDueCalls = new RunDueCalls(runtime);
+    this.#heartbeat = new WorkerHeartbeat({
       store,
       runtime,
       logger,
       leaseMs: options.leaseMs,
       handlers: () => registry.all().map(({ name, patterns }) => ({ name, patterns })),
-      holds: (id) => this.#runs.holds(id),
+      uses: (id) => this.#attempts.uses(id),
       onRegistered: (known) => catalog.set(known),
-      onRenewed: () => this.wake(),
+      onSuccess: () => this.wake(),
       onDeclaredDead: (id) => this.#declaredDead(id),
-      onSuspects: () => this.#active && this.#recovery.suspectsWait(),
+      onSuspects: () => this.#active && this.#recovery.suspectsDue(),
     });
-    this.#runs = new RunningAttempts({
-      services: { store, runtime, logger, throttled, dispatcher, bodies, overdue, catalog },
-      places: this.#places,
-      registration: this.#registration,
-      working: () => this.#active,
+    this.#attempts = new RunningAttempts({
+      services: { store, runtime, logger, throttled, dispatcher, bodies, catalog },
+      slots: this.#slots,
+      heartbeat: this.#heartbeat,
+      active: () => this.#active,
       policy: (handler) => this.#policies.get(handler)!,
-      onFree: () => this.#lookIfWanting(),
-      onEnded: (delivery, run) => this.#ended(delivery, run),
+      onFree: () => this.#claimIfWanting(),
+      onEnded: (delivery, result) => this.#ended(delivery, result),
     });
     const claiming: ClaimingWorker = {
       store,
       runtime,
       logger,
-      places: this.#places,
-      registration: this.#registration,
+      slots: this.#slots,
+      heartbeat: this.#heartbeat,
       active: () => this.#active,
-      run: (delivery, id) => this.#runs.start(delivery, id),
+      run: (delivery, id) => this.#attempts.start(delivery, id),
     };
-    this.#recovery = new StaggeredRecovery(claiming, () => this.#claims.look());
+    this.#recovery = new StaggeredRecovery(claiming, () => this.#claims.claimSoon());
     this.#claims = new ClaimLoop(claiming, () => {
-      if (this.#places.idle && !this.#recovery.busy) this.#dueRuns.end(false);
+      if (this.#slots.idle && !this.#recovery.busy) this.#runDueCalls.end(false);
     });
   }
 
-  /** Whether deliveries are run: between {@link start} and {@link drain}. */
+  /** Whether deliveries run: between {@link start} and {@link drain}. */
   get working(): boolean {
     return this.#state === 'working';
   }
 
-  /** How many handlers ignore their aborted signal and still run. */
-  get ignoring(): number {
-    return this.#overdue.count;
+  /** See {@link RunningAttempts.ignoringSignal}. */
+  get ignoringSignal(): number {
+    return this.#attempts.ignoringSignal;
   }
 
   /**
-   * Registers this process and begins to run deliveries; without `background`, only while {@link runDue} is under way.
+   * Registers this process and begins to run deliveries. Without `background`, deliveries run only during {@link runDue}.
    * Returns at once. Nothing is claimed before the process is registered.
    */
   start(background = true): void {
@@ -124,10 +118,10 @@ export class InboxWorker {
     for (const handler of this.registry.all()) {
       const policy = policyOf(handler, this.options);
       this.#policies.set(handler.name, policy);
-      this.#places.add(handler.name, policy.concurrency);
+      this.#slots.add(handler.name, policy.concurrency);
     }
     if (background) this.#stopListening = this.store.onWake(() => this.wake());
-    this.#registration.start();
+    this.#heartbeat.start();
   }
 
   /** See `PaymentInbox.runDue()`. */
@@ -138,31 +132,31 @@ export class InboxWorker {
         'Deliveries run between the start of the application and its close: call app.init() or app.listen() first.',
       );
     }
-    const run = this.#dueRuns.add(forMs);
+    const result = this.#runDueCalls.add(forMs);
     this.#outsideRequests(() => {
       // The process may have been frozen since its last heartbeat.
-      if (!this.#background) this.#registration.resume();
+      if (!this.#background) this.#heartbeat.resume();
       this.wake();
     });
-    return run;
+    return result;
   }
 
-  /** Something may be due: to these handlers or, by default, to any. */
+  /** Claims soon, because deliveries to these handlers or, by default, to any handler may be due. */
   wake(handlers?: readonly string[]): void {
-    const woken = this.#places.wake(handlers);
-    if (woken || handlers === undefined) this.#outsideRequests(() => this.#claims.look());
+    const known = this.#slots.wake(handlers);
+    if (known || handlers === undefined) this.#outsideRequests(() => this.#claims.claimSoon());
   }
 
   /**
-   * Reserves a place of each of the handlers that has one free and no known backlog. Returns `null` if there is none, or if
-   * this process does not run deliveries in the background.
+   * Reserves a slot of each of the handlers that has a free one and no known backlog. Returns `null` if no handler has
+   * one, or if this process does not run deliveries in the background.
    */
   reserve(handlers: readonly string[]): SlotReservation | null {
     if (!this.working || !this.#background) return null;
-    const worker = this.#outsideRequests(() => this.#registration.current());
-    const reserved = worker === null ? [] : this.#places.reserve(handlers);
+    const worker = this.#outsideRequests(() => this.#heartbeat.current());
+    const reserved = worker === null ? [] : this.#slots.reserve(handlers);
     if (worker === null || reserved.length === 0) return null;
-    const reservation = this.#runs.reserve(worker, reserved);
+    const reservation = this.#attempts.reserve(worker, reserved);
     return {
       ...reservation,
       start: (claimed) => this.#outsideRequests(() => reservation.start(claimed)),
@@ -170,8 +164,8 @@ export class InboxWorker {
   }
 
   /**
-   * Claims nothing more, waits up to `drainMs` for what runs, then aborts the signals. What still runs half a second later
-   * keeps its lease for 10 s more.
+   * Stops to claim, waits up to `drainMs` for attempts to end, then aborts their signals. If a handler still runs half a
+   * second later, its delivery stays leased for 10 s more.
    */
   drain(): Promise<void> {
     return (this.#drained ??= this.#drain());
@@ -180,24 +174,24 @@ export class InboxWorker {
   async #drain(): Promise<void> {
     this.#state = 'draining';
     this.#stopListening();
-    this.#dueRuns.end(true);
+    this.#runDueCalls.end(true);
     if (!(await this.#endsWithin(this.options.drainMs))) {
-      if (this.#runs.size > 0) {
+      if (this.#attempts.size > 0) {
         this.#logger.warn(
-          `${this.#runs.size} payment handlers still ran after ${this.options.drainMs} ms of draining and ` +
+          `${this.#attempts.size} payment handlers still ran after ${this.options.drainMs} ms of draining and ` +
             'were aborted. Raise "worker.drainMs", or pass context.signal to what they call.',
         );
       }
-      this.#runs.abandon();
+      this.#attempts.abandon();
       await this.#endsWithin(ABORTED_MS);
     }
-    await this.#registration.retire(GRACE_MS);
-    this.settlements.abandon();
+    await this.#heartbeat.retire(GRACE_MS);
+    this.outcomes.abandon();
   }
 
   /** Whether deliveries may be claimed now. */
   get #active(): boolean {
-    return this.working && (this.#background || this.#dueRuns.any);
+    return this.working && (this.#background || this.#runDueCalls.any);
   }
 
   async #endsWithin(ms: number): Promise<boolean> {
@@ -205,36 +199,33 @@ export class InboxWorker {
     const timeUp = new Promise<false>((resolve) => {
       cancel = this.runtime.schedule(ms, () => resolve(false));
     });
-    const ended = Promise.all([
-      this.#claims.stop(),
-      this.#recovery.stop(),
-      this.#places.whenIdle(),
-    ]);
+    const ended = Promise.all([this.#claims.stop(), this.#recovery.stop(), this.#slots.whenIdle()]);
     const inTime = await Promise.race([ended.then(() => true), timeUp]);
     cancel();
     return inTime;
   }
 
   #ended(delivery: ClaimedDelivery, { outcome, nextDue, retryInMs }: AttemptResult): void {
-    this.settlements.report(delivery, outcome);
-    this.#dueRuns.note(outcome);
-    if (nextDue) this.#places.wake([delivery.handler]);
+    this.outcomes.report(delivery, outcome);
+    this.#runDueCalls.count(outcome);
+    if (nextDue) this.#slots.wake([delivery.handler]);
     if (retryInMs !== null) this.#claims.wakeIn(retryInMs);
-    // The end of the last run may be the end of runDue().
-    if (this.#dueRuns.any) this.#claims.look();
-    else this.#lookIfWanting();
+    // After the last attempt, a claim that finds nothing due ends the calls of runDue().
+    if (this.#runDueCalls.any) this.#claims.claimSoon();
+    else this.#claimIfWanting();
   }
 
   #declaredDead(id: string): void {
-    const lost = this.#runs.lose(id);
+    const lost = this.#attempts.lose(id);
     if (lost === 0) return;
     this.#logger.warn(
-      `This process sent no heartbeat for ${this.options.leaseMs} ms, so ${lost} deliveries that it ran were freed for ` +
-        'others, and their signals are aborted. Look for what blocks the event loop, or raise "worker.leaseMs".',
+      `This process sent no heartbeat for ${this.options.leaseMs} ms, so ${lost} deliveries that ran here were freed, and ` +
+        'other processes may run them. Their signals are aborted. Look for what blocks the event loop, or raise ' +
+        '"worker.leaseMs".',
     );
   }
 
-  #lookIfWanting(): void {
-    if (this.#places.wanting) this.#claims.look();
+  #claimIfWanting(): void {
+    if (this.#slots.wanting) this.#claims.claimSoon();
   }
 }

@@ -1,181 +1,83 @@
 import { describe, expect, it } from '@jest/globals';
-import { logged } from '../../../../../test/support/log/captured-log.js';
-import { started, turns, WorkerBench } from '../../../../../test/support/inbox/worker-bench.js';
-import { none } from '../../events/retry-schedule.js';
+import { AttemptCommit } from './settle-attempt.js';
 import type { InboxStore } from '../store/inbox-store.js';
 
-/** Lets the store of a bench commit, as one that is transactional. */
-function commits({ store }: WorkerBench): { work: unknown[] } {
-  const seen = { work: [] as unknown[] };
-  const commit: InboxStore['commit'] = async (lease, work) => {
-    const result = await work(null);
-    const { settled, nextDue } = await store.complete(lease);
-    if (!settled) throw Object.assign(new Error('lease lost'), { code: 'lease_lost' });
-    seen.work.push(result);
-    return { result, nextDue };
-  };
-  Object.assign(store, { commit });
-  return seen;
+const LEASE = { company: 'c', id: 'e', handler: 'h', token: 1, seq: 1 };
+
+/** A run's commit with a scripted store. */
+function at(commit: InboxStore['commit']): AttemptCommit {
+  return new AttemptCommit({ commit } as InboxStore, LEASE);
 }
 
-describe('the commit of a HandlerAttempt', () => {
-  it('IN-30 refuses a commit that ends after the attempt failed', async () => {
-    const bench = await started(new WorkerBench({ timeoutMs: 1000, retry: none }));
-    const { work } = commits(bench);
-    let end = () => {};
-    let refused: unknown;
-    bench.handle = (_event, { commit }) =>
-      commit(() => new Promise<void>((resolve) => (end = resolve))).catch((error: unknown) => {
-        refused = error;
-      });
-    await bench.assign('a');
-    await turns();
-    bench.runtime.advance(1000);
-    await turns();
-    expect(await bench.delivery('a')).toMatchObject({ state: 'dead', attempts: 1 });
-    end();
-    await turns();
-    expect(refused).toMatchObject({ code: 'lease_lost' });
-    expect(work).toEqual([]);
-    expect(await bench.delivery('a')).toMatchObject({ state: 'dead' });
-  });
+const committing: InboxStore['commit'] = async (_lease, work) => ({
+  result: await work(null),
+  nextDue: true,
+});
+const failing: InboxStore['commit'] = async () => {
+  throw new Error('down');
+};
 
-  it('IN-30 lets a commit win that was stored before the time was up, although its answer comes later', () =>
-    logged(async (log) => {
-      const bench = await started(new WorkerBench({ timeoutMs: 1000 }));
-      commits(bench);
-      const commit = bench.store.commit.bind(bench.store) as InboxStore['commit'];
-      let answer = () => {};
-      Object.assign(bench.store, {
-        commit: async (...args: Parameters<typeof commit>) => {
-          const committed = await commit(...args);
-          await new Promise<void>((resolve) => (answer = resolve));
-          return committed;
-        },
-      });
-      bench.handle = (_event, context) => context.commit(() => 'booked');
-      const watch = bench.settlements.watch('c', 'a');
-      await bench.assign('a');
-      await turns();
-      bench.runtime.advance(1000);
-      await turns();
-      expect(watch.has('h')).toBe(false);
-      answer();
-      expect(await watch.failures(['h'])).toEqual([]);
-      expect(await bench.delivery('a')).toMatchObject({
-        state: 'done',
-        attempts: 1,
-        lastError: null,
-      });
-      expect(log.matching(/next attempt|was not stored/)).toEqual([]);
-    }));
-
-  it('IN-22 leaves a delivery done whose handler fails, or hangs, after its commit', () =>
-    logged(async (log) => {
-      const bench = await started(new WorkerBench({ timeoutMs: 1000, concurrency: 1 }));
-      commits(bench);
-      bench.handle = async (_event, { commit }) => {
-        await commit(() => {});
-        throw new Error('e-mail failed');
-      };
-      await bench.receive('fails');
-      await turns();
-      expect(await bench.isDone('fails')).toBe(true);
-      expect(
-        log.matching(/^error .* is done, but its handler failed after its commit.*e-mail failed/),
-      ).toHaveLength(1);
-      bench.handle = async (_event, { commit }) => {
-        await commit(() => {});
-        await new Promise(() => {});
-      };
-      await bench.receive('hangs');
-      await turns();
-      bench.handle = () => {};
-      await bench.receive('next');
-      await turns();
-      bench.runtime.advance(1000);
-      await turns();
-      expect(await bench.isDone('hangs')).toBe(true);
-      expect(await bench.isDone('next')).toBe(true);
-      expect(
-        log.matching(
-          /event hangs .* is done, but its handler failed after its commit.*handler_timeout/,
-        ),
-      ).toHaveLength(1);
-    }));
-
-  it.each<[string, (committed: Promise<void>) => unknown]>([
-    ['does not await', () => {}],
-    ['awaits only in a callback', (committed) => committed.then(() => {})],
-  ])('waits for a commit that its handler %s', async (_form, use) => {
-    const bench = await started(new WorkerBench());
-    commits(bench);
-    let end = () => {};
-    bench.handle = (_event, { commit }) => {
-      void use(commit(() => new Promise<void>((resolve) => (end = resolve))));
-    };
-    const watch = bench.settlements.watch('c', 'a');
-    await bench.assign('a');
-    await turns();
-    expect(await bench.delivery('a')).toMatchObject({ state: 'running' });
-    expect(watch.has('h')).toBe(false);
-    end();
-    expect(await watch.failures(['h'])).toEqual([]);
-    expect(await bench.isDone('a')).toBe(true);
-  });
-
-  it('IN-21 does not settle a delivery as done whose handler did not await a commit that failed', async () => {
-    const bench = await started(new WorkerBench());
-    commits(bench);
-    let end = () => {};
-    bench.handle = async (_event, { commit }) => {
-      void commit(() => Promise.reject(new Error('constraint violated')));
-      await new Promise<void>((resolve) => (end = resolve));
-    };
-    await bench.assign('a');
-    await turns();
-    end();
-    await turns();
-    expect(await bench.delivery('a')).toMatchObject({
-      state: 'pending',
-      lastError: expect.stringContaining('constraint violated'),
+describe('AttemptCommit', () => {
+  it('passes the lease to the store and the transaction to the work, and returns what the work returns', async () => {
+    const given: unknown[] = [];
+    const commit = at(async (lease, work) => {
+      given.push(lease);
+      return { result: await work('the transaction'), nextDue: true };
     });
+    expect(await commit.commit((tx: unknown) => `in ${String(tx)}`)).toBe('in the transaction');
+    expect(given).toEqual([LEASE]);
+    expect(commit.done).toBe(true);
+    expect(commit.nextDue).toBe(true);
   });
 
-  it('settles a delivery as done whose handler handled the error of its commit', async () => {
-    const bench = await started(new WorkerBench());
-    commits(bench);
-    bench.handle = async (_event, { commit }) => {
-      await commit(() => Promise.reject(new Error('booked before'))).catch(() => {});
+  it('IN-21 refuses a second commit after the first, and while the first is under way', async () => {
+    const commit = at(committing);
+    const first = commit.commit(() => 1);
+    await expect(commit.commit(() => 2)).rejects.toMatchObject({ code: 'commit_refused' });
+    expect(await first).toBe(1);
+    await expect(commit.commit(() => 3)).rejects.toMatchObject({ code: 'commit_refused' });
+  });
+
+  it('IN-21 allows another commit after one that failed, by rejection or by exception', async () => {
+    const throwing: InboxStore['commit'] = () => {
+      throw new Error('down');
     };
-    await bench.assign('a');
-    await turns();
-    expect(await bench.isDone('a')).toBe(true);
-  });
-
-  it('IN-30 does not wait for a commit that hangs, after another process has freed its delivery', async () => {
-    const bench = await started(new WorkerBench({ timeoutMs: 1000 }));
-    commits(bench);
-    bench.handle = (_event, { commit }) => commit(() => new Promise(() => {}));
-    bench.store.fail = async () => ({ settled: false, nextDue: false });
-    const watch = bench.settlements.watch('c', 'a');
-    await bench.assign('a');
-    await turns();
-    for (const ms of [1000, 5000]) {
-      bench.runtime.advance(ms);
-      await turns();
+    for (const broken of [failing, throwing]) {
+      let store = broken;
+      const commit = at((lease, work) => store(lease, work));
+      await expect(commit.commit(() => 1)).rejects.toThrow('down');
+      expect(commit.done).toBe(false);
+      store = committing;
+      expect(await commit.commit(() => 2)).toBe(2);
+      expect(commit.done).toBe(true);
     }
-    expect(watch.has('h')).toBe(true);
   });
 
-  it('runs the next delivery of an ordering key after a commit', async () => {
-    const bench = await started(new WorkerBench());
-    commits(bench);
-    bench.handle = (_event, { commit }) => commit(() => {});
-    await bench.receive('first', 'key');
-    await bench.receive('second', 'key');
-    await bench.receive('third', 'key');
-    await turns();
-    expect(bench.ids).toEqual(['first', 'second', 'third']);
+  it('waits on close for a commit that nobody awaits, and throws what that failed with', async () => {
+    let end = (): void => {};
+    const slow = new Promise<void>((resolve) => (end = resolve));
+    const commit = at(async (_lease, work) => {
+      await slow;
+      return { result: await work(null), nextDue: false };
+    });
+    void commit.commit(() => 1);
+    const closed = commit.close();
+    expect(commit.done).toBe(false);
+    end();
+    await closed;
+    expect(commit.done).toBe(true);
+
+    const lost = at(failing);
+    void lost.commit(() => 1).catch(() => {});
+    await expect(lost.close()).rejects.toThrow('down');
+    expect(lost.done).toBe(false);
+  });
+
+  it('refuses a commit after it was closed', async () => {
+    const commit = at(committing);
+    await commit.close();
+    const late = commit.commit(() => 1);
+    await expect(late).rejects.toMatchObject({ code: 'commit_refused' });
+    await expect(late).rejects.toThrow(/has returned/);
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { OtherVersionError } from '../../events/event-dispatcher.js';
 import { fixed } from '../../events/retry-schedule.js';
 import { UnrecoverableError } from '../../errors/payments-error.js';
-import { verdictOf } from './settle-attempt.js';
+import { settleActionFor } from './settle-attempt.js';
 import type { EndedAttempt } from './settle-attempt.js';
 import type { ClaimedDelivery, InboxStore } from '../store/inbox-store.js';
 
@@ -19,7 +19,10 @@ function judge(thrown: unknown, { attempt = 1, closing = false, elsewhere = true
   } as unknown as EndedAttempt['services'];
   const delivery = { handler: 'h', attempt } as ClaimedDelivery;
   const retry = fixed([500, 700]);
-  const verdict = verdictOf({ thrown }, { delivery, name: 'd', retry, closing, services });
+  const action = settleActionFor(
+    { thrown },
+    { delivery, name: 'd', retry, closing, services, wait: async () => {} },
+  );
   const calls: unknown[] = [];
   const record = (name: string) => async (_lease: unknown, how: unknown) => {
     calls.push(how === undefined ? name : [name, how]);
@@ -29,12 +32,12 @@ function judge(thrown: unknown, { attempt = 1, closing = false, elsewhere = true
     fail: record('fail'),
     release: record('release'),
   } as unknown as InboxStore;
-  void verdict.settle(store, delivery);
-  verdict.log();
-  return { ...verdict, call: calls[0], log };
+  void action.write(store, delivery);
+  action.log();
+  return { ...action, call: calls[0], log };
 }
 
-describe('verdictOf', () => {
+describe('settleActionFor', () => {
   it('IN-18 retries by the schedule, and gives up after its last attempt', () => {
     expect(judge(new Error('no'))).toMatchObject({
       call: ['fail', { error: 'Error: no', retryInMs: 500 }],
@@ -64,13 +67,13 @@ describe('verdictOf', () => {
 
   it('IN-32 returns what another version takes, and keeps its place so that the other can claim it', () => {
     const judged = judge(new OtherVersionError('h', 'refund'));
-    expect(judged).toMatchObject({ call: 'release', retryInMs: null, keepPlaceMs: 1000 });
+    expect(judged).toMatchObject({ call: 'release', retryInMs: null, keepSlotMs: 1000 });
     expect(judged.log[0]).toMatch(/^warn: Delivery d is left to another version/);
   });
 
   it('IN-32 fails what no version takes any more', () => {
     const judged = judge(new OtherVersionError('h', 'refund'), { elsewhere: false });
-    expect(judged).toMatchObject({ retryInMs: 500, keepPlaceMs: 0 });
+    expect(judged).toMatchObject({ retryInMs: 500, keepSlotMs: 0 });
     expect(judged.log[0]).toContain('does not handle the event type "refund"');
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { staleWarning } from './receipt-log.js';
+import { isStale, staleWarning } from './verified-event.js';
 
 const DAY = 86_400_000;
 
@@ -13,5 +13,15 @@ describe('staleWarning', () => {
     const event = { company: 'c', id: 'e', eventType: 't', occurredAt: new Date(0) };
     const line = staleWarning(event as Parameters<typeof staleWarning>[0], age, limit);
     expect(line).toContain(`1970-01-01T00:00:00.000Z, ${ago}, and "webhook.maxAgeMs" ${is}`);
+  });
+});
+
+describe('isStale', () => {
+  it('SE-09 compares the age of an event with the limit', () => {
+    const event = (ms: number) => ({ eventType: 't', timestamp: new Date(ms).toISOString() });
+    expect(isStale(event(0), DAY, DAY)).toBe(false);
+    expect(isStale(event(0), DAY + 1, DAY)).toBe(true);
+    expect(isStale(event(DAY), 0, 1000)).toBe(false);
+    expect(isStale(event(0), 1e15, Infinity)).toBe(false);
   });
 });
