@@ -8,8 +8,8 @@ import type { Adapter } from './nest-application.ts';
 import { COMPANY } from './payments-options.ts';
 
 class Webhooks {
-  receive({ paymentDelivery }: VerifiedRequest): void {
-    if (paymentDelivery.company !== 'default')
+  receive({ verifiedEvent }: VerifiedRequest): void {
+    if (verifiedEvent.company !== 'default')
       throw new TypeError('The delivery was not verified.');
   }
 }

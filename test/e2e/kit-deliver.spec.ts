@@ -36,14 +36,14 @@ class Hooks {
   @HttpCode(202)
   @UseGuards(WebhookGuard)
   own(@Req() request: VerifiedRequest) {
-    return this.inbox.receive(request.paymentEvent);
+    return this.inbox.receive(request.verifiedEvent);
   }
 
   @Post('of/:company')
   @HttpCode(202)
   @UseGuards(WebhookGuard)
   named(@Req() request: VerifiedRequest) {
-    return this.inbox.receive(request.paymentEvent);
+    return this.inbox.receive(request.verifiedEvent);
   }
 }
 Reflect.defineMetadata('design:paramtypes', [PaymentInbox], Hooks);

@@ -229,7 +229,7 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
     runtime.advance(1);
     for (const sender of senders) expect(await sender.status()).toBe(408);
     expect(app.log.lines).toEqual([
-      'warn A delivery was refused (body_timeout). The body did not arrive within 700 ms. PaymentWebhook',
+      'warn A webhook request was rejected (body_timeout). The body did not arrive within 700 ms. PaymentWebhook',
     ]);
     expect(await valid()).toMatchObject({ status: 200 });
   });

@@ -125,7 +125,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     if (adapter === 'express') expect(used).toEqual([]);
     expect(orders.seen).toEqual([]);
     expect(app.log.lines).toEqual([
-      'warn A delivery was refused (request_rejected). The check "webhook.before" of the application answered 403. ' +
+      'warn A webhook request was rejected (request_rejected). The check "webhook.before" of the application returned status 403. ' +
         'PaymentWebhook',
     ]);
   });
@@ -232,7 +232,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     for (const answer of answers) {
       expect(await answer).toMatchObject({ status: 503, body: { code: 'request_rejected' } });
     }
-    expect(app.log.matching(/"webhook\.before".*did not answer within 5000 ms/)).toHaveLength(1);
+    expect(app.log.matching(/"webhook\.before".*did not return within 5000 ms/)).toHaveLength(1);
     hanging = false;
     expect(await valid()).toMatchObject({ status: 200 });
   });

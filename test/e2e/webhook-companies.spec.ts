@@ -57,7 +57,7 @@ describe.each(Object.keys(ADAPTERS))('several companies on %s', (adapter) => {
     expect(answer).toMatchObject({ status: 401, body: { code: 'company_unknown' } });
     expect(orders.seen).toEqual([]);
     // Logged at most once per minute.
-    for (const line of app.log.lines) expect(line).toMatch(/was refused \(company_unknown\)/);
+    for (const line of app.log.lines) expect(line).toMatch(/was rejected \(company_unknown\)/);
   });
 
   it('WH-15 answers 401 to a path without a company if there are several companies', async () => {

@@ -77,7 +77,7 @@ describe.each(Object.keys(ADAPTERS))('failures of a company directory on %s', (a
     const second = await strangers(100, 'second');
     expect(second.map(({ status }) => status)).toEqual(Array(100).fill(503));
     expect(directory.merchants.asked).toHaveLength(54);
-    expect(directory.application.log.matching(/PaymentCompanies|was refused/)).toHaveLength(2);
+    expect(directory.application.log.matching(/PaymentCompanies|was rejected/)).toHaveLength(2);
     expect(
       directory.application.log.matching(/^warn .*more than 50 company lookups.*"webhook\.before"/),
     ).toHaveLength(1);

@@ -56,7 +56,7 @@ describe.each(Object.keys(ADAPTERS))('a company directory on %s', (adapter) => {
       directory.runtime.advance(1);
       expect(await directory.sendTo('bolt')).toMatchObject({ status: 200 });
       expect(
-        directory.application.log.matching(/^warn A delivery was refused \(company_unknown\)/),
+        directory.application.log.matching(/^warn A webhook request was rejected \(company_unknown\)/),
       ).toHaveLength(1);
     },
   );

@@ -77,7 +77,7 @@ class Hooks {
   @HttpCode(200)
   @UseGuards(WebhookGuard)
   async receive(@Req() request: VerifiedRequest): Promise<InboxReceipt> {
-    return this.inbox.receive(request.paymentDelivery);
+    return this.inbox.receive(request.verifiedEvent);
   }
 }
 
@@ -132,7 +132,7 @@ describe.each(staged(KEPT))('WH-13 kept by $title with $option', ({ adapter, opt
       expect(await app.send(other, { path })).toMatchObject({ status: 401 });
     }
     expect(app.log.matching(/^(?!warn No handler takes)/)).toEqual([
-      expect.stringMatching(/^warn A delivery of company default was refused/),
+      expect.stringMatching(/^warn A webhook request of company default was rejected/),
     ]);
   });
 });

@@ -137,8 +137,8 @@ describe.each(Object.keys(ADAPTERS))('secrecy on %s', (adapter) => {
       path: '/own/acme',
     });
     const { request, errors } = kept;
-    expectNoSecretIn(shown(request!.paymentDelivery));
-    expect(shown(request!.paymentDelivery)).toContain('acme');
+    expectNoSecretIn(shown(request!.verifiedEvent));
+    expect(shown(request!.verifiedEvent)).toContain('acme');
     expect(errors.length).toBeGreaterThan(0);
     for (const error of errors) expectNoSecretIn(shown(error));
     for (const provider of [PaymentInbox, PaymentsApiService, WebhookGuard]) {

@@ -22,8 +22,8 @@ class OwnController {
   @Post()
   @HttpCode(200)
   @UseGuards(WebhookGuard)
-  receive(@Req() { paymentEvent }: VerifiedRequest): Promise<InboxReceipt> {
-    return this.inbox.receive(paymentEvent);
+  receive(@Req() { verifiedEvent }: VerifiedRequest): Promise<InboxReceipt> {
+    return this.inbox.receive(verifiedEvent);
   }
 }
 

@@ -29,10 +29,7 @@ import { sealedProvider } from './sealed-options.js';
 import type { SealedOptions } from './sealed-options.js';
 import { Admission } from './webhook/admission.js';
 import { PendingRequests } from './webhook/pending-requests.js';
-import { RejectionLog } from './webhook/rejection-log.js';
-import { RawBodyMiddleware } from './webhook/raw-body.middleware.js';
-import { WebhookEndpoint } from './webhook/webhook-endpoint.js';
-import { WebhookGuard } from './webhook/webhook.guard.js';
+import { RawBodyMiddleware, WebhookEndpoint } from './webhook/webhook-endpoint.js';
 import {
   DEFAULT_WEBHOOK_PATH,
   resolveWebhookPath,
@@ -40,8 +37,9 @@ import {
   WEBHOOK_PATH,
 } from './webhook/webhook-options.js';
 import type { WebhookPath } from './webhook/webhook-options.js';
+import { RejectionLog } from './webhook/webhook-rejection.js';
 import { WebhookRoutes } from './webhook/webhook-routes.js';
-import { WebhookVerifier } from './webhook/webhook-verifier.js';
+import { WebhookGuard, WebhookVerifier } from './webhook/webhook-verifier.js';
 
 const RESOLVED = Symbol('PAYMENTS_RESOLVED_OPTIONS');
 

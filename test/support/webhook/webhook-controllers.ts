@@ -23,8 +23,8 @@ export type Request = VerifiedRequest & { body: unknown; rawBody: Buffer };
 export abstract class Receiving {
   constructor(@Inject(PaymentInbox) private readonly inbox: PaymentInbox) {}
 
-  protected async take({ paymentDelivery }: VerifiedRequest): Promise<InboxReceipt> {
-    return this.inbox.receive(paymentDelivery);
+  protected async take({ verifiedEvent }: VerifiedRequest): Promise<InboxReceipt> {
+    return this.inbox.receive(verifiedEvent);
   }
 }
 
@@ -34,11 +34,11 @@ export class OnMethods extends Receiving {
   @HttpCode(200)
   @UseGuards(WebhookGuard)
   async receive(@Req() request: Request): Promise<object> {
-    const { paymentDelivery, body, rawBody } = request;
+    const { verifiedEvent, body, rawBody } = request;
     const seen = {
-      verified: paymentDelivery instanceof VerifiedEvent,
-      company: paymentDelivery.company,
-      same: paymentDelivery.event === body,
+      verified: verifiedEvent instanceof VerifiedEvent,
+      company: verifiedEvent.company,
+      same: verifiedEvent.event === body,
       raw: rawBody.toString('base64'),
     };
     return { ...seen, ...(await this.take(request)) };

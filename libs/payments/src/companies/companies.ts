@@ -5,35 +5,35 @@ import type { ResolvedCompany } from './company.js';
 /** Finds a company by its id. */
 export interface Companies {
   /**
-   * Returns the company for a call of the application itself, or `undefined` if there is none with this id. The
-   * rate of these lookups is not limited.
+   * Returns the company for a call that the application itself makes, or `undefined` if no company has this id. The rate
+   * of these lookups is not limited.
    *
-   * @throws PaymentsError `directory_unavailable` if the application's directory cannot answer, and
-   *   `company_unknown` if it answers a company with another id.
+   * @throws PaymentsError `directory_unavailable` if the application's directory fails; `company_unknown` if it returns
+   *   a company with another id.
    */
   find(id: string): Promise<ResolvedCompany | undefined>;
 
   /**
-   * Returns the company for a delivery whose signature is not verified yet, or `undefined` if there is none with
-   * this id.
+   * Returns the company for a webhook request whose signature is not verified yet, or `undefined` if no company has this
+   * id.
    *
-   * @param arrivedAt when the delivery arrived, on the monotonic clock; its deadline counts from then
-   * @throws PaymentsError `directory_unavailable` if the application's directory cannot answer before the
-   *   delivery's deadline, or if unverified deliveries need too many lookups.
+   * @param arrivedAt when the webhook request arrived, on the monotonic clock; its deadline counts from then
+   * @throws PaymentsError `directory_unavailable` if the application's directory fails or does not respond before the
+   *   deadline, or if unverified webhook requests need too many lookups.
    */
-  findForDelivery(id: string, arrivedAt: number): Promise<ResolvedCompany | undefined>;
+  findForWebhook(id: string, arrivedAt: number): Promise<ResolvedCompany | undefined>;
 
-  /** Returns the company if that needs no lookup; {@link find} may know more. */
+  /** Returns the company if no lookup is necessary. If it returns `undefined`, {@link find} may still find one. */
   known(id: string): ResolvedCompany | undefined;
 
-  /** Reports that a delivery for this company had a valid signature. */
+  /** Must be called when a webhook request for this company had a valid signature. */
   verified(id: string): void;
 }
 
 /** Nest injection token of the {@link Companies} in use. */
 export const COMPANIES = Symbol('PAYMENTS_COMPANIES');
 
-/** Companies named in the options. If there is only one, its id and `default` both find it. */
+/** The companies in the options. If there is only one, {@link find} returns it for its id and for `default`. */
 export class ListedCompanies implements Companies {
   readonly #byId: ReadonlyMap<string, ResolvedCompany>;
 
@@ -47,7 +47,7 @@ export class ListedCompanies implements Companies {
     return this.known(id);
   }
 
-  async findForDelivery(id: string): Promise<ResolvedCompany | undefined> {
+  async findForWebhook(id: string): Promise<ResolvedCompany | undefined> {
     return this.known(id);
   }
 
@@ -59,32 +59,33 @@ export class ListedCompanies implements Companies {
 }
 
 /**
- * Finds companies that have a webhook secret in common: a delivery of one would be accepted as the other's. It
- * holds no secret, only a signature that each of them gives for a random text of this instance.
+ * Finds companies that have the same webhook secret: an event of one would be accepted as the other's. It stores no
+ * secret, only the signature of a random text under each secret. Each instance has its own text.
  */
 export class SharedSecrets {
   readonly #text = randomBytes(32);
-  /** The id of the first company that has the secret, by its digest. */
+  /** Id of the first company with a secret, by the signature under that secret. */
   readonly #owners = new Map<string, string>();
 
-  /** Adds a company. Returns the id of another that has one of its secrets, if there is one. */
+  /** Adds a company. Returns the id of another company that has one of its secrets, or `undefined`. */
   add(company: ResolvedCompany): string | undefined {
     let shared: string | undefined;
-    for (const digest of this.#digests(company)) {
-      const owner = this.#owners.get(digest) ?? company.id;
-      this.#owners.set(digest, owner);
+    for (const signature of this.#signatures(company)) {
+      const owner = this.#owners.get(signature) ?? company.id;
+      this.#owners.set(signature, owner);
       if (owner !== company.id) shared = owner;
     }
     return shared;
   }
 
+  /** Removes a company that was added. */
   remove(company: ResolvedCompany): void {
-    for (const digest of this.#digests(company)) {
-      if (this.#owners.get(digest) === company.id) this.#owners.delete(digest);
+    for (const signature of this.#signatures(company)) {
+      if (this.#owners.get(signature) === company.id) this.#owners.delete(signature);
     }
   }
 
-  #digests({ signingKeys }: ResolvedCompany): string[] {
+  #signatures({ signingKeys }: ResolvedCompany): string[] {
     return signingKeys.map((key) => key.sign(this.#text).toString('base64', 0, 16));
   }
 }

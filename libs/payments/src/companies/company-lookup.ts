@@ -6,7 +6,7 @@ import { isCompanyId, resolveCompany } from './resolve-company.js';
 import type { CompanyDefaults } from './resolve-company.js';
 import type { Company, CompanyDirectory, ResolvedCompany } from './company.js';
 
-/** Asks the application's directory, and checks what it answers. */
+/** Looks up companies in the application's directory, and validates what it returns. */
 export class CompanyLookup {
   // Private, so that JSON.stringify and util.inspect do not show it: the directory may hold secrets.
   readonly #directory: CompanyDirectory;
@@ -24,64 +24,68 @@ export class CompanyLookup {
   /**
    * Returns the company with this id, or `undefined` if the directory has none.
    *
-   * @throws PaymentsError `company_unknown` if the directory answers a company with another id, and
-   *   `directory_unavailable` if it throws, takes longer than the limit, or answers no usable company.
+   * @throws PaymentsError `company_unknown` if the directory returns a company with another id;
+   *   `directory_unavailable` if it throws, takes longer than the limit, or returns an invalid company.
    */
-  async run(id: string): Promise<ResolvedCompany | undefined> {
-    let answered: unknown;
+  async find(id: string): Promise<ResolvedCompany | undefined> {
+    let returnedId: unknown;
     try {
-      const late = () => new Error(`no answer within ${this.limitMs} ms`);
+      const late = () => new Error(`no result within ${this.limitMs} ms`);
       const company = await withTimeLimit(this.#find(id), this.limitMs, this.runtime, late);
       if (company === undefined || company === null) return undefined;
       if (typeof company !== 'object')
-        throw new TypeError('it answered something else than a company');
-      answered = company.id;
-      if (answered === id) return this.#resolve(id, company);
+        throw new TypeError('it returned something else than a company');
+      returnedId = company.id;
+      if (returnedId === id) return this.#resolve(id, company);
     } catch (error) {
-      this.log.error('failure', () => noUsableAnswer(id, error));
+      this.log.error('failure', () => lookupFailed(id, error));
       throw new PaymentsError(
         'directory_unavailable',
-        `The company directory gave no usable answer for company ${id}; the log says why.`,
+        `The company directory failed for company ${id}; the log contains the cause.`,
       );
     }
-    throw this.#anotherId(id, answered);
+    throw this.#otherCompany(id, returnedId);
   }
 
+  /** Returns a rejected promise, and does not throw, if the directory throws. */
   async #find(id: string): Promise<Company | null | undefined> {
     return this.#directory.find(id);
   }
 
   #resolve(id: string, company: Company): ResolvedCompany {
-    // Field by field: the fields of an ORM's entity may be getters, which a spread does not copy.
+    // Field by field: the fields of an ORM entity may be getters, which a spread does not copy.
     const { clientId, clientSecret, webhookSecret, baseUrl } = company;
-    const named: Company = { id, clientId, clientSecret, webhookSecret };
-    return resolveCompany(baseUrl === undefined ? named : { ...named, baseUrl }, this.defaults);
+    const fields: Company = { id, clientId, clientSecret, webhookSecret };
+    return resolveCompany(baseUrl === undefined ? fields : { ...fields, baseUrl }, this.defaults);
   }
 
-  #anotherId(id: string, answered: unknown): PaymentsError {
-    const other = isCompanyId(answered) ? `with the id "${answered}"` : 'without a valid "id"';
+  #otherCompany(id: string, returnedId: unknown): PaymentsError {
+    const other = isCompanyId(returnedId) ? `with the id "${returnedId}"` : 'without a valid "id"';
     const message =
-      `The company directory was asked for company "${id}" and answered a company ${other}. Return a company only ` +
-      'if its "id" is exactly the one asked for: a lookup that ignores case finds one company under several ids.';
-    this.log.warn('id', `${message} Its deliveries are answered 401 (company_unknown).`);
+      `For the id "${id}", the company directory returned a company ${other}. Return a company only if its "id" is ` +
+      'exactly the id that was passed in: a lookup that ignores case finds one company under several ids.';
+    this.log.warn(
+      'id',
+      `${message} The response to its webhook requests is 401 (company_unknown).`,
+    );
     return new PaymentsError('company_unknown', message);
   }
 }
 
-function noUsableAnswer(id: string, error: unknown): string {
+function lookupFailed(id: string, error: unknown): string {
   return (
-    `The company directory gave no usable answer for company ${id}. Deliveries for it are answered 503 ` +
-    `(directory_unavailable), and the directory is asked again after a second: ${describeError(error)}`
+    `The company directory failed for company ${id}. The response to its webhook requests is 503 ` +
+    `(directory_unavailable), and the next lookup is after a second: ${describeError(error)}`
   );
 }
 
-/** Ids that are remembered: about 10 MB. */
+/** Maximum number of ids in {@link LookupBudget}: about 10 MB. */
 const MAX_VERIFIED = 100_000;
 
 /**
- * Limits the lookups that anybody can cause by sending deliveries to invented ids: at most `perSecond` per second,
- * and as many at the same time. An id that a valid signature was seen for is exempt; the ids used least recently
- * lose this first.
+ * Limits the lookups that anybody can cause by sending webhook requests for invented ids: at most `perSecond` lookups
+ * per second, and at most `perSecond` at the same time. Ids that had a valid signature are exempt. Of these, the 100,000
+ * that were used last are remembered.
  */
 export class LookupBudget {
   readonly #rate: RateLimit;
@@ -97,27 +101,27 @@ export class LookupBudget {
   }
 
   /**
-   * Starts a lookup for a delivery that is not verified yet.
+   * Starts a lookup for a webhook request whose signature is not verified yet.
    *
-   * @throws PaymentsError `directory_unavailable` if the budget is spent.
+   * @throws PaymentsError `directory_unavailable` if there are too many lookups.
    */
-  spend<T>(id: string, lookUp: () => Promise<T>): Promise<T> {
+  start<T>(id: string, lookUp: () => Promise<T>): Promise<T> {
     if (this.#verified.has(id)) return lookUp();
     if (this.#underWay >= this.perSecond || !this.#rate.take()) {
-      this.log.warn('budget', () => tooMany(this.perSecond));
+      this.log.warn('budget', () => tooManyLookups(this.perSecond));
       throw new PaymentsError(
         'directory_unavailable',
-        'Too many companies are being looked up. Send the delivery again.',
+        'Too many companies are being looked up. Send the event again.',
       );
     }
     this.#underWay += 1;
     const end = () => void (this.#underWay -= 1);
-    const answer = lookUp();
-    answer.then(end, end);
-    return answer;
+    const company = lookUp();
+    company.then(end, end);
+    return company;
   }
 
-  /** Exempts an id: a delivery for it had a valid signature. */
+  /** Exempts an id, because a webhook request for it had a valid signature. */
   exempt(id: string): void {
     this.#verified.delete(id);
     this.#verified.add(id);
@@ -125,17 +129,17 @@ export class LookupBudget {
     if (this.#verified.size > MAX_VERIFIED) this.#verified.delete(oldest!);
   }
 
-  /** Ends the exemption of an id: there is no such company any more. */
+  /** Ends the exemption of an id, because its company does not exist any more. */
   revoke(id: string): void {
     this.#verified.delete(id);
   }
 }
 
-function tooMany(perSecond: number): string {
+function tooManyLookups(perSecond: number): string {
   return (
-    `Deliveries without a verified signature need more than ${perSecond} company lookups per second. Those above the ` +
-    'limit are answered 503 (directory_unavailable). If strangers send them, reject their requests in ' +
-    '"webhook.before"; if they are real companies, raise "webhook.maxLookupsPerSecond".'
+    `Webhook requests without a verified signature need more than ${perSecond} company lookups per second. The response ` +
+    'to requests above this limit is 503 (directory_unavailable). If strangers send them, reject them in ' +
+    '"webhook.before"; if they are for real companies, raise "webhook.maxLookupsPerSecond".'
   );
 }
 

@@ -7,8 +7,8 @@ import type { KeyObject } from 'node:crypto';
  */
 export interface Company {
   /**
-   * The company's name in the application: 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`. It is the last segment
-   * of the company's webhook path and part of every stored row, so it must not change.
+   * The company's name in the application: 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`. It is the last segment of the
+   * company's webhook path and part of every stored row, so it must not change.
    */
   id: string;
   /** User name of the token request. Not empty, without white space or quotes around it. */
@@ -16,10 +16,11 @@ export interface Company {
   /** Password of the token request. Not empty, without white space or quotes around it. */
   clientSecret: string;
   /**
-   * Secret that signs this company's deliveries, or several, current first: all of them are accepted, so that a
-   * rotation loses no delivery. 1 to 10 secrets, none empty, without white space or quotes around them. No two
-   * companies may have one in common: a delivery for one would be accepted as the other's. In a list of companies
-   * this is an error at boot; of a directory it is logged.
+   * Secret that signs the webhook requests for this company, or several secrets, current first. All of them are
+   * accepted, so that a rotation loses no event. 1 to 10 secrets, none empty, without white space or quotes around them.
+   *
+   * Two companies must not have the same secret: an event for one would be accepted as the other's. In a list of
+   * companies this is an error at boot; if a directory returns such companies, a warning is logged.
    */
   webhookSecret: string | readonly string[];
   /** Address of the service for this company. Default: the module's `baseUrl`. */
@@ -29,9 +30,9 @@ export interface Company {
 /**
  * Finds a company in the application's own database.
  *
- * Answers are cached: a company for 60 s, `undefined` and another id for 5 s, a failure for 1 s. For ids that never
- * had a delivery with a valid signature, at most `webhook.maxLookupsPerSecond` lookups are made per second. So
- * requests of strangers do not each cause a query.
+ * Results are cached: a company for 60 s, no company or a company with another id for 5 s, a failure for 1 s. For ids
+ * that never had a webhook request with a valid signature, the module makes at most `webhook.maxLookupsPerSecond`
+ * lookups per second. So not every request of a stranger causes a query.
  *
  * @example
  * ```ts
@@ -42,24 +43,23 @@ export interface Company {
  */
 export interface CompanyDirectory {
   /**
-   * Returns the company with that id, or `undefined` or `null` if there is none.
+   * Returns the company with this id, or `undefined` or `null` if there is none.
    *
-   * The `id` of the company must be exactly the one asked for, which for deliveries to the path without a company is
-   * `default`. With another `id` or none, for example from a database that ignores case, the delivery is answered
-   * 401 (`company_unknown`), nothing is stored, and a warning is logged.
+   * The returned company must have exactly this `id`. For webhook requests to the path without a company, the id is
+   * `default`. If the `id` is missing or different, for example because a database ignores case, the response to the
+   * webhook request is 401 (`company_unknown`), nothing is stored, and a warning is logged.
    *
-   * If it throws or takes longer than `deadlineMs`, the delivery is answered 503 (`directory_unavailable`), so that
-   * it is sent again, and the error's name and message are logged, at most once per minute.
+   * If it throws or takes longer than `deadlineMs`, the response is 503 (`directory_unavailable`), so that the service
+   * sends the event again. The error's name and message are logged, at most once per minute.
    */
   find(id: string): Promise<Company | null | undefined> | Company | null | undefined;
 }
 
-/** The id of the company in an application that configures one company without an id. */
+/** Id of the company if the application configures one company without an id. */
 export const DEFAULT_COMPANY = 'default';
 
 /**
- * A webhook secret that is prepared once and signs any number of bodies. `JSON.stringify` and `util.inspect`
- * show nothing of it.
+ * A webhook secret, prepared to sign any number of bodies. `JSON.stringify` and `util.inspect` do not show the secret.
  *
  * @example
  * ```ts
@@ -70,20 +70,19 @@ export const DEFAULT_COMPANY = 'default';
 export class SigningKey {
   readonly #key: KeyObject;
 
-  /** @param secret the webhook secret as the payments service has it. The key is its UTF-8 encoding. */
+  /** @param secret the webhook secret, as the payments service gave it. Its UTF-8 encoding is the key. */
   constructor(secret: string) {
     this.#key = createSecretKey(secret, 'utf8');
   }
 
-  /** The HMAC-SHA512 of the body: 64 bytes. */
+  /** Returns the HMAC-SHA512 of the body: 64 bytes. */
   sign(body: Uint8Array): Buffer {
     return createHmac('sha512', this.#key).update(body).digest();
   }
 }
 
 /**
- * A company, complete and validated. Its secrets are private fields behind getters: `JSON.stringify` and
- * `util.inspect` do not show them.
+ * A {@link Company}, complete and validated. `JSON.stringify` and `util.inspect` do not show its secrets.
  */
 export class ResolvedCompany {
   readonly #clientId: string;
@@ -104,15 +103,17 @@ export class ResolvedCompany {
     Object.freeze(this);
   }
 
+  /** User name of the token request. */
   get clientId(): string {
     return this.#clientId;
   }
 
+  /** Password of the token request. */
   get clientSecret(): string {
     return this.#clientSecret;
   }
 
-  /** Every accepted webhook secret, current first, to sign with. */
+  /** The accepted webhook secrets, current first. */
   get signingKeys(): readonly SigningKey[] {
     return this.#signingKeys;
   }

@@ -11,100 +11,100 @@ const LIMITS = { maxLookupsPerSecond: 3, deadlineMs: 5000 };
 
 describe('DirectoryCompanies', () => {
   let runtime: FakeRuntime;
-  let asked: string[];
-  let answer: (id: string) => Company | undefined | Promise<Company | undefined>;
+  let lookups: string[];
+  let respond: (id: string) => Company | undefined | Promise<Company | undefined>;
   let companies: DirectoryCompanies;
   let log: CapturedLog;
   beforeEach(() => {
     log = new CapturedLog();
     Logger.overrideLogger(log);
     runtime = new FakeRuntime();
-    asked = [];
-    answer = (id) => (id.startsWith('stranger') ? undefined : { ...ACME, id, webhookSecret: id });
-    const find = (id: string) => (asked.push(id), answer(id));
+    lookups = [];
+    respond = (id) => (id.startsWith('stranger') ? undefined : { ...ACME, id, webhookSecret: id });
+    const find = (id: string) => (lookups.push(id), respond(id));
     companies = new DirectoryCompanies({ find }, DEFAULTS, LIMITS, runtime);
   });
   afterEach(() => Logger.overrideLogger(['error']));
 
-  it('keeps companies in its cache despite lookups of many invented ids', async () => {
+  it('keeps companies cached during lookups of many invented ids', async () => {
     await companies.find('acme');
     for (let i = 0; i <= 1000; i += 1) await companies.find(`stranger-${i}`);
-    asked.length = 0;
+    lookups.length = 0;
     expect(await companies.find('acme')).toMatchObject({ id: 'acme' });
     await companies.find('stranger-1000');
     await companies.find('stranger-1');
-    expect(asked).toEqual([]);
-    // The oldest of 1,001 was displaced.
+    expect(lookups).toEqual([]);
+    // It was the oldest of 1,001 ids, and 1,000 are cached.
     await companies.find('stranger-0');
-    expect(asked).toEqual(['stranger-0']);
+    expect(lookups).toEqual(['stranger-0']);
   });
 
-  it('keeps the newest 10,000 companies', async () => {
+  it('keeps the newest 10,000 companies cached', async () => {
     for (let i = 0; i <= 10_000; i += 1) await companies.find(`c-${i}`);
-    asked.length = 0;
+    lookups.length = 0;
     await companies.find('c-1');
     await companies.find('c-10000');
-    expect(asked).toEqual([]);
+    expect(lookups).toEqual([]);
     await companies.find('c-0');
-    expect(asked).toEqual(['c-0']);
+    expect(lookups).toEqual(['c-0']);
   });
 
-  it('counts the age of an answer from its arrival', async () => {
+  it('counts the 60 s of a cached company from the end of its lookup', async () => {
     let found: (company: Company) => void = () => {};
-    answer = async () => new Promise((resolve) => (found = resolve));
+    respond = async () => new Promise((resolve) => (found = resolve));
     const first = companies.find('acme');
     runtime.advance(4000);
     found(ACME);
     await first;
     runtime.advance(59_999);
     await companies.find('acme');
-    expect(asked).toEqual(['acme']);
+    expect(lookups).toEqual(['acme']);
     runtime.advance(1);
-    answer = () => undefined;
+    respond = () => undefined;
     expect(await companies.find('acme')).toBeUndefined();
-    expect(asked).toEqual(['acme', 'acme']);
+    expect(lookups).toEqual(['acme', 'acme']);
   });
 
-  it('shares one lookup among callers while an old answer is refreshed', async () => {
+  it('shares one lookup among simultaneous callers when a cached company has expired', async () => {
     await companies.find('acme');
     runtime.advance(60_000);
     const all = await Promise.all([companies.find('acme'), companies.find('acme')]);
-    expect(asked).toEqual(['acme', 'acme']);
+    expect(lookups).toEqual(['acme', 'acme']);
     expect(all[0]).toBe(all[1]);
   });
 
-  it('shares a failure among waiting callers, and keeps it for a second', async () => {
-    answer = async () => Promise.reject(new Error('down'));
+  it('shares a failure among simultaneous callers, and caches it for a second', async () => {
+    respond = async () => Promise.reject(new Error('down'));
     const both = await Promise.allSettled([companies.find('acme'), companies.find('acme')]);
     expect(both.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     expect(both[0]).toMatchObject({ reason: { code: 'directory_unavailable' } });
-    answer = () => ACME;
+    respond = () => ACME;
     runtime.advance(999);
     await expect(companies.find('acme')).rejects.toMatchObject({ code: 'directory_unavailable' });
-    expect(asked).toEqual(['acme']);
+    expect(lookups).toEqual(['acme']);
     runtime.advance(1);
     expect(await companies.find('acme')).toMatchObject({ id: 'acme' });
   });
 
-  it('keeps a removed company no longer than one that never existed', async () => {
+  it('finds a removed company again 5 s after it is added again', async () => {
     await companies.find('acme');
     runtime.advance(60_000);
-    answer = () => undefined;
+    respond = () => undefined;
     expect(await companies.find('acme')).toBeUndefined();
-    answer = () => ACME;
+    respond = () => ACME;
     runtime.advance(5000);
     expect(await companies.find('acme')).toMatchObject({ id: 'acme' });
   });
 
-  const forDelivery = async (id: string) =>
-    companies.findForDelivery(id, runtime.monotonic()).then(
+  const forWebhook = async (id: string) =>
+    companies.findForWebhook(id, runtime.monotonic()).then(
       (company) => company?.id ?? 'none',
       (error: { code: string }) => error.code,
     );
 
-  it('SE-06 limits the lookups for deliveries per second, and not those of the application', async () => {
+  it('SE-06 limits the lookups per second for webhook requests, but not for calls of the application', async () => {
     const ids = ['stranger-1', 'stranger-2', 'acme', 'bolt'];
-    expect(await Promise.all(ids.map(forDelivery))).toEqual([
+    expect(await Promise.all(ids.map(forWebhook))).toEqual([
       'none',
       'none',
       'acme',
@@ -112,105 +112,103 @@ describe('DirectoryCompanies', () => {
     ]);
     expect(await companies.find('bolt')).toMatchObject({ id: 'bolt' });
     // Cached by now.
-    expect(await forDelivery('bolt')).toBe('bolt');
-    expect(await forDelivery('stranger-1')).toBe('none');
-    expect(asked).toEqual(['stranger-1', 'stranger-2', 'acme', 'bolt']);
+    expect(await forWebhook('bolt')).toBe('bolt');
+    expect(await forWebhook('stranger-1')).toBe('none');
+    expect(lookups).toEqual(['stranger-1', 'stranger-2', 'acme', 'bolt']);
     expect(log.lines).toEqual([expect.stringMatching(/^warn .*more than 3 company lookups/)]);
     runtime.advance(1000);
-    expect(await forDelivery('cafe')).toBe('cafe');
+    expect(await forWebhook('cafe')).toBe('cafe');
   });
 
-  it('SE-06 does not limit ids that had a valid signature, until they are removed', async () => {
-    await forDelivery('acme');
+  it('SE-06 does not limit lookups of ids that had a valid signature, until their company is removed', async () => {
+    await forWebhook('acme');
     companies.verified('acme');
     runtime.advance(60_000);
-    for (let i = 0; i < 3; i += 1) await forDelivery(`stranger-${i}`);
-    expect(await forDelivery('stranger-3')).toBe('directory_unavailable');
-    expect(await forDelivery('acme')).toBe('acme');
-    answer = () => undefined;
+    for (let i = 0; i < 3; i += 1) await forWebhook(`stranger-${i}`);
+    expect(await forWebhook('stranger-3')).toBe('directory_unavailable');
+    expect(await forWebhook('acme')).toBe('acme');
+    respond = () => undefined;
     runtime.advance(60_000);
-    expect(await forDelivery('acme')).toBe('none');
+    expect(await forWebhook('acme')).toBe('none');
     runtime.advance(5000);
-    for (let i = 0; i < 3; i += 1) await forDelivery(`stranger-${i}`);
-    expect(await forDelivery('acme')).toBe('directory_unavailable');
+    for (let i = 0; i < 3; i += 1) await forWebhook(`stranger-${i}`);
+    expect(await forWebhook('acme')).toBe('directory_unavailable');
   });
 
-  it('SE-06 ends a lookup without an answer at its time limit, and repeats it later', async () => {
+  it('SE-06 ends a lookup without a result at its time limit, and starts a new one later', async () => {
     let found: (company: Company) => void = () => {};
-    answer = async () => new Promise((resolve) => (found = resolve));
-    const first = forDelivery('acme');
+    respond = async () => new Promise((resolve) => (found = resolve));
+    const first = forWebhook('acme');
     runtime.advance(4000);
-    const second = forDelivery('acme');
+    const second = forWebhook('acme');
     runtime.advance(1000);
     expect(await Promise.all([first, second])).toEqual(Array(2).fill('directory_unavailable'));
-    expect(log.lines).toEqual([expect.stringMatching(/^error .*acme.*no answer within 5000 ms/)]);
+    expect(log.lines).toEqual([expect.stringMatching(/^error .*acme.*no result within 5000 ms/)]);
     // Too late: its lookup has ended.
     found(ACME);
-    answer = (id) => ({ ...ACME, id, clientId: 'newer' });
+    respond = (id) => ({ ...ACME, id, clientId: 'newer' });
     runtime.advance(1000);
     expect(await companies.find('acme')).toMatchObject({ clientId: 'newer' });
-    expect(asked).toEqual(['acme', 'acme']);
+    expect(lookups).toEqual(['acme', 'acme']);
   });
 
-  it('SE-06 rejects a delivery at its own deadline, while the lookup goes on', async () => {
+  it('SE-06 rejects a webhook request at its deadline, and uses the result of its lookup for the next one', async () => {
     let found: (company: Company) => void = () => {};
-    answer = async () => new Promise((resolve) => (found = resolve));
+    respond = async () => new Promise((resolve) => (found = resolve));
     const arrivedAt = runtime.monotonic();
     runtime.advance(3000);
-    const delivery = companies.findForDelivery('acme', arrivedAt);
+    const company = companies.findForWebhook('acme', arrivedAt);
     runtime.advance(2000);
-    await expect(delivery).rejects.toMatchObject({ code: 'directory_unavailable' });
+    await expect(company).rejects.toMatchObject({ code: 'directory_unavailable' });
     found(ACME);
-    expect(await forDelivery('acme')).toBe('acme');
-    expect(asked).toEqual(['acme']);
+    expect(await forWebhook('acme')).toBe('acme');
+    expect(lookups).toEqual(['acme']);
     expect(runtime.pending).toBe(0);
   });
 
-  it('SE-06 has at most as many lookups for deliveries under way as it may start in a second', async () => {
-    answer = async () => new Promise(() => {});
-    const hanging = ['a', 'b', 'c'].map(forDelivery);
+  it('SE-06 limits the simultaneous lookups for webhook requests to the number per second', async () => {
+    respond = async () => new Promise(() => {});
+    const hanging = ['a', 'b', 'c'].map(forWebhook);
     runtime.advance(2000);
-    expect(await forDelivery('d')).toBe('directory_unavailable');
+    expect(await forWebhook('d')).toBe('directory_unavailable');
     runtime.advance(3000);
     await Promise.all(hanging);
-    answer = (id) => ({ ...ACME, id });
-    expect(await forDelivery('d')).toBe('d');
+    respond = (id) => ({ ...ACME, id });
+    expect(await forWebhook('d')).toBe('d');
   });
 
   it.each([
-    ['another spelling', 'ACME', /answered a company with the id "ACME"/],
-    ['no id', undefined, /answered a company without a valid "id"/],
-    ['an id that is none', 'acme ', /without a valid "id"/],
-    ['a number', 17, /without a valid "id"/],
-  ])('SE-07 treats an answer with %s as no company', async (_, id, words) => {
-    answer = () => ({ ...ACME, id }) as Company;
-    expect(await forDelivery('acme')).toBe('none');
+    ['an id in another case', 'ACME', /returned a company with the id "ACME"/],
+    ['no id', undefined, /returned a company without a valid "id"/],
+    ['an invalid id', 'acme ', /without a valid "id"/],
+    ['a number as id', 17, /without a valid "id"/],
+  ])('SE-07 treats a company with %s as no company', async (_, id, words) => {
+    respond = () => ({ ...ACME, id }) as Company;
+    expect(await forWebhook('acme')).toBe('none');
     expect(log.lines).toEqual([expect.stringMatching(words)]);
-    expect(log.lines[0]).toMatch(
-      /^warn .*asked for company "acme".*Return a company only if its "id"/,
-    );
+    expect(log.lines[0]).toMatch(/^warn For the id "acme", .*Return a company only if its "id"/);
     await expect(companies.find('acme')).rejects.toMatchObject({
       code: 'company_unknown',
       message: expect.stringMatching(words),
     });
     runtime.advance(4999);
-    expect(await forDelivery('acme')).toBe('none');
-    expect(asked).toEqual(['acme']);
+    expect(await forWebhook('acme')).toBe('none');
+    expect(lookups).toEqual(['acme']);
     expect(log.lines).toHaveLength(1);
     runtime.advance(1);
-    answer = () => ACME;
-    expect(await forDelivery('acme')).toBe('acme');
+    respond = () => ACME;
+    expect(await forWebhook('acme')).toBe('acme');
   });
 
-  it('SE-10 logs companies that have a webhook secret in common, once per minute, without the secret', async () => {
-    answer = (id) => ({ ...ACME, id, webhookSecret: [`${id}-private`, 'shared-private'] });
+  it('SE-10 logs companies with the same webhook secret once per minute, without the secret', async () => {
+    respond = (id) => ({ ...ACME, id, webhookSecret: [`${id}-private`, 'shared-private'] });
     for (const id of ['acme', 'bolt', 'cafe']) await companies.find(id);
     expect(log.lines).toEqual([
-      expect.stringMatching(/^warn .*one webhook secret for the companies "acme" and "bolt"/),
+      expect.stringMatching(/^warn .*the same webhook secret for the companies "acme" and "bolt"/),
     ]);
     expect(log.lines[0]).not.toContain('private');
     runtime.advance(60_000);
-    answer = (id) => ({ ...ACME, id, webhookSecret: `${id}-private` });
+    respond = (id) => ({ ...ACME, id, webhookSecret: `${id}-private` });
     for (const id of ['acme', 'bolt', 'cafe']) await companies.find(id);
     expect(log.lines).toHaveLength(1);
   });

@@ -9,41 +9,45 @@ import { CompanyLookup, LookupBudget } from './company-lookup.js';
 import type { CompanyDefaults } from './resolve-company.js';
 import type { CompanyDirectory, ResolvedCompany } from './company.js';
 
+/** For how long results are cached: a company, no company (or one with another id), and a failure. */
 const FOUND_MS = 60_000;
-const UNKNOWN_MS = 5000;
+const NOT_FOUND_MS = 5000;
 const FAILED_MS = 1000;
+
+/** Maximum number of cached companies. */
 const MAX_FOUND = 10_000;
+/** Maximum number of ids without a cached company: unfinished lookups, ids that no company has, and failures. */
 const MAX_OTHERS = 1000;
 
-type Answer = Promise<ResolvedCompany | undefined>;
+type LookupResult = Promise<ResolvedCompany | undefined>;
 
-interface Entry {
-  readonly answer: Answer;
-  /** On the monotonic clock; infinite while the lookup is under way. */
+interface CacheEntry {
+  readonly result: LookupResult;
+  /** On the monotonic clock; infinite until the lookup has ended. */
   readonly expiresAt: number;
 }
 
-interface FoundEntry extends Entry {
+interface FoundEntry extends CacheEntry {
   readonly company: ResolvedCompany;
 }
 
-/** Bounds of the lookups in the application's directory. */
+/** Limits of the lookups in the application's directory. */
 export interface LookupLimits {
-  /** Lookups per second, and at the same time, for ids that no valid signature was seen for. */
+  /** Lookups per second, and at the same time, for ids that had no valid signature yet. */
   readonly maxLookupsPerSecond: number;
-  /** Milliseconds that a lookup may take, and from a delivery's arrival until it is refused. */
+  /** Maximum duration of a lookup in milliseconds, and maximum time from the arrival of a webhook request to its end. */
   readonly deadlineMs: number;
 }
 
 /**
- * Companies looked up in the application's own directory. A company is cached for 60 s (at most 10,000 of them),
- * "none" for 5 s and a failure for 1 s. Callers who ask for the same id at the same time share one lookup.
- * Companies have a cache of their own, so that invented ids never displace a real company.
+ * Companies from the application's own directory, with a cache: a company is cached for 60 s (at most 10,000 of them),
+ * the absence of a company for 5 s, a failure for 1 s. Simultaneous calls for the same id share one lookup. Companies
+ * have a separate cache, so that invented ids never displace a real company.
  */
 export class DirectoryCompanies implements Companies {
   readonly #found = new Map<string, FoundEntry>();
-  /** Lookups under way, ids without a company, and failures. */
-  readonly #others = new Map<string, Entry>();
+  /** Unfinished lookups, ids that no company has, and failures. */
+  readonly #others = new Map<string, CacheEntry>();
   readonly #log: ThrottledLog;
   readonly #lookup: CompanyLookup;
   readonly #budget: LookupBudget;
@@ -60,17 +64,17 @@ export class DirectoryCompanies implements Companies {
     this.#budget = new LookupBudget(limits.maxLookupsPerSecond, runtime, this.#log);
   }
 
-  async find(id: string): Answer {
-    return this.#cached(id) ?? this.#ask(id);
+  async find(id: string): LookupResult {
+    return this.#cached(id) ?? this.#lookUp(id);
   }
 
-  async findForDelivery(id: string, arrivedAt: number): Answer {
-    const answer = this.#cached(id) ?? this.#budget.spend(id, () => this.#ask(id));
+  async findForWebhook(id: string, arrivedAt: number): LookupResult {
+    const result = this.#cached(id) ?? this.#budget.start(id, () => this.#lookUp(id));
     const leftMs = arrivedAt + this.limits.deadlineMs - this.runtime.monotonic();
     try {
-      return await withTimeLimit(answer, leftMs, this.runtime, tooLate);
+      return await withTimeLimit(result, leftMs, this.runtime, tooLate);
     } catch (error) {
-      // What the directory answered instead is for the application's own calls, not for a sender.
+      // Only the application's own calls get the error: its message contains the id of another company.
       if (isUnknown(error)) return undefined;
       throw error;
     }
@@ -85,53 +89,55 @@ export class DirectoryCompanies implements Companies {
     this.#budget.exempt(id);
   }
 
-  #cached(id: string): Answer | undefined {
+  #cached(id: string): LookupResult | undefined {
     const entry = this.#found.get(id) ?? this.#others.get(id);
-    return entry && entry.expiresAt > this.runtime.monotonic() ? entry.answer : undefined;
+    return entry && entry.expiresAt > this.runtime.monotonic() ? entry.result : undefined;
   }
 
-  #ask(id: string): Answer {
-    const answer = this.#lookup.run(id);
-    this.#keepOther(id, answer, Infinity);
-    answer.then(
-      (company) => (company ? this.#keepFound(company, answer) : this.#keepUnknown(id, answer)),
+  #lookUp(id: string): LookupResult {
+    const result = this.#lookup.find(id);
+    this.#cacheOther(id, result, Infinity);
+    result.then(
+      (company) => (company ? this.#cacheFound(company, result) : this.#cacheNotFound(id, result)),
       (error: unknown) =>
-        isUnknown(error) ? this.#keepUnknown(id, answer) : this.#keepOther(id, answer, FAILED_MS),
+        isUnknown(error)
+          ? this.#cacheNotFound(id, result)
+          : this.#cacheOther(id, result, FAILED_MS),
     );
-    return answer;
+    return result;
   }
 
-  #keepFound(company: ResolvedCompany, answer: Answer): void {
+  #cacheFound(company: ResolvedCompany, result: LookupResult): void {
     const { id } = company;
     this.#others.delete(id);
     const expiresAt = this.runtime.monotonic() + FOUND_MS;
-    const displaced = keep(this.#found, id, { answer, expiresAt, company }, MAX_FOUND);
+    const displaced = addNewest(this.#found, id, { result, expiresAt, company }, MAX_FOUND);
     if (displaced !== undefined) this.#secrets.remove(displaced.company);
     const other = this.#secrets.add(company);
     if (other === undefined) return;
     this.#log.warn(
       'secrets',
-      `The company directory answers one webhook secret for the companies "${other}" and "${id}", so a delivery for ` +
+      `The company directory returns the same webhook secret for the companies "${other}" and "${id}", so an event for ` +
         "one is also accepted as the other's. Give each company the secret that the payments service gave it.",
     );
   }
 
-  #keepUnknown(id: string, answer: Answer): void {
+  #cacheNotFound(id: string, result: LookupResult): void {
     this.#budget.revoke(id);
-    this.#keepOther(id, answer, UNKNOWN_MS);
+    this.#cacheOther(id, result, NOT_FOUND_MS);
   }
 
-  #keepOther(id: string, answer: Answer, forMs: number): void {
+  #cacheOther(id: string, result: LookupResult, forMs: number): void {
     const found = this.#found.get(id);
     this.#found.delete(id);
     if (found !== undefined) this.#secrets.remove(found.company);
     const expiresAt = this.runtime.monotonic() + forMs;
-    keep(this.#others, id, { answer, expiresAt }, MAX_OTHERS);
+    addNewest(this.#others, id, { result, expiresAt }, MAX_OTHERS);
   }
 }
 
-/** Adds an entry as the newest. Returns the oldest if it had to go. */
-function keep<E>(cache: Map<string, E>, id: string, entry: E, max: number): E | undefined {
+/** Adds an entry as the newest. If there are more than `max` then, removes the oldest and returns it. */
+function addNewest<E>(cache: Map<string, E>, id: string, entry: E, max: number): E | undefined {
   cache.delete(id);
   cache.set(id, entry);
   if (cache.size <= max) return undefined;
@@ -143,7 +149,7 @@ function keep<E>(cache: Map<string, E>, id: string, entry: E, max: number): E | 
 function tooLate(): PaymentsError {
   return new PaymentsError(
     'directory_unavailable',
-    'The company directory did not answer before the deadline of the delivery.',
+    'The company directory did not respond before the deadline of the webhook request.',
   );
 }
 

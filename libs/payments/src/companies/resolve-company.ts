@@ -2,23 +2,23 @@ import { isBlank, optionsInvalid, surroundingFault } from '../errors/options-inv
 import { ResolvedCompany } from './company.js';
 import type { Company } from './company.js';
 
-// No longer than the longest path parameter Fastify takes by default.
+/** At most 100 characters: by default, Fastify accepts no longer path parameter. */
 const ID = /^[A-Za-z0-9._~-]{1,100}$/;
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
-/** Whether a text can be a company's id. */
+/** Whether a value has the syntax of a company id. */
 export function isCompanyId(id: unknown): id is string {
   return typeof id === 'string' && ID.test(id) && id !== '.' && id !== '..';
 }
 
-/** Defaults for companies that do not set these themselves. */
+/** Options that apply to companies without their own. */
 export interface CompanyDefaults {
   readonly baseUrl?: string | undefined;
   readonly allowInsecureHttp?: boolean | undefined;
 }
 
 /**
- * Completes and checks a company.
+ * Completes and validates a company.
  *
  * @throws PaymentsError `options_invalid`. The message names the field and the fix, and contains no secret.
  */

@@ -1,42 +1,50 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { Inject, Injectable } from '@nestjs/common';
-import { DEFAULT_COMPANY } from '../companies/company.js';
-import { isCompanyId } from '../companies/resolve-company.js';
-import { PaymentsError } from '../errors/payments-error.js';
+import { describeError, PaymentsError } from '../errors/payments-error.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
-import { checkFailed, runCheck } from './admission-check.js';
-import { headerText } from './request-headers.js';
-import { PendingRequests, RequestClosed, webhookBusy } from './pending-requests.js';
+import { PendingRequests, webhookBusy } from './pending-requests.js';
 import type { PendingRequest } from './pending-requests.js';
-import { givenBytes, readRawBody, requireFittingLength, requirePlainJson } from './raw-body.js';
+import {
+  bytesReadBefore,
+  headerText,
+  payloadTooLarge,
+  readRawBody,
+  requireCompanyId,
+} from './raw-request.js';
+import type { BodyProperties } from './raw-request.js';
 import { parseSignatures, SIGNATURE_HEADER } from './signature.js';
 import { WEBHOOK_OPTIONS } from './webhook-options.js';
-import type { ResolvedWebhookOptions } from './webhook-options.js';
+import type {
+  AdmissionCheck,
+  AdmissionRequest,
+  ResolvedWebhookOptions,
+} from './webhook-options.js';
+import { AdmissionCheckError, RequestClosedError } from './webhook-rejection.js';
 
-/** One for all requests: creating an error captures a stack, and every request ends. */
-const CLOSED = new RequestClosed();
+/** One error for all requests: the constructor of an error captures a stack, and every request closes. */
+const CLOSED = new RequestClosedError();
 
-/** A POST to a route that receives deliveries, as both adapters can describe it. */
-export interface ArrivingRequest {
+/** A webhook request whose body is not read yet, in the terms of both Express and Fastify. */
+export interface UnreadRequest {
   readonly headers: IncomingHttpHeaders;
   readonly url?: string | undefined;
-  /** A request that a serverless adapter made may have none. */
+  /** Missing in requests of some serverless adapters. */
   readonly socket?: { readonly remoteAddress?: string | undefined } | null;
-  /** Company in the path; anything that is no company's id is refused. */
+  /** Company in the path. Anything that is not a company id is rejected. */
   readonly company: unknown;
   readonly body: Readable;
-  /** What something else has left of a body that it read. */
-  readonly given: { readonly rawBody?: unknown; readonly body?: unknown };
+  /** Used instead of `body` if other code has read that. */
+  readonly readBefore: BodyProperties;
   /** The request of Express or Fastify. */
   readonly request: object;
-  /** Emits `close` when the request is over, however it ends. */
+  /** Emits `close` when the request has ended, for any reason. */
   readonly response: { on(event: 'close', listener: () => void): unknown };
 }
 
 /**
- * The first stage of a delivery, in front of the signature:
+ * The checks of a webhook request before its signature is verified:
  *
  * 1. form of the request: content type, content encoding, signature header, `Content-Length`
  * 2. syntax of the company in the path
@@ -44,8 +52,8 @@ export interface ArrivingRequest {
  * 4. capacity: `webhook.maxPending`, `webhook.maxPendingBytes`
  * 5. the body, within `webhook.bodyTimeoutMs` and `webhook.bodyLimitBytes`
  *
- * A request is refused at the first step that it does not pass. Nothing of its body is read before step 5, except while
- * an asynchronous `webhook.before` works: then the bytes that arrive are read within the limits of steps 4 and 5.
+ * The first check that fails rejects the request. The body is read in step 5 only, with one exception: if
+ * `webhook.before` is asynchronous, the body is read while the check runs, within the limits of steps 4 and 5.
  */
 @Injectable()
 export class Admission {
@@ -56,33 +64,34 @@ export class Admission {
   ) {}
 
   /**
-   * Resolves with the request, whose body was read. It is pending until the caller releases it or its response closes.
+   * Resolves with the pending request when its body is read. It stays pending until the caller releases it or its
+   * response closes.
    *
-   * @throws PaymentsError with the code of the refusal; or the error of the connection, if it closes.
+   * @throws PaymentsError with the code of the rejection; or the error of the connection, if it closes.
    */
-  async admit(arriving: ArrivingRequest): Promise<PendingRequest> {
-    const { headers } = arriving;
+  async admit(unread: UnreadRequest): Promise<PendingRequest> {
+    const { headers } = unread;
     requirePlainJson(headers);
     const signatures = parseSignatures(headerText(headers[SIGNATURE_HEADER]));
     requireFittingLength(headers, this.options.bodyLimitBytes);
-    const check = this.#check(arriving, requireCompanyId(arriving.company));
-    // The request may be refused before the check answers; nothing would handle its rejection then.
+    const check = this.#check(unread, requireCompanyId(unread.company));
+    // The request may be rejected before the check ends; a later rejection of the check would then be unhandled.
     check?.catch(() => {});
     let checking = check !== undefined;
     const pending = this.pending.add(signatures);
     const { bodyTimeoutMs } = this.options;
     const cancel = this.runtime.schedule(bodyTimeoutMs, () =>
-      pending.refuse(
+      pending.reject(
         checking
-          ? checkFailed(`did not answer within ${bodyTimeoutMs} ms`)
+          ? checkFailed(`did not return within ${bodyTimeoutMs} ms`)
           : bodyTimeout(bodyTimeoutMs),
       ),
     );
-    // Something else may answer the request, or the sender close the connection.
-    arriving.response.on('close', () => pending.refuse(CLOSED));
+    // Other code may respond to the request, or the sender may close the connection.
+    unread.response.on('close', () => pending.reject(CLOSED));
     try {
-      const reading = this.#read(arriving, pending);
-      // What the sender has sent meanwhile is read within the same limits. Node.js would keep it as a list of chunks.
+      const reading = this.#read(unread, pending);
+      // The body is read while the check runs. Otherwise Node.js would buffer it as a list of chunks, without our limits.
       if (check) {
         const checked = pending.until(check).then(() => void (checking = false));
         await Promise.all([checked, reading]);
@@ -90,59 +99,139 @@ export class Admission {
       pending.body = await reading;
       return pending;
     } catch (error) {
-      pending.refuse(error);
+      pending.reject(error);
       throw error;
     } finally {
       cancel();
     }
   }
 
-  #check(arriving: ArrivingRequest, company: string): Promise<void> | undefined {
+  #check(unread: UnreadRequest, company: string): Promise<void> | undefined {
     const { before } = this.options;
     if (!before) return undefined;
-    const { url = '', headers, socket, request } = arriving;
+    const { url = '', headers, socket, request } = unread;
     return runCheck(before, { company, url, headers, address: socket?.remoteAddress, request });
   }
 
   async #read(
-    { body, given }: ArrivingRequest,
+    { body, readBefore }: UnreadRequest,
     pending: PendingRequest,
   ): Promise<Buffer | undefined> {
     const { bodyLimitBytes } = this.options;
-    // Something else has read it, or there is no stream.
+    // A request of a serverless adapter may not be a stream.
     if (!body.readableDidRead && typeof body.on === 'function') {
       return readRawBody(body, bodyLimitBytes, pending);
     }
-    const bytes = givenBytes(given, bodyLimitBytes);
-    if (bytes !== undefined && !pending.hold(bytes.byteLength)) throw webhookBusy();
+    const bytes = bytesReadBefore(readBefore, bodyLimitBytes);
+    if (bytes !== undefined && !pending.reserve(bytes.byteLength)) throw webhookBusy();
     return bytes;
   }
 }
 
-function bodyTimeout(ms: number): PaymentsError {
-  return new PaymentsError('body_timeout', `The body did not arrive within ${ms} ms.`);
+/**
+ * Rejects content types other than JSON, and encoded bodies: the signature is over the bytes as sent, so this package
+ * does not decode them.
+ *
+ * @throws PaymentsError `content_type_unsupported` or `content_encoding_unsupported`.
+ */
+export function requirePlainJson(headers: IncomingHttpHeaders): void {
+  const type = headers['content-type'];
+  if (type !== 'application/json' && !isJson(type)) {
+    throw new PaymentsError(
+      'content_type_unsupported',
+      'A webhook request must have the header Content-Type: application/json.',
+    );
+  }
+  const encoding = headers['content-encoding'];
+  if (encoding !== undefined && !isIdentity(encoding)) {
+    throw new PaymentsError(
+      'content_encoding_unsupported',
+      'A webhook request must not have a Content-Encoding: its signature is over the bytes as sent.',
+    );
+  }
 }
 
-/** The company in the parameters of a route, `default` if there is none. It may be anything. */
-export function companyOf(params: unknown): unknown {
-  return (params as Record<string, unknown> | null | undefined)?.['company'] ?? DEFAULT_COMPANY;
+function isJson(contentType: unknown): boolean {
+  // Node.js keeps the first of several values; a serverless adapter may keep all of them.
+  const [first] = [contentType].flat();
+  const [type = ''] = (headerText(first) ?? '').split(';');
+  return type.trim().toLowerCase() === 'application/json';
+}
+
+function isIdentity(contentEncoding: unknown): boolean {
+  const encodings = (headerText(contentEncoding) ?? '').split(',');
+  return encodings.every((encoding) => /^(identity)?$/i.test(encoding.trim()));
+}
+
+/** @throws PaymentsError `payload_too_large` if `Content-Length` is over the limit. */
+export function requireFittingLength(headers: IncomingHttpHeaders, limitBytes: number): void {
+  const length = Number(headerText(headers['content-length']) ?? 0);
+  if (length > limitBytes) throw payloadTooLarge(limitBytes);
 }
 
 /**
- * The id, if it can be one.
+ * Runs the application's own check. Returns a promise if the check returns one.
  *
- * @throws PaymentsError `company_unknown`
+ * @throws AdmissionCheckError if the check rejects the request or fails; a returned promise rejects with the same.
  */
-export function requireCompanyId(id: unknown): string {
-  // A wildcard of the application's own route is a list.
-  if (!isCompanyId(id)) throw companyUnknown();
-  return id;
+export function runCheck(
+  check: AdmissionCheck,
+  request: AdmissionRequest,
+): Promise<void> | undefined {
+  try {
+    const result: unknown = check(request);
+    if (!isPromise(result)) {
+      requireAdmitted(result);
+      return undefined;
+    }
+    return Promise.resolve(result).then(requireAdmitted).catch(throwCheckError);
+  } catch (error) {
+    return throwCheckError(error);
+  }
 }
 
-/** The error for a path that names no company of this application. */
-export function companyUnknown(): PaymentsError {
-  return new PaymentsError(
-    'company_unknown',
-    'The path names no company this application receives deliveries for.',
+function isPromise(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function';
+}
+
+function requireAdmitted(result: unknown): void {
+  if (result === undefined) return;
+  if (typeof result !== 'object' || result === null) {
+    throw checkFailed('returned neither undefined nor an AdmissionRejection');
+  }
+  const { status = 403, retryAfterSeconds, message } = result as Record<string, unknown>;
+  if (!isInteger(status, 400, 599)) {
+    throw checkFailed('returned a "status" that is not a whole number from 400 to 599');
+  }
+  if (retryAfterSeconds !== undefined && !isInteger(retryAfterSeconds, 0, 86_400)) {
+    throw checkFailed('returned "retryAfterSeconds" that is not a whole number from 0 to 86400');
+  }
+  if (message !== undefined && typeof message !== 'string') {
+    throw checkFailed('returned a "message" that is not a string');
+  }
+  const text = message ?? 'The application rejected the request.';
+  throw new AdmissionCheckError(status, text, retryAfterSeconds);
+}
+
+function isInteger(value: unknown, min: number, max: number): value is number {
+  return Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
+}
+
+function throwCheckError(error: unknown): never {
+  throw error instanceof AdmissionCheckError
+    ? error
+    : checkFailed(`failed: ${describeError(error)}`);
+}
+
+function checkFailed(reason: string): AdmissionCheckError {
+  return new AdmissionCheckError(
+    503,
+    "The application's own check of the request failed; the log contains the cause.",
+    undefined,
+    `The check "webhook.before" of the application ${reason}. The response is 503, so that the service sends the event again.`,
   );
+}
+
+function bodyTimeout(ms: number): PaymentsError {
+  return new PaymentsError('body_timeout', `The body did not arrive within ${ms} ms.`);
 }

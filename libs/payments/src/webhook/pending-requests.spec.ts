@@ -20,81 +20,81 @@ describe('PendingRequests', () => {
     requests = new PendingRequests(options, runtime);
   });
 
-  /** A pending request that remembers what it was refused with. */
-  const add = (): { request: PendingRequest; refusals: unknown[] } => {
+  /** Adds a pending request, and records the errors that it is rejected with. */
+  const add = (): { request: PendingRequest; rejections: unknown[] } => {
     const request = requests.add();
-    const refusals: unknown[] = [];
-    request.onRefusal((error) => refusals.push((error as { code: string }).code));
-    return { request, refusals };
+    const rejections: unknown[] = [];
+    request.onRejection((error) => rejections.push((error as { code: string }).code));
+    return { request, rejections };
   };
 
-  it('SE-03 refuses a request above the maximum number, while all others are younger than 25 ms', () => {
+  it('SE-03 rejects a new request above the maximum number if all others are younger than 25 ms', () => {
     const [first] = [add(), add(), add()];
     runtime.advance(24);
     expect(codeOf(() => requests.add())).toBe('webhook_busy');
     first.request.release();
-    expect(add().refusals).toEqual([]);
+    expect(add().rejections).toEqual([]);
     expect(requests.count).toBe(3);
   });
 
-  it('SE-03 refuses the request that has waited longest in favour of a new one, after 25 ms', () => {
+  it('SE-03 rejects the oldest request in favour of a new one if it is at least 25 ms old', () => {
     const first = add();
     runtime.advance(1);
     const others = [add(), add()];
     runtime.advance(24);
     add();
-    expect(first.refusals).toEqual(['webhook_busy']);
-    expect(others.flatMap(({ refusals }) => refusals)).toEqual([]);
+    expect(first.rejections).toEqual(['webhook_busy']);
+    expect(others.flatMap(({ rejections }) => rejections)).toEqual([]);
     expect(requests.count).toBe(3);
     expect(codeOf(() => requests.add())).toBe('webhook_busy');
   });
 
-  it('SE-03 refuses the request that needs more bytes than there is room for', () => {
+  it('SE-03 rejects more bytes than the limit if all requests are younger than 25 ms', () => {
     const [first, second] = [add(), add()];
-    expect(first.request.hold(MAX_BYTES - 1)).toBe(true);
-    expect(second.request.hold(1)).toBe(true);
-    expect(second.request.hold(2)).toBe(false);
+    expect(first.request.reserve(MAX_BYTES - 1)).toBe(true);
+    expect(second.request.reserve(1)).toBe(true);
+    expect(second.request.reserve(2)).toBe(false);
     second.request.release();
     expect(requests).toMatchObject({ count: 1, bytes: MAX_BYTES - 1 });
   });
 
-  it('SE-03 gives the bytes of the requests that have waited longest to the one that needs them', () => {
+  it('SE-03 rejects the oldest requests if another request needs their bytes', () => {
     const [first, second] = [add(), add()];
-    first.request.hold(4000);
-    second.request.hold(5000);
+    first.request.reserve(4000);
+    second.request.reserve(5000);
     runtime.advance(25);
     const third = add();
-    expect(third.request.hold(5000)).toBe(true);
-    expect([first.refusals, second.refusals]).toEqual([['webhook_busy'], []]);
-    expect(third.request.hold(MAX_BYTES)).toBe(true);
-    expect(second.refusals).toEqual(['webhook_busy']);
+    expect(third.request.reserve(5000)).toBe(true);
+    expect([first.rejections, second.rejections]).toEqual([['webhook_busy'], []]);
+    expect(third.request.reserve(MAX_BYTES)).toBe(true);
+    expect(second.rejections).toEqual(['webhook_busy']);
     expect(requests).toMatchObject({ count: 1, bytes: MAX_BYTES });
   });
 
-  it('counts no bytes of a request that was released', () => {
+  it('counts no bytes of a released request', () => {
     const { request } = add();
     request.release();
-    expect(request.hold(10)).toBe(false);
+    expect(request.reserve(10)).toBe(false);
     expect(requests).toMatchObject({ count: 0, bytes: 0 });
   });
 
-  it('refuses a request once, in every step that it waits in, and never after its release', async () => {
-    const { request, refusals } = add();
+  it('rejects a request once, together with its waiting promises, and never after its release', async () => {
+    const { request, rejections } = add();
     const waiting = request.until(new Promise(() => {}));
-    request.refuse(new Error('over'));
-    request.refuse(new Error('again'));
+    request.reject(new Error('over'));
+    request.reject(new Error('again'));
     await expect(waiting).rejects.toThrow('over');
-    expect(refusals).toHaveLength(1);
+    expect(rejections).toHaveLength(1);
     const other = add();
     other.request.release();
-    other.request.refuse(new Error('late'));
-    expect(other.refusals).toEqual([]);
+    other.request.reject(new Error('late'));
+    expect(other.rejections).toEqual([]);
     await expect(other.request.until(Promise.resolve(1))).resolves.toBe(1);
   });
 
-  it('SE-03 stays within both limits and returns to zero, whatever happens in which order', () => {
+  it('SE-03 stays within both limits, and returns to zero after any sequence of calls', () => {
     const step = fc.record({
-      what: fc.constantFrom('add', 'add', 'hold', 'hold', 'release', 'refuse', 'wait'),
+      call: fc.constantFrom('add', 'add', 'reserve', 'reserve', 'release', 'reject', 'wait'),
       which: fc.nat(20),
       amount: fc.nat(MAX_BYTES),
     });
@@ -103,20 +103,20 @@ describe('PendingRequests', () => {
         const runtime = new FakeRuntime();
         const requests = new PendingRequests(options, runtime);
         const all: PendingRequest[] = [];
-        for (const { what, which, amount } of steps) {
+        for (const { call, which, amount } of steps) {
           const request = all[which % (all.length || 1)];
-          if (what === 'wait') runtime.advance(amount / 200);
-          else if (what === 'add') {
+          if (call === 'wait') runtime.advance(amount / 200);
+          else if (call === 'add') {
             try {
               all.push(requests.add());
             } catch {
               expect(requests.count).toBe(3);
             }
-          } else if (what === 'hold') {
-            // As the reader does: a request without room is refused.
-            if (request && !request.hold(amount)) request.refuse(new Error('no room'));
-          } else if (what === 'release') request?.release();
-          else request?.refuse(new Error('refused'));
+          } else if (call === 'reserve') {
+            // As readRawBody() does.
+            if (request && !request.reserve(amount)) request.reject(new Error('no room'));
+          } else if (call === 'release') request?.release();
+          else request?.reject(new Error('rejected'));
           expect(requests.count).toBeLessThanOrEqual(3);
           expect(requests.bytes).toBeLessThanOrEqual(MAX_BYTES);
         }

@@ -5,22 +5,22 @@ import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { WEBHOOK_OPTIONS } from './webhook-options.js';
 import type { ResolvedWebhookOptions } from './webhook-options.js';
 
-/** How old a request has to be to be refused in favour of a newer one, in milliseconds. */
+/** Minimum age of a pending request before it can be rejected to make room for a newer one, in milliseconds. */
 const GRACE_MS = 25;
 
 /**
- * A request that was admitted and whose signature is not verified yet. Its body and signatures are hidden from
- * `util.inspect`.
+ * A webhook request that was admitted and whose signature is not verified yet. `util.inspect` does not show its body
+ * and signatures.
  */
 export class PendingRequest {
-  /** Bytes that are buffered for it. */
+  /** Number of bytes that are buffered for its body. */
   bytes = 0;
   readonly #owner: PendingRequests;
   readonly #signatures: readonly Buffer[];
-  readonly #onRefusal: ((error: unknown) => void)[] = [];
+  readonly #rejectionCallbacks: ((error: unknown) => void)[] = [];
   #body: Buffer | undefined;
   #released = false;
-  #refusal: { readonly error: unknown } | null = null;
+  #rejection: { readonly error: unknown } | null = null;
 
   constructor(
     owner: PendingRequests,
@@ -38,71 +38,71 @@ export class PendingRequest {
   }
 
   /**
-   * The body as it came; `undefined` if something else has read it and left no bytes.
+   * The body as it was received; `undefined` if other code has read it and left no bytes.
    *
-   * @throws what the request was refused with.
+   * @throws the error that the request was rejected with.
    */
   get body(): Buffer | undefined {
-    if (this.#refusal) throw this.#refusal.error;
+    if (this.#rejection) throw this.#rejection.error;
     return this.#body;
   }
 
   set body(body: Buffer | undefined) {
-    if (!this.#refusal) this.#body = body;
+    if (!this.#rejection) this.#body = body;
   }
 
-  /** Sets how many bytes are buffered for it. Returns whether there is room for them. */
-  hold(bytes: number): boolean {
-    return this.#owner.hold(this, bytes);
+  /** Sets how many bytes are buffered for the body. Returns whether the limit of all pending requests allows them. */
+  reserve(bytes: number): boolean {
+    return this.#owner.reserve(this, bytes);
   }
 
-  /** Gives its room back. Idempotent. */
+  /** Removes it from the pending requests. Idempotent. */
   release(): void {
     this.#owner.release(this);
     this.#released = true;
-    // They reference the body, and the application may hold the request for long.
-    this.#onRefusal.length = 0;
+    // The callbacks reference the body, and the application may keep the request for a long time.
+    this.#rejectionCallbacks.length = 0;
   }
 
-  /** Releases it, drops its body, and calls what {@link onRefusal} was given. Does nothing after its release. */
-  refuse(error: unknown): void {
+  /** Releases it, drops its body and calls the callbacks of {@link onRejection}. Does nothing after its release. */
+  reject(error: unknown): void {
     if (this.#released) return;
-    const callbacks = [...this.#onRefusal];
+    const callbacks = [...this.#rejectionCallbacks];
     this.release();
     // Its bytes do not count as pending any more, so they must not stay in memory.
     this.#body = undefined;
-    this.#refusal = { error };
+    this.#rejection = { error };
     for (const callback of callbacks) callback(error);
   }
 
-  /** Adds what ends the step that the request waits for. After its release, it is never called. */
-  onRefusal(callback: (error: unknown) => void): void {
-    if (!this.#released) this.#onRefusal.push(callback);
+  /** Registers a callback for {@link reject}. It is never called after the release of the request. */
+  onRejection(callback: (error: unknown) => void): void {
+    if (!this.#released) this.#rejectionCallbacks.push(callback);
   }
 
-  /** Waits for a promise, but rejects at once if the request is refused. */
+  /** Waits for a promise, but rejects at once if the request is rejected. */
   async until<T>(promise: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.onRefusal(reject);
+      this.onRejection(reject);
       promise.then(resolve, reject);
     });
   }
 }
 
 /**
- * The requests between their admission and the check of their signature: at most `webhook.maxPending`, with at most
- * `webhook.maxPendingBytes` buffered.
+ * The webhook requests between their admission and the check of their signature: at most `webhook.maxPending`, with at
+ * most `webhook.maxPendingBytes` buffered.
  *
- * If there is no room, the request that has waited longest is refused, unless it is younger than 25 ms: a valid
- * delivery takes a few milliseconds, so slow senders cannot keep it out.
+ * If there are too many, the oldest is rejected, unless it is younger than 25 ms. The check of a valid webhook request
+ * takes a few milliseconds, so slow senders cannot displace it.
  */
 @Injectable()
 export class PendingRequests {
   /** Oldest first. */
   readonly #requests = new Set<PendingRequest>();
   /**
-   * A property of the application's request, from the middleware to the guard. A WeakMap with an entry for each request
-   * is work for every garbage collection.
+   * The property of Express's or Node's request that refers to its pending request, from the middleware to the guard. A
+   * WeakMap would add an entry per request, and each entry costs time in every garbage collection.
    */
   readonly #key = Symbol('nestjs-payments: pending request');
   #bytes = 0;
@@ -112,10 +112,12 @@ export class PendingRequests {
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
   ) {}
 
+  /** Number of pending requests. */
   get count(): number {
     return this.#requests.size;
   }
 
+  /** Number of bytes that are buffered for all pending requests. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -123,7 +125,7 @@ export class PendingRequests {
   /** @throws PaymentsError `webhook_busy` */
   add(signatures: readonly Buffer[] = []): PendingRequest {
     const since = this.runtime.monotonic();
-    if (this.#requests.size >= this.options.maxPending && !this.#refuseOldest(since)) {
+    if (this.#requests.size >= this.options.maxPending && !this.#rejectOldest(since)) {
       throw webhookBusy();
     }
     const request = new PendingRequest(this, signatures, since);
@@ -131,23 +133,23 @@ export class PendingRequests {
     return request;
   }
 
-  /** Remembers which request of Express, or of Node, it belongs to. */
+  /** Stores the pending request on the request of Express or Node.js, for {@link attachedTo}. */
   attach(request: object, pending: PendingRequest): void {
     (request as Record<symbol, PendingRequest>)[this.#key] = pending;
   }
 
-  /** `undefined` if the middleware did not see the request. */
-  of(request: unknown): PendingRequest | undefined {
+  /** The pending request of a request; `undefined` if the middleware did not run for it. */
+  attachedTo(request: unknown): PendingRequest | undefined {
     return (request as Record<symbol, PendingRequest | undefined> | null | undefined)?.[this.#key];
   }
 
-  /** See {@link PendingRequest.hold}. */
-  hold(request: PendingRequest, bytes: number): boolean {
+  /** See {@link PendingRequest.reserve}. */
+  reserve(request: PendingRequest, bytes: number): boolean {
     if (!this.#requests.has(request)) return false;
     this.#bytes += bytes - request.bytes;
     request.bytes = bytes;
     while (this.#bytes > this.options.maxPendingBytes) {
-      if (!this.#refuseOldest(this.runtime.monotonic())) return false;
+      if (!this.#rejectOldest(this.runtime.monotonic())) return false;
     }
     return this.#requests.has(request);
   }
@@ -157,26 +159,19 @@ export class PendingRequests {
     if (this.#requests.delete(request)) this.#bytes -= request.bytes;
   }
 
-  #refuseOldest(now: number): boolean {
+  #rejectOldest(now: number): boolean {
     const [oldest] = this.#requests;
     if (oldest === undefined || now - oldest.since < GRACE_MS) return false;
-    oldest.refuse(webhookBusy());
+    oldest.reject(webhookBusy());
     return true;
   }
 }
 
-/** The error for a request that there is no room for. */
+/** The error for a webhook request above the limits of {@link PendingRequests}. */
 export function webhookBusy(): PaymentsError {
   return new PaymentsError(
     'webhook_busy',
-    'Too many deliveries whose signature is not verified yet are being received. If they are genuine, raise ' +
+    'Too many webhook requests whose signature is not verified yet arrive at the same time. If they are genuine, raise ' +
       '"webhook.maxPending" or "webhook.maxPendingBytes".',
   );
-}
-
-/** The sender closed the connection, or something else answered, before the delivery was verified. It is not logged as refused. */
-export class RequestClosed extends Error {
-  constructor() {
-    super('The request is over');
-  }
 }

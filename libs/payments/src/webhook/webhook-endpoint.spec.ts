@@ -1,9 +1,12 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import type { HttpAdapterHost } from '@nestjs/core';
+import { HttpAdapterHost } from '@nestjs/core';
+import { CapturedLog } from '../../../../test/support/log/captured-log.js';
+import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
 import { turns } from '../../../../test/support/time/waiting.js';
 import type { PaymentInbox } from '../inbox/payment-inbox.js';
 import { WebhookEndpoint } from './webhook-endpoint.js';
+import { RejectionLog } from './webhook-rejection.js';
 import type { WebhookRoutes } from './webhook-routes.js';
 import type { WebhookVerifier } from './webhook-verifier.js';
 
@@ -11,8 +14,8 @@ Logger.overrideLogger(false);
 
 type Handler = (request: object, response: unknown) => Promise<void>;
 
-/** What an endpoint with a verifier and an inbox that take no time does, in the order in which it does it. */
-class EndpointBench {
+/** An endpoint with a verifier and an inbox that take no time. Records the order of its responses. */
+class RecordedEndpoint {
   readonly written: string[] = [];
   #handler: Handler = async () => {};
 
@@ -32,7 +35,7 @@ class EndpointBench {
     ).onModuleInit();
   }
 
-  /** Starts a request. `onWrite` runs when its answer is written. */
+  /** Starts a request. `onWrite` runs when its response is written. */
   request(id: string, onWrite = () => {}): Promise<void> {
     const write = () => {
       this.written.push(id);
@@ -43,43 +46,69 @@ class EndpointBench {
   }
 }
 
-/** Lets every promise that can settle in this turn of the event loop settle. */
-const settle = () => new Promise<void>((resolve) => process.nextTick(resolve));
+/** Waits until every promise that can resolve without another turn of the event loop has resolved. */
+const microtasks = () => new Promise<void>((resolve) => process.nextTick(resolve));
 
-describe.each(['express', 'fastify'])('the answers of WebhookEndpoint on %s', (type) => {
-  let bench: EndpointBench;
+describe.each(['express', 'fastify'])('WebhookEndpoint on %s', (type) => {
+  let endpoint: RecordedEndpoint;
   beforeEach(() => {
-    bench = new EndpointBench(type);
+    endpoint = new RecordedEndpoint(type);
   });
 
-  it('of one turn of the event loop are written together, at its end', async () => {
-    const first = bench.request('first');
-    await settle();
-    setImmediate(() => bench.written.push('other work'));
-    const second = bench.request('second');
-    await settle();
-    expect(bench.written).toEqual([]);
+  it('writes the responses of one turn of the event loop together, at the end of the turn', async () => {
+    const first = endpoint.request('first');
+    await microtasks();
+    setImmediate(() => endpoint.written.push('other work'));
+    const second = endpoint.request('second');
+    await microtasks();
+    expect(endpoint.written).toEqual([]);
     await Promise.all([first, second]);
     await turns(1);
-    expect(bench.written).toEqual(['first', 'second', 'other work']);
+    expect(endpoint.written).toEqual(['first', 'second', 'other work']);
   });
 
-  it('of the next turn are written at the end of that turn', async () => {
-    await bench.request('first');
-    const second = bench.request('second');
-    await settle();
-    expect(bench.written).toEqual(['first']);
+  it('writes the response of the next turn at the end of that turn', async () => {
+    await endpoint.request('first');
+    const second = endpoint.request('second');
+    await microtasks();
+    expect(endpoint.written).toEqual(['first']);
     await second;
-    expect(bench.written).toEqual(['first', 'second']);
+    expect(endpoint.written).toEqual(['first', 'second']);
   });
 
-  it('are written although writing another one of that turn fails', async () => {
-    const fails = bench.request('fails', () => {
+  it('writes the other responses of a turn if writing one of them fails', async () => {
+    const fails = endpoint.request('fails', () => {
       throw new Error('the socket is gone');
     });
-    const others = [bench.request('second'), bench.request('third')];
+    const others = [endpoint.request('second'), endpoint.request('third')];
     await expect(fails).rejects.toThrow('the socket is gone');
     await Promise.all(others);
-    expect(bench.written).toEqual(['fails', 'second', 'third']);
+    expect(endpoint.written).toEqual(['fails', 'second', 'third']);
+  });
+});
+
+describe('WebhookEndpoint', () => {
+  let log: CapturedLog;
+  beforeEach(() => Logger.overrideLogger((log = new CapturedLog())));
+  afterEach(() => Logger.overrideLogger(['error']));
+
+  it('SE-08 responds with 503 to an unexpected error, and logs it once per minute', async () => {
+    const verifier = { verify: async () => Promise.reject(new TypeError('broken verifier')) };
+    const endpoint = new WebhookEndpoint(
+      new HttpAdapterHost(),
+      null!,
+      verifier as unknown as WebhookVerifier,
+      null!,
+      new RejectionLog(new FakeRuntime()),
+    );
+    const request = { method: 'POST', headers: {} };
+    const response = await endpoint.receive(request);
+    expect(response).toMatchObject({ status: 503, body: { code: 'inbox_unavailable' } });
+    expect(JSON.stringify(response)).not.toContain('broken verifier');
+    for (let n = 0; n < 100; n += 1) await endpoint.receive(request);
+    expect(log.lines).toHaveLength(1);
+    expect(log.lines[0]).toMatch(
+      /^error A webhook request failed unexpectedly: TypeError: broken verifier\n {4}at /,
+    );
   });
 });

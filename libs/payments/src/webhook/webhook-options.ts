@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { ResolvedReceiveOptions } from '../inbox/inbox-options.js';
 import {
   integerOption,
@@ -6,70 +7,124 @@ import {
   shown,
 } from '../errors/options-invalid.js';
 import type { IntegerBounds } from '../errors/options-invalid.js';
-import type { AdmissionCheck } from './admission-check.js';
 
-/** Nest injection token of the endpoint's path before any prefix (`string | null`). */
+/** Nest injection token of the endpoint's path without the global prefix (`string | null`). */
 export const WEBHOOK_PATH = Symbol('PAYMENTS_WEBHOOK_PATH');
 /** Nest injection token of the {@link ResolvedWebhookOptions}. */
 export const WEBHOOK_OPTIONS = Symbol('PAYMENTS_WEBHOOK_OPTIONS');
 
-/** Where deliveries are received. An extra of `forRoot`, since routes are mapped before async options exist. */
+/** Path of the endpoint. Not one of the options, because Nest maps routes before it creates asynchronous options. */
 export type WebhookPath = string | false;
 
 /** Default of `webhookPath`. */
 export const DEFAULT_WEBHOOK_PATH = 'webhooks/payments';
 
-/** How the requests of deliveries are admitted and read. Every field has a default. */
+/** What is known of a webhook request before its body is read. */
+export interface AdmissionRequest {
+  /** Id of the company in the path, or `default`. A company with this id may not exist. */
+  readonly company: string;
+  /** Path and query, as sent. */
+  readonly url: string;
+  /** By lower-case name. The sender can set every header to any value. */
+  readonly headers: Readonly<IncomingHttpHeaders>;
+  /**
+   * Remote address of the connection, as Node.js gives it: `203.0.113.7`, `2001:db8::1`, or `::ffff:203.0.113.7` for an
+   * IPv4 address on a socket for IPv4 and IPv6. Behind a proxy it is the address of the proxy. `undefined` on a
+   * serverless platform.
+   */
+  readonly address: string | undefined;
+  /**
+   * The request of Express or Fastify. Behind a proxy, its `ip` is the address of the client if the application has
+   * set `trust proxy` (Express) or `trustProxy` (Fastify).
+   */
+  readonly request: unknown;
+}
+
+/** Returned by an {@link AdmissionCheck} that rejects the request: the response to send. */
+export interface AdmissionRejection {
+  /** HTTP status, 400 to 599. Default 403. */
+  readonly status?: number;
+  /** Value of the header `Retry-After`, in whole seconds, 0 to 86,400. Default: no such header. */
+  readonly retryAfterSeconds?: number;
+  /** `message` in the body of the response. Default: a sentence that says that the application rejected the request. */
+  readonly message?: string;
+}
+
+/**
+ * The application's own check of a webhook request. It returns nothing (or a promise of nothing) to admit the request.
+ *
+ * If it throws, rejects, returns anything else, or takes longer than `webhook.bodyTimeoutMs`, the response is 503 and
+ * the cause is logged, at most once per minute.
+ *
+ * @example
+ * ```ts
+ * const service = new BlockList();
+ * service.addSubnet('203.0.113.0', 24);
+ *
+ * const before: AdmissionCheck = ({ address = '' }) => {
+ *   if (!service.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')) return { status: 403 };
+ *   return undefined;
+ * };
+ * ```
+ */
+export type AdmissionCheck = (
+  request: AdmissionRequest,
+  // `void` allows a function without a return statement.
+) => AdmissionRejection | undefined | void | Promise<AdmissionRejection | undefined | void>;
+
+/** How webhook requests are admitted and read. Every field has a default. */
 export interface WebhookOptions {
   /**
-   * The application's own check of each request, before its body is read: an allowlist of addresses, a rate limit. It
-   * sees what {@link AdmissionRequest} lists, and returns nothing, or how the request is refused. Default: none.
+   * The application's own check of each webhook request, before its body is read: for example an allowlist of addresses
+   * or a rate limit. It gets an {@link AdmissionRequest}. It returns nothing to admit the request, or an
+   * {@link AdmissionRejection}. Default: none.
    */
   before?: AdmissionCheck;
-  /** Maximum size of a body in bytes; a larger one is answered 413. 1,024 to 67,108,864. Default 1,048,576 (1 MiB). */
+  /** Maximum size of a body in bytes; the response to a larger one is 413. 1,024 to 67,108,864. Default 1,048,576 (1 MiB). */
   bodyLimitBytes?: number;
   /**
-   * Milliseconds within which the body has to arrive; later the request is answered 408. It includes the time that
-   * `before` takes. 100 to `deadlineMs`. Default 5,000, or `deadlineMs` if that is less.
+   * Milliseconds within which the body has to arrive; after that the response is 408. The time that `before` takes is
+   * included. 100 to `deadlineMs`. Default 5,000, or `deadlineMs` if that is less.
    */
   bodyTimeoutMs?: number;
   /**
-   * Maximum number of requests whose signature is not verified yet. If there are as many, the one that has waited
-   * longest is answered 503, or the new one if all are younger than 25 ms. 1 to 100,000. Default 256.
+   * Maximum number of webhook requests whose signature is not verified yet. If there are as many, the response to the
+   * oldest of them is 503, or the response to the new one if all are younger than 25 ms. 1 to 100,000. Default 256.
    */
   maxPending?: number;
   /**
-   * Maximum number of bytes that are buffered for these requests together. `bodyLimitBytes` to 4,294,967,296.
-   * Default 8,388,608 (8 MiB), or `bodyLimitBytes` if that is more.
+   * Maximum number of bytes that are buffered for all webhook requests whose signature is not verified yet.
+   * `bodyLimitBytes` to 4,294,967,296. Default 8,388,608 (8 MiB), or `bodyLimitBytes` if that is more.
    */
   maxPendingBytes?: number;
   /**
-   * Maximum number of lookups per second, and at the same time, in a {@link CompanyDirectory} for companies whose
-   * deliveries never had a valid signature. A delivery above it is answered 503, so that it is sent again. Calls of
-   * the application itself are not limited. 1 to 10,000. Default 50.
+   * Maximum number of lookups per second, and maximum number of lookups at the same time, in a {@link CompanyDirectory}
+   * for companies that never sent a webhook request with a valid signature. Above it, the response is 503, so that the
+   * service sends the event again. Lookups for the application's own calls are not limited. 1 to 10,000. Default 50.
    */
   maxLookupsPerSecond?: number;
   /**
    * Maximum age of an event in milliseconds: from its `timestamp` to its receipt, by the clock of this process. An older
-   * event may be a replay of one whose id is no longer remembered: it is answered 200 and stored as `stale`, and its
-   * handlers run only after a redrive. A copy of an event that is remembered is a duplicate at any age.
+   * event may be a replay of an event whose id the inbox has already deleted: the response is 200, the event is stored
+   * as `stale`, and its handlers run only after a redrive. A copy of an event that is still stored is a duplicate at any
+   * age.
    *
    * 1,000 to 315,360,000,000 (10 years), with a durable inbox at most `worker.knowMs`; `false` for no limit. Default:
-   * `worker.knowMs` with a durable inbox, `false` with the memory inbox, which forgets all ids at a restart: there, a
-   * late delivery is likelier than a replay.
+   * `worker.knowMs` with a durable inbox. `false` with the memory inbox: it loses all ids at a restart, after which a
+   * late event is likelier than a replay.
    *
-   * If the clock of this process is slow, a replay counts as fresh for as long after its id was forgotten: set a limit
-   * that is below `worker.knowMs` by more than your clocks can differ. With the memory inbox, set at most its
-   * `retentionMs`.
+   * If the clock of this process is slow by some time, a replay counts as fresh for as long after its id was deleted. So
+   * set a limit that is below `worker.knowMs` by more than your clocks can differ. With the memory inbox, set at most
+   * its `retentionMs`.
    */
   maxAgeMs?: number | false;
 }
 
-/** {@link WebhookOptions}, complete. */
+/** {@link WebhookOptions}, complete and validated. */
 export type ResolvedWebhookOptions = Readonly<
   Required<Omit<WebhookOptions, 'before' | 'maxAgeMs'>> & {
     before: AdmissionCheck | undefined;
-    /** `undefined`: the default of the inbox in use; see `resolveMaxAge()`. */
+    /** `undefined` for the default, which depends on the inbox; see `resolveMaxAge()`. */
     maxAgeMs: number | false | undefined;
   }
 >;
@@ -109,7 +164,7 @@ export function resolveWebhookOptions(
       default: Math.min(BOUNDS.bodyTimeoutMs.default, deadlineMs),
     }),
     maxPending: option('maxPending'),
-    // A body of the largest size has to fit.
+    // The limit must allow a body of the maximum size.
     maxPendingBytes: option('maxPendingBytes', {
       ...BOUNDS.maxPendingBytes,
       min: bodyLimitBytes,
@@ -132,7 +187,11 @@ function resolveMaxAgeOption(value: unknown): number | false | undefined {
   );
 }
 
-/** `/webhooks/payments` of `webhooks/payments`; `null` if no endpoint is mounted. */
+/**
+ * The path with one leading slash: `/webhooks/payments` for `webhooks/payments`. `null` for `false`.
+ *
+ * @throws PaymentsError `options_invalid`.
+ */
 export function resolveWebhookPath(path: WebhookPath = DEFAULT_WEBHOOK_PATH): string | null {
   if (path === false) return null;
   const trimmed = typeof path === 'string' ? path.replace(/^\/+|\/+$/g, '') : '';

@@ -12,28 +12,29 @@ import { DEFAULT_COMPANY } from '../companies/company.js';
 import { isCompanyId } from '../companies/resolve-company.js';
 import { declaredRoute, expressPath, globalPrefixOf, httpAdapterOf } from '../nest-internals.js';
 import type { DeclaredRoute, NestHost } from '../nest-internals.js';
-import { WebhookGuard } from './webhook.guard.js';
 import { WEBHOOK_PATH } from './webhook-options.js';
+import { WebhookGuard } from './webhook-verifier.js';
 
-/** A method of a controller that the guard protects. */
+/** A controller method that `WebhookGuard` protects. */
 interface GuardedRoute extends DeclaredRoute {
   readonly method: RequestMethod;
 }
 
-/** A path pattern, and which of its groups is the company; 0 for none. */
-interface Matcher {
+/** The path pattern of a route. */
+interface PathMatcher {
   readonly regexp: RegExp;
-  readonly company: number;
+  /** Number of the group in `regexp` that captures the company; 0 if the pattern has no `:company`. */
+  readonly companyGroup: number;
 }
 
 /**
- * Finds the routes that receive deliveries: the endpoint's, and every route that `WebhookGuard` protects. Call it at run
- * time only: global prefix and versioning are set after the module is created.
+ * Finds the routes that receive webhook requests: those of `WebhookEndpoint`, and every route that `WebhookGuard`
+ * protects. Call its methods after the module is created: the application sets the global prefix and versioning later.
  */
 @Injectable()
 export class WebhookRoutes implements OnModuleInit {
-  #matchers: Matcher[] = [];
-  #guarded: GuardedRoute[] | null = null;
+  #matchers: PathMatcher[] = [];
+  #guardedRoutes: GuardedRoute[] | null = null;
 
   constructor(
     @Inject(WEBHOOK_PATH) private readonly endpoint: string | null,
@@ -44,48 +45,51 @@ export class WebhookRoutes implements OnModuleInit {
     private readonly host: HttpAdapterHost,
   ) {}
 
-  /** Nest has mapped its routes by now, so prefix and versioning are what they will be. */
+  /** Reads prefix and versioning, which do not change after Nest has mapped its routes. */
   onModuleInit(): void {
     const adapter = httpAdapterOf(this.host);
     // Only Express needs matchers: on Fastify, the hook is added to the routes themselves.
     if (!adapter || adapter.getType() === 'fastify') return;
     this.#matchers = this.paths().map((path) => {
       const { regexp, keys } = pathToRegexp(expressPath(adapter, path));
-      return { regexp, company: keys.findIndex(({ name }) => name === 'company') + 1 };
+      return { regexp, companyGroup: keys.findIndex(({ name }) => name === 'company') + 1 };
     });
   }
 
-  /** The endpoint's paths, with the global prefix: for the company `default`, and for a named one. */
+  /** The endpoint's two paths, with the global prefix: without a company (for `default`), and with `/:company`. */
   endpointPaths(): string[] {
     if (this.endpoint === null) return [];
     const path = this.#withPrefix(this.endpoint, '', RequestMethod.POST);
     return [path, `${path}/:company`];
   }
 
-  /** The path patterns of all routes that receive deliveries. */
+  /** The path patterns of all routes that receive webhook requests. */
   paths(): string[] {
-    // Searched once, since Fastify's hook calls this for every route of the application.
-    this.#guarded ??= this.discovery.getControllers().flatMap((host) => this.#guardedRoutes(host));
-    return [...this.endpointPaths(), ...this.#guarded.flatMap((route) => this.#pathsOf(route))];
+    // The search runs once, because Fastify's hook calls this method for every route of the application.
+    this.#guardedRoutes ??= this.discovery
+      .getControllers()
+      .flatMap((host) => this.#guardedRoutesOf(host));
+    const guarded = this.#guardedRoutes.flatMap((route) => this.#pathsOf(route));
+    return [...this.endpointPaths(), ...guarded];
   }
 
   /**
-   * The company that a request's path names, `default` if it names none; `undefined` if the path is none of them, as no
-   * path is before the application is initialised. The company may be any path segment.
+   * The company that the path of a request names, or `default` if it names none; not checked, it may be any path segment.
+   * `undefined` if the path matches none of these routes. No path matches before the application is initialised.
    */
   companyIn(path: string): string | undefined {
     let company: string | undefined;
     for (const matcher of this.#matchers) {
       const match = matcher.regexp.exec(path);
       if (match === null) continue;
-      company = decoded(match[matcher.company || match.length] ?? DEFAULT_COMPANY);
-      // Several patterns may match. Express decides by their order, which is not known here.
+      company = decoded(match[matcher.companyGroup || match.length] ?? DEFAULT_COMPANY);
+      // If several patterns match, Express runs the first route that was added, but this class does not know the order.
       if (isCompanyId(company)) break;
     }
     return company;
   }
 
-  #guardedRoutes(host: NestHost): GuardedRoute[] {
+  #guardedRoutesOf(host: NestHost): GuardedRoute[] {
     const { metatype } = host;
     if (typeof metatype !== 'function') return [];
     const prototype = metatype.prototype as Record<string, unknown>;
@@ -103,7 +107,7 @@ export class WebhookRoutes implements OnModuleInit {
     return this.#versionPrefixes(route.version).flatMap((version) =>
       controllerPaths.flatMap((controllerPath) =>
         methodPaths.map((methodPath) =>
-          this.#withPrefix(join(modulePath, controllerPath, methodPath), version, method),
+          this.#withPrefix(joinPaths(modulePath, controllerPath, methodPath), version, method),
         ),
       ),
     );
@@ -119,7 +123,7 @@ export class WebhookRoutes implements OnModuleInit {
   }
 
   #withPrefix(path: string, version: string, method: RequestMethod): string {
-    return join(globalPrefixOf(this.config, path, method), version, path);
+    return joinPaths(globalPrefixOf(this.config, path, method), version, path);
   }
 }
 
@@ -128,6 +132,7 @@ function isWebhookGuard(guard: unknown): boolean {
   return type === WebhookGuard.prototype || type instanceof WebhookGuard;
 }
 
+/** Decodes a path segment. Returns it unchanged if it cannot be decoded. */
 function decoded(segment: string): string {
   if (!segment.includes('%')) return segment;
   try {
@@ -137,8 +142,8 @@ function decoded(segment: string): string {
   }
 }
 
-/** `/a/b` of `a`, `/`, `b/`. */
-function join(...parts: unknown[]): string {
+/** Joins path parts with single slashes: `/a/b` for `a`, `/`, `b/`. */
+function joinPaths(...parts: unknown[]): string {
   const segments = parts.flatMap((part) => (typeof part === 'string' ? part.split('/') : []));
   return `/${segments.filter((segment) => segment !== '').join('/')}`;
 }

@@ -1,25 +1,36 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import {
+  HttpException,
+  Inject,
+  Injectable,
+  Logger,
+  MethodNotAllowedException,
+} from '@nestjs/common';
+import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import { COMPANIES } from '../companies/companies.js';
 import type { Companies } from '../companies/companies.js';
 import type { ResolvedCompany } from '../companies/company.js';
+import { PaymentsError } from '../errors/payments-error.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { parseEnvelope } from '../events/payment-event.js';
 import { VerifiedEvent } from '../inbox/receive/verified-event.js';
-import { PaymentsError } from '../errors/payments-error.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
-import { companyOf, companyUnknown, requireCompanyId } from './admission.js';
-import { headerText, keptHeaders } from './request-headers.js';
 import { PendingRequests } from './pending-requests.js';
 import type { PendingRequest } from './pending-requests.js';
-import { RejectionLog } from './rejection-log.js';
-import { givenBytes } from './raw-body.js';
+import {
+  bytesReadBefore,
+  companyParam,
+  companyUnknown,
+  headerText,
+  requireCompanyId,
+} from './raw-request.js';
 import { parseSignatures, requireMatch, SIGNATURE_HEADER } from './signature.js';
 import { WEBHOOK_OPTIONS } from './webhook-options.js';
 import type { ResolvedWebhookOptions } from './webhook-options.js';
+import { RejectionLog, rejectionResponse, RequestClosedError } from './webhook-rejection.js';
 
-/** What an HTTP request of either adapter has in common. Fastify keeps Node's request under `raw`. */
+/** What the requests of Express and Fastify have in common. Fastify's request has Node's request as `raw`. */
 export interface WebhookRequest {
   readonly method?: string | undefined;
   readonly headers: IncomingHttpHeaders;
@@ -29,7 +40,7 @@ export interface WebhookRequest {
   body?: unknown;
 }
 
-/** Verifies requests: bytes first, then what they say. */
+/** Verifies webhook requests: it checks the signature of the bytes first, and then parses them. */
 @Injectable()
 export class WebhookVerifier {
   readonly #log: ThrottledLog;
@@ -45,70 +56,159 @@ export class WebhookVerifier {
   }
 
   /**
-   * The delivery a request carries. The company is the path parameter `company`, or `default`.
+   * Returns the event of a webhook request. The path parameter `company` names the company; default `default`.
    *
-   * @throws PaymentsError: each code of `answerError()`.
+   * @throws PaymentsError with the code of the rejection, which is logged; or the error of the connection, if it closes.
    */
   async verify(request: WebhookRequest): Promise<VerifiedEvent> {
-    const pending = this.pending.of(request) ?? this.pending.of(request.raw);
-    let known: string | undefined;
+    const pending = this.pending.attachedTo(request) ?? this.pending.attachedTo(request.raw);
+    let companyId: string | undefined;
     try {
-      const bytes = pending ? pending.body : givenBytes(request, this.options.bodyLimitBytes);
+      const bytes = pending ? pending.body : bytesReadBefore(request, this.options.bodyLimitBytes);
       if (bytes === undefined) throw rawBodyUnavailable();
-      const { signatures, since } = pending ?? this.#unseen(request);
-      const id = requireCompanyId(companyOf(request.params));
-      const company = this.companies.known(id) ?? (await this.#company(id, since, pending));
-      known = company.id;
+      const { signatures, since } = pending ?? this.#withoutAdmission(request);
+      const id = requireCompanyId(companyParam(request.params));
+      const company = this.companies.known(id) ?? (await this.#lookUp(id, since, pending));
+      companyId = company.id;
       requireMatch(bytes, signatures, company.signingKeys);
-      this.companies.verified(known);
-      return this.#read(request, company, bytes, since);
+      this.companies.verified(companyId);
+      return this.#parse(request, company, bytes, since);
     } catch (error) {
-      this.rejections.note(error, known);
+      this.rejections.logRejection(error, companyId);
       throw error;
     } finally {
       pending?.release();
     }
   }
 
-  /** What admission finds out, of a request that did not pass it: `WebhookGuard` is a global guard. */
-  #unseen({ headers }: WebhookRequest): Pick<PendingRequest, 'signatures' | 'since'> {
+  /**
+   * Returns what the admission of a request would have found. Used if the request was not admitted, because
+   * `WebhookGuard` is a global guard and its route was not known.
+   */
+  #withoutAdmission({ headers }: WebhookRequest): Pick<PendingRequest, 'signatures' | 'since'> {
     const signatures = parseSignatures(headerText(headers[SIGNATURE_HEADER]));
     return { signatures, since: this.runtime.monotonic() };
   }
 
-  async #company(
-    id: string,
-    arrivedAt: number,
-    pending?: PendingRequest,
-  ): Promise<ResolvedCompany> {
-    const finding = this.companies.findForDelivery(id, arrivedAt);
-    const company = await (pending ? pending.until(finding) : finding);
+  async #lookUp(id: string, arrivedAt: number, pending?: PendingRequest): Promise<ResolvedCompany> {
+    const lookup = this.companies.findForWebhook(id, arrivedAt);
+    const company = await (pending ? pending.until(lookup) : lookup);
     if (company === undefined) throw companyUnknown();
     return company;
   }
 
-  #read(
-    request: WebhookRequest,
+  #parse(
+    { headers }: WebhookRequest,
     company: ResolvedCompany,
     bytes: Buffer,
     arrivedAt: number,
   ): VerifiedEvent {
     const event = parseEnvelope(bytes);
-    const claimed = headerText(request.headers['x-webhook-event']);
-    if (claimed !== undefined && claimed !== event.eventType) {
+    const unsignedType = headerText(headers['x-webhook-event']);
+    if (unsignedType !== undefined && unsignedType !== event.eventType) {
       this.#log.warn(
         event.eventType,
-        `Event ${event.id} (company ${company.id}) is signed as ${event.eventType}, but its unsigned X-Webhook-Event ` +
-          'header says otherwise. The signed type is used.',
+        `Event ${event.id} (company ${company.id}) has the type ${event.eventType} in its signed body, but another ` +
+          'type in its unsigned header X-Webhook-Event. The type in the body is used.',
       );
     }
-    return new VerifiedEvent(company.id, event, bytes, arrivedAt, keptHeaders(request.headers));
+    return new VerifiedEvent(company.id, event, bytes, arrivedAt, storedHeaders(headers));
   }
 }
 
 function rawBodyUnavailable(): PaymentsError {
   return new PaymentsError(
     'raw_body_unavailable',
-    'The raw bytes of the delivery were not available to check its signature; the log says why.',
+    'The raw bytes of the body were not available to check the signature; the log contains the cause.',
   );
+}
+
+/**
+ * The headers that are stored with an event: the documented ones, except for the signature, and those that identify the
+ * request in a log or a trace. An explicit list, so that no credential and no address of a person is stored.
+ */
+const STORED_HEADERS = [
+  'content-type',
+  'content-length',
+  'user-agent',
+  'x-webhook-event',
+  'x-request-id',
+  'traceparent',
+] as const;
+
+/** Maximum number of characters that are stored of one header. */
+const MAX_HEADER_LENGTH = 256;
+
+/**
+ * The headers to store, by lower-case name, without control characters and cut at 256 characters. A header of a type
+ * without text is left out, so that no header can make a verified webhook request fail.
+ */
+export function storedHeaders(headers: IncomingHttpHeaders): Readonly<Record<string, string>> {
+  const stored: Record<string, string> = {};
+  for (const name of STORED_HEADERS) {
+    const text = headers[name] === undefined ? '' : headerText(headers[name]);
+    if (!text) continue;
+    const cut = text.replace(/\p{Cc}+/gu, '').slice(0, MAX_HEADER_LENGTH);
+    // The cut may split a surrogate pair, which databases reject.
+    if (cut !== '') stored[name] = cut.toWellFormed();
+  }
+  return stored;
+}
+
+/** A request that passed {@link WebhookGuard}. */
+export interface VerifiedRequest {
+  /** The event that the request brought, for `PaymentInbox.receive()`. */
+  verifiedEvent: VerifiedEvent;
+}
+
+/**
+ * Accepts only verified webhook requests, for an application that receives them in its own controller
+ * (`webhookPath: false`). The path parameter `:company` of the route names the company. After the guard, the request has
+ * the property `verifiedEvent`, and its `body` is the parsed envelope.
+ *
+ * It needs no flag in main.ts: the module finds the routes that it protects and keeps the raw bytes of their requests.
+ * Apply it to the controller or the method; for a global guard, the module cannot find the routes. The guard responds
+ * with 405 to every request except a POST.
+ *
+ * `PaymentInbox.receive()` throws `PaymentInboxError`, to which Nest's exception filter responds with 503. If you write
+ * your own filter, it must not respond with 2xx: then the service would not send the event again.
+ *
+ * @example
+ * ```ts
+ * @Post('hooks/payments')
+ * @HttpCode(200)
+ * @UseGuards(WebhookGuard)
+ * receive(@Req() request: VerifiedRequest) {
+ *   return this.inbox.receive(request.verifiedEvent);
+ * }
+ * ```
+ */
+@Injectable()
+export class WebhookGuard implements CanActivate {
+  constructor(private readonly verifier: WebhookVerifier) {}
+
+  /** @throws HttpException 400, 401, 500 or 503, with the code in its body; 405 if the method is not POST. */
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    const http = context.switchToHttp();
+    const request = http.getRequest<WebhookRequest & VerifiedRequest>();
+    if (request.method !== 'POST') {
+      throw new MethodNotAllowedException('Webhook requests are sent with POST.');
+    }
+    try {
+      const verified = await this.verifier.verify(request);
+      request.verifiedEvent = verified;
+      request.rawBody = verified.raw;
+      request.body = verified.event;
+      return true;
+    } catch (error) {
+      // Nest logs every error that is not an HttpException. A connection that the sender closed needs no log line.
+      if (!(error instanceof PaymentsError || error instanceof RequestClosedError)) throw error;
+      const { status, body, retryAfterSeconds } = rejectionResponse(error);
+      if (retryAfterSeconds !== undefined) {
+        const response = http.getResponse<{ header(name: string, value: string): unknown }>();
+        response.header('retry-after', `${retryAfterSeconds}`);
+      }
+      throw new HttpException(body, status);
+    }
+  }
 }

@@ -1,9 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
-import { keptHeaders } from './request-headers.js';
+import type { ExecutionContext } from '@nestjs/common';
+import { storedHeaders, WebhookGuard } from './webhook-verifier.js';
+import type { WebhookVerifier } from './webhook-verifier.js';
 
-describe('keptHeaders', () => {
-  it('keeps what the list names, and nothing else', () => {
-    const kept = {
+describe('storedHeaders', () => {
+  it('stores the listed headers only', () => {
+    const stored = {
       'content-type': 'application/json',
       'content-length': '12',
       'user-agent': 'service-Webhook/1.0',
@@ -23,18 +25,18 @@ describe('keptHeaders', () => {
       'x-webhook-anything': '1',
       tracestate: '1',
     };
-    expect(keptHeaders({ ...others, ...kept })).toEqual(kept);
-    expect(keptHeaders(others)).toEqual({});
+    expect(storedHeaders({ ...others, ...stored })).toEqual(stored);
+    expect(storedHeaders(others)).toEqual({});
   });
 
-  it('cuts a value at 256 characters, without its control characters, several of them joined', () => {
-    const kept = keptHeaders({
+  it('joins several values, removes control characters and cuts at 256 characters', () => {
+    const stored = storedHeaders({
       'user-agent': 'a'.repeat(300),
       'x-request-id': 'a\tb\u0000c\u0085d\u007f\r\n',
       'x-webhook-event': ['one', 'two'] as never,
       traceparent: '\u0000',
     });
-    expect(kept).toEqual({
+    expect(stored).toEqual({
       'user-agent': 'a'.repeat(256),
       'x-request-id': 'abcd',
       'x-webhook-event': 'one, two',
@@ -52,11 +54,22 @@ describe('keptHeaders', () => {
     ...[undefined, null, '', [], [undefined], {}, { toString: 1 }, Symbol('s'), () => 1].map(
       (value) => [value, undefined],
     ),
-  ] as [unknown, string | undefined][])('WH-30 keeps the value %p as %j', (value, text) => {
+  ] as [unknown, string | undefined][])('WH-30 stores the header value %p as %j', (value, text) => {
     const headers = { 'content-length': value, 'user-agent': 'service' } as never;
-    expect(keptHeaders(headers)).toEqual({
+    expect(storedHeaders(headers)).toEqual({
       ...(text !== undefined && { 'content-length': text }),
       'user-agent': 'service',
     });
+  });
+});
+
+describe('WebhookGuard', () => {
+  it("passes an unexpected error on to the application's exception filter", async () => {
+    const verifier = {
+      verify: async () => Promise.reject(new TypeError('broken verifier')),
+    } as unknown as WebhookVerifier;
+    const http = { getRequest: () => ({ method: 'POST', headers: {} }) };
+    const context = { switchToHttp: () => http } as unknown as ExecutionContext;
+    await expect(new WebhookGuard(verifier).canActivate(context)).rejects.toThrow(TypeError);
   });
 });

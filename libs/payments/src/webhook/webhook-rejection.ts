@@ -1,0 +1,135 @@
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { describeError, framesOf, PaymentsError } from '../errors/payments-error.js';
+import type { PaymentsErrorCode } from '../errors/payments-error.js';
+import { ThrottledLog } from '../errors/throttled-log.js';
+import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
+import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
+
+/** Response to a webhook request: a status and a small JSON body. */
+export interface WebhookResponse {
+  readonly status: number;
+  readonly body: Readonly<Record<string, unknown>>;
+  /** Value of the header `Retry-After`, in seconds; no header if undefined. */
+  readonly retryAfterSeconds?: number | undefined;
+}
+
+/** HTTP status of each error code. `request_rejected` is missing: the check `webhook.before` chooses its status. */
+export const REJECTION_STATUS: Partial<Record<PaymentsErrorCode, number>> = {
+  signature_missing: 401,
+  signature_malformed: 401,
+  signature_mismatch: 401,
+  company_unknown: 401,
+  payload_invalid: 400,
+  payload_too_large: 413,
+  content_type_unsupported: 415,
+  content_encoding_unsupported: 415,
+  body_timeout: 408,
+  raw_body_unavailable: 500,
+  webhook_busy: 503,
+  directory_unavailable: 503,
+  inbox_unavailable: 503,
+  inbox_full: 503,
+  handlers_failed: 503,
+  deadline_passed: 503,
+};
+
+/** `Retry-After` of the errors whose cause usually ends within seconds. */
+const RETRY_AFTER_SECONDS: Partial<Record<PaymentsErrorCode, number>> = {
+  directory_unavailable: 1,
+  webhook_busy: 1,
+};
+
+/** The check `webhook.before` rejected the webhook request, or failed. */
+export class AdmissionCheckError extends PaymentsError {
+  constructor(
+    /** HTTP status of the response. */
+    readonly status: number,
+    message: string,
+    /** Value of the header `Retry-After`, in seconds. */
+    readonly retryAfterSeconds?: number,
+    /** The cause, for the log only: the response does not contain it. */
+    readonly reason = `The check "webhook.before" of the application returned status ${status}.`,
+  ) {
+    super('request_rejected', message);
+  }
+}
+
+/**
+ * The sender closed the connection, or other code of the application responded, before the signature was verified.
+ * There is nobody to respond to, so this is not logged.
+ */
+export class RequestClosedError extends Error {
+  constructor() {
+    super('The webhook request has ended');
+  }
+}
+
+/**
+ * The response to a webhook request that failed with an error. It has the code and message of an error of this package.
+ * Another error may contain secrets, so the response does not describe it; its status 503 makes the service send the
+ * event again.
+ */
+export function rejectionResponse(error: unknown): WebhookResponse {
+  if (error instanceof AdmissionCheckError) {
+    const { status, code, message, retryAfterSeconds } = error;
+    return { status, body: { statusCode: status, code, message }, retryAfterSeconds };
+  }
+  const status = error instanceof PaymentsError ? REJECTION_STATUS[error.code] : undefined;
+  if (status === undefined) {
+    const message = 'The event could not be received; the log contains the cause.';
+    return { status: 503, body: { statusCode: 503, code: 'inbox_unavailable', message } };
+  }
+  const { code, message } = error as PaymentsError;
+  const retryAfterSeconds = RETRY_AFTER_SECONDS[code];
+  return { status, body: { statusCode: status, code, message }, retryAfterSeconds };
+}
+
+const RAW_BODY_UNAVAILABLE =
+  'The signature of a webhook request cannot be checked, because other code read its body before this module could. ' +
+  'If main.ts adds a body parser before Nest creates the application, add it later or exclude the webhook route from ' +
+  'it. If WebhookGuard is a global guard, apply it to the route with @UseGuards instead.';
+
+/**
+ * Logs why webhook requests are rejected, at most once per minute and error code. A wrong webhook secret rejects every
+ * real payment, and only the log shows it.
+ */
+@Injectable()
+export class RejectionLog {
+  readonly #log: ThrottledLog;
+
+  constructor(@Inject(PAYMENTS_RUNTIME) runtime: PaymentsRuntime) {
+    this.#log = new ThrottledLog(new Logger('PaymentWebhook'), runtime);
+  }
+
+  /** Logs an error that is not a {@link PaymentsError}, with its stack. */
+  logUnexpected(error: unknown): void {
+    if (error instanceof RequestClosedError) return;
+    this.#log.error(
+      'unexpected',
+      `A webhook request failed unexpectedly: ${describeError(error)}${framesOf(error)}`,
+    );
+  }
+
+  /**
+   * Logs why a webhook request was rejected before its event reached the inbox. Ignores errors that are not a
+   * {@link PaymentsError}.
+   *
+   * @param company id of a company that exists; `undefined` if the path names none, or an unknown one
+   */
+  logRejection(error: unknown, company?: string): void {
+    // The company directory has logged its own failure.
+    if (!(error instanceof PaymentsError) || error.code === 'directory_unavailable') return;
+    if (error.code === 'raw_body_unavailable') {
+      this.#log.error(error.code, RAW_BODY_UNAVAILABLE);
+      return;
+    }
+    const ofCompany = company === undefined ? '' : ` of company ${company}`;
+    const { code, message } = error;
+    // Each status that the application's own check returns has another cause.
+    const [subject, reason] =
+      error instanceof AdmissionCheckError
+        ? [`${code} ${error.status}`, error.reason]
+        : [code, message];
+    this.#log.warn(subject, `A webhook request${ofCompany} was rejected (${code}). ${reason}`);
+  }
+}
