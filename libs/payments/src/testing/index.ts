@@ -4,7 +4,7 @@ export { apiError, FakePaymentsApi } from './fake-payments-api.js';
 export type { FakeCall, FakeResponse } from './fake-payments-api.js';
 export { inboxContract } from './contract/inbox-contract.js';
 export type { ReadyCase } from './contract/inbox-contract.js';
-export type { InboxContractOptions, InboxUnderTest } from './contract/contract-case.js';
+export type { InboxContractOptions, InboxUnderTest } from './contract/contract-fixtures.js';
 export { handlerContext, paymentEvent, signedRequest } from './payment-event-builders.js';
 export type {
   EnvelopeFields,

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import { incoming, NOW, TestWorker } from '../../testing/contract/contract-fixtures.js';
+import { incoming, REDRIVE_FORCED, select, TestWorker } from '../../testing/contract/contract-fixtures.js';
 import type { IncomingEvent } from '../store/inbox-store.js';
 import { MemoryStore } from './memory-inbox.js';
 
@@ -94,7 +94,7 @@ describe('MemoryDeliveries', () => {
   it('IN-38 counts no attempt as failed that was done before a redrive', async () => {
     await store.receive([incoming({ id: 'a' })]);
     await store.complete(await worker.claimOne());
-    await store.redrive([selection], { ...NOW, force: true });
+    await store.redrive([selection], REDRIVE_FORCED);
     now = 130_000;
     await store.summarize();
     const minutes = await store.activity(1440);

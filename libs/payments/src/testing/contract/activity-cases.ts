@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import type { ActivityCounts, ActivityMinute, InboxStore } from '../../inbox/store/inbox-store.js';
-import { incoming, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-case.js';
+import { incoming, listAll, pruneAll, TestWorker, twoWorkers } from './contract-fixtures.js';
+import type { InboxContractCase } from './contract-fixtures.js';
 
 const MINUTE_MS = 60_000;
 /** Enough for every minute so far to be closed. */
@@ -18,7 +18,7 @@ const NOTHING: ActivityCounts = {
 
 type Counted = Record<'received' | 'done' | 'failed' | 'dead', number> & { tookMs: number[] };
 
-/** What the activity must be: by minute, and by handler with `null` for all together, from every stored row. */
+/** The expected activity, from every stored row: by minute, then by handler; `null` stands for all handlers. */
 async function fullScan(store: InboxStore): Promise<Map<number, Map<string | null, Counted>>> {
   const minutes = new Map<number, Map<string | null, Counted>>();
   const count = (at: Date, handlers: readonly (string | null)[], add: (to: Counted) => void) => {
@@ -37,8 +37,7 @@ async function fullScan(store: InboxStore): Promise<Map<number, Map<string | nul
       add(counted);
     }
   };
-  const { events } = await store.list({ filter: {}, order: 'oldest', limit: 1000, after: null });
-  for (const { company, id } of events) {
+  for (const { company, id } of await listAll(store)) {
     const { receivedAt, deliveries } = (await store.find(company, id))!;
     const names = deliveries.map(({ handler }) => handler);
     count(receivedAt, [null, ...names], (to) => (to.received += 1));
@@ -58,7 +57,7 @@ async function fullScan(store: InboxStore): Promise<Map<number, Map<string | nul
   return minutes;
 }
 
-/** Nearest rank. */
+/** The nearest-rank percentile. */
 function percentile(tookMs: readonly number[], share: number): number | null {
   const sorted = tookMs.toSorted((a, b) => a - b);
   return sorted[Math.ceil(share * sorted.length) - 1] ?? null;
@@ -74,21 +73,24 @@ function equalCounts(actual: ActivityCounts, expected: Counted | undefined): voi
   ] as const) {
     const exact = percentile(tookMs, share);
     if (exact === null) equal(ms, null);
-    // A store may keep finer times than it shows.
+    // A store may keep finer times than it returns.
     else ok(ms !== null && Math.abs(ms - exact) <= 2, `p${share * 100} ${ms} ms, not ${exact} ms`);
   }
 }
 
-/** Each minute once, in order, without a gap. */
-function contiguous(minutes: readonly ActivityMinute[]): void {
+/** Fails unless the minutes are in order, without gaps and repetitions. */
+function assertContiguous(minutes: readonly ActivityMinute[]): void {
   minutes.forEach(({ startsAt }, index) => {
     equal(startsAt.getTime() % MINUTE_MS, 0);
     if (index > 0) equal(startsAt.getTime() - minutes[index - 1]!.startsAt.getTime(), MINUTE_MS);
   });
 }
 
-/** Some minutes of work, with everything that is counted. */
-async function work(worker: TestWorker, advance: (ms: number) => Promise<void>): Promise<void> {
+/** Receives, completes, fails and retries deliveries for four minutes. */
+async function workFourMinutes(
+  worker: TestWorker,
+  advance: (ms: number) => Promise<void>,
+): Promise<void> {
   const { store } = worker;
   const handlers = ['book', 'mail'];
   for (let minute = 0; minute < 4; minute += 1) {
@@ -107,23 +109,23 @@ async function work(worker: TestWorker, advance: (ms: number) => Promise<void>):
   }
 }
 
+/** The counts of each closed minute. */
 export const activityCases: readonly InboxContractCase[] = [
   {
-    title: 'IN-38 shows what a full scan of the rows gives, per minute and handler',
+    title: 'IN-38 the activity per minute and handler equals a full scan of the rows',
     async run({ store, another, advance }) {
-      const worker = await TestWorker.start(store);
-      const other = await TestWorker.start(await another());
-      await work(worker, advance);
+      const [worker, other] = await twoWorkers({ store, another });
+      await workFourMinutes(worker, advance);
       await store.receive([incoming({ handlers: ['audit'] })]);
       await worker.claimOne('audit');
-      await other.outlive(advance);
+      await other.declareOthersDead(advance);
       await advance(CLOSED_MS);
       await store.summarize();
       const expected = await fullScan(store);
       ok(expected.size >= 4);
       const minutes = await other.store.activity(30);
       equal(minutes.length, 30);
-      contiguous(minutes);
+      assertContiguous(minutes);
       for (const { startsAt, total, handlers } of minutes) {
         const scanned = expected.get(startsAt.getTime());
         expected.delete(startsAt.getTime());
@@ -138,12 +140,11 @@ export const activityCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title:
-      'IN-38 gives the same result however often, and in however many processes, it is summarized',
+    title: 'IN-38 repeated and concurrent calls of summarize give the same activity',
     async run({ store, another, advance }) {
       const worker = await TestWorker.start(store);
       const other = await another();
-      await work(worker, advance);
+      await workFourMinutes(worker, advance);
       await advance(CLOSED_MS);
       await Promise.all([store.summarize(), other.summarize(), store.summarize()]);
       const busy = async () =>
@@ -156,7 +157,7 @@ export const activityCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-38 covers every closed minute once, also those in which nobody summarized',
+    title: 'IN-38 the activity has every closed minute once, also if summarize did not run in it',
     async run({ store, advance }) {
       deepEqual(await store.activity(5), []);
       await store.receive([incoming()]);
@@ -168,7 +169,7 @@ export const activityCases: readonly InboxContractCase[] = [
       await store.summarize();
       const minutes = await store.activity(30);
       equal(minutes.length, 30);
-      contiguous(minutes);
+      assertContiguous(minutes);
       const busy = minutes.filter(({ total }) => total.received > 0);
       deepEqual(
         busy.map(({ total }) => total.received),
@@ -185,7 +186,7 @@ export const activityCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-38 shows no minute that is not closed',
+    title: 'IN-38 the activity has no minute that is not closed yet',
     async run({ store, advance }) {
       await store.summarize();
       const event = incoming();
@@ -203,16 +204,16 @@ export const activityCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'keeps the activity of a day after its events were pruned',
+    title: 'IN-38 the activity of a day stays after its events were pruned',
     async run({ store, advance }) {
       await store.receive([incoming({ handlers: [] })]);
       await advance(CLOSED_MS);
       await store.summarize();
-      // The last two written minutes are written again, so the events must still be there then.
+      // The store writes the last two minutes again, so their events must still be stored.
       await advance(5 * MINUTE_MS);
       await store.summarize();
       await advance(1425 * MINUTE_MS);
-      while ((await store.prune({ bodiesMs: 1000, tombstonesMs: 1000, limit: 10 })) > 0);
+      await pruneAll(store, 1000, 1000);
       await store.summarize();
       const received = async (minutes: number) =>
         (await store.activity(minutes)).reduce((sum, { total }) => sum + total.received, 0);
@@ -223,7 +224,7 @@ export const activityCases: readonly InboxContractCase[] = [
       equal(await store.prune({ bodiesMs: 1000, tombstonesMs: 1000, limit: 10 }), 0);
       equal(await received(1440), 0);
       equal((await store.activity(1440)).length, 1440);
-      contiguous(await store.activity(1440));
+      assertContiguous(await store.activity(1440));
     },
   },
 ];

@@ -4,10 +4,20 @@ import type {
   IncomingEvent,
   StoreReceipt,
 } from '../../inbox/store/inbox-store.js';
-import { historyOf, incoming, LEASE_MS, NOW, states, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-case.js';
+import {
+  attemptsOf,
+  handlersOf,
+  incoming,
+  LEASE_MS,
+  REDRIVE_FORCED,
+  select,
+  states,
+  TestWorker,
+  twoWorkers,
+} from './contract-fixtures.js';
+import type { InboxContractCase } from './contract-fixtures.js';
 
-/** An event that the worker has a place for. */
+/** An event for a worker with a free slot for each of its handlers. */
 function assigned(worker: TestWorker, event: Partial<IncomingEvent> = {}): IncomingEvent {
   const { handlers = ['book'] } = event;
   return incoming({ assign: { worker: worker.id, handlers }, ...event });
@@ -19,7 +29,7 @@ async function receiveOne(worker: TestWorker, event: IncomingEvent): Promise<Sto
   return receipt!;
 }
 
-/** Whether the only delivery of the event was assigned on receipt. */
+/** Receives an event, and returns whether its only delivery was assigned. */
 async function isAssigned(worker: TestWorker, event: IncomingEvent): Promise<boolean> {
   const { claimed, pending } = await receiveOne(worker, event);
   equal(claimed.length + (pending ? 1 : 0), 1);
@@ -28,9 +38,10 @@ async function isAssigned(worker: TestWorker, event: IncomingEvent): Promise<boo
   return !pending;
 }
 
+/** Deliveries that `receive` assigns to the receiving worker, so that they need no claim. */
 export const assignCases: readonly InboxContractCase[] = [
   {
-    title: 'stores a delivery as running, exactly as a claim would, if it is assigned on receipt',
+    title: 'a delivery that is assigned on receipt is running, exactly as after a claim',
     async run({ store, another }) {
       const worker = await TestWorker.start(store);
       const event = assigned(worker, { orderingKey: 'k' });
@@ -40,15 +51,8 @@ export const assignCases: readonly InboxContractCase[] = [
       const [lease] = claimed as [ClaimedDelivery];
       const { company, id, handler, attempt, newerHandled, crashes, raw, ageMs } = lease;
       deepEqual(
-        { company, id, handler, attempt, newerHandled, crashes },
-        {
-          company: 'acme',
-          id: event.id,
-          handler: 'book',
-          attempt: 1,
-          newerHandled: false,
-          crashes: 0,
-        },
+        [company, id, handler, attempt, newerHandled, crashes],
+        ['acme', event.id, 'book', 1, false, 0],
       );
       ok(raw.equals(event.raw));
       ok(ageMs >= 0 && ageMs < 30_000);
@@ -57,22 +61,19 @@ export const assignCases: readonly InboxContractCase[] = [
       deepEqual(await states(await another(), event), { book: 'running 1' });
       equal((await worker.claim()).length, 0);
       deepEqual(await store.complete(lease), { settled: true, nextDue: false });
-      deepEqual(await historyOf(store, event), [[1, 'done', null]]);
+      deepEqual(await attemptsOf(store, event), [[1, 'done', null]]);
       equal((await store.complete(lease)).settled, false);
     },
   },
   {
-    title: 'assigns on receipt only handlers of the event that the worker has a place for',
+    title: 'receive assigns only handlers of the event that the worker has a free slot for',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const assign = { worker: worker.id, handlers: ['mail', 'print'] };
       const event = incoming({ handlers: ['book', 'mail'], assign });
       const { claimed, pending } = await receiveOne(worker, event);
       equal(pending, true);
-      deepEqual(
-        claimed.map(({ handler }) => handler),
-        ['mail'],
-      );
+      deepEqual(handlersOf(claimed), ['mail']);
       deepEqual(await states(store, event), { book: 'pending 0', mail: 'running 1' });
       equal((await worker.claimOne('book')).id, event.id);
       const both = assigned(worker, { handlers: ['book', 'mail'] });
@@ -80,10 +81,9 @@ export const assignCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-16 assigns nothing on receipt if a delivery of the ordering key is running',
+    title: 'IN-16 receive assigns nothing while a delivery of the ordering key runs',
     async run({ store, another }) {
-      const worker = await TestWorker.start(store);
-      const other = await TestWorker.start(await another());
+      const [worker, other] = await twoWorkers({ store, another });
       const [a, b] = [
         assigned(worker, { orderingKey: 'k' }),
         assigned(other, { orderingKey: 'k' }),
@@ -100,8 +100,7 @@ export const assignCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title:
-      'assigns nothing on receipt if a delivery of the ordering key is held, or pending and due',
+    title: 'IN-16 receive assigns nothing while a delivery of the ordering key waits or is due',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const event = () => assigned(worker, { orderingKey: 'k' });
@@ -111,7 +110,7 @@ export const assignCases: readonly InboxContractCase[] = [
       const lease = await worker.claimOne();
       equal(lease.id, a.id);
       equal((await worker.claim()).length, 0);
-      // The other one is held now, and released with this.
+      // `b` waits now. It becomes claimable when the running delivery is settled.
       deepEqual(await store.fail(lease, { error: 'no', retryInMs: null }), {
         settled: true,
         nextDue: true,
@@ -120,8 +119,7 @@ export const assignCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title:
-      'assigns on receipt if the other deliveries of the ordering key are finished or not due yet',
+    title: 'IN-16 receive assigns if no other delivery of the ordering key is running or due',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const event = () => assigned(worker, { orderingKey: 'k' });
@@ -139,19 +137,19 @@ export const assignCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-19 assigns nothing on receipt if a suspect of the ordering key is due',
+    title: 'IN-19 receive assigns nothing while a suspect of the ordering key is due',
     async run({ store, another, advance }) {
       const [worker, observer] = [
         await TestWorker.start(store),
         await TestWorker.start(await another()),
       ];
       await receiveOne(worker, assigned(worker, { orderingKey: 'k' }));
-      await observer.outlive(advance);
+      await observer.declareOthersDead(advance);
       equal(await isAssigned(observer, assigned(observer, { orderingKey: 'k' })), false);
     },
   },
   {
-    title: 'IN-27 assigns nothing on receipt to a paused handler',
+    title: 'IN-27 receive assigns nothing to a paused handler',
     async run({ store, another }) {
       const worker = await TestWorker.start(store);
       const other = await another();
@@ -166,14 +164,13 @@ export const assignCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title:
-      'IN-12 frees what was assigned to a worker that is not registered, at the next heartbeat',
+    title: 'IN-12 the next heartbeat frees a delivery that was assigned to an unregistered worker',
     async run({ store, another }) {
       const worker = await TestWorker.start(store);
       const assign = { worker: '00000000-0000-4000-8000-000000000000', handlers: ['book'] };
       const event = incoming({ assign });
       const { claimed, pending } = await receiveOne(worker, event);
-      // A store may also refuse to assign it.
+      // A store may also leave the delivery pending.
       equal(claimed.length, pending ? 0 : 1);
       const observer = await TestWorker.start(await another());
       await observer.heartbeat();
@@ -182,8 +179,7 @@ export const assignCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title:
-      'IN-16 assigns one delivery of an ordering key within a batch, and of concurrent receives',
+    title: 'IN-16 batches and concurrent receives assign at most one delivery of an ordering key',
     async run({ store, another }) {
       const workers = [await TestWorker.start(store), await TestWorker.start(await another())];
       const event = (n: number) => assigned(workers[n % 2]!, { orderingKey: 'k' });
@@ -203,7 +199,7 @@ export const assignCases: readonly InboxContractCase[] = [
       );
       const first = other.flat().flatMap(({ claimed }) => claimed);
       ok(first.length <= 1);
-      // Whatever was not assigned runs one after the other.
+      // The deliveries that were not assigned run one by one.
       let open = [...receipts.flatMap(({ claimed }) => claimed), ...first];
       let done = 0;
       for (; open.length > 0; done += 1) {
@@ -215,7 +211,7 @@ export const assignCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'reports on receipt whether a newer event of the key was already handled',
+    title: 'newerHandled is also right for a delivery that is assigned on receipt',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const at = (time: string) => new Date(`2026-11-20T${time}.000Z`);
@@ -230,7 +226,7 @@ export const assignCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-16 assigns again once everything of the ordering key is done',
+    title: 'IN-16 receive assigns again after all deliveries of the ordering key are done',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const event = () => assigned(worker, { orderingKey: 'k' });
@@ -242,9 +238,9 @@ export const assignCases: readonly InboxContractCase[] = [
       const [again] = (await receiveOne(worker, event())).claimed;
       await store.complete(again!);
       await advance(LEASE_MS / 2);
-      // A redriven one is due, so that a new one has to wait.
-      const selection = [{ company: 'acme', id: first.id, handlers: ['book'] }];
-      equal(await store.redrive(selection, { ...NOW, force: true }), 1);
+      // A redriven delivery is due, so a new delivery of its key has to wait.
+      const selection = select(first.id);
+      equal(await store.redrive(selection, REDRIVE_FORCED), 1);
       equal(await isAssigned(worker, event()), false);
     },
   },

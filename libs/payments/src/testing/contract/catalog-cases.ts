@@ -1,12 +1,20 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import type { HandlerCatalog, InboxStore } from '../../inbox/store/inbox-store.js';
-import { idsOf, incoming, LEASE_MS, states, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-case.js';
+import {
+  idsOf,
+  incoming,
+  LEASE_MS,
+  listAll,
+  outcomesOf,
+  states,
+  TestWorker,
+} from './contract-fixtures.js';
+import type { InboxContractCase } from './contract-fixtures.js';
 
 const book = { name: 'book', patterns: ['transaction.*'] };
 const mail = { name: 'mail', patterns: ['transaction.completed', 'payout.*'] };
 
-/** `name: patterns`, by name. */
+/** `name: patterns` of each handler, in the order of the catalog. */
 function known({ handlers }: HandlerCatalog): string[] {
   return handlers.map(({ name, patterns }) => `${name}: ${[...patterns].toSorted().join()}`);
 }
@@ -15,10 +23,10 @@ async function catalogOf(store: InboxStore): Promise<string[]> {
   return known(await store.catalog());
 }
 
+/** The catalog of the handlers that workers registered. */
 export const catalogCases: readonly InboxContractCase[] = [
   {
-    title:
-      'IN-32 knows the handlers that workers register, by name, and increases its version with each change',
+    title: 'IN-32 the catalog lists handlers by name, and each change increases its version',
     async run({ store, another }) {
       deepEqual(await store.catalog(), { version: 0, handlers: [] });
       const id = (n: number) => `00000000-0000-4000-8000-00000000000${n}`;
@@ -38,8 +46,7 @@ export const catalogCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title:
-      'IN-32 knows the patterns of all live workers that have a handler, or else the last ones',
+    title: 'IN-32 the catalog has the patterns of all live workers; if none is live, the last ones',
     async run({ store, another, advance }) {
       const old = await TestWorker.start(store, [{ name: 'book', patterns: ['a', 'b'] }]);
       const observer = await TestWorker.start(await another());
@@ -47,7 +54,7 @@ export const catalogCases: readonly InboxContractCase[] = [
       await TestWorker.start(observer.store, [{ name: 'book', patterns: ['b', 'c'] }]);
       deepEqual(await catalogOf(store), ['book: a,b,c']);
       ok((await store.catalog()).version > version);
-      // Only the old one sends heartbeats, then nobody does.
+      // Only the old worker sends heartbeats; later no worker does.
       await observer.heartbeat();
       await advance(LEASE_MS - 10_000);
       await old.heartbeat();
@@ -56,14 +63,14 @@ export const catalogCases: readonly InboxContractCase[] = [
       await observer.heartbeat();
       const before = await store.catalog();
       deepEqual(known(before), ['book: a,b']);
-      await observer.outlive(advance);
+      await observer.declareOthersDead(advance);
       const after = await store.catalog();
       deepEqual(known(after), ['book: a,b']);
       equal(after.version, before.version);
     },
   },
   {
-    title: 'IN-32 knows the patterns of the other workers when one retires',
+    title: 'IN-32 the catalog keeps the patterns of the other workers when a worker retires',
     async run({ store }) {
       const old = await TestWorker.start(store, [{ name: 'book', patterns: ['a'] }]);
       await TestWorker.start(store, [{ name: 'book', patterns: ['b'] }]);
@@ -74,7 +81,7 @@ export const catalogCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'reports when a handler was first and last seen, to the accuracy of a heartbeat',
+    title: 'IN-32 the catalog has the times at which a handler was first and last registered',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store, [book]);
       const seen = async () => (await store.catalog()).handlers[0]!;
@@ -98,7 +105,7 @@ export const catalogCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-32 stores no new event that was matched with another version of the catalog',
+    title: 'IN-32 an event that was matched with another version of the catalog is not stored',
     async run({ store, another }) {
       const other = await another();
       const before = incoming({ onceKey: 'tx' });
@@ -115,14 +122,17 @@ export const catalogCases: readonly InboxContractCase[] = [
         incoming({ handlers: [] }),
         late,
       ]);
-      deepEqual(
-        receipts.map(({ outcome }) => outcome),
-        ['outdated', 'duplicate', 'stored', 'duplicate', 'outdated', 'outdated'],
-      );
+      deepEqual(outcomesOf(receipts), [
+        'outdated',
+        'duplicate',
+        'stored',
+        'duplicate',
+        'outdated',
+        'outdated',
+      ]);
       deepEqual(receipts[0], { outcome: 'outdated', id: late.id, claimed: [], pending: false });
       equal(await store.find('acme', late.id), undefined);
-      const { events } = await store.list({ filter: {}, order: 'oldest', limit: 9, after: null });
-      deepEqual(idsOf(events), [before.id, current.id]);
+      deepEqual(idsOf(await listAll(store)), [before.id, current.id]);
       const again = { ...late, catalogVersion: version, handlers: ['book', 'mail'] };
       const [receipt] = await store.receive([again]);
       deepEqual([receipt!.outcome, receipt!.claimed.length], ['stored', 1]);
@@ -132,7 +142,7 @@ export const catalogCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-32 never stores an event with an old version after a registration has resolved',
+    title: 'IN-32 no event with an old catalog version is stored after a registration resolved',
     async run({ store, another }) {
       const other = await another();
       let newest = 0;
@@ -160,7 +170,7 @@ export const catalogCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'registers workers of several processes at the same time',
+    title: 'IN-32 workers of several processes can register at the same time',
     async run({ store, another }) {
       const stores = [store, await another(), await another()];
       await Promise.all(
@@ -176,7 +186,7 @@ export const catalogCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'forgets a handler that no live worker has, and skips its pending and dead deliveries',
+    title: 'forgetHandler removes a handler without live workers and skips its open deliveries',
     async run({ store, another, advance }) {
       const worker = await TestWorker.start(store, [book, mail]);
       const observer = await TestWorker.start(await another(), [mail]);
@@ -191,7 +201,7 @@ export const catalogCases: readonly InboxContractCase[] = [
       await store.receive([pending]);
       equal(await store.forgetHandler('book'), null);
       deepEqual(await states(store, pending), { book: 'pending 0' });
-      await observer.outlive(advance);
+      await observer.declareOthersDead(advance);
       equal(await store.forgetHandler('mail'), null);
       const { version } = await store.catalog();
       equal(await store.forgetHandler('book'), 2);
@@ -205,8 +215,7 @@ export const catalogCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title:
-      'forgets no handler of a worker whose heartbeat is late, as long as nobody declared it dead',
+    title: 'forgetHandler keeps a handler whose worker is late but was not declared dead',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store, [book]);
       await advance(LEASE_MS + 1000);

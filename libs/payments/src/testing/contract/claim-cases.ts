@@ -1,11 +1,20 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import type { ClaimedDelivery } from '../../inbox/store/inbox-store.js';
-import { idsOf, incoming, states, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-case.js';
+import {
+  REDRIVE_FORCED,
+  TestWorker,
+  idsOf,
+  incoming,
+  select,
+  states,
+  twoWorkers,
+} from './contract-fixtures.js';
+import type { InboxContractCase } from './contract-fixtures.js';
 
+/** Which deliveries a claim leases. */
 export const claimCases: readonly InboxContractCase[] = [
   {
-    title: 'IN-11 never leases a delivery to two of several workers',
+    title: 'IN-11 concurrent claims never lease one delivery to two workers',
     async run({ store, another }) {
       const stores = [store, store, await another(), await another()];
       const workers = await Promise.all(stores.map((own) => TestWorker.start(own)));
@@ -21,7 +30,7 @@ export const claimCases: readonly InboxContractCase[] = [
           }
         }),
       );
-      // A claim may miss rows that another one has locked at that moment.
+      // A claim may miss rows that another claim has locked at that moment.
       const left = await workers[0]!.claim(['book', 'mail'], 1000);
       const names = [...claimed.flat(), ...left].map(({ id, handler }) => `${id} ${handler}`);
       equal(names.length, 120);
@@ -29,7 +38,7 @@ export const claimCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'claims due deliveries of the given handlers, the longest due first, up to each limit',
+    title: 'a claim leases due deliveries per handler up to its limit, the longest due first',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const events = Array.from({ length: 5 }, (_, n) =>
@@ -54,7 +63,7 @@ export const claimCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'describes a claimed delivery, and counts its attempts',
+    title: 'a claimed delivery describes its event, and each claim counts an attempt',
     async run({ store, another, advance }) {
       const worker = await TestWorker.start(await another());
       const event = incoming({ company: 'umbrella' });
@@ -63,15 +72,8 @@ export const claimCases: readonly InboxContractCase[] = [
       const first = await worker.claimOne();
       const { company, id, handler, attempt, crashes, newerHandled, raw, ageMs } = first;
       deepEqual(
-        { company, id, handler, attempt, crashes, newerHandled },
-        {
-          company: 'umbrella',
-          id: event.id,
-          handler: 'book',
-          attempt: 1,
-          crashes: 0,
-          newerHandled: false,
-        },
+        [company, id, handler, attempt, crashes, newerHandled],
+        ['umbrella', event.id, 'book', 1, 0, false],
       );
       ok(raw.equals(event.raw));
       ok(ageMs >= 45_000 && ageMs < 75_000, `${ageMs} ms old`);
@@ -84,7 +86,7 @@ export const claimCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-17 lets the later deliveries of a key run if an earlier one is dead',
+    title: 'IN-17 a dead delivery does not block later deliveries of its ordering key',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const [first, second] = [incoming({ orderingKey: 'k' }), incoming({ orderingKey: 'k' })];
@@ -95,7 +97,7 @@ export const claimCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'reports whether this handler already did a newer event of the same company and key',
+    title: 'newerHandled is true if this handler did a newer event of the same company and key',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const at = (time: string) => new Date(`2026-11-20T${time}.000Z`);
@@ -119,7 +121,7 @@ export const claimCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'reports that a newer event was handled, also after that event was pruned',
+    title: 'newerHandled stays true after the newer event is pruned',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const at = (time: string) => new Date(`2025-11-20T${time}.000Z`);
@@ -140,7 +142,7 @@ export const claimCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'does not call an event handled that is pending, dead or skipped',
+    title: 'newerHandled ignores newer events whose deliveries are pending, dead or skipped',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const event = (hour: string) =>
@@ -149,7 +151,7 @@ export const claimCases: readonly InboxContractCase[] = [
       await store.receive([dead]);
       await store.fail(await worker.claimOne(), { error: 'no', retryInMs: null });
       await store.receive([skipped]);
-      await store.skip([{ company: 'acme', id: skipped.id, handlers: ['book'] }]);
+      await store.skip(select(skipped.id));
       await store.receive([retried]);
       await store.fail(await worker.claimOne(), { error: 'no', retryInMs: 600_000 });
       await store.receive([old]);
@@ -157,10 +159,9 @@ export const claimCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'returns when the next delivery becomes claimable',
+    title: 'nextDueInMs returns when the next delivery becomes claimable',
     async run({ store, another, advance }) {
-      const worker = await TestWorker.start(store);
-      const other = await TestWorker.start(await another());
+      const [worker, other] = await twoWorkers({ store, another });
       const dueInMs = (handlers = ['book']) => store.nextDueInMs(handlers);
       equal(await dueInMs(), null);
       equal(await dueInMs([]), null);
@@ -170,7 +171,7 @@ export const claimCases: readonly InboxContractCase[] = [
       equal(await dueInMs(['mail']), null);
       const lease = await worker.claimOne();
       equal((await worker.claim()).length, 0);
-      // A running delivery does not count, and a held one neither.
+      // A running delivery does not count, nor does a waiting one.
       equal(await dueInMs(), null);
       await store.fail(lease, { error: 'no', retryInMs: 30_000 });
       ok((await dueInMs())! <= 0);
@@ -184,13 +185,13 @@ export const claimCases: readonly InboxContractCase[] = [
       await advance(31_000);
       ok((await dueInMs())! <= 0);
       await worker.claimOne();
-      await other.outlive(advance);
+      await other.declareOthersDead(advance);
       // A suspect does not count.
       equal(await dueInMs(), null);
     },
   },
   {
-    title: 'IN-33 claims other work past 2,000 deliveries of a busy key',
+    title: 'IN-33 a claim finds other work behind 2,000 deliveries that wait for one ordering key',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       for (let batch = 0; batch < 4; batch += 1) {
@@ -200,7 +201,7 @@ export const claimCases: readonly InboxContractCase[] = [
       await store.receive([free]);
       const [busy] = await worker.claim(['book'], 1);
       let found: string[] = [];
-      // Each claim looks at a bounded number of them.
+      // Each claim looks at a bounded number of waiting deliveries.
       for (let n = 0; n < 20 && found.length === 0; n += 1) found = idsOf(await worker.claim());
       deepEqual(found, [free.id]);
       let done = 0;
@@ -212,7 +213,7 @@ export const claimCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'calls listeners when something became due through another process',
+    title: 'onWake listeners are called when another process makes a delivery due',
     needs: 'shared',
     async run({ store, another }) {
       const other = await another();
@@ -230,8 +231,8 @@ export const claimCases: readonly InboxContractCase[] = [
       await wake;
       await other.complete(await worker.claimOne());
       wake = woken();
-      const selection = [{ company: 'acme', id: event.id, handlers: ['book'] }];
-      await store.redrive(selection, { force: true, dueInMs: [0] });
+      const selection = select(event.id);
+      await store.redrive(selection, REDRIVE_FORCED);
       await wake;
       await store.pause('book', true);
       wake = woken();

@@ -3,37 +3,30 @@ import { activityCases } from './activity-cases.js';
 import { assignCases } from './assign-cases.js';
 import { catalogCases } from './catalog-cases.js';
 import { claimCases } from './claim-cases.js';
-import { clockCases } from './clock-cases.js';
-import { commitCases } from './commit-cases.js';
-import type { InboxContractCase, InboxContractOptions } from './contract-case.js';
-import { headersCases } from './headers-cases.js';
-import { historyCases } from './history-cases.js';
-import { listCases } from './list-cases.js';
-import { onceCases } from './once-cases.js';
+import { duplicateCases } from './duplicate-cases.js';
+import { fencingCases } from './fencing-cases.js';
+import { operatorCases } from './operator-cases.js';
 import { orderingCases } from './ordering-cases.js';
-import { pauseCases } from './pause-cases.js';
-import { poisonCases } from './poison-cases.js';
-import { pruneCases } from './prune-cases.js';
+import { queryCases } from './query-cases.js';
 import { receiveCases } from './receive-cases.js';
-import { redriveCases } from './redrive-cases.js';
 import { settleCases } from './settle-cases.js';
-import { staleCases } from './stale-cases.js';
-import { statsCases } from './stats-cases.js';
 import { suspectCases } from './suspect-cases.js';
+import { timeCases } from './time-cases.js';
 import { transitionCases } from './transition-cases.js';
 import { workerCases } from './worker-cases.js';
+import type { InboxContractCase, InboxContractOptions } from './contract-fixtures.js';
 
-/** A case, ready for any test runner. */
+/** A case for any test runner. */
 export interface ReadyCase {
   readonly title: string;
-  /** Why it does not apply to this store; `null` if it does. */
+  /** Why the case does not apply to this store; `null` if it applies. */
   readonly skipped: string | null;
   readonly run: () => Promise<void>;
 }
 
 /**
- * What every inbox store promises, as cases for any test runner. A case that a store cannot promise, by its own
- * `capabilities`, is included and marked as skipped. Allow 30 seconds for each.
+ * The promises of every inbox store, as cases for any test runner. A case that does not apply to the store, by its
+ * `capabilities`, is included and marked as skipped. Allow 30 seconds for each case.
  *
  * @example
  * ```ts
@@ -65,25 +58,18 @@ export function inboxContract(options: InboxContractOptions): ReadyCase[] {
 
 const CASES: readonly InboxContractCase[] = [
   ...receiveCases,
-  ...onceCases,
+  ...duplicateCases,
   ...assignCases,
   ...claimCases,
   ...orderingCases,
   ...settleCases,
-  ...commitCases,
+  ...fencingCases,
   ...workerCases,
   ...suspectCases,
-  ...poisonCases,
   ...catalogCases,
-  ...redriveCases,
-  ...pauseCases,
-  ...pruneCases,
-  ...headersCases,
-  ...historyCases,
-  ...listCases,
-  ...statsCases,
+  ...operatorCases,
+  ...queryCases,
   ...activityCases,
-  ...staleCases,
-  ...clockCases,
+  ...timeCases,
   ...transitionCases,
 ];

@@ -1,12 +1,40 @@
 import { deepEqual, equal, ok, rejects } from 'node:assert/strict';
-import { incoming, states, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-case.js';
+import type { InboxStore, IncomingEvent } from '../../inbox/store/inbox-store.js';
+import {
+  DAY_MS,
+  REDRIVE_NOW,
+  TestWorker,
+  idsOf,
+  incoming,
+  listAll,
+  pruneAll,
+  select,
+  states,
+} from './contract-fixtures.js';
+import type { InboxContractCase } from './contract-fixtures.js';
 
-const BOUND_MS = 20_000;
+const RECEIVE_LIMIT_MS = 20_000;
+/** Text with characters that databases treat specially. */
+const HEADERS = {
+  'user-agent': 'service-Webhook/1.0',
+  'x-request-id': 'a "quoted" \\ {value} \u0000 \ud800 \ue0000041 é 支払い',
+};
 
+/** An event that was too old when it was received. */
+function stale(id: string): IncomingEvent {
+  return incoming({ id, handlers: [], stale: true });
+}
+
+/** The number of the events in a state, as `stats()` counts them, and their ids, as `list()` returns them. */
+async function inState(store: InboxStore, state: 'unhandled' | 'stale'): Promise<string> {
+  const ids = idsOf(await listAll(store, { state })).toSorted();
+  return `${(await store.stats())[state].count}: ${ids.join()}`;
+}
+
+/** What `receive` stores, and that a store that is down or closed rejects calls. */
 export const receiveCases: readonly InboxContractCase[] = [
   {
-    title: 'IN-01 returns the raw bytes that it received, whatever they are',
+    title: 'IN-01 a stored event has exactly the bytes, key, type and time that were received',
     async run({ store, another }) {
       const raw = Buffer.from([...Array(256).keys(), 0, 0xff, 0xfe, 0x0a]);
       const event = incoming({ raw, orderingKey: 'key', eventType: 'odd.type' });
@@ -41,118 +69,7 @@ export const receiveCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-02 stores one of 50 concurrent copies and reports 49 duplicates',
-    async run({ store, another }) {
-      const stores = [store, await another()];
-      const event = incoming();
-      const receipts = await Promise.all(
-        Array.from({ length: 50 }, (_, index) => stores[index % 2]!.receive([event])),
-      );
-      const outcomes = receipts.flat().map(({ outcome }) => outcome);
-      equal(outcomes.filter((outcome) => outcome === 'stored').length, 1);
-      equal(outcomes.filter((outcome) => outcome === 'duplicate').length, 49);
-      deepEqual(await states(store, event), { book: 'pending 0' });
-    },
-  },
-  {
-    title: 'IN-03 stores the first of several copies in a batch, and the rest of the batch',
-    async run({ store }) {
-      const [a, b] = [incoming(), incoming()];
-      const receipts = await store.receive([a, a, b, a]);
-      deepEqual(
-        receipts.map(({ outcome, id, pending }) => [outcome, id, pending]),
-        [
-          ['stored', a.id, true],
-          ['duplicate', a.id, false],
-          ['stored', b.id, true],
-          ['duplicate', a.id, false],
-        ],
-      );
-      deepEqual(await states(store, b), { book: 'pending 0' });
-    },
-  },
-  {
-    title: 'IN-03 reports another body of an id within a batch as a conflict',
-    async run({ store }) {
-      const [a, b] = [incoming(), incoming()];
-      const receipts = await store.receive([a, { ...a, raw: Buffer.from('another body') }, b]);
-      deepEqual(
-        receipts.map(({ outcome, id }) => [outcome, id]),
-        [
-          ['stored', a.id],
-          ['conflict', a.id],
-          ['stored', b.id],
-        ],
-      );
-      ok((await store.find('acme', a.id))?.raw?.equals(a.raw));
-    },
-  },
-  {
-    title: 'IN-04 stores the same id of two companies as two events',
-    async run({ store }) {
-      const a = incoming({ id: 'same', raw: Buffer.from('a') });
-      const b = incoming({ id: 'same', raw: Buffer.from('b'), company: 'umbrella' });
-      const receipts = await store.receive([a, b]);
-      deepEqual(
-        receipts.map(({ outcome }) => outcome),
-        ['stored', 'stored'],
-      );
-      equal((await store.find('acme', 'same'))?.raw?.toString(), 'a');
-      equal((await store.find('umbrella', 'same'))?.raw?.toString(), 'b');
-    },
-  },
-  {
-    title: 'IN-05 reports the same id with another body as a conflict and keeps the original',
-    async run({ store }) {
-      const event = incoming();
-      const other = { ...event, raw: Buffer.from('another body'), onceKey: 'another key' };
-      const receipt = { id: event.id, claimed: [], pending: false };
-      await store.receive([event]);
-      deepEqual(await store.receive([other]), [{ ...receipt, outcome: 'conflict' }]);
-      deepEqual(await store.receive([event]), [{ ...receipt, outcome: 'duplicate' }]);
-      const found = (await store.find('acme', event.id))!;
-      ok(found.raw?.equals(event.raw));
-      deepEqual(found.repeats, []);
-      deepEqual(await states(store, event), { book: 'pending 0' });
-    },
-  },
-  {
-    title:
-      'IN-06 adds no delivery for a duplicate while the event is pending, running, done or dead',
-    async run({ store }) {
-      const worker = await TestWorker.start(store);
-      const event = incoming({ handlers: ['book', 'mail'] });
-      const assign = { worker: worker.id, handlers: ['book', 'mail', 'print'] };
-      const copy = async () => {
-        const again = { ...event, handlers: ['book', 'mail', 'print'], assign };
-        const [receipt] = await store.receive([again]);
-        deepEqual(receipt, { outcome: 'duplicate', id: event.id, claimed: [], pending: false });
-      };
-      await store.receive([event]);
-      await copy();
-      const booked = await worker.claimOne('book');
-      await copy();
-      await store.complete(booked);
-      await copy();
-      await store.fail(await worker.claimOne('mail'), { error: 'no', retryInMs: null });
-      await copy();
-      deepEqual(await states(store, event), { book: 'done 1', mail: 'dead 1' });
-      equal((await worker.claim(['book', 'mail', 'print'])).length, 0);
-    },
-  },
-  {
-    title: 'IN-08 rejects a receive within a bounded time if the store is down',
-    needs: 'breakable',
-    async run({ store, breakDown }) {
-      await breakDown!();
-      const begun = performance.now();
-      await rejects(store.receive([incoming()]));
-      // The sender waits for 30 seconds. Its answer must come well before that.
-      ok(performance.now() - begun < BOUND_MS);
-    },
-  },
-  {
-    title: 'IN-01 accepts ordering keys and once keys of any length and content',
+    title: 'IN-01 ordering keys and once keys may have any length and content',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const long = 'x'.repeat(100_000);
@@ -171,7 +88,18 @@ export const receiveCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'rejects calls after it was closed',
+    title: 'IN-08 receive rejects within 20 seconds if the database is down',
+    needs: 'breakable',
+    async run({ store, breakDown }) {
+      await breakDown!();
+      const begun = performance.now();
+      await rejects(store.receive([incoming()]));
+      // The sender waits 30 seconds for the response.
+      ok(performance.now() - begun < RECEIVE_LIMIT_MS);
+    },
+  },
+  {
+    title: 'a closed store rejects all calls',
     needs: 'shared',
     async run({ another }) {
       const closed = await another();
@@ -180,6 +108,69 @@ export const receiveCases: readonly InboxContractCase[] = [
       await rejects(closed.receive([incoming()]));
       await rejects(worker.heartbeat());
       await rejects(closed.find('acme', 'a'));
+    },
+  },
+  {
+    title: 'the headers of the first copy are stored, and those of later copies are not',
+    async run({ store, another }) {
+      const event = incoming({ headers: HEADERS });
+      const bare = incoming();
+      await store.receive([event, bare]);
+      await store.receive([{ ...event, headers: { 'user-agent': 'another' } }]);
+      const other = await another();
+      deepEqual((await other.find('acme', event.id))?.headers, HEADERS);
+      deepEqual((await other.find('acme', bare.id))?.headers, {});
+    },
+  },
+  {
+    title: 'SE-09 a stale event is stored without deliveries and listed as stale, not as unhandled',
+    async run({ store }) {
+      const worker = await TestWorker.start(store);
+      await store.receive([stale('old'), incoming({ id: 'nobody', handlers: [] }), incoming()]);
+      equal((await store.find('acme', 'old'))?.stale, true);
+      equal((await store.find('acme', 'nobody'))?.stale, false);
+      deepEqual(await states(store, { id: 'old' }), {});
+      equal(await inState(store, 'stale'), '1: old');
+      equal(await inState(store, 'unhandled'), '1: nobody');
+      deepEqual(
+        (await store.stats()).deliveries.map(({ handler, count }) => [handler, count]),
+        [['book', 1]],
+      );
+      equal((await worker.claim()).length, 1);
+      equal((await store.receive([stale('old')]))[0]?.outcome, 'duplicate');
+    },
+  },
+  {
+    title: 'SE-09 a redriven stale event keeps its stale flag and leaves the stale state',
+    async run({ store }) {
+      const worker = await TestWorker.start(store);
+      await store.receive([stale('old'), stale('older')]);
+      const selection = select('old');
+      equal(await store.redrive(selection, REDRIVE_NOW), 1);
+      equal(await inState(store, 'stale'), '1: older');
+      equal(await inState(store, 'unhandled'), '0: ');
+      ok((await store.complete(await worker.claimOne())).settled);
+      deepEqual(await states(store, { id: 'old' }), { book: 'done 1' });
+      equal((await store.find('acme', 'old'))?.stale, true);
+    },
+  },
+  {
+    title: 'SE-09 a stale event is pruned like a finished event and is then not counted',
+    async run({ store, advance }) {
+      await store.receive([stale('old')]);
+      await advance(8 * DAY_MS);
+      await pruneAll(store, 7 * DAY_MS, 30 * DAY_MS);
+      equal(await inState(store, 'stale'), '0: ');
+      equal((await store.find('acme', 'old'))?.raw, null);
+      equal((await store.receive([stale('old')]))[0]?.outcome, 'duplicate');
+      await advance(23 * DAY_MS);
+      await pruneAll(store, 7 * DAY_MS, 30 * DAY_MS);
+      equal(await store.find('acme', 'old'), undefined);
+      await store.receive([stale('old')]);
+      await advance(31 * DAY_MS);
+      await pruneAll(store, 7 * DAY_MS, 30 * DAY_MS);
+      equal(await inState(store, 'stale'), '0: ');
+      equal(await store.find('acme', 'old'), undefined);
     },
   },
 ];

@@ -1,85 +1,33 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { incoming, LEASE_MS, states, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-case.js';
+import type { DeliveryAttempt, InboxStore, StoredDelivery } from '../../inbox/store/inbox-store.js';
+import {
+  attemptsOf,
+  REDRIVE_NOW,
+  TestWorker,
+  incoming,
+  select,
+  states,
+  twoWorkers,
+} from './contract-fixtures.js';
+import type { InboxContractCase } from './contract-fixtures.js';
 
-const LOST = { settled: false, nextDue: false };
+/** How far two clock readings of one operation may be apart on a slow machine. */
+const SLACK_MS = 10_000;
 
+async function deliveryOf(store: InboxStore, { id }: { id: string }): Promise<StoredDelivery> {
+  const event = await store.find('acme', id);
+  return event!.deliveries[0]!;
+}
+
+function tookAbout({ startedAt, endedAt }: DeliveryAttempt, ms: number): void {
+  const took = endedAt.getTime() - startedAt.getTime();
+  ok(took >= ms - 5 && took < ms + SLACK_MS, `took ${took} ms, not about ${ms}`);
+}
+
+/** What a settled attempt leaves: the state, the due time and the history of its delivery. */
 export const settleCases: readonly InboxContractCase[] = [
   {
-    title: 'IN-13 refuses complete, fail and release of a stale holder by its fencing token',
-    async run({ store, another, advance }) {
-      const worker = await TestWorker.start(store);
-      const other = await TestWorker.start(await another());
-      const event = incoming();
-      await store.receive([event]);
-      const stale = await worker.claimOne();
-      await other.outlive(advance);
-      const refused = async () => {
-        deepEqual(await store.complete(stale), LOST);
-        deepEqual(await store.fail(stale, { error: 'stale', retryInMs: null }), LOST);
-        deepEqual(await store.release(stale), LOST);
-      };
-      await refused();
-      deepEqual(await states(store, event), { book: 'pending 0' });
-      const held = (await other.claimSuspect(false))!;
-      ok(held.token > stale.token);
-      await refused();
-      deepEqual(await states(store, event), { book: 'running 1' });
-      equal((await other.store.complete(held)).settled, true);
-      deepEqual(await other.store.complete(held), LOST);
-      await refused();
-      deepEqual(await states(store, event), { book: 'done 1' });
-    },
-  },
-  {
-    title: 'IN-13 accepts a settlement that is ten leases late, if nobody took over',
-    async run({ store, advance }) {
-      const worker = await TestWorker.start(store);
-      await store.receive([incoming(), incoming(), incoming()]);
-      const [a, b, c] = await worker.claim();
-      await advance(10 * LEASE_MS);
-      equal((await store.complete(a!)).settled, true);
-      equal((await store.fail(b!, { error: 'no', retryInMs: 0 })).settled, true);
-      equal((await store.release(c!)).settled, true);
-    },
-  },
-  {
-    title: 'IN-13 refuses the lease of an event that was deleted and received again',
-    async run({ store, advance }) {
-      const worker = await TestWorker.start(store);
-      const event = incoming();
-      await store.receive([event]);
-      const old = await worker.claimOne();
-      await store.complete(old);
-      await advance(2000);
-      while ((await store.prune({ bodiesMs: 1000, tombstonesMs: 1000, limit: 10 })) > 0);
-      equal((await store.receive([event]))[0]!.outcome, 'stored');
-      const lease = await worker.claimOne();
-      deepEqual(await store.complete(old), LOST);
-      equal((await store.complete(lease)).settled, true);
-    },
-  },
-  {
-    title: 'refuses the lease of another company, event, handler or token',
-    async run({ store }) {
-      const worker = await TestWorker.start(store);
-      const event = incoming({ handlers: ['book', 'mail'] });
-      await store.receive([event, incoming({ id: event.id, company: 'umbrella' })]);
-      const lease = (await worker.claim()).find(({ company }) => company === 'acme')!;
-      for (const changed of [
-        { handler: 'mail' },
-        { handler: 'none' },
-        { token: lease.token + 1 },
-        { token: lease.token - 1 },
-        { id: 'no such event', seq: lease.seq + 1000 },
-      ]) {
-        deepEqual(await store.complete({ ...lease, ...changed }), LOST);
-      }
-      equal((await store.complete(lease)).settled, true);
-    },
-  },
-  {
-    title: 'IN-15 retries only the delivery that failed, of three of one event',
+    title: "IN-15 only the failed one of an event's three deliveries is retried",
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const handlers = ['book', 'mail', 'print'];
@@ -98,7 +46,7 @@ export const settleCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-18 makes a failed delivery due after its wait, and dead if there is none',
+    title: 'IN-18 a failed delivery is due after retryInMs, or dead if retryInMs is null',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const event = incoming();
@@ -126,7 +74,7 @@ export const settleCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-24 makes a released delivery due at once, without charging the attempt',
+    title: 'IN-24 a released delivery is due at once, and its attempt is not charged',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const event = incoming();
@@ -137,11 +85,11 @@ export const settleCases: readonly InboxContractCase[] = [
       const second = await worker.claimOne();
       equal(second.attempt, 1);
       ok(second.token > first.token);
-      deepEqual(await store.complete(first), LOST);
+      equal((await store.complete(first)).settled, false);
     },
   },
   {
-    title: 'makes a released delivery due later, if that is given',
+    title: 'IN-24 a released delivery is due after dueInMs if that is given',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const event = incoming();
@@ -154,7 +102,7 @@ export const settleCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'settles 200 deliveries at once, each once',
+    title: '200 concurrent settlements settle each delivery once',
     async run({ store, another }) {
       const worker = await TestWorker.start(store);
       const other = await another();
@@ -169,6 +117,123 @@ export const settleCases: readonly InboxContractCase[] = [
       );
       equal(settled.filter((one) => one.settled).length, 200);
       deepEqual((await store.stats()).deliveries, []);
+    },
+  },
+  {
+    title: 'IN-16 a settled delivery reports nextDue: false if no delivery of its key waits',
+    async run({ store }) {
+      const worker = await TestWorker.start(store);
+      await store.receive([incoming({ orderingKey: 'k' })]);
+      const lease = await worker.claimOne();
+      await store.receive([incoming({ orderingKey: 'k', company: 'umbrella' }), incoming()]);
+      deepEqual(await store.complete(lease), { settled: true, nextDue: false });
+      deepEqual(await store.complete(lease), { settled: false, nextDue: false });
+    },
+  },
+  {
+    title: 'IN-12 the history has the outcome and the times of each attempt: failed, lost, done',
+    async run({ store, another, advance }) {
+      const [worker, other] = await twoWorkers({ store, another });
+      const event = incoming();
+      await store.receive([event]);
+      deepEqual(await attemptsOf(store, event), []);
+      const failed = await worker.claimOne();
+      await advance(3000);
+      await store.fail(failed, { error: 'no luck', retryInMs: 0 });
+      deepEqual(await attemptsOf(store, event), [[1, 'failed', 'no luck']]);
+      await worker.claimOne();
+      await other.declareOthersDead(advance);
+      const again = (await other.claimSuspect(false))!;
+      await advance(20_000);
+      await other.store.complete(again);
+      deepEqual(await attemptsOf(store, event), [
+        [1, 'failed', 'no luck'],
+        [2, 'lost', null],
+        [2, 'done', null],
+      ]);
+      const { history } = await deliveryOf(other.store, event);
+      for (const [index, ms] of [3000, 61_000, 20_000].entries()) tookAbout(history[index]!, ms);
+    },
+  },
+  {
+    title: 'the times of an attempt and of the receipt are of the same clock',
+    async run({ store }) {
+      const worker = await TestWorker.start(store);
+      const event = incoming();
+      await store.receive([event]);
+      await store.complete(await worker.claimOne());
+      const found = (await store.find('acme', event.id))!;
+      const { history, finishedAt } = found.deliveries[0]!;
+      for (const time of [history[0]!.startedAt, history[0]!.endedAt, finishedAt!]) {
+        const sinceMs = time.getTime() - found.receivedAt.getTime();
+        ok(sinceMs >= -5 && sinceMs < SLACK_MS, `${sinceMs} ms after the receipt`);
+      }
+    },
+  },
+  {
+    title: 'a release, a skip and a settlement without a lease add nothing to the history',
+    async run({ store }) {
+      const worker = await TestWorker.start(store);
+      const event = incoming();
+      await store.receive([event]);
+      const first = await worker.claimOne();
+      await store.release(first);
+      equal((await store.complete(first)).settled, false);
+      equal((await store.fail(first, { error: 'stale', retryInMs: 0 })).settled, false);
+      await store.skip(select(event.id));
+      deepEqual(await attemptsOf(store, event), []);
+    },
+  },
+  {
+    title: 'IN-20 a redrive keeps the history, and attempts start at 1 again',
+    async run({ store }) {
+      const worker = await TestWorker.start(store);
+      const event = incoming();
+      await store.receive([event]);
+      await store.fail(await worker.claimOne(), { error: 'no', retryInMs: 0 });
+      await store.fail(await worker.claimOne(), { error: 'never', retryInMs: null });
+      await store.redrive(select(event.id), REDRIVE_NOW);
+      await store.complete(await worker.claimOne());
+      deepEqual(await attemptsOf(store, event), [
+        [1, 'failed', 'no'],
+        [2, 'failed', 'never'],
+        [1, 'done', null],
+      ]);
+    },
+  },
+  {
+    title: 'a history keeps the last 20 attempts and 1,000 characters of each error',
+    async run({ store }) {
+      const worker = await TestWorker.start(store);
+      const event = incoming();
+      await store.receive([event]);
+      for (let attempt = 1; attempt <= 25; attempt += 1) {
+        const error = `${attempt}: ${'x'.repeat(5000)}`;
+        await store.fail(await worker.claimOne(), { error, retryInMs: 0 });
+      }
+      const { history, lastError } = await deliveryOf(store, event);
+      deepEqual(
+        history.map(({ attempt }) => attempt),
+        Array.from({ length: 20 }, (_, index) => index + 6),
+      );
+      for (const { attempt, error } of history) {
+        ok(error!.startsWith(`${attempt}: x`));
+        equal(error!.length, 1000);
+      }
+      equal(lastError, history.at(-1)!.error);
+    },
+  },
+  {
+    title: 'an error may have any characters and is the same in the history and in lastError',
+    async run({ store }) {
+      const worker = await TestWorker.start(store);
+      const event = incoming();
+      await store.receive([event]);
+      const error = 'a "quoted" \\ error \u0000 \ud800 \ue0000041 — [1, 2, "d"] 支払い';
+      await store.fail(await worker.claimOne(), { error, retryInMs: null });
+      const { history, lastError } = await deliveryOf(store, event);
+      ok(lastError!.startsWith('a "quoted" \\ error'));
+      equal(history[0]!.error, lastError);
     },
   },
 ];

@@ -1,23 +1,30 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
-import { historyOf, NOW, states, TestWorker } from './contract-fixtures.js';
-import { Crashes } from './crashes.js';
-import type { InboxContractCase } from './contract-case.js';
+import type { ClaimedDelivery } from '../../inbox/store/inbox-store.js';
+import {
+  attemptsOf,
+  Crashes,
+  REDRIVE_FORCED,
+  REDRIVE_NOW,
+  select,
+  states,
+  TestWorker,
+} from './contract-fixtures.js';
+import type { InboxContractCase } from './contract-fixtures.js';
 
+/** Suspects: deliveries whose process died while they ran. */
 export const suspectCases: readonly InboxContractCase[] = [
   {
-    title: 'IN-19 makes the deliveries of a dead process suspects, which normal claims leave alone',
+    title: 'IN-19 deliveries of a dead process become suspects, which normal claims do not lease',
     async run(inbox) {
-      const { store } = inbox;
       const crashes = await Crashes.start(inbox);
-      const { observer } = crashes;
+      const { store, observer } = crashes;
       const event = crashes.event();
       await store.receive([event]);
       equal(await observer.claimSuspect(true), null);
       equal((await observer.heartbeat()).suspects, false);
-      await crashes.die((worker) => worker.claimOne());
+      await crashes.crash((worker) => worker.claimOne());
       equal((await observer.heartbeat()).suspects, true);
-      // They are those of the worker's own handlers.
+      // A heartbeat reports only suspects of the worker's own handlers.
       const mailer = await TestWorker.start(store);
       deepEqual(await mailer.heartbeat(), { alive: true, suspects: false });
       await store.receive([crashes.event({ id: 'fresh' })]);
@@ -31,20 +38,20 @@ export const suspectCases: readonly InboxContractCase[] = [
       equal((await observer.heartbeat()).suspects, false);
       deepEqual(await states(store, event), { book: 'running 1' });
       equal((await store.complete(suspect)).settled, true);
-      deepEqual(await historyOf(store, event), [
+      deepEqual(await attemptsOf(store, event), [
         [1, 'lost', null],
         [1, 'done', null],
       ]);
     },
   },
   {
-    title: 'IN-19 leases one suspect at a time, the longest due first, to one worker',
+    title: 'IN-19 claimSuspect leases one suspect at a time, the longest due first',
     async run(inbox) {
       const { advance } = inbox;
       const crashes = await Crashes.start(inbox);
       const ids: string[] = [];
       for (let n = 0; n < 3; n += 1) {
-        ids.push((await crashes.suspect()).id);
+        ids.push((await crashes.addSuspect()).id);
         await advance(10);
       }
       const { observer } = crashes;
@@ -53,13 +60,13 @@ export const suspectCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-19 leases each suspect once to several workers',
+    title: 'IN-19 concurrent calls of claimSuspect lease each suspect once',
     async run(inbox) {
-      const { store } = inbox;
       const crashes = await Crashes.start(inbox);
+      const { store } = crashes;
       const events = Array.from({ length: 10 }, () => crashes.event());
       await store.receive(events);
-      await crashes.die((worker) => worker.claim());
+      await crashes.crash((worker) => worker.claim());
       const workers = [
         crashes.observer,
         await TestWorker.start(store),
@@ -75,44 +82,44 @@ export const suspectCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-19 makes a suspect a normal delivery again when an attempt of it is settled',
+    title: 'IN-19 a failed suspect is a normal delivery again',
     async run(inbox) {
-      const { store } = inbox;
       const crashes = await Crashes.start(inbox);
-      const event = await crashes.suspect();
+      const { store } = crashes;
+      const event = await crashes.addSuspect();
       const { observer } = crashes;
       const suspect = (await observer.claimSuspect(true))!;
       await store.fail(suspect, { error: 'no', retryInMs: 0 });
       equal((await observer.heartbeat()).suspects, false);
       const normal = await observer.claimOne();
       deepEqual([normal.crashes, normal.attempt], [0, 2]);
-      // It is not marked as running alone any more: a crash is not charged.
+      // The next attempt does not run alone, so a crash of it is not charged.
       await store.release(normal);
-      await crashes.die((worker) => worker.claimOne());
+      await crashes.crash((worker) => worker.claimOne());
       deepEqual(await states(store, event), { book: 'pending 1' });
       equal((await observer.claimSuspect(false))?.crashes, 1);
     },
   },
   {
-    title: 'IN-19 makes a suspect a normal delivery again when it is done, also for a redrive',
+    title: 'IN-19 a completed suspect is a normal delivery again, also for a redrive',
     async run(inbox) {
-      const { store } = inbox;
       const crashes = await Crashes.start(inbox);
-      const event = await crashes.suspect();
+      const { store } = crashes;
+      const event = await crashes.addSuspect();
       const { observer } = crashes;
       await store.complete((await observer.claimSuspect(false))!);
-      const selection = [{ company: 'acme', id: event.id, handlers: ['book'] }];
-      equal(await store.redrive(selection, { ...NOW, force: true }), 1);
+      const selection = select(event.id);
+      equal(await store.redrive(selection, REDRIVE_FORCED), 1);
       const again = await observer.claimOne();
       deepEqual([again.crashes, again.attempt], [0, 1]);
     },
   },
   {
-    title: 'IN-19 leaves a suspect that is released a suspect',
+    title: 'IN-19 a released suspect stays a suspect',
     async run(inbox) {
       const { store, advance } = inbox;
       const crashes = await Crashes.start(inbox);
-      const event = await crashes.suspect();
+      const event = await crashes.addSuspect();
       const { observer } = crashes;
       await store.release((await observer.claimSuspect(false))!, 30_000);
       equal((await observer.claim()).length, 0);
@@ -124,19 +131,18 @@ export const suspectCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-16 leases no suspect whose ordering key is running',
+    title: 'IN-16 claimSuspect leases no suspect whose ordering key is busy',
     async run(inbox) {
-      const { store } = inbox;
       const crashes = await Crashes.start(inbox);
-      const { observer } = crashes;
-      const event = await crashes.suspect({ orderingKey: 'k' });
+      const { store, observer } = crashes;
+      const event = await crashes.addSuspect({ orderingKey: 'k' });
       await store.receive([crashes.event({ orderingKey: 'k' })]);
       const lease = await observer.claimOne();
       equal(await observer.claimSuspect(true), null);
       await store.complete(lease);
       const suspect = await observer.claimSuspect(true);
       equal(suspect?.id, event.id);
-      // And the other way round.
+      // While the suspect runs, the other deliveries of the key wait.
       const next = crashes.event({ orderingKey: 'k' });
       await store.receive([next]);
       equal((await observer.claim()).length, 0);
@@ -145,12 +151,11 @@ export const suspectCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-27 leases no suspect of a paused handler',
+    title: 'IN-27 claimSuspect leases no suspect of a paused handler',
     async run(inbox) {
-      const { store } = inbox;
       const crashes = await Crashes.start(inbox);
-      const { observer } = crashes;
-      await crashes.suspect();
+      const { store, observer } = crashes;
+      await crashes.addSuspect();
       for (const paused of ['book', '*']) {
         await store.pause(paused, true);
         equal((await observer.heartbeat()).suspects, false);
@@ -161,33 +166,85 @@ export const suspectCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-35 keeps a redriven suspect a suspect, and makes a skipped one a normal delivery',
+    title: 'IN-35 a redriven suspect stays a suspect, and a skipped one becomes a normal delivery',
     async run(inbox) {
-      const { store } = inbox;
       const crashes = await Crashes.start(inbox);
-      const event = await crashes.suspect();
-      const selection = [{ company: 'acme', id: event.id, handlers: ['book'] }];
-      equal(await store.redrive(selection, NOW), 1);
-      // A redrive does not make it harmless.
+      const { store } = crashes;
+      const event = await crashes.addSuspect();
+      const selection = select(event.id);
+      equal(await store.redrive(selection, REDRIVE_NOW), 1);
       equal((await crashes.observer.claim()).length, 0);
       equal(await store.skip(selection), 1);
       equal(await crashes.observer.claimSuspect(true), null);
       equal((await crashes.observer.heartbeat()).suspects, false);
-      equal(await store.redrive(selection, NOW), 1);
+      equal(await store.redrive(selection, REDRIVE_NOW), 1);
       equal((await crashes.observer.claimOne()).crashes, 0);
     },
   },
   {
-    title: 'frees the suspect of a process that dies before it has registered again',
+    title: 'IN-19 a suspect with two crashes is leased only to a process that runs nothing else',
     async run(inbox) {
-      const { store } = inbox;
       const crashes = await Crashes.start(inbox);
-      const event = await crashes.suspect();
-      const worker = randomUUID();
-      await store.claimSuspect({ worker, handlers: ['book'], alone: false });
-      await crashes.observer.heartbeat();
+      const { observer } = crashes;
+      const event = await crashes.addSuspect();
+      await crashes.crash((worker) => worker.claimSuspect(false));
+      equal((await observer.heartbeat()).suspects, true);
+      equal(await observer.claimSuspect(false), null);
+      const suspect = await observer.claimSuspect(true);
+      deepEqual([suspect?.id, suspect?.crashes, suspect?.attempt], [event.id, 2, 1]);
+    },
+  },
+  {
+    title:
+      'IN-19 a poison event reaches its last attempt: lost attempts that ran alone are charged',
+    async run(inbox) {
+      const crashes = await Crashes.start(inbox);
+      const { store } = crashes;
+      const event = await crashes.addSuspect();
       deepEqual(await states(store, event), { book: 'pending 0' });
-      ok((await crashes.observer.claimSuspect(true))!.crashes >= 1);
+      await crashes.crash((worker) => worker.claimSuspect(false));
+      deepEqual(await states(store, event), { book: 'pending 0' });
+      for (const attempt of [1, 2, 3]) {
+        const suspect = await crashes.crash((worker) => worker.claimSuspect(true));
+        equal(suspect?.attempt, attempt);
+        equal(suspect?.crashes, attempt + 1);
+        deepEqual(await states(store, event), { book: `pending ${attempt}` });
+      }
+      const last = (await crashes.observer.claimSuspect(true))!;
+      equal(last.attempt, 4);
+      await store.fail(last, { error: 'out of attempts', retryInMs: null });
+      deepEqual(await states(store, event), { book: 'dead 4' });
+      deepEqual(await attemptsOf(store, event), [
+        [1, 'lost', null],
+        [1, 'lost', null],
+        [1, 'lost', null],
+        [2, 'lost', null],
+        [3, 'lost', null],
+        [4, 'failed', 'out of attempts'],
+      ]);
+    },
+  },
+  {
+    title: 'IN-19 deliveries that ran next to a crash are not charged',
+    async run(inbox) {
+      const crashes = await Crashes.start(inbox);
+      const { store } = crashes;
+      const events = Array.from({ length: 5 }, () => crashes.event());
+      await store.receive(events);
+      await crashes.crash((worker) => worker.claim());
+      await crashes.crash((worker) => worker.claimSuspect(false));
+      for (const event of events) deepEqual(await states(store, event), { book: 'pending 0' });
+      const { observer } = crashes;
+      const done: ClaimedDelivery[] = [];
+      for (let next = await observer.claimSuspect(false); next;) {
+        await observer.store.complete(next);
+        done.push(next);
+        next = await observer.claimSuspect(false);
+      }
+      // The delivery with two crashes waits for a process that runs nothing else.
+      equal(done.length, 4);
+      ok(done.every(({ attempt, crashes: count }) => attempt === 1 && count === 1));
+      equal((await observer.claimSuspect(true))?.crashes, 2);
     },
   },
 ];

@@ -1,36 +1,35 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { historyOf, incoming, LEASE_MS, states, TestWorker } from './contract-fixtures.js';
-import type { ClaimedDelivery, IncomingEvent } from '../../inbox/store/inbox-store.js';
-import type { InboxContractCase, InboxUnderTest } from './contract-case.js';
+import { randomUUID } from 'node:crypto';
+import {
+  attemptsOf,
+  Crashes,
+  incoming,
+  LEASE_MS,
+  states,
+  TestWorker,
+  twoWorkers,
+} from './contract-fixtures.js';
+import type { InboxContractCase, InboxUnderTest } from './contract-fixtures.js';
 
-/** Two workers of two processes. */
-async function two({ store, another }: InboxUnderTest): Promise<[TestWorker, TestWorker]> {
-  return [await TestWorker.start(store), await TestWorker.start(await another())];
-}
-
-/** Two workers of two processes, and an event whose delivery the first one runs. */
-async function running(inbox: InboxUnderTest): Promise<{
-  worker: TestWorker;
-  other: TestWorker;
-  event: IncomingEvent;
-  lease: ClaimedDelivery;
-}> {
-  const [worker, other] = await two(inbox);
+/** Two workers of two processes, and an event whose delivery `worker` runs. */
+async function running(inbox: InboxUnderTest) {
+  const [worker, other] = await twoWorkers(inbox);
   const event = incoming();
   await inbox.store.receive([event]);
   return { worker, other, event, lease: await worker.claimOne() };
 }
 
+/** Heartbeats, dead workers and retired workers. */
 export const workerCases: readonly InboxContractCase[] = [
   {
     title:
-      'IN-12 frees the deliveries of a worker that sends no heartbeats, with the attempt lost and not charged',
+      'IN-12 a worker without heartbeats loses its deliveries, and their attempts are not charged',
     async run(inbox) {
       const { worker, other, event } = await running(inbox);
       const { store, advance } = inbox;
-      equal((await other.outlive(advance)).alive, true);
+      equal((await other.declareOthersDead(advance)).alive, true);
       deepEqual(await states(store, event), { book: 'pending 0' });
-      deepEqual(await historyOf(store, event), [[1, 'lost', null]]);
+      deepEqual(await attemptsOf(store, event), [[1, 'lost', null]]);
       const [delivery] = (await store.find('acme', event.id))!.deliveries;
       const { startedAt, endedAt } = delivery!.history[0]!;
       const tookMs = endedAt.getTime() - startedAt.getTime();
@@ -38,11 +37,11 @@ export const workerCases: readonly InboxContractCase[] = [
       equal((await worker.heartbeat()).alive, false);
       equal((await worker.heartbeat()).alive, false);
       equal((await other.heartbeat()).alive, true);
-      deepEqual(await historyOf(store, event), [[1, 'lost', null]]);
+      deepEqual(await attemptsOf(store, event), [[1, 'lost', null]]);
     },
   },
   {
-    title: 'IN-12 declares a worker dead after its own lease, and not before',
+    title: 'IN-12 a worker is declared dead after its own leaseMs, and not before',
     async run({ store, another, advance }) {
       const short = await TestWorker.start(store);
       const long = await TestWorker.start(store, [], 4 * LEASE_MS);
@@ -65,11 +64,11 @@ export const workerCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-14 keeps the deliveries of a worker as long as it sends heartbeats',
+    title: 'IN-14 a worker keeps its deliveries as long as it sends heartbeats',
     async run(inbox) {
       const { worker, other, event, lease } = await running(inbox);
       const { store, advance } = inbox;
-      for (let beat = 0; beat < 5; beat += 1) {
+      for (let n = 0; n < 5; n += 1) {
         await advance(LEASE_MS / 2);
         equal((await worker.heartbeat()).alive, true);
         deepEqual(await other.heartbeat(), { alive: true, suspects: false });
@@ -79,7 +78,7 @@ export const workerCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-13 keeps a worker alive whose heartbeat is late, if nobody declared it dead',
+    title: 'IN-13 a late heartbeat keeps a worker alive if no other worker declared it dead',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const event = incoming();
@@ -92,18 +91,18 @@ export const workerCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'answers the heartbeat of a worker that never registered as not alive',
+    title: 'the heartbeat of an unregistered worker returns alive: false',
     async run({ store }) {
       const id = '00000000-0000-4000-8000-000000000000';
       deepEqual(await store.heartbeat(id), { alive: false, suspects: false });
     },
   },
   {
-    title: 'IN-12 frees what was claimed for a dead worker at the next heartbeat',
+    title: 'IN-12 the next heartbeat frees a delivery that a dead worker claimed',
     async run(inbox) {
-      const [worker, other] = await two(inbox);
+      const [worker, other] = await twoWorkers(inbox);
       const { store, advance } = inbox;
-      await other.outlive(advance);
+      await other.declareOthersDead(advance);
       const event = incoming();
       await store.receive([event]);
       const [lease] = await worker.claim();
@@ -113,8 +112,7 @@ export const workerCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title:
-      'IN-13 declares nobody dead with a heartbeat that is late itself, as after an outage of the store',
+    title: 'IN-13 a late heartbeat, as after an outage of the store, declares no worker dead',
     async run(inbox) {
       const { worker, other, event, lease } = await running(inbox);
       const { store, advance } = inbox;
@@ -127,7 +125,7 @@ export const workerCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-12 frees each delivery once, if several workers see the death at the same time',
+    title: 'IN-12 concurrent heartbeats free each delivery of a dead worker once',
     async run({ store, another, advance }) {
       const worker = await TestWorker.start(store);
       const others = [];
@@ -141,20 +139,20 @@ export const workerCases: readonly InboxContractCase[] = [
       await advance(LEASE_MS - 10_000);
       for (const other of others) await other.heartbeat();
       await advance(11_000);
-      const answers = await Promise.all(others.map((other) => other.heartbeat()));
-      ok(answers.every(({ alive }) => alive));
-      // One of them may have passed over what another one was freeing.
+      const heartbeats = await Promise.all(others.map((other) => other.heartbeat()));
+      ok(heartbeats.every(({ alive }) => alive));
+      // One heartbeat may have passed over deliveries that another one was freeing.
       await others[0]!.heartbeat();
       for (const event of events) {
         deepEqual(await states(store, event), { book: 'pending 0' });
-        deepEqual(await historyOf(store, event), [[1, 'lost', null]]);
+        deepEqual(await attemptsOf(store, event), [[1, 'lost', null]]);
       }
     },
   },
   {
-    title: 'IN-24 removes a retiring worker at once if it holds nothing',
+    title: 'IN-24 a retiring worker without running deliveries is removed at once',
     async run(inbox) {
-      const [worker, other] = await two(inbox);
+      const [worker, other] = await twoWorkers(inbox);
       await worker.store.retire(worker.id, LEASE_MS);
       equal((await other.heartbeat()).alive, true);
       equal((await worker.heartbeat()).alive, false);
@@ -162,10 +160,9 @@ export const workerCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title:
-      'IN-24 lets a retired worker settle within its grace, then frees what it still holds without a charge',
+    title: 'IN-24 a retired worker can settle within its grace; then its deliveries are freed',
     async run(inbox) {
-      const [worker, other] = await two(inbox);
+      const [worker, other] = await twoWorkers(inbox);
       const { store, advance } = inbox;
       const [settled, freed] = [incoming(), incoming({ handlers: ['mail'] })];
       await store.receive([settled, freed]);
@@ -179,7 +176,7 @@ export const workerCases: readonly InboxContractCase[] = [
       await advance(21_000);
       deepEqual(await other.heartbeat(), { alive: true, suspects: false });
       deepEqual(await states(store, freed), { mail: 'pending 0' });
-      deepEqual(await historyOf(store, freed), []);
+      deepEqual(await attemptsOf(store, freed), []);
       equal((await store.complete(second)).settled, false);
       equal(await other.claimSuspect(true, ['mail']), null);
       const again = await other.claimOne('mail');
@@ -190,20 +187,21 @@ export const workerCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-24 keeps the deliveries of a retired worker for its grace, also past its lease',
+    title: 'IN-24 a retired worker keeps its deliveries for its grace, also past its lease',
     async run(inbox) {
       const { worker, other, event, lease } = await running(inbox);
       const { store, advance } = inbox;
       await store.retire(worker.id, 10 * LEASE_MS);
-      await other.outlive(advance);
+      await other.declareOthersDead(advance);
       await advance(LEASE_MS / 2);
-      await other.outlive(advance);
+      await other.declareOthersDead(advance);
       deepEqual(await states(store, event), { book: 'running 1' });
       equal((await store.complete(lease)).settled, true);
     },
   },
   {
-    title: 'frees the deliveries of a worker that retired with a grace of 0 at the next heartbeat',
+    title:
+      'IN-24 a worker that retired with a grace of 0 loses its deliveries at the next heartbeat',
     async run(inbox) {
       const { worker, other } = await running(inbox);
       const { store, advance } = inbox;
@@ -211,6 +209,35 @@ export const workerCases: readonly InboxContractCase[] = [
       await advance(10);
       deepEqual(await other.heartbeat(), { alive: true, suspects: false });
       equal((await other.claimOne()).attempt, 1);
+    },
+  },
+  {
+    title: 'IN-19 a suspect stays a suspect after its worker retired',
+    async run(inbox) {
+      const crashes = await Crashes.start(inbox);
+      const { store } = crashes;
+      await crashes.addSuspect();
+      const retiring = await TestWorker.start(store);
+      equal((await retiring.claimSuspect(true))?.crashes, 1);
+      await store.retire(retiring.id, 0);
+      const { observer } = crashes;
+      equal((await observer.heartbeat()).suspects, true);
+      deepEqual(await observer.claim(), []);
+      const again = await observer.claimSuspect(true);
+      deepEqual([again?.attempt, again?.crashes], [1, 1]);
+    },
+  },
+  {
+    title: 'IN-19 the next heartbeat frees a suspect that an unregistered worker claimed',
+    async run(inbox) {
+      const crashes = await Crashes.start(inbox);
+      const { store } = crashes;
+      const event = await crashes.addSuspect();
+      const worker = randomUUID();
+      await store.claimSuspect({ worker, handlers: ['book'], alone: false });
+      await crashes.observer.heartbeat();
+      deepEqual(await states(store, event), { book: 'pending 0' });
+      ok((await crashes.observer.claimSuspect(true))!.crashes >= 1);
     },
   },
 ];

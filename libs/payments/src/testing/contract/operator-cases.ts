@@ -1,9 +1,19 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { incoming, NOW, states, TestWorker } from './contract-fixtures.js';
-import type { InboxContractCase } from './contract-case.js';
+import type { IncomingEvent } from '../../inbox/store/inbox-store.js';
+import {
+  handlersOf,
+  incoming,
+  REDRIVE_FORCED,
+  REDRIVE_NOW,
+  select,
+  states,
+  TestWorker,
+  twoWorkers,
+} from './contract-fixtures.js';
+import type { InboxContractCase } from './contract-fixtures.js';
 
 /** An event whose delivery to `book` is dead, and to `mail` done. */
-async function halfDead(worker: TestWorker) {
+async function deadAndDone(worker: TestWorker): Promise<IncomingEvent> {
   const { store } = worker;
   const event = incoming({ handlers: ['book', 'mail'] });
   await store.receive([event]);
@@ -12,46 +22,45 @@ async function halfDead(worker: TestWorker) {
   return event;
 }
 
-const select = (id: string, ...handlers: string[]) => [{ company: 'acme', id, handlers }];
-
-export const redriveCases: readonly InboxContractCase[] = [
+/** What operators do: redrive, skip and pause. */
+export const operatorCases: readonly InboxContractCase[] = [
   {
-    title: 'IN-20 redrives a dead delivery from attempt 1, once, however often it is called',
+    title: 'IN-20 a redriven dead delivery starts at attempt 1; redriving it again changes nothing',
     async run({ store, another }) {
       const worker = await TestWorker.start(store);
       const other = await another();
-      const { id } = await halfDead(worker);
+      const { id } = await deadAndDone(worker);
       const selection = select(id, 'book', 'mail');
-      equal(await other.redrive(selection, NOW), 1);
-      await store.redrive(selection, NOW);
+      equal(await other.redrive(selection, REDRIVE_NOW), 1);
+      await store.redrive(selection, REDRIVE_NOW);
       deepEqual(await states(store, { id }), { book: 'pending 0', mail: 'done 1' });
       const [delivery] = (await store.find('acme', id))!.deliveries;
       ok(delivery!.dueAt instanceof Date);
       equal(delivery!.finishedAt, null);
       const again = await worker.claimOne();
       equal(again.attempt, 1);
-      equal(await store.redrive(selection, NOW), 0);
+      equal(await store.redrive(selection, REDRIVE_NOW), 0);
       deepEqual(await states(store, { id }), { book: 'running 1', mail: 'done 1' });
       equal((await store.complete(again)).settled, true);
-      equal(await store.redrive(selection, NOW), 0);
+      equal(await store.redrive(selection, REDRIVE_NOW), 0);
     },
   },
   {
-    title: 'IN-20 runs a done delivery again only if it is forced',
+    title: 'IN-20 a redrive runs a done delivery again only if it is forced',
     async run({ store }) {
       const worker = await TestWorker.start(store);
-      const { id } = await halfDead(worker);
-      equal(await store.redrive(select(id, 'mail'), NOW), 0);
-      equal(await store.redrive(select(id, 'mail'), { ...NOW, force: true }), 1);
+      const { id } = await deadAndDone(worker);
+      equal(await store.redrive(select(id, 'mail'), REDRIVE_NOW), 0);
+      equal(await store.redrive(select(id, 'mail'), REDRIVE_FORCED), 1);
       equal((await worker.claimOne('mail')).attempt, 1);
-      equal(await store.redrive(select(id, 'mail'), { ...NOW, force: true }), 0);
+      equal(await store.redrive(select(id, 'mail'), REDRIVE_FORCED), 0);
     },
   },
   {
-    title: 'IN-20 adds a delivery to a handler that is new, and ignores unknown events',
+    title: 'IN-20 a redrive adds a delivery for a new handler and ignores unknown events',
     async run({ store }) {
       const worker = await TestWorker.start(store);
-      const { id } = await halfDead(worker);
+      const { id } = await deadAndDone(worker);
       const selections = [...select(id, 'audit', 'audit'), ...select('no such event', 'audit')];
       equal(await store.redrive(selections, { force: false, dueInMs: [0, 0] }), 1);
       deepEqual(await states(store, { id }), {
@@ -61,14 +70,18 @@ export const redriveCases: readonly InboxContractCase[] = [
       });
       equal((await worker.claimOne('audit')).id, id);
       equal(await store.find('acme', 'no such event'), undefined);
-      equal(await store.redrive([{ ...selections[0]!, company: 'umbrella' }], NOW), 0);
+      equal(await store.redrive([{ ...selections[0]!, company: 'umbrella' }], REDRIVE_NOW), 0);
     },
   },
   {
-    title: 'IN-20 makes each redriven delivery due at its time',
+    title: 'IN-20 a redrive makes each delivery due after its own dueInMs',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
-      const events = [await halfDead(worker), await halfDead(worker), await halfDead(worker)];
+      const events = [
+        await deadAndDone(worker),
+        await deadAndDone(worker),
+        await deadAndDone(worker),
+      ];
       const selections = events.flatMap(({ id }, n) => select(id, n === 2 ? 'audit' : 'book'));
       equal(await store.redrive(selections, { force: false, dueInMs: [0, 30_000, 30_000] }), 3);
       equal((await worker.claim(['book', 'audit'])).length, 1);
@@ -77,25 +90,25 @@ export const redriveCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-20 makes a delivery that waits for a retry due at once, and keeps its attempts',
+    title: 'IN-20 a redrive makes a failed delivery due at once and keeps its attempts',
     async run({ store }) {
       const worker = await TestWorker.start(store);
       const event = incoming();
       await store.receive([event]);
       await store.fail(await worker.claimOne(), { error: 'no', retryInMs: 600_000 });
-      equal(await store.redrive(select(event.id, 'book'), NOW), 1);
+      equal(await store.redrive(select(event.id, 'book'), REDRIVE_NOW), 1);
       equal((await worker.claimOne()).attempt, 2);
     },
   },
   {
-    title: 'IN-20 IN-35 makes a pending delivery due earlier, never later',
+    title: 'IN-20 IN-35 a redrive makes a pending delivery due earlier, never later',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const event = incoming();
       const redrive = (dueInMs: number) =>
         store.redrive(select(event.id, 'book'), { force: true, dueInMs: [dueInMs] });
       await store.receive([event]);
-      // It is due. It counts, and stays due.
+      // A delivery that is due counts as redriven, and stays due.
       equal(await redrive(600_000), 1);
       await store.fail(await worker.claimOne(), { error: 'no', retryInMs: 60_000 });
       equal(await redrive(600_000), 1);
@@ -109,7 +122,7 @@ export const redriveCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-20 ignores a pruned event, which has no body',
+    title: 'IN-20 a redrive ignores a tombstone, which has no body',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const event = incoming();
@@ -117,15 +130,16 @@ export const redriveCases: readonly InboxContractCase[] = [
       await store.complete(await worker.claimOne());
       await advance(2000);
       await store.prune({ bodiesMs: 1000, tombstonesMs: 100_000, limit: 10 });
-      equal(await store.redrive(select(event.id, 'book', 'mail'), { ...NOW, force: true }), 0);
+      equal(await store.redrive(select(event.id, 'book', 'mail'), REDRIVE_FORCED), 0);
       equal((await worker.claim(['book', 'mail'])).length, 0);
     },
   },
   {
-    title: 'IN-20 skips pending and dead deliveries, and nothing else, until they are redriven',
+    title:
+      'IN-20 skip changes only pending and dead deliveries; a redrive makes them pending again',
     async run({ store }) {
       const worker = await TestWorker.start(store);
-      const { id } = await halfDead(worker);
+      const { id } = await deadAndDone(worker);
       const [pending, running] = [incoming(), incoming({ handlers: ['print'] })];
       await store.receive([pending, running]);
       await worker.claimOne('print');
@@ -144,13 +158,12 @@ export const redriveCases: readonly InboxContractCase[] = [
       ok(skipped!.finishedAt instanceof Date);
       equal(skipped!.dueAt, null);
       equal((await worker.claim()).length, 0);
-      equal(await store.redrive([selections[1]!], NOW), 1);
+      equal(await store.redrive([selections[1]!], REDRIVE_NOW), 1);
       equal((await worker.claimOne()).id, pending.id);
     },
   },
   {
-    title:
-      'IN-35 answers operators next to claims and settlements, without a deadlock or a lost delivery',
+    title: 'IN-35 redrive, skip, pause and prune during claims cause no deadlock and lose nothing',
     async run({ store, another }) {
       const other = await another();
       const workers = [await TestWorker.start(store), await TestWorker.start(other)];
@@ -160,9 +173,9 @@ export const redriveCases: readonly InboxContractCase[] = [
       );
       await store.receive(events);
       const selections = events.map(({ id }) => ({ company: 'acme', id, handlers }));
-      const operators = { busy: true };
+      const operators = { active: true };
       const working = workers.map(async (worker) => {
-        for (let n = 0; operators.busy; n += 1) {
+        for (let n = 0; operators.active; n += 1) {
           const leases = await worker.claim(handlers, 5);
           await Promise.all(
             leases.map((lease, index) =>
@@ -186,10 +199,10 @@ export const redriveCases: readonly InboxContractCase[] = [
           other.prune({ bodiesMs: 600_000, tombstonesMs: 600_000, limit: 10 }),
         ]);
       }
-      operators.busy = false;
+      operators.active = false;
       await Promise.all(working);
       await store.pause('mail', false);
-      // Whatever is open now can be claimed and finished.
+      // All pending deliveries can be claimed and completed.
       for (let idle = 0; idle < 3;) {
         const leases = await workers[0]!.claim(handlers);
         for (const lease of leases) equal((await store.complete(lease)).settled, true);
@@ -197,6 +210,37 @@ export const redriveCases: readonly InboxContractCase[] = [
       }
       const left = (await store.stats()).deliveries.filter(({ state }) => state !== 'dead');
       deepEqual(left, []);
+    },
+  },
+  {
+    title: 'IN-27 a paused handler is paused in every process until it is resumed',
+    async run({ store, another }) {
+      const [worker, other] = await twoWorkers({ store, another });
+      await store.receive([incoming({ handlers: ['book', 'mail'] })]);
+      await store.pause('book', true);
+      await store.pause('book', true);
+      deepEqual((await other.store.stats()).paused, ['book']);
+      deepEqual(handlersOf(await other.claim(['book', 'mail'])), ['mail']);
+      equal((await worker.claim()).length, 0);
+      equal(await other.store.nextDueInMs(['book', 'mail']), null);
+      await other.store.pause('book', false);
+      equal((await worker.claim()).length, 1);
+      deepEqual((await store.stats()).paused, []);
+    },
+  },
+  {
+    title: 'IN-27 a paused inbox leases nothing and still receives',
+    async run({ store, another }) {
+      const [worker, other] = await twoWorkers({ store, another });
+      await store.pause('*', true);
+      await store.pause('mail', true);
+      const receipts = await store.receive([incoming({ handlers: ['book', 'mail'] })]);
+      equal(receipts[0]?.outcome, 'stored');
+      deepEqual((await other.store.stats()).paused.toSorted(), ['*', 'mail']);
+      equal((await worker.claim()).length, 0);
+      equal((await other.claim(['book', 'mail'])).length, 0);
+      await store.pause('*', false);
+      deepEqual(handlersOf(await other.claim(['book', 'mail'])), ['book']);
     },
   },
 ];
