@@ -29,28 +29,28 @@ export type * from './stored-event.js';
 export const INBOX_STORE = Symbol('PAYMENTS_INBOX_STORE');
 
 /**
- * Where events and their deliveries are stored. Every operation is atomic, and none holds a transaction open after
- * it has resolved. The states of a delivery and the operations that change them are in `DELIVERY_TRANSITIONS`.
+ * Stores events and their deliveries. Every operation is atomic, and no operation keeps a transaction open after it has
+ * resolved. `DELIVERY_TRANSITIONS` lists the states of a delivery and the operations that change them.
  *
- * **Leases.** A worker (one per process) registers, sends heartbeats, and holds the deliveries that it runs. A
- * delivery that runs carries the worker's id and a fencing token. {@link complete}, {@link fail}, {@link release} and
- * {@link commit} succeed exactly if the delivery is `running` and the token is the current one; no clock is
- * compared. The clock decides only when a worker that sends no heartbeats is dead.
+ * **Leases.** A worker (one per process) registers, sends heartbeats, and leases the deliveries that it runs. A running
+ * delivery stores the worker's id and a fencing token. {@link complete}, {@link fail}, {@link release} and
+ * {@link commit} succeed exactly if the delivery is `running` and the token is the current one. They compare no clock.
+ * The clock only decides when a worker that sends no heartbeats is dead.
  *
- * **Unknown outcomes.** An operation that rejects may have taken effect, for example if the connection was cut before
- * the answer arrived. So a worker whose {@link claim}, {@link claimSuspect} or assigning {@link receive} rejected may
- * hold deliveries that it does not know of, and no process would ever free them. It registers under a new id, keeps up the
- * heartbeats of the old id until the runs that it knows of have ended, and then retires the old id with a grace of 0.
+ * **Unknown outcomes.** A rejected operation may have taken effect, for example if the connection was cut before the
+ * response arrived. So a worker whose {@link claim}, {@link claimSuspect} or assigning {@link receive} rejected may lease
+ * deliveries that it does not know of, and no process would ever free them. It registers under a new id, continues the
+ * heartbeats of the old id until the attempts that it knows of have ended, and then retires the old id with a grace of 0.
  *
- * **Ordering.** Two deliveries of one company, handler and ordering key never run at the same time. A due delivery
- * whose key is running is held: it leaves the set that claims read, so that the cost of a claim does not depend on
- * the backlog of one key. Each delivery that stops being `running`, and each pending one that is skipped, makes
- * the next held delivery of its key (the longest due) claimable, due now.
+ * **Ordering.** Two deliveries of one company, handler and ordering key never run at the same time. A due delivery whose
+ * key is running waits for its turn: it is not in the set that claims read, so the cost of a claim does not depend on the
+ * backlog of one key. When a delivery stops being `running`, or a pending delivery is skipped, the next waiting delivery
+ * of its key (the longest due) becomes claimable, and is due now.
  *
  * `Tx` is the type of the transaction that {@link commit} passes to its work.
  */
 export interface InboxStore<Tx = unknown> {
-  /** What the store promises beyond the rest. Constant for the lifetime of the store. */
+  /** What the store promises beyond the contract that all stores share. Constant for the lifetime of the store. */
   readonly capabilities: InboxCapabilities;
 
   /** Creates tables if necessary. Several processes may open one store at the same time. Called once, first. */
@@ -60,33 +60,34 @@ export interface InboxStore<Tx = unknown> {
   close(): Promise<void>;
 
   /**
-   * Adds a live worker, and its handlers to the catalog. The patterns of a handler are those of all live workers
-   * that have it; of a handler that no live worker has, those it had last. A new handler, or a change of patterns,
+   * Adds a live worker, and its handlers to the catalog. The patterns of a handler are the patterns of all live workers
+   * that have it. A handler that no live worker has keeps its last patterns. A new handler, or a change of patterns,
    * increments {@link HandlerCatalog.version}. Returns the catalog after that.
    */
   register(worker: WorkerRegistration): Promise<HandlerCatalog>;
 
   /**
-   * Renews the heartbeat of a worker, then declares every worker dead whose last heartbeat is older than its
-   * `leaseMs`, and frees the running deliveries of all workers that are not live: each becomes pending and due now,
-   * with the attempt added to the history as `lost`. The attempt is charged only if it ran `alone`; otherwise
-   * `attempts` decreases by one again. Each becomes a suspect ({@link ClaimedDelivery.crashes} increases by one).
-   * The deliveries of a worker that retired are freed without a charge, without an entry in the history, and do not
-   * become suspects; one that is a suspect already stays one, as after {@link release}.
+   * Renews the heartbeat of a worker. Then declares every worker dead whose last heartbeat is older than its `leaseMs`,
+   * and frees the running deliveries of all workers that are not live.
    *
-   * A heartbeat that is late itself, by more than the worker's `leaseMs`, declares no worker dead: the store may have
-   * been out of reach for all workers, so the others get the time to renew theirs, too.
+   * A freed delivery of a dead worker becomes pending and due now, with the attempt added to the history as `lost`. The
+   * attempt is charged only if it ran `alone`; otherwise `attempts` decreases by one. The delivery becomes a suspect
+   * ({@link ClaimedDelivery.crashes} increases by one). A freed delivery of a retired worker becomes pending as after
+   * {@link release}: without a charge and without an entry in the history, and a suspect only if it was one before.
+   *
+   * A heartbeat that is itself late by more than the worker's `leaseMs` declares no worker dead: the store may have been
+   * unreachable for all workers, so the others also get the time to renew their heartbeats.
    */
   heartbeat(worker: string): Promise<HeartbeatResult>;
 
   /**
-   * Ends a worker on purpose. If it still holds deliveries, it keeps them for `graceMs` more milliseconds, and can
-   * settle them; then others free them. A worker that holds none is removed at once. A store without a clock of its own
-   * may count the grace from the next heartbeat of another worker.
+   * Ends a worker on purpose. If it still leases deliveries, the leases stay valid for `graceMs` more milliseconds, and
+   * the worker can settle the deliveries. After that, heartbeats of other workers free them. A worker without leases is
+   * removed at once. A store without its own clock may count the grace from the next heartbeat of another worker.
    */
   retire(worker: string, graceMs: number): Promise<void>;
 
-  /** The handlers that any worker ever registered and that were not removed. */
+  /** The handlers that any worker has registered and that were not removed. */
   catalog(): Promise<HandlerCatalog>;
 
   /**
@@ -96,29 +97,29 @@ export interface InboxStore<Tx = unknown> {
   forgetHandler(handler: string): Promise<number | null>;
 
   /**
-   * Stores events, each with a delivery to each of its handlers. A known event, also within this batch, is reported
-   * and changes nothing else. Resolves once the events are as durable as the store makes them, with a receipt for
-   * each event in their order. Rejects within a bounded time if the store is down.
+   * Stores events, each with a delivery to each of its handlers. A known event, also of the same call, is reported and
+   * not stored again. Resolves once the events are as durable as the store makes them, with a receipt for each event in
+   * their order. Rejects within a bounded time if the store is down.
    *
-   * A delivery to a handler in {@link IncomingEvent.assign} is stored as running under that worker, exactly as a
-   * claim would do it, if the handler is not paused and no delivery of its ordering key and handler is running,
-   * held, or pending and due. All others are stored as pending, due now.
+   * A delivery to a handler in {@link IncomingEvent.assign} is leased to that worker, exactly as a claim would lease it,
+   * if the handler is not paused and no delivery of its ordering key and handler is running, waiting, or pending and due.
+   * All other deliveries are stored as pending, due now.
    *
-   * @throws PaymentsError `inbox_full`, having stored none of them.
+   * @throws PaymentsError `inbox_full`; none of the events was stored.
    */
   receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]>;
 
   /**
-   * Leases due pending deliveries that are no suspects to the worker: per handler at most its limit, the longest due
-   * first, and counts an attempt of each. It skips paused handlers, and holds deliveries whose ordering key is
-   * running for that handler. A store may lease nothing to a worker that is not live, here and on receipt; if it leases
-   * to one, the next heartbeat of any worker frees the delivery.
+   * Leases due pending deliveries that are not suspects to the worker, for each handler the longest due first and at most
+   * its limit. Counts an attempt of each. Leases no delivery of a paused handler. A due delivery whose ordering key is
+   * running for the handler waits from now on. A store may lease nothing to a worker that is not live, here and on
+   * receipt. If it leases a delivery to such a worker, the next heartbeat of any worker frees the delivery.
    */
   claim(request: ClaimRequest): Promise<ClaimedDelivery[]>;
 
   /**
-   * Leases the longest due suspect of the named handlers, at most one. Without `alone`, only one with a single
-   * crash; with `alone`, any, and the delivery is marked as running alone until it is settled or freed.
+   * Leases at most one suspect of the named handlers, the longest due. Without `alone`, only a suspect with one crash.
+   * With `alone`, any suspect, which is marked as running alone until it is settled or freed.
    */
   claimSuspect(request: SuspectRequest): Promise<ClaimedDelivery | null>;
 
@@ -126,8 +127,9 @@ export interface InboxStore<Tx = unknown> {
   complete(lease: Lease): Promise<SettleResult>;
 
   /**
-   * Records a failed attempt: pending again in `retryInMs`, or dead if that is `null`. Of the error, at most 1,000
-   * characters are stored. Like {@link complete} and {@link commit}, it makes a suspect a normal delivery again.
+   * Records a failed attempt: the delivery is pending again and due in `retryInMs`, or dead if `retryInMs` is `null`. At
+   * most 1,000 characters of the error are stored. Like {@link complete} and {@link commit}, it makes a suspect a normal
+   * delivery again.
    */
   fail(lease: Lease, failure: { error: string; retryInMs: number | null }): Promise<SettleResult>;
 
@@ -135,17 +137,18 @@ export interface InboxStore<Tx = unknown> {
   release(lease: Lease, dueInMs?: number): Promise<SettleResult>;
 
   /**
-   * Runs `work` and marks the delivery done in one transaction. If `work` throws, or the lease was lost, nothing
-   * of it is stored. It compares the token at the end of the transaction, so a long `work` blocks no other operation.
+   * Runs `work` and marks the delivery done in one transaction. If `work` throws, or the lease is not valid any more,
+   * nothing of the transaction is stored. The token is compared at the end of the transaction, so that a long `work`
+   * blocks no other operation.
    *
-   * @throws PaymentsError `lease_lost`; `commit_unsupported` if `capabilities.transactional` is false; and what
+   * @throws PaymentsError `lease_lost`; `commit_unsupported` if `capabilities.transactional` is false. Also throws what
    *   `work` throws.
    */
   commit<R>(lease: Lease, work: (tx: Tx) => R | Promise<R>): Promise<CommitResult<R>>;
 
   /**
-   * Milliseconds until the first delivery of the named handlers becomes claimable by {@link claim}, 0 or less if one
-   * is now; `null` if there is none. Paused handlers, held deliveries and suspects do not count.
+   * Milliseconds until the first delivery of the named handlers becomes claimable by {@link claim}: 0 or less if one is
+   * claimable now, `null` if there is none. Deliveries of paused handlers, waiting deliveries and suspects do not count.
    */
   nextDueInMs(handlers: readonly string[]): Promise<number | null>;
 
@@ -155,7 +158,7 @@ export interface InboxStore<Tx = unknown> {
    */
   onWake(listener: () => void): () => void;
 
-  /** The event of that id, with its body, headers, repeats and histories, if it is known. */
+  /** The event with that id, with its body, headers, repeats and histories; `undefined` if the id is not known. */
   find(company: string, id: string): Promise<StoredEvent | undefined>;
 
   /** Events by receipt, newest or oldest first, `limit` at a time (1 to 1,000). */
@@ -167,27 +170,27 @@ export interface InboxStore<Tx = unknown> {
     readonly after: string | null;
   }): Promise<EventPage>;
 
-  /** Counts of what is stored now, each up to a cap. Its cost does not depend on the number of events. */
+  /** Counts what is stored now, each count up to a cap. The cost does not depend on the number of events. */
   stats(): Promise<InboxStats>;
 
   /**
    * Writes the activity of every closed minute that is not written yet, at most the last 1,440, from the stored events
-   * and deliveries. A minute is closed 10 s after its end; the last two written minutes are written again, for
+   * and deliveries. A minute is closed 10 s after its end. The last two written minutes are written again, for
    * transactions that committed late. Idempotent, and safe in several processes at once.
    */
   summarize(): Promise<void>;
 
   /**
-   * The last `minutes` (1 to 1,440) closed minutes that {@link summarize} covered, the oldest first, each once, with
-   * zeros where nothing happened. Empty before the first {@link summarize}.
+   * The last `minutes` (1 to 1,440) closed minutes that {@link summarize} wrote, the oldest first, each once, with zeros
+   * for a minute without activity. Empty before the first {@link summarize}.
    */
   activity(minutes: number): Promise<ActivityMinute[]>;
 
   /**
-   * Makes deliveries due again: dead and skipped ones, pending ones, and done ones if `force` is set. It ignores
-   * running ones and pruned events. It adds a delivery if the event has none to the handler. `dueInMs[i]` is when
-   * selection `i` becomes due; a pending delivery becomes due then or earlier, never later. Attempts start from 0
-   * again, except for pending ones. Returns how many deliveries it changed or added; a pending delivery counts.
+   * Makes dead, skipped and pending deliveries due again, and done ones if `force` is set. Ignores running deliveries and
+   * pruned events. Adds a delivery if the event has none to the handler. `dueInMs[i]` says when selection `i` becomes
+   * due; a pending delivery becomes due then or earlier, never later. The attempts of a delivery start from 0 again,
+   * unless it was pending. Returns how many deliveries it changed or added; a pending delivery counts.
    */
   redrive(
     selections: readonly DeliverySelection[],
@@ -201,11 +204,16 @@ export interface InboxStore<Tx = unknown> {
   pause(handler: string, paused: boolean): Promise<void>;
 
   /**
-   * Deletes, at most `limit` events at a time (1 to 10,000): the bodies and deliveries of events received more than
-   * `bodiesMs` ago whose deliveries are all done or skipped, leaving a tombstone; and tombstones of events that were
-   * received more than `tombstonesMs` ago and whose own time (`occurredAt`) is as long ago: an event from the
-   * future is remembered longer, so that every deleted event is older than `tombstonesMs`. Returns how many events
-   * it changed. Activity older than 1,440 minutes is deleted too, and not counted.
+   * Deletes old data, at most `limit` events at a time (1 to 10,000):
+   *
+   * - the bodies and deliveries of events that were received more than `bodiesMs` ago and whose deliveries are all done or
+   *   skipped. A tombstone stays.
+   * - tombstones of events that were received more than `tombstonesMs` ago and whose own time (`occurredAt`) is as long
+   *   ago. The tombstone of an event from the future stays longer, so that every deleted event is older than
+   *   `tombstonesMs`.
+   * - activity older than 1,440 minutes.
+   *
+   * Returns how many events it changed.
    */
   prune(request: {
     readonly bodiesMs: number;
@@ -214,10 +222,10 @@ export interface InboxStore<Tx = unknown> {
   }): Promise<number>;
 }
 
-/** The return value of `memoryInbox()` and the like: how to create a store, so that each application has its own. */
+/** The return value of `memoryInbox()`, `sqliteInbox()` and `postgresInbox()`: creates a store for each application. */
 export interface InboxDefinition {
   /** For messages, e.g. `memory`. */
   readonly name: string;
-  /** A new store, not opened yet. It uses the time of `runtime` if it has no clock of its own. */
+  /** A new store that is not opened yet. It uses the clock of `runtime` if it has no clock of its own. */
   create(runtime: PaymentsRuntime): InboxStore;
 }

@@ -1,66 +1,69 @@
 import type { DeliveryState } from './stored-event.js';
 
-/** A verified event on its way into a store. */
+/** A verified event that a store is to receive. */
 export interface IncomingEvent {
-  /** Company the delivery was signed for. 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`. */
+  /** Company whose secret signed the webhook request. 1 to 100 characters of `A-Z a-z 0-9 . _ ~ -`. */
   readonly company: string;
-  /** The event's id, 1 to 255 characters, none a control character. */
+  /** The event's id: 1 to 255 characters without control characters. */
   readonly id: string;
-  /** 1 to 255 characters, none a control character. */
+  /** 1 to 255 characters without control characters. */
   readonly eventType: string;
   /** The event's own time (its `timestamp`). */
   readonly occurredAt: Date;
   /**
-   * Deliveries of one company, handler and ordering key never run at the same time. `null`: no such bound.
-   * It is the event's `data.transactionId`, of any length and content.
+   * Two deliveries of one company, handler and ordering key never run at the same time. `null`: deliveries of the event
+   * run at any time. The key is the event's `data.transactionId`, of any length and content.
    */
   readonly orderingKey: string | null;
   /** The body: as it was signed, byte for byte, or as `bodyCodec` encoded it. */
   readonly raw: Buffer;
-  /** What is kept of the request's headers, by lower-case name; see {@link StoredEvent.headers}. */
+  /** The headers to store, by lower-case name; see {@link StoredEvent.headers}. */
   readonly headers: Readonly<Record<string, string>>;
   /**
-   * The transaction id, if the event's type is processed once per transaction: another event of the same company, type
-   * and `onceKey` is a duplicate, whatever its id. `null` for other types. Any length and content.
+   * The transaction id, if the event's type is handled once per transaction. Another event of the same company, type and
+   * `onceKey` is then a duplicate, whatever its id. `null` for other types. Any length and content.
    */
   readonly onceKey: string | null;
-  /** Names of the handlers to deliver to, each once. Without any, the event is stored as unhandled, or as stale. */
+  /** Names of the handlers to deliver to, each once. Without handlers, the event is stored as unhandled or stale. */
   readonly handlers: readonly string[];
-  /** {@link HandlerCatalog.version} that {@link handlers} was made with. */
+  /** The {@link HandlerCatalog.version} from which {@link handlers} was computed. */
   readonly catalogVersion: number;
-  /** A worker that has a free place for some of {@link handlers}, so that it can run them at once; or `null`. */
+  /**
+   * A worker with reserved slots for some of {@link handlers}: the store may lease these deliveries to it at once. `null`
+   * without such a worker.
+   */
   readonly assign: { readonly worker: string; readonly handlers: readonly string[] } | null;
   /** See {@link StoredEvent.stale}. A stale event has no handlers here. */
   readonly stale: boolean;
 }
 
-/** What became of one event that was received. */
+/** The result of {@link InboxStore.receive} for one event. */
 export interface StoreReceipt {
   /**
-   * - `stored`: new.
-   * - `duplicate`: known; nothing was added, except that an event with another id is added to
-   *   {@link StoredEvent.repeats} of the first, once.
-   * - `conflict`: known under the same id with another {@link IncomingEvent.raw}; the original is kept. With a
-   *   `bodyCodec`, the receiver decodes and compares the bodies itself.
-   * - `outdated`: the event is new, but {@link IncomingEvent.catalogVersion} is not the current version. Nothing
-   *   was stored; call {@link InboxStore.catalog} and receive it again.
+   * - `stored`: the event is new.
+   * - `duplicate`: the event is known. Nothing was stored, except that an event with another id is added once to
+   *   {@link StoredEvent.repeats} of the first event.
+   * - `conflict`: the id is known with another {@link IncomingEvent.raw}. The first event is kept. With a `bodyCodec`, the
+   *   receiver decodes and compares the bodies itself.
+   * - `outdated`: the event is new, but {@link IncomingEvent.catalogVersion} is not the current version. Nothing was
+   *   stored: call {@link InboxStore.catalog} and receive the event again.
    */
   readonly outcome: 'stored' | 'duplicate' | 'conflict' | 'outdated';
-  /** Id of the event that is stored: of the original, for a duplicate. */
+  /** Id of the event that is stored: of the first event, for a duplicate. */
   readonly id: string;
-  /** Deliveries of the new event that run under the worker in {@link IncomingEvent.assign} now. */
+  /** Deliveries of the new event that are now leased to the worker in {@link IncomingEvent.assign}. */
   readonly claimed: readonly ClaimedDelivery[];
-  /** Whether the new event has deliveries that are pending, so that a worker has to claim them. */
+  /** Whether the new event has pending deliveries, which a worker has to claim. */
   readonly pending: boolean;
 }
 
-/** The right to run one delivery. */
+/** The right to run and settle one delivery. */
 export interface Lease {
   readonly company: string;
   /** Id of the event. */
   readonly id: string;
   readonly handler: string;
-  /** Fencing token: increases with every claim of the delivery, and when it is freed. */
+  /** Fencing token: increases with every claim of the delivery, and when the delivery is freed. */
   readonly token: number;
   /** The store's own number of the event. Pass a lease back as the store returned it. */
   readonly seq: number;
@@ -68,33 +71,35 @@ export interface Lease {
 
 /** A delivery that was claimed, or assigned on receipt. */
 export interface ClaimedDelivery extends Lease {
-  /** Which attempt this is, from 1. */
+  /** The number of this attempt, from 1. */
   readonly attempt: number;
+  /** See {@link StoredEvent.receivedAt}. */
   readonly receivedAt: Date;
-  /** Milliseconds since {@link receivedAt} when it was claimed, both by the store's clock. */
+  /** Milliseconds from {@link receivedAt} to the claim, both by the store clock. */
   readonly ageMs: number;
+  /** The stored body. */
   readonly raw: Buffer;
   /**
-   * Whether this handler has already done an event of the same company and ordering key whose own time
-   * (`occurredAt`) is later than this one's.
+   * Whether this handler has already completed an event of the same company and ordering key whose own time
+   * (`occurredAt`) is later than the time of this event.
    */
   readonly newerHandled: boolean;
   /**
-   * How many times in a row its process died, or was cut off, while it ran. With 1 or more, the delivery is a suspect:
-   * it may be what the process died of.
+   * How many attempts in a row were lost because their process died or was cut off. A delivery with 1 or more is a
+   * suspect: it may be the cause of the death.
    */
   readonly crashes: number;
 }
 
-/** What became of a lease that was to be settled. */
+/** The result of settling a delivery. */
 export interface SettleResult {
-  /** Whether the lease was held and the delivery is settled. `false`: the delivery belongs to another run. */
+  /** Whether the lease was valid and the delivery is settled. `false`: another attempt has the delivery. */
   readonly settled: boolean;
-  /** Whether a held delivery of the same ordering key became claimable. */
+  /** Whether a delivery that waited for the same ordering key became claimable. */
   readonly nextDue: boolean;
 }
 
-/** What became of a commit. */
+/** The result of {@link InboxStore.commit}. */
 export interface CommitResult<R> {
   /** What the work returned. */
   readonly result: R;
@@ -104,7 +109,7 @@ export interface CommitResult<R> {
 
 /** A handler as a process declares it. */
 export interface HandlerDeclaration {
-  /** 1 to 200 characters, none a control character. */
+  /** 1 to 200 characters without control characters. */
   readonly name: string;
   /** Patterns of event types, as in `@OnPaymentEvent`. The store does not interpret them. */
   readonly patterns: readonly string[];
@@ -112,9 +117,9 @@ export interface HandlerDeclaration {
 
 /** A worker, as it registers. */
 export interface WorkerRegistration {
-  /** Unique for each registration: a UUID. */
+  /** A UUID. Each registration has its own. */
   readonly id: string;
-  /** Without a heartbeat for this many milliseconds, the worker is dead. 1,000 to 3,600,000. */
+  /** The worker is dead if it sends no heartbeat for this many milliseconds. 1,000 to 3,600,000. */
   readonly leaseMs: number;
   readonly handlers: readonly HandlerDeclaration[];
 }
@@ -122,7 +127,7 @@ export interface WorkerRegistration {
 /** A handler that the store knows. */
 export interface KnownHandler extends HandlerDeclaration {
   readonly firstSeenAt: Date;
-  /** When a live worker last had it, to the accuracy of a heartbeat. */
+  /** When a live worker last had the handler, to the accuracy of a heartbeat. */
   readonly lastSeenAt: Date;
 }
 
@@ -133,19 +138,19 @@ export interface HandlerCatalog {
   readonly handlers: readonly KnownHandler[];
 }
 
-/** The result of a heartbeat. */
+/** The result of {@link InboxStore.heartbeat}. */
 export interface HeartbeatResult {
   /** `false`: the worker was declared dead (or never registered) and its deliveries were freed. */
   readonly alive: boolean;
-  /** Whether suspects of the worker's handlers wait to be claimed, those of paused handlers aside. */
+  /** Whether suspects of the worker's handlers are pending, except suspects of paused handlers. */
   readonly suspects: boolean;
 }
 
-/** What to claim. */
+/** Which deliveries to claim. */
 export interface ClaimRequest {
   /** Id of a registered worker. */
   readonly worker: string;
-  /** How many deliveries of which handlers, each at least 1. */
+  /** The handlers, and how many deliveries to claim of each at most: 1 or more. */
   readonly wanted: readonly { readonly handler: string; readonly limit: number }[];
 }
 
@@ -154,34 +159,34 @@ export interface SuspectRequest {
   /** Id of a registered worker. */
   readonly worker: string;
   readonly handlers: readonly string[];
-  /** Whether nothing else runs in this process, and nothing will until the suspect is settled. */
+  /** Whether nothing else runs in this process until the suspect is settled. */
   readonly alone: boolean;
 }
 
 /** What a store can and cannot promise. */
 export interface InboxCapabilities {
   /**
-   * Whether a received event outlives the process. If not, the sender is answered 2xx only once
-   * the handlers have succeeded.
+   * Whether a received event survives the process. If not, the sender gets a 2xx response only after the handlers have
+   * succeeded.
    */
   readonly durable: boolean;
-  /** Whether several processes may share it. */
+  /** Whether several processes may share the store. */
   readonly shared: boolean;
-  /** Whether {@link InboxStore.commit} works: effects and settlement in one transaction. */
+  /** Whether {@link InboxStore.commit} works: the handler's effects and the settled delivery in one transaction. */
   readonly transactional: boolean;
-  /** Whether it uses a clock of its own for heartbeats and due times, not the clocks of the workers. */
+  /** Whether heartbeats and due times use a clock of the store instead of the process clocks of the workers. */
   readonly ownClock: boolean;
 }
 
-/** An operation that changes the state of a delivery. `new` is the start: no delivery yet. */
+/** An operation that changes the state of a delivery. `new`: the delivery does not exist yet. */
 export interface DeliveryTransition {
   readonly from: DeliveryState | 'new';
   readonly to: DeliveryState;
-  /** The method of `InboxStore` that changes it, and its case. */
+  /** The method of `InboxStore` that changes the state, and its case. */
   readonly by: string;
 }
 
-/** Every transition there is. The state diagram of the architecture page and the contract suite are compared with it. */
+/** All transitions. Tests compare the state diagram of `docs/architecture.md` and each store with this list. */
 export const DELIVERY_TRANSITIONS: readonly DeliveryTransition[] = Object.freeze([
   { from: 'new', to: 'pending', by: 'receive' },
   { from: 'new', to: 'running', by: 'receive (assigned)' },

@@ -1,40 +1,41 @@
 /**
  * State of one event's delivery to one handler.
  *
- * - `pending`: waits for its first attempt or, after a failure, for the next.
- * - `running`: leased to a worker, under its id and a fencing token.
+ * - `pending`: waits for its first attempt, for a retry after a failure, or for its ordering key.
+ * - `running`: leased to a worker, under the worker's id and a fencing token.
  * - `done`: the handler succeeded.
- * - `dead`: out of attempts, or given up as unrecoverable: a dead letter, kept until it is redriven or skipped.
- * - `skipped`: an operator decided that it is not to run.
+ * - `dead`: a dead letter: all attempts failed, or an attempt failed as unrecoverable. It is kept until an operator
+ *   redrives or skips it.
+ * - `skipped`: an operator decided that the delivery does not run.
  */
 export type DeliveryState = 'pending' | 'running' | 'done' | 'dead' | 'skipped';
 
 /**
- * What to filter events by: the state of a delivery, or why the event has none.
+ * A filter for events: the state of a delivery, or the reason why an event has no deliveries.
  *
- * - `unhandled`: no handler took its type.
- * - `stale`: it was too old when it was received; see {@link StoredEvent.stale}.
+ * - `unhandled`: no handler took the event's type.
+ * - `stale`: the event was too old when it was received; see {@link StoredEvent.stale}.
  *
- * A redrive gives such an event deliveries, and it leaves the state. Tombstones and `webhook.test` events are in
- * neither.
+ * A redrive adds deliveries to an unhandled or stale event, which ends that state. Tombstones and `webhook.test` events
+ * are neither `unhandled` nor `stale`.
  */
 export type EventState = DeliveryState | 'unhandled' | 'stale';
 
-/** One attempt of a delivery, as it ended. */
+/** An attempt of a delivery that has ended. */
 export interface DeliveryAttempt {
-  /** From 1; a redrive begins to count again. */
+  /** From 1. After a redrive, attempts are numbered from 1 again. */
   readonly attempt: number;
-  /** When it was claimed, by the store's clock. */
+  /** When the delivery was claimed, by the store clock. */
   readonly startedAt: Date;
-  /** By the store's clock. Of a lost one: when it was freed. */
+  /** When the attempt ended, by the store clock. A lost attempt ends when its delivery is freed. */
   readonly endedAt: Date;
   /**
    * - `done`: the handler succeeded.
-   * - `failed`: the handler failed, or was not run any more because its attempts were used up.
-   * - `lost`: its process died or was cut off before the attempt had a result.
+   * - `failed`: the handler failed, or was not called because the delivery had no attempts left.
+   * - `lost`: the process died or was cut off before the attempt had a result.
    */
   readonly outcome: 'done' | 'failed' | 'lost';
-  /** One line about the failure, at most 1,000 characters; `null` but for `failed`. */
+  /** One line about the failure, at most 1,000 characters; `null` unless the outcome is `failed`. */
   readonly error: string | null;
 }
 
@@ -42,17 +43,17 @@ export interface DeliveryAttempt {
 export interface StoredDelivery {
   readonly handler: string;
   readonly state: DeliveryState;
-  /** Attempts that were started and charged so far. An attempt that was released or lost without a charge is not. */
+  /** Attempts that were started and charged. A released or lost attempt that was not charged does not count. */
   readonly attempts: number;
   /** One line about the last failure, `null` if there was none. */
   readonly lastError: string | null;
-  /** When a pending one is due; `null` in the other states. Past for one that waits for its ordering key. */
+  /** When a pending delivery is due; `null` in other states. In the past if the delivery waits for its ordering key. */
   readonly dueAt: Date | null;
-  /** When it became done, dead or skipped; `null` before. */
+  /** When the delivery became done, dead or skipped; `null` before. */
   readonly finishedAt: Date | null;
   /**
-   * The attempts that have ended, the oldest first, at most the last 20; a redrive keeps them. What was given
-   * back without being charged is not among them. Empty in a list.
+   * The attempts that have ended, the oldest first, the last 20 at most. A redrive keeps them. Attempts that were
+   * released without a charge are not included. Empty in a list.
    */
   readonly history: readonly DeliveryAttempt[];
 }
@@ -64,43 +65,44 @@ export interface StoredEvent {
   readonly eventType: string;
   readonly occurredAt: Date;
   readonly orderingKey: string | null;
-  /** When the first copy was stored, by the store's clock. */
+  /** When the first copy of the event was stored, by the store clock. */
   readonly receivedAt: Date;
-  /** The body as received, or `null` if it was pruned and only the tombstone is left. */
+  /** The body as received; `null` if it was pruned and only the tombstone is left. */
   readonly raw: Buffer | null;
   /**
-   * One line about why `bodyCodec` could not decode the body, which is still stored; {@link raw} is `null`. Only
-   * `PaymentInbox.get()` sets it.
+   * One line about why `bodyCodec` could not decode the body. {@link raw} is then `null`, but the body is still stored.
+   * Only `PaymentInbox.get()` sets this field.
    */
   readonly bodyError?: string;
   /**
-   * What was kept of the request's headers, by lower-case name: `content-type`, `content-length`, `user-agent`,
-   * `x-webhook-event`, `x-request-id` and `traceparent`, if the first copy had them, each at most 256 characters. Never
-   * the signature or a credential. The signature covers only the body. Empty in a list, and of a tombstone.
+   * The stored headers of the webhook request, by lower-case name: `content-type`, `content-length`, `user-agent`,
+   * `x-webhook-event`, `x-request-id` and `traceparent`, if the first copy had them, each at most 256 characters. The
+   * signature and credentials are never stored. The signature covers only the body, so no header is verified. Empty in a
+   * list, and for a tombstone.
    */
   readonly headers: Readonly<Record<string, string>>;
   /**
-   * Whether its own time was more than `webhook.maxAgeMs` ago when it was received: it could have been a copy of an
-   * event that is no longer remembered, so no handler ran for it. It stays true after a redrive.
+   * Whether the event's own time was more than `webhook.maxAgeMs` ago when the event was received. It could have been a
+   * copy of an event whose id was already deleted, so no handler ran. Stays `true` after a redrive.
    */
   readonly stale: boolean;
   /**
-   * Other events of the same company, type and transaction that were received after this one and not handled,
-   * because the type is in `oncePerTransaction`: the oldest first, the last 20 at most. Empty in a list.
+   * Other events of the same company, type and transaction that were received later and not handled, because the type is
+   * in `oncePerTransaction`: the oldest first, the last 20 at most. Empty in a list.
    */
   readonly repeats: readonly { readonly id: string; readonly receivedAt: Date }[];
-  /** One per handler, by handler name; empty for an unhandled event and for a tombstone. */
+  /** One per handler, by handler name. Empty for an unhandled or stale event, and for a tombstone. */
   readonly deliveries: readonly StoredDelivery[];
 }
 
-/** How many attempts a history holds. */
+/** How many attempts a history contains at most. */
 export const HISTORY_LENGTH = 20;
 
 const ERROR_LENGTH = 1000;
 
 /**
- * One attempt as a database stores it, in a JSON array: its number, when it started in milliseconds since the epoch, how
- * many milliseconds it took, how it ended, and the error of one that failed.
+ * One attempt as a database stores it, in a JSON array: its number, its start in milliseconds since the epoch, its
+ * duration in milliseconds, its outcome and, for a failed attempt, the error.
  */
 export type HistoryEntry = readonly [
   attempt: number,
@@ -112,7 +114,7 @@ export type HistoryEntry = readonly [
 
 const OUTCOMES = { d: 'done', f: 'failed', l: 'lost' } as const;
 
-/** A history as the contract has it, from what a database stores. */
+/** Converts a history as a database stores it. */
 export function toHistory(entries: readonly HistoryEntry[]): DeliveryAttempt[] {
   return entries.map(([attempt, startedMs, tookMs, outcome, error]) => ({
     attempt,
@@ -123,15 +125,15 @@ export function toHistory(entries: readonly HistoryEntry[]): DeliveryAttempt[] {
   }));
 }
 
-/** An error cut to 1,000 characters, so that a history of 20 attempts is bounded too. */
+/** An error cut to 1,000 characters, so that the size of a history is bounded. */
 export function boundedError(error: string): string {
   return error.length > ERROR_LENGTH ? `${error.slice(0, ERROR_LENGTH - 1)}…` : error;
 }
 
-/** Which events: every field given must hold. Times are of receipt. */
+/** Selects events: all given fields must match. Times are times of receipt. */
 export interface EventFilter {
   readonly company?: string;
-  /** Exactly these ids, at most 1,000. */
+  /** Only events with these ids, at most 1,000. */
   readonly ids?: readonly string[];
   readonly eventType?: string;
   /** Received at this time or later. */
@@ -140,7 +142,7 @@ export interface EventFilter {
   readonly to?: Date;
   /** With a delivery to this handler. */
   readonly handler?: string;
-  /** With a delivery in this state (to that handler, if one is given), or without deliveries for this reason. */
+  /** With a delivery in this state (to `handler`, if it is given), or without deliveries for this reason. */
   readonly state?: EventState;
   /** The id, ordering key or event type contains this text. */
   readonly search?: string;
@@ -148,17 +150,18 @@ export interface EventFilter {
 
 /** A page of a list. */
 export interface EventPage {
-  /** Without their bodies, headers and histories: `raw` is `null`, the others are empty. */
+  /** Without bodies, headers and histories: `raw` is `null`, the other fields are empty. */
   readonly events: readonly StoredEvent[];
-  /** `after` of the query for the next page; `null` if this was the last. */
+  /** Pass it as `after` for the next page; `null` on the last page. */
   readonly next: string | null;
 }
 
-/** One event whose deliveries are to run again, or not at all. */
+/** Deliveries of one event to redrive or skip. */
 export interface DeliverySelection {
   readonly company: string;
+  /** Id of the event. */
   readonly id: string;
-  /** Handlers concerned. {@link InboxStore.redrive} adds a delivery if the event has none to one of them. */
+  /** The handlers of the deliveries. {@link InboxStore.redrive} adds a delivery if the event has none to a handler. */
   readonly handlers: readonly string[];
 }
 
@@ -169,49 +172,49 @@ export const COUNT_CAP = 10_000;
 export interface CappedCount {
   /** 0 to 10,000. */
   readonly count: number;
-  /** Whether there are more than {@link count}: "10,000+". */
+  /** Whether there are more rows than {@link count}: "10,000+". */
   readonly more: boolean;
 }
 
 /** Counts for a dashboard or a scraper. */
 export interface InboxStats {
-  /** Unfinished deliveries by handler and state; pairs without any are absent. */
+  /** Unfinished deliveries by handler and state. Pairs without deliveries are absent. */
   readonly deliveries: readonly ({
     readonly handler: string;
     readonly state: 'pending' | 'running' | 'dead';
   } & CappedCount)[];
-  /** Stored events without a delivery, because no handler takes their type; `webhook.test` needs none. */
+  /** Stored events without a delivery because no handler takes their type. `webhook.test` events do not count. */
   readonly unhandled: CappedCount;
-  /** Stored events without a delivery, because they were too old when they were received. */
+  /** Stored events without a delivery because they were too old when they were received. */
   readonly stale: CappedCount;
-  /** Milliseconds since the oldest delivery that is pending or running was received; `null` without any. */
+  /** Milliseconds since the receipt of the oldest delivery that is pending or running; `null` if there is none. */
   readonly oldestPendingMs: number | null;
-  /** What is paused: handler names, and `*` for all. */
+  /** Names of the paused handlers, and `*` if all are paused. */
   readonly paused: readonly string[];
 }
 
-/** What the inbox, or one handler, did in one minute. */
+/** The activity of the inbox, or of one handler, in one minute. */
 export interface ActivityCounts {
-  /** Of the inbox: new events stored. Of a handler: of these, those with a delivery to it. */
+  /** For the inbox: new events stored. For a handler: new events with a delivery to it. */
   readonly received: number;
   /** Deliveries that became done. */
   readonly done: number;
-  /** Attempts that ended as `failed` or `lost`, including those that left a delivery dead. */
+  /** Attempts that ended as `failed` or `lost`, including attempts after which the delivery was dead. */
   readonly failed: number;
   /** Deliveries that became dead. */
   readonly dead: number;
-  /** Median of the milliseconds from receipt to done of the deliveries in `done` (nearest rank); `null` without any. */
+  /** Median time from receipt to done of the deliveries in `done`, in milliseconds (nearest rank); `null` without any. */
   readonly p50Ms: number | null;
-  /** 95th percentile of the same. */
+  /** 95th percentile of the same times. */
   readonly p95Ms: number | null;
 }
 
-/** One closed minute of the inbox, all processes together. */
+/** The activity of one closed minute, in all processes together. */
 export interface ActivityMinute {
-  /** Start of the minute, UTC, by the store's clock. */
+  /** Start of the minute, UTC, by the store clock. */
   readonly startsAt: Date;
   /** All handlers together. */
   readonly total: ActivityCounts;
-  /** By handler name; handlers without activity in that minute are absent. */
+  /** By handler name. Handlers without activity in that minute are absent. */
   readonly handlers: Readonly<Record<string, ActivityCounts>>;
 }
