@@ -71,7 +71,7 @@ describe('a SQLite inbox on a slow disk', () => {
     const receive = store.receive([incoming()]);
     await expect(receive).rejects.toMatchObject({
       code: 'inbox_unavailable',
-      message: expect.stringContaining('did not answer within 5200 ms'),
+      message: expect.stringContaining('did not respond within 5200 ms'),
     });
   }, 20_000);
 });

@@ -3,9 +3,11 @@ import type { ClaimedMessage } from '../../../libs/payments/src/inbox/sqlite/sql
 import type { EventMessage } from '../../../libs/payments/src/inbox/sqlite/sql/receive.js';
 import { createTables } from '../../../libs/payments/src/inbox/sqlite/sql/schema.js';
 import type { Times } from '../../../libs/payments/src/inbox/sqlite/store-clock.js';
-import { SqliteConnection } from '../../../libs/payments/src/inbox/sqlite/thread/connection.js';
-import { loadDriver } from '../../../libs/payments/src/inbox/sqlite/thread/driver.js';
-import type { DriverDatabase } from '../../../libs/payments/src/inbox/sqlite/thread/driver.js';
+import {
+  loadDriver,
+  SqliteConnection,
+} from '../../../libs/payments/src/inbox/sqlite/thread/connection.js';
+import type { DriverDatabase } from '../../../libs/payments/src/inbox/sqlite/thread/connection.js';
 import { OPERATIONS } from '../../../libs/payments/src/inbox/sqlite/thread/operations.js';
 
 /** The operations of the SQLite inbox on a database in memory, at a time that the test sets. */

@@ -1,4 +1,4 @@
-export type { SqliteParameter, SqliteStatement, SqliteTransaction } from './commit/transaction.js';
-export { sqliteInbox } from './sqlite-inbox.js';
+export { sqliteInbox } from './sqlite-store.js';
 export type { SqliteInboxOptions } from './sqlite-options.js';
-export type { SqliteRow, SqliteValue } from './thread/driver.js';
+export type { SqliteParameter, SqliteStatement, SqliteTransaction } from './sqlite-transaction.js';
+export type { SqliteRow, SqliteValue } from './thread/connection.js';

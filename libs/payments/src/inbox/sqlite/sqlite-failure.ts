@@ -1,14 +1,13 @@
 import { PaymentsError } from '../../errors/payments-error.js';
 import type { PaymentsErrorCode } from '../../errors/payments-error.js';
-import { primaryCode } from './thread/driver.js';
 
-/** An error of the thread, as it is sent to the main thread. */
+/** An error of the thread, in the form in which the thread sends it to the main thread. */
 export interface ThreadFailure {
   readonly code: PaymentsErrorCode;
   readonly message: string;
 }
 
-/** What to do about SQLite's primary result codes (https://www.sqlite.org/rescode.html). */
+/** The fix for each of SQLite's primary result codes (https://www.sqlite.org/rescode.html). */
 const FIXES: Readonly<Record<number, string>> = {
   5: 'Another connection held the file locked for longer than "busyTimeoutMs": look for a long transaction.',
   8: 'The process needs to write the file and its folder.',
@@ -19,7 +18,18 @@ const FIXES: Readonly<Record<number, string>> = {
   26: 'The file is no SQLite database: give "file" another path.',
 };
 
-/** Describes an error without any stored data: SQLite's messages name tables, never values. */
+/** SQLite's primary result code (https://www.sqlite.org/rescode.html); `undefined` for other errors. */
+export function primaryCode(error: unknown): number | undefined {
+  const code = (error as { errcode?: unknown } | null)?.errcode;
+  return typeof code === 'number' ? code & 0xff : undefined;
+}
+
+/** Whether a statement failed because another connection holds a lock. */
+export function isBusy(error: unknown): boolean {
+  return primaryCode(error) === 5;
+}
+
+/** Describes an error without any stored data: SQLite's messages contain names of tables, never values. */
 export function toFailure(error: unknown): ThreadFailure {
   if (error instanceof PaymentsError) return { code: error.code, message: error.message };
   const message = (error instanceof Error ? error.message : String(error)).replace(/\.$/, '');
@@ -30,12 +40,12 @@ export function toFailure(error: unknown): ThreadFailure {
   };
 }
 
-/** The error of a {@link ThreadFailure}. */
+/** Creates the error that a {@link ThreadFailure} describes. */
 export function toError({ code, message }: ThreadFailure): PaymentsError {
   return new PaymentsError(code, message);
 }
 
-/** The error of a store that cannot answer. */
+/** Creates an `inbox_unavailable` error; `message` continues "The SQLite inbox ". */
 export function unavailable(message: string): PaymentsError {
   return new PaymentsError('inbox_unavailable', `The SQLite inbox ${message}`);
 }

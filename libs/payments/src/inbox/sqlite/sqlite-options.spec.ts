@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { resolve } from 'node:path';
-import { sqliteInbox } from './sqlite-inbox.js';
+import { sqliteInbox } from './sqlite-store.js';
 import { resolveSqliteOptions } from './sqlite-options.js';
 import type { SqliteInboxOptions } from './sqlite-options.js';
 

@@ -1,19 +1,26 @@
 import { Logger } from '@nestjs/common';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { CommitResult, Lease } from '../store/inbox-store.js';
-import { SqliteCommitter } from './commit/committer.js';
-import type { SqliteTransaction } from './commit/transaction.js';
-import { sharedFilesWarning } from './file-modes.js';
+import { SqliteCommitter } from './sql/commit.js';
 import { toError, toFailure, unavailable } from './sqlite-failure.js';
 import type { SqliteSettings } from './sqlite-options.js';
+import type { SqliteTransaction } from './sqlite-transaction.js';
 import { StoreClock } from './store-clock.js';
 import { SqliteClient } from './thread/client.js';
-import { openCommitter } from './thread/connection.js';
+import { loadDriver } from './thread/connection.js';
 import type { SqliteConnection } from './thread/connection.js';
-import { isOldSqlite, loadDriver, oldSqliteReason } from './thread/driver.js';
-import type { AnswerOf, OperationName, RequestOf } from './thread/operations.js';
+import {
+  isOldSqlite,
+  oldSqliteReason,
+  openCommitter,
+  sharedFilesWarning,
+} from './thread/database-file.js';
+import type { OperationName, RequestOf, ResponseOf } from './thread/operations.js';
 
-/** An open file: the thread that has it, the connection of commits, the clock, and those who listen. */
+/**
+ * The database file while a store uses it: the thread that runs the operations, the connection for commits on the event
+ * loop, the clock, and the listeners for new deliveries.
+ */
 export class SqliteSession {
   readonly #logger = new Logger('PaymentInbox');
   readonly #listeners = new Set<() => void>();
@@ -46,7 +53,7 @@ export class SqliteSession {
     const { sqliteVersion, clock } = await this.#client.open();
     if (isOldSqlite(sqliteVersion)) {
       this.#logger.warn(
-        `${oldSqliteReason(sqliteVersion)}. It is used because of "allowOldSqlite".`,
+        `${oldSqliteReason(sqliteVersion)}. The inbox uses it because of "allowOldSqlite".`,
       );
     }
     this.#clock.start(clock);
@@ -59,8 +66,8 @@ export class SqliteSession {
     const warning = sharedFilesWarning(this.settings.file);
     if (warning !== null) this.#logger.warn(warning);
     this.#stage = 'open';
-    // The other processes learn of this one's clock. If it fails, the first write stores the clock.
-    this.ask('sync', null).catch(() => {});
+    // Stores this process's clock for the other processes. If that fails, the first write stores the clock.
+    this.run('sync', null).catch(() => {});
   }
 
   async close(): Promise<void> {
@@ -73,23 +80,23 @@ export class SqliteSession {
   }
 
   /** Runs an operation in the thread. */
-  async ask<Name extends OperationName>(
+  async run<Name extends OperationName>(
     name: Name,
     request: RequestOf<Name>,
-  ): Promise<AnswerOf<Name>> {
+  ): Promise<ResponseOf<Name>> {
     this.#check();
     return this.#client.call(name, request);
   }
 
-  /** Runs `work` on the event loop, and settles the lease, in one transaction. */
+  /** Runs `work` on the event loop and settles the lease, in one transaction. */
   async commit<R>(lease: Lease, work: (tx: SqliteTransaction) => R): Promise<CommitResult<R>> {
     this.#check();
     return this.#committer.commit(lease, work);
   }
 
   onWake(listener: () => void): () => void {
-    // A function of its own, so that one listener added twice is two.
-    const added = () => listener();
+    // A new function for each call, because a Set would keep a listener that is added twice only once.
+    const added = (): void => listener();
     if (this.#listeners.size === 0) this.#client.listen(true);
     this.#listeners.add(added);
     return () => {

@@ -9,6 +9,7 @@ import type {
   HandlerCatalog,
   HeartbeatResult,
   IncomingEvent,
+  InboxDefinition,
   InboxStats,
   InboxStore,
   Lease,
@@ -18,20 +19,51 @@ import type {
   SuspectRequest,
   WorkerRegistration,
 } from '../store/inbox-store.js';
-import { toActivity, toCatalog, toClaimed, toEvent, toReceipts, toStats } from './answers.js';
-import type { SqliteTransaction } from './commit/transaction.js';
-import { FORGET_SLICE } from './sql/catalog.js';
-import { listPage } from './sql/search.js';
+import { toActivity } from './sql/activity.js';
+import { FORGET_SLICE, toCatalog } from './sql/catalog.js';
+import { toClaimed } from './sql/claim.js';
 import type { PruneCursor } from './sql/prune.js';
-import type { LeaseName } from './sql/settle.js';
-import type { SqliteSettings } from './sqlite-options.js';
+import { toReceipts } from './sql/receive.js';
+import { listPage } from './sql/search.js';
+import { leaseName } from './sql/settle.js';
+import { toStats } from './sql/stats.js';
+import { toEvent } from './sql/stored-rows.js';
+import { resolveSqliteOptions } from './sqlite-options.js';
+import type { SqliteInboxOptions, SqliteSettings } from './sqlite-options.js';
 import { SqliteSession } from './sqlite-session.js';
-import type { AnswerOf } from './thread/operations.js';
+import type { SqliteTransaction } from './sqlite-transaction.js';
+import type { ResponseOf } from './thread/operations.js';
 
-/** Events pruned in one transaction: a receive that arrives meanwhile waits for no more than these. */
+/** How many events one transaction prunes at most, because a receive that arrives meanwhile waits for it. */
 const PRUNE_SLICE = 100;
 
-/** The store of `sqliteInbox()`: sends operations to the thread, which has the database. */
+/**
+ * Stores events in a SQLite file, through `node:sqlite`: durable against a crash and a power loss, for one machine,
+ * without a server or a native dependency. Several processes of the machine may share the file. The database runs in a
+ * thread of its own, so that a slow disk never blocks the event loop, and operations that arrive together share one
+ * transaction.
+ *
+ * `context.commit` passes a {@link SqliteTransaction} on this file to its callback, for the application's own tables.
+ *
+ * The application opens the file when it boots. Opening fails with a PaymentsError: `options_invalid` on a SQLite with
+ * the WAL-reset bug, `inbox_unavailable` if the file cannot be used.
+ *
+ * @throws PaymentsError `options_invalid`.
+ *
+ * @example
+ * ```ts
+ * PaymentsModule.forRoot({
+ *   ...credentials,
+ *   inbox: sqliteInbox({ file: 'payments-inbox.db' }),
+ * });
+ * ```
+ */
+export function sqliteInbox(options: SqliteInboxOptions): InboxDefinition {
+  const settings = resolveSqliteOptions(options);
+  return { name: 'sqlite', create: (runtime) => new SqliteStore(settings, runtime) };
+}
+
+/** The store of `sqliteInbox()`: runs its operations in the thread, and commits on the event loop. */
 export class SqliteStore implements InboxStore<SqliteTransaction> {
   readonly capabilities = Object.freeze({
     durable: true,
@@ -55,27 +87,27 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
 
   async register({ id, leaseMs, handlers }: WorkerRegistration): Promise<HandlerCatalog> {
     const declared = handlers.map(({ name, patterns }) => ({ name, patterns }));
-    return toCatalog(await this.#session.ask('register', { id, leaseMs, handlers: declared }));
+    return toCatalog(await this.#session.run('register', { id, leaseMs, handlers: declared }));
   }
 
   async heartbeat(worker: string): Promise<HeartbeatResult> {
-    const { alive, suspects, freed } = await this.#session.ask('heartbeat', { worker });
+    const { alive, suspects, freed } = await this.#session.run('heartbeat', { worker });
     if (freed > 0) this.#session.wake();
     return { alive, suspects };
   }
 
   async retire(worker: string, graceMs: number): Promise<void> {
-    await this.#session.ask('retire', { worker, graceMs });
+    await this.#session.run('retire', { worker, graceMs });
   }
 
   async catalog(): Promise<HandlerCatalog> {
-    return toCatalog(await this.#session.ask('catalog', null));
+    return toCatalog(await this.#session.run('catalog', null));
   }
 
   async forgetHandler(handler: string): Promise<number | null> {
     let skipped = 0;
     for (let last = FORGET_SLICE; last === FORGET_SLICE; skipped += last) {
-      const slice = await this.#session.ask('forgetHandler', { handler });
+      const slice = await this.#session.run('forgetHandler', { handler });
       if (slice === null) return skipped === 0 ? null : skipped;
       last = slice;
     }
@@ -83,14 +115,14 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
   }
 
   async receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]> {
-    const receipts = await this.#session.ask('receive', {
+    const receipts = await this.#session.run('receive', {
       events: events.map((event) => ({
         company: event.company,
         id: event.id,
         eventType: event.eventType,
         occurredAt: event.occurredAt.getTime(),
         orderingKey: event.orderingKey,
-        // Copies only the body: a view of a pooled buffer would take the whole pool along.
+        // A copy of the body only: `postMessage` would copy the whole memory pool of a pooled buffer.
         raw: new Uint8Array(event.raw),
         headers: JSON.stringify(event.headers),
         onceKey: event.onceKey,
@@ -105,47 +137,46 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
   }
 
   async claim(request: ClaimRequest): Promise<ClaimedDelivery[]> {
-    const claimed = await this.#session.ask('claim', request);
+    const claimed = await this.#session.run('claim', request);
     return Array.from(claimed, (delivery) => toClaimed(delivery));
   }
 
   async claimSuspect(request: SuspectRequest): Promise<ClaimedDelivery | null> {
-    const claimed = await this.#session.ask('claimSuspect', request);
+    const claimed = await this.#session.run('claimSuspect', request);
     return claimed && toClaimed(claimed);
   }
 
   async complete(lease: Lease): Promise<SettleResult> {
-    return this.#settled(await this.#session.ask('complete', { lease: named(lease) }));
+    return this.#settled(await this.#session.run('complete', { lease: leaseName(lease) }));
   }
 
   async fail(
     lease: Lease,
-    failure: { error: string; retryInMs: number | null },
+    { error, retryInMs }: Parameters<InboxStore['fail']>[1],
   ): Promise<SettleResult> {
-    const { error, retryInMs } = failure;
-    const settlement = await this.#session.ask('fail', { lease: named(lease), error, retryInMs });
-    if (settlement.settled && retryInMs !== null) this.#session.wake();
-    return this.#settled(settlement);
+    const result = await this.#session.run('fail', { lease: leaseName(lease), error, retryInMs });
+    return this.#settled(result, retryInMs !== null);
   }
 
   async release(lease: Lease, dueInMs = 0): Promise<SettleResult> {
-    const settlement = await this.#session.ask('release', { lease: named(lease), dueInMs });
-    if (settlement.settled) this.#session.wake();
-    return this.#settled(settlement);
+    return this.#settled(
+      await this.#session.run('release', { lease: leaseName(lease), dueInMs }),
+      true,
+    );
   }
 
   async commit<R>(
     lease: Lease,
     work: (tx: SqliteTransaction) => R | Promise<R>,
   ): Promise<CommitResult<R>> {
-    // A promise was refused before it gets here.
+    // The type is right, because the commit rejects a callback that returns a promise.
     const { result, nextDue } = (await this.#session.commit(lease, work)) as CommitResult<R>;
     if (nextDue) this.#session.wake();
     return { result, nextDue };
   }
 
   async nextDueInMs(handlers: readonly string[]): Promise<number | null> {
-    return this.#session.ask('nextDue', { handlers });
+    return this.#session.run('nextDue', { handlers });
   }
 
   onWake(listener: () => void): () => void {
@@ -153,79 +184,66 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
   }
 
   async find(company: string, id: string): Promise<StoredEvent | undefined> {
-    const found = await this.#session.ask('find', { company, id });
+    const found = await this.#session.run('find', { company, id });
     return found && toEvent(found);
   }
 
   async list(query: Parameters<InboxStore['list']>[0]): Promise<EventPage> {
-    return listPage(query, (slice) => this.#session.ask('listSlice', slice));
+    return listPage(query, (slice) => this.#session.run('listSlice', slice));
   }
 
   async stats(): Promise<InboxStats> {
-    return toStats(await this.#session.ask('stats', null));
+    return toStats(await this.#session.run('stats', null));
   }
 
   async summarize(): Promise<void> {
     let from: number | null = null;
     do {
-      from = await this.#session.ask('summarize', { from });
+      from = await this.#session.run('summarize', { from });
     } while (from !== null);
   }
 
   async activity(minutes: number): Promise<ActivityMinute[]> {
-    return toActivity(await this.#session.ask('activity', { minutes }));
+    return toActivity(await this.#session.run('activity', { minutes }));
   }
 
   async redrive(
     selections: readonly DeliverySelection[],
-    options: { readonly force: boolean; readonly dueInMs: readonly number[] },
+    { force, dueInMs }: Parameters<InboxStore['redrive']>[1],
   ): Promise<number> {
-    const { force, dueInMs } = options;
-    const changed = await this.#session.ask('redrive', { selections, force, dueInMs });
+    const changed = await this.#session.run('redrive', { selections, force, dueInMs });
     if (changed > 0) this.#session.wake();
     return changed;
   }
 
   async skip(selections: readonly DeliverySelection[]): Promise<number> {
-    const skipped = await this.#session.ask('skip', { selections });
+    const skipped = await this.#session.run('skip', { selections });
     if (skipped > 0) this.#session.wake();
     return skipped;
   }
 
   async pause(handler: string, paused: boolean): Promise<void> {
-    await this.#session.ask('pause', { handler, paused });
+    await this.#session.run('pause', { handler, paused });
     if (!paused) this.#session.wake();
   }
 
-  async prune({
-    bodiesMs,
-    tombstonesMs,
-    limit,
-  }: Parameters<InboxStore['prune']>[0]): Promise<number> {
+  async prune(request: Parameters<InboxStore['prune']>[0]): Promise<number> {
     let changed = 0;
     let done = false;
     let after: PruneCursor | null = null;
-    while (!done && changed < limit) {
-      const slice = Math.min(PRUNE_SLICE, limit - changed);
-      const pruned: AnswerOf<'prune'> = await this.#session.ask('prune', {
-        bodiesMs,
-        tombstonesMs,
-        limit: slice,
-        after,
-      });
+    while (!done && changed < request.limit) {
+      const limit = Math.min(PRUNE_SLICE, request.limit - changed);
+      const slice = { ...request, limit, after };
+      const pruned: ResponseOf<'prune'> = await this.#session.run('prune', slice);
       changed += pruned.changed;
       ({ done, next: after } = pruned);
     }
     return changed;
   }
 
-  #settled({ settled, nextDue }: SettleResult): SettleResult {
-    if (nextDue) this.#session.wake();
+  /** Wakes the listeners if a delivery may be due: the next of the ordering key, or this one if it is `pending` again. */
+  #settled({ settled, nextDue }: SettleResult, pending = false): SettleResult {
+    if (nextDue || (settled && pending)) this.#session.wake();
     return { settled, nextDue };
   }
-}
-
-/** The lease without the body and the rest of a claimed delivery. */
-function named({ seq, handler, token }: Lease): LeaseName {
-  return { seq, handler, token };
 }

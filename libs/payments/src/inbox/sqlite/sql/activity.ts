@@ -1,31 +1,31 @@
-import type { ActivityCounts } from '../../store/inbox-store.js';
+import type { ActivityCounts, ActivityMinute } from '../../store/inbox-store.js';
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
 
 const MINUTE_MS = 60_000;
 
-/** How many minutes are kept. */
+/** How many minutes the table keeps. */
 const KEPT_MINUTES = 1440;
 
-/** How long after its end a minute is closed. */
+/** How long after its end a minute is closed, in milliseconds. */
 const CLOSING_MS = 10_000;
 
-/** The last written minutes that are written again, for transactions that committed late. */
+/** How many of the last written minutes are written again, because transactions may have committed late. */
 const REWRITTEN_MINUTES = 2;
 
-/** What one handler did in one minute, or all together (`''`). */
+/** The activity of one handler in one minute, or of all handlers together (`''`). */
 export interface ActivityRow extends ActivityCounts {
   readonly minute: number;
   readonly handler: string;
 }
 
-/** What one call of {@link summarize} writes, in minutes. Those without activity cost next to nothing. */
+/** How many minutes one call of {@link summarize} writes at most. A minute without activity costs almost nothing. */
 const SLICE_MINUTES = 60;
 
 /**
- * Writes the closed minutes from `from` on, at most {@link SLICE_MINUTES}; without `from`, from the first that is not
- * written yet. It ends after a minute with activity, so that a receive can come in between. Returns where to go on;
- * `null` if all are written.
+ * Writes the closed minutes from `from` on, at most {@link SLICE_MINUTES}; without `from`, from the first minute that is
+ * not written yet. It returns after a minute with activity, so that a receive can run before the next minute. Returns
+ * `from` of the next call; `null` if all minutes are written.
  */
 export function summarize(
   connection: SqliteConnection,
@@ -41,7 +41,7 @@ export function summarize(
   return sliceEnd < end ? sliceEnd : null;
 }
 
-/** The last written minutes, oldest first, each with a row for all handlers together. */
+/** The last `minutes` written minutes, oldest first, each with a row for all handlers together. */
 export function activity(
   connection: SqliteConnection,
   { minutes }: { readonly minutes: number },
@@ -72,7 +72,10 @@ function firstUnwritten(connection: SqliteConnection, end: number): number {
   return last === null ? -Infinity : last - (REWRITTEN_MINUTES - 1) * MINUTE_MS;
 }
 
-/** A minute from the future was written before the wall clock was set back: it is written again when it is over. */
+/**
+ * The last written minute before `end`. After the wall clock was set back, there are written minutes in the future; they
+ * are written again when they are closed.
+ */
 function lastWritten(connection: SqliteConnection, end: number): number | null {
   return connection.get<{ minute: number | null }>(
     'SELECT max(minute) AS minute FROM payments_inbox_activity WHERE minute < ?',
@@ -146,7 +149,7 @@ function done(
   );
 }
 
-/** A delivery may have failed in that minute and again since: each of its attempts counts by itself. */
+/** Counts failed attempts in the histories, because a delivery may have failed in that minute and again later. */
 function failed(connection: SqliteConnection, minute: number): CountRow[] {
   return connection.all<CountRow>(
     `SELECT handler, count(*) AS count
@@ -185,4 +188,20 @@ function insert(
     nearestRank(0.5),
     nearestRank(0.95),
   ]);
+}
+
+/** Converts the rows of the thread. */
+export function toActivity(rows: readonly ActivityRow[]): ActivityMinute[] {
+  const minutes = new Map<number, ActivityRow[]>();
+  for (const row of rows) minutes.set(row.minute, [...(minutes.get(row.minute) ?? []), row]);
+  return Array.from(minutes, ([minute, found]) => ({
+    startsAt: new Date(minute),
+    // Every minute has a row for all handlers together, whose name `''` sorts first.
+    total: toCounts(found[0]!),
+    handlers: Object.fromEntries(found.slice(1).map((row) => [row.handler, toCounts(row)])),
+  }));
+}
+
+function toCounts({ received, done, failed, dead, p50Ms, p95Ms }: ActivityRow): ActivityCounts {
+  return { received, done, failed, dead, p50Ms, p95Ms };
 }

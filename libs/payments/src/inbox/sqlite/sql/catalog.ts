@@ -2,12 +2,25 @@ import type { HandlerCatalog, HandlerDeclaration } from '../../store/inbox-store
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
 
-/** A {@link HandlerCatalog} on its way from the thread. */
+/** A {@link HandlerCatalog} as the thread sends it: times are numbers. */
 export interface CatalogMessage extends Omit<HandlerCatalog, 'handlers'> {
   readonly handlers: readonly (HandlerDeclaration & {
     readonly firstSeenAt: number;
     readonly lastSeenAt: number;
   })[];
+}
+
+/** Converts a catalog of the thread. */
+export function toCatalog({ version, handlers }: CatalogMessage): HandlerCatalog {
+  return {
+    version,
+    handlers: Array.from(handlers, ({ name, patterns, firstSeenAt, lastSeenAt }) => ({
+      name,
+      patterns: Array.from(patterns),
+      firstSeenAt: new Date(firstSeenAt),
+      lastSeenAt: new Date(lastSeenAt),
+    })),
+  };
 }
 
 interface HandlerRow {
@@ -17,7 +30,7 @@ interface HandlerRow {
   readonly last_seen_at: number;
 }
 
-/** The handlers that a worker registered and that were not removed, by name. */
+/** The handlers that any worker registered and that were not removed, by name. */
 export function catalog(connection: SqliteConnection): CatalogMessage {
   return {
     version: catalogVersion(connection),
@@ -32,15 +45,14 @@ export function catalog(connection: SqliteConnection): CatalogMessage {
 
 /** See {@link HandlerCatalog.version}. */
 export function catalogVersion(connection: SqliteConnection): number {
-  return connection.fact('catalog', () => {
+  return connection.cached('catalog', () => {
     const sql = 'SELECT catalog_version AS version FROM payments_inbox_meta';
     return connection.get<{ version: number }>(sql)!.version;
   });
 }
 
 /**
- * Brings the catalog up to date after a change of the live workers. A handler that no live worker has keeps the
- * patterns that it had last.
+ * Updates the catalog after a change of the live workers. A handler that no live worker has keeps its last patterns.
  */
 export function refreshCatalog(connection: SqliteConnection, { wall }: Times): void {
   const known = new Map(allHandlers(connection).map((row) => [row.name, row.patterns]));
@@ -56,12 +68,12 @@ export function refreshCatalog(connection: SqliteConnection, { wall }: Times): v
   if (changed) newVersion(connection);
 }
 
-/** Deliveries that one call of {@link forgetHandler} skips. */
+/** How many deliveries one call of {@link forgetHandler} skips. */
 export const FORGET_SLICE = 500;
 
 /**
- * Removes a handler that no live worker has, and skips at most {@link FORGET_SLICE} of its deliveries. Returns how
- * many, or `null` if a live worker has it.
+ * Removes a handler that no live worker has, and skips at most {@link FORGET_SLICE} of its deliveries. Returns how many
+ * it skipped, or `null` if a live worker has the handler.
  */
 export function forgetHandler(
   connection: SqliteConnection,
@@ -85,10 +97,10 @@ export function forgetHandler(
 }
 
 /**
- * The queues of a handler. The held deliveries first: as long as one is held, the one that it waits for exists, also if
- * the process dies between two slices.
+ * The queues of a handler. The waiting deliveries are skipped first: if the process ends between two slices, each
+ * delivery that still waits has the delivery that it waits for.
  */
-const QUEUES = ['held', 'due', 'suspect', 'dead'] as const;
+const QUEUES = ['waiting', 'due', 'suspect', 'dead'] as const;
 
 function allHandlers(connection: SqliteConnection): HandlerRow[] {
   return connection.all<HandlerRow>(
@@ -96,7 +108,7 @@ function allHandlers(connection: SqliteConnection): HandlerRow[] {
   );
 }
 
-/** The handlers of live workers, each with the patterns of all of them, as stored. */
+/** The handlers of live workers, each with the patterns of all live workers, as a JSON array. */
 function livePatterns(connection: SqliteConnection): Map<string, string> {
   const patterns = new Map<string, Set<string>>();
   const workers = connection.all<{ handlers: string }>(
@@ -118,7 +130,7 @@ function newVersion(connection: SqliteConnection): void {
   connection.run('UPDATE payments_inbox_meta SET catalog_version = catalog_version + 1');
 }
 
-/** Stops, or restarts, the claims of a handler or of all (`*`). */
+/** Stops or restarts the claims of a handler, or of all handlers (`*`). */
 export function pause(
   connection: SqliteConnection,
   { handler, paused }: { readonly handler: string; readonly paused: boolean },
@@ -130,16 +142,16 @@ export function pause(
   }
 }
 
-/** What is paused, in order. */
+/** The names of paused handlers, sorted; `*` among them if all handlers are paused. */
 export function pausedHandlers(connection: SqliteConnection): string[] {
   return connection
     .all<{ handler: string }>('SELECT handler FROM payments_inbox_pause ORDER BY handler')
     .map(({ handler }) => handler);
 }
 
-/** Those of the handlers that are not paused, each once. */
+/** Removes paused handlers and repeated names. */
 export function unpaused(connection: SqliteConnection, handlers: readonly string[]): string[] {
-  const paused = connection.fact('paused', () => pausedHandlers(connection));
+  const paused = connection.cached('paused', () => pausedHandlers(connection));
   if (paused.includes('*')) return [];
   return [...new Set(handlers)].filter((handler) => !paused.includes(handler));
 }

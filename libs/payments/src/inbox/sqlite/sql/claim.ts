@@ -3,30 +3,40 @@ import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import { unpaused } from './catalog.js';
 import { isOrderingRunning, newerHandled } from './ordering.js';
-import { fromStored } from './stored-rows.js';
+import { fromStored, toBuffer } from './stored-rows.js';
 import { isLive } from './workers.js';
 
-/** A {@link ClaimedDelivery} on its way from the thread. */
+/** A {@link ClaimedDelivery} as the thread sends it. */
 export interface ClaimedMessage extends Omit<ClaimedDelivery, 'raw' | 'receivedAt'> {
   readonly receivedAt: number;
   readonly raw: Uint8Array;
 }
 
-/** How many deliveries of a handler one claim holds. If a busy key has more, the next claim continues. */
-const MAX_HELD = 500;
+/** Converts a delivery of the thread. */
+export function toClaimed(delivery: ClaimedMessage): ClaimedDelivery {
+  return {
+    ...delivery,
+    receivedAt: new Date(delivery.receivedAt),
+    raw: toBuffer(delivery.raw),
+  };
+}
+
+/** How many deliveries of a handler one claim makes wait. If a busy key has more, the next claim continues. */
+const MAX_WAITING = 500;
 
 interface DueRow {
   readonly event_seq: number;
   readonly ordering: Uint8Array | null;
 }
 
-/** Leases due deliveries, the longest due of each handler first. */
+/** Leases due deliveries to a worker: of each handler, the longest due first. */
 export function claim(
   connection: SqliteConnection,
   { worker, wanted }: ClaimRequest,
   times: Times,
 ): ClaimedMessage[] {
-  // One that was declared dead claims nothing: others would free it, and run it at the same time.
+  // A worker that was declared dead claims nothing: the next heartbeat of another worker would free the delivery while
+  // this worker runs it.
   if (!isLive(connection, worker)) return [];
   const limits = new Map(wanted.map(({ handler, limit }) => [handler, limit]));
   return unpaused(connection, [...limits.keys()]).flatMap((handler) =>
@@ -42,16 +52,16 @@ function claimOf(
   times: Times,
 ): ClaimedMessage[] {
   const claimed: ClaimedMessage[] = [];
-  let held = 0;
-  while (claimed.length < limit && held <= MAX_HELD) {
-    // After a row that had to be held, more of its key are likely to follow.
-    const size = held === 0 ? limit - claimed.length : MAX_HELD;
+  let madeWaiting = 0;
+  while (claimed.length < limit && madeWaiting <= MAX_WAITING) {
+    // If one delivery of a busy key is due, more of the key are likely to follow.
+    const size = madeWaiting === 0 ? limit - claimed.length : MAX_WAITING;
     const rows = findDue(connection, handler, size, times);
     for (const { event_seq, ordering } of rows) {
       if (claimed.length === limit) break;
       if (isOrderingRunning(connection, handler, ordering)) {
-        hold(connection, event_seq, handler);
-        held += 1;
+        makeWait(connection, event_seq, handler);
+        madeWaiting += 1;
       } else {
         claimed.push(lease(connection, event_seq, handler, worker, false, times));
       }
@@ -75,9 +85,9 @@ function findDue(
   );
 }
 
-function hold(connection: SqliteConnection, seq: number, handler: string): void {
+function makeWait(connection: SqliteConnection, seq: number, handler: string): void {
   connection.run(
-    "UPDATE payments_inbox_delivery SET queue = 'held' WHERE event_seq = ? AND handler = ?",
+    "UPDATE payments_inbox_delivery SET queue = 'waiting' WHERE event_seq = ? AND handler = ?",
     [seq, handler],
   );
 }
@@ -94,7 +104,7 @@ interface LeasedRow {
   readonly raw: Uint8Array;
 }
 
-/** Makes a pending delivery running. It was read in this transaction, so no other connection has changed it since. */
+/** Makes a pending delivery running. This transaction has found it, so no other connection has changed it since. */
 function lease(
   connection: SqliteConnection,
   seq: number,
@@ -133,7 +143,7 @@ function lease(
   };
 }
 
-/** Leases the longest due suspect whose ordering key is free; without `alone`, one of a single crash. */
+/** Leases the longest due suspect whose ordering key is free; without `alone`, only a suspect with a single crash. */
 export function claimSuspect(
   connection: SqliteConnection,
   { worker, handlers, alone }: SuspectRequest,

@@ -1,26 +1,151 @@
 import { types } from 'node:util';
 import { PaymentsError } from '../../../errors/payments-error.js';
-import { openTransaction } from '../commit/transaction.js';
-import type { SqliteTransaction } from '../commit/transaction.js';
 import type { CommitResult, Lease } from '../../store/inbox-store.js';
-import { toError, toFailure } from '../sqlite-failure.js';
+import { isBusy, primaryCode, toError, toFailure, unavailable } from '../sqlite-failure.js';
+import { openTransaction } from '../sqlite-transaction.js';
+import type { SqliteTransaction } from '../sqlite-transaction.js';
 import type { Times } from '../store-clock.js';
-import { isBusy } from '../thread/connection.js';
-import { primaryCode } from '../thread/driver.js';
+import type { SqliteClient } from '../thread/client.js';
 import type { SqliteConnection } from '../thread/connection.js';
-import { complete, isHeld } from './settle.js';
+import { complete, isCurrent } from './settle.js';
 
-/** SQLite's result code of a broken constraint; a deferred one breaks at the COMMIT. */
+/** How many milliseconds the event loop runs commits before it does other work. */
+const TURN_MS = 10;
+
+/** A commit that waits for its turn. */
+interface WaitingCommit {
+  /** Tries the commit; returns `false` if another connection has the lock. */
+  readonly attempt: () => boolean;
+  readonly reject: (error: unknown) => void;
+  /** By `performance.now()`: real time, because the commit waits for a lock. */
+  readonly deadline: number;
+}
+
+/**
+ * Commits on the event loop, where the callbacks of `context.commit` run. Before it commits, it requests a window from
+ * the thread, so that event loop and thread never wait for each other's lock. The thread makes the commits durable,
+ * together with its own.
+ */
+export class SqliteCommitter {
+  #waiting: WaitingCommit[] = [];
+  #underWay = 0;
+  #turning = false;
+  #onIdle: (() => void) | undefined;
+
+  constructor(
+    private readonly client: SqliteClient,
+    private readonly connect: () => SqliteConnection,
+    private readonly busyTimeoutMs: number,
+    private readonly times: () => Times,
+  ) {}
+
+  /** Resolves when the effects of `work` and the outcome of the attempt are on the disk. */
+  async commit<R>(lease: Lease, work: (tx: SqliteTransaction) => R): Promise<CommitResult<R>> {
+    this.#underWay += 1;
+    try {
+      const result = await this.#committed(lease, work);
+      await this.#makeDurable();
+      return result;
+    } finally {
+      this.#underWay -= 1;
+      if (this.#underWay === 0) this.#onIdle?.();
+    }
+  }
+
+  /** Resolves when no commit is under way. */
+  idle(): Promise<void> {
+    if (this.#underWay === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#onIdle = resolve;
+    });
+  }
+
+  #committed<R>(lease: Lease, work: (tx: SqliteTransaction) => R): Promise<CommitResult<R>> {
+    return new Promise((resolve, reject) => {
+      const attempt = () => {
+        const outcome = commitOnce(this.connect(), lease, work, this.times());
+        if (outcome !== 'busy') resolve(outcome);
+        return outcome !== 'busy';
+      };
+      this.#waiting.push({ attempt, reject, deadline: performance.now() + this.busyTimeoutMs });
+      void this.#takeTurns();
+    });
+  }
+
+  async #makeDurable(): Promise<void> {
+    const { unexpectedEnds } = this.client;
+    try {
+      try {
+        await this.client.call('sync', null);
+      } catch (error) {
+        // Tries again only if the thread ended. After an error of the disk, a second fsync guarantees nothing.
+        if (this.client.unexpectedEnds === unexpectedEnds) throw error;
+        await this.client.call('sync', null);
+      }
+    } catch (error) {
+      throw unavailable(
+        'committed the effects together with the delivery, but a power loss might still undo both: ' +
+          (error as Error).message,
+      );
+    }
+  }
+
+  async #takeTurns(): Promise<void> {
+    if (this.#turning) return;
+    this.#turning = true;
+    while (this.#waiting.length > 0) {
+      try {
+        await this.client.openWindow();
+      } catch (error) {
+        for (const { reject } of this.#waiting.splice(0)) reject(error);
+        break;
+      }
+      const locked = this.#turn();
+      this.client.closeWindow();
+      if (locked) await pauseMs(1 + Math.random() * 4);
+    }
+    this.#turning = false;
+  }
+
+  /** Runs waiting commits in order, for {@link TURN_MS}; returns whether another process has the lock. */
+  #turn(): boolean {
+    const end = performance.now() + TURN_MS;
+    while (this.#waiting.length > 0 && performance.now() < end) {
+      const { attempt, reject, deadline } = this.#waiting[0]!;
+      try {
+        if (!attempt()) {
+          if (performance.now() < deadline) return true;
+          throw unavailable(
+            `could not commit: another connection held the file locked for ${this.busyTimeoutMs} ms. ` +
+              'Look for a long transaction.',
+          );
+        }
+      } catch (error) {
+        reject(error);
+      }
+      this.#waiting.shift();
+    }
+    return false;
+  }
+}
+
+function pauseMs(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+}
+
+/** SQLite's result code of a violated constraint; SQLite reports a deferred constraint at the COMMIT. */
 const CONSTRAINT = 19;
 
 /**
- * Runs `work` and settles the lease in one transaction, without waiting for a lock or a disk. Returns `busy`, having
- * done nothing, if another connection has the lock.
+ * Runs `work` and settles the lease in one transaction, without waiting for a lock or a disk. Returns `busy`, without
+ * any effect, if another connection has the lock.
  *
  * @throws PaymentsError `lease_lost`, `inbox_unavailable`; TypeError if `work` returned a promise or ended the
- *   transaction; and what `work` throws.
+ *   transaction; and the errors of `work`.
  */
-export function commitOnce<R>(
+function commitOnce<R>(
   connection: SqliteConnection,
   lease: Lease,
   work: (tx: SqliteTransaction) => R,
@@ -29,13 +154,13 @@ export function commitOnce<R>(
   if (!begin(connection)) return 'busy';
   try {
     // No other connection can change the delivery during this transaction, so `work` runs only if it can be settled.
-    if (!guarded(() => isHeld(connection, lease))) throw leaseLost(lease);
-    guarded(() => connection.run('SAVEPOINT payments_inbox_work'));
+    if (!ownStatement(() => isCurrent(connection, lease))) throw leaseLost(lease);
+    ownStatement(() => connection.run('SAVEPOINT payments_inbox_work'));
     const result = runWork(connection, work);
-    release(connection);
-    const { settled, nextDue } = guarded(() => complete(connection, { lease }, times));
+    releaseSavepoint(connection);
+    const { settled, nextDue } = ownStatement(() => complete(connection, { lease }, times));
     if (!settled) throw leaseLost(lease);
-    commit(connection);
+    commitTransaction(connection);
     return { result, nextDue };
   } catch (error) {
     connection.rollback();
@@ -59,11 +184,11 @@ function runWork<R>(connection: SqliteConnection, work: (tx: SqliteTransaction) 
   try {
     const result: unknown = work(tx);
     if (isPromise(result)) {
-      // It continues without a transaction; its rejection must not end the process.
+      // The callback continues without a transaction. If its promise rejects later, the process must not exit.
       Promise.resolve(result).catch(() => {});
       throw new TypeError(
-        'The callback of context.commit returned a promise. On SQLite it must be synchronous: do what takes ' +
-          'time before, and only write in it. Nothing was committed.',
+        'The callback of context.commit returned a promise. On SQLite it must be synchronous: await everything ' +
+          'before context.commit, and only write in the callback. Nothing was committed.',
       );
     }
     return result as R;
@@ -73,8 +198,8 @@ function runWork<R>(connection: SqliteConnection, work: (tx: SqliteTransaction) 
   }
 }
 
-/** The savepoint is gone if `work` ended the transaction it was given, even if it began another. */
-function release(connection: SqliteConnection): void {
+/** The savepoint no longer exists if `work` ended its transaction, even if `work` began another. */
+function releaseSavepoint(connection: SqliteConnection): void {
   try {
     connection.run('RELEASE payments_inbox_work');
   } catch (error) {
@@ -87,7 +212,7 @@ function release(connection: SqliteConnection): void {
   }
 }
 
-function commit(connection: SqliteConnection): void {
+function commitTransaction(connection: SqliteConnection): void {
   try {
     connection.run('COMMIT');
   } catch (error) {
@@ -96,7 +221,8 @@ function commit(connection: SqliteConnection): void {
   }
 }
 
-function guarded<T>(act: () => T): T {
+/** Runs a statement of the inbox, whose errors must not look like errors of the application's SQL. */
+function ownStatement<T>(act: () => T): T {
   try {
     return act();
   } catch (error) {
@@ -114,6 +240,6 @@ function leaseLost({ id, handler }: Lease): PaymentsError {
   return new PaymentsError(
     'lease_lost',
     `The lease of "${handler}" on event "${id}" was lost before its commit: its worker was declared dead, or the ` +
-      'delivery was settled already. Nothing of the commit was stored; the worker that holds the delivery settles it.',
+      'delivery was settled already. Nothing of the commit was stored; the worker that has the lease now settles it.',
   );
 }

@@ -26,7 +26,7 @@ describe('the deliveries of one ordering key on SQLite', () => {
     expect(inbox.claim(worker).map(({ id }) => id)).toEqual(['k0', 'other']);
     inbox.receive({ id: 'late', orderingKey: 'k' });
     expect(inbox.claim(worker)).toEqual([]);
-    expect(pending().every(({ queue }) => queue === 'held')).toBe(true);
+    expect(pending().every(({ queue }) => queue === 'waiting')).toBe(true);
   });
 
   it('IN-33 are held by claims in bounded numbers, if they were not held before', () => {
@@ -90,7 +90,7 @@ describe('the deliveries of one ordering key on SQLite', () => {
     const request = { selections, force: false, dueInMs: [0] };
     expect(redrive(inbox.connection, request, inbox.times)).toBe(2);
     expect(pending()).toEqual([
-      { id: 'dead', queue: 'held', crashes: 0 },
+      { id: 'dead', queue: 'waiting', crashes: 0 },
       { id: 'dead', queue: 'due', crashes: 0 },
     ]);
   });

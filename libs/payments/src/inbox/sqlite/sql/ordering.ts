@@ -23,7 +23,7 @@ export function orderingState(
     `EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_ordering
        WHERE state = 'pending' AND handler = ?1 AND ordering = ?2 AND queue = '${queue}' AND due_at <= ?3)`;
   const { busy, suspect } = connection.get<{ busy: 0 | 1; suspect: 0 | 1 }>(
-    `SELECT ${RUNNING} OR ${due('held')} OR ${due('due')} AS busy, ${due('suspect')} AS suspect`,
+    `SELECT ${RUNNING} OR ${due('waiting')} OR ${due('due')} AS busy, ${due('suspect')} AS suspect`,
     [handler, ordering, clock],
   )!;
   return { free: busy === 0 && suspect === 0, busy: busy === 1 };
@@ -78,7 +78,7 @@ export function releaseNext(connection: SqliteConnection, seq: number, handler: 
     `SELECT next.event_seq FROM payments_inbox_delivery ended
        CROSS JOIN payments_inbox_delivery next INDEXED BY payments_inbox_delivery_ordering
      WHERE ended.event_seq = ?1 AND ended.handler = ?2 AND next.handler = ?2 AND next.ordering = ended.ordering
-       AND next.state = 'pending' AND next.queue = 'held'
+       AND next.state = 'pending' AND next.queue = 'waiting'
        AND NOT EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
          WHERE state = 'running' AND handler = ?2 AND ordering = ended.ordering)
      ORDER BY next.due_at, next.event_seq LIMIT 1`,

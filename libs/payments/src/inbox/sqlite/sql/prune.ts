@@ -1,6 +1,7 @@
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import { pruneActivity } from './activity.js';
+import { UNDELIVERED } from './schema.js';
 
 /** Events that one call looks at: old events that are not finished are looked at again with each prune. */
 const SLICE = 1000;
@@ -103,7 +104,8 @@ function makeTombstone(connection: SqliteConnection, seq: number): void {
   );
   connection.run('DELETE FROM payments_inbox_body WHERE event_seq = ?', [seq]);
   connection.run('DELETE FROM payments_inbox_delivery WHERE event_seq = ?', [seq]);
-  connection.run('UPDATE payments_inbox_event SET pruned = 1, undelivered = 0 WHERE seq = ?', [
-    seq,
-  ]);
+  connection.run(
+    `UPDATE payments_inbox_event SET pruned = 1, undelivered = ${UNDELIVERED.none} WHERE seq = ?`,
+    [seq],
+  );
 }

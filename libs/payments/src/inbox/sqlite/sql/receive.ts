@@ -5,29 +5,52 @@ import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import { catalogVersion, unpaused } from './catalog.js';
 import { newerHandled, orderingState } from './ordering.js';
+import { UNDELIVERED } from './schema.js';
 import { fromStored, hashOf, orderingOf, toStored } from './stored-rows.js';
 import { isLive } from './workers.js';
 
-/** Other events of one transaction that are noted on the first. */
+/** How many other events of the same payment transaction are stored with the first event. */
 const MAX_REPEATS = 20;
 
-/** An {@link IncomingEvent} on its way to the thread: a `Buffer` arrives there as a `Uint8Array`. */
+/** An {@link IncomingEvent} as the store sends it to the thread, where a `Buffer` arrives as a `Uint8Array`. */
 export interface EventMessage extends Omit<IncomingEvent, 'raw' | 'occurredAt' | 'headers'> {
   readonly occurredAt: number;
   readonly raw: Uint8Array;
-  /** A JSON object, as it is stored. */
+  /** The JSON object that is stored. */
   readonly headers: string;
 }
 
-/** A {@link StoreReceipt} on its way from the thread, without what the store has sent to it. */
+/** A {@link StoreReceipt} as the thread sends it, without the fields of the event, which the store has. */
 export interface ReceiptMessage extends Omit<StoreReceipt, 'claimed'> {
-  /** The store's number of a new event; 0 without one. */
+  /** The number of the new event; 0 if no event was stored. */
   readonly seq: number;
   readonly receivedAt: number;
   readonly claimed: readonly { readonly handler: string; readonly newerHandled: boolean }[];
 }
 
-/** Stores events that are new, each with its deliveries, and reports the others. */
+/** Converts receipts of the thread. A new delivery is at its first attempt; its other fields are in the event. */
+export function toReceipts(
+  receipts: readonly ReceiptMessage[],
+  events: readonly IncomingEvent[],
+): StoreReceipt[] {
+  return Array.from(receipts, ({ outcome, id, pending, seq, receivedAt, claimed }, index) => {
+    const { company, raw } = events[index]!;
+    const first = { company, id, seq, token: 1, attempt: 1, crashes: 0, ageMs: 0, raw };
+    return {
+      outcome,
+      id,
+      pending,
+      claimed: Array.from(claimed, ({ handler, newerHandled }) => ({
+        ...first,
+        handler,
+        newerHandled,
+        receivedAt: new Date(receivedAt),
+      })),
+    };
+  });
+}
+
+/** Stores new events, each with its deliveries, and reports the events that are known already. */
 export function receive(
   connection: SqliteConnection,
   { events }: { readonly events: readonly EventMessage[] },
@@ -38,7 +61,7 @@ export function receive(
     const onceHash =
       event.onceKey === null ? null : hashOf(event.company, event.eventType, event.onceKey);
     const isCurrent = event.catalogVersion === catalogVersion(connection);
-    // Nearly all are new, so an event is looked up only if the insert finds it in an index.
+    // Nearly all events are new, so it looks an event up only after its insert failed on a unique index.
     const seq = isCurrent ? insertEvent(connection, event, digest, onceHash, times) : null;
     const receipt = { id: event.id, seq: seq ?? 0, receivedAt: times.wall };
     if (seq === null) {
@@ -52,7 +75,10 @@ export function receive(
   });
 }
 
-/** The receipt of an event that is known by its id, or as another event of its transaction. */
+/**
+ * The receipt of an event that is stored already, or whose payment transaction has another event already; `undefined` for
+ * a new event.
+ */
 function findKnown(
   connection: SqliteConnection,
   event: EventMessage,
@@ -73,11 +99,11 @@ function findKnown(
     [onceHash],
   );
   if (first === undefined) return undefined;
-  noteRepeat(connection, first.seq, event.id, times);
+  addRepeat(connection, first.seq, event.id, times);
   return { id: fromStored(first.id), outcome: 'duplicate' };
 }
 
-function noteRepeat(connection: SqliteConnection, seq: number, id: string, { wall }: Times): void {
+function addRepeat(connection: SqliteConnection, seq: number, id: string, { wall }: Times): void {
   const added = connection.run(
     'INSERT OR IGNORE INTO payments_inbox_repeat (event_seq, id, received_at) VALUES (?, ?, ?)',
     [seq, toStored(id), wall],
@@ -91,7 +117,7 @@ function noteRepeat(connection: SqliteConnection, seq: number, id: string, { wal
   );
 }
 
-/** Returns the number of the new event; `null` if it is known. */
+/** Returns the number of the new event; `null` if the event is known. */
 function insertEvent(
   connection: SqliteConnection,
   event: EventMessage,
@@ -100,7 +126,7 @@ function insertEvent(
   { wall }: Times,
 ): number | null {
   const { company, id, eventType, occurredAt, orderingKey, stale, handlers } = event;
-  const needsNone = handlers.length > 0 || eventType === TEST_EVENT_TYPE;
+  const isUndelivered = handlers.length === 0 && eventType !== TEST_EVENT_TYPE;
   return connection.insert(
     `INSERT INTO payments_inbox_event (company, id, event_type, occurred_at, received_at, ordering_key, once_hash,
        digest, stale, undelivered)
@@ -115,7 +141,7 @@ function insertEvent(
       onceHash,
       digest,
       stale ? 1 : 0,
-      needsNone ? 0 : stale ? 2 : 1,
+      !isUndelivered ? UNDELIVERED.none : stale ? UNDELIVERED.stale : UNDELIVERED.unhandled,
     ],
   );
 }
@@ -126,13 +152,13 @@ function insertBody(
   seq: number,
 ): void {
   connection.run(
-    // An empty body is bound as NULL.
+    // `node:sqlite` binds an empty body as NULL.
     "INSERT INTO payments_inbox_body (event_seq, raw, headers) VALUES (?, coalesce(?, x''), ?)",
     [seq, raw, headers],
   );
 }
 
-/** Adds the deliveries of a new event; returns those that run at once. */
+/** Adds the deliveries of a new event; returns the deliveries that run at once. */
 function insertDeliveries(
   connection: SqliteConnection,
   { company, orderingKey, occurredAt, handlers, assign }: EventMessage,
@@ -144,12 +170,12 @@ function insertDeliveries(
   return handlers.flatMap((handler) => {
     const { free, busy } = orderingState(connection, handler, ordering, clock);
     if (!assignable.includes(handler) || !free) {
-      // One whose key is busy is held from the start, so that no claim has to move it.
+      // A delivery whose key is busy waits from the start, so that no claim has to make it wait.
       connection.run(
         `INSERT INTO payments_inbox_delivery
            (event_seq, handler, state, queue, due_at, ordering, occurred_at, received_at)
          VALUES (?, ?, 'pending', ?, ?, ?, ?, ?)`,
-        [seq, handler, busy ? 'held' : 'due', clock, ordering, occurredAt, wall],
+        [seq, handler, busy ? 'waiting' : 'due', clock, ordering, occurredAt, wall],
       );
       return [];
     }

@@ -2,6 +2,7 @@ import type { DeliverySelection } from '../../store/inbox-store.js';
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import { orderingState } from './ordering.js';
+import { UNDELIVERED } from './schema.js';
 import { fromStored, historyOf, orderingOf, toStored } from './stored-rows.js';
 import type { HistoryRow } from './stored-rows.js';
 
@@ -22,7 +23,7 @@ interface EventRow {
 /** When a delivery becomes due, and whether its key is busy then. */
 interface Due {
   readonly dueAt: number;
-  readonly queue: 'due' | 'held';
+  readonly queue: 'due' | 'waiting';
 }
 
 /** Makes deliveries due again, and adds those of handlers that the event was never delivered to. */
@@ -43,7 +44,7 @@ export function redrive(
       const key = event.ordering_key;
       const ordering = orderingOf(event.company, key === null ? null : fromStored(key));
       const { busy } = orderingState(connection, handler, ordering, clock);
-      const due: Due = { dueAt: clock + dueInMs, queue: busy && dueInMs <= 0 ? 'held' : 'due' };
+      const due: Due = { dueAt: clock + dueInMs, queue: busy && dueInMs <= 0 ? 'waiting' : 'due' };
       if (delivery === undefined) add(connection, event, handler, ordering, due);
       else if (state === 'pending') bringForward(connection, event.seq, handler, due);
       else restart(connection, event.seq, handler, historyOf(delivery), due);
@@ -117,5 +118,8 @@ function add(
      VALUES (?, ?, 'pending', ?, ?, ?, ?, ?)`,
     [seq, handler, queue, dueAt, ordering, occurred_at, received_at],
   );
-  connection.run('UPDATE payments_inbox_event SET undelivered = 0 WHERE seq = ?', [seq]);
+  connection.run(
+    `UPDATE payments_inbox_event SET undelivered = ${UNDELIVERED.none} WHERE seq = ?`,
+    [seq],
+  );
 }

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { SqliteConnection } from '../thread/connection.js';
-import { loadDriver } from '../thread/driver.js';
+import { loadDriver, SqliteConnection } from '../thread/connection.js';
 import { createTables } from './schema.js';
 
 let connection: SqliteConnection;
@@ -43,8 +42,8 @@ describe('the tables of the SQLite inbox', () => {
     expect(() => insert("'pending', NULL, x'00'")).toThrow('CHECK constraint');
     expect(() => insert("'pending', 'dead', x'00'")).toThrow('CHECK constraint');
     // Only the end of a delivery of the same ordering key releases it.
-    expect(() => insert("'pending', 'held', NULL")).toThrow('CHECK constraint');
-    insert("'pending', 'held', x'00'");
+    expect(() => insert("'pending', 'waiting', NULL")).toThrow('CHECK constraint');
+    insert("'pending', 'waiting', x'00'");
   });
 
   it('are refused if an unreleased version created them, with the statements that drop them', () => {

@@ -5,6 +5,9 @@ import type { SqliteConnection } from '../thread/connection.js';
 /** The version of the tables that this code reads and writes. */
 export const SCHEMA_VERSION = 1;
 
+/** Why an event has no deliveries: the values of the column `undelivered`. `none`: the event has deliveries or needs none. */
+export const UNDELIVERED = { none: 0, unhandled: 1, stale: 2 } as const;
+
 /**
  * Bodies are in a table of their own, because each change of an event's row would write its body again. Indexes are
  * partial, so that an operation reads and writes only entries of the deliveries that it is about: an index without
@@ -31,7 +34,7 @@ const TABLES = `
     once_hash BLOB, -- of company, type and transaction, of a type that is processed once per transaction
     digest BLOB NOT NULL, -- SHA-256 of the body
     stale INTEGER NOT NULL, -- 1: too old when it was received
-    undelivered INTEGER NOT NULL, -- why it has no deliveries; 1: unhandled, 2: stale, 0: it has, or needs none
+    undelivered INTEGER NOT NULL, -- one of UNDELIVERED
     pruned INTEGER NOT NULL DEFAULT 0 -- 1: a tombstone, without body and deliveries
   ) STRICT;
   CREATE UNIQUE INDEX payments_inbox_event_id ON payments_inbox_event (id, company);
@@ -59,9 +62,9 @@ const TABLES = `
     handler TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('pending', 'running', 'done', 'dead', 'skipped')),
     queue TEXT -- of the queues of its handler, the one that a pending or dead delivery is in
-      CHECK (CASE state WHEN 'pending' THEN coalesce(queue, '') IN ('due', 'held', 'suspect')
+      CHECK (CASE state WHEN 'pending' THEN coalesce(queue, '') IN ('due', 'waiting', 'suspect')
         WHEN 'dead' THEN queue IS 'dead' ELSE queue IS NULL END)
-      CHECK (queue IS NOT 'held' OR ordering IS NOT NULL),
+      CHECK (queue IS NOT 'waiting' OR ordering IS NOT NULL),
     crashes INTEGER NOT NULL DEFAULT 0,
     alone INTEGER NOT NULL DEFAULT 0,
     attempts INTEGER NOT NULL DEFAULT 0,
@@ -111,7 +114,7 @@ const TABLES = `
   CREATE TABLE payments_inbox_worker (
     id TEXT PRIMARY KEY,
     lease_ms INTEGER NOT NULL, -- of one that retired: its grace
-    beat_at INTEGER NOT NULL, -- changes with each heartbeat
+    heartbeat_at INTEGER NOT NULL, -- changes with each heartbeat
     retired INTEGER NOT NULL DEFAULT 0,
     handlers TEXT NOT NULL -- a JSON array of objects
   ) STRICT, WITHOUT ROWID;

@@ -1,8 +1,8 @@
 import type { EventFilter, EventPage, InboxStore } from '../../store/inbox-store.js';
-import { toEvent } from '../answers.js';
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
-import { describe, EVENT_COLUMNS, toStored } from './stored-rows.js';
+import { UNDELIVERED } from './schema.js';
+import { describe, EVENT_COLUMNS, toEvent, toStored } from './stored-rows.js';
 import type { EventBody, EventRow, StoredEventMessage } from './stored-rows.js';
 
 /** How many events one slice looks at: a few milliseconds, so that a search over all never stalls a receive. */
@@ -105,8 +105,8 @@ function sourceOf({ ids, state }: EventFilter): { table: string; seq: string } {
     const table = `payments_inbox_delivery INDEXED BY payments_inbox_delivery_undone WHERE state <> 'done'`;
     return { table, seq: 'event_seq' };
   }
-  const [index, where] = isReason(state)
-    ? ['undelivered', `undelivered > 0 AND undelivered = ${REASONS[state]}`]
+  const [index, where] = isUndelivered(state)
+    ? ['undelivered', `undelivered > 0 AND undelivered = ${UNDELIVERED[state]}`]
     : ['received', '1'];
   return {
     table: `payments_inbox_event INDEXED BY payments_inbox_event_${index} WHERE ${where}`,
@@ -114,17 +114,14 @@ function sourceOf({ ids, state }: EventFilter): { table: string; seq: string } {
   };
 }
 
-/** In the column `undelivered`. */
-const REASONS = { unhandled: 1, stale: 2 } as const;
-
-/** Whether it says why an event has no delivery. */
-function isReason(state: EventFilter['state']): state is 'unhandled' | 'stale' {
+/** Whether the state is a reason why an event has no deliveries. */
+function isUndelivered(state: EventFilter['state']): state is 'unhandled' | 'stale' {
   return state === 'unhandled' || state === 'stale';
 }
 
 /** Whether it is the state of a delivery, other than done. */
 function isUndone(state: EventFilter['state']): boolean {
-  return state !== undefined && state !== 'done' && !isReason(state);
+  return state !== undefined && state !== 'done' && !isUndelivered(state);
 }
 
 /** The part of the source that this slice and the later ones read. */
@@ -165,14 +162,14 @@ function matchOf({ company, eventType, handler, state, search }: EventFilter): C
     const columns = ['e.id', 'e.ordering_key', 'e.event_type'];
     add(`(${columns.map((column) => `instr(${column}, ?) > 0`).join(' OR ')})`, text, text, text);
   }
-  if (isReason(state)) add('e.undelivered = ?', REASONS[state]);
+  if (isUndelivered(state)) add('e.undelivered = ?', UNDELIVERED[state]);
   const delivered: string[] = ['event_seq = e.seq'];
   const bound: unknown[] = [];
   if (handler !== undefined) {
     delivered.push('handler = ?');
     bound.push(handler);
   }
-  if (state !== undefined && !isReason(state)) {
+  if (state !== undefined && !isUndelivered(state)) {
     delivered.push('state = ?');
     bound.push(state);
   }

@@ -5,8 +5,13 @@ import type { SqliteConnection } from '../thread/connection.js';
 import { releaseNext } from './ordering.js';
 import { toReadable, toStored, withAttempt } from './stored-rows.js';
 
-/** What the fence compares. */
+/** The fields of a lease that identify it. */
 export type LeaseName = Pick<Lease, 'seq' | 'handler' | 'token'>;
+
+/** Copies these fields, so that the body of a claimed delivery is not sent to the thread. */
+export function leaseName({ seq, handler, token }: Lease): LeaseName {
+  return { seq, handler, token };
+}
 
 /** Marks a delivery done. */
 export function complete(
@@ -17,7 +22,7 @@ export function complete(
   return settle(connection, lease, "state = 'done', finished_at = ?, crashes = 0", [wall]);
 }
 
-/** Records a failure: due again in `retryInMs`, or dead. */
+/** Stores a failed attempt: the delivery is due again in `retryInMs`, or dead if that is `null`. */
 export function fail(
   connection: SqliteConnection,
   request: {
@@ -46,25 +51,25 @@ export function fail(
   ]);
 }
 
-/** Gives a delivery back, due in `dueInMs`, without the attempt being charged. */
+/** Makes a running delivery pending again, due in `dueInMs`, without counting the attempt. */
 export function release(
   connection: SqliteConnection,
   { lease, dueInMs }: { readonly lease: LeaseName; readonly dueInMs: number },
   { clock }: Times,
 ): SettleResult {
-  const set = `state = 'pending', queue = ${QUEUE_OF_FREED}, attempts = attempts - 1, due_at = ?`;
+  const set = `state = 'pending', queue = ${FREED_QUEUE}, attempts = attempts - 1, due_at = ?`;
   return settle(connection, lease, set, [clock + Math.round(dueInMs)]);
 }
 
-/** The queue of a delivery that is pending again without a result. */
-export const QUEUE_OF_FREED = "iif(crashes > 0, 'suspect', 'due')";
+/** SQL for the queue of a delivery that becomes pending again without an outcome. */
+export const FREED_QUEUE = "iif(crashes > 0, 'suspect', 'due')";
 
-/** Whether the lease is held. */
-export function isHeld(connection: SqliteConnection, lease: LeaseName): boolean {
+/** Whether the delivery still runs under this lease. */
+export function isCurrent(connection: SqliteConnection, lease: LeaseName): boolean {
   return findRunning(connection, lease) !== undefined;
 }
 
-/** A delivery that is not running, or runs under another token, is not changed. No clock is compared. */
+/** Selects a delivery only if it runs under the token of the lease. No clock is compared. */
 const FENCE = "event_seq = ? AND handler = ? AND token = ? AND state = 'running'";
 
 const LOST: SettleResult = { settled: false, nextDue: false };

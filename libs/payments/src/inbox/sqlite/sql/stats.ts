@@ -3,21 +3,22 @@ import type { CappedCount, InboxStats } from '../../store/inbox-store.js';
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
 import { pausedHandlers } from './catalog.js';
+import { UNDELIVERED } from './schema.js';
 
-/** Where the deliveries of a state are counted: parts of an index that start with the handler. */
+/** For each counted state, the index and the conditions that select its deliveries. The index starts with the handler. */
 const PARTS = [
   { state: 'dead', index: 'queue', where: ["queue = 'dead'"] },
   {
     state: 'pending',
     index: 'queue',
-    where: ["queue = 'due'", "queue = 'suspect'", "queue = 'held'"],
+    where: ["queue = 'due'", "queue = 'suspect'", "queue = 'waiting'"],
   },
   { state: 'running', index: 'running', where: ["state = 'running'"] },
 ] as const;
 
 type Part = (typeof PARTS)[number];
 
-/** Reads at most {@link COUNT_CAP} entries of an index for each handler and state. */
+/** Counts what is stored. Reads at most {@link COUNT_CAP} + 1 index entries for each handler and state. */
 export function stats(connection: SqliteConnection, _request: null, { wall }: Times): InboxStats {
   const deliveries = PARTS.flatMap((part) =>
     handlersIn(connection, part.index).flatMap((handler) => {
@@ -28,14 +29,14 @@ export function stats(connection: SqliteConnection, _request: null, { wall }: Ti
   const oldest = Math.min(...['pending', 'running'].map((state) => oldestOf(connection, state)));
   return {
     deliveries: deliveries.toSorted((a, b) => compare(a.handler, b.handler)),
-    unhandled: undelivered(connection, 1),
-    stale: undelivered(connection, 2),
+    unhandled: undelivered(connection, UNDELIVERED.unhandled),
+    stale: undelivered(connection, UNDELIVERED.stale),
     oldestPendingMs: oldest === Infinity ? null : Math.max(0, wall - oldest),
     paused: pausedHandlers(connection),
   };
 }
 
-/** When the oldest delivery of that state was received. */
+/** The time of receipt of the oldest delivery of that state. */
 function oldestOf(connection: SqliteConnection, state: string): number {
   const row = connection.get<{ received_at: number }>(
     `SELECT received_at FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_undone
@@ -45,7 +46,7 @@ function oldestOf(connection: SqliteConnection, state: string): number {
   return row?.received_at ?? Infinity;
 }
 
-/** Looks up the next name again and again, and so reads one entry for each handler. */
+/** The handlers in an index. Looks up one name after the other, so that it reads one index entry for each handler. */
 function handlersIn(connection: SqliteConnection, index: Part['index']): string[] {
   const names: string[] = [];
   const where = index === 'queue' ? 'queue IS NOT NULL' : "state = 'running'";
@@ -78,7 +79,7 @@ function countOf(
   return capped(count);
 }
 
-function undelivered(connection: SqliteConnection, reason: 1 | 2): CappedCount {
+function undelivered(connection: SqliteConnection, reason: number): CappedCount {
   const { count } = connection.get<{ count: number }>(
     `SELECT count(*) AS count FROM (
        SELECT 1 FROM payments_inbox_event INDEXED BY payments_inbox_event_undelivered
@@ -94,4 +95,21 @@ function capped(count: number): CappedCount {
 
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** Converts the counts of the thread. */
+export function toStats({
+  deliveries,
+  unhandled,
+  stale,
+  oldestPendingMs,
+  paused,
+}: InboxStats): InboxStats {
+  return {
+    deliveries: Array.from(deliveries, (counted) => ({ ...counted })),
+    unhandled: { ...unhandled },
+    stale: { ...stale },
+    oldestPendingMs,
+    paused: Array.from(paused),
+  };
 }

@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto';
-import { HISTORY_LENGTH } from '../../store/stored-event.js';
+import { HISTORY_LENGTH, toHistory } from '../../store/stored-event.js';
 import type { HistoryEntry } from '../../store/stored-event.js';
 import type { DeliveryState, StoredDelivery, StoredEvent } from '../../store/inbox-store.js';
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
 
-/** The columns of {@link EventRow}, of `payments_inbox_event e`. */
+/** The columns of {@link EventRow} in a query of `payments_inbox_event e`. */
 export const EVENT_COLUMNS =
   'e.seq, e.company, e.id, e.event_type, e.occurred_at, e.ordering_key, e.received_at, e.stale';
 
@@ -31,7 +31,7 @@ interface DeliveryRow {
   readonly history: string;
 }
 
-/** A delivery on its way from the thread: times are numbers, and its history is JSON. */
+/** A {@link StoredDelivery} as the thread sends it: times are numbers, and the history is JSON. */
 export interface StoredDeliveryMessage extends Omit<
   StoredDelivery,
   'dueAt' | 'finishedAt' | 'history'
@@ -41,7 +41,7 @@ export interface StoredDeliveryMessage extends Omit<
   readonly history: string;
 }
 
-/** An event on its way from the thread: times are numbers, its headers JSON, its body a `Uint8Array`. */
+/** A {@link StoredEvent} as the thread sends it: times are numbers, the headers are JSON, the body is a `Uint8Array`. */
 export interface StoredEventMessage extends Omit<
   StoredEvent,
   'raw' | 'headers' | 'occurredAt' | 'receivedAt' | 'repeats' | 'deliveries'
@@ -54,13 +54,13 @@ export interface StoredEventMessage extends Omit<
   readonly deliveries: readonly StoredDeliveryMessage[];
 }
 
-/** What a list leaves out. */
+/** The columns of an event that a list does not read. */
 export interface EventBody {
   readonly raw: Uint8Array | null;
   readonly headers: string | null;
 }
 
-/** The event as the contract shows it, with its deliveries: in a list, without its body and their histories. */
+/** Adds the deliveries to an event. Without a `body`, as in a list, it also leaves out their histories. */
 export function describe(
   connection: SqliteConnection,
   row: EventRow,
@@ -107,18 +107,18 @@ function repeatsOf(
     .map(({ id, received_at }) => ({ id: fromStored(id), receivedAt: received_at }));
 }
 
-/** What a history is made of. */
+/** The columns that a history is made from. */
 export type HistoryRow = Pick<
   DeliveryRow,
   'state' | 'attempts' | 'started_at' | 'finished_at' | 'history'
 >;
 
-/** The whole history of a delivery. The attempt that made it done is in the other columns, so that it is stored once. */
+/** The complete history. The column `history` lacks the attempt that made the delivery done: other columns store it. */
 export function historyOf(row: HistoryRow): string {
   return row.state === 'done' ? withAttempt(row, row.finished_at!, 'd') : row.history;
 }
 
-/** A history with one more attempt; the oldest of too many are left out. */
+/** Adds an attempt to a history, and removes the oldest if there are more than {@link HISTORY_LENGTH}. */
 export function withAttempt(
   { attempts, started_at, history }: Omit<HistoryRow, 'state' | 'finished_at'>,
   endedAt: number,
@@ -130,38 +130,73 @@ export function withAttempt(
   return JSON.stringify([...(JSON.parse(history) as unknown[]), attempt].slice(-HISTORY_LENGTH));
 }
 
-/** What JSON escapes nothing of: nearly every id. */
+/** Text without characters that JSON escapes. Nearly every id is such a text. */
 const PLAIN = /^[ !#-[\]-~]*$/;
 
 /**
- * Text as it is stored. SQLite's text is UTF-8 and ends, for some readers, at a NUL; a JavaScript string may
- * hold NULs and lone surrogates. What JSON escapes is stored escaped, so that two strings never become one;
- * an ordinary id is stored as it is.
+ * The form in which SQLite stores a text. SQLite's text is UTF-8, and some programs read it only up to the first NUL, but
+ * a JavaScript string may contain NULs and lone surrogates. The stored text has the escapes of JSON, so that two different
+ * strings are always stored as different texts. An ordinary id is stored unchanged.
  */
 export function toStored(text: string): string {
   return PLAIN.test(text) ? text : JSON.stringify(text).slice(1, -1);
 }
 
-/** The text that {@link toStored} stored. */
+/** Reverses {@link toStored}. */
 export function fromStored(stored: string): string {
   return stored.includes('\\') ? (JSON.parse(`"${stored}"`) as string) : stored;
 }
 
-/** Any text, as people can read it. */
+/** Replaces NULs and lone surrogates in a text that only people read. */
 export function toReadable(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\uFFFD');
 }
 
 /**
- * A hash of texts. With 16 bytes it is much shorter than most texts, so that its indexes have far fewer pages, and two
- * texts have the same hash by chance only once in 2^128. JSON escapes what separates the texts, so that two different
- * lists of texts are never hashed as the same bytes.
+ * A hash of texts. With 16 bytes it is much shorter than most texts, so that its indexes have far fewer pages; two
+ * texts have the same hash by chance only once in 2^128. JSON escapes the quotes that separate the texts, so that two
+ * different lists of texts never have the same hash input.
  */
 export function hashOf(...texts: readonly string[]): Uint8Array {
   return hash('sha256', JSON.stringify(texts), 'buffer').subarray(0, 16);
 }
 
-/** Identifies the deliveries of a handler that never run at the same time. */
+/** The hash of a company and an ordering key. Deliveries of one handler with the same hash never run at the same time. */
 export function orderingOf(company: string, orderingKey: string | null): Uint8Array | null {
   return orderingKey === null ? null : hashOf(company, orderingKey);
+}
+
+// Conversions of the thread's responses, here and in the other files of this folder, copy every object and array.
+// `postMessage` creates them in Node's own realm. A test runner with realms of its own, such as Jest, would find them
+// different from equal objects of the application.
+
+/** Converts an event of the thread. */
+export function toEvent(event: StoredEventMessage): StoredEvent {
+  return {
+    ...event,
+    occurredAt: new Date(event.occurredAt),
+    receivedAt: new Date(event.receivedAt),
+    raw: event.raw && toBuffer(event.raw),
+    headers: JSON.parse(event.headers ?? '{}') as Record<string, string>,
+    repeats: Array.from(event.repeats, ({ id, receivedAt }) => ({
+      id,
+      receivedAt: new Date(receivedAt),
+    })),
+    deliveries: Array.from(event.deliveries, toDelivery),
+  };
+}
+
+function toDelivery(delivery: StoredDeliveryMessage): StoredDelivery {
+  const { dueAt, finishedAt } = delivery;
+  const history = toHistory(JSON.parse(delivery.history) as HistoryEntry[]);
+  return { ...delivery, dueAt: toDate(dueAt), finishedAt: toDate(finishedAt), history };
+}
+
+function toDate(ms: number | null): Date | null {
+  return ms === null ? null : new Date(ms);
+}
+
+/** The same bytes as a `Buffer`, without a copy. */
+export function toBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
 }

@@ -5,79 +5,78 @@ import type {
 } from '../../store/inbox-store.js';
 import type { Times } from '../store-clock.js';
 import type { SqliteConnection } from '../thread/connection.js';
-import type { WorkerRow } from '../thread/worker-liveness.js';
 import { catalog, refreshCatalog, unpaused } from './catalog.js';
 import type { CatalogMessage } from './catalog.js';
 import { releaseNext } from './ordering.js';
-import { QUEUE_OF_FREED } from './settle.js';
+import { FREED_QUEUE } from './settle.js';
 import { withAttempt } from './stored-rows.js';
 
-/** Adds a live worker, and its handlers to the catalog. */
+/** Stores a live worker, and its handlers in the catalog. */
 export function register(
   connection: SqliteConnection,
   { id, leaseMs, handlers }: WorkerRegistration,
   times: Times,
 ): CatalogMessage {
   connection.run(
-    'INSERT OR REPLACE INTO payments_inbox_worker (id, lease_ms, beat_at, handlers) VALUES (?, ?, ?, ?)',
+    'INSERT OR REPLACE INTO payments_inbox_worker (id, lease_ms, heartbeat_at, handlers) VALUES (?, ?, ?, ?)',
     [id, leaseMs, times.clock, JSON.stringify(handlers)],
   );
-  connection.liveness.look(allWorkers(connection), times);
+  livenessOf(connection).check(allWorkers(connection), times);
   refreshCatalog(connection, times);
   return catalog(connection);
 }
 
-/** Renews a heartbeat, removes the workers that send none, and frees what they ran. */
+/** Renews a heartbeat, removes dead workers, and frees the deliveries that they ran. */
 export function heartbeat(
   connection: SqliteConnection,
   { worker }: { readonly worker: string },
   times: Times,
 ): HeartbeatResult & { readonly freed: number } {
-  const own = connection.get<{ beat_at: number; lease_ms: number }>(
-    'SELECT beat_at, lease_ms FROM payments_inbox_worker WHERE id = ? AND retired = 0',
+  const own = connection.get<{ heartbeat_at: number; lease_ms: number }>(
+    'SELECT heartbeat_at, lease_ms FROM payments_inbox_worker WHERE id = ? AND retired = 0',
     [worker],
   );
-  const late = own !== undefined && times.clock - own.beat_at > own.lease_ms;
+  const late = own !== undefined && times.clock - own.heartbeat_at > own.lease_ms;
   const alive =
-    connection.run('UPDATE payments_inbox_worker SET beat_at = ? WHERE id = ? AND retired = 0', [
-      times.clock,
-      worker,
-    ]) === 1;
-  const silent = connection.liveness.look(allWorkers(connection), times);
-  const dead = late ? [] : silent;
+    connection.run(
+      'UPDATE payments_inbox_worker SET heartbeat_at = ? WHERE id = ? AND retired = 0',
+      [times.clock, worker],
+    ) === 1;
+  const withoutHeartbeat = livenessOf(connection).check(allWorkers(connection), times);
+  const dead = late ? [] : withoutHeartbeat;
   for (const { id } of dead) remove(connection, id);
   const retired = new Set(dead.filter((row) => row.retired === 1).map(({ id }) => id));
   const freed = freeOrphans(connection, retired, times);
-  // It also records when the handlers of live workers were seen.
+  // Also stores the time at which live workers last had their handlers.
   refreshCatalog(connection, times);
   return { alive, suspects: hasSuspects(connection, worker), freed };
 }
 
-/** Ends a worker: at once if it holds nothing, or after its grace. */
+/** Removes a worker: at once if it runs no deliveries, otherwise after its grace. */
 export function retire(
   connection: SqliteConnection,
   { worker, graceMs }: { readonly worker: string; readonly graceMs: number },
   times: Times,
 ): void {
-  const holds = connection.get(
+  const running = connection.get(
     `SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
      WHERE state = 'running' AND worker = ? LIMIT 1`,
     [worker],
   );
-  if (holds === undefined) remove(connection, worker);
+  if (running === undefined) remove(connection, worker);
   else {
     connection.run(
-      'UPDATE payments_inbox_worker SET retired = 1, lease_ms = ?, beat_at = max(beat_at + 1, ?) WHERE id = ?',
+      'UPDATE payments_inbox_worker SET retired = 1, lease_ms = ?, heartbeat_at = max(heartbeat_at + 1, ?) WHERE id = ?',
       [Math.round(graceMs), times.clock, worker],
     );
   }
-  connection.liveness.look(allWorkers(connection), times);
+  livenessOf(connection).check(allWorkers(connection), times);
   refreshCatalog(connection, times);
 }
 
 /** Whether the worker is registered, not declared dead and not retired. */
 export function isLive(connection: SqliteConnection, worker: string): boolean {
-  return connection.fact(`live ${worker}`, () => {
+  return connection.cached(`live ${worker}`, () => {
     const sql = 'SELECT 1 FROM payments_inbox_worker WHERE id = ? AND retired = 0';
     return connection.get(sql, [worker]) !== undefined;
   });
@@ -85,7 +84,7 @@ export function isLive(connection: SqliteConnection, worker: string): boolean {
 
 function allWorkers(connection: SqliteConnection): WorkerRow[] {
   return connection.all<WorkerRow>(
-    'SELECT id, lease_ms, beat_at, retired FROM payments_inbox_worker',
+    'SELECT id, lease_ms, heartbeat_at, retired FROM payments_inbox_worker',
   );
 }
 
@@ -121,7 +120,10 @@ interface OrphanRow {
   readonly history: string;
 }
 
-/** Frees running deliveries of workers that have no row, those included that died long ago and claimed late. */
+/**
+ * Frees the running deliveries of all workers that have no row. Some of these workers were removed long ago: one of
+ * their claims took effect late.
+ */
 function freeOrphans(
   connection: SqliteConnection,
   retired: ReadonlySet<string>,
@@ -154,8 +156,57 @@ function freeLost(connection: SqliteConnection, row: OrphanRow, { wall, clock }:
 
 function freeRetired(connection: SqliteConnection, row: OrphanRow, { clock }: Times): void {
   connection.run(
-    `UPDATE payments_inbox_delivery SET ${FREED}, queue = ${QUEUE_OF_FREED}, attempts = attempts - 1
+    `UPDATE payments_inbox_delivery SET ${FREED}, queue = ${FREED_QUEUE}, attempts = attempts - 1
      WHERE event_seq = ? AND handler = ?`,
     [clock, row.event_seq, row.handler],
   );
+}
+
+/** A row of `payments_inbox_worker`. */
+export interface WorkerRow {
+  readonly id: string;
+  readonly lease_ms: number;
+  readonly heartbeat_at: number;
+  readonly retired: 0 | 1;
+}
+
+interface KnownHeartbeat {
+  readonly heartbeatAt: number;
+  /** From when the age of the heartbeat counts, by this process's monotonic clock; `null`: from the next check. */
+  readonly since: number | null;
+}
+
+/**
+ * Finds the workers that send no heartbeats. It compares no clocks of different processes, because they may differ by
+ * any amount after a jump of the wall clock: a change of `heartbeat_at` is a heartbeat. A check has the time at which
+ * it was requested. If the check then waits for a lock, it reads heartbeats that are later than its time. So the age of a
+ * heartbeat counts from the check after the one that first read it.
+ */
+export class WorkerLiveness {
+  #known = new Map<string, KnownHeartbeat>();
+
+  /** Takes the rows of all workers; returns those that are dead, or whose grace has ended. */
+  check<Row extends WorkerRow>(rows: readonly Row[], { monotonic }: Times): Row[] {
+    const next = new Map<string, KnownHeartbeat>();
+    const dead: Row[] = [];
+    for (const row of rows) {
+      const known = this.#known.get(row.id);
+      const since = known?.heartbeatAt === row.heartbeat_at ? (known.since ?? monotonic) : null;
+      next.set(row.id, { heartbeatAt: row.heartbeat_at, since });
+      const ageMs = since === null ? 0 : monotonic - since;
+      // A grace of 0 ends at once.
+      if (row.retired === 1 ? ageMs >= row.lease_ms : ageMs > row.lease_ms) dead.push(row);
+    }
+    this.#known = next;
+    return dead;
+  }
+}
+
+/** Each connection has a file of its own workers. */
+const livenessByConnection = new WeakMap<SqliteConnection, WorkerLiveness>();
+
+function livenessOf(connection: SqliteConnection): WorkerLiveness {
+  const liveness = livenessByConnection.get(connection) ?? new WorkerLiveness();
+  livenessByConnection.set(connection, liveness);
+  return liveness;
 }

@@ -2,8 +2,8 @@ import { SqliteDatabase } from '../../../../../../test/support/sqlite/sqlite-dat
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { runBatch, takeBatch } from './batch.js';
 import type { SqliteConnection } from './connection.js';
-import type { Call } from './messages.js';
 import { OPERATIONS } from './operations.js';
+import type { Call } from './operations.js';
 import type { EventMessage, ReceiptMessage } from '../sql/receive.js';
 
 const SETTINGS = { busyTimeoutMs: 100, slowCommitMs: 0 };

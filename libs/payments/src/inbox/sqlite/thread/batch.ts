@@ -2,17 +2,16 @@ import { toFailure } from '../sqlite-failure.js';
 import type { SqliteSettings } from '../sqlite-options.js';
 import { retryWhileBusy, sleep } from './connection.js';
 import type { SqliteConnection } from './connection.js';
-import { bytesOf } from './messages.js';
-import type { Answer, Call } from './messages.js';
 import { perform } from './operations.js';
-import type { OperationName } from './operations.js';
+import type { Call, CallResponse, OperationName } from './operations.js';
+import { bytesOf } from './pending-calls.js';
 
-/** Bodies in one transaction, in bytes, after which no more operations join it. */
+/** A batch takes no more calls when their bodies have this many bytes together. */
 const MAX_BATCH_BYTES = 8 * 1024 ** 2;
 
 type BatchSettings = Pick<SqliteSettings, 'busyTimeoutMs' | 'slowCommitMs'>;
 
-/** Takes the next batch from a queue: at least one call, if there is one. */
+/** Takes the next batch from a queue: at least one call, if the queue is not empty. */
 export function takeBatch(queue: Call[], maxBatch: number): Call[] {
   let bytes = 0;
   let count = 0;
@@ -24,17 +23,18 @@ export function takeBatch(queue: Call[], maxBatch: number): Call[] {
 }
 
 /**
- * Group commit: runs several writes in one transaction, so that one fsync serves all. If one of them fails, all are
- * done again, each in its own savepoint, so that the failure of one does not affect the others; not at first, because
- * for a savepoint SQLite keeps a copy of each page that it changes. If the transaction itself fails, all of them do.
+ * Group commit: runs several writes in one transaction, so that one fsync serves all. If one write fails, the batch runs
+ * all of them again in a new transaction, each in its own savepoint, so that the failure does not affect the others. It
+ * uses no savepoints the first time, because SQLite copies each page that changes in a savepoint. If the transaction
+ * itself fails, all calls fail.
  */
 export function runBatch(
   connection: SqliteConnection,
   calls: readonly Call[],
   settings: BatchSettings,
-): Answer[] {
+): CallResponse[] {
   let oneFailed = false;
-  const runOne = (call: Call): Answer => {
+  const runOne = (call: Call): CallResponse => {
     try {
       return write(connection, call);
     } catch (error) {
@@ -45,16 +45,16 @@ export function runBatch(
   try {
     return inTransaction(connection, settings, () => calls.map(runOne));
   } catch (error) {
-    if (oneFailed && calls.length > 1) return runApart(connection, calls, settings);
+    if (oneFailed && calls.length > 1) return runInSavepoints(connection, calls, settings);
     return failed(calls, error);
   }
 }
 
-function runApart(
+function runInSavepoints(
   connection: SqliteConnection,
   calls: readonly Call[],
   settings: BatchSettings,
-): Answer[] {
+): CallResponse[] {
   try {
     return inTransaction(connection, settings, () =>
       calls.map((call) => runInSavepoint(connection, call)),
@@ -71,8 +71,8 @@ function inTransaction<T>(
 ): T {
   try {
     retryWhileBusy(busyTimeoutMs, () => connection.run('BEGIN IMMEDIATE'));
-    // No other process can change them until the end of the transaction.
-    connection.keepFacts(true);
+    // No other process can change what the cache has until the end of the transaction.
+    connection.resetCache(true);
     const result = work();
     connection.run('COMMIT');
     if (slowCommitMs > 0) sleep(slowCommitMs);
@@ -81,17 +81,21 @@ function inTransaction<T>(
     connection.rollback();
     throw error;
   } finally {
-    connection.keepFacts(false);
+    connection.resetCache(false);
   }
 }
 
-function failed(calls: readonly Call[], error: unknown): Answer[] {
+function failed(calls: readonly Call[], error: unknown): CallResponse[] {
   const failure = toFailure(error);
   return calls.map(({ number }) => ({ number, failure }));
 }
 
 /** Runs a read, which needs no transaction. */
-export function runRead(connection: SqliteConnection, call: Call, busyTimeoutMs: number): Answer {
+export function runRead(
+  connection: SqliteConnection,
+  call: Call,
+  busyTimeoutMs: number,
+): CallResponse {
   try {
     return retryWhileBusy(busyTimeoutMs, () => run(connection, call));
   } catch (error) {
@@ -99,26 +103,26 @@ export function runRead(connection: SqliteConnection, call: Call, busyTimeoutMs:
   }
 }
 
-function runInSavepoint(connection: SqliteConnection, call: Call): Answer {
+function runInSavepoint(connection: SqliteConnection, call: Call): CallResponse {
   connection.run('SAVEPOINT payments_inbox_call');
   try {
-    const answer = write(connection, call);
+    const response = write(connection, call);
     connection.run('RELEASE payments_inbox_call');
-    return answer;
+    return response;
   } catch (error) {
     try {
       connection.run('ROLLBACK TO payments_inbox_call');
       connection.run('RELEASE payments_inbox_call');
     } catch {
-      // SQLite has rolled the whole transaction back, for example after a full disk: nothing of the batch is stored.
+      // SQLite has rolled the whole transaction back, for example because the disk is full: nothing of the batch is stored.
       throw error;
     }
     return { number: call.number, failure: toFailure(error) };
   }
 }
 
-/** Operations that change no facts of the connection. */
-const KEEP_FACTS: ReadonlySet<string> = new Set([
+/** Operations that change nothing that the connection caches. */
+const KEEP_CACHE: ReadonlySet<string> = new Set([
   'claim',
   'complete',
   'fail',
@@ -126,17 +130,17 @@ const KEEP_FACTS: ReadonlySet<string> = new Set([
   'release',
 ]);
 
-/** An operation that changes facts reads them as they are, before and after its changes. */
-function write(connection: SqliteConnection, call: Call): Answer {
-  if (KEEP_FACTS.has(call.name)) return run(connection, call);
-  connection.keepFacts(false);
+/** Runs a write. One that may change cached values runs without the cache, and empties it for the writes after it. */
+function write(connection: SqliteConnection, call: Call): CallResponse {
+  if (KEEP_CACHE.has(call.name)) return run(connection, call);
+  connection.resetCache(false);
   try {
     return run(connection, call);
   } finally {
-    connection.keepFacts(true);
+    connection.resetCache(true);
   }
 }
 
-function run(connection: SqliteConnection, { number, name, request, times }: Call): Answer {
+function run(connection: SqliteConnection, { number, name, request, times }: Call): CallResponse {
   return { number, value: perform(connection, name as OperationName, request, times) };
 }

@@ -42,10 +42,10 @@ describe('the client of a thread whose disk hangs', () => {
     const late = await Promise.allSettled(Array.from({ length: 20_000 }, call));
     expect(late.every(({ status }) => status === 'rejected')).toBe(true);
     await expect(call()).rejects.toThrow('20000 operations');
-    const { deaths } = client;
+    const { unexpectedEnds } = client;
     client.listen(true);
-    while (client.deaths === deaths) await setImmediate();
+    while (client.unexpectedEnds === unexpectedEnds) await setImmediate();
     client.listen(false);
-    await expect(call()).rejects.toThrow('did not answer');
+    await expect(call()).rejects.toThrow('did not respond');
   });
 });

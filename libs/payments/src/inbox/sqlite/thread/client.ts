@@ -2,29 +2,42 @@ import { Worker } from 'node:worker_threads';
 import type { PaymentsError } from '../../../errors/payments-error.js';
 import { toError, unavailable } from '../sqlite-failure.js';
 import type { Times } from '../store-clock.js';
-import type { Answer, Call, FromThread, Opened, ThreadData, ToThread } from './messages.js';
-import type { AnswerOf, OperationName, RequestOf } from './operations.js';
+import type {
+  Call,
+  CallResponse,
+  FromThread,
+  Opened,
+  OperationName,
+  RequestOf,
+  ResponseOf,
+  ThreadData,
+  ToThread,
+} from './operations.js';
 import type { SqliteSettings } from '../sqlite-options.js';
-import { PendingCalls } from './pending-calls.js';
+import { CallLimit, PendingCalls } from './pending-calls.js';
 import { findThreadFile } from './thread-file.js';
-import { UnansweredCalls } from './unanswered-calls.js';
 
-/** Receives in one message at most. */
+/** How many receives one message carries at most. */
 const MAX_GATHERED = 16;
 
-/** How long after a thread ended unexpectedly another one is started, if there are listeners, in milliseconds. */
+/** How many milliseconds after an unexpected end of the thread the client starts another, if the store has listeners. */
 const RESTART_MS = 1000;
 
-/** The store's end of the thread: starts it, starts another if it dies, and answers every call in time. */
+/**
+ * Calls the thread: starts it, starts another thread after an unexpected end, and ends every call within a bounded
+ * time.
+ */
 export class SqliteClient {
+  /** The call's own wait for a lock, the wait of the batch before it, and 5 s for the work of both. */
+  readonly #timeoutMs: number;
   readonly #pending: PendingCalls;
-  readonly #unanswered = new UnansweredCalls();
-  /** Calls that go to the thread in one message. */
+  readonly #limit = new CallLimit();
+  /** Calls that the next message carries. */
   #outbox: Omit<Call, 'times'>[] = [];
-  /** How often a thread ended unexpectedly. */
-  deaths = 0;
+  /** How many threads have ended unexpectedly. */
+  unexpectedEnds = 0;
   #worker: Worker | undefined;
-  /** The file that the thread runs; known once {@link open} was called. */
+  /** The file that the thread runs; {@link open} sets it. */
   #file: string | undefined;
   #opening: PromiseWithResolvers<Opened> | undefined;
   #number = 0;
@@ -34,20 +47,27 @@ export class SqliteClient {
   constructor(
     private readonly settings: SqliteSettings,
     private readonly times: () => Times,
-    /** Another process wrote. */
+    /** Called when another process wrote. */
     private readonly onChanged: () => void,
-    /** Another process has a later clock. */
+    /** Called with the clock of another process if it is ahead. */
     private readonly onClock: (clock: number) => void,
   ) {
+    this.#timeoutMs = 2 * settings.busyTimeoutMs + 5000;
     this.#pending = new PendingCalls(
-      this.#timeoutMs(),
-      ({ reject }) => reject(this.#late()),
+      this.#timeoutMs,
+      ({ reject }) =>
+        reject(
+          unavailable(
+            `did not respond within ${this.#timeoutMs} ms: its disk is slow or the file is locked. ` +
+              'The operation may take effect later.',
+          ),
+        ),
       () => this.#unrefIdle(),
     );
   }
 
   /**
-   * Starts the thread; resolves when it has opened the file.
+   * Starts the thread; resolves when the thread has opened the file.
    *
    * @throws PaymentsError `options_invalid` if the thread's file is missing; `inbox_unavailable` if the thread cannot
    *   use the database.
@@ -56,24 +76,24 @@ export class SqliteClient {
     this.#file = await findThreadFile(this.settings.threadPath);
     if (this.#closed !== undefined) throw unavailable('is closed.');
     this.#start();
-    const late = setTimeout(() => void this.#worker?.terminate(), this.#timeoutMs()).unref();
+    const late = setTimeout(() => void this.#worker?.terminate(), this.#timeoutMs).unref();
     return this.#opening!.promise.finally(() => clearTimeout(late));
   }
 
   /**
    * Runs an operation in the thread.
    *
-   * @throws PaymentsError `inbox_unavailable` if it failed, or was not answered in time: then it may have been
-   *   done.
+   * @throws PaymentsError `inbox_unavailable` if the operation failed, or if the thread did not respond in time: then
+   *   the operation may take effect later.
    */
   async call<Name extends OperationName>(
     name: Name,
     request: RequestOf<Name>,
-  ): Promise<AnswerOf<Name>> {
+  ): Promise<ResponseOf<Name>> {
     return this.#call(name, request);
   }
 
-  /** Resolves when the thread leaves the file alone, until {@link closeWindow} or a fifth of a second later. */
+  /** Resolves when the thread stops using the file: until {@link closeWindow}, but for at most 200 ms. */
   async openWindow(): Promise<void> {
     await this.#call('window', null);
   }
@@ -82,16 +102,15 @@ export class SqliteClient {
     this.#post({ kind: 'windowClosed' });
   }
 
-  /** Whether to look for the writes of other processes. */
+  /** Starts or stops the checks for writes of other processes. */
   listen(on: boolean): void {
     this.#listening = on;
     this.#post({ kind: 'listen', on });
   }
 
-  /** Completes all calls, and ends the thread. Later calls reject. */
+  /** Runs the calls that were made before, and ends the thread. Later calls reject. */
   close(): Promise<void> {
-    this.#closed ??= this.#close();
-    return this.#closed;
+    return (this.#closed ??= this.#close());
   }
 
   async #close(): Promise<void> {
@@ -100,7 +119,7 @@ export class SqliteClient {
     this.#send();
     worker.ref();
     const exited = new Promise((resolve) => worker.once('exit', resolve));
-    const late = setTimeout(() => void worker.terminate(), this.#timeoutMs());
+    const late = setTimeout(() => void worker.terminate(), this.#timeoutMs);
     this.#post({ kind: 'close' });
     await exited;
     clearTimeout(late);
@@ -108,22 +127,22 @@ export class SqliteClient {
 
   #call<T>(name: Call['name'], request: unknown): Promise<T> {
     if (this.#closed !== undefined) return Promise.reject(unavailable('is closed.'));
-    const refusal = this.#unanswered.refusal(name);
-    if (refusal !== null) return Promise.reject(refusal);
+    const rejection = this.#limit.rejection(name);
+    if (rejection !== null) return Promise.reject(rejection);
     this.#start();
     const number = (this.#number += 1);
     return new Promise<T>((resolve, reject) => {
       if (this.#pending.size === 0) this.#worker?.ref();
       this.#pending.add(number, { resolve, reject });
-      this.#unanswered.add({ number, name, request });
+      this.#limit.add({ number, name, request });
       this.#outbox.push({ number, name, request });
       this.#planSend(name);
     });
   }
 
   /**
-   * Receives arrive one by one, each from its own connection: those of one turn of the event loop are sent together,
-   * unless there are so many that the thread should begin before the turn ends. Everything else is sent at once.
+   * Receives arrive one by one, each from its own HTTP connection. The client sends those of one turn of the event loop
+   * together, unless there are so many that the thread should begin before the turn ends. It sends other calls at once.
    */
   #planSend(name: Call['name']): void {
     const { length } = this.#outbox;
@@ -131,21 +150,15 @@ export class SqliteClient {
     else if (length === 1) setImmediate(() => this.#send());
   }
 
-  /** The call's own wait for a lock, the wait of the batch before it, and the work. */
-  #timeoutMs(): number {
-    return 2 * this.settings.busyTimeoutMs + 5000;
-  }
-
   #send(): void {
     if (this.#outbox.length === 0) return;
-    // One object for all, which is copied once.
+    // All calls share one object, so that `postMessage` copies it once.
     const times = this.times();
-    const calls = this.#outbox.map((call) => ({ ...call, times }));
-    this.#outbox = [];
+    const calls = this.#outbox.splice(0).map((call) => ({ ...call, times }));
     try {
       this.#post({ kind: 'calls', calls });
     } catch {
-      // One of them has a value that cannot be sent, for example a function: the others are sent one by one.
+      // One call has a value that cannot be sent, for example a function: send the others one by one.
       for (const call of calls) this.#sendAlone(call);
     }
   }
@@ -154,12 +167,9 @@ export class SqliteClient {
     try {
       this.#post({ kind: 'calls', calls: [call] });
     } catch (error) {
-      this.#unanswered.remove(call.number);
-      this.#pending.take(call.number)?.reject(
-        new TypeError('The SQLite inbox received a value that is no plain data.', {
-          cause: error,
-        }),
-      );
+      this.#limit.remove(call.number);
+      const message = 'The SQLite inbox received a value that is no plain data.';
+      this.#pending.take(call.number)?.reject(new TypeError(message, { cause: error }));
     }
   }
 
@@ -169,16 +179,15 @@ export class SqliteClient {
 
   #start(): void {
     if (this.#worker !== undefined || this.#closed !== undefined) return;
-    const workerData: ThreadData = { sqliteInboxThread: this.settings };
     const worker = new Worker(this.#file!, {
       name: 'payments-inbox',
-      workerData,
-      // Without the application's own loaders. The event loop has printed the ExperimentalWarning already.
+      workerData: { sqliteInboxThread: this.settings } satisfies ThreadData,
+      // Without the application's own loaders. The main thread has printed the ExperimentalWarning already.
       execArgv: ['--disable-warning=ExperimentalWarning'],
     });
     this.#worker = worker;
     this.#opening = Promise.withResolvers();
-    // Only `open` waits for it.
+    // Without `open`, nobody handles this rejection.
     this.#opening.promise.catch(() => {});
     let reason = unavailable('lost its thread, which ended unexpectedly; another one is started.');
     worker.on('message', (message: FromThread) => {
@@ -188,7 +197,7 @@ export class SqliteClient {
     worker.on('error', (error) => {
       reason = unavailable(`lost its thread, to: ${error.message}. Another one is started.`);
     });
-    worker.on('exit', () => this.#died(worker, reason));
+    worker.on('exit', () => this.#ended(worker, reason));
     if (this.#listening) this.#post({ kind: 'listen', on: true });
   }
 
@@ -198,8 +207,8 @@ export class SqliteClient {
         this.#opening?.resolve(message);
         this.#unrefIdle();
         break;
-      case 'answers':
-        for (const answer of message.answers) this.#settle(answer);
+      case 'responses':
+        for (const response of message.responses) this.#end(response);
         break;
       case 'changed':
         this.onChanged();
@@ -209,39 +218,32 @@ export class SqliteClient {
         break;
       case 'failed':
       case 'closed':
-        // The thread ends.
+        // The `exit` event of the worker follows.
         break;
     }
   }
 
-  /** An idle thread does not keep the process alive, except to end. */
+  /** Lets the process exit while the thread is idle; while the client closes, the process waits for the thread. */
   #unrefIdle(): void {
     if (this.#pending.size === 0 && this.#closed === undefined) this.#worker?.unref();
   }
 
-  #settle(answer: Answer): void {
-    this.#unanswered.remove(answer.number);
-    const pending = this.#pending.take(answer.number);
+  #end(response: CallResponse): void {
+    this.#limit.remove(response.number);
+    const pending = this.#pending.take(response.number);
     if (pending === undefined) return;
-    if ('failure' in answer) pending.reject(toError(answer.failure));
-    else pending.resolve(answer.value as never);
-  }
-
-  #late(): PaymentsError {
-    return unavailable(
-      `did not answer within ${this.#timeoutMs()} ms: its disk is slow or the file is locked. ` +
-        'The operation may be done later.',
-    );
+    if ('failure' in response) pending.reject(toError(response.failure));
+    else pending.resolve(response.value as never);
   }
 
   /** The next call starts another thread. */
-  #died(worker: Worker, reason: PaymentsError): void {
+  #ended(worker: Worker, reason: PaymentsError): void {
     if (this.#worker !== worker) return;
     this.#worker = undefined;
-    this.deaths += 1;
+    this.unexpectedEnds += 1;
     this.#opening?.reject(reason);
     this.#outbox = [];
-    this.#unanswered.clear();
+    this.#limit.clear();
     this.#pending.rejectAll(reason);
     if (this.#listening) setTimeout(() => this.#start(), RESTART_MS).unref();
   }

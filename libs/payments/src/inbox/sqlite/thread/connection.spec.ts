@@ -2,9 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { isBusy, openCommitter, openWriter, retryWhileBusy } from './connection.js';
+import { isBusy } from '../sqlite-failure.js';
+import { driverOf, loadDriver, retryWhileBusy } from './connection.js';
 import type { SqliteConnection } from './connection.js';
-import { loadDriver } from './driver.js';
+import { openCommitter, openWriter } from './database-file.js';
 
 let folder: string;
 let writer: SqliteConnection;
@@ -73,5 +74,12 @@ describe('the connections', () => {
     };
     expect(() => retryWhileBusy(1000, attempt)).toThrow('no such table');
     expect(tries).toBe(1);
+  });
+
+  it('is found under both names of its class', () => {
+    class Either {}
+    expect(driverOf({ DatabaseSync: Either })).toBe(Either);
+    expect(driverOf({ Database: Either })).toBe(Either);
+    expect(() => driverOf({})).toThrow('neither');
   });
 });

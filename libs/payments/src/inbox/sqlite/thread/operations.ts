@@ -7,12 +7,14 @@ import { redrive } from '../sql/redrive.js';
 import { find, listSlice } from '../sql/search.js';
 import { complete, fail, release, skip } from '../sql/settle.js';
 import { stats } from '../sql/stats.js';
-import { sync } from './write-ahead-log.js';
 import { heartbeat, register, retire } from '../sql/workers.js';
-import type { Times } from '../store-clock.js';
+import type { ThreadFailure } from '../sqlite-failure.js';
+import type { SqliteSettings } from '../sqlite-options.js';
+import type { StoredClock, Times } from '../store-clock.js';
 import type { SqliteConnection } from './connection.js';
+import { sync } from './database-file.js';
 
-/** Operations that write: those that arrive together are committed together. */
+/** Operations that write. The thread commits those that arrive together in one transaction. */
 export const WRITES = {
   claim,
   claimSuspect,
@@ -32,10 +34,10 @@ export const WRITES = {
   sync,
 };
 
-/** Operations that only read. They need no lock of a writer, so they run at once. */
+/** Operations that only read. The thread runs them at once, because they do not need the lock of the writer. */
 const READS = { activity, catalog, find, listSlice, nextDue, stats };
 
-/** Every operation, by name. Its parameters are the connection, the request and the time of the process that sent it. */
+/** All operations, by name. Each takes a connection, a request and the time of the process that made the request. */
 export const OPERATIONS = { ...WRITES, ...READS };
 
 export type OperationName = keyof typeof OPERATIONS;
@@ -46,10 +48,10 @@ export type RequestOf<Name extends OperationName> =
     ? Request
     : null;
 
-/** The answer of an operation. */
-export type AnswerOf<Name extends OperationName> = ReturnType<(typeof OPERATIONS)[Name]>;
+/** The response of an operation. */
+export type ResponseOf<Name extends OperationName> = ReturnType<(typeof OPERATIONS)[Name]>;
 
-/** Runs an operation by its name. */
+/** Runs the operation of that name. */
 export function perform(
   connection: SqliteConnection,
   name: OperationName,
@@ -63,3 +65,50 @@ export function perform(
   ) => unknown;
   return operation(connection, request, times);
 }
+
+/** The `workerData` of a worker thread that serves the database. */
+export interface ThreadData {
+  readonly sqliteInboxThread: SqliteSettings;
+}
+
+/** A request for the thread to run an operation. */
+export interface Call {
+  /** Identifies the call in its response. */
+  readonly number: number;
+  /** `window` requests a time in which the thread does not use the file; the message `windowClosed` ends it. */
+  readonly name: OperationName | 'window';
+  readonly request: unknown;
+  readonly times: Times;
+}
+
+/** A message of the store to the thread. */
+export type ToThread =
+  | { readonly kind: 'calls'; readonly calls: readonly Call[] }
+  | { readonly kind: 'windowClosed' }
+  /** Whether the thread checks for writes of other processes. */
+  | { readonly kind: 'listen'; readonly on: boolean }
+  | { readonly kind: 'close' };
+
+/** The response to a {@link Call}. */
+export type CallResponse =
+  | { readonly number: number; readonly value: unknown }
+  | { readonly number: number; readonly failure: ThreadFailure };
+
+/** The thread has opened the file. */
+export interface Opened {
+  readonly kind: 'opened';
+  readonly sqliteVersion: string;
+  readonly clock: StoredClock;
+}
+
+/** A message of the thread to the store. */
+export type FromThread =
+  | Opened
+  /** The thread could not open the file, and ends. */
+  | { readonly kind: 'failed'; readonly failure: ThreadFailure }
+  | { readonly kind: 'responses'; readonly responses: readonly CallResponse[] }
+  /** Another process wrote. */
+  | { readonly kind: 'changed' }
+  /** The clock of another process is ahead of the clock of this process. */
+  | { readonly kind: 'clock'; readonly clock: number }
+  | { readonly kind: 'closed' };

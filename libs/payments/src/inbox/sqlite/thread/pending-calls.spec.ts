@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { PendingCalls } from './pending-calls.js';
+import { CallLimit, PendingCalls } from './pending-calls.js';
 
 beforeEach(() => {
   jest.useFakeTimers();
@@ -8,10 +8,10 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-function pendingCalls(patienceMs: number) {
+function pendingCalls(timeoutMs: number) {
   const outcomes: string[] = [];
   const calls = new PendingCalls(
-    patienceMs,
+    timeoutMs,
     ({ reject }) => reject(new Error('late')),
     () => outcomes.push('idle'),
   );
@@ -23,8 +23,8 @@ function pendingCalls(patienceMs: number) {
   return { calls, add, outcomes };
 }
 
-describe('pending calls', () => {
-  it('are answered once', () => {
+describe('PendingCalls', () => {
+  it('returns each call once, and reports when no call is left', () => {
     const { calls, add, outcomes } = pendingCalls(60_000);
     add(1);
     add(2);
@@ -35,7 +35,7 @@ describe('pending calls', () => {
     expect(calls.size).toBe(0);
   });
 
-  it('time out, each at its own time', () => {
+  it('times each call out at its own time, with one timer', () => {
     const { calls, add, outcomes } = pendingCalls(30);
     add(1);
     add(2);
@@ -55,7 +55,7 @@ describe('pending calls', () => {
     expect(outcomes.slice(3)).toEqual(['idle', '4 late']);
   });
 
-  it('leave no timer running without end', () => {
+  it('leaves no timer running when no call is pending', () => {
     const { calls, add } = pendingCalls(30);
     add(1);
     calls.take(1);
@@ -63,11 +63,45 @@ describe('pending calls', () => {
     expect(jest.getTimerCount()).toBe(0);
   });
 
-  it('are all rejected if the thread has died', () => {
+  it('rejects all calls with the error of a thread that has ended', () => {
     const { calls, add, outcomes } = pendingCalls(60_000);
     add(1);
     add(2);
     calls.rejectAll(new Error('gone'));
     expect(outcomes).toEqual(['1 gone', 'idle', '2 gone']);
+  });
+});
+
+const MIB = 1024 ** 2;
+const receive = (number: number, bytes: number) => ({
+  number,
+  name: 'receive' as const,
+  request: { events: [{ raw: { byteLength: bytes } }] },
+});
+
+describe('CallLimit', () => {
+  it('rejects calls above 256 MiB of bodies: a receive with inbox_full, others with inbox_unavailable', () => {
+    const limit = new CallLimit();
+    for (let number = 1; number <= 256; number += 1) {
+      expect(limit.rejection('receive')).toBeNull();
+      limit.add(receive(number, MIB));
+    }
+    expect(limit.rejection('receive')).toMatchObject({ code: 'inbox_full' });
+    expect(limit.rejection('complete')).toMatchObject({ code: 'inbox_unavailable' });
+  });
+
+  it('accepts calls again when the thread responds or has ended', () => {
+    const limit = new CallLimit();
+    limit.add(receive(1, 100 * MIB));
+    limit.add(receive(2, 156 * MIB));
+    limit.remove(3);
+    expect(limit.rejection('receive')).not.toBeNull();
+    limit.remove(2);
+    limit.remove(2);
+    expect(limit.rejection('receive')).toBeNull();
+    limit.add(receive(4, 156 * MIB));
+    expect(limit.rejection('receive')).not.toBeNull();
+    limit.clear();
+    expect(limit.rejection('receive')).toBeNull();
   });
 });

@@ -1,26 +1,33 @@
-/** How to answer a call. */
+import { PaymentsError } from '../../../errors/payments-error.js';
+import { unavailable } from '../sqlite-failure.js';
+import type { Call, RequestOf } from './operations.js';
+
+/** How the client ends a call. */
 export interface Pending {
   readonly resolve: (value: never) => void;
   readonly reject: (error: Error) => void;
 }
 
-interface Waiting extends Pending {
-  /** When it times out, by {@link performance.now}: real time, because the call waits for a disk. */
+interface TimedCall extends Pending {
+  /** When the call times out, by `performance.now()`: real time, because the call waits for a disk. */
   readonly until: number;
 }
 
-/** Calls that wait for their answers. They share one timer, because most are answered long before it ends. */
+/**
+ * Calls that wait for their responses. They share one timer, because the thread responds to most of them long before
+ * they time out.
+ */
 export class PendingCalls {
   /** In the order in which they time out. */
-  readonly #calls = new Map<number, Waiting>();
-  /** Whether the timer is set, for the oldest or for one that was. */
-  #watching = false;
+  readonly #calls = new Map<number, TimedCall>();
+  /** Whether the timer runs: for the oldest call, or for one that has its response by now. */
+  #timerRuns = false;
 
-  /** `onLate` is called for each call without an answer within `timeoutMs`. */
+  /** `onTimeout` is called for each call without a response within `timeoutMs`. */
   constructor(
     private readonly timeoutMs: number,
-    private readonly onLate: (call: Pending) => void,
-    /** Called when nothing is pending any more. */
+    private readonly onTimeout: (call: Pending) => void,
+    /** Called when no call is pending any more. */
     private readonly onIdle: () => void,
   ) {}
 
@@ -30,10 +37,10 @@ export class PendingCalls {
 
   add(number: number, { resolve, reject }: Pending): void {
     this.#calls.set(number, { resolve, reject, until: performance.now() + this.timeoutMs });
-    if (!this.#watching) this.#watch(this.timeoutMs);
+    if (!this.#timerRuns) this.#startTimer(this.timeoutMs);
   }
 
-  /** Removes a call, for it to be answered; `undefined` if it timed out. */
+  /** Removes a call, so that the client can end it; `undefined` if the call has timed out. */
   take(number: number): Pending | undefined {
     const call = this.#calls.get(number);
     if (call === undefined) return undefined;
@@ -46,21 +53,67 @@ export class PendingCalls {
     for (const number of this.#calls.keys()) this.take(number)?.reject(error);
   }
 
-  #watch(ms: number): void {
-    this.#watching = true;
-    setTimeout(() => this.#giveUpLate(), ms).unref();
+  #startTimer(ms: number): void {
+    this.#timerRuns = true;
+    setTimeout(() => this.#timeOut(), ms).unref();
   }
 
-  #giveUpLate(): void {
-    this.#watching = false;
+  #timeOut(): void {
+    this.#timerRuns = false;
     const now = performance.now();
     for (const [number, call] of this.#calls) {
       if (call.until > now) {
-        this.#watch(call.until - now);
+        this.#startTimer(call.until - now);
         return;
       }
       this.take(number);
-      this.onLate(call);
+      this.onTimeout(call);
     }
   }
+}
+
+const MAX_CALLS = 20_000;
+const MAX_BYTES = 256 * 1024 ** 2;
+
+/**
+ * Limits the number and the size of the calls that the thread has, so that they do not fill the memory while the disk
+ * hangs. A call that timed out still counts, because the thread still has it and its bodies.
+ */
+export class CallLimit {
+  readonly #bytes = new Map<number, number>();
+  #total = 0;
+
+  /** The error that rejects a further call; `null` if the thread can take the call. */
+  rejection(name: Call['name']): PaymentsError | null {
+    if (this.#bytes.size < MAX_CALLS && this.#total < MAX_BYTES) return null;
+    const error = unavailable(
+      `has ${this.#bytes.size} operations waiting for the disk, and accepts no more for now.`,
+    );
+    // The thread has not got the events, so they are certainly not stored.
+    return name === 'receive' ? new PaymentsError('inbox_full', error.message) : error;
+  }
+
+  add(call: Pick<Call, 'number' | 'name' | 'request'>): void {
+    const bytes = bytesOf(call);
+    this.#bytes.set(call.number, bytes);
+    this.#total += bytes;
+  }
+
+  remove(number: number): void {
+    this.#total -= this.#bytes.get(number) ?? 0;
+    this.#bytes.delete(number);
+  }
+
+  /** Call it when the thread has ended. */
+  clear(): void {
+    this.#bytes.clear();
+    this.#total = 0;
+  }
+}
+
+/** Size of the bodies in a call. */
+export function bytesOf({ name, request }: Pick<Call, 'name' | 'request'>): number {
+  if (name !== 'receive') return 0;
+  const { events } = request as RequestOf<'receive'>;
+  return events.reduce((sum, { raw }) => sum + raw.byteLength, 0);
 }

@@ -1,25 +1,217 @@
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
-import { createPrivateFile } from '../file-modes.js';
-import { storedClock } from './write-ahead-log.js';
-import { openWriter } from './connection.js';
-import { loadDriver, refuseOldSqlite, sqliteVersion } from './driver.js';
-import { toFailure } from '../sqlite-failure.js';
-import type { FromThread, ThreadData } from './messages.js';
-import type { SqliteSettings } from '../sqlite-options.js';
 import { createTables } from '../sql/schema.js';
-import { SqliteServer } from './server.js';
-import { WriteAheadLog } from './write-ahead-log.js';
+import { toFailure } from '../sqlite-failure.js';
+import type { SqliteSettings } from '../sqlite-options.js';
+import { runBatch, runRead, takeBatch } from './batch.js';
+import { loadDriver } from './connection.js';
+import type { SqliteConnection } from './connection.js';
+import {
+  createPrivateFile,
+  openWriter,
+  rejectOldSqlite,
+  sqliteVersion,
+  storedClock,
+  WriteAheadLog,
+} from './database-file.js';
+import { WRITES } from './operations.js';
+import type { Call, CallResponse, FromThread, ThreadData, ToThread } from './operations.js';
 
-// The entry of the worker thread that holds the database: the thread waits for the disk, so the event loop does not.
-// The main thread imports this file too, but only to learn its URL, and an application may run in a worker of its own.
-// So the file serves only in a worker that was started for it.
+// The entry of the worker thread that has the database: the thread waits for the disk, so the event loop does not.
+// The main thread imports this file too, but only to read `threadUrl`, and an application may itself run in a worker.
+// So the file opens the database only in a worker that SqliteClient started.
 
 /**
  * URL of this file, or of the bundle that a bundler merged it into. `undefined` in a bundle whose format has no
  * `import.meta`.
  */
 export const threadUrl: string | undefined = import.meta.url;
+
+/** How long a window lasts at most, in milliseconds: an event loop that hangs does not stop the inbox. */
+const WINDOW_MS = 200;
+
+/**
+ * By how many milliseconds the stored clock may be behind before a batch stores a later one, or ahead before the thread
+ * reports it.
+ */
+const CLOCK_SLACK_MS = 500;
+
+/** Number of a call that the thread adds to a batch. The thread sends no response to it. */
+const OWN_CALL = 0;
+
+/**
+ * Runs the calls of the store. Writes wait in a queue and run in batches, reads run at once. A window is a time in which
+ * the thread does not use the file, so that the event loop can commit without waiting for a lock.
+ */
+export class SqliteServer {
+  #queue: Call[] = [];
+  /** Calls that request a window. */
+  #windows: Call[] = [];
+  /** Set while a batch is scheduled. */
+  #scheduled: Disposable | undefined;
+  /** Set while a window is open. */
+  #window: NodeJS.Timeout | undefined;
+  #poll: NodeJS.Timeout | undefined;
+  /** Whether the last step was a window: then a batch runs before the next window. */
+  #windowWasLast = false;
+  #dataVersion = 0;
+
+  constructor(
+    private readonly port: MessagePort,
+    private readonly connection: SqliteConnection,
+    private readonly log: WriteAheadLog,
+    private readonly settings: SqliteSettings,
+  ) {}
+
+  start(): void {
+    this.port.on('message', (message: ToThread) => {
+      this.#take(message);
+      this.#schedule(this.settings.groupCommitMs);
+    });
+  }
+
+  #take(message: ToThread): void {
+    switch (message.kind) {
+      case 'calls':
+        for (const call of message.calls) this.#takeCall(call);
+        break;
+      case 'windowClosed':
+        this.#closeWindow();
+        break;
+      case 'listen':
+        this.#listen(message.on);
+        break;
+      case 'close':
+        this.#close();
+        break;
+    }
+  }
+
+  #takeCall(call: Call): void {
+    if (call.name === 'window') this.#windows.push(call);
+    else if (call.name in WRITES) this.#queue.push(call);
+    else this.#respond([runRead(this.connection, call, this.settings.busyTimeoutMs)]);
+  }
+
+  /** Opens a window now, or schedules a batch in `waitMs`. If both wait, windows and batches take turns. */
+  #schedule(waitMs: number): void {
+    if (this.#window !== undefined || this.#scheduled !== undefined) return;
+    const batchWaits = this.#queue.length > 0;
+    if (this.#windows.length > 0 && !(this.#windowWasLast && batchWaits)) this.#openWindow();
+    else if (batchWaits) this.#scheduled = after(waitMs, () => this.#run());
+  }
+
+  #run(): void {
+    this.#scheduled = undefined;
+    this.#windowWasLast = false;
+    this.#write(this.settings.busyTimeoutMs);
+    // Calls that arrived during the commit have waited long enough: the next batch takes them without `groupCommitMs`.
+    for (let next = receiveMessageOnPort(this.port); next; next = receiveMessageOnPort(this.port)) {
+      this.#take(next.message as ToThread);
+    }
+    this.log.keepShort(this.#queue.length > 0);
+    this.#schedule(0);
+  }
+
+  #write(busyTimeoutMs: number): void {
+    const calls = this.#withClock(takeBatch(this.#queue, this.settings.maxBatch));
+    const responses = runBatch(this.connection, calls, { ...this.settings, busyTimeoutMs });
+    this.#respond(responses.filter(({ number }) => number !== OWN_CALL));
+  }
+
+  /**
+   * Makes all processes of the file use the latest of their clocks. If the stored clock is ahead of the calls, another
+   * process has a later clock, and the calls use it. If the stored clock is too far behind, the batch stores the clock of
+   * the calls.
+   */
+  #withClock(calls: readonly Call[]): readonly Call[] {
+    const latest = calls.map(({ times }) => times).reduce((a, b) => (b.clock > a.clock ? b : a));
+    const aheadMs = this.#readClock(latest.clock) - latest.clock;
+    if (aheadMs > CLOCK_SLACK_MS) this.#send({ kind: 'clock', clock: latest.clock + aheadMs });
+    if (aheadMs > 0) {
+      return calls.map((call) => ({
+        ...call,
+        times: { ...call.times, clock: call.times.clock + aheadMs },
+      }));
+    }
+    // Not if the batch has only claims: most claims of an idle inbox find nothing, and would cost an fsync for the clock.
+    if (aheadMs > -CLOCK_SLACK_MS || calls.every(({ name }) => name.startsWith('claim'))) {
+      return calls;
+    }
+    return [...calls, { number: OWN_CALL, name: 'sync', request: null, times: latest }];
+  }
+
+  #readClock(fallback: number): number {
+    try {
+      return storedClock(this.connection).clock;
+    } catch {
+      // The batch will fail for the same reason, and its responses report the error.
+      return fallback;
+    }
+  }
+
+  #openWindow(): void {
+    this.#windowWasLast = true;
+    const responses = this.#windows.splice(0).map(({ number }) => ({ number, value: null }));
+    this.#window = setTimeout(() => {
+      this.#closeWindow();
+      this.#schedule(0);
+    }, WINDOW_MS);
+    this.#respond(responses);
+  }
+
+  #closeWindow(): void {
+    clearTimeout(this.#window);
+    this.#window = undefined;
+  }
+
+  #listen(on: boolean): void {
+    clearInterval(this.#poll);
+    if (!on) return;
+    this.#dataVersion = this.#readDataVersion();
+    this.#poll = setInterval(() => {
+      const version = this.#readDataVersion();
+      if (version !== this.#dataVersion) this.#send({ kind: 'changed' });
+      this.#dataVersion = version;
+    }, this.settings.wakePollMs);
+  }
+
+  /** Changes when another connection commits (https://www.sqlite.org/pragma.html#pragma_data_version). */
+  #readDataVersion(): number {
+    try {
+      return this.connection.get<{ data_version: number }>('PRAGMA data_version')!.data_version;
+    } catch {
+      return this.#dataVersion;
+    }
+  }
+
+  /** Runs all queued calls first. Together they wait for a lock at most as long as one batch. */
+  #close(): void {
+    this.#scheduled?.[Symbol.dispose]();
+    clearInterval(this.#poll);
+    this.#closeWindow();
+    const end = performance.now() + this.settings.busyTimeoutMs;
+    while (this.#queue.length > 0) this.#write(end - performance.now());
+    this.log.empty();
+    this.connection.close();
+    this.#send({ kind: 'closed' });
+    this.port.close();
+  }
+
+  #respond(responses: readonly CallResponse[]): void {
+    if (responses.length > 0) this.#send({ kind: 'responses', responses });
+  }
+
+  #send(message: FromThread): void {
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port has no origin
+    this.port.postMessage(message);
+  }
+}
+
+/** Runs `act` in `waitMs`; for 0 without a timer, because a timer of 0 ms takes 1 ms, as long as a commit. */
+function after(waitMs: number, act: () => void): Disposable {
+  return waitMs > 0 ? setTimeout(act, waitMs) : setImmediate(act);
+}
 
 const { sqliteInboxThread } = (workerData ?? {}) as Partial<ThreadData>;
 // Not awaited here: `require()` does not load a module that has a top-level `await`.
@@ -31,9 +223,9 @@ async function serve(port: MessagePort, settings: SqliteSettings): Promise<void>
   const send = (message: FromThread): void => port.postMessage(message);
   try {
     const driver = await loadDriver();
-    // Before the file is touched.
+    // Before the file is created.
     const version = settings.sqliteVersion ?? sqliteVersion(driver);
-    if (!settings.allowOldSqlite) refuseOldSqlite(version);
+    if (!settings.allowOldSqlite) rejectOldSqlite(version);
     createPrivateFile(settings.file);
     const connection = openWriter(driver, settings.file, settings.busyTimeoutMs);
     createTables(connection, settings.busyTimeoutMs);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import type { DriverDatabase } from '../thread/driver.js';
-import { protect, UNSAFE_PRAGMAS } from './transaction.js';
+import { protect, UNSAFE_PRAGMAS } from './sqlite-transaction.js';
+import type { DriverDatabase } from './thread/connection.js';
 
 const [OK, DENY] = [0, 1];
 const [INSERT, PRAGMA, TRANSACTION, ATTACH, DETACH, SAVEPOINT] = [18, 19, 22, 24, 25, 32];

@@ -1,12 +1,12 @@
-import { primaryCode } from '../thread/driver.js';
-import type { DriverDatabase, SqliteRow, SqliteValue } from '../thread/driver.js';
+import { primaryCode } from './sqlite-failure.js';
+import type { DriverDatabase, SqliteRow, SqliteValue } from './thread/connection.js';
 
-/** Named parameters, or one of several by position. */
+/** A parameter by position, or an object with all named parameters. */
 export type SqliteParameter = SqliteValue | Readonly<Record<string, SqliteValue>>;
 
-/** A statement of a {@link SqliteTransaction}; it cannot be used after the transaction. */
+/** A prepared statement of a {@link SqliteTransaction}. It throws after the end of the transaction. */
 export interface SqliteStatement {
-  /** Runs it. */
+  /** Runs the statement without returning rows. */
   run(...parameters: readonly SqliteParameter[]): {
     readonly changes: number | bigint;
     readonly lastInsertRowid: number | bigint;
@@ -18,8 +18,8 @@ export interface SqliteStatement {
 }
 
 /**
- * The transaction of a `context.commit`, on the database file of the inbox. It lives as long as the callback
- * runs, which is synchronous: SQLite has one writer, and all others wait for it.
+ * The transaction of a `context.commit`, on the database file of the inbox. It ends when the callback returns. The
+ * callback is synchronous, because SQLite has one writer and all others wait for it.
  *
  * @example
  * ```ts
@@ -30,29 +30,29 @@ export interface SqliteStatement {
  */
 export interface SqliteTransaction {
   /**
-   * Prepares a statement. With `readBigInts`, all integers are read as `bigint`; without it, reading an
-   * integer beyond 2^53 throws.
+   * Prepares a statement. With `readBigInts`, it returns all integers as `bigint`; without, it throws on an integer
+   * beyond 2^53.
    */
   prepare(sql: string, options?: { readonly readBigInts?: boolean }): SqliteStatement;
   /** Runs one statement or several, without parameters. */
   exec(sql: string): void;
 }
 
-/** Parts of a script that are not statements: strings, quoted names, comments. */
+/** Parts of a script that contain no keywords: strings, quoted names, comments. */
 const QUOTED = /'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|\/\*[^]*?(?:\*\/|$)/g;
-// Savepoints, and ROLLBACK TO one, stay within the transaction.
+// Not ROLLBACK TO a savepoint, which stays within the transaction.
 const CONTROL = /(?:^|;)\s*(?:BEGIN|COMMIT|END|ROLLBACK(?!\s+(?:TRANSACTION\s+)?TO\b))\b/i;
 
-/** Whether a script begins or ends a transaction. The body of a trigger has a BEGIN and an END of its own. */
+/** Whether a script begins or ends a transaction. A script with a trigger is allowed: its body has a BEGIN and an END. */
 function isTransactionControl(sql: string): boolean {
   const bare = sql.replace(QUOTED, ' ');
   return CONTROL.test(bare) && !/\bTRIGGER\b/i.test(bare);
 }
 
-/** SQLite's result code if the authorizer denied a statement. */
+/** SQLite's result code for a statement that the authorizer denied. */
 const DENIED = 23;
 
-/** A {@link SqliteTransaction} on `database`, and how to end it. */
+/** Creates a {@link SqliteTransaction} on `database`, and a function after which it throws. */
 export function openTransaction(database: DriverDatabase): {
   readonly tx: SqliteTransaction;
   readonly end: () => void;
@@ -62,7 +62,7 @@ export function openTransaction(database: DriverDatabase): {
     if (over) throw isOver();
     return act();
   };
-  /** For calls that compile SQL: SQLite calls the authorizer then. */
+  /** For calls that compile SQL, because SQLite calls the authorizer when it compiles. */
   const checked = <T>(sql: string, act: () => T): T => {
     if (over) throw isOver();
     if (isTransactionControl(sql)) throw isControl();
@@ -100,7 +100,7 @@ const DETACH = 25;
 
 const [OK, DENY] = [0, 1];
 
-/** Pragmas that would change how safe the later commits of the connection are, how long they block, or prevent them. */
+/** Pragmas that would make later commits of the connection less safe, block for longer, or fail. */
 export const UNSAFE_PRAGMAS: ReadonlySet<string> = new Set([
   'busy_timeout',
   'checkpoint_fullfsync',
@@ -118,9 +118,9 @@ export const UNSAFE_PRAGMAS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * While `inUse` returns true, SQLite rejects every statement that would end the transaction or change how the connection
- * works, at any place in a script. On a Node without `setAuthorizer`, the release of the commit's savepoint fails
- * instead.
+ * Makes SQLite reject every statement that would end the transaction or change how the connection works, at any place in
+ * a script, while `inUse` returns true. On a Node without `setAuthorizer` it has no effect; there, a statement that ends
+ * the transaction makes the release of the commit's savepoint fail.
  */
 export function protect(database: DriverDatabase, inUse: () => boolean): void {
   database.setAuthorizer?.((action, first) => {
@@ -144,6 +144,6 @@ function isOver(): TypeError {
 function isControl(): TypeError {
   return new TypeError(
     'The work of a context.commit must not begin or end a transaction, attach a database or change how the ' +
-      'connection keeps data safe: the inbox does that, with the delivery in it. Throw, and all is rolled back.',
+      'connection keeps data safe: the inbox commits its transaction together with the delivery. To roll back, throw an error.',
   );
 }

@@ -7,13 +7,17 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { resolveSqliteOptions } from '../sqlite-options.js';
 import type { Times } from '../store-clock.js';
 import { createTables } from '../sql/schema.js';
-import { storedClock } from './write-ahead-log.js';
-import { openWriter } from './connection.js';
+import { loadDriver } from './connection.js';
 import type { SqliteConnection } from './connection.js';
-import { isOldSqlite, loadDriver, sqliteVersion } from './driver.js';
-import type { Answer, Call, FromThread, ToThread } from './messages.js';
-import { SqliteServer } from './server.js';
-import { WriteAheadLog } from './write-ahead-log.js';
+import {
+  isOldSqlite,
+  openWriter,
+  sqliteVersion,
+  storedClock,
+  WriteAheadLog,
+} from './database-file.js';
+import type { Call, CallResponse, FromThread, ToThread } from './operations.js';
+import { SqliteServer } from './sqlite-thread.js';
 
 const NOW: Times = { wall: 1_000_000, clock: 1_000_000, monotonic: 1000 };
 const FULL = 2;
@@ -25,9 +29,9 @@ let connection: SqliteConnection;
 let version: string;
 /** `PRAGMA synchronous` at each commit. */
 let commits: unknown[];
-/** The numbers in each message of answers, and the answers. */
-let answered: number[][];
-let answers: Answer[];
+/** The numbers of the calls in each message with responses, and all responses. */
+let responded: number[][];
+let responses: CallResponse[];
 /** The clocks that the thread sent to the store. */
 let clocks: number[];
 let closed: Promise<void>;
@@ -43,12 +47,12 @@ beforeEach(async () => {
   commits = watchCommits();
   const { port1, port2 } = new MessageChannel();
   store = port1;
-  [answered, answers, clocks] = [[], [], []];
+  [responded, responses, clocks] = [[], [], []];
   closed = new Promise((resolve) => {
     store.on('message', (message: FromThread) => {
-      if (message.kind === 'answers') {
-        answered.push(message.answers.map(({ number }) => number));
-        answers.push(...message.answers);
+      if (message.kind === 'responses') {
+        responded.push(message.responses.map(({ number }) => number));
+        responses.push(...message.responses);
       }
       if (message.kind === 'clock') clocks.push(message.clock);
       if (message.kind === 'closed') resolve();
@@ -118,38 +122,38 @@ describe('the thread of a SQLite inbox', () => {
   it('commits once, synced, what arrives together: receives, claims and the rest', async () => {
     post(calls(register(1), receive(2), receive(3)), calls(claim(4)), { kind: 'close' });
     await closed;
-    expect(answered).toEqual([[1, 2, 3, 4]]);
-    expect(answers.at(-1)).toMatchObject({ value: [{ id: 'event-2' }, { id: 'event-3' }] });
+    expect(responded).toEqual([[1, 2, 3, 4]]);
+    expect(responses.at(-1)).toMatchObject({ value: [{ id: 'event-2' }, { id: 'event-3' }] });
     expect(commits).toEqual([FULL]);
   });
 
   it('leaves the file alone during a window, and ends the window of an event loop that hangs', async () => {
     post(calls(window(1)));
-    await until(() => answered.length === 1);
+    await until(() => responded.length === 1);
     post(calls(receive(2)));
     const granted = performance.now();
-    await until(() => answered.length === 2);
+    await until(() => responded.length === 2);
     expect(performance.now() - granted).toBeGreaterThan(150);
     post(calls(window(3)));
-    await until(() => answered.length === 3);
+    await until(() => responded.length === 3);
     post(calls(receive(4)), { kind: 'windowClosed' });
-    await until(() => answered.length === 4);
-    expect(answered).toEqual([[1], [2], [3], [4]]);
+    await until(() => responded.length === 4);
+    expect(responded).toEqual([[1], [2], [3], [4]]);
   });
 
   it('runs a batch between two windows', async () => {
     post(calls(receive(1), window(2)));
-    await until(() => answered.length === 1);
+    await until(() => responded.length === 1);
     post({ kind: 'windowClosed' }, calls(window(3)));
-    await until(() => answered.length === 3);
-    expect(answered).toEqual([[2], [1], [3]]);
+    await until(() => responded.length === 3);
+    expect(responded).toEqual([[2], [1], [3]]);
   });
 
   it('IN-36 stores the clock with writes, at most twice a second, and never set back', async () => {
     const stored: number[] = [];
     for (const clock of [1_000_000, 1_000_499, 1_000_500, 1_000_100]) {
       post(calls(receive(clock, at(clock))));
-      await until(() => answers.at(-1)?.number === clock);
+      await until(() => responses.at(-1)?.number === clock);
       stored.push(storedClock(connection).clock);
     }
     expect(stored).toEqual([1_000_000, 1_000_000, 1_000_500, 1_000_500]);
@@ -157,20 +161,20 @@ describe('the thread of a SQLite inbox', () => {
 
   it('IN-36 uses the clock of another process that is ahead, and sends it to the store', async () => {
     post(calls(register(1), receive(2, at(5_000_000))));
-    await until(() => answered.length === 1);
+    await until(() => responded.length === 1);
     // The clock of this store is an hour behind: the delivery is due all the same.
     post(calls(claim(3, at(1_400_000))));
-    await until(() => answered.length === 2);
-    expect(answers.at(-1)).toMatchObject({ value: [{ id: 'event-2' }] });
+    await until(() => responded.length === 2);
+    expect(responses.at(-1)).toMatchObject({ value: [{ id: 'event-2' }] });
     expect(clocks).toEqual([5_000_000]);
   });
 
   it('syncs nothing for claims that find nothing, however late it is', async () => {
     post(calls(register(1)));
-    await until(() => answered.length === 1);
+    await until(() => responded.length === 1);
     const { syncs } = connection.get<{ syncs: number }>('SELECT syncs FROM payments_inbox_meta')!;
     post(calls(claim(2, at(9_000_000))));
-    await until(() => answered.length === 2);
+    await until(() => responded.length === 2);
     expect(connection.get('SELECT syncs FROM payments_inbox_meta')).toMatchObject({ syncs });
   });
 
@@ -187,8 +191,8 @@ describe('the thread of a SQLite inbox', () => {
     post(calls(...all), { kind: 'close' });
     await closed;
     other.close();
-    expect(answers).toHaveLength(all.length);
-    expect(answers.every((answer) => 'failure' in answer)).toBe(true);
+    expect(responses).toHaveLength(all.length);
+    expect(responses.every((response) => 'failure' in response)).toBe(true);
     const waited = tried.indexOf('ROLLBACK');
     expect(waited).toBeGreaterThan(1);
     expect(tried.slice(waited + 1)).toEqual(
@@ -200,10 +204,10 @@ describe('the thread of a SQLite inbox', () => {
     if (isOldSqlite(version)) return;
     const frames = () => connection.get<{ log: number }>('PRAGMA wal_checkpoint(NOOP)')!.log;
     for (let number = 1; number <= 400; number += 1) post(calls(receive(number)));
-    await until(() => answers.length === 400);
+    await until(() => responses.length === 400);
     for (let number = 401; number <= 600; number += 1) {
       post(calls(receive(number)));
-      await until(() => answers.length === number);
+      await until(() => responses.length === number);
     }
     expect(frames()).toBeLessThan(2000);
     expect(commits.every((synchronous) => synchronous === FULL)).toBe(true);

@@ -1,0 +1,21 @@
+import { describe, expect, it } from '@jest/globals';
+import { isOldSqlite, rejectOldSqlite } from './database-file.js';
+
+describe('the SQLite in use', () => {
+  it.each([
+    ['3.47.2', true],
+    ['3.51.2', true],
+    ['3.51.3', false],
+    ['3.51.10', false],
+    ['3.53.4', false],
+    ['4.0', false],
+  ])('%s has the WAL-reset bug: %s', (version, old) => {
+    expect(isOldSqlite(version)).toBe(old);
+  });
+
+  it('is rejected with the reason, the versions of Node that fix it, and the option to start anyway', () => {
+    expect(() => rejectOldSqlite('3.47.2')).toThrow(
+      /3\.47\.2.*WAL-reset bug.*Node 24\.15\.0.*22\.22\.3.*process\.versions\.sqlite.*allowOldSqlite/,
+    );
+  });
+});

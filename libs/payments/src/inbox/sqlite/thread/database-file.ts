@@ -1,0 +1,229 @@
+import { closeSync, fchmodSync, openSync, realpathSync, statSync } from 'node:fs';
+import { PaymentsError } from '../../../errors/payments-error.js';
+import { protect } from '../sqlite-transaction.js';
+import type { StoredClock, Times } from '../store-clock.js';
+import { retryWhileBusy, SqliteConnection } from './connection.js';
+import type { Driver } from './connection.js';
+
+/** Only the owner of the file can read and write it. */
+const PRIVATE = 0o600;
+/** The permissions of the group and of others. */
+const SHARED = 0o077;
+
+/**
+ * Creates the database file with mode 0600, for any umask, if it does not exist. SQLite itself would create the file
+ * with mode 0644. SQLite gives the `-wal` and `-shm` files the mode of the database file.
+ *
+ * An existing file is not opened here, because closing a descriptor of a file releases all locks that the process
+ * holds on the file. Errors are not thrown, because SQLite reports them when it opens the file.
+ */
+export function createPrivateFile(file: string): void {
+  try {
+    const descriptor = openSync(file, 'wx', PRIVATE);
+    try {
+      fchmodSync(descriptor, PRIVATE);
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch {
+    // The file exists, or cannot be created.
+  }
+}
+
+/**
+ * A warning if users other than the owner can access the files of an open database, with the command that fixes it.
+ * `null` if they cannot, and on Windows, where modes have no meaning.
+ */
+export function sharedFilesWarning(file: string): string | null {
+  if (process.platform === 'win32') return null;
+  // SQLite creates `-wal` and `-shm` next to the file that a symbolic link leads to.
+  const real = realpathSync(file);
+  const shared = [real, `${real}-wal`, `${real}-shm`]
+    .map((path) => ({ path, mode: (statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o777 }))
+    .filter(({ mode }) => (mode & SHARED) !== 0);
+  if (shared.length === 0) return null;
+  const found = shared.map(({ path, mode }) => `${path} (mode 0${mode.toString(8)})`).join(', ');
+  const command = `chmod 600 ${shared.map(({ path }) => quoted(path)).join(' ')}`;
+  return (
+    'The SQLite inbox stores payment data, and permissions of its files allow other users of this machine to access ' +
+    `them: ${found}. Run: ${command}`
+  );
+}
+
+/** A path as one word of a shell command. */
+function quoted(path: string): string {
+  return /^[\w/.,:@%+=-]+$/.test(path) ? path : `'${path.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** The first SQLite without the WAL-reset bug. */
+const SAFE_VERSION = '3.51.3';
+
+/** The version of the SQLite library in use. */
+export function sqliteVersion(driver: Driver): string {
+  const database = new driver(':memory:');
+  const { version } = database.prepare('SELECT sqlite_version() AS version').get() as {
+    version: string;
+  };
+  database.close();
+  return version;
+}
+
+/** Whether a SQLite of this version has the WAL-reset bug. */
+export function isOldSqlite(version: string): boolean {
+  const found = version.split('.').map(Number);
+  for (const [index, safe] of SAFE_VERSION.split('.').map(Number).entries()) {
+    const part = found[index] ?? 0;
+    if (part !== safe) return part < safe;
+  }
+  return false;
+}
+
+/** Explains the WAL-reset bug of an old SQLite, and which versions of Node fix it. */
+export function oldSqliteReason(version: string): string {
+  return (
+    `This Node has SQLite ${version}, which has the WAL-reset bug (https://www.sqlite.org/wal.html#walresetbug): ` +
+    'if one connection makes a checkpoint while another restarts the write-ahead log, committed transactions can be ' +
+    'lost and the file corrupted. It is rare, but the inbox has several connections. ' +
+    `SQLite ${SAFE_VERSION} fixes it: run Node 24.15.0 or later, or 22.22.3 or later of the 22 line ` +
+    '("node -p process.versions.sqlite" prints the version of a Node)'
+  );
+}
+
+/** @throws PaymentsError `options_invalid` for a SQLite with the WAL-reset bug. */
+export function rejectOldSqlite(version: string): void {
+  if (!isOldSqlite(version)) return;
+  throw new PaymentsError(
+    'options_invalid',
+    `PaymentsModule: ${oldSqliteReason(version)}. To start anyway, set "allowOldSqlite: true" of sqliteInbox().`,
+  );
+}
+
+/** How long SQLite itself waits for a lock, in milliseconds, before {@link retryWhileBusy} takes over. */
+const BUSY_SLICE_MS = 10;
+
+/**
+ * Opens the connection of the thread. A commit of this connection returns when it is on the disk. The connection blocks
+ * its thread while it waits for a lock, so the event loop that serves requests must not use it.
+ */
+export function openWriter(driver: Driver, file: string, busyTimeoutMs: number): SqliteConnection {
+  const connection = new SqliteConnection(new driver(file));
+  try {
+    connection.exec(`PRAGMA busy_timeout = ${BUSY_SLICE_MS}`);
+    // The switch to WAL needs an exclusive lock, and SQLite does not wait for that lock.
+    retryWhileBusy(busyTimeoutMs, () => {
+      const mode = connection.get<{ journal_mode: string }>('PRAGMA journal_mode = WAL');
+      if (mode?.journal_mode === 'wal') return;
+      throw new Error(
+        `the file cannot be used with a write-ahead log (it stays in mode ${mode?.journal_mode})`,
+      );
+    });
+    // fullfsync is for macOS only, where a plain fsync does not reach the disk. 64 MB of cache: ids have no order, so
+    // inserts read pages all over the index of ids.
+    connection.exec(
+      'PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;' +
+        'PRAGMA foreign_keys = ON; PRAGMA cache_size = -64000',
+    );
+    return connection;
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+}
+
+/**
+ * Opens the connection of the event loop, for `context.commit`. It never waits for a lock and never makes a checkpoint.
+ * Its commits append to the write-ahead log without an fsync: {@link sync}, which the thread runs, makes them durable.
+ * `synchronous` is `NORMAL`, not `OFF`: with `OFF` SQLite would not sync the header of a log that it restarts, and a
+ * power loss could corrupt the file.
+ */
+export function openCommitter(driver: Driver, file: string): SqliteConnection {
+  const connection = new SqliteConnection(new driver(file));
+  try {
+    connection.exec(
+      'PRAGMA busy_timeout = 0; PRAGMA synchronous = NORMAL; PRAGMA fullfsync = ON;' +
+        'PRAGMA wal_autocheckpoint = 0; PRAGMA foreign_keys = ON',
+    );
+    protect(connection.database, () => connection.inUse);
+    return connection;
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+}
+
+/** Write-ahead log pages at which the thread starts a checkpoint: SQLite's own default. */
+const CHECKPOINT_PAGES = 1000;
+
+/** The same while calls wait: they run first, until the log has 16 MB. */
+const CHECKPOINT_PAGES_BUSY = 4000;
+
+/**
+ * Makes the checkpoints. Only the thread makes them, so that the event loop never waits for their fsyncs. The first
+ * commit after a checkpoint restarts the log and syncs its header. The thread makes that commit too, so that the next
+ * commit on the event loop does not wait for the disk. (A reader can delay the restart. Then one commit of the event
+ * loop may wait for one fsync.)
+ */
+export class WriteAheadLog {
+  /** SQLite before 3.51 has no way to read the size of the log, so SQLite makes its checkpoints automatically. */
+  readonly #automatic: boolean;
+
+  constructor(
+    private readonly connection: SqliteConnection,
+    version: string,
+  ) {
+    this.#automatic = isOldSqlite(version);
+    if (!this.#automatic) connection.exec('PRAGMA wal_autocheckpoint = 0');
+  }
+
+  /** Makes a checkpoint if the log is long. The thread calls it after each commit; `busy` if more calls wait. */
+  keepShort(busy: boolean): void {
+    if (this.#automatic) return;
+    try {
+      const before = this.#checkpoint('NOOP');
+      const most = busy ? CHECKPOINT_PAGES_BUSY : CHECKPOINT_PAGES;
+      if (before.log - before.checkpointed < most) return;
+      const after = this.#checkpoint('PASSIVE');
+      // Zeros store no time, because this class does not know the time of the calls.
+      if (after.checkpointed === after.log) sync(this.connection, null, { clock: 0, wall: 0 });
+    } catch {
+      // The log keeps all committed data, and the next call tries again.
+    }
+  }
+
+  /** Copies the whole log into the database and truncates it, if no other connection uses it. */
+  empty(): void {
+    try {
+      this.#checkpoint('TRUNCATE');
+    } catch {
+      // The next process that opens the file reads the log.
+    }
+  }
+
+  #checkpoint(mode: string): { log: number; checkpointed: number } {
+    return this.connection.get<{ log: number; checkpointed: number }>(
+      `PRAGMA wal_checkpoint(${mode})`,
+    )!;
+  }
+}
+
+/**
+ * A write whose commit syncs the write-ahead log, and with it every earlier commit in the log: the log is one file,
+ * written in the order of the commits and read back in that order. A commit that has left the log is in the database
+ * file, because a checkpoint syncs the log before it copies from it, and the database file before the log restarts.
+ * The write also stores the clock.
+ */
+export function sync(
+  connection: SqliteConnection,
+  _request: null,
+  { clock, wall }: Pick<Times, 'clock' | 'wall'>,
+): void {
+  connection.run(
+    'UPDATE payments_inbox_meta SET syncs = syncs + 1, wall = iif(?1 > clock, ?2, wall), clock = max(clock, ?1)',
+    [clock, wall],
+  );
+}
+
+/** The clock as the last {@link sync} stored it. */
+export function storedClock(connection: SqliteConnection): StoredClock {
+  return connection.get<StoredClock>('SELECT wall, clock FROM payments_inbox_meta')!;
+}
