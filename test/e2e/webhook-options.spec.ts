@@ -54,7 +54,7 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
   [
     'SE-10 two companies with one webhook secret',
     companies(ONE, { ...ONE, id: 'bolt' }),
-    /companies "acme" and "bolt" have a webhook secret in common.*Give each/,
+    /companies "acme" and "bolt" have the same webhook secret.*Give each/,
   ],
   [
     'SE-10 two companies with one webhook secret among several',
@@ -63,7 +63,7 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
       { ...ONE, id: 'bolt', webhookSecret: `${PRIVATE}-3` },
       { ...ONE, id: 'cafe', webhookSecret: [`${PRIVATE}-4`, `${PRIVATE}-2`] },
     ),
-    /companies "acme" and "cafe" have a webhook secret in common/,
+    /companies "acme" and "cafe" have the same webhook secret/,
   ],
   ['an id with a slash', companies({ ...ONE, id: 'a/b' }), /"id" must be 1 to 100 characters of/],
   ['an id that is a path', companies({ ...ONE, id: '..' }), /"id" must be/],
@@ -138,7 +138,7 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
   [
     'a worker of half a run',
     { worker: { concurrency: 0.5 } },
-    /"worker.concurrency" must be a whole number of runs from 1 to 1000; it is 0.5/,
+    /"worker.concurrency" must be a whole number of attempts from 1 to 1000; it is 0.5/,
   ],
   [
     'no time for a handler',

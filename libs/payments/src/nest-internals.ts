@@ -27,14 +27,14 @@ export const PIPES = '__pipes__';
 export const INTERCEPTORS = '__interceptors__';
 export const FILTERS = '__exceptionFilters__';
 
-/** Reflect key of the parameter decorators of a method, those made with `createParamDecorator()` included. */
+/** Reflect key of the parameter decorators of a method, including those made with `createParamDecorator()`. */
 export const ROUTE_PARAMS = '__routeArguments__';
 /** Part of the key of each parameter whose decorator was made with `createParamDecorator()`. */
 export const CUSTOM_PARAM = '__customRouteArgs__';
-/** Number of a parameter under `@Body()`, and under `@Payload()` of a message handler. */
+/** Number that stands for `@Body()` in the keys of parameters, and for `@Payload()` of a message handler. */
 export const BODY_PARAM = 3;
 
-/** A metadata value that may be one or many, as a list. Empty if there is none. */
+/** Returns metadata that may be one value or several as a list. Empty if there is none. */
 export function metadataList(key: string, target: object): unknown[] {
   const value: unknown = Reflect.getMetadata(key, target);
   return value === undefined ? [] : [value].flat();
@@ -42,9 +42,9 @@ export function metadataList(key: string, target: object): unknown[] {
 
 type Version = string | symbol;
 
-/** What the decorators of a route, of its controller and `RouterModule` declare. */
+/** What `RouterModule` and the decorators of a controller method and of its class declare about a route. */
 export interface DeclaredRoute {
-  /** A {@link RequestMethod}; `undefined` if the method is no route. */
+  /** A {@link RequestMethod}; `undefined` if the controller method is not a route. */
   readonly method: unknown;
   readonly modulePath: unknown;
   readonly controllerPaths: readonly unknown[];
@@ -53,7 +53,7 @@ export interface DeclaredRoute {
   readonly guards: readonly unknown[];
 }
 
-/** `RouterModule` stores the path of a module under a key that contains the id of the application. */
+/** Reads what is declared about a route. `RouterModule` stores the path of a module under a key with the application's id. */
 export function declaredRoute(
   { metatype, host }: NestHost,
   handler: object,
@@ -72,7 +72,7 @@ export function declaredRoute(
   };
 }
 
-/** The global prefix of a route; empty if `exclude` names it. Nest compares exclusions without the version. */
+/** The global prefix of a route; empty if `exclude` contains the route. Nest compares `exclude` with the path without version. */
 export function globalPrefixOf(
   config: ApplicationConfig,
   path: string,
@@ -86,7 +86,7 @@ export function globalPrefixOf(
   return excluded ? '' : config.getGlobalPrefix();
 }
 
-/** The HTTP adapter; `undefined` in an application without HTTP, although its type does not say so. */
+/** The HTTP adapter; `undefined` in an application without HTTP, which the type in Nest does not allow for. */
 export function httpAdapterOf(host: HttpAdapterHost): HttpAdapter | undefined {
   const adapter: HttpAdapter | null | undefined = host.httpAdapter;
   return adapter ?? undefined;
@@ -103,15 +103,15 @@ export function beforeBodyParsers(
   });
 }
 
-/** A path with the wildcards of older releases of Express replaced by those of path-to-regexp 8, as Nest does. */
+/** Replaces the wildcards of Express 4 in a path by those of path-to-regexp 8, as Nest does. */
 export function expressPath(adapter: HttpAdapter, path: string): string {
   return adapter.normalizePath?.(path) ?? path;
 }
 
-/** The JSON of an empty object. */
+/** A stream of `{}`. */
 class EmptyObject extends Readable {
   constructor(
-    /** Fastify compares it with Content-Length. */
+    /** Number of bytes that Fastify compares with Content-Length. */
     readonly receivedEncodedLength: number,
   ) {
     super({ autoDestroy: false, emitClose: false });
@@ -124,9 +124,9 @@ class EmptyObject extends Readable {
 }
 
 /**
- * What a `preParsing` hook of Fastify returns in place of a body of `length` bytes that was read: the parser must not parse
- * bytes that are not verified, nor wait for a stream that has ended. Adjusts `headers`: a length of 0 would count as
- * missing, and the parser reads the type as one string.
+ * Returns the stream that a `preParsing` hook of Fastify passes to the parser in place of a body of `length` bytes that was
+ * read: the parser must not parse unverified bytes, and must not wait for a stream that has ended. Changes `headers`:
+ * removes a Content-Length of 0, with which Fastify would report a missing body, and makes Content-Type one string.
  */
 export function emptyFastifyBody(headers: IncomingHttpHeaders, length: number): Readable {
   if (length === 0) delete headers['content-length'];
@@ -135,12 +135,12 @@ export function emptyFastifyBody(headers: IncomingHttpHeaders, length: number): 
   return new EmptyObject(length);
 }
 
-/** Whether Nest creates an instance of the host for each request, or for each of its users. */
+/** Whether Nest creates an instance of the host per request (request scope) or per injection (transient scope). */
 export function isScoped(host: NestHost): boolean {
   return !host.isDependencyTreeStatic() || host.isTransient;
 }
 
-/** The prototype of a scoped host. If a factory makes it, it is known only if its token is the class. */
+/** The prototype of a scoped host. If a factory creates the host, the prototype is known only if the token is the class. */
 export function scopedPrototype({ inject, metatype, token }: NestHost): unknown {
   const made: unknown = inject ? token : metatype;
   return typeof made === 'function' ? (made.prototype as unknown) : undefined;
@@ -157,13 +157,15 @@ export function moduleRefOf({ host }: NestHost): ModuleRef {
 }
 
 /**
- * Creates functions that run the methods of a host with their own guards, pipes, interceptors and filters only. The
- * application's global ones are written for HTTP requests, and a guard that looks for a session would reject every event:
- * so the application configuration is empty. Nest searches the module of a class among providers only, and by class; for
- * a controller it would find none and skip its guards. So the host's module is the only one.
+ * Returns a creator of functions that run the methods of a host with their own guards, pipes, interceptors and filters, but
+ * without the application's global ones. The global ones are written for HTTP requests: a guard that requires a session
+ * would reject every event. So the creator has an empty application configuration.
+ *
+ * Nest searches for the module of a class among providers only. For a controller it would find no module and skip the
+ * guards. So the creator knows only the module of the host.
  */
 export function isolatedContexts(moduleRef: ModuleRef, { host }: NestHost): ExternalContextCreator {
-  // Protected on ModuleRef. There is no public access to the container.
+  // The property is protected, and Nest has no public access to the container.
   const { container } = moduleRef as unknown as { container: NestContainer };
   const module = Object.create(host!, { hasProvider: { value: () => true } }) as typeof host;
   const modules = new Map([[host!.token, module]]);
@@ -175,9 +177,9 @@ export function isolatedContexts(moduleRef: ModuleRef, { host }: NestHost): Exte
 }
 
 /**
- * Makes the module that has a provider the first one to stop. Nest starts modules by their distance from the root, the
- * farthest first, and stops them in reverse; a global module counts as the farthest. So Nest could close the database
- * that a running handler uses before the handler has ended. The distance given here is below that of the root.
+ * Makes Nest stop the module with this provider first. Nest starts modules by their distance from the root module, the
+ * farthest first, and stops them in reverse; a global module has the largest distance. So Nest could close the database of a
+ * running handler before the handler has ended. This function sets a distance below that of the root module.
  */
 export function stopFirst(modules: ModulesContainer, provider: Type): void {
   for (const module of modules.values()) {
@@ -185,7 +187,7 @@ export function stopFirst(modules: ModulesContainer, provider: Type): void {
   }
 }
 
-/** If several modules have a provider: the names of the modules that import these, once for each import. */
+/** The names of the modules that import a module with this provider, once per import; `undefined` if only one module has it. */
 export function importersOfSeveral(
   modules: ModulesContainer,
   provider: Type,
@@ -198,8 +200,8 @@ export function importersOfSeveral(
 }
 
 /**
- * Whether a module itself imports another one. Nest also adds every global module to the imports of every module: after
- * the module's own imports, its core module first.
+ * Whether a module itself imports another one. Nest also adds all global modules to the imports of every module: after the
+ * module's own imports, and starting with Nest's core module.
  */
 function imports(importing: NestModule, imported: NestModule): boolean {
   if (!imported.isGlobal) return importing.imports.has(imported);
@@ -209,7 +211,7 @@ function imports(importing: NestModule, imported: NestModule): boolean {
   return (end === -1 ? own : own.slice(0, end)).includes(imported);
 }
 
-/** Whether the application has enabled shutdown hooks. Nest does not expose it, but listens to the signal then. */
+/** Whether the application has enabled shutdown hooks. Nest does not expose this, but it listens to SIGTERM in that case. */
 export function hasShutdownHooks(): boolean {
   return process.listenerCount('SIGTERM') > 0;
 }

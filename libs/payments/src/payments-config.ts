@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import type { PaymentsModuleOptions } from './payments-options.js';
 import { isBlank, optionsInvalid, surroundingFault } from './errors/options-invalid.js';
 
-/** A set of environment variables, such as `process.env`. */
+/** Environment variables by name, such as `process.env`. */
 export type PaymentsEnvironment = Readonly<Record<string, string | undefined>>;
 
 /** The variables that must be set, and what each of them holds. */
@@ -15,7 +15,7 @@ const REQUIRED = {
 };
 
 /**
- * The options of one company from environment variables:
+ * Reads the options of one company from environment variables:
  *
  * | variable | option |
  * |---|---|
@@ -26,8 +26,8 @@ const REQUIRED = {
  * | `PAYMENTS_WEBHOOK_SECRET_PREVIOUS` | the second `webhookSecret`, during a rotation; empty: none |
  * | `PAYMENTS_ALLOW_INSECURE_HTTP` | `allowInsecureHttp`: `true` or `false`; empty: `false` |
  *
- * To combine them with other options, spread the result. `JSON.stringify` and `util.inspect` of the result leave
- * out both secrets; those of a copy made by a spread do not.
+ * To combine them with other options, spread the result. `JSON.stringify` and `util.inspect` do not show the secrets of
+ * the result, but they show the secrets of a copy that a spread makes.
  *
  * @throws PaymentsError `options_invalid`. The message lists every variable that is missing or wrong, and
  *   contains no value.
@@ -60,7 +60,7 @@ export function readPaymentsEnvironment(
 }
 
 /**
- * Adds the secrets as getters, which object spread reads. `JSON.stringify` and `util.inspect` show the visible
+ * Adds the secrets as getters, so that a spread copies them. `JSON.stringify` and `util.inspect` show the `visible`
  * options only.
  */
 function withSecrets(
@@ -73,7 +73,7 @@ function withSecrets(
     {
       clientSecret: { get: () => secrets.clientSecret, enumerable: true },
       webhookSecret: { get: () => secrets.webhookSecret, enumerable: true },
-      // Not enumerable: a spread copies the options only.
+      // Not enumerable, so that a spread does not copy these two.
       toJSON: show,
       [inspect.custom]: show,
     },
@@ -81,9 +81,9 @@ function withSecrets(
 }
 
 /**
- * Everything that {@link readPaymentsEnvironment} would reject, for an application that checks its own
- * variables at the same time: a sentence or two for each variable, starting with its name and without its
- * value. Empty if all variables are usable.
+ * Returns the faults for which {@link readPaymentsEnvironment} would throw, for an application that checks its own
+ * variables at the same time. Each fault is one or two sentences that start with the name of a variable and do not
+ * contain its value. Empty if all variables are valid.
  */
 export function checkPaymentsEnvironment(variables: PaymentsEnvironment): string[] {
   const faults: string[] = [];
@@ -113,12 +113,12 @@ function addressFault(name: string, value: string, content: string): string | un
 }
 
 /**
- * Configures the module from the environment variables that {@link readPaymentsEnvironment} lists. They are
- * read when the application boots, after the `.env` file that `ConfigModule.forRoot()` of `@nestjs/config`
- * may load. That package is not required.
+ * Configures the module from the environment variables of {@link readPaymentsEnvironment}. It reads them when the
+ * application boots, after `ConfigModule.forRoot()` of `@nestjs/config` has loaded a `.env` file. That package is
+ * optional.
  *
  * `ConfigModule.forRoot({ load: [paymentsConfig] })` also makes the options available as
- * `config.get('payments')`. `JSON.stringify` and `util.inspect` show no secret of them, but every provider that
+ * `config.get('payments')`. `JSON.stringify` and `util.inspect` do not show their secrets, but every provider that
  * injects the `ConfigService` can read `config.get('payments.clientSecret')`.
  *
  * @throws PaymentsError `options_invalid`, at boot.

@@ -19,12 +19,12 @@ import { hasShutdownHooks, stopFirst } from './nest-internals.js';
 import { PAYMENTS_RUNTIME } from './runtime/payments-runtime.js';
 import type { PaymentsRuntime } from './runtime/payments-runtime.js';
 
-/** Time that an application has to call `enableShutdownHooks()`, which it may do after it listens. */
+/** Milliseconds after the start. Until then the application may call `enableShutdownHooks()`, also after `listen()`. */
 const SHUTDOWN_CHECK_MS = 5000;
 
 /**
- * Starts the parts of the module after everything else in the application has started, in the order in which
- * deliveries need them. Stops them before anything else in the application stops.
+ * Starts the parts of the module after all other modules have started, in the order in which events pass through them.
+ * Stops the parts before any other module stops.
  */
 @Injectable()
 export class PaymentsLifecycle
@@ -52,35 +52,35 @@ export class PaymentsLifecycle
     await prepareDataClasses(this.registry.all());
     await this.store.open();
     this.unhandled.open();
-    // An inbox in memory runs the handlers before it answers, in any process.
+    // With the memory inbox, the worker runs in every process: a webhook request is responded to after its handlers.
     const background = this.options.background || !this.store.capabilities.durable;
     this.worker.start(background);
     if (background) this.maintenance.start();
     if (this.store.capabilities.durable) this.#checkShutdownHooks();
   }
 
-  /** The first hook of a closing application. From here on, deliveries are rejected, or only stored. */
+  /** The first hook of a closing application. From now on, events are only stored, or rejected by the memory inbox. */
   async onModuleDestroy(): Promise<void> {
     this.#cancelShutdownCheck();
     await Promise.all([this.worker.drain(), this.maintenance.stop()]);
   }
 
-  /** Runs after the server has closed. Until then, deliveries are still received. */
+  /** Runs after the server has closed. Until then, webhook requests are still received. */
   async onApplicationShutdown(): Promise<void> {
     await this.store.close();
     this.unhandled.close();
   }
 
   /**
-   * Logs a warning if SIGTERM would end the process at once. A durable inbox loses nothing by that, but running handlers
-   * are cut off: their deliveries run again, from the start, when `worker.leaseMs` has passed.
+   * Logs a warning if SIGTERM would end the process at once, in the middle of running handlers. A durable inbox loses no
+   * delivery then, but their handlers run again, from the start, when `worker.leaseMs` has passed.
    */
   #checkShutdownHooks(): void {
     this.#cancelShutdownCheck = this.runtime.schedule(SHUTDOWN_CHECK_MS, () => {
       if (hasShutdownHooks()) return;
       this.#logger.warn(
-        'The application has no shutdown hooks, so SIGTERM cuts off payment handlers that are running: their deliveries run ' +
-          'again when "worker.leaseMs" has passed. Call app.enableShutdownHooks() in main.ts.',
+        'The application has no shutdown hooks, so SIGTERM ends the process in the middle of running payment handlers. They ' +
+          'run again when "worker.leaseMs" has passed. Call app.enableShutdownHooks() in main.ts.',
       );
     });
   }

@@ -23,29 +23,28 @@ import { resolveWebhookOptions } from './webhook/webhook-options.js';
 import type { ResolvedWebhookOptions, WebhookOptions } from './webhook/webhook-options.js';
 
 /**
- * Options of `PaymentsModule`. They name either one company, by `clientId`, `clientSecret` and
- * `webhookSecret`, or any number, by `companies`.
+ * Options of `PaymentsModule`. They configure either one company, with `clientId`, `clientSecret` and `webhookSecret`, or
+ * any number of companies, with `companies`.
  */
 export interface PaymentsModuleOptions extends ReceiveOptions {
   /**
-   * Address of the payments service, without the `/v1` of its paths: `https:`, or `http:` on loopback. Sandbox
-   * and production have different addresses and different credentials. Required, unless every company sets its
-   * own.
+   * Address of the payments service, without the `/v1` of its paths: `https:`, or `http:` on loopback. Sandbox and
+   * production have different addresses and different credentials. Required, unless every company has its own.
    */
   baseUrl?: string;
-  /** The one company's client id; see {@link Company.clientId}. */
+  /** Client id of the one company; see {@link Company.clientId}. */
   clientId?: string;
-  /** The one company's client secret; see {@link Company.clientSecret}. */
+  /** Client secret of the one company; see {@link Company.clientSecret}. */
   clientSecret?: string;
-  /** The one company's webhook secret, or several, current first; see {@link Company.webhookSecret}. */
+  /** Webhook secret of the one company, or several secrets, current first; see {@link Company.webhookSecret}. */
   webhookSecret?: string | readonly string[];
-  /** Several companies, or a directory that finds them. */
+  /** A list of companies, or a directory that finds them. */
   companies?: readonly Company[] | CompanyDirectory;
-  /** Allows `http:` addresses beyond loopback, for a trusted network. Default `false`. */
+  /** Allows `http:` addresses other than loopback, for a trusted network. Default `false`. */
   allowInsecureHttp?: boolean;
   /** Stores events until they are handled. Default {@link memoryInbox}. */
   inbox?: InboxDefinition;
-  /** How the requests of deliveries are admitted and read. */
+  /** How webhook requests are admitted and read. */
   webhook?: WebhookOptions;
   /** Encodes stored bodies, for example to encrypt them. Default: bodies are stored as received. */
   bodyCodec?: BodyCodec;
@@ -53,7 +52,7 @@ export interface PaymentsModuleOptions extends ReceiveOptions {
   worker?: WorkerOptions;
   /** How the payments service is called. */
   api?: PaymentsApiOptions;
-  /** Clocks, timers, randomness and environment, for tests. Default: those of the machine. */
+  /** Clocks, timers, randomness and environment, for tests. Default: those of Node.js. */
   runtime?: PaymentsRuntime;
 }
 
@@ -77,7 +76,7 @@ export interface PaymentsOptionsFactory {
   createPaymentsOptions(): PaymentsModuleOptions | Promise<PaymentsModuleOptions>;
 }
 
-/** {@link PaymentsModuleOptions}, complete, validated and frozen, as the rest of the module uses them. */
+/** {@link PaymentsModuleOptions}, complete, validated and frozen. */
 export interface ResolvedPaymentsOptions {
   readonly companies: Companies;
   readonly inbox: InboxDefinition;
@@ -107,7 +106,7 @@ const NAMES: ReadonlySet<string> = new Set<keyof PaymentsModuleOptions>([
 ]);
 
 /**
- * Completes and checks the options, once, at boot.
+ * Completes and validates the options. Called once, at boot.
  *
  * @throws PaymentsError `options_invalid`. The message names the option, its unit and the fix.
  */
@@ -128,14 +127,16 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
   }
   const { inbox = memoryInbox(), runtime = systemRuntime, allowInsecureHttp } = options;
   if (typeof inbox?.create !== 'function') {
-    throw optionsInvalid('"inbox" must be what memoryInbox() or another inbox returns.');
+    throw optionsInvalid(
+      '"inbox" must be the result of memoryInbox(), sqliteInbox() or postgresInbox().',
+    );
   }
   if (typeof runtime?.schedule !== 'function') {
     throw optionsInvalid(
-      '"runtime" must be a PaymentsRuntime; leave it out for the machine\'s own.',
+      '"runtime" must be a PaymentsRuntime; leave it out for the clocks and timers of Node.js.',
     );
   }
-  // An environment variable would be the string 'false', which is truthy.
+  // A value from an environment variable may be the string 'false', which is truthy.
   if (allowInsecureHttp !== undefined && typeof allowInsecureHttp !== 'boolean') {
     throw optionsInvalid('"allowInsecureHttp" must be true or false, not a string.');
   }
@@ -163,7 +164,7 @@ function resolveCompanies(
   const { companies, clientId, clientSecret, webhookSecret, baseUrl, allowInsecureHttp } = options;
   const defaults = { baseUrl, allowInsecureHttp };
   if (companies === undefined) {
-    // resolveCompany() reports what is missing.
+    // The fields may be missing; resolveCompany() checks them.
     const company = { id: DEFAULT_COMPANY, clientId, clientSecret, webhookSecret } as Company;
     return new ListedCompanies([resolveCompany(company, defaults)]);
   }
@@ -185,20 +186,20 @@ function resolveCompanies(
   const ids = resolved.map(({ id }) => id);
   const twice = ids.find((id, index) => ids.indexOf(id) !== index);
   if (twice !== undefined) {
-    throw optionsInvalid(`two companies have the id "${twice}". Give each its own.`);
+    throw optionsInvalid(`two companies have the id "${twice}". Give each company its own id.`);
   }
   requireOwnSecrets(resolved);
   return new ListedCompanies(resolved);
 }
 
-/** A delivery of one company would be accepted as that of another with the same webhook secret. */
+/** @throws PaymentsError `options_invalid` if two companies have the same webhook secret. */
 function requireOwnSecrets(companies: readonly ResolvedCompany[]): void {
   const secrets = new SharedSecrets();
   for (const company of companies) {
     const other = secrets.add(company);
     if (other === undefined) continue;
     throw optionsInvalid(
-      `the companies "${other}" and "${company.id}" have a webhook secret in common, so a delivery for one would also ` +
+      `the companies "${other}" and "${company.id}" have the same webhook secret, so an event for one would also ` +
         "be accepted as the other's. Give each company the secret that the payments service gave it.",
     );
   }

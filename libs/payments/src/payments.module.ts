@@ -48,22 +48,23 @@ export interface PaymentsModuleExtras {
   /** Whether every module can inject the exported providers without importing the module. Default `false`. */
   isGlobal?: boolean;
   /**
-   * Path that the service posts deliveries to, without the application's global prefix. `/:company` is added for every
-   * company except `default`. `false` mounts no route: the application receives deliveries in its own controller, with
-   * `WebhookGuard`. Default `webhooks/payments`.
+   * Path of the route for webhook requests, without the application's global prefix. The module adds `/:company` for
+   * every company except `default`. `false` mounts no route: the application receives webhook requests in its own
+   * controller, with `WebhookGuard`. Default `webhooks/payments`.
    */
   webhookPath?: WebhookPath;
 }
 
 const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
-  // Transient: with `moduleIdGeneratorAlgorithm: 'deep-hash'`, two imports with sealed options would look the same.
+  // Without `alwaysTransient`, `moduleIdGeneratorAlgorithm: 'deep-hash'` could not distinguish two imports of this module,
+  // because the hash does not contain the sealed options.
   new ConfigurableModuleBuilder<PaymentsModuleOptions>({
     moduleName: 'Payments',
     alwaysTransient: true,
   })
     .setClassMethodName('forRoot')
     .setFactoryMethodName('createPaymentsOptions')
-    // Every extra is named here: Nest takes the named ones out of the options of `forRoot`.
+    // Nest removes the extras that are listed here from the options of `forRoot`, so all of them are listed.
     .setExtras<PaymentsModuleExtras>(
       { isGlobal: false, webhookPath: DEFAULT_WEBHOOK_PATH },
       (definition, { isGlobal = false, webhookPath }): DynamicModule => ({
@@ -83,12 +84,12 @@ function isOptions(provider: Provider): boolean {
   return 'provide' in provider && provider.provide === MODULE_OPTIONS_TOKEN;
 }
 
-/** A provider that is one field of the resolved options. */
+/** A provider whose value is part of the resolved options. */
 function option(provide: symbol, pick: (options: ResolvedPaymentsOptions) => unknown): Provider {
   return { provide, inject: [RESOLVED], useFactory: pick };
 }
 
-/** `forRoot` and `forRootAsync` replace these: an import of the class itself has neither options nor a path. */
+/** Used if the class itself is imported; `forRoot` and `forRootAsync` replace both providers. */
 const WITHOUT_OPTIONS: Provider[] = [
   sealedProvider({
     provide: MODULE_OPTIONS_TOKEN,
@@ -150,12 +151,12 @@ const EVENTS: Provider[] = [
 ];
 
 /**
- * Calls the payments service, receives its signed webhooks and runs the methods that have `@OnPaymentEvent`.
+ * Calls the payments service, receives its signed webhook requests and runs the methods with `@OnPaymentEvent`.
  *
  * Import it once per application, with `forRoot` or `forRootAsync` (`useFactory`, or `useClass` and
- * `useExisting` with a {@link PaymentsOptionsFactory}); a second import is rejected at boot. Other modules
- * can inject its providers if the importing module exports `PaymentsModule`, or with `isGlobal: true`. The
- * same dynamic module, kept in a constant, counts as one import wherever it is imported.
+ * `useExisting` with a {@link PaymentsOptionsFactory}); a second import is an error at boot. Other modules can inject its
+ * providers if the importing module exports `PaymentsModule`, or with `isGlobal: true`. If several modules import the
+ * same dynamic module from a constant, this counts as one import.
  *
  * @example
  * ```ts
@@ -174,7 +175,7 @@ const EVENTS: Provider[] = [
     PaymentsApiService,
     PaymentsLifecycle,
   ],
-  // Nest creates a guard in the module that uses it, so that module must be able to inject what the guard needs.
+  // Nest creates WebhookGuard in the module that uses it, which must therefore be able to inject WebhookVerifier.
   exports: [PaymentsApiService, PaymentInbox, WebhookGuard, WebhookVerifier],
 })
 export class PaymentsModule extends ConfigurableModuleClass {}

@@ -6,7 +6,7 @@ import { optionsInvalid } from './errors/options-invalid.js';
 import { importersOfSeveral } from './nest-internals.js';
 import { PaymentsLifecycle } from './payments-lifecycle.js';
 
-/** The module's options in Nest's container. `JSON.stringify` and `util.inspect` show no secret. */
+/** Wraps the module's options in Nest's container, so that `JSON.stringify` and `util.inspect` show no secret. */
 export class SealedOptions {
   readonly #options: PaymentsModuleOptions;
 
@@ -14,18 +14,19 @@ export class SealedOptions {
     this.#options = options;
   }
 
+  /** Returns the options. */
   open(): PaymentsModuleOptions {
     return this.#options;
   }
 }
 
 /**
- * Replaces a provider of the raw options, as Nest's module builder creates it, by one that provides them
- * sealed. It first checks that the application imports the module only once.
+ * Replaces the provider of the options that Nest's module builder creates. The new provider wraps the options in
+ * {@link SealedOptions}, after a check that the application imports the module only once.
  */
 export function sealedProvider(provider: Provider): Provider {
   const { provide, inject = [], useFactory } = provider as FactoryProvider<PaymentsModuleOptions>;
-  // A factory also for options that are a value: Nest prints values with the definition of the module.
+  // The new provider is a factory, even if the options are a value: Nest prints values with the definition of the module.
   const { useValue } = provider as ValueProvider<PaymentsModuleOptions>;
   return {
     provide,
@@ -66,7 +67,7 @@ async function createOptions(
     options = await useFactory(...dependencies);
   } catch (error) {
     if (error instanceof PaymentsError && error.code === 'options_invalid') throw error;
-    // The text of a foreign error may contain a secret: it is in `cause` only.
+    // The message of another error may contain a secret, so it is in `cause` only.
     throw optionsInvalid(
       'the options factory of PaymentsModule.forRootAsync() failed. The cause of this error is the error of the factory.',
       { cause: error },

@@ -7,8 +7,8 @@ export const SIGNATURE_HEADER = 'x-webhook-signature';
 
 const SCHEME = 'sha512=';
 const SHA512_BYTES = 64;
-// Node joins a header that came several times with commas. Each candidate costs a comparison, and the sender is not
-// verified yet, so their number is limited.
+// Node.js joins the values of a repeated header with commas. Each value costs a comparison, and the sender is not
+// verified yet, so the number of values is limited.
 const MAX_CANDIDATES = 10;
 
 /**
@@ -25,12 +25,12 @@ export function signBody(body: Uint8Array, secret: string | SigningKey): string 
 }
 
 /**
- * Checks a delivery's signature over the bytes as they were sent, in constant time, against every accepted
- * secret. Returns if one matches.
+ * Checks the signature of a webhook request over the bytes of its body as sent, in constant time, with every accepted
+ * secret. Returns if one of the secrets gives the signature, otherwise throws.
  *
- * @param header value of `X-Webhook-Signature`; several values joined by commas (at most 10) are each tried.
- * @param secrets the accepted secrets, current first. To verify many deliveries with the same secrets, create a
- *   {@link SigningKey} of each once.
+ * @param header value of `X-Webhook-Signature`: one signature, or at most 10 joined by commas, of which one must match.
+ * @param secrets the accepted secrets, current first. To verify many webhook requests with the same secrets, create a
+ *   {@link SigningKey} of each secret once.
  * @throws {@link PaymentsError} `signature_missing`, `signature_malformed` or `signature_mismatch`.
  * @example
  * ```ts
@@ -51,7 +51,7 @@ export function verifySignature(
 }
 
 /**
- * {@link verifySignature} of a header that was parsed, with keys that were made.
+ * Like {@link verifySignature}, but with a parsed header and with prepared keys.
  *
  * @throws {@link PaymentsError} `signature_mismatch`.
  */
@@ -60,7 +60,7 @@ export function requireMatch(
   candidates: readonly Buffer[],
   keys: readonly SigningKey[],
 ): void {
-  // Every pair is compared, matched or not, so that the time taken does not reveal which secret matched.
+  // All pairs are compared, also after a match, so that the time taken does not reveal which secret matched.
   let matches = 0;
   for (const key of keys) {
     const expected = key.sign(body);
@@ -69,14 +69,14 @@ export function requireMatch(
   if (matches === 0) {
     throw new PaymentsError(
       'signature_mismatch',
-      'No accepted webhook secret gives this signature for the bytes received. Check that the secret is the ' +
-        'one set for this company at the service, and that nothing between them rewrites the body.',
+      'No accepted webhook secret gives this signature for the received bytes. Check that the webhook secret of this ' +
+        'company is the one that the service has, and that no proxy changes the body.',
     );
   }
 }
 
 /**
- * The well-formed SHA-512 values of the header, at least one.
+ * Returns the SHA-512 values in the header, at least one. Ignores malformed values if one is well-formed.
  *
  * @throws {@link PaymentsError} `signature_missing` or `signature_malformed`.
  */
@@ -84,7 +84,7 @@ export function parseSignatures(header: string | undefined): Buffer[] {
   if (header === undefined || header.trim() === '') {
     throw new PaymentsError(
       'signature_missing',
-      'The delivery has no X-Webhook-Signature header; only signed deliveries are accepted.',
+      'The request has no X-Webhook-Signature header; only signed webhook requests are accepted.',
     );
   }
   const parts = header.split(',', MAX_CANDIDATES + 1);
@@ -96,7 +96,7 @@ export function parseSignatures(header: string | undefined): Buffer[] {
   if (candidates.length === 0 || parts.length > MAX_CANDIDATES) {
     throw new PaymentsError(
       'signature_malformed',
-      'The X-Webhook-Signature header holds no "sha512=" followed by exactly 128 hex digits.',
+      'The X-Webhook-Signature header has no "sha512=" followed by exactly 128 hex digits, or more than 10 values.',
     );
   }
   return candidates;
@@ -105,8 +105,8 @@ export function parseSignatures(header: string | undefined): Buffer[] {
 function parseSignature(text: string): Buffer | undefined {
   if (text.length !== SCHEME.length + 2 * SHA512_BYTES || !text.startsWith(SCHEME))
     return undefined;
-  // Decoding ends at the first character that is no hex digit: then the result is too short. But it reads a character
-  // above U+00FF as its low byte, so all of them must be ASCII.
+  // At a character that is not a hex digit, Buffer.from() stops, and the result is too short. But it reads a character
+  // above U+00FF as its low byte, which may be a hex digit. So the text must be ASCII: as many bytes as characters.
   const bytes = Buffer.from(text.slice(SCHEME.length), 'hex');
   return bytes.length === SHA512_BYTES && Buffer.byteLength(text) === text.length
     ? bytes
