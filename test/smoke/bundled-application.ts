@@ -1,11 +1,11 @@
 import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { npm, succeed } from './command.ts';
-import { compileHandling, handlesDelivery } from './handling-application.ts';
+import { compileHandling, handlesEvent } from './handling-application.ts';
 import type { PackedPackage } from './packed-package.ts';
 
 const CONFIGURATIONS = join(import.meta.dirname, 'fixtures/bundlers');
-/** A file of the package, as webpack and esbuild name the place of a warning. */
+/** Location of a warning in a file of the package, as webpack and esbuild print it. */
 const WARNING = /^(?:WARNING in |\s+)\S*node_modules\/nestjs-payments\/\S+:?\s?\d+:\d+/m;
 const PACKAGE_TYPES = { esm: 'module', commonjs: 'commonjs' };
 
@@ -15,13 +15,13 @@ export interface Bundling {
   readonly name: string;
   /** Module format of the compiled application and of its bundle. */
   readonly format: keyof typeof PACKAGE_TYPES;
-  /** Whether the bundle holds every package. If not, it runs next to `node_modules`, and the thread is not bundled. */
+  /** Whether the bundle contains every package. If not, it needs `node_modules`, and the SQLite thread is not bundled. */
   readonly selfContained: boolean;
-  /** Arguments of Node, in a folder with the files of `fixtures/bundlers`. */
+  /** Arguments of Node to run the bundler in a folder with the files of `fixtures/bundlers`. */
   readonly args: readonly string[];
 }
 
-/** Installs what the application of `fixtures/handling` and its bundlers need. */
+/** Installs the dependencies of the application of `fixtures/handling` and of its bundlers. */
 export async function installBundlers(
   folder: string,
   payments: PackedPackage,
@@ -58,22 +58,22 @@ export class BundledApplication {
     if (WARNING.test(output)) throw new Error(output);
     if (!selfContained) return new BundledApplication(folder);
 
-    const alone = `${installed}-${name.replaceAll(/\W+/g, '-')}`;
-    await cp(join(folder, 'dist'), join(alone, 'dist'), { recursive: true });
-    await writeJson(join(alone, 'package.json'), { private: true, type });
-    return new BundledApplication(alone);
+    const isolated = `${installed}-${name.replaceAll(/\W+/g, '-')}`;
+    await cp(join(folder, 'dist'), join(isolated, 'dist'), { recursive: true });
+    await writeJson(join(isolated, 'package.json'), { private: true, type });
+    return new BundledApplication(isolated);
   }
 
-  /** @throws with the application's output if it does not receive and handle a signed delivery. */
+  /** @throws with the application's output if it does not receive and handle a signed webhook request. */
   async handles(node: string, inbox: 'memory' | 'sqlite'): Promise<void> {
-    await handlesDelivery({ program: node, args: ['dist/main.js'], cwd: this.#folder, inbox });
+    await handlesEvent({ program: node, args: ['dist/main.js'], cwd: this.#folder, inbox });
   }
 }
 
 /**
- * Compares a guide with the configurations that ran.
+ * Checks that a guide shows the configurations that ran.
  *
- * @throws with the names of those that the guide does not show word for word.
+ * @throws with the names of the files that the guide does not contain unchanged.
  */
 export function showsConfigurations(guide: string, files: Readonly<Record<string, string>>): void {
   const missing = Object.entries(files)

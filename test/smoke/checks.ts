@@ -1,19 +1,19 @@
-/** Prints a line for each check, and counts checks as a whole and per promise. */
+/** Prints a line for each check, and counts checks in total and for each promise. */
 export class Checks {
   #passed = 0;
   #failed = 0;
   readonly #promises = new Map<string, { passed: number; failed: number }>();
   readonly #print: (line: string) => void;
 
-  /** @param print where the lines go; default: standard output */
+  /** @param print prints a line; default: to standard output */
   constructor(print: (line: string) => void = console.log) {
     this.#print = print;
   }
 
   /**
-   * Runs a check: it passes if nothing is thrown. Returns whether it passed.
+   * Runs a check, which passes if the function does not throw. Returns whether it passed.
    *
-   * @param title starts with the id of the promise that the check proves, for example `AP-04 esbuild, ESM: it boots`
+   * @param title starts with the id of the promise that the check proves, for example `AP-04 esbuild, ESM: boots`
    */
   async that(title: string, check: () => unknown): Promise<boolean> {
     try {
@@ -26,7 +26,7 @@ export class Checks {
     return true;
   }
 
-  /** Records a check that ran elsewhere; it failed if there is a `failure`. */
+  /** Records the result of a check that ran in another process. `failure` is the reason if it failed. */
   record(title: string, failure?: string): void {
     const id = /^[A-Z]{2}-\d{2}\b/.exec(title)?.[0];
     this.#count(id, failure === undefined ? 1 : 0, failure === undefined ? 0 : 1);
@@ -34,12 +34,12 @@ export class Checks {
     else this.#print(`FAIL ${title}\n     ${failure.trim().replaceAll('\n', '\n     ')}`);
   }
 
-  /** Prints a line that is no check, indented under the checks. */
+  /** Prints an indented line that is not a check. */
   note(text: string): void {
     this.#print(`     ${text}`);
   }
 
-  /** Adds the counts of another instance to these. */
+  /** Adds the counts of another instance. */
   add(other: Checks): void {
     this.#passed += other.#passed;
     this.#failed += other.#failed;
@@ -57,19 +57,19 @@ export class Checks {
     this.#promises.set(id, { passed: own.passed + passed, failed: own.failed + failed });
   }
 
-  /** The promises that at least one check has proven, with the number of checks, in the order of their ids. */
+  /** A line for each promise with a check: its id and how many checks passed and failed, in the order of ids. */
   get promises(): string[] {
     return [...this.#promises]
       .toSorted(([a], [b]) => a.localeCompare(b))
       .map(([id, { passed, failed }]) => `${id}: ${passed} passed, ${failed} failed`);
   }
 
-  /** Whether any check names this promise. */
+  /** Whether the title of any check starts with this promise. */
   covers(id: string): boolean {
     return this.#promises.has(id);
   }
 
-  /** The last line. */
+  /** Summary of all checks. */
   get summary(): string {
     return `${this.#passed} passed, ${this.#failed} failed`;
   }

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 /** A fenced block of a page, such as ```` ```ts file=src/orders.ts ````. */
 export interface CodeBlock {
   readonly language: string;
-  /** What the fence names after the language: `file=src/orders.ts` is `['file', 'src/orders.ts']`. */
+  /** Attributes after the language: `file=src/orders.ts` is the entry `['file', 'src/orders.ts']`. */
   readonly attributes: ReadonlyMap<string, string>;
   readonly code: string;
 }
@@ -12,7 +12,7 @@ export interface CodeBlock {
  * Reads the fenced code blocks of a page, or of one section of it.
  *
  * @param heading text of the section's heading; subsections belong to the section. Default: the whole page.
- * @throws if the page has no such section, or the section no block.
+ * @throws if the page does not have the section, or the section has no block.
  */
 export async function readCodeBlocks(page: string, heading?: string): Promise<CodeBlock[]> {
   const text = await readFile(page, 'utf8');
@@ -29,7 +29,7 @@ export async function readCodeBlocks(page: string, heading?: string): Promise<Co
 }
 
 function sectionOf(text: string, heading: string): string {
-  // A shell comment in a code block looks like a heading.
+  // Shell comments in code blocks look like headings, so `#` is replaced in blocks.
   const prose = text.replaceAll(/^```.*?^```$/gms, (block) => block.replaceAll('#', ' '));
   const headings = [...prose.matchAll(/^(#+) (.*)$/gm)];
   const start = headings.findIndex(([, , title]) => title === heading);

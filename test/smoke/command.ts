@@ -2,26 +2,30 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { delimiter, dirname } from 'node:path';
 
-/** How a command ended, and what it printed. */
-export interface Ended {
-  /** `null` where it had to be killed. */
+/** Exit code and output of a command. */
+export interface CommandResult {
+  /** `null` if a signal ended the command, for example after the time limit. */
   code: number | null;
   stdout: string;
-  /** Both streams, as they came. */
+  /** Output of both streams, in the order in which it arrived. */
   output: string;
 }
 
-/** What a command runs with. */
-export interface Surroundings {
+/** Folder, time limit and environment of a command. */
+export interface CommandOptions {
   cwd: string;
-  /** Killed after this long. Default: five minutes. */
+  /** Milliseconds after which the command is killed. Default: five minutes. */
   timeoutMs?: number;
   env?: NodeJS.ProcessEnv;
 }
 
-/** Runs a program to its end. Rejects only where it can't be started. */
-export async function run(program: string, args: string[], around: Surroundings): Promise<Ended> {
-  const { cwd, timeoutMs = 300_000, env = environment() } = around;
+/** Runs a program until it exits. Rejects only if it cannot be started. */
+export async function run(
+  program: string,
+  args: string[],
+  options: CommandOptions,
+): Promise<CommandResult> {
+  const { cwd, timeoutMs = 300_000, env = environment() } = options;
   const child = spawn(program, args, {
     cwd,
     env,
@@ -40,25 +44,25 @@ export async function run(program: string, args: string[], around: Surroundings)
   return { code, stdout, output };
 }
 
-/** Like {@link run}, but rejects with all that was printed where the exit code is not 0. */
+/** Like {@link run}, but rejects with the output if the exit code is not 0. */
 export async function succeed(
   program: string,
   args: string[],
-  around: Surroundings,
-): Promise<Ended> {
-  const ended = await run(program, args, around);
-  if (ended.code !== 0) {
-    throw new Error(`${program} ${args.join(' ')} ended with ${ended.code}:\n${ended.output}`);
+  options: CommandOptions,
+): Promise<CommandResult> {
+  const result = await run(program, args, options);
+  if (result.code !== 0) {
+    throw new Error(`${program} ${args.join(' ')} exited with ${result.code}:\n${result.output}`);
   }
-  return ended;
+  return result;
 }
 
-/** npm, as the one that started this script. `env` decides which Node it and its scripts run on. */
+/** Runs the npm that started this script. The `PATH` of `env` selects the Node for npm and its scripts. */
 export function npm(
   args: string[],
   cwd: string,
   env: NodeJS.ProcessEnv = environment(),
-): Promise<Ended> {
+): Promise<CommandResult> {
   const cli = process.env['npm_execpath'];
   return cli !== undefined && /\.c?js$/.test(cli)
     ? succeed('node', [cli, ...args], { cwd, env })
@@ -66,9 +70,9 @@ export function npm(
 }
 
 /**
- * This process's environment without what npm adds about the workspace.
+ * The environment of this process without the variables that npm sets for the workspace.
  *
- * @param node the Node that is first in `PATH`. Default: the one that runs this process.
+ * @param node path of the Node that is put first in `PATH`. Default: the Node that runs this process.
  */
 export function environment(node: string = process.execPath): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(

@@ -5,7 +5,7 @@ import { readCodeBlocks } from './code-blocks.ts';
 /**
  * Writes the code blocks of a page that name a file (```` ```ts file=orders.ts ````) into a folder.
  *
- * @param wanted which files to write. Default: all.
+ * @param wanted returns whether to write the file. Default: all files are written.
  * @returns the names of the files that were written.
  */
 export async function writeDocumentedCode(

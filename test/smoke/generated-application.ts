@@ -17,7 +17,7 @@ export type Adapter = 'express' | 'fastify';
 type Json = Record<string, unknown>;
 type Manifest = Json & Record<'dependencies' | 'devDependencies', Record<string, string>>;
 
-/** What `nest new` generates, with the quick start of the README and a few tests. */
+/** An application that `nest new` generated, with the code of the README's quick start and a few tests. */
 export class GeneratedApplication {
   readonly folder: string;
   readonly #generator: NestGenerator;
@@ -37,9 +37,9 @@ export class GeneratedApplication {
   }
 
   /**
-   * Generates the application, installs what the quick start installs, and adds its code.
+   * Generates the application, installs the packages of the quick start, and adds the code of the quick start.
    *
-   * @param tools further packages, as npm's command line names them
+   * @param tools further packages, as arguments of `npm install`
    * @throws with npm's output if the install fails
    */
   static async create(
@@ -92,8 +92,8 @@ export class GeneratedApplication {
   }
 
   /**
-   * Starts the emulator with the command of the quick start, on free ports. It saves the settings in `.env`, where the
-   * application and its tests find them.
+   * Starts the emulator with the command of the quick start, on free ports. The emulator saves its settings in
+   * `.env`, from which the application and its tests read them.
    */
   async startEmulator(port: number): Promise<RunningEmulator> {
     const command = join(this.folder, 'node_modules/.bin/payments-emulator');
@@ -124,7 +124,7 @@ export class GeneratedApplication {
     await readFile(join(this.folder, 'dist/main.js'));
   }
 
-  /** @throws unless the application starts, and logs a payment that the emulator completes. */
+  /** @throws if the application does not start or does not log a payment that the emulator completes. */
   async handlesPayment(port: number, emulatorUrl: string, node: NodeProgram): Promise<void> {
     const env = { ...generatedEnvironment(node.path), PORT: String(port) };
     await using app = new RunningProcess('node', ['dist/main'], { cwd: this.folder, env });
@@ -138,7 +138,7 @@ export class GeneratedApplication {
     await app.prints(/\[Orders\] Payment order-1: 350 paid/);
   }
 
-  /** Adds to the generated configuration of Jest, in place of what was added before. */
+  /** Adds options to the generated configuration of Jest. Replaces the options added before. */
   async configureJest(added: Json): Promise<void> {
     const manifestPath = join(this.folder, 'package.json');
     const e2ePath = join(this.folder, 'test/jest-e2e.json');
@@ -153,7 +153,7 @@ export class GeneratedApplication {
   }
 
   /**
-   * Runs `npm test` or `npm run test:e2e` as generated.
+   * Runs the generated script `npm test` or `npm run test:e2e`.
    *
    * @throws with the output if a test fails, or fewer tests run than the application has
    */
@@ -164,16 +164,16 @@ export class GeneratedApplication {
   ): Promise<void> {
     const env = { ...generatedEnvironment(node.path), CI: 'true', NO_COLOR: '1', ...added };
     const { output } = await npm(['run', script], this.folder, env);
-    // One is the generator's own, two are the fixture's.
+    // The generator writes one test for each script, and the fixture has two.
     if (!/Tests:? +3 passed/.test(output)) throw new Error(output);
   }
 
-  /** Jest resolves `./orders.js` to no TypeScript file, so CommonJS applications leave out the suffix. */
+  /** Writes a file. Jest does not resolve `./orders.js` to a .ts file, so CommonJS applications leave out the suffix. */
   async #write(file: string, code: string): Promise<void> {
     if (code === '') throw new Error(`the quick start has no file ${file}`);
-    const suited =
+    const adapted =
       this.#generator.type === 'module' ? code : code.replaceAll(/(from '\.[^']*)\.js'/g, "$1'");
-    await writeFile(join(this.folder, file), suited);
+    await writeFile(join(this.folder, file), adapted);
   }
 }
 

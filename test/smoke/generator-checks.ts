@@ -9,9 +9,9 @@ import type { SmokeContext } from './smoke-part.ts';
 import { readTestRecipes } from './test-recipes.ts';
 
 /**
- * Checks one generated application: it builds, starts and handles a payment with the code of the quick start, and its
- * own test commands pass. With `--all`: with every builder and adapter, every recipe of `docs/testing.md`, and on the
- * oldest Node too.
+ * Checks that a generated application builds, starts and handles a payment with the code of the quick start, and that its
+ * test scripts pass. With `--all`, checks every builder and adapter and every recipe of `docs/testing.md`, also on the
+ * oldest Node.
  *
  * @param promise the id that the titles start with
  */

@@ -13,7 +13,7 @@ const COMPILER_OPTIONS = {
   module: 'nodenext',
   experimentalDecorators: true,
   emitDecoratorMetadata: true,
-  // The part `peers` checks the types. Here only the compiled files count.
+  // The part `peers` checks types. This part needs only the compiled files.
   noCheck: true,
   types: [],
   rootDir: 'src',
@@ -35,7 +35,7 @@ export async function compileHandling(folder: string, threadPath?: string): Prom
   await succeed(process.execPath, [COMPILER], { cwd: folder });
 }
 
-/** How the application of `fixtures/handling` is started. */
+/** Command that starts the application of `fixtures/handling`. */
 export interface HandlingCommand {
   readonly program: string;
   readonly args: readonly string[];
@@ -45,12 +45,12 @@ export interface HandlingCommand {
 }
 
 /**
- * Starts the application of `fixtures/handling`, posts a signed delivery to it, waits until its handler has asked the
- * API for the transaction, and stops it.
+ * Starts the application of `fixtures/handling`, posts a signed event to it, waits until its handler has requested the
+ * transaction from the API, and stops it.
  *
- * @throws with the application's output if one of these fails or takes more than 30 seconds.
+ * @throws with the application's output if a step fails, or if all together take more than two minutes.
  */
-export async function handlesDelivery(command: HandlingCommand): Promise<void> {
+export async function handlesEvent(command: HandlingCommand): Promise<void> {
   const { program, args, cwd, inbox, env } = command;
   await rm(join(cwd, 'payments-inbox.db'), { force: true });
   const service = new PaymentsServer();
@@ -72,13 +72,13 @@ export async function handlesDelivery(command: HandlingCommand): Promise<void> {
     const output = new Output(child.stdout, child.stderr);
     const [, url] = await output.find(/listening on (http:\S+)/);
     const id = randomUUID();
-    const status = await deliver(url!, id);
-    if (status !== 200) throw new Error(`The delivery was answered ${status}:\n${output.text}`);
+    const status = await postEvent(url!, id);
+    if (status !== 200) throw new Error(`The application responded ${status}:\n${output.text}`);
     await output.find(new RegExp(`handled ${id}, complete`));
     child.kill('SIGTERM');
     const [code, signal] = (await closed) as [number | null, string | null];
     if (code !== 0 && signal !== 'SIGTERM') {
-      throw new Error(`It ended with ${code ?? signal}:\n${output.text}`);
+      throw new Error(`It exited with ${code ?? signal}:\n${output.text}`);
     }
   } finally {
     clearTimeout(deadline);
@@ -87,7 +87,7 @@ export async function handlesDelivery(command: HandlingCommand): Promise<void> {
   }
 }
 
-async function deliver(url: string, id: string): Promise<number> {
+async function postEvent(url: string, id: string): Promise<number> {
   const body = JSON.stringify({
     id,
     eventType: 'transaction.completed',
@@ -105,7 +105,7 @@ async function deliver(url: string, id: string): Promise<number> {
   return response.status;
 }
 
-/** What a process prints, to wait for a line of it. */
+/** The output of a process, with a way to wait for a line. */
 class Output {
   text = '';
   #more = Promise.withResolvers<boolean>();
@@ -125,12 +125,16 @@ class Output {
     }
   }
 
-  /** @throws with all that was printed if the process ends first. */
+  /**
+   * Waits until the output matches.
+   *
+   * @throws with the output if the process exits first.
+   */
   async find(pattern: RegExp): Promise<RegExpExecArray> {
     for (let more = true; ; more = await this.#more.promise) {
       const found = pattern.exec(this.text);
       if (found) return found;
-      if (!more) throw new Error(`It ended without printing ${pattern}:\n${this.text}`);
+      if (!more) throw new Error(`It exited without printing ${pattern}:\n${this.text}`);
     }
   }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { npm, succeed } from './command.ts';
 import type { PackedPackage } from './packed-package.ts';
 
-/** The `payments-emulator` command, as somebody gets it who installs the tarball. */
+/** The `payments-emulator` command, installed from the tarball. */
 export class InstalledCommand {
   readonly #program: string;
 
@@ -13,7 +13,7 @@ export class InstalledCommand {
     this.#program = program;
   }
 
-  /** @throws with npm's output where the install fails. */
+  /** @throws with npm's output if the install fails. */
   static async install(folder: string, packed: PackedPackage): Promise<InstalledCommand> {
     await mkdir(folder);
     const dependencies = { [packed.manifest.name]: `file:${packed.tarball}` };
@@ -25,28 +25,28 @@ export class InstalledCommand {
     return new InstalledCommand(join(folder, 'node_modules/.bin/payments-emulator'));
   }
 
-  /** @throws where `--help` does not say how it is used. */
-  async helps(node: string): Promise<void> {
+  /** @throws if `--help` does not print the usage. */
+  async printsHelp(node: string): Promise<void> {
     const { stdout } = await succeed(node, [this.#program, '--help'], { cwd: process.cwd() });
     if (!stdout.includes('Usage: payments-emulator')) throw new Error(`it printed:\n${stdout}`);
   }
 
-  /** @throws if it does not start, serve a page with its files, and end on a signal. */
-  async serves(node: string): Promise<void> {
-    await this.#started(node, [], async (output) => {
+  /** @throws if the emulator does not start, serve a page with its files, and exit on a signal. */
+  async servesPages(node: string): Promise<void> {
+    await this.#withEmulator(node, [], async (output) => {
       const [, address] = /(http:\S+\/emulator\/stk)\b/.exec(output) ?? [];
-      if (address === undefined) throw new Error(`it named no page:\n${output}`);
-      await servesPage(address);
+      if (address === undefined) throw new Error(`it printed no address of a page:\n${output}`);
+      await checkPage(address);
     });
   }
 
   /**
-   * Runs `trigger` against an emulator that delivers to `webhookUrl`.
+   * Runs `trigger` against an emulator that sends webhook requests to `webhookUrl`.
    *
    * @throws if the command fails or prints no transaction.
    */
-  async triggers(node: string, webhookUrl: string): Promise<void> {
-    await this.#started(node, ['--webhook-url', webhookUrl], async (output) => {
+  async triggersPayment(node: string, webhookUrl: string): Promise<void> {
+    await this.#withEmulator(node, ['--webhook-url', webhookUrl], async (output) => {
       const [, url = ''] = /^export PAYMENTS_BASE_URL=(.+)$/m.exec(output) ?? [];
       const flags = ['--amount', '350', '--reference', 'order-1', '--url', url];
       const args = [this.#program, 'trigger', 'transaction.completed', ...flags];
@@ -56,28 +56,28 @@ export class InstalledCommand {
   }
 
   /**
-   * Saves the settings of an emulator twice with one seed.
+   * Starts an emulator twice with the same seed and saves its settings each time.
    *
-   * @throws if Node reads another secret from the file after the second start.
+   * @throws if the saved secret is not the printed secret, or differs between the two starts.
    */
   async savesSettings(node: string, folder: string): Promise<void> {
     const file = join(folder, '.env');
     const secrets: string[] = [];
     for (const _ of [1, 2]) {
-      await this.#started(node, ['--seed', 'shop', '--save-env', file], async (output) => {
+      await this.#withEmulator(node, ['--seed', 'shop', '--save-env', file], async (output) => {
         const print = 'console.log(process.env.PAYMENTS_WEBHOOK_SECRET)';
         const args = [`--env-file=${file}`, '-e', print];
         const { stdout } = await succeed(node, args, { cwd: folder });
         const line = `export PAYMENTS_WEBHOOK_SECRET=${stdout}`;
-        if (!output.includes(line)) throw new Error(`${line} is not what it printed:\n${output}`);
+        if (!output.includes(line)) throw new Error(`it did not print ${line}:\n${output}`);
         secrets.push(stdout);
       });
     }
     if (secrets[0] !== secrets[1]) throw new Error('the second start has another webhook secret');
   }
 
-  /** Starts an emulator on free ports, and ends it after `use` was given what it printed. */
-  async #started(
+  /** Starts an emulator on free ports, calls `use` with its output, and stops it. */
+  async #withEmulator(
     node: string,
     flags: string[],
     use: (output: string) => Promise<void>,
@@ -99,7 +99,7 @@ export class InstalledCommand {
       await use(output);
       child.kill('SIGTERM');
       const [code] = await closed;
-      if (code !== 0) throw new Error(`it ended with ${code}:\n${output}`);
+      if (code !== 0) throw new Error(`it exited with ${code}:\n${output}`);
     } finally {
       clearTimeout(timeout);
       child.kill('SIGKILL');
@@ -107,13 +107,14 @@ export class InstalledCommand {
   }
 }
 
-async function servesPage(address: string): Promise<void> {
+async function checkPage(address: string): Promise<void> {
   const page = await fetch(address);
   const html = await page.text();
   const files = [...html.matchAll(/(?:src|href)="([^"#]+\.(?:js|css))"/g)].map(([, file]) => file!);
-  if (!page.ok || files.length < 2) throw new Error(`${address} answered ${page.status}:\n${html}`);
+  if (!page.ok || files.length < 2)
+    throw new Error(`${address} responded ${page.status}:\n${html}`);
   for (const file of files) {
     const { status } = await fetch(new URL(file, page.url));
-    if (status !== 200) throw new Error(`${file} answered ${status}`);
+    if (status !== 200) throw new Error(`${file} responded ${status}`);
   }
 }

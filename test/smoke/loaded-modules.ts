@@ -1,6 +1,6 @@
 import { succeed } from './command.ts';
 
-/** Prints the URL of every script that the process has parsed: ES modules, CommonJS modules and modules of Node. */
+/** Prints the URL of every script that the process has loaded: ES modules, CommonJS modules and built-in modules. */
 const REPORT = `
   const { Session } = process.getBuiltinModule('node:inspector');
   const session = new Session();
@@ -12,7 +12,7 @@ const REPORT = `
  * Loads a module in a new process.
  *
  * @returns the names of the packages and `node:` modules that the process loaded with it.
- * @throws with its output if it does not load.
+ * @throws with the process's output if the module does not load.
  */
 export async function loadedBy(
   specifier: string,

@@ -5,14 +5,14 @@ import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 
 /**
- * The payments service and Sentry, as an application sees them, on one port of this machine. It answers each token
- * request with the given token, and keeps what it is sent for Sentry.
+ * A fake payments service and a fake Sentry on one port of this machine. Responds to each token request with the given
+ * token, and stores the envelopes that are sent to Sentry.
  */
 export class LoopbackServices implements AsyncDisposable {
   /** The envelopes that were sent to Sentry, as text. */
   readonly envelopes: string[] = [];
   readonly #token: string;
-  readonly #server = createServer((request, response) => void this.#answer(request, response));
+  readonly #server = createServer((request, response) => void this.#respond(request, response));
 
   private constructor(token: string) {
     this.#token = token;
@@ -37,7 +37,7 @@ export class LoopbackServices implements AsyncDisposable {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await bodyOf(request);
     const { url = '' } = request;
     response.setHeader('content-type', 'application/json');

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { npm, succeed } from './command.ts';
-import { compileHandling, handlesDelivery } from './handling-application.ts';
+import { compileHandling, handlesEvent } from './handling-application.ts';
 import type { PackageManager } from './package-managers.ts';
 import type { SmokeContext } from './smoke-part.ts';
 
@@ -56,9 +56,9 @@ export class ManagedApplication {
     return new ManagedApplication(folder, manager.nodeOptions(folder));
   }
 
-  /** @throws with the application's output if it does not receive and handle a signed delivery. */
+  /** @throws with the application's output if it does not receive and handle a signed webhook request. */
   async handles(node: string, inbox: 'memory' | 'sqlite'): Promise<void> {
-    await handlesDelivery({
+    await handlesEvent({
       program: node,
       args: ['compiled/main.js'],
       cwd: this.#folder,

@@ -8,14 +8,14 @@ import type { Merchant } from './merchants.ts';
 import type { PackedPackage } from './packed-package.ts';
 import { Trap } from './trap-package.ts';
 
-/** What the application prints for each of its own checks; see fixtures/merchant/report.ts. */
-interface Reported {
+/** A line that the application prints for each of its checks; see fixtures/merchant/report.ts. */
+interface ReportedCheck {
   title: string;
   failure?: string;
 }
 
 const SOURCES = join(import.meta.dirname, 'fixtures/merchant');
-/** What a package of ours must not need to load: the application chooses whether it has them. */
+/** Packages that the application may leave out. The packages under test must load without them. */
 const NOT_NEEDED = [
   '@nestjs/config',
   '@nestjs/platform-express',
@@ -25,7 +25,7 @@ const NOT_NEEDED = [
   'pg',
 ];
 
-/** A fresh application in a folder of its own, with the tarballs installed. */
+/** A new application in its own folder, with the tarballs installed. */
 export class MerchantApplication {
   readonly #merchant: Merchant;
   readonly #folder: string;
@@ -37,7 +37,7 @@ export class MerchantApplication {
     this.#packages = packages;
   }
 
-  /** @throws with npm's output where the install fails, or npm finds any peer it must override. */
+  /** @throws with npm's output if the install fails or npm reports a conflict between peers. */
   static async install(
     merchant: Merchant,
     folder: string,
@@ -47,7 +47,7 @@ export class MerchantApplication {
     await mkdir(folder);
     await cp(SOURCES, join(folder, 'src'), { recursive: true });
     const { type, compilerOptions, dependencies } = merchant;
-    const tarballs = packages.map((it) => [it.manifest.name, `file:${it.tarball}`]);
+    const tarballs = packages.map(({ manifest, tarball }) => [manifest.name, `file:${tarball}`]);
     await writeJson(join(folder, 'package.json'), {
       private: true,
       type,
@@ -66,7 +66,7 @@ export class MerchantApplication {
     return application;
   }
 
-  /** What this application can import of the packages: all but what needs a peer it does not have. */
+  /** The entries of the packages that this application can import: those whose optional peers it has. */
   get #entries(): string[] {
     return this.#packages
       .flatMap(({ entries }) => entries)
@@ -76,7 +76,7 @@ export class MerchantApplication {
       });
   }
 
-  /** @throws with npm's tree where anything is missing, extraneous or of a version nobody asked for. */
+  /** @throws with npm's tree if a dependency is missing, extraneous, of a wrong version, or a nested copy of a peer. */
   async hasAllPeers(): Promise<void> {
     await npm(['ls', '--all'], this.#folder);
     const nested = this.#packages.flatMap(({ manifest: { name, peerDependencies = {} } }) =>
@@ -84,19 +84,20 @@ export class MerchantApplication {
         .map((peer) => join(name, 'node_modules', peer))
         .filter((path) => existsSync(join(this.#folder, 'node_modules', path))),
     );
-    if (nested.length > 0) throw new Error(`it brought copies of its own: ${nested.join(', ')}`);
+    if (nested.length > 0)
+      throw new Error(`nested copies of peers were installed: ${nested.join(', ')}`);
   }
 
-  /** Imports every entry, and while what most must not need can't be imported, those. */
+  /** Imports every entry. Then imports the entries without optional peers while the {@link NOT_NEEDED} packages throw. */
   async imports(node: string): Promise<void> {
     await this.#import(this.#entries, node);
     const traps = NOT_NEEDED.map((name) => new Trap(join(this.#folder, 'node_modules', name)));
     try {
       for (const trap of traps) await trap.set();
-      const modest = this.#entries.filter((name) => !(name in OPTIONAL_PEERS));
-      await this.#import(modest, node);
+      const withoutPeers = this.#entries.filter((name) => !(name in OPTIONAL_PEERS));
+      await this.#import(withoutPeers, node);
     } finally {
-      for (const trap of traps) await trap.lift();
+      for (const trap of traps) await trap.remove();
     }
   }
 
@@ -111,9 +112,9 @@ export class MerchantApplication {
   }
 
   /**
-   * Compiles the application, with every declaration it reaches.
+   * Compiles the application and checks every declaration file that it imports.
    *
-   * @returns the errors other packages have in theirs, which only those packages can fix.
+   * @returns the errors in the declarations of other packages, which only those packages can fix.
    * @throws with the errors in the application or in the package's declarations.
    */
   async compiles(): Promise<string[]> {
@@ -130,35 +131,35 @@ export class MerchantApplication {
     const own = errors.filter((line) => !foreign.includes(line));
     if (own.length > 0) throw new Error(own.join('\n'));
     const unread = this.#packages
-      .flatMap((it) =>
-        it.entries
+      .flatMap((packed) =>
+        packed.entries
           .filter((entry) => this.#entries.includes(entry))
-          .map((entry) => `node_modules/${it.manifest.name}/${it.typesOf(entry)}`),
+          .map((entry) => `node_modules/${packed.manifest.name}/${packed.typesOf(entry)}`),
       )
       .filter((file) => !lines.some((line) => line.endsWith(file)));
     if (unread.length > 0) throw new Error(`the compiler did not read ${unread.join(', ')}`);
     const main = await readFile(join(this.#folder, 'dist/main.js'), 'utf8');
     const required = main.includes('require("nestjs-payments/testing")');
     if (required !== (this.#merchant.type === 'commonjs')) {
-      throw new Error('it is not compiled to the modules it was to be compiled to');
+      throw new Error('the compiled files have the wrong module format');
     }
     return foreign;
   }
 
-  /** Runs the application: its own checks, and that it goes by itself after them. */
+  /** Runs the application and records its own checks. Checks that it exits without a signal after them. */
   async runs(adapter: string, node: string, title: string, checks: Checks): Promise<void> {
     const args = ['dist/main.js', adapter];
     const { code, output } = await run(node, args, { cwd: this.#folder, timeoutMs: 120_000 });
     const [done, ...reported] = output
       .split('\n')
       .filter((line) => line.startsWith('{"title"'))
-      .map((line) => JSON.parse(line) as Reported)
+      .map((line) => JSON.parse(line) as ReportedCheck)
       .toReversed();
     for (const { title: promise, failure } of reported.toReversed()) {
       const id = /^AP-\d{2} /.exec(promise)?.[0] ?? '';
       checks.record(`${id}${title}, ${promise.slice(id.length)}`, failure);
     }
-    await checks.that(`${title}: ends by itself`, () => {
+    await checks.that(`${title}: exits by itself`, () => {
       if (code !== 0 || done?.title !== 'end') throw new Error(`exit code ${code}:\n${output}`);
     });
   }

@@ -1,8 +1,8 @@
-/** An application that a merchant may have, to install the package into. */
+/** A merchant's application to install the packages into. */
 export interface Merchant {
   name: string;
   type: 'module' | 'commonjs';
-  /** Exact, because an old npm on an old Node would pick old versions. */
+  /** Exact versions, because an old npm on an old Node would choose old versions. */
   dependencies: Record<string, string>;
   compilerOptions: Record<string, unknown>;
 }
@@ -16,7 +16,7 @@ const STRICT = {
   noImplicitOverride: true,
   experimentalDecorators: true,
   emitDecoratorMetadata: true,
-  // As in Nest's starter: every type of ours in a signature of the application must have a name.
+  // As in Nest's starter. The compiler then fails if a type of the package in the application's signatures is not exported.
   declaration: true,
   rootDir: 'src',
   outDir: 'dist',
@@ -30,7 +30,7 @@ const ANY_NEST = {
   rxjs: '7.8.2',
 };
 
-/** What Nest's own starter gives, the strictest compiler there is, and every peer that is optional. */
+/** Nest's starter with the strictest compiler options and every optional peer. */
 const NEST_12: Merchant = {
   name: 'Nest 12, ES modules',
   type: 'module',
@@ -52,7 +52,7 @@ const NEST_12: Merchant = {
   compilerOptions: { ...STRICT, exactOptionalPropertyTypes: true, verbatimModuleSyntax: true },
 };
 
-/** An application of the major before, still CommonJS, with the compiler and the types of its time. */
+/** An application of the previous major in CommonJS, with the compiler and types of that time. */
 const NEST_11: Merchant = {
   name: 'Nest 11, CommonJS',
   type: 'commonjs',
@@ -72,7 +72,7 @@ const NEST_11: Merchant = {
   compilerOptions: STRICT,
 };
 
-/** The oldest of every peer that package.json allows, on the major before. */
+/** The oldest version of every peer that package.json allows. */
 const OLDEST_PEERS: Merchant = {
   ...NEST_11,
   name: 'Nest 11.1.4, CommonJS, oldest peers',
@@ -95,7 +95,7 @@ const OLDEST_PEERS: Merchant = {
 export const MERCHANTS: readonly Merchant[] = [NEST_12, NEST_11, OLDEST_PEERS];
 export const ADAPTERS = ['express', 'fastify'] as const;
 
-/** Entries that import a package which an application without them does not need; all others must load without it. */
+/** Entries that import an optional peer, and the peer. All other entries must load without it. */
 export const OPTIONAL_PEERS: Readonly<Record<string, string>> = {
   'nestjs-payments/postgres': 'pg',
   'nestjs-payments-console': 'class-validator',

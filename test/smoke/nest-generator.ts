@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { environment, npm } from './command.ts';
 
 /**
- * npm takes no version that was published after this day, so generated ranges and their dependencies resolve to the
- * same versions in every run.
+ * npm ignores versions that were published after this day, so generated version ranges resolve to the same versions in
+ * every run.
  */
 export const REGISTRY_DAY = '2026-11-20';
 
@@ -14,14 +14,14 @@ export interface NestGenerator {
   /** Exact versions of `@nestjs/cli` and `@nestjs/schematics`. */
   readonly cli: string;
   readonly schematics: string;
-  /** What the generator writes: `module` of tsconfig.json, and `type` of package.json. */
+  /** Values that the generator writes: `module` of tsconfig.json and `type` of package.json. */
   readonly module: 'commonjs' | 'nodenext';
   readonly type: 'commonjs' | 'module';
   /** Major of Jest that the application tests with; Vitest if there is none. */
   readonly jest?: number;
   /** Majors of the packages that the README installs, if not the newest. */
   readonly majors: Readonly<Record<string, string>>;
-  /** Builders of `nest build`, and the packages each one needs. */
+  /** Builders of `nest build`, and the packages that each needs. */
   readonly builders: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -38,7 +38,7 @@ export const NEST_11: NestGenerator = {
   builders: { tsc: [], swc: SWC, webpack: [] },
 };
 
-/** The last one that writes `module: commonjs`. */
+/** The last version that writes `module: commonjs`. */
 export const NEST_11_COMMONJS: NestGenerator = {
   ...NEST_11,
   name: '@nestjs/cli 11, commonjs',
@@ -55,7 +55,7 @@ export const NEST_12: NestGenerator = {
   module: 'nodenext',
   type: 'module',
   majors: {},
-  // Its webpack builder refuses ES modules and names rspack instead.
+  // The webpack builder of Nest 12 rejects ES modules and recommends rspack.
   builders: {
     tsc: [],
     swc: SWC,
@@ -63,16 +63,16 @@ export const NEST_12: NestGenerator = {
   },
 };
 
-/** The environment of a generated application: a Node first in `PATH`, and the registry as of {@link REGISTRY_DAY}. */
+/** The environment of a generated application: `node` first in `PATH`, and no package newer than {@link REGISTRY_DAY}. */
 export function generatedEnvironment(node?: string): NodeJS.ProcessEnv {
   return { ...environment(node), npm_config_before: REGISTRY_DAY, NEST_TELEMETRY_DISABLED: '1' };
 }
 
 /**
- * Runs `nest new`, without installing.
+ * Runs `nest new` without installing packages.
  *
  * @returns the folder of the application.
- * @throws if the generator does not write the kind of application that its description names.
+ * @throws if the generator writes another `module` or `type` than its description.
  */
 export async function generate(generator: NestGenerator, folder: string): Promise<string> {
   const { cli, schematics, module, type } = generator;
@@ -92,7 +92,7 @@ export async function generate(generator: NestGenerator, folder: string): Promis
   return app;
 }
 
-/** Reads a file of JSON without comments, as generators write it. */
+/** Reads a JSON file without comments. */
 export async function readJson<T>(path: string): Promise<T> {
   return JSON.parse(await readFile(path, 'utf8')) as T;
 }

@@ -4,8 +4,8 @@ import { npm, succeed } from './command.ts';
 import type { NodeProgram } from './smoke-part.ts';
 
 /**
- * Installs the oldest Node that `engines` allows into a folder of its own: a second dependency of the workspace with a
- * command named `node` would hide the pinned one.
+ * Installs the oldest Node that `engines` allows into its own folder. As a dependency of the workspace, its command `node`
+ * would conflict with the pinned Node.
  */
 export async function installOldestNode(root: string, folder: string): Promise<NodeProgram> {
   const { engines } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {

@@ -4,13 +4,13 @@ export interface PackageManager {
   readonly name: string;
   /** Short, for the names of folders. */
   readonly command: string;
-  /** What to install from the registry. */
+  /** Package and version to install from the registry. */
   readonly dependency: Readonly<Record<string, string>>;
   /** Path of its program below `node_modules`. */
   readonly program: string;
   /** Files that an application needs, by name. */
   readonly files: (registry: string) => Readonly<Record<string, string>>;
-  /** A line about a dependency that is missing, superfluous or of a wrong version. */
+  /** Matches a warning about a dependency that is missing, unneeded or of a wrong version. */
   readonly warning: RegExp;
   /** `NODE_OPTIONS` to run the application with. */
   readonly nodeOptions: (folder: string) => string;
@@ -19,7 +19,7 @@ export interface PackageManager {
 const PNPM_VERSION = '10.34.9';
 const YARN_VERSION = '4.18.1';
 
-/** Without hoisting, so that no package finds what it does not declare. */
+/** pnpm without hoisting, so that no package can import a package that it does not declare. */
 export const PNPM: PackageManager = {
   name: `pnpm ${PNPM_VERSION}`,
   command: 'pnpm',
@@ -40,8 +40,8 @@ export const PNPM: PackageManager = {
 };
 
 /**
- * Without `node_modules`: packages are loaded from zip archives. `yarn node` sets the same `NODE_OPTIONS`. The loader is
- * needed by CommonJS applications too, since this package and Nest 12 are ES modules. It reaches the SQLite thread
+ * Yarn without `node_modules`: Node loads packages from zip archives. `yarn node` sets the same `NODE_OPTIONS`. CommonJS
+ * applications also need the loader, because this package and Nest 12 are ES modules. The SQLite thread uses the loader
  * because worker threads inherit `NODE_OPTIONS`.
  */
 export const YARN_PNP: PackageManager = {
@@ -59,7 +59,7 @@ export const YARN_PNP: PackageManager = {
     ].join('\n'),
     'yarn.lock': '',
   }),
-  // Missing peer, peer of a wrong version, and the summary of both.
+  // Codes for a missing peer, a peer of a wrong version, and the summary of both.
   warning: /YN00(?:02|60|86)/,
   nodeOptions: (folder) =>
     `--require ${folder}/.pnp.cjs --experimental-loader ${folder}/.pnp.loader.mjs`,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import ts from 'typescript';
 import { npm, succeed } from './command.ts';
 
-/** The fields of package.json that are looked at here. */
+/** The fields of package.json that the checks read. */
 interface Manifest {
   name: string;
   exports: Record<string, string | { types: string; default: string }>;
@@ -16,14 +16,14 @@ interface Manifest {
   repository?: { directory?: string };
 }
 
-/** What may be in a tarball: compiled files, what a browser is served, and a few documents at its top. */
+/** Files that may be in a tarball: compiled files, files for the browser, and documents in the root folder. */
 const ALLOWED = [
   /^dist\/(?:[\w.-]+\/)*[\w.-]+\.(?:js|js\.map|d\.ts)$/,
   /^pages\.js$/,
   /^pages\/[\w.-]+\.(?:js|css|html|svg)$/,
   /^(?:package\.json|README\.md|CHANGELOG\.md|LICENSE)$/,
 ];
-const REFUSED = [/\.spec\./, /\.tsbuildinfo$/, /\.d\.ts\.map$/];
+const FORBIDDEN = [/\.spec\./, /\.tsbuildinfo$/, /\.d\.ts\.map$/];
 
 /** A package of the workspace, packed as it would be published. */
 export class PackedPackage {
@@ -45,7 +45,7 @@ export class PackedPackage {
     this.#source = paths.source;
   }
 
-  /** What can be imported of it, as an importer writes it. */
+  /** The import specifiers of the package's entries. */
   get entries(): string[] {
     const { name, exports } = this.manifest;
     return Object.entries(exports)
@@ -53,13 +53,13 @@ export class PackedPackage {
       .map(([path]) => `${name}${path.slice(1)}`);
   }
 
-  /** The declarations of one of them, within the package. */
+  /** Path of an entry's declaration file within the package. */
   typesOf(entry: string): string {
     const target = this.manifest.exports[`.${entry.slice(this.manifest.name.length)}`];
     return typeof target === 'object' ? target.types.replace(/^\.\//, '') : '';
   }
 
-  /** Packs what is built. The build itself is the script's that comes before. */
+  /** Packs the compiled package. The npm script builds it before. */
   static async pack(root: string, folder: string, destination: string): Promise<PackedPackage> {
     const source = join(root, folder);
     const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', destination];
@@ -78,14 +78,15 @@ export class PackedPackage {
     );
   }
 
-  /** @throws where a file is in the tarball that nobody who installs it needs, or one is missing. */
-  async holdsNothingButItsBuild(): Promise<void> {
+  /** @throws if the tarball has a file that users do not need, a compiled file without a source, or lacks a file. */
+  async containsOnlyItsBuild(): Promise<void> {
     const foreign = this.files.filter(
       (file) =>
         !ALLOWED.some((pattern) => pattern.test(file)) ||
-        REFUSED.some((pattern) => pattern.test(file)),
+        FORBIDDEN.some((pattern) => pattern.test(file)),
     );
-    if (foreign.length > 0) throw new Error(`does not belong there: ${foreign.join(', ')}`);
+    if (foreign.length > 0)
+      throw new Error(`files that do not belong in the tarball: ${foreign.join(', ')}`);
     const sources = await readdir(join(this.#source, 'src'), { recursive: true });
     const stale = this.files.filter(
       (file) =>
@@ -93,7 +94,7 @@ export class PackedPackage {
         file.startsWith('dist/') &&
         !sources.includes(file.replace(/^dist\//, '').replace(/\.js$/, '.ts')),
     );
-    if (stale.length > 0) throw new Error(`has no source any more: ${stale.join(', ')}`);
+    if (stale.length > 0) throw new Error(`compiled files without a source: ${stale.join(', ')}`);
     const documents = (await readdir(this.#source)).filter((file) =>
       /^(README\.md|CHANGELOG\.md|LICENSE)$/.test(file),
     );
@@ -108,11 +109,11 @@ export class PackedPackage {
       'dist/index.js',
       'dist/index.d.ts',
     ].filter((file) => !this.files.includes(file));
-    if (missing.length > 0) throw new Error(`is missing: ${missing.join(', ')}`);
+    if (missing.length > 0) throw new Error(`missing files: ${missing.join(', ')}`);
   }
 
-  /** @throws where a compiled file imports a package that package.json does not name, or names in vain. */
-  async importsOnlyWhatItDeclares(): Promise<void> {
+  /** @throws if a compiled file imports a package that package.json does not declare, or declares without use. */
+  async importsMatchDependencies(): Promise<void> {
     const { dependencies = {}, peerDependencies = {}, name } = this.manifest;
     const imported = new Map<string, string>();
     for (const file of this.files.filter((path) => /\.(js|d\.ts)$/.test(path))) {
@@ -123,19 +124,21 @@ export class PackedPackage {
       }
     }
     const declared = new Set([name, ...Object.keys({ ...dependencies, ...peerDependencies })]);
-    const undeclared = [...imported].filter(([it]) => !isBuiltin(it) && !declared.has(it));
-    if (undeclared.length > 0) {
-      throw new Error(undeclared.map(([it, file]) => `${file} imports ${it}`).join(', '));
-    }
-    // Nest itself needs it, and the application that installs Nest chooses it.
-    const unused = [...declared].filter(
-      (it) => !imported.has(it) && it !== name && it !== 'reflect-metadata',
+    const undeclared = [...imported].filter(
+      ([module]) => !isBuiltin(module) && !declared.has(module),
     );
-    if (unused.length > 0) throw new Error(`declares in vain: ${unused.join(', ')}`);
+    if (undeclared.length > 0) {
+      throw new Error(undeclared.map(([module, file]) => `${file} imports ${module}`).join(', '));
+    }
+    // Nest needs reflect-metadata, and the application chooses its version.
+    const unused = [...declared].filter(
+      (module) => !imported.has(module) && module !== name && module !== 'reflect-metadata',
+    );
+    if (unused.length > 0) throw new Error(`declared but not imported: ${unused.join(', ')}`);
   }
 
-  /** @throws if a shipped file refers to a document of the repository by its path, or package.json does not link to it. */
-  async refersToNothingItLacks(): Promise<void> {
+  /** @throws if a file in the tarball refers to docs/ by path, or package.json has no link to the repository. */
+  async hasNoBrokenReferences(): Promise<void> {
     const { homepage, bugs, repository, name } = this.manifest;
     if (!homepage || !bugs?.url || !repository?.directory) {
       throw new Error(`package.json of ${name} lacks "homepage", "bugs" or "repository".`);
@@ -147,8 +150,8 @@ export class PackedPackage {
     }
   }
 
-  /** @throws with publint's report where it has anything to say, a suggestion included. */
-  async pleasesPublint(): Promise<void> {
+  /** @throws with publint's report if it has an error, a warning or a suggestion. */
+  async passesPublint(): Promise<void> {
     const cli = join(this.#root, 'node_modules/publint/src/cli.js');
     const args = [cli, 'run', this.tarball, '--strict'];
     const { output } = await succeed(process.execPath, args, { cwd: this.#root });
@@ -156,13 +159,13 @@ export class PackedPackage {
   }
 
   /**
-   * Every way to resolve modules counts, `moduleResolution: node` of older CommonJS applications included. One rule of
-   * attw does not apply: `cjs-resolves-to-esm` reports that `require()` loads an ES module, which every Node that
-   * `engines` allows can do. The CommonJS applications of the other parts prove that it works.
+   * Checks every `moduleResolution`, including `node` of older CommonJS applications. One rule of attw is off:
+   * `cjs-resolves-to-esm` reports that `require()` loads an ES module, which every Node that `engines` allows supports.
+   * The CommonJS applications of the other parts prove that it works.
    *
    * @throws with attw's report if a type does not resolve, or does not describe the code.
    */
-  async pleasesAttw(): Promise<void> {
+  async passesAttw(): Promise<void> {
     const cli = join(this.#root, 'node_modules/@arethetypeswrong/cli/dist/index.js');
     const rules = ['--profile', 'strict', '--ignore-rules', 'cjs-resolves-to-esm'];
     const args = [cli, this.tarball, ...rules, '--no-definitely-typed', '--format', 'ascii'];
@@ -170,7 +173,7 @@ export class PackedPackage {
   }
 }
 
-/** `@scope/name` of `@scope/name/path`; a builtin is its own. */
+/** The package name of an import specifier: `@scope/name` of `@scope/name/path`. Built-in modules keep their name. */
 function packageOf(specifier: string): string {
   if (specifier.startsWith('node:')) return specifier;
   return specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/');

@@ -1,12 +1,12 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { npm, succeed, environment } from './command.ts';
-import type { Ended } from './command.ts';
+import type { CommandResult } from './command.ts';
 
-/** What an install needs of this machine's configuration of npm. */
+/** Variables of this machine's npm configuration that an install needs. */
 const KEPT = /^npm_config_(registry|cafile|cache|proxy|https_proxy|noproxy)$/i;
 
-/** One version of npm, installed into a folder of its own, without this machine's user configuration. */
+/** One version of npm in its own folder, without this machine's user configuration. */
 export class PinnedNpm {
   readonly version: string;
   readonly #cli: string;
@@ -44,7 +44,7 @@ export class PinnedNpm {
     if (/\bwarn\b/i.test(output)) throw new Error(output);
   }
 
-  #run(args: string[], cwd: string): Promise<Ended> {
+  #run(args: string[], cwd: string): Promise<CommandResult> {
     return succeed(process.execPath, [this.#cli, ...args], { cwd, env: this.#env });
   }
 }

@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { environment } from './command.ts';
 
-/** Where and how a process runs, and how long {@link RunningProcess.prints} waits. */
+/** Folder and environment of a process, and the time limit of {@link RunningProcess.prints}. */
 export interface RunningProcessOptions {
   readonly cwd: string;
   readonly env?: NodeJS.ProcessEnv;
@@ -14,7 +14,7 @@ export interface RunningProcessOptions {
 /** A process that runs until it is stopped, such as an application or an emulator, and its children. */
 export class RunningProcess implements AsyncDisposable {
   #output = '';
-  #ended = false;
+  #exited = false;
   readonly #child: ChildProcess;
   readonly #closed: Promise<unknown>;
   readonly #command: string;
@@ -26,7 +26,7 @@ export class RunningProcess implements AsyncDisposable {
     const { cwd, env = environment(), timeoutMs = 60_000 } = options;
     this.#command = [program, ...args].join(' ');
     this.#timeoutMs = timeoutMs;
-    // A group of its own, so that a shell or npm is stopped together with what it started.
+    // A separate process group, so that a signal also stops the child processes of a shell or npm.
     this.#child = spawn(program, args, {
       cwd,
       env: { ...env, NO_COLOR: '1' },
@@ -40,14 +40,14 @@ export class RunningProcess implements AsyncDisposable {
       });
     }
     this.#closed = once(this.#child, 'close').finally(() => {
-      this.#ended = true;
+      this.#exited = true;
       this.#notify();
     });
     this.#closed.catch((error: unknown) => (this.#output += String(error)));
     process.once('exit', this.#killAtExit);
   }
 
-  /** Everything printed so far, on both streams. */
+  /** The output so far, stdout and stderr. */
   get output(): string {
     return this.#output;
   }
@@ -55,7 +55,7 @@ export class RunningProcess implements AsyncDisposable {
   /**
    * Waits until the output matches.
    *
-   * @throws with the output if the process ends first or time runs out
+   * @throws with the output if the process exits first or the time limit passes
    */
   async prints(pattern: RegExp): Promise<RegExpExecArray> {
     const end = performance.now() + this.#timeoutMs;
@@ -63,8 +63,8 @@ export class RunningProcess implements AsyncDisposable {
       const match = pattern.exec(this.#output);
       if (match !== null) return match;
       const leftMs = end - performance.now();
-      if (this.#ended || leftMs <= 0) {
-        const reason = this.#ended ? 'ended' : `ran for ${this.#timeoutMs} ms`;
+      if (this.#exited || leftMs <= 0) {
+        const reason = this.#exited ? 'exited' : `ran for ${this.#timeoutMs} ms`;
         throw new Error(
           `${this.#command} ${reason} without printing ${String(pattern)}:\n${this.#output}`,
         );
@@ -73,13 +73,13 @@ export class RunningProcess implements AsyncDisposable {
     }
   }
 
-  /** Ends the process as a terminal's Ctrl+C would, or after ten seconds by force. */
+  /** Stops the process with SIGINT, as Ctrl+C in a terminal does, and kills it after ten seconds. */
   async [Symbol.asyncDispose](): Promise<void> {
     process.off('exit', this.#killAtExit);
     this.#signal('SIGINT');
-    const impatience = setTimeout(() => this.#signal('SIGKILL'), 10_000);
+    const killTimer = setTimeout(() => this.#signal('SIGKILL'), 10_000);
     await this.#closed.catch(() => {});
-    clearTimeout(impatience);
+    clearTimeout(killTimer);
   }
 
   #change(withinMs: number): Promise<void> {
@@ -104,7 +104,7 @@ export class RunningProcess implements AsyncDisposable {
     try {
       process.kill(-pid, signal);
     } catch {
-      // The group has ended.
+      // The process group has exited.
     }
   }
 }

@@ -1,11 +1,11 @@
 import type { Checks } from './checks.ts';
 import type { PackedPackage } from './packed-package.ts';
 
-/** What every part works with. */
+/** Packages, folder and options of a part. */
 export interface SmokeContext {
   /** Root of the repository. */
   readonly root: string;
-  /** An empty folder of this part's own, removed at the end. It is outside the repository. */
+  /** An empty folder for this part, outside the repository. It is removed after the part. */
   readonly folder: string;
   /** `nestjs-payments`, packed as it would be published. */
   readonly payments: PackedPackage;
@@ -15,13 +15,13 @@ export interface SmokeContext {
   readonly emulator: PackedPackage;
   /** Whether the whole matrix runs (`--all`) or the representative selection that CI runs. */
   readonly all: boolean;
-  /** The Node that runs this script, and its version. */
+  /** The Node that runs this script. */
   readonly node: NodeProgram;
-  /** The oldest Node that `engines` allows; installed once, on first use. */
+  /** The oldest Node that `engines` allows. The first call installs it. */
   readonly oldestNode: () => Promise<NodeProgram>;
 }
 
-/** A Node to run an application on. */
+/** A Node executable to run an application with. */
 export interface NodeProgram {
   /** Absolute path of the executable. */
   readonly path: string;
@@ -30,11 +30,11 @@ export interface NodeProgram {
 }
 
 /**
- * One group of checks that can run alone: `npm run smoke -- <name>`. Each file in `parts/` exports one as `part`, and its
- * name is the file's name.
+ * A group of checks. `npm run smoke -- <name>` runs one part. Each file in `parts/` exports its part as `part`, and the
+ * name of the part is the name of the file.
  */
 export interface SmokePart {
-  /** What it proves, for `npm run smoke -- --list`. */
+  /** What the part checks, for `npm run smoke -- --list`. */
   readonly description: string;
   /** Runs the checks. The title of a check that proves a promise starts with the promise's id: `AP-04 …`. */
   run(context: SmokeContext, checks: Checks): Promise<void>;

@@ -1,11 +1,11 @@
 /**
- * Installs the packed packages into applications as their users have them, and checks that they compile and run.
+ * Installs the packed packages into applications like those of users, and checks that they compile and run.
  *
- * npm run smoke                      what CI runs: a representative selection of every part
- * npm run smoke -- nest11 bundlers   some parts
+ * npm run smoke                      a representative selection of every part, as CI runs it
+ * npm run smoke -- nest11 bundlers   only these parts
  * npm run smoke -- --all             the whole matrix, before a release
- * npm run smoke -- --jobs 1          one part at a time, each line as it comes (default: two parts at a time)
- * npm run smoke -- --list            the parts
+ * npm run smoke -- --jobs 1          one part at a time, with each line printed at once (default: two parts at a time)
+ * npm run smoke -- --list            prints the parts
  */
 import { rmSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, realpath } from 'node:fs/promises';
@@ -61,7 +61,7 @@ for (const line of checks.promises) console.log(line);
 if (flags.all && names.length === 0) {
   const missing = PROMISES.filter((id) => !checks.covers(id));
   if (missing.length > 0)
-    checks.record('every promise has a check', `none names ${missing.join(', ')}`);
+    checks.record('every promise has a check', `no check for ${missing.join(', ')}`);
 }
 console.log(checks.summary);
 process.exitCode = checks.failed ? 1 : 0;
@@ -87,17 +87,17 @@ async function runParts(): Promise<void> {
   const node = { path: process.execPath, name: `Node ${process.versions.node}` };
   const shared = { root, payments, consolePackage, emulator, all: flags.all, node, oldestNode };
   const waiting = [...parts].filter(([name]) => names.length === 0 || names.includes(name));
-  const atOnce = Math.min(jobs, waiting.length);
+  const parallel = Math.min(jobs, waiting.length);
   await Promise.all(
-    Array.from({ length: atOnce }, async () => {
+    Array.from({ length: parallel }, async () => {
       for (let next = waiting.shift(); next; next = waiting.shift()) {
-        await runPart(next[0], next[1], shared, atOnce === 1);
+        await runPart(next[0], next[1], shared, parallel === 1);
       }
     }),
   );
 }
 
-/** Runs one part. Unless it runs alone, its lines are printed together at its end. */
+/** Runs one part. If several parts run at the same time, the lines of a part are printed together at its end. */
 async function runPart(
   name: string,
   part: SmokePart,
@@ -106,15 +106,15 @@ async function runPart(
 ): Promise<void> {
   const lines: string[] = [];
   const print = (line: string): void => void (alone ? console.log(line) : lines.push(line));
-  const own = new Checks(print);
+  const partChecks = new Checks(print);
   print(`\n${name}: ${part.description}`);
-  const began = performance.now();
+  const startMs = performance.now();
   const folder = join(temporary, name);
   await mkdir(folder);
-  await own.that(`${name}: runs to its end`, () => part.run({ ...shared, folder }, own));
-  own.note(`${((performance.now() - began) / 1000).toFixed(0)} s`);
+  await partChecks.that(`${name}: completes`, () => part.run({ ...shared, folder }, partChecks));
+  partChecks.note(`${((performance.now() - startMs) / 1000).toFixed(0)} s`);
   if (!alone) console.log(lines.join('\n'));
-  checks.add(own);
-  // A part's applications take up to a gigabyte, and the next part does not need them.
+  checks.add(partChecks);
+  // The applications of a part need up to a gigabyte of disk space.
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
 }

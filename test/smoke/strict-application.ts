@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { npm, succeed } from './command.ts';
-import type { Ended } from './command.ts';
+import type { CommandResult } from './command.ts';
 import type { PackedPackage } from './packed-package.ts';
 
 const COMPILER_OPTIONS = {
@@ -10,7 +10,7 @@ const COMPILER_OPTIONS = {
   strict: true,
   noUncheckedIndexedAccess: true,
   noImplicitOverride: true,
-  // The declarations of other packages are theirs to check.
+  // Errors in the declarations of other packages are not checked here.
   skipLibCheck: true,
   experimentalDecorators: true,
   emitDecoratorMetadata: true,
@@ -19,10 +19,10 @@ const COMPILER_OPTIONS = {
   types: ['node'],
 };
 
-/** What every application here has, in exact versions. */
+/** Development tools of every application, in exact versions. */
 const TOOLS = { '@types/node': '24.19.2', typescript: '6.0.3' };
 
-/** An ES module application in a folder of its own, compiled by tsc with `strict`. Its sources are below `src/`. */
+/** An ES module application in its own folder, compiled by tsc with `strict`. Its sources are in `src/`. */
 export class StrictApplication {
   readonly folder: string;
 
@@ -31,8 +31,7 @@ export class StrictApplication {
   }
 
   /**
-   * Installs the packed packages and the dependencies. No install script runs, so nothing is downloaded from
-   * elsewhere.
+   * Installs the packed packages and the dependencies. Install scripts do not run, so that they download nothing.
    *
    * @throws with npm's output if the install fails.
    */
@@ -64,11 +63,11 @@ export class StrictApplication {
   }
 
   /**
-   * Runs a script with the Node that runs this one, for at most a minute.
+   * Runs a script with the Node of this process, for at most a minute.
    *
-   * @throws with its output if it does not end with exit code 0.
+   * @throws with the script's output if its exit code is not 0.
    */
-  async run(args: string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  async run(args: string[], env: NodeJS.ProcessEnv = {}): Promise<CommandResult> {
     return succeed(process.execPath, args, {
       cwd: this.folder,
       timeoutMs: 60_000,

@@ -3,21 +3,21 @@ import { readCodeBlocks } from './code-blocks.ts';
 import type { NestGenerator } from './nest-generator.ts';
 import type { NodeProgram } from './smoke-part.ts';
 
-/** A way to test the generated application. */
+/** A test runner configuration for the generated application. */
 export interface TestRecipe {
   readonly name: string;
-  /** What has to be installed for it. */
+  /** Packages to install for it. */
   readonly tools: readonly string[];
-  /** What it adds to Jest's configuration; none without Jest. */
+  /** Options to add to Jest's configuration; undefined for other runners. */
   readonly config?: Readonly<Record<string, unknown>>;
   readonly env: NodeJS.ProcessEnv;
-  /** Whether it is for this Node. */
+  /** Whether the recipe works with this Node. */
   readonly fits: (node: NodeProgram) => boolean;
 }
 
 /**
- * Reads from `docs/testing.md` how a generated application tests, as a reader copies it. The first recipe is the
- * recommended one.
+ * Reads the test runner configurations for a generated application from `docs/testing.md`. The first is the recommended
+ * configuration.
  */
 export async function readTestRecipes(
   root: string,
@@ -42,7 +42,7 @@ export async function readTestRecipes(
       tools: ['@swc/jest@0.2', '@swc/core@1'],
       config: config('jest-swc.json'),
       env: {},
-      // The test that the older generator writes, with `import * as request`, needs another import under SWC.
+      // The older generator writes a test with `import * as request`, which does not work with SWC.
       fits: () => module === 'nodenext',
     },
     {

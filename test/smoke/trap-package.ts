@@ -3,27 +3,27 @@ import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /**
- * Stands where a package is installed, or would be, and throws when it is imported. To take the package away
- * would not do: Node would go on to look for it in the folders above.
+ * Replaces a package with one that throws when it is imported. Removing the package would not be enough, because Node also
+ * searches the parent folders.
  */
 export class Trap {
   readonly #folder: string;
-  readonly #aside: string;
+  readonly #backup: string;
 
   constructor(folder: string) {
     this.#folder = folder;
-    this.#aside = `${folder}.aside`;
+    this.#backup = `${folder}.backup`;
   }
 
   async set(): Promise<void> {
-    if (existsSync(this.#folder)) await rename(this.#folder, this.#aside);
+    if (existsSync(this.#folder)) await rename(this.#folder, this.#backup);
     await mkdir(this.#folder, { recursive: true });
     await writeFile(join(this.#folder, 'package.json'), '{ "main": "index.js" }');
     await writeFile(join(this.#folder, 'index.js'), 'throw new Error("needed " + __dirname);');
   }
 
-  async lift(): Promise<void> {
+  async remove(): Promise<void> {
     await rm(this.#folder, { recursive: true, force: true });
-    if (existsSync(this.#aside)) await rename(this.#aside, this.#folder);
+    if (existsSync(this.#backup)) await rename(this.#backup, this.#folder);
   }
 }

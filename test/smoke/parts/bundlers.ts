@@ -74,7 +74,7 @@ const BUNDLINGS: readonly Bundling[] = [
     args: [WEBPACK, '--stats', 'errors-warnings', '--config', 'webpack-external.cjs'],
   },
 ];
-/** Takes a minute: webpack's own minifier is slow. */
+/** Takes a minute, because webpack's minifier is slow. */
 const MINIFIED: Bundling = {
   name: 'webpack, self-contained, minified',
   format: 'commonjs',
@@ -92,7 +92,7 @@ const MINIFIED: Bundling = {
 /** Files of `fixtures/bundlers` that the guide shows. */
 const SHOWN = ['esbuild-esm.mjs', SELF_CONTAINED] as const;
 
-/** Applications in one file, and applications that are bundled without their packages. */
+/** Applications that are bundled with and without their packages. */
 export const part: SmokePart = {
   description: 'esbuild and webpack, self-contained and with externals, memory and SQLite inbox',
   async run({ root, payments, folder, all, node, oldestNode }, checks) {
@@ -111,7 +111,7 @@ export const part: SmokePart = {
         if (application === undefined) continue;
         for (const runner of runners) {
           for (const inbox of ['memory', 'sqlite'] as const) {
-            await checks.that(`${title}, ${runner.name}, ${inbox} inbox: handles a delivery`, () =>
+            await checks.that(`${title}, ${runner.name}, ${inbox} inbox: handles an event`, () =>
               application?.handles(runner.path, inbox),
             );
           }

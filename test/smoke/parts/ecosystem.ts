@@ -5,7 +5,7 @@ import { LoopbackServices } from '../loopback-services.ts';
 import type { SmokePart } from '../smoke-part.ts';
 import { StrictApplication } from '../strict-application.ts';
 
-/** Nest 11, the newest that Sentry's package allows. */
+/** Nest 11 is the newest major that Sentry's package allows. */
 const DEPENDENCIES = {
   '@fastify/compress': '9.2.0',
   '@fastify/helmet': '13.2.0',
@@ -40,7 +40,7 @@ const SECRETS = {
   PAYMENTS_WEBHOOK_SECRET: 'whsec_R8s0xkq2vT5uY7wZ',
   CONSOLE_PASSWORD: 'correct-horse-42',
 };
-/** What neither the log nor the error tracker may hold. */
+/** Texts that must not appear in the log or the error tracker. */
 const FORBIDDEN: Readonly<Record<string, string | RegExp>> = {
   'the access token': TOKEN,
   'the client secret': SECRETS.PAYMENTS_CLIENT_SECRET,
@@ -54,7 +54,7 @@ const FORBIDDEN: Readonly<Record<string, string | RegExp>> = {
 
 export const part: SmokePart = {
   description:
-    'helmet, compression, cls, throttler, pino, Sentry, hybrid: deliveries, console, logs',
+    'helmet, compression, cls, throttler, pino, Sentry, hybrid: webhook requests, console, logs',
   async run({ payments, consolePackage, root, folder }, checks) {
     const packages = [payments, consolePackage];
     const application = await StrictApplication.install(folder, packages, DEPENDENCIES);
@@ -73,7 +73,7 @@ export const part: SmokePart = {
     for (const mode of ['documented', 'express', 'fastify']) {
       await using services = await LoopbackServices.start(TOKEN);
       let log = '';
-      await checks.that(`AP-06 ${mode}: starts, and ends by itself`, async () => {
+      await checks.that(`AP-06 ${mode}: starts, and exits by itself`, async () => {
         const { output } = await application.run(
           ['--import=./dist/instrument.js', 'dist/check.js', mode],
           { ...SECRETS, PAYMENTS_BASE_URL: services.baseUrl, SENTRY_DSN: services.sentryDsn },
@@ -87,13 +87,13 @@ export const part: SmokePart = {
       }
       await checks.that(`AP-06 ${mode}: no secret, token or signature is in the log`, () => {
         if (!log.includes('"x-webhook-event"')) throw new Error(`no request was logged:\n${log}`);
-        holdsNoSecret(log);
+        assertNoSecret(log);
       });
       if (mode === 'documented') continue;
       await checks.that(`AP-06 ${mode}: Sentry receives the error, and no secret`, () => {
         const sent = services.envelopes.join('\n');
         if (!sent.includes('the order does not exist')) throw new Error(`it received:\n${sent}`);
-        holdsNoSecret(sent);
+        assertNoSecret(sent);
       });
     }
   },
@@ -103,7 +103,7 @@ function basic(user: string, password: string): string {
   return Buffer.from(`${user}:${password}`).toString('base64');
 }
 
-function holdsNoSecret(text: string): void {
+function assertNoSecret(text: string): void {
   for (const [name, secret] of Object.entries(FORBIDDEN)) {
     const found = typeof secret === 'string' ? text.indexOf(secret) : text.search(secret);
     if (found >= 0)

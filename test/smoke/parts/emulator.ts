@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { InstalledCommand } from '../installed-command.ts';
 import type { SmokePart } from '../smoke-part.ts';
 
-/** The emulator's command, installed into a folder of its own. */
+/** The emulator's command, installed from its tarball into a separate folder. */
 export const part: SmokePart = {
   description: 'the command payments-emulator, installed from its tarball',
   async run({ emulator, folder, node, oldestNode }, checks) {
@@ -13,9 +13,9 @@ export const part: SmokePart = {
     const commandFolder = join(folder, 'command');
     const command = await InstalledCommand.install(commandFolder, emulator);
     for (const { name: version, path } of [node, await oldestNode()]) {
-      await checks.that(`${name}, ${version}: prints its help`, () => command.helps(path));
-      await checks.that(`${name}, ${version}: starts, serves its pages, and ends`, () =>
-        command.serves(path),
+      await checks.that(`${name}, ${version}: prints its help`, () => command.printsHelp(path));
+      await checks.that(`${name}, ${version}: starts, serves its pages, and exits`, () =>
+        command.servesPages(path),
       );
       await checks.that(`AP-16 ${name}, ${version}: saves settings, and --seed keeps them`, () =>
         command.savesSettings(path, commandFolder),
@@ -29,7 +29,7 @@ export const part: SmokePart = {
         try {
           await once(server, 'listening');
           const { port } = server.address() as AddressInfo;
-          await command.triggers(path, `http://127.0.0.1:${port}/webhooks/payments`);
+          await command.triggersPayment(path, `http://127.0.0.1:${port}/webhooks/payments`);
         } finally {
           server.close();
         }

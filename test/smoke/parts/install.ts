@@ -5,7 +5,7 @@ import { PinnedNpm } from '../pinned-npm.ts';
 import type { SmokePart } from '../smoke-part.ts';
 
 const NPMS = ['10.9.9', '11.21.2'];
-/** Versions of the peers that an application must have. */
+/** Versions of the required peers. */
 const PEERS: Readonly<Record<string, string>> = {
   '@nestjs/axios': '12.0.1',
   '@nestjs/common': '12.5.1',
@@ -17,7 +17,7 @@ const PEERS: Readonly<Record<string, string>> = {
   'reflect-metadata': '0.2.2',
   rxjs: '7.8.2',
 };
-/** What the root of the package must not load before the application uses it. */
+/** Packages that the root entry must not load before the application uses them. */
 const LATER = [
   '@nestjs/axios',
   '@nestjs/config',
@@ -29,9 +29,10 @@ const LATER = [
   'undici',
 ];
 
-/** The packages as npm installs them, and what their roots load. */
+/** Installs the packages with several versions of npm, and checks which packages the root entry loads. */
 export const part: SmokePart = {
-  description: 'npm 10 and 11 install without a warning, and the root loads little',
+  description:
+    'npm 10 and 11 install without a warning, and the root entry loads only required packages',
   async run({ payments, consolePackage, emulator, folder, node, oldestNode }, checks) {
     for (const version of NPMS) {
       const npm = await PinnedNpm.install(version, join(folder, `npm-${version}`));
@@ -49,7 +50,7 @@ export const part: SmokePart = {
     for (const runner of [node, await oldestNode()]) {
       for (const how of ['import', 'require'] as const) {
         await checks.that(
-          `AP-10 nestjs-payments, ${runner.name}: ${how} loads the root and no package that is needed later`,
+          `AP-10 nestjs-payments, ${runner.name}: ${how} loads the root entry and no package that is needed later`,
           async () => {
             const loaded = await loadedBy('nestjs-payments', how, runner.path, application);
             if (!loaded.has('@nestjs/common')) throw new Error(`It loaded ${[...loaded].join()}.`);

@@ -5,7 +5,7 @@ import { npm, run } from '../command.ts';
 import { writeDocumentedCode } from '../documented-code.ts';
 import type { SmokeContext, SmokePart } from '../smoke-part.ts';
 
-/** The promises that an example proves by what it uses. */
+/** The promises that an example proves, with a pattern of the API that it must use for that. */
 const PROVEN_BY_USE: ReadonlyMap<string, RegExp> = new Map([
   ['AP-11', /\b(?:paymentEvent|handlerContext)\(/],
   ['AP-12', /\b(?:deliver|settled)\(/],
@@ -13,14 +13,14 @@ const PROVEN_BY_USE: ReadonlyMap<string, RegExp> = new Map([
   ['AP-14', /^/],
 ]);
 
-/** A test runner with the configuration that docs/testing.md shows for it, in an application of its own. */
+/** A test runner with its configuration of docs/testing.md, in a separate application. */
 interface Runner {
   readonly name: string;
   readonly type: 'module' | 'commonjs';
   readonly dependencies: Readonly<Record<string, string>>;
   readonly compilerOptions: Readonly<Record<string, unknown>>;
   readonly command: readonly string[];
-  /** Specs of the guide that need a runner with ES modules. */
+  /** Specs of the guide that are left out because they need ES modules. */
   readonly without?: readonly string[];
 }
 
@@ -68,7 +68,7 @@ const COMMONJS = {
   module: 'commonjs',
   strict: true,
   esModuleInterop: true,
-  // Each file is compiled on its own, without the type checker, which takes most of the time.
+  // Each file is compiled separately, without the type checker, which would take most of the time.
   isolatedModules: true,
 };
 
@@ -129,7 +129,7 @@ async function checkRunner(
   });
   const results = resultsOf(stdout);
   for (const spec of specs) {
-    const result = results.find((one) => one.name.endsWith(`/${spec}`));
+    const result = results.find((candidate) => candidate.name.endsWith(`/${spec}`));
     const passed = result?.status === 'passed' && result.assertionResults.length > 0;
     const code = await readFile(join(folder, spec), 'utf8');
     for (const [promise, use] of PROVEN_BY_USE) {
@@ -142,7 +142,7 @@ async function checkRunner(
   }
 }
 
-/** Installs the packages and writes the code of the guide. Returns its files. */
+/** Installs the packages and writes the code of the guide. Returns the names of the written files. */
 async function install(
   { type, dependencies, compilerOptions }: Runner,
   folder: string,
@@ -170,7 +170,7 @@ interface SpecResult {
   readonly assertionResults: readonly unknown[];
 }
 
-/** Both runners print the same report. */
+/** Reads the JSON report, which has the same format for Jest and Vitest. */
 function resultsOf(stdout: string): readonly SpecResult[] {
   try {
     return (JSON.parse(stdout) as { testResults: SpecResult[] }).testResults;

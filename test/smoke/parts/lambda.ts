@@ -27,7 +27,7 @@ const DEPENDENCIES = {
   'serverless-http': '4.0.0',
 };
 
-/** The module that uses each adapter; those of docs/deploying.md are `express` and `fastify`. */
+/** The file of each adapter's function. `express` and `fastify` are in docs/deploying.md, the others in the fixtures. */
 const ADAPTERS: Readonly<Record<string, string>> = {
   '@codegenie/serverless-express': 'express',
   'serverless-http': 'serverless-http',
@@ -52,7 +52,7 @@ export const part: SmokePart = {
     try {
       for (const [name, module] of Object.entries(ADAPTERS)) {
         await checks.that(
-          `AP-05 ${name}: deliveries are verified, stored and handled by runDue, forged ones get 401, other routes work`,
+          `AP-05 ${name}: verifies and stores events, runDue handles them, forged requests get 401, other routes work`,
           async () => {
             await application.run(['dist/lambda/main.js', module], {
               DATABASE_URL: await server.createDatabase(),

@@ -24,7 +24,7 @@ const APPLICATIONS = {
   },
 } as const;
 
-/** Package managers that let a package import nothing but what it declares. */
+/** Package managers that prevent a package from importing packages that it does not declare. */
 export const part: SmokePart = {
   description: 'pnpm without hoisting and Yarn PnP: install, boot, SQLite thread',
   async run(context, checks) {
@@ -38,11 +38,11 @@ export const part: SmokePart = {
         await checks.that(`${title}: installs without a warning`, async () => {
           managed = await ManagedApplication.install(home, manager, application, context);
         });
-        // Up to Node 22.13 at least, an ES module that `require()` loads resolves its imports without PnP.
+        // In Node 22.13, an ES module that `require()` loads resolves its imports without PnP.
         const newestOnly = manager === YARN_PNP && application.type === 'commonjs';
         for (const runner of managed === undefined ? [] : newestOnly ? [node] : runners) {
           for (const inbox of ['memory', 'sqlite'] as const) {
-            await checks.that(`${title}, ${runner.name}, ${inbox} inbox: handles a delivery`, () =>
+            await checks.that(`${title}, ${runner.name}, ${inbox} inbox: handles an event`, () =>
               managed?.handles(runner.path, inbox),
             );
           }

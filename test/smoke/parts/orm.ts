@@ -21,7 +21,7 @@ const NEST = {
 };
 const TYPEORM = { '@nestjs/typeorm': '12.0.2', typeorm: '1.1.1' };
 
-/** What each example of docs/orm.md needs. Each has a folder of this name there. */
+/** Packages that each example of docs/orm.md needs. The files of an example are in a folder with its name. */
 const EXAMPLES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   pg: {},
   drizzle: { 'drizzle-orm': '0.45.4' },
@@ -41,7 +41,7 @@ const EXAMPLES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   kysely: { kysely: '0.29.9' },
   knex: { knex: '3.3.0' },
 };
-/** One that adopts the inbox's client, and one that opens the transaction itself. */
+/** Drizzle uses the database client of the inbox, and TypeORM opens the transaction itself. */
 const SELECTION = ['drizzle', 'typeorm'];
 
 export const part: SmokePart = {
@@ -52,7 +52,7 @@ export const part: SmokePart = {
     const application = await StrictApplication.install(folder, [payments], dependencies);
     const sources = join(folder, 'src');
     await cp(join(root, 'test/smoke/fixtures/orm'), sources, { recursive: true });
-    // Drizzle has the module of plain pg, and TypeORM the entities of nestjs-cls.
+    // The Drizzle example uses the module of the pg example, and the TypeORM example the entities of nestjs-cls.
     await writeDocumentedCode(join(root, 'docs/orm.md'), sources, (file) => {
       const example = file.includes('/') ? file.split('/')[0]! : 'pg';
       return [...names, 'pg'].includes(example) || file === 'nestjs-cls/entities.ts';
@@ -68,7 +68,7 @@ export const part: SmokePart = {
       const tables = await readFile(join(sources, 'tables.sql'), 'utf8');
       for (const name of names) {
         await checks.that(
-          `AP-07 ${name}: the documented code books exactly once, with a rollback and a retry between`,
+          `AP-07 ${name}: the documented code books exactly once after a rollback and a retry`,
           async () => {
             const database = await server.createDatabase();
             await server.query(database, tables);
@@ -89,7 +89,8 @@ export const part: SmokePart = {
 };
 
 /**
- * Prisma's client has no engine, but its command downloads one that only migrations use, unless it is given a file.
+ * Generates Prisma's client. The command would download an engine that only migrations need, unless the environment names
+ * a file for it.
  */
 async function generatePrismaClient(application: StrictApplication): Promise<void> {
   const args = [

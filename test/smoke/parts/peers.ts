@@ -3,7 +3,7 @@ import { MerchantApplication } from '../merchant-application.ts';
 import { ADAPTERS, MERCHANTS } from '../merchants.ts';
 import type { SmokePart } from '../smoke-part.ts';
 
-/** One application for each range of peer versions: the newest of each major of Nest, and the oldest of everything. */
+/** Applications with the newest peers of each major of Nest, and with the oldest version of every peer. */
 export const part: SmokePart = {
   description: 'newest and oldest peers: installs, imports, compiles, runs on both adapters',
   async run({ payments, consolePackage, folder, node, oldestNode }, checks) {
@@ -15,17 +15,15 @@ export const part: SmokePart = {
         join(folder, `merchant-${index}`),
         [payments, consolePackage],
       );
-      await checks.that(`${name}: every peer is there, in one copy`, () =>
-        application.hasAllPeers(),
-      );
+      await checks.that(`${name}: every peer is installed once`, () => application.hasAllPeers());
       for (const runner of runners) {
         await checks.that(
-          `AP-10 ${name}, ${runner.name}: imports, and without an adapter, a database or an optional peer`,
+          `AP-10 ${name}, ${runner.name}: imports every entry, also without an adapter, a database or an optional peer`,
           () => application.imports(runner.path),
         );
       }
       const compiled = await checks.that(
-        `${name}: compiles, the package's own declarations included`,
+        `${name}: compiles, including the declarations of the packages`,
         async () => {
           const foreign = await application.compiles();
           if (foreign.length > 0) {

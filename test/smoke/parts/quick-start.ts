@@ -10,35 +10,37 @@ import type { SmokeContext, SmokePart } from '../smoke-part.ts';
 const LIMIT_MS = 5 * 60_000;
 const ADAPTERS = ['Express', 'Fastify'] as const;
 
-/** The quick start of the README, as somebody pastes it into an empty folder. It uses fixed ports, as the page does. */
+/** Runs the commands of the README's quick start in an empty folder, with the fixed ports of the page. */
 export const part: SmokePart = {
   description: 'the quick start of the README, pasted into an empty folder',
   async run(context, checks) {
     for (const adapter of ADAPTERS.slice(0, context.all ? undefined : 1)) {
       const folder = join(context.folder, adapter);
       await mkdir(folder);
-      const began = performance.now();
+      const startMs = performance.now();
       const title = `AP-15 quick start, ${adapter}`;
       const logged = await checks.that(`${title}: the application logs the payment`, () =>
-        paste(folder, adapter, context),
+        followSteps(folder, adapter, context),
       );
       if (!logged) continue;
       await checks.that(`${title}: takes less than five minutes`, () => {
-        const tookMs = performance.now() - began;
+        const tookMs = performance.now() - startMs;
         if (tookMs > LIMIT_MS) throw new Error(`it took ${Math.round(tookMs / 1000)} s`);
       });
     }
   },
 };
 
-/** Does what the page says, in the order it says it. The packages are not published, so `npm install` gets tarballs. */
-async function paste(
+/** Follows the steps of the page. The packages are not published, so `npm install` gets the tarballs. */
+async function followSteps(
   folder: string,
   adapter: (typeof ADAPTERS)[number],
   { root, payments, emulator }: SmokeContext,
 ): Promise<void> {
   const blocks = await readCodeBlocks(join(root, 'README.md'), 'Quick start');
-  const tarballs = new Map([payments, emulator].map((it) => [it.manifest.name, it.tarball]));
+  const tarballs = new Map(
+    [payments, emulator].map(({ manifest, tarball }) => [manifest.name, tarball]),
+  );
   const command = (word: string): string => commandWith(word, blocks, tarballs);
   const shop = join(folder, 'shop');
   const sh = (cwd: string, code: string): RunningProcess =>
@@ -58,20 +60,21 @@ async function paste(
   await application.prints(/Nest application successfully started/);
   await finish(folder, command(' trigger '));
   const line = blocks.find(({ language }) => language === 'text')?.code.trim() ?? '';
-  if (!/order-1.*350/.test(line)) throw new Error(`the page shows no line of the log: "${line}"`);
-  // The level is padded.
+  if (!/order-1.*350/.test(line))
+    throw new Error(`the page shows no log line of the payment: "${line}"`);
+  // The log pads the level with spaces.
   const words = line.split(/\s+/).map((word) => word.replaceAll(/[^\w-]/g, '\\$&'));
   await application.prints(RegExp(words.join('\\s+')));
 }
 
-/** The one block of shell commands that has the text in it. */
+/** The only block of shell commands that contains the text. */
 function commandWith(
   text: string,
   blocks: readonly CodeBlock[],
   tarballs: ReadonlyMap<string, string>,
 ): string {
   const found = blocks.filter(({ language, code }) => language === 'sh' && code.includes(text));
-  if (found.length !== 1) throw new Error(`${found.length} commands of the page have "${text}"`);
+  if (found.length !== 1) throw new Error(`${found.length} commands of the page contain "${text}"`);
   return found[0]!.code.replaceAll(/^npm install .*$/gm, (line) =>
     line
       .split(' ')
