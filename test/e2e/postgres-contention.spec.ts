@@ -119,8 +119,8 @@ describe('operators next to claims and settlements on PostgreSQL', () => {
       idle = leases.length > 0 ? 0 : idle + 1;
     }
     const left = await inboxes.query(`
-      SELECT state, held, count(*)::integer FROM ${schema}.delivery
-       WHERE state IN ('pending', 'running') GROUP BY state, held`);
+      SELECT state, waiting, count(*)::integer FROM ${schema}.delivery
+       WHERE state IN ('pending', 'running') GROUP BY state, waiting`);
     expect(left).toEqual([]);
   }, 60_000);
 

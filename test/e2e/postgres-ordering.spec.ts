@@ -96,7 +96,7 @@ describe('ordering keys on PostgreSQL', () => {
     const first = await claim(store, 2);
     expect(ids(first)).toEqual(['a1', 'b1']);
     expect(ids(await claim(store))).toEqual(['free']);
-    const held = `SELECT count(*)::integer AS held FROM ${schema}.delivery WHERE held`;
+    const held = `SELECT count(*)::integer AS held FROM ${schema}.delivery WHERE waiting`;
     expect(await inboxes.query(held)).toEqual([{ held: 2 }]);
     expect(await store.nextDueInMs(['book'])).toBeNull();
     expect(await store.complete(first[0]!)).toEqual({ settled: true, nextDue: true });

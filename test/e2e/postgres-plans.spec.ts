@@ -144,7 +144,7 @@ describe('a large backlog of one ordering key or one handler in PostgreSQL', () 
     await full.receive([incoming('hot', { orderingKey: 'hot' })]);
     await claim(full, 1);
     await inboxes.query(`
-      INSERT INTO "full".delivery (event, handler, state, held, due_at, ordering, occurred_at)
+      INSERT INTO "full".delivery (event, handler, state, waiting, due_at, ordering, occurred_at)
       SELECT 1000 + n, 'book', 'pending', true, now(), (SELECT ordering FROM "full".event), now()
         FROM generate_series(1, 20000) n;
       INSERT INTO "full".delivery (event, handler, state, due_at, occurred_at)

@@ -98,12 +98,12 @@ describe('pruning an inbox in PostgreSQL', () => {
       INSERT INTO ${schema}.delivery (event, handler, state, worker, occurred_at, ordering)
       SELECT n, 'book', 'running', gen_random_uuid(), now(), lpad(to_hex(n), 32, '0')::uuid
         FROM generate_series(1, 2000) n;
-      INSERT INTO ${schema}.delivery (event, handler, state, held, due_at, occurred_at, ordering)
+      INSERT INTO ${schema}.delivery (event, handler, state, waiting, due_at, occurred_at, ordering)
       SELECT 10000 + n, 'book', 'pending', true, now(), now(), lpad(to_hex(n), 32, '0')::uuid
         FROM generate_series(1, 2001) n`);
     const held = async (): Promise<number> => {
       const rows = await inboxes.query<{ count: number }>(
-        `SELECT count(*)::integer AS count FROM ${schema}.delivery WHERE held`,
+        `SELECT count(*)::integer AS count FROM ${schema}.delivery WHERE waiting`,
       );
       return rows[0]!.count;
     };

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Pool } from 'pg';
 import { ConnectionSource } from '../../libs/payments/src/inbox/postgres/connection/connection-source.js';
-import { migrate } from '../../libs/payments/src/inbox/postgres/connection/schema-migrator.js';
-import { versionOne } from '../../libs/payments/src/inbox/postgres/sql/schema.js';
+import { migrate, versionOne } from '../../libs/payments/src/inbox/postgres/open-store.js';
+
 import { systemRuntime } from '../../libs/payments/src/runtime/payments-runtime.js';
 import {
   claim,

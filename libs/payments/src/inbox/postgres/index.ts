@@ -1,4 +1,8 @@
-export { PostgresInboxError } from './connection/database-failure.js';
+export { PostgresInboxError } from './connection/database-connection.js';
 export { postgresInbox } from './postgres-inbox.js';
-export type { PostgresInboxOptions } from './postgres-options.js';
-export type { OpenTransaction, PostgresTransaction, RunTransaction } from './transaction-runner.js';
+export type {
+  OpenTransaction,
+  PostgresInboxOptions,
+  PostgresTransaction,
+  RunTransaction,
+} from './postgres-options.js';

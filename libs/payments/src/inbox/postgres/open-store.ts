@@ -1,54 +1,56 @@
+import { optionsInvalid } from '../../errors/options-invalid.js';
+import { describeError } from '../../errors/payments-error.js';
+import { withTimeLimit } from '../../runtime/deadline.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { Semaphore } from '../../runtime/semaphore.js';
-import { endWithin, openPool } from './connection/connection-pool.js';
-import { ConnectionSource } from './connection/connection-source.js';
-import { PostgresInboxError } from './connection/database-failure.js';
-import { migrate } from './connection/schema-migrator.js';
-import { checkServer } from './connection/server-check.js';
-import { WakeListener } from './connection/wake-listener.js';
-import { WakeNotifier } from './connection/wake-notifier.js';
+import { clientOf, ConnectionSource, openPool } from './connection/connection-source.js';
+import { PostgresInboxError, sqlStateOf, toInboxError } from './connection/database-connection.js';
+import type { Connection } from './connection/database-connection.js';
+import { WakeListener, WakeNotifier } from './connection/wake-notifications.js';
+import { ReceiveQueue, SettleQueue } from './group-commit.js';
 import type { ResolvedPostgresOptions } from './postgres-options.js';
-import { ReceiveQueue } from './receive-queue.js';
-import { SettleQueue } from './settle-queue.js';
-import { ClaimCursors } from './sql/claim-cursors.js';
-import { ClaimStatement } from './sql/claim.js';
+import { catalogFunctions } from './sql/catalog.js';
+import { claimFunctions } from './sql/claim-functions.js';
+import { ClaimCursors, ClaimStatements } from './sql/claim.js';
 import { CommitTransaction } from './sql/commit.js';
-import { NextDueStatement } from './sql/next-due.js';
-import { StrandedKeys } from './sql/ordering.js';
+import { orderingFunctions, WaitingDeliveries } from './sql/ordering.js';
 import { Pruning } from './sql/prune.js';
-import { ReceiveStatement } from './sql/receive.js';
-import { SettleStatement } from './sql/settle.js';
+import { receiveFunction, ReceiveStatement } from './sql/receive.js';
+import { redriveFunctions } from './sql/redrive.js';
+import { lockNumber, quoted, tables } from './sql/schema.js';
+import { settleFunctions, SettleStatement } from './sql/settle.js';
+import { statsFunction } from './sql/stats.js';
+import { workerFunctions } from './sql/workers.js';
 
-/** What an open store consists of. */
+/** The parts of an open store. */
 export interface OpenStore {
   readonly source: ConnectionSource;
   readonly receives: ReceiveQueue;
-  readonly claims: ClaimStatement;
-  readonly nextDue: NextDueStatement;
-  readonly settlements: SettleQueue;
+  readonly claims: ClaimStatements;
+  readonly outcomes: SettleQueue;
   readonly commits: CommitTransaction;
   readonly pruning: Pruning;
-  readonly stranded: StrandedKeys;
+  readonly waiting: WaitingDeliveries;
   readonly notifier: WakeNotifier;
   readonly listener: WakeListener;
   close(): Promise<void>;
 }
 
-/** Connects, checks the server and sets up the schema. */
+/** Connects, checks the server, sets up the schema and creates the parts of the store. */
 export async function openStore(
   options: ResolvedPostgresOptions,
   schema: string,
   runtime: PaymentsRuntime,
 ): Promise<OpenStore> {
   const { connectTimeoutMs, statementTimeoutMs, pollMs } = options;
-  const { pool, size, listeningClient } = await openPool(options);
+  const { pool, size } = await openPool(options);
   const source = new ConnectionSource(pool, options, runtime);
   const end = async (): Promise<void> => {
     source.close();
     if (options.pool === undefined) await endWithin(connectTimeoutMs, runtime, pool.end());
   };
   try {
-    await checkServer(source);
+    await source.checkServer();
     await migrate(source, options.schema, runtime);
   } catch (error) {
     await end();
@@ -58,28 +60,23 @@ export async function openStore(
   const receives = new ReceiveQueue((events) => receive.receive(events));
   const settle = new SettleStatement(source, schema);
   const notifier = new WakeNotifier(source, options.schema, runtime);
-  const listener = new WakeListener(listeningClient, options.schema, pollMs, runtime);
+  const listener = new WakeListener(() => clientOf(pool), options.schema, pollMs, runtime);
   const cursors = new ClaimCursors(source, schema, runtime, () => listener.wake());
-  const commits = commitPlaces(size);
-  const noConnection = () =>
-    new PostgresInboxError(
-      `No connection was free for context.commit within ${connectTimeoutMs} ms: ${commits} others use them. ` +
-        'Keep their work short, or raise "poolSize".',
-      null,
-    );
-  // Without it, handlers that commit could hold every connection of the pool, and receives would find none.
-  const semaphore = new Semaphore(commits, connectTimeoutMs, noConnection, runtime);
   return {
     source,
     receives,
     notifier,
     listener,
-    claims: new ClaimStatement(source, schema, cursors),
-    nextDue: new NextDueStatement(source, schema, cursors),
-    settlements: new SettleQueue((all) => settle.settle(all), statementTimeoutMs, runtime),
-    commits: new CommitTransaction(source, schema, semaphore, runtime),
+    claims: new ClaimStatements(source, schema, cursors),
+    outcomes: new SettleQueue((all) => settle.settle(all), statementTimeoutMs, runtime),
+    commits: new CommitTransaction(
+      source,
+      schema,
+      commitSemaphore(size, connectTimeoutMs, runtime),
+      runtime,
+    ),
     pruning: new Pruning(source, schema),
-    stranded: new StrandedKeys(source, schema),
+    waiting: new WaitingDeliveries(source, schema),
     async close() {
       await endWithin(connectTimeoutMs, runtime, listener.close());
       await receives.drained();
@@ -89,7 +86,160 @@ export async function openStore(
   };
 }
 
-/** How many connections of the pool `context.commit` may use: the others are for receives, claims and settlements. */
-function commitPlaces(poolSize: number): number {
-  return Math.max(1, poolSize - (poolSize >= 12 ? 4 : 2));
+/**
+ * Limits the connections that `context.commit` uses. Without the limit, handlers that commit could use every connection of
+ * the pool, and receives, claims and outcomes would find none.
+ */
+function commitSemaphore(
+  poolSize: number,
+  connectTimeoutMs: number,
+  runtime: PaymentsRuntime,
+): Semaphore {
+  const permits = Math.max(1, poolSize - (poolSize >= 12 ? 4 : 2));
+  const timeoutError = (): PostgresInboxError =>
+    new PostgresInboxError(
+      `No connection was free for context.commit within ${connectTimeoutMs} ms: ${permits} other commits use them. ` +
+        'Keep their work short, or raise "poolSize".',
+      null,
+    );
+  return new Semaphore(permits, connectTimeoutMs, timeoutError, runtime);
+}
+
+/** Waits until connections have ended, for a bounded time: a handler may keep one, or the network may be silent. */
+async function endWithin(
+  ms: number,
+  runtime: Pick<PaymentsRuntime, 'schedule'>,
+  ended: Promise<void>,
+): Promise<void> {
+  const late = (): Error => new Error(`The connections did not end within ${ms} ms.`);
+  await withTimeLimit(ended, ms, runtime, late).catch(() => {});
+}
+
+/** Version 1 of the schema: all tables and functions. */
+export function versionOne(name: string): string {
+  const schema = quoted(name);
+  const catalogLock = lockNumber(name, 'catalog');
+  return [
+    tables(schema),
+    orderingFunctions(schema),
+    catalogFunctions(schema, catalogLock),
+    receiveFunction(schema, catalogLock),
+    claimFunctions(schema),
+    settleFunctions(schema),
+    workerFunctions(schema, catalogLock),
+    redriveFunctions(schema),
+    statsFunction(schema),
+  ].join('\n');
+}
+
+/** Each step changes the schema from one version to the next. Released steps never change. */
+const MIGRATIONS: readonly ((schema: string) => string)[] = [versionOne];
+
+/** Tables of versions that were never released, which this version cannot read. */
+const UNRELEASED_TABLES = ['migrations', 'events', 'deliveries'];
+
+/** How long a statement of the migration may take, in milliseconds, without its waits for locks. */
+const MIGRATION_MS = 300_000;
+/** How long one try waits for a lock, in milliseconds. Receives of that time wait behind it. */
+const LOCK_MS = 1000;
+/** The pause between two tries, in milliseconds. Receives run in it. */
+const PAUSE_MS = 1000;
+const MAX_TRIES = 120;
+
+/** SQL states of PostgreSQL. */
+const PERMISSION_DENIED = '42501';
+const LOCK_TIMEOUT = '55P03';
+
+/**
+ * Migrates the schema to the version that this code knows. Any number of processes may migrate at the same time.
+ *
+ * @throws PaymentsError `options_invalid` if the role has no permission, or if another version of nestjs-payments created
+ *   the schema
+ */
+export async function migrate(
+  source: ConnectionSource,
+  schema: string,
+  runtime: Pick<PaymentsRuntime, 'schedule'>,
+  migrations = MIGRATIONS,
+): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      // Most starts find the schema complete. This check needs no permission to create anything.
+      if ((await versionOf(source, schema, migrations.length)) === migrations.length) return;
+      await source.transaction((connection) => runMigrations(connection, schema, migrations));
+      return;
+    } catch (error) {
+      const state = sqlStateOf(error);
+      if (state === PERMISSION_DENIED) throw permissionDenied(error, schema);
+      // Another transaction has a lock. If this one waited longer for it, all receives would wait too.
+      if (state !== LOCK_TIMEOUT || tries === MAX_TRIES) throw toInboxError(error);
+    }
+    await new Promise<void>((resolve) => runtime.schedule(PAUSE_MS, resolve));
+  }
+}
+
+/** The version of the schema; 0 if it has no tables of the inbox. */
+async function versionOf(source: ConnectionSource, schema: string, known: number): Promise<number> {
+  const found = await source.query(
+    'SELECT n.name FROM unnest($2::text[]) AS n (name) WHERE to_regclass($1 || n.name) IS NOT NULL',
+    [`${schema}.`, ['meta', ...UNRELEASED_TABLES]],
+  );
+  const names = new Set(found.map(({ name }) => name));
+  if (names.has('meta')) {
+    const text = `SELECT schema_version AS version FROM ${quoted(schema)}.meta`;
+    const [meta] = await source.query(text);
+    return checkedVersion(Number(meta?.['version'] ?? 0), schema, known);
+  }
+  if (!UNRELEASED_TABLES.every((table) => names.has(table))) return 0;
+  throw optionsInvalid(
+    `An unreleased version of nestjs-payments created the schema "${schema}", and the installed version cannot read its ` +
+      `tables. If you no longer need its events, drop it: DROP SCHEMA "${schema}" CASCADE. Or set another "schema" of ` +
+      'postgresInbox.',
+  );
+}
+
+async function runMigrations(
+  connection: Connection,
+  name: string,
+  migrations: typeof MIGRATIONS,
+): Promise<void> {
+  const schema = quoted(name);
+  const run = async (text: string, values: readonly (string | number)[] = []) =>
+    connection.run(text, values, MIGRATION_MS);
+  await run(`SET LOCAL statement_timeout = ${MIGRATION_MS}`);
+  await run(`SET LOCAL lock_timeout = ${LOCK_MS}`);
+  // One process at a time. A lock of the transaction works behind a connection pooler too.
+  await run(`SELECT pg_advisory_xact_lock(${lockNumber(name, 'migration')})`);
+  const { rows } = await run('SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1', [name]);
+  // Not IF NOT EXISTS, which needs the permission to create a schema even if the schema exists.
+  if (rows.length === 0) await run(`CREATE SCHEMA ${schema}`);
+  const meta = await run('SELECT to_regclass($1) IS NOT NULL AS found', [`${name}.meta`]);
+  let version = 0;
+  if (meta.rows[0]!['found'] === 't') {
+    const current = await run(`SELECT schema_version AS version FROM ${schema}.meta`);
+    version = checkedVersion(Number(current.rows[0]!['version']), name, migrations.length);
+  }
+  if (version === migrations.length) return;
+  for (const step of migrations.slice(version)) await run(step(name));
+  await run(
+    `INSERT INTO ${schema}.meta (schema_version) VALUES ($1::integer)
+     ON CONFLICT (single) DO UPDATE SET schema_version = excluded.schema_version`,
+    [migrations.length],
+  );
+}
+
+function checkedVersion(version: number, schema: string, known: number): number {
+  if (version <= known) return version;
+  throw optionsInvalid(
+    `The schema "${schema}" has version ${version}, made by a newer nestjs-payments; the installed one knows versions up ` +
+      `to ${known}. Install the newer nestjs-payments again, or set another "schema" of postgresInbox.`,
+  );
+}
+
+function permissionDenied(error: unknown, schema: string): Error {
+  return optionsInvalid(
+    `The database role has no permission to set up the schema "${schema}" (${describeError(error)}). Ask an ` +
+      `administrator to run: CREATE SCHEMA IF NOT EXISTS "${schema}"; GRANT USAGE, CREATE ON SCHEMA "${schema}" ` +
+      'TO the role that postgresInbox connects as.',
+  );
 }

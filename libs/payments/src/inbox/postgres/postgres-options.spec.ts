@@ -1,12 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
 import { Pool } from 'pg';
-import { loadDriver } from './connection/driver-loader.js';
+import { loadDriver } from './connection/connection-source.js';
 import { postgresInbox } from './postgres-inbox.js';
 import type { PostgresInboxOptions } from './postgres-options.js';
 import { resolvePostgresOptions } from './postgres-options.js';
 
-describe('postgresInbox options', () => {
-  it('are complete and frozen, with their defaults', () => {
+describe('options of postgresInbox', () => {
+  it('resolved options are complete and frozen', () => {
     const resolved = resolvePostgresOptions({ connectionString: 'postgres://localhost/shop' });
     expect(resolved).toEqual({
       connectionString: 'postgres://localhost/shop',
@@ -22,32 +22,36 @@ describe('postgresInbox options', () => {
     expect(Object.isFrozen(resolved)).toBe(true);
   });
 
-  it('prepare nothing on a pool of the application, unless it says so', () => {
+  it('postgresInbox prepares no statements on an application pool, unless preparedStatements is true', () => {
     const pool = new Pool();
     expect(resolvePostgresOptions({ pool }).preparedStatements).toBe(false);
-    const asked = resolvePostgresOptions({ pool, preparedStatements: true });
-    expect(asked.preparedStatements).toBe(true);
-    const refused = resolvePostgresOptions({ preparedStatements: false });
-    expect(refused.preparedStatements).toBe(false);
+    const enabled = resolvePostgresOptions({ pool, preparedStatements: true });
+    expect(enabled.preparedStatements).toBe(true);
+    const disabled = resolvePostgresOptions({ preparedStatements: false });
+    expect(disabled.preparedStatements).toBe(false);
   });
 
   const wrong: [string, unknown, RegExp][] = [
-    ['both ways to connect', { connectionString: 'x', pool: new Pool() }, /not both/],
-    ['a pool that is none', { pool: {} }, /a Pool of the "pg" package/],
-    ['a connection string that is none', { connectionString: 5 }, /must be a text/],
+    ['connectionString with pool', { connectionString: 'x', pool: new Pool() }, /not both/],
+    ['a pool that is no Pool', { pool: {} }, /a Pool of the "pg" package/],
+    ['a connection string that is a number', { connectionString: 5 }, /must be a text/],
     ['a schema with a quote', { schema: 'a"b' }, /1 to 63 of a-z/],
     ['a schema that is too long', { schema: 'a'.repeat(64) }, /1 to 63 of a-z/],
-    ["PostgreSQL's own schema", { schema: 'pg_catalog' }, /PostgreSQL's own/],
+    ['a schema of PostgreSQL', { schema: 'pg_catalog' }, /a schema of PostgreSQL itself/],
     ['a pool that is too small', { poolSize: 2 }, /from 3 to 500/],
-    ['a time-out in seconds', { statementTimeoutMs: 5 }, /milliseconds from 100 to 600000/],
-    ['prepared statements by a word', { preparedStatements: 'no' }, /must be true or false/],
-    ['a runner that is none', { runTransaction: {} }, /must be a function/],
+    [
+      'a statement timeout in seconds',
+      { statementTimeoutMs: 5 },
+      /milliseconds from 100 to 600000/,
+    ],
+    ['preparedStatements that is a text', { preparedStatements: 'no' }, /must be true or false/],
+    ['runTransaction that is no function', { runTransaction: {} }, /must be a function/],
   ];
-  it.each(wrong)('refuse %s', (_what, options, message) => {
+  it.each(wrong)('postgresInbox rejects %s', (_option, options, message) => {
     expect(() => postgresInbox(options as PostgresInboxOptions)).toThrow(message);
   });
 
-  it('connect to nothing before the store is opened, and reject what is asked before', async () => {
+  it('a store that is not open has no connection and rejects operations', async () => {
     const definition = postgresInbox({ connectionString: 'postgres://127.0.0.1:1/none' });
     expect(definition.name).toBe('postgres');
     const store = definition.create({
@@ -60,7 +64,7 @@ describe('postgresInbox options', () => {
     await store.close();
   });
 
-  it('name the package to install where the driver is missing', async () => {
+  it('the error for a missing driver names the package to install', async () => {
     const missing = Object.assign(new Error('Cannot find package pg'), {
       code: 'ERR_MODULE_NOT_FOUND',
     });

@@ -1,8 +1,43 @@
-import type { Pool } from 'pg';
+import type { Pool, PoolClient } from 'pg';
 import { integerOption, optionsInvalid } from '../../errors/options-invalid.js';
-import type { RunTransaction } from './transaction-runner.js';
 
-/** Options of {@link postgresInbox}: one of `connectionString` and `pool`, and what has a default. */
+/**
+ * The transaction that `context.commit` passes to its work: the `pg` client with an open transaction. Do not run `BEGIN`,
+ * `COMMIT` or `ROLLBACK` on it and do not release it: the inbox does.
+ */
+export type PostgresTransaction = PoolClient;
+
+/** An open transaction of the application, as a {@link RunTransaction} passes it to the inbox. */
+export interface OpenTransaction {
+  /** The transaction of the ORM or query builder. `context.commit` passes it to its work. */
+  readonly tx: unknown;
+  /**
+   * Runs one statement in the transaction: a `SELECT` with the placeholders `$1`, `$2`, …, once each and in this order.
+   * Resolves with the rows, or with an object that has the rows under `rows`.
+   */
+  query(
+    text: string,
+    values: string[],
+  ): Promise<readonly unknown[] | { readonly rows: readonly unknown[] }>;
+}
+
+/**
+ * Opens a transaction of the application's ORM or query builder, calls `work` once with it, commits if `work` resolves
+ * and rolls back if it rejects. The transaction must be on the database of the inbox. An error that `work` throws reaches the handler
+ * unchanged.
+ *
+ * @example
+ * ```ts
+ * // TypeORM
+ * const runTransaction: RunTransaction = (work) =>
+ *   dataSource.transaction((tx) => work({ tx, query: (text, values) => tx.query(text, values) }));
+ * ```
+ *
+ * The ORM guide has more examples: https://github.com/nestjs-payments/nestjs-payments/blob/main/docs/orm.md
+ */
+export type RunTransaction = <R>(work: (open: OpenTransaction) => Promise<R>) => Promise<R>;
+
+/** Options of {@link postgresInbox}. Use at most one of `connectionString` and `pool`; all others have defaults. */
 export interface PostgresInboxOptions {
   /**
    * How to connect, e.g. `postgres://shop:secret@db.internal/shop`. Without it and without `pool`, the environment
@@ -10,43 +45,43 @@ export interface PostgresInboxOptions {
    */
   connectionString?: string;
   /**
-   * The application's own pool of `pg`. The inbox does not close it. It makes one more connection with the pool's options,
-   * to be notified of new deliveries.
+   * The application's own pool of `pg`. The inbox does not close it. The inbox makes one more connection with the pool's
+   * options, on which it receives notifications of new deliveries.
    */
   pool?: Pool;
   /**
-   * The schema of the inbox's tables. It is created if necessary. One to 63 of `a-z 0-9 _`, not a digit first. Default
-   * `payments_inbox`.
+   * The schema of the inbox's tables, which the inbox creates if necessary. 1 to 63 of `a-z 0-9 _`, and the first is not a
+   * digit. Default `payments_inbox`.
    */
   schema?: string;
   /**
-   * Connections at most, if the pool is the inbox's own. 3 to 500. Default 12. `context.commit` uses all but 4 of them, or
-   * all but 2 if there are fewer than 12.
+   * The most connections of the inbox's own pool. 3 to 500. Default 12. `context.commit` uses all but 4 of them, or all but
+   * 2 if there are fewer than 12.
    */
   poolSize?: number;
   /**
-   * Milliseconds until a statement is cancelled, those of `context.commit` on the inbox's own pool included. 100 to
-   * 600,000. Default 10,000.
+   * Milliseconds until a statement is cancelled. On the inbox's own pool, this includes the statements of
+   * `context.commit`. 100 to 600,000. Default 10,000.
    */
   statementTimeoutMs?: number;
   /** Milliseconds to wait for a connection. 100 to 60,000. Default 5,000. */
   connectTimeoutMs?: number;
   /**
-   * Milliseconds between two looks for work without a notification, which may be lost with a connection or a process. 100
-   * to 60,000. Default 5,000.
+   * Milliseconds between two polls for due deliveries. They find deliveries whose notification was lost with a connection
+   * or a process. 100 to 60,000. Default 5,000.
    */
   pollMs?: number;
   /**
    * Whether each connection prepares frequent statements once, by name, which saves the database a fifth to a third of its
-   * work. A pooler that gives every transaction another connection must support it (PgBouncer does since 1.21, with
-   * `max_prepared_statements`). Default `true`; `false` with `pool`, since the inbox does not know what it connects to.
+   * work. A pooler that gives each transaction another connection must support this (PgBouncer does since 1.21, with
+   * `max_prepared_statements`). Default `true`; with `pool` it is `false`, because the pool may connect to such a pooler.
    */
   preparedStatements?: boolean;
   /** Runs `context.commit` in a transaction of the application's ORM or query builder. */
   runTransaction?: RunTransaction;
 }
 
-/** {@link PostgresInboxOptions}, complete. */
+/** {@link PostgresInboxOptions} with all defaults. */
 export interface ResolvedPostgresOptions {
   readonly connectionString: string | undefined;
   readonly pool: Pool | undefined;
@@ -59,7 +94,11 @@ export interface ResolvedPostgresOptions {
   readonly runTransaction: RunTransaction | undefined;
 }
 
-/** @throws PaymentsError `options_invalid`. */
+/**
+ * Checks the options and adds the defaults. The result is frozen.
+ *
+ * @throws PaymentsError `options_invalid`.
+ */
 export function resolvePostgresOptions(options: PostgresInboxOptions): ResolvedPostgresOptions {
   const { connectionString, pool, schema = 'payments_inbox', runTransaction } = options;
   if (connectionString !== undefined && pool !== undefined) {
@@ -73,12 +112,14 @@ export function resolvePostgresOptions(options: PostgresInboxOptions): ResolvedP
   }
   if (typeof schema !== 'string' || !/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
     throw optionsInvalid(
-      '"postgresInbox schema" must be 1 to 63 of a-z, 0-9 and _, not a digit first. ' +
+      '"postgresInbox schema" must be 1 to 63 of a-z, 0-9 and _, and must not start with a digit. ' +
         'Leave it out for payments_inbox.',
     );
   }
   if (/^pg_|^information_schema$/.test(schema)) {
-    throw optionsInvalid(`"postgresInbox schema" is "${schema}", which is PostgreSQL's own.`);
+    throw optionsInvalid(
+      `"postgresInbox schema" is "${schema}", which is a schema of PostgreSQL itself. Use another name.`,
+    );
   }
   if (runTransaction !== undefined && typeof runTransaction !== 'function') {
     throw optionsInvalid(

@@ -5,11 +5,11 @@ import { systemRuntime } from '../../../runtime/payments-runtime.js';
 import { ConnectionSource } from './connection-source.js';
 
 describe('ConnectionSource', () => {
-  it('outlives a connection that ends in the packet that brought it', async () => {
+  it('ConnectionSource survives a connection error in the packet that ends the handshake', async () => {
     const client = Object.assign(new EventEmitter(), { release: () => {} });
     const pool = Object.assign(new EventEmitter(), {
-      // As pg's pool does it: it has stopped listening, hands out, and the rest of the packet is read.
-      connect: (done: (error: undefined, given: unknown) => void) => {
+      // As the pool of pg: it removes its error listener, calls back, and then reads the rest of the packet.
+      connect: (done: (error: undefined, connected: unknown) => void) => {
         done(undefined, client);
         client.emit('error', new Error('terminating connection due to administrator command'));
       },

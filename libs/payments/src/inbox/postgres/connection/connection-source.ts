@@ -1,75 +1,155 @@
-import type { Pool } from 'pg';
-import { PaymentsError } from '../../../errors/payments-error.js';
+import { Logger } from '@nestjs/common';
+import type pg from 'pg';
+import type { Client, Pool } from 'pg';
+import { optionsInvalid } from '../../../errors/options-invalid.js';
+import { describeError, PaymentsError } from '../../../errors/payments-error.js';
+import { ThrottledLog } from '../../../errors/throttled-log.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
-import { Connection } from './database-connection.js';
-import type { Prepared, Row, Value } from './database-connection.js';
-import { isTransient, PostgresInboxError, unavailable } from './database-failure.js';
-import { OutageLog } from './outage-log.js';
+import type { ResolvedPostgresOptions } from '../postgres-options.js';
+import { Connection, isConflict, PostgresInboxError, toInboxError } from './database-connection.js';
+import type { Parameter, PreparedStatement, ResultRow } from './database-connection.js';
 
-/** How often a statement is repeated after a deadlock or a conflict: it had no effect, and the other has ended. */
+/** How long a transaction on the inbox's own pool may be idle, in milliseconds. Its process hangs then. */
+const IDLE_IN_TRANSACTION_MS = 60_000;
+const KEEP_ALIVE_MS = 10_000;
+/** How often a statement is repeated after a deadlock or a conflict. It had no effect, and the other one has ended. */
 const MAX_REPEATS = 3;
 
-/** The connections of the inbox. What fails here rejects with `inbox_unavailable`, within a bounded time. */
+/** The exports of the `pg` package that the inbox uses. */
+type Driver = Pick<typeof pg, 'Pool' | 'Client'>;
+
+/** Returns the application's pool or a new one, and how many connections it makes at most. */
+export async function openPool(
+  options: ResolvedPostgresOptions,
+): Promise<{ pool: Pool; size: number }> {
+  const pool = options.pool ?? (await createPool(options));
+  const size = (pool as { options?: { max?: number } }).options?.max ?? options.poolSize;
+  return { pool, size };
+}
+
+async function createPool(options: ResolvedPostgresOptions): Promise<Pool> {
+  const { Pool } = await loadDriver();
+  return new Pool({
+    connectionString: options.connectionString,
+    max: options.poolSize,
+    connectionTimeoutMillis: options.connectTimeoutMs,
+    statement_timeout: options.statementTimeoutMs,
+    // For the statements of context.commit, which are the application's own.
+    query_timeout: options.statementTimeoutMs + 1000,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+    fallback_application_name: 'nestjs-payments',
+  });
+}
+
+/**
+ * Loads `pg` on first use: it is an optional peer dependency, which an application with another inbox does not install.
+ *
+ * @throws PaymentsError `options_invalid` if it is not installed.
+ */
+export async function loadDriver(
+  load: () => Promise<unknown> = () => import('pg'),
+): Promise<Driver> {
+  try {
+    const loaded = (await load()) as Driver & { default?: Driver };
+    // Before version 8.16, pg was CommonJS only, whose exports may be under `default`.
+    return loaded.default ?? loaded;
+  } catch (error) {
+    const { code } = error as { code?: unknown };
+    if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') throw error;
+    throw optionsInvalid(
+      'postgresInbox needs the "pg" package, which is not installed: npm install pg',
+    );
+  }
+}
+
+/** A client outside the pool, with the pool's options and driver: the application may have another version of `pg`. */
+export function clientOf(pool: Pool): Client {
+  const { Client, options } = pool as unknown as {
+    Client: new (options: unknown) => Client;
+    options: object;
+  };
+  return new Client(options);
+}
+
+/** Runs the inbox's statements on connections of the pool. Failures reject with `inbox_unavailable` in bounded time. */
 export class ConnectionSource {
-  readonly #outage = new OutageLog("The inbox's PostgreSQL");
-  readonly #onPoolError = (error: Error): void => this.#outage.failed(error);
-  #strict = false;
+  readonly #logger = new Logger('PostgresInbox');
+  readonly #log: ThrottledLog;
+  readonly #onPoolError = (error: Error): void => this.#logFailure(error);
+  /** Whether each transaction sets READ COMMITTED, because the database has another default. */
+  #setsIsolation = false;
   #closed = false;
 
   constructor(
     private readonly pool: Pool,
-    private readonly settings: {
-      readonly connectTimeoutMs: number;
-      readonly statementTimeoutMs: number;
-      readonly preparedStatements: boolean;
-    },
+    private readonly settings: Pick<
+      ResolvedPostgresOptions,
+      'connectTimeoutMs' | 'statementTimeoutMs' | 'preparedStatements'
+    >,
     private readonly runtime: PaymentsRuntime,
   ) {
+    this.#log = new ThrottledLog(this.#logger, runtime);
     // A pool emits an error if an idle connection is cut. Without a listener, that would end the process.
     pool.on('error', this.#onPoolError);
   }
 
-  /** Sets READ COMMITTED explicitly, which all statements here need, because it is not the default of the database. */
-  isolateExplicitly(): void {
-    this.#strict = true;
+  /** Checks the server before anything is stored. */
+  async checkServer(): Promise<void> {
+    const [row] = await this.query(`
+      SELECT current_setting('server_version_num')::integer AS version,
+             current_setting('server_encoding') AS encoding,
+             current_setting('default_transaction_isolation') AS isolation,
+             current_setting('fsync') AS fsync`);
+    const { version, encoding, isolation, fsync } = row!;
+    if (Number(version) < 130_000) {
+      throw optionsInvalid(
+        'postgresInbox needs PostgreSQL 13 or later; this server is older. Upgrade it.',
+      );
+    }
+    if (encoding !== 'UTF8') {
+      throw optionsInvalid(
+        `postgresInbox needs a database whose encoding is UTF8; this one has ${encoding}, which cannot store every ` +
+          `event. Create one with: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`,
+      );
+    }
+    // The inbox's statements need READ COMMITTED.
+    this.#setsIsolation = isolation !== 'read committed';
+    if (fsync === 'off') {
+      this.#logger.warn(
+        'The PostgreSQL server runs with fsync off: a power failure may lose payment events that were acknowledged.',
+      );
+    }
   }
 
   /** Runs one statement, in a transaction of its own. */
-  async query(statement: string | Prepared, values: readonly Value[] = []): Promise<Row[]> {
-    return this.#repeated(async (connection) => {
-      const run = (): Promise<{ rows: Row[] }> => connection.run(statement, values);
-      const { rows } = this.#strict ? await inTransaction(connection, run) : await run();
+  async query(
+    statement: string | PreparedStatement,
+    values: readonly Parameter[] = [],
+  ): Promise<ResultRow[]> {
+    return this.#repeatOnConflict(async (connection) => {
+      const run = (): Promise<{ rows: ResultRow[] }> => connection.run(statement, values);
+      const { rows } = this.#setsIsolation ? await inTransaction(connection, run) : await run();
       return rows;
     });
   }
 
   /** Runs statements in one transaction, which may be repeated from the start. */
   async transaction<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
-    return this.#repeated((connection) => inTransaction(connection, () => work(connection)));
-  }
-
-  /** Runs `work` with a connection. What `work` throws is rethrown unchanged. */
-  async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
-    const connection = await this.connect();
-    try {
-      const result = await work(connection);
-      connection.release();
-      this.#outage.worked();
-      return result;
-    } catch (error) {
-      connection.release(error);
-      throw error;
-    }
+    return this.#repeatOnConflict((connection) =>
+      inTransaction(connection, () => work(connection)),
+    );
   }
 
   /** Takes a connection, which the caller releases. */
   async connect(): Promise<Connection> {
     if (this.#closed) throw new PostgresInboxError('The PostgreSQL inbox is closed.', null);
     try {
-      return await this.#checkOut();
+      return await this.#takeFromPool();
     } catch (error) {
-      this.#outage.failed(error);
-      throw unavailable(error);
+      this.#logFailure(error);
+      throw toInboxError(error);
     }
   }
 
@@ -79,12 +159,12 @@ export class ConnectionSource {
     this.pool.off('error', this.#onPoolError);
   }
 
-  /** For a bounded time: an application's pool may wait forever. */
-  #checkOut(): Promise<Connection> {
+  /** Waits a bounded time: an application's pool may wait forever. */
+  #takeFromPool(): Promise<Connection> {
     const { connectTimeoutMs, statementTimeoutMs, preparedStatements } = this.settings;
     return new Promise((resolve, reject) => {
       let late = false;
-      const cancel = this.runtime.schedule(connectTimeoutMs, () => {
+      const cancelTimer = this.runtime.schedule(connectTimeoutMs, () => {
         late = true;
         reject(
           new PostgresInboxError(
@@ -93,12 +173,12 @@ export class ConnectionSource {
           ),
         );
       });
-      // With a callback, which is called at once: the pool has just stopped listening to the client, and the packet that
-      // ended the handshake may also end the connection. A promise would be too late for that error.
+      // A callback, because the pool calls it at once. The pool has just removed its own error listener, and the packet
+      // that ended the handshake may also end the connection: a promise would be too late for that error event.
       this.pool.connect((error, client) => {
-        cancel();
+        cancelTimer();
         if (client === undefined) {
-          reject(error ?? new Error('the pool gave neither a connection nor an error'));
+          reject(error ?? new Error('the pool returned neither a connection nor an error'));
           return;
         }
         const connection = new Connection(client, statementTimeoutMs, preparedStatements);
@@ -108,17 +188,33 @@ export class ConnectionSource {
     });
   }
 
-  async #repeated<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+  async #repeatOnConflict<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     for (let repeats = 0; ; repeats += 1) {
       try {
-        return await this.use(work);
+        return await this.#withConnection(work);
       } catch (error) {
-        if (repeats < MAX_REPEATS && isTransient(error)) continue;
-        // A PaymentsError was logged where it came from.
-        if (!(error instanceof PaymentsError)) this.#outage.failed(error);
-        throw unavailable(error);
+        if (repeats < MAX_REPEATS && isConflict(error)) continue;
+        // A PaymentsError was logged where it was created.
+        if (!(error instanceof PaymentsError)) this.#logFailure(error);
+        throw toInboxError(error);
       }
     }
+  }
+
+  async #withConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    const connection = await this.connect();
+    try {
+      const result = await work(connection);
+      connection.release();
+      return result;
+    } catch (error) {
+      connection.release(error);
+      throw error;
+    }
+  }
+
+  #logFailure(error: unknown): void {
+    this.#log.error('database', () => `The inbox's PostgreSQL failed: ${describeError(error)}`);
   }
 }
 

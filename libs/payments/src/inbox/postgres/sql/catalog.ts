@@ -1,14 +1,13 @@
 import type { HandlerCatalog } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
-import type { Row } from '../connection/database-connection.js';
-import { BY_INDEX, epochMs } from './planner-settings.js';
-import { toDate } from './stored-rows.js';
-import { fromStored, toStored } from './stored-text.js';
+import type { ResultRow } from '../connection/database-connection.js';
+import { BY_INDEX, epochMs, STORE_NOW } from './schema.js';
+import { fromStored, toDate, toStored } from './stored-rows.js';
 
-/** How many deliveries of a forgotten handler one statement skips. */
+/** How many deliveries of a removed handler one statement skips at most. */
 const SKIPPED_AT_ONCE = 5000;
 
-/** The handlers that the database knows. */
+/** Returns the handlers that the database knows. */
 export async function readCatalog(
   source: ConnectionSource,
   schema: string,
@@ -27,17 +26,29 @@ export async function forgetHandler(
   if (row!['forgotten'] !== 't') return null;
   let skipped = 0;
   for (;;) {
-    const rows = await source.query(`SELECT ${schema}.skip_all($1, $2) AS skipped`, [
-      name,
-      SKIPPED_AT_ONCE,
-    ]);
-    const count = Number(rows[0]!['skipped']);
+    const text = `SELECT ${schema}.skip_all($1, $2) AS skipped`;
+    const [slice] = await source.query(text, [name, SKIPPED_AT_ONCE]);
+    const count = Number(slice!['skipped']);
     skipped += count;
     if (count < SKIPPED_AT_ONCE) return skipped;
   }
 }
 
-export function toCatalog(rows: readonly Row[]): HandlerCatalog {
+/** Stops or restarts the claims of a handler; `*` stands for all handlers. */
+export async function pause(
+  source: ConnectionSource,
+  schema: string,
+  handler: string,
+  paused: boolean,
+): Promise<void> {
+  const text = paused
+    ? `INSERT INTO ${schema}.pause (handler) VALUES ($1) ON CONFLICT DO NOTHING`
+    : `DELETE FROM ${schema}.pause WHERE handler = $1`;
+  await source.query(text, [toStored(handler)]);
+}
+
+/** The catalog from the rows of the function `read_catalog` or `register`. */
+export function toCatalog(rows: readonly ResultRow[]): HandlerCatalog {
   return {
     version: Number(rows[0]!['o_version']),
     handlers: rows
@@ -52,11 +63,11 @@ export function toCatalog(rows: readonly Row[]): HandlerCatalog {
 }
 
 /**
- * A transaction that changes workers or the catalog holds the catalog lock until it ends. `receive` holds it shared while
- * it stores events by a version of the catalog.
+ * The functions of the catalog of handlers. A transaction that changes workers or the catalog has the catalog lock until it
+ * ends. `receive` shares this lock with other receives while it stores events with one version of the catalog.
  */
 export const catalogFunctions = (schema: string, catalogLock: string): string => `
--- One row at least, for the version.
+-- Returns at least one row, for the version.
 CREATE FUNCTION ${schema}.read_catalog()
 RETURNS TABLE (o_version bigint, o_name text, o_patterns json, o_first_ms double precision,
                o_last_ms double precision)
@@ -70,7 +81,7 @@ AS $catalog$
    ORDER BY h.name
 $catalog$;
 
--- Makes the patterns those of the live workers.
+-- Replaces the patterns of each handler by those of its live workers.
 CREATE FUNCTION ${schema}.refresh_catalog() RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $refresh$
@@ -98,7 +109,7 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $forget$
 BEGIN
   PERFORM pg_advisory_xact_lock(${catalogLock});
-  -- Also if the heartbeat of its worker is late: no worker has declared it dead, so it may continue.
+  -- A worker whose heartbeat is late counts too: no other worker has declared it dead, so it may continue.
   IF EXISTS (
     SELECT FROM ${schema}.worker w
      WHERE NOT w.retired AND w.handlers @> jsonb_build_array(jsonb_build_object('name', p_handler))
@@ -110,7 +121,7 @@ BEGIN
   RETURN true;
 END $forget$;
 
--- Held deliveries are among them, so none has to be released.
+-- Skips the deliveries of a handler. It skips those that wait for their turn too, so none has to become claimable.
 CREATE FUNCTION ${schema}.skip_all(p_handler text, p_limit integer) RETURNS bigint
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $skip$
@@ -119,19 +130,19 @@ DECLARE
 BEGIN
   WITH wanted AS MATERIALIZED (
     (SELECT d.event FROM ${schema}.delivery d
-      WHERE d.handler = p_handler AND d.state = 'pending' AND NOT d.held AND d.crashes = 0
+      WHERE d.handler = p_handler AND d.state = 'pending' AND NOT d.waiting AND d.crashes = 0
       ORDER BY d.due_at LIMIT p_limit)
     UNION ALL
     (SELECT d.event FROM ${schema}.delivery d
-      WHERE d.handler = p_handler AND d.state = 'pending' AND NOT d.held AND d.crashes > 0 LIMIT p_limit)
+      WHERE d.handler = p_handler AND d.state = 'pending' AND NOT d.waiting AND d.crashes > 0 LIMIT p_limit)
     UNION ALL
-    (SELECT d.event FROM ${schema}.delivery d WHERE d.handler = p_handler AND d.held LIMIT p_limit)
+    (SELECT d.event FROM ${schema}.delivery d WHERE d.handler = p_handler AND d.waiting LIMIT p_limit)
     UNION ALL
     (SELECT d.event FROM ${schema}.delivery d WHERE d.handler = p_handler AND d.state = 'dead' LIMIT p_limit)
     LIMIT p_limit
   ), skipped AS (
-    UPDATE ${schema}.delivery d SET state = 'skipped', held = false, crashes = 0, due_at = NULL,
-           finished_at = date_trunc('milliseconds', clock_timestamp())
+    UPDATE ${schema}.delivery d SET state = 'skipped', waiting = false, crashes = 0, due_at = NULL,
+           finished_at = ${STORE_NOW}
       FROM (SELECT w.event FROM wanted w ORDER BY w.event) w
      WHERE d.event = w.event AND d.handler = p_handler AND COALESCE(d.state IN ('pending', 'dead'), false)
     RETURNING 1

@@ -1,40 +1,28 @@
-import type { ClaimedDelivery, ClaimRequest } from '../../store/inbox-store.js';
+import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
+import type { ClaimedDelivery, ClaimRequest, SuspectRequest } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
-import type { Prepared, Row } from '../connection/database-connection.js';
-import type { ClaimCursors } from './claim-cursors.js';
-import { isRunning, keyLock, newerHandled } from './ordering.js';
-import { BY_INDEX, epochMs, hidden, NOW } from './planner-settings.js';
-import { toBody, toDate } from './stored-rows.js';
-import { fromStored, toStored } from './stored-text.js';
+import type { PreparedStatement, ResultRow } from '../connection/database-connection.js';
+import { epochMs } from './schema.js';
+import { fromStored, toDate, toStored } from './stored-rows.js';
 
-/** A claim locks the ordering keys that it looks at, and the database's table of locks is finite. */
+/** A claim locks the ordering keys that it checks, and the database's table of locks is finite. */
 const MAX_CLAIM = 500;
-/** How often a claim looks further, behind deliveries that it cannot have. */
-const LOOKS = 8;
-/** How many it looks at after it has held some: the backlog of their key may be long. */
-const WINDOW = 200;
+/** From this time on, in milliseconds, a search is slow. Without dead index entries it takes less than 1 ms. */
+const SLOW_MS = 10;
+/** How much earlier than its cursor a claim starts: transactions commit later than the times that they write. */
+const OVERLAP_MS = 1000;
+/** The shortest time between two searches before the cursors. */
+const LOOK_BACK_MS = 3000;
+/** After a search before the cursors, the next one waits at least this many times as long as the search took. */
+const LOOK_BACK_PAUSE_FACTOR = 20;
 
-/** What a claim returns of a delivery, from the columns of {@link CLAIMED_TYPES}. */
-export const CLAIMED_COLUMNS = `o_seq, o_company, o_id, o_handler, o_token, o_attempt, o_crashes, o_newer,
+/** The columns that the functions `claim` and `claim_suspect` return for a delivery, as {@link toClaimed} reads them. */
+const CLAIMED_COLUMNS = `o_seq, o_company, o_id, o_handler, o_token, o_attempt, o_crashes, o_newer,
   ${epochMs('o_received_at')} AS received_ms, ${epochMs('clock_timestamp() - o_received_at')} AS age_ms,
   encode(o_raw, 'base64') AS raw`;
 
-/** Columns of a function that leases deliveries. */
-export const CLAIMED_TYPES = `o_seq bigint, o_company text, o_id text, o_handler text, o_token bigint,
-  o_attempt integer, o_crashes integer, o_received_at timestamptz, o_raw bytea, o_newer boolean`;
-
-/** Those columns, of an event `e` and its leased delivery `l`. */
-export const claimedValues = (schema: string): string => `
-  e.seq, e.company, e.id, l.handler, l.token, l.attempts, l.crashes, e.received_at, e.raw,
-  e.ordering IS NOT NULL AND ${newerHandled(schema, 'e.ordering', 'l.handler', 'e.occurred_at')}`;
-
-/** What an UPDATE that leases a delivery `d` sets. */
-export const leased = (alone: string): string => `
-  state = 'running', worker = p_worker, alone = ${alone}, due_at = NULL,
-  attempts = d.attempts + 1, token = d.token + 1, started_at = ${NOW}`;
-
-export function toClaimed(row: Row): ClaimedDelivery {
+function toClaimed(row: ResultRow): ClaimedDelivery {
   return {
     seq: Number(row['o_seq']),
     company: fromStored(row['o_company']!),
@@ -45,154 +33,157 @@ export function toClaimed(row: Row): ClaimedDelivery {
     crashes: Number(row['o_crashes']),
     receivedAt: toDate(row['received_ms']!),
     ageMs: Math.max(0, Math.round(Number(row['age_ms']))),
-    // Only events whose deliveries are all finished are pruned, so a claimed one has its body.
-    raw: toBody(row['raw']!),
+    // Only events whose deliveries are all finished are pruned, so an event with a claimed delivery has its body.
+    raw: Buffer.from(row['raw']!, 'base64'),
     newerHandled: row['o_newer'] === 't',
   };
 }
 
-/** Leases due deliveries. */
-export class ClaimStatement {
-  readonly #statement: Prepared;
+/** Leases due deliveries, and returns when the next one is due. */
+export class ClaimStatements {
+  readonly #claim: PreparedStatement;
+  readonly #nextDue: PreparedStatement;
 
   constructor(
     private readonly source: ConnectionSource,
     schema: string,
     private readonly cursors: ClaimCursors,
   ) {
-    this.#statement = prepared(
-      `SELECT ${CLAIMED_COLUMNS}, ${epochMs('o_cursor')} AS cursor_ms, o_look_ms
+    this.#claim = prepared(
+      `SELECT ${CLAIMED_COLUMNS}, ${epochMs('o_cursor')} AS cursor_ms, o_search_ms
          FROM ${schema}.claim($1::uuid, $2::text[], $3::integer[], $4::float8[])`,
+    );
+    this.#nextDue = prepared(
+      `SELECT min(${schema}.first_due_ms(n.handler, n.since, NULL)) - ${epochMs('clock_timestamp()')} AS ms
+         FROM unnest($1::text[], $2::float8[]) AS n (handler, since)`,
     );
   }
 
+  /** Leases the longest due deliveries to a worker, per handler at most its limit. */
   async claim({ worker, wanted }: ClaimRequest): Promise<ClaimedDelivery[]> {
     if (wanted.length === 0) return [];
     const handlers = wanted.map(({ handler }) => handler);
-    const since = this.cursors.found;
-    const rows = await this.source.query(this.#statement, [
+    const version = this.cursors.version;
+    const rows = await this.source.query(this.#claim, [
       worker,
       handlers.map(toStored),
       wanted.map(({ limit }) => Math.min(limit, MAX_CLAIM)),
       this.cursors.startsOf(handlers),
     ]);
-    for (const { o_handler, cursor_ms, o_look_ms } of rows) {
+    for (const { o_handler, cursor_ms, o_search_ms } of rows) {
       if (cursor_ms == null) continue;
-      this.cursors.looked(fromStored(o_handler!), Number(cursor_ms), Number(o_look_ms), since);
+      this.cursors.advance(fromStored(o_handler!), Number(cursor_ms), Number(o_search_ms), version);
     }
     return rows.filter((row) => row['o_seq'] !== null).map(toClaimed);
   }
+
+  /** Milliseconds until the first delivery of the handlers is due; `null` if there is none. */
+  async nextDueInMs(handlers: readonly string[]): Promise<number | null> {
+    const values = [handlers.map(toStored), this.cursors.startsOf(handlers)];
+    const [row] = await this.source.query(this.#nextDue, values);
+    const ms = row!['ms'];
+    return ms == null ? null : Number(ms);
+  }
+}
+
+/** Leases the longest due suspect. */
+export async function claimSuspect(
+  source: ConnectionSource,
+  schema: string,
+  { worker, handlers, alone }: SuspectRequest,
+): Promise<ClaimedDelivery | null> {
+  const [row] = await source.query(
+    `SELECT ${CLAIMED_COLUMNS} FROM ${schema}.claim_suspect($1::uuid, $2::text[], $3::boolean)`,
+    [worker, handlers.map(toStored), alone],
+  );
+  return row === undefined ? null : toClaimed(row);
 }
 
 /**
- * Several statements in one round trip. Nothing in it waits, neither for the lock of a key nor for a row. See
- * `ordering.ts` for the locks. Besides the deliveries it returns a row for each handler with a cursor, before which it
- * saw nothing that is due, and how long the first look took.
+ * The due time from which the claims of each handler search. A transaction that is open elsewhere keeps the index entries
+ * of claimed deliveries from being removed, and a claim that starts at the first entry reads all of them. So, once that is
+ * slow, the claims of a handler start at a cursor: the due time of the first delivery that its previous claim found. A
+ * delivery may become due before a cursor, if its transaction took long. Every few seconds a search before the cursors,
+ * which no claim waits for, finds such deliveries and moves the cursors back. The slower it is, the less often it runs.
  */
-export const claimFunction = (schema: string): string => `
-CREATE FUNCTION ${schema}.claim(p_worker uuid, p_handlers text[], p_limits integer[], p_since_ms float8[])
-RETURNS TABLE (${CLAIMED_TYPES}, o_cursor timestamptz, o_look_ms double precision)
-LANGUAGE plpgsql VOLATILE ${BY_INDEX}
-AS $claim$
-DECLARE
-  v_now CONSTANT timestamptz := clock_timestamp();
-  v_handler text;
-  v_left integer;
-  v_window integer;
-  v_held integer;
-  v_cursors timestamptz[];
-  v_look_ms float8[];
-  v_begun timestamptz;
-  -- Where the last look ended.
-  v_due timestamptz;
-  v_event bigint;
-  v_seen integer;
-  v_first timestamptz;
-  v_keys uuid[];
-  v_events bigint[];
-  v_taken bigint[];
-  r_events bigint[];
-  r_handlers text[];
-BEGIN
-  IF current_setting('transaction_isolation') <> 'read committed' THEN
-    RAISE EXCEPTION 'claims of the payment inbox need READ COMMITTED, and this transaction is %',
-      current_setting('transaction_isolation');
-  END IF;
-  FOR v_place IN 1..cardinality(p_handlers) LOOP
-    v_handler := p_handlers[v_place];
-    v_left := p_limits[v_place];
-    v_due := COALESCE(to_timestamp(p_since_ms[v_place] / 1000), '-infinity');
-    v_cursors[v_place] := NULL;
-    v_look_ms[v_place] := 0;
-    v_event := 0;
-    v_held := 0;
-    CONTINUE WHEN EXISTS (SELECT FROM ${schema}.pause p WHERE p.handler IN (v_handler, '*'));
-    v_begun := clock_timestamp();
-    FOR v_look IN 1..${LOOKS} LOOP
-      v_window := CASE WHEN v_held > 0 THEN greatest(p_limits[v_place], ${WINDOW}) ELSE p_limits[v_place] END;
-      SELECT array_agg(f.ordering) FILTER (WHERE f.free), array_agg(f.event) FILTER (WHERE f.free), count(*),
-             min(f.due_at), (array_agg(f.due_at))[count(*)], (array_agg(f.event))[count(*)]
-        INTO v_keys, v_events, v_seen, v_first, v_due, v_event
-        FROM (
-          SELECT c.*, c.ordering IS NULL OR pg_try_advisory_xact_lock(${keyLock('c.ordering', 'v_handler')}) AS free
-            FROM (
-              SELECT d.event, d.ordering, d.due_at FROM ${schema}.delivery d
-               WHERE d.handler = v_handler AND d.state = 'pending' AND NOT d.held AND d.crashes = 0
-                 AND d.due_at >= v_due AND d.due_at <= v_now AND (d.due_at, d.event) > (v_due, v_event)
-               ORDER BY d.due_at, d.event LIMIT v_window
-            ) c
-          -- Evaluated as it is, so that each lock is taken once.
-          OFFSET 0
-        ) f;
-      IF v_look = 1 THEN
-        v_cursors[v_place] := COALESCE(v_first, v_now);
-        v_look_ms[v_place] := ${epochMs('clock_timestamp() - v_begun')};
-      END IF;
-      IF cardinality(v_events) > 0 THEN
-        WITH locked AS MATERIALIZED (
-          SELECT l.tuple, n.place, n.ordering,
-                 n.ordering IS NOT NULL AND ${isRunning(schema, 'n.ordering', 'v_handler')} AS busy
-            FROM unnest(v_keys, v_events) WITH ORDINALITY AS n (ordering, event, place)
-           CROSS JOIN LATERAL (
-             SELECT d.ctid AS tuple FROM ${schema}.delivery d
-              WHERE d.event = n.event AND d.handler = v_handler
-                AND ${hidden(`d.state = 'pending' AND NOT d.held AND d.crashes = 0 AND d.due_at <= v_now`)}
-              LIMIT 1 FOR UPDATE OF d SKIP LOCKED
-           ) l
-        ), numbered AS (
-          SELECT k.*, row_number() OVER (PARTITION BY COALESCE(k.ordering::text, k.place::text) ORDER BY k.place) AS nth
-            FROM locked k
-        ), chosen AS MATERIALIZED (
-          SELECT n.place, n.tuple, n.ordering FROM numbered n
-           WHERE n.nth = 1 AND NOT n.busy ORDER BY n.place LIMIT v_left
-        ), held AS (
-          UPDATE ${schema}.delivery d SET held = true FROM numbered n
-           WHERE d.ctid = n.tuple AND (n.busy OR (
-             n.nth > 1 AND n.ordering IN (SELECT c.ordering FROM chosen c WHERE c.ordering IS NOT NULL)))
-          RETURNING 1
-        ), taken AS (
-          -- By its place while it is locked. One that was changed since this statement began is not found there, and
-          -- left for the next claim.
-          UPDATE ${schema}.delivery d SET ${leased('false')} FROM chosen c WHERE d.ctid = c.tuple
-          RETURNING c.place, d.event
-        )
-        SELECT array_agg(t.event ORDER BY t.place), (SELECT count(*) FROM held) INTO v_taken, v_held FROM taken t;
-        r_events := r_events || v_taken;
-        r_handlers := r_handlers || array_fill(v_handler, ARRAY[COALESCE(cardinality(v_taken), 0)]);
-        v_left := v_left - COALESCE(cardinality(v_taken), 0);
-      END IF;
-      EXIT WHEN v_left <= 0 OR v_seen < v_window;
-    END LOOP;
-  END LOOP;
-  RETURN QUERY
-  SELECT ${claimedValues(schema)}, NULL::timestamptz, NULL::double precision
-    FROM unnest(r_events, r_handlers) WITH ORDINALITY AS n (event, handler, place)
-    JOIN ${schema}.delivery l ON l.event = n.event AND l.handler = n.handler
-    JOIN ${schema}.event e ON e.seq = n.event
-   ORDER BY n.place;
-  RETURN QUERY
-  SELECT NULL::bigint, NULL, NULL, n.handler, NULL::bigint, NULL::integer, NULL::integer, NULL::timestamptz,
-         NULL::bytea, NULL::boolean, n.cursor, n.look_ms
-    FROM unnest(p_handlers, v_cursors, v_look_ms) AS n (handler, cursor, look_ms);
-END $claim$;
-`;
+export class ClaimCursors {
+  /** By handler: milliseconds since the epoch, by the store clock. */
+  readonly #cursors = new Map<string, number>();
+  readonly #lookBackStatement: PreparedStatement;
+  #slow = false;
+  #lookingBack = false;
+  #nextLookBackAt = -Infinity;
+  #version = 0;
+
+  constructor(
+    private readonly source: ConnectionSource,
+    schema: string,
+    private readonly runtime: PaymentsRuntime,
+    /** Called after due deliveries were found before a cursor. */
+    private readonly onFound: () => void,
+  ) {
+    this.#lookBackStatement = prepared(
+      `SELECT n.place, ${schema}.first_due_ms(n.handler, NULL, n.until) AS due_ms
+         FROM unnest($1::text[], $2::float8[]) WITH ORDINALITY AS n (handler, until, place)`,
+    );
+  }
+
+  /** The due time to start at, for each handler, in milliseconds since the epoch; `null`: the first of all. */
+  startsOf(handlers: readonly string[]): (number | null)[] {
+    if (!this.#slow) return handlers.map(() => null);
+    if (this.runtime.monotonic() >= this.#nextLookBackAt) void this.#lookBack();
+    return handlers.map((handler) => {
+      const cursor = this.#cursors.get(handler);
+      return cursor === undefined ? null : cursor - OVERLAP_MS;
+    });
+  }
+
+  /** Increases each time that cursors were moved back. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /**
+   * Moves the cursor of a handler after a claim.
+   *
+   * @param cursorMs the due time of the first delivery that the claim found, or the time of the claim if it found none
+   * @param searchMs how long the search took
+   * @param version the {@link version} before the claim; if cursors were moved back since then, this one stays
+   */
+  advance(handler: string, cursorMs: number, searchMs: number, version: number): void {
+    if (version === this.#version) this.#cursors.set(handler, cursorMs);
+    // One search may be slow for another reason, so the search before the cursors has to confirm it.
+    if (searchMs >= SLOW_MS && !this.#slow) void this.#lookBack();
+  }
+
+  /** Searches before the cursors. Never rejects. */
+  async #lookBack(): Promise<void> {
+    if (this.#lookingBack) return;
+    this.#lookingBack = true;
+    const cursors = [...this.#cursors];
+    const startedAt = this.runtime.monotonic();
+    let succeeded = false;
+    let found = false;
+    try {
+      const rows = await this.source.query(this.#lookBackStatement, [
+        cursors.map(([handler]) => toStored(handler)),
+        cursors.map(([, cursor]) => cursor - OVERLAP_MS),
+      ]);
+      const due = rows.filter(({ due_ms }) => due_ms != null);
+      for (const { place, due_ms } of due) {
+        this.#cursors.set(cursors[Number(place) - 1]![0], Number(due_ms));
+      }
+      succeeded = true;
+      found = due.length > 0;
+      if (found) this.#version += 1;
+    } catch {
+      // The source has logged it, and the next search runs in a few seconds.
+    }
+    const tookMs = this.runtime.monotonic() - startedAt;
+    if (succeeded) this.#slow = tookMs >= SLOW_MS;
+    this.#nextLookBackAt =
+      this.runtime.monotonic() + Math.max(LOOK_BACK_MS, tookMs * LOOK_BACK_PAUSE_FACTOR);
+    this.#lookingBack = false;
+    if (found) this.onFound();
+  }
+}

@@ -2,25 +2,29 @@ import { PaymentsError } from '../../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { Semaphore } from '../../../runtime/semaphore.js';
 import type { CommitResult, Lease } from '../../store/inbox-store.js';
-import type { ConnectionSource } from '../connection/connection-source.js';
 import { rollBack } from '../connection/connection-source.js';
+import type { ConnectionSource } from '../connection/connection-source.js';
+import { breaksConnection, sqlStateOf, toInboxError } from '../connection/database-connection.js';
 import type { Connection } from '../connection/database-connection.js';
-import { isBroken, sqlStateOf, unavailable } from '../connection/database-failure.js';
-import type { PostgresTransaction, RunTransaction } from '../transaction-runner.js';
-import { DONE_AND_NEXT_DUE, DONE_AND_RELEASE, finishedOf, isDone, leaseValues } from './finish.js';
-import { toStored } from './stored-text.js';
+import type { PostgresTransaction, RunTransaction } from '../postgres-options.js';
+import { FINISHED } from './settle.js';
+import { toStored } from './stored-rows.js';
 
-/** How long the store asks for the outcome of a COMMIT that was not answered: a restart takes some seconds. */
+/**
+ * How long the store tries to read the outcome of a COMMIT without a response, in milliseconds. A restart of the database
+ * takes some seconds.
+ */
 const OUTCOME_MS = 15_000;
 const OUTCOME_PAUSE_MS = 100;
 /** A setting that lasts as long as the transaction. If it is gone, the work has ended the transaction. */
-const OWN_TRANSACTION = 'nestjs_payments.commit';
-const ENDED = -1;
+const TRANSACTION_MARK = 'nestjs_payments.commit';
 
-/** `context.commit`: the effects of a handler and the settlement of its delivery in one transaction. */
+/** Result of the statement that settles the delivery: the work has ended the transaction. */
+const TRANSACTION_ENDED = -1;
+/** `context.commit`: the effects of a handler and the outcome of its attempt in one transaction. */
 export class CommitTransaction {
   readonly #finish: string;
-  readonly #finishOwn: string;
+  readonly #finishIfOpen: string;
 
   constructor(
     private readonly source: ConnectionSource,
@@ -30,53 +34,55 @@ export class CommitTransaction {
   ) {
     const finish = `${schema}.finish($1::text::bigint, $2::text, $3::text::bigint)`;
     this.#finish = `SELECT ${finish} AS finished`;
-    this.#finishOwn = `SELECT CASE WHEN current_setting('${OWN_TRANSACTION}', true) = $4::text THEN ${finish}
-      ELSE ${ENDED} END AS finished`;
+    this.#finishIfOpen = `SELECT CASE WHEN current_setting('${TRANSACTION_MARK}', true) = $4::text THEN ${finish}
+      ELSE ${TRANSACTION_ENDED} END AS finished`;
   }
 
-  /** In a transaction of the inbox's pool. */
+  /** Commits in a transaction of the inbox's pool. */
   async commit<R>(
     lease: Lease,
     work: (tx: PostgresTransaction) => R | Promise<R>,
   ): Promise<CommitResult<R>> {
-    const leave = await this.semaphore.acquire();
-    let ended: { result: R; finished: number };
+    const releasePermit = await this.semaphore.acquire();
+    let done: { result: R; finished: number };
     try {
       const connection = await this.source.connect();
       try {
-        ended = await this.#work(connection, lease, work);
+        done = await this.#work(connection, lease, work);
         await this.#commit(connection, lease);
       } finally {
         connection.release();
       }
     } finally {
-      leave();
+      releasePermit();
     }
-    return this.#committed(lease, ended);
+    return this.#committed(lease, done);
   }
 
-  /** In a transaction of the application's ORM or query builder. */
+  /** Commits in a transaction of the application's ORM or query builder. */
   async commitWith<R>(
     lease: Lease,
     runTransaction: RunTransaction,
     work: (tx: unknown) => R | Promise<R>,
   ): Promise<CommitResult<R>> {
-    let outcome: { result: R; finished: number } | { thrown: unknown } | null = null;
+    let written: { result: R; finished: number } | { thrown: unknown } | null = null;
     let runnerFailure: { thrown: unknown } | null = null;
     try {
       await runTransaction<R>(async (open) => {
-        outcome = null;
+        written = null;
         try {
           const result = await work(open.tx);
-          const answer = open.query(this.#finish, leaseValues(lease)).catch((error: unknown) => {
-            throw isAborted(error) ? rolledBack() : error;
-          });
-          const finished = finishedOf(await answer);
+          const response = await open
+            .query(this.#finish, leaseValues(lease))
+            .catch((error: unknown) => {
+              throw isAborted(error) ? rolledBack() : error;
+            });
+          const finished = finishedOf(response);
           if (!isDone(finished)) throw leaseLost(lease);
-          outcome = { result, finished };
+          written = { result, finished };
           return result;
         } catch (thrown) {
-          outcome = { thrown };
+          written = { thrown };
           throw thrown;
         }
       });
@@ -84,14 +90,14 @@ export class CommitTransaction {
       runnerFailure = { thrown };
     }
     // The compiler does not know that the callback has written it.
-    const ended = outcome as { result: R; finished: number } | { thrown: unknown } | null;
-    if (ended === null) {
+    const done = written as { result: R; finished: number } | { thrown: unknown } | null;
+    if (done === null) {
       throw runnerFailure?.thrown ?? new TypeError('"runTransaction" has not called its work.');
     }
-    if ('thrown' in ended) throw ended.thrown;
-    // A runner that resolved may have rolled back: a COMMIT after a failed statement does so without an error. One that
-    // rejected may have committed: the connection was cut before the answer.
-    if (await this.#wasCommitted(lease)) return this.#committed(lease, ended);
+    if ('thrown' in done) throw done.thrown;
+    // A runner that resolved may have rolled back: a COMMIT after a failed statement rolls back without an error. A runner
+    // that rejected may have committed: the connection may have been cut before the response.
+    if (await this.#wasCommitted(lease)) return this.#committed(lease, done);
     throw runnerFailure?.thrown ?? rolledBack();
   }
 
@@ -101,13 +107,13 @@ export class CommitTransaction {
     work: (tx: PostgresTransaction) => R | Promise<R>,
   ): Promise<{ result: R; finished: number }> {
     try {
-      // One round trip, and no query: the work may still choose the isolation level.
+      // One round trip. Neither statement is a query, so the work may still set the isolation level.
       const mark = `${lease.seq}-${lease.token}`;
-      await this.#run(connection, `BEGIN; SET LOCAL ${OWN_TRANSACTION} = '${mark}'`);
+      await this.#run(connection, `BEGIN; SET LOCAL ${TRANSACTION_MARK} = '${mark}'`);
       const result = await work(connection.client);
       const values = [...leaseValues(lease), mark];
-      const finished = finishedOf(await this.#run(connection, this.#finishOwn, values));
-      if (finished === ENDED) throw transactionEnded();
+      const finished = finishedOf(await this.#run(connection, this.#finishIfOpen, values));
+      if (finished === TRANSACTION_ENDED) throw transactionEnded();
       if (!isDone(finished)) throw leaseLost(lease);
       return { result, finished };
     } catch (error) {
@@ -116,12 +122,12 @@ export class CommitTransaction {
     }
   }
 
-  /** A statement of the inbox, in contrast to those of the work. */
+  /** Runs a statement of the inbox, not of the work. */
   async #run(connection: Connection, text: string, values: string[] = []) {
     try {
       return await connection.run(text, values);
     } catch (error) {
-      throw isAborted(error) ? rolledBack() : unavailable(error);
+      throw isAborted(error) ? rolledBack() : toInboxError(error);
     }
   }
 
@@ -130,11 +136,11 @@ export class CommitTransaction {
     try {
       ({ command } = await connection.run('COMMIT'));
     } catch (error) {
-      // A deferred constraint, or a conflict: the database refused it. It is an error of the work, and complete.
-      if (!isBroken(error)) throw error;
+      // The database rejected the COMMIT because of a deferred constraint or a conflict, which is an error of the work.
+      if (!breaksConnection(error)) throw error;
       connection.discard();
       if (await this.#wasCommitted(lease)) return;
-      throw unavailable(error);
+      throw toInboxError(error);
     }
     if (command !== 'COMMIT') throw rolledBack();
   }
@@ -143,8 +149,8 @@ export class CommitTransaction {
     lease: Lease,
     { result, finished }: { result: R; finished: number },
   ): Promise<CommitResult<R>> {
-    if (finished !== DONE_AND_RELEASE) return { result, nextDue: finished === DONE_AND_NEXT_DUE };
-    // It is committed, so this must not fail. Maintenance releases what this could not.
+    if (finished !== FINISHED.nextHidden) return { result, nextDue: finished === FINISHED.nextDue };
+    // The transaction is committed, so an error here must not reach the caller. Maintenance finds the waiting delivery later.
     const rows = await this.source
       .query(`SELECT ${this.schema}.release_after($1::bigint, $2::text) AS next`, [
         lease.seq,
@@ -155,8 +161,8 @@ export class CommitTransaction {
   }
 
   /**
-   * Reads the delivery on a connection of its own. The transaction may still be under way on the server; the read waits
-   * for its lock.
+   * Reads the delivery on another connection, after a COMMIT without a response. The server may still run the transaction:
+   * the read waits for its lock.
    */
   async #wasCommitted(lease: Lease): Promise<boolean> {
     const until = this.runtime.monotonic() + OUTCOME_MS;
@@ -175,13 +181,37 @@ export class CommitTransaction {
     }
     throw new PaymentsError(
       'outcome_unknown',
-      'The connection was cut while the transaction committed, and the database has not come back to report whether it ' +
-        'did. If it did, the delivery is done; if not, it runs again when its lease ends.',
+      'The connection was cut during the COMMIT, and the database does not respond, so the outcome of the transaction is ' +
+        'not known. If it was committed, the delivery is done; if not, it runs again when its lease ends.',
     );
   }
 }
 
-/** Whether an earlier statement of the transaction failed, and the work hid it. */
+/** The parameters of the function `finish`. */
+function leaseValues({ seq, handler, token }: Lease): string[] {
+  return [String(seq), toStored(handler), String(token)];
+}
+
+/** The result of the function `finish`, from the response of a driver, an ORM or a query builder. */
+function finishedOf(response: readonly unknown[] | { readonly rows: readonly unknown[] }): number {
+  const [row] = 'rows' in response ? response.rows : response;
+  // By position: a query builder may have renamed the column.
+  const [finished] =
+    typeof row === 'object' && row !== null ? (Object.values(row) as unknown[]) : [];
+  if (finished === undefined) {
+    throw new TypeError(
+      'The "query" of "runTransaction" must resolve with the rows of its statement.',
+    );
+  }
+  return Number(finished);
+}
+
+/** A result that is no number of the function `finish` counts as a lost lease too. */
+function isDone(finished: number): boolean {
+  return finished >= FINISHED.done && finished <= FINISHED.nextHidden;
+}
+
+/** Whether an earlier statement of the transaction had failed, and the work caught its error. */
 function isAborted(error: unknown): boolean {
   return sqlStateOf(error) === '25P02';
 }

@@ -1,23 +1,23 @@
 import type { InboxStore } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { KEPT_MINUTES } from './activity.js';
-import { asInterval, epochMs } from './planner-settings.js';
+import { asInterval, epochMs } from './schema.js';
 
-/** Old events that one statement looks at. Those that are not finished are kept, and there may be millions of them. */
+/** How many old events one statement reads at most. Unfinished events are kept, and there may be millions of them. */
 const SLICE = 2000;
 
-/** An event in the order of receipt. */
+/** The position of an event in the order of receipt. */
 interface Position {
-  /** As the database wrote it: rounded down, the next slice would begin with the same events. */
+  /** As the database wrote it: if it were rounded down, the next slice would start with the same events. */
   readonly receivedMs: string;
   readonly seq: string;
 }
 
 const START: Position = { receivedMs: '0', seq: '0' };
 
-/** Deletes what is finished and old, in batches that block no receive. */
+/** Deletes old finished events, in batches that block no receive. */
 export class Pruning {
-  /** Where the last batch ended, so that the next one does not look at the same unfinished events again. */
+  /** The end of the last batch. The next batch starts here, so that it does not read the same unfinished events again. */
   #from = START;
 
   constructor(
@@ -25,7 +25,7 @@ export class Pruning {
     private readonly schema: string,
   ) {}
 
-  /** Returns how many events it changed. */
+  /** Prunes one batch and returns how many events it changed. */
   async prune({
     bodiesMs,
     tombstonesMs,
@@ -46,7 +46,7 @@ export class Pruning {
     let fromStart = from === START;
     let changed = 0;
     while (changed < limit) {
-      const slice = await this.#look(olderMs, from);
+      const slice = await this.#readSlice(olderMs, from);
       const finished = slice.filter((event) => event.finished);
       const chosen = finished.slice(0, limit - changed);
       if (chosen.length > 0) changed += await pruneChosen(this.source, this.schema, chosen);
@@ -57,7 +57,7 @@ export class Pruning {
       } else {
         from = START;
         if (fromStart) break;
-        // What has finished meanwhile before the place where this call began.
+        // Events before the start of this call may have finished in the meantime.
         fromStart = true;
       }
     }
@@ -65,8 +65,8 @@ export class Pruning {
     return changed;
   }
 
-  /** The next old events that have a body. */
-  async #look(
+  /** Returns the next old events that have a body. */
+  async #readSlice(
     olderMs: number,
     { receivedMs, seq }: Position,
   ): Promise<(Position & { readonly finished: boolean })[]> {
@@ -87,8 +87,8 @@ export class Pruning {
 }
 
 /**
- * Two statements: the first locks the events, the second reads their deliveries after that. With one, a delivery that an
- * operator redrives in between would be lost.
+ * Prunes events with two statements: the first locks the events, and the second reads their deliveries after that. One
+ * statement would read the deliveries before it has the locks, and delete one that an operator redrives in between.
  */
 async function pruneChosen(
   source: ConnectionSource,
@@ -138,8 +138,9 @@ async function pruneTombstones(
   return rows.length;
 }
 
+/** SQL for the time that many milliseconds ago. */
 const before = (ms: string): string => `clock_timestamp() - ${asInterval(`${ms}::float8`)}`;
 
-/** Counted instead of `NOT EXISTS`, for which the planner may read all deliveries. */
+/** SQL for whether all deliveries of an event `e` are finished. For `NOT EXISTS` the planner may read all deliveries. */
 const isFinished = (schema: string): string => `0 = (
   SELECT count(*) FROM ${schema}.delivery d WHERE d.event = e.seq AND d.state NOT IN ('done', 'skipped'))`;

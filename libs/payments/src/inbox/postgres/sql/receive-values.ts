@@ -1,37 +1,56 @@
 import { hash } from 'node:crypto';
 import { TEST_EVENT_TYPE } from '../../../events/payment-event.js';
 import type { IncomingEvent } from '../../store/inbox-store.js';
-import { byteaArray, textArray } from '../connection/binary-arrays.js';
-import type { Value } from '../connection/database-connection.js';
-import { toStored } from './stored-text.js';
+import type { Parameter } from '../connection/database-connection.js';
+import { toStored } from './stored-rows.js';
 
-/** Parameters of the function: an array for each column of the events, then one for each column of the deliveries. */
+/**
+ * Types of the parameters of the function `receive`: an array for each column of the events, then one for each column of
+ * the deliveries.
+ */
 export const RECEIVE_TYPES =
   'text[] text[] bytea[] text[] float8[] text[] uuid[] bytea[] bytea[] text[] boolean[] boolean[] bigint[] boolean[] bigint[] text[] uuid[] uuid[] float8[]'.split(
     ' ',
   );
 
-/** An event with its hashes, and its place in the batch. */
-export interface EventRow {
-  readonly place: number;
+/** PostgreSQL's object ids of the types `bytea` and `text`. */
+const BYTEA = 17;
+const TEXT = 25;
+/**
+ * Bytes of the header, five numbers of 4 bytes: the number of dimensions, whether an element is NULL, the type, and the
+ * length and the first index of the only dimension.
+ */
+const HEADER_BYTES = 20;
+/** Stands for the length of an element that is NULL. */
+const NULL_LENGTH = -1;
+
+/** An event to store, with its hashes and its index in the batch. */
+export interface NewEvent {
+  readonly index: number;
   readonly event: IncomingEvent;
+  /** Hash of company, type and once key; `null` without a once key. */
   readonly once: Buffer | null;
+  /** Hash of company and ordering key, as a UUID; `null` without an ordering key. */
   readonly ordering: string | null;
+  /** Hash of the body. */
   readonly digest: Buffer;
 }
 
-/** A delivery of the event at `place` in the rows, and the worker that may run it at once. */
-export interface DeliveryRow {
-  readonly place: number;
+/** A delivery to store. */
+export interface NewDelivery {
+  /** The index of its event in the events of the statement. */
+  readonly eventIndex: number;
   readonly handler: string;
+  /** The worker that may run the delivery at once; `null` if none may. */
   readonly worker: string | null;
 }
 
-export function rowOf(event: IncomingEvent, place: number): EventRow {
+/** Hashes an event of a batch. */
+export function newEventOf(event: IncomingEvent, index: number): NewEvent {
   const { company, eventType, orderingKey, onceKey } = event;
   const ordering = orderingKey === null ? null : sha256(`${company}\n${toStored(orderingKey)}`);
   return {
-    place,
+    index,
     event,
     once: onceKey === null ? null : sha256(JSON.stringify([company, eventType, onceKey])),
     ordering: ordering === null ? null : ordering.subarray(0, 16).toString('hex'),
@@ -39,10 +58,10 @@ export function rowOf(event: IncomingEvent, place: number): EventRow {
   };
 }
 
-/** The deliveries of all rows. Of those with the same ordering key and handler, only the first may run at once. */
-export function deliveriesOf(rows: readonly EventRow[]): DeliveryRow[] {
+/** The deliveries of all events. Of those with the same ordering key and handler, only the first may run at once. */
+export function deliveriesOf(events: readonly NewEvent[]): NewDelivery[] {
   const busy = new Set<string>();
-  return rows.flatMap(({ event: { handlers, assign }, ordering }, place) =>
+  return events.flatMap(({ event: { handlers, assign }, ordering }, eventIndex) =>
     [...new Set(handlers)].map((handler) => {
       let worker = assign?.handlers.includes(handler) ? assign.worker : null;
       if (worker !== null && ordering !== null) {
@@ -50,42 +69,49 @@ export function deliveriesOf(rows: readonly EventRow[]): DeliveryRow[] {
         if (busy.has(key)) worker = null;
         busy.add(key);
       }
-      return { place, handler, worker };
+      return { eventIndex, handler, worker };
     }),
   );
 }
 
-/** The parameters of the function. */
-export function valuesOf(rows: readonly EventRow[], deliveries: readonly DeliveryRow[]): Value[] {
-  const firsts = firstOfEachKey(rows);
+/** The parameters of the function `receive`. */
+export function valuesOf(
+  events: readonly NewEvent[],
+  deliveries: readonly NewDelivery[],
+): Parameter[] {
+  const firsts = firstOfEachKey(events);
   return [
-    textArray(rows.map(({ event }) => event.company)),
-    textArray(rows.map(({ event }) => toStored(event.id))),
-    byteaArray(rows.map(({ once }) => once)),
-    textArray(rows.map(({ event }) => toStored(event.eventType))),
-    rows.map(({ event }) => event.occurredAt.getTime()),
-    textArray(rows.map(({ event: { orderingKey } }) => orderingKey && toStored(orderingKey))),
-    rows.map(({ ordering }) => ordering),
-    byteaArray(rows.map(({ digest }) => digest)),
-    byteaArray(rows.map(({ event }) => event.raw)),
-    textArray(rows.map(({ event }) => headersOf(event))),
-    rows.map(({ event }) => String(event.stale)),
-    rows.map(({ event }) => String(needsHandler(event))),
-    rows.map(({ event }) => event.catalogVersion),
-    rows.map((row) => String(firsts.has(row))),
-    deliveries.map(({ place }) => place + 1),
+    textArray(events.map(({ event }) => event.company)),
+    textArray(events.map(({ event }) => toStored(event.id))),
+    byteaArray(events.map(({ once }) => once)),
+    textArray(events.map(({ event }) => toStored(event.eventType))),
+    events.map(({ event }) => event.occurredAt.getTime()),
+    textArray(events.map(({ event: { orderingKey } }) => orderingKey && toStored(orderingKey))),
+    events.map(({ ordering }) => ordering),
+    byteaArray(events.map(({ digest }) => digest)),
+    byteaArray(events.map(({ event }) => event.raw)),
+    textArray(events.map(({ event }) => headersOf(event))),
+    events.map(({ event }) => String(event.stale)),
+    events.map(({ event }) => String(isUnhandled(event))),
+    events.map(({ event }) => event.catalogVersion),
+    events.map((event) => String(firsts.has(event))),
+    // PostgreSQL counts the elements of an array from 1.
+    deliveries.map(({ eventIndex }) => eventIndex + 1),
     textArray(deliveries.map(({ handler }) => toStored(handler))),
     deliveries.map(({ worker }) => worker),
-    deliveries.map(({ place }) => rows[place]!.ordering),
-    deliveries.map(({ place }) => rows[place]!.event.occurredAt.getTime()),
+    deliveries.map(({ eventIndex }) => events[eventIndex]!.ordering),
+    deliveries.map(({ eventIndex }) => events[eventIndex]!.event.occurredAt.getTime()),
   ];
 }
 
-/** The first of each id and of each once key. The others wait for what becomes of it. */
-function firstOfEachKey(rows: readonly EventRow[]): Set<EventRow> {
+/**
+ * The first event of each id and of each once key. Only these are inserted: the outcome of the others depends on whether
+ * the first one is stored.
+ */
+function firstOfEachKey(events: readonly NewEvent[]): Set<NewEvent> {
   const taken = new Set<string>();
   return new Set(
-    rows.filter(({ event, once }) => {
+    events.filter(({ event, once }) => {
       const keys = [`id ${event.company} ${event.id}`];
       if (once !== null) keys.push(`once ${once.toString('latin1')}`);
       if (keys.some((key) => taken.has(key))) return false;
@@ -95,16 +121,50 @@ function firstOfEachKey(rows: readonly EventRow[]): Set<EventRow> {
   );
 }
 
-/** Whether it has no delivery although its type needs one; stale or not. */
-function needsHandler({ eventType, handlers }: IncomingEvent): boolean {
+/** Whether no handler takes the event although its type needs one. A stale event can be unhandled too. */
+function isUnhandled({ eventType, handlers }: IncomingEvent): boolean {
   return handlers.length === 0 && eventType !== TEST_EVENT_TYPE;
 }
 
-/** As JSON; `null` if there are none. */
+/** The headers as JSON; `null` if there are none. */
 function headersOf({ headers }: IncomingEvent): string | null {
   return Object.keys(headers).length === 0 ? null : toStored(JSON.stringify(headers));
 }
 
 function sha256(data: string | Buffer): Buffer {
   return hash('sha256', data, 'buffer');
+}
+
+/**
+ * A `bytea[]` in PostgreSQL's binary format, which the driver sends if a parameter is a Buffer. The driver writes any other
+ * array as text, with two characters for each byte: with binary arrays, a receive takes a fifth less processor time.
+ */
+export function byteaArray(items: readonly (Buffer | null)[]): Buffer {
+  const lengths = items.map((item) => item?.length ?? NULL_LENGTH);
+  return binaryArray(BYTEA, lengths, (array, at, index) => items[index]!.copy(array, at));
+}
+
+/** A `text[]` in PostgreSQL's binary format, in which no character has to be escaped. */
+export function textArray(items: readonly (string | null)[]): Buffer {
+  const lengths = items.map((item) => (item === null ? NULL_LENGTH : Buffer.byteLength(item)));
+  return binaryArray(TEXT, lengths, (array, at, index) => array.write(items[index]!, at));
+}
+
+function binaryArray(
+  type: number,
+  lengths: readonly number[],
+  write: (array: Buffer, at: number, index: number) => void,
+): Buffer {
+  const size = lengths.reduce((sum, length) => sum + 4 + Math.max(0, length), HEADER_BYTES);
+  const array = Buffer.allocUnsafe(size);
+  const header = [1, lengths.includes(NULL_LENGTH) ? 1 : 0, type, lengths.length, 1];
+  let at = 0;
+  for (const number of header) at = array.writeInt32BE(number, at);
+  for (const [index, length] of lengths.entries()) {
+    at = array.writeInt32BE(length, at);
+    if (length === NULL_LENGTH) continue;
+    write(array, at, index);
+    at += length;
+  }
+  return array;
 }

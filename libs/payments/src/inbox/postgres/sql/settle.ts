@@ -2,41 +2,40 @@ import { boundedError, HISTORY_LENGTH } from '../../store/stored-event.js';
 import type { Lease, SettleResult } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
-import type { Prepared } from '../connection/database-connection.js';
-import { elementsOf } from './stored-rows.js';
-import { asInterval, BY_INDEX, hidden, NOW } from './planner-settings.js';
-import { toStored } from './stored-text.js';
+import type { PreparedStatement } from '../connection/database-connection.js';
+import { asInterval, BY_INDEX, STORE_NOW, withoutPartialIndex } from './schema.js';
+import { elementsOf, toStored } from './stored-rows.js';
 
-/** The longest delay that is stored: 100 years. */
+/** The longest delay that is stored: 100 years, in milliseconds. */
 const MAX_DUE_MS = 3_155_760_000_000;
 
-/** How the run of a delivery ended. */
-export interface Ended {
+/** The outcome of an attempt, to write to the delivery of its lease. */
+export interface LeaseOutcome {
   readonly lease: Lease;
   readonly kind: 'done' | 'failed' | 'released';
   readonly error: string | null;
-  /** When it is due again; `null`: not again. */
+  /** Milliseconds until the delivery is due again; `null` if it is finished. */
   readonly dueInMs: number | null;
 }
 
-export function completed(lease: Lease): Ended {
+export function completed(lease: Lease): LeaseOutcome {
   return { lease, kind: 'done', error: null, dueInMs: null };
 }
 
 export function failed(
   lease: Lease,
   { error, retryInMs }: { error: string; retryInMs: number | null },
-): Ended {
+): LeaseOutcome {
   return { lease, kind: 'failed', error: toStored(boundedError(error)), dueInMs: retryInMs };
 }
 
-export function released(lease: Lease, dueInMs: number): Ended {
+export function released(lease: Lease, dueInMs: number): LeaseOutcome {
   return { lease, kind: 'released', error: null, dueInMs };
 }
 
-/** Settles any number of leases in one statement. */
+/** Writes the outcomes of any number of attempts in one statement. */
 export class SettleStatement {
-  readonly #statement: Prepared;
+  readonly #statement: PreparedStatement;
 
   constructor(
     private readonly source: ConnectionSource,
@@ -47,41 +46,41 @@ export class SettleStatement {
     );
   }
 
-  /** In the order of `all`. `null`: another transaction holds the delivery; ask again. */
-  async settle(all: readonly Ended[]): Promise<(SettleResult | null)[]> {
+  /** Returns results in the order of the outcomes. `null`: another transaction has locked the delivery. */
+  async settle(outcomes: readonly LeaseOutcome[]): Promise<(SettleResult | null)[]> {
     const [row] = await this.source.query(this.#statement, [
-      all.map(({ lease }) => lease.seq),
-      all.map(({ lease }) => toStored(lease.handler)),
-      all.map(({ lease }) => lease.token),
-      all.map(({ kind }) => kind),
-      all.map(({ error }) => error),
-      all.map(({ dueInMs }) => (dueInMs === null ? null : Math.min(dueInMs, MAX_DUE_MS))),
+      outcomes.map(({ lease }) => lease.seq),
+      outcomes.map(({ lease }) => toStored(lease.handler)),
+      outcomes.map(({ lease }) => lease.token),
+      outcomes.map(({ kind }) => kind),
+      outcomes.map(({ error }) => error),
+      outcomes.map(({ dueInMs }) => (dueInMs === null ? null : Math.min(dueInMs, MAX_DUE_MS))),
     ]);
-    const settled = placesOf(row!['o_settled']);
-    const next = placesOf(row!['o_next']);
-    const locked = placesOf(row!['o_locked']);
-    return all.map((_ended, index) => {
+    const settled = indexesOf(row!['o_settled']);
+    const nextDue = indexesOf(row!['o_next']);
+    const locked = indexesOf(row!['o_locked']);
+    return outcomes.map((_outcome, index) => {
       if (locked.has(index)) return null;
-      return { settled: settled.has(index), nextDue: next.has(index) };
+      return { settled: settled.has(index), nextDue: nextDue.has(index) };
     });
   }
 }
 
-/** The places from 0 in an array that counts them from 1. */
-function placesOf(array: string | null | undefined): Set<number> {
+/** The indexes from 0 that an array of PostgreSQL contains as places from 1. */
+function indexesOf(array: string | null | undefined): Set<number> {
   return new Set(elementsOf(array).map((place) => Number(place) - 1));
 }
 
 /**
- * The history of a delivery `d` with one more attempt, without the oldest of too many. `ended`, `outcome` and `error` are
- * SQL; see `HistoryEntry` for the format.
+ * SQL for the history of a delivery `d` with one more attempt; a full history loses its oldest attempt. The arguments are
+ * SQL. `HistoryEntry` describes the format.
  */
-export function appended(ended: string, outcome: string, error?: string): string {
-  const started = `COALESCE(d.started_at, ${ended})`;
+export function historyWith(endedAt: string, outcome: string, error?: string): string {
+  const startedAt = `COALESCE(d.started_at, ${endedAt})`;
   const entry = [
     'd.attempts',
-    `(date_part('epoch', ${started}) * 1000)::bigint`,
-    `(date_part('epoch', ${ended} - ${started}) * 1000)::bigint`,
+    `(date_part('epoch', ${startedAt}) * 1000)::bigint`,
+    `(date_part('epoch', ${endedAt} - ${startedAt}) * 1000)::bigint`,
     `${outcome}::text`,
     error ?? [],
   ].flat();
@@ -90,15 +89,18 @@ export function appended(ended: string, outcome: string, error?: string): string
     || jsonb_build_array(jsonb_build_array(${entry.join(', ')}))`;
 }
 
-/** Waits for no row: one that is locked may be for long, and the others need not wait for it. */
-export const settleFunction = (schema: string): string => `
+/**
+ * The function `settle` writes outcomes. It does not wait for a locked row, because the lock may last long and the other
+ * outcomes do not depend on it.
+ */
+const settleFunction = (schema: string): string => `
 CREATE FUNCTION ${schema}.settle(p_events bigint[], p_handlers text[], p_tokens bigint[], p_kinds text[],
   p_errors text[], p_due_ms double precision[])
 RETURNS TABLE (o_settled bigint[], o_next bigint[], o_locked bigint[])
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $settle$
 DECLARE
-  v_now CONSTANT timestamptz := ${NOW};
+  v_now CONSTANT timestamptz := ${STORE_NOW};
   v_orderings uuid[];
   v_handlers text[];
   v_next text[];
@@ -110,7 +112,7 @@ BEGIN
      CROSS JOIN LATERAL (
        SELECT d.ctid AS tuple FROM ${schema}.delivery d
         WHERE d.event = s.event AND d.handler = s.handler AND d.token = s.token
-          AND ${hidden(`d.state = 'running'`)}
+          AND ${withoutPartialIndex(`d.state = 'running'`)}
         LIMIT 1 FOR UPDATE OF d SKIP LOCKED
      ) l
   ), settled AS (
@@ -124,11 +126,11 @@ BEGIN
            crashes = CASE s.kind WHEN 'released' THEN d.crashes ELSE 0 END,
            ended_at = CASE s.kind WHEN 'released' THEN d.ended_at ELSE v_now END,
            last_error = COALESCE(s.error, d.last_error),
-           history = CASE s.kind WHEN 'done' THEN ${appended('v_now', `'d'`)}
-                                 WHEN 'failed' THEN ${appended('v_now', `'f'`, 's.error')}
+           history = CASE s.kind WHEN 'done' THEN ${historyWith('v_now', `'d'`)}
+                                 WHEN 'failed' THEN ${historyWith('v_now', `'f'`, 's.error')}
                                  ELSE d.history END
-      -- By its place while it is locked. One that was changed since this statement began is not found there, and
-      -- settled with the next statement if its token is still the same.
+      -- By ctid, since the rows are locked. A row that was changed since this statement began is not found by its ctid. The
+      -- next statement settles it, if its token is still the same.
       FROM locked s WHERE d.ctid = s.tuple
     RETURNING s.place, d.ordering, d.handler
   )
@@ -149,8 +151,61 @@ BEGIN
      WHERE s.place <> ALL (COALESCE(o_settled, '{}')) AND EXISTS (
        SELECT FROM ${schema}.delivery d
         WHERE d.event = s.event AND d.handler = s.handler AND d.token = s.token
-          AND ${hidden(`d.state = 'running'`)});
+          AND ${withoutPartialIndex(`d.state = 'running'`)});
   END IF;
   RETURN NEXT;
 END $settle$;
 `;
+
+/** Results of the function `finish`. */
+export const FINISHED = {
+  leaseLost: 0,
+  done: 1,
+  /** Done, and the next waiting delivery of the key is claimable. */
+  nextDue: 2,
+  /**
+   * Done. The isolation level hides waiting deliveries from the transaction, so `release_after` has to make the next one
+   * claimable after the commit.
+   */
+  nextHidden: 3,
+} as const;
+
+/**
+ * The function `finish` marks a delivery as done. It is the last statement of the transaction, so that the work locks no
+ * row of the inbox. The function `release_after` makes the next waiting delivery claimable, after `FINISHED.nextHidden`.
+ */
+const finishFunctions = (schema: string): string => `
+CREATE FUNCTION ${schema}.finish(p_event bigint, p_handler text, p_token bigint) RETURNS integer
+LANGUAGE plpgsql VOLATILE ${BY_INDEX}
+AS $finish$
+DECLARE
+  v_now CONSTANT timestamptz := ${STORE_NOW};
+  v_ordering uuid;
+BEGIN
+  UPDATE ${schema}.delivery d
+     SET state = 'done', worker = NULL, alone = false, crashes = 0, finished_at = v_now, ended_at = v_now,
+         history = ${historyWith('v_now', `'d'`)}
+   WHERE d.event = p_event AND d.handler = p_handler AND d.token = p_token AND ${withoutPartialIndex(`d.state = 'running'`)}
+  RETURNING d.ordering INTO v_ordering;
+  IF NOT FOUND THEN RETURN ${FINISHED.leaseLost}; END IF;
+  IF v_ordering IS NULL THEN RETURN ${FINISHED.done}; END IF;
+  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+    RETURN ${FINISHED.nextHidden};
+  END IF;
+  PERFORM FROM ${schema}.release_next(ARRAY[v_ordering], ARRAY[p_handler]);
+  RETURN CASE WHEN FOUND THEN ${FINISHED.nextDue} ELSE ${FINISHED.done} END;
+END $finish$;
+
+CREATE FUNCTION ${schema}.release_after(p_event bigint, p_handler text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE ${BY_INDEX}
+AS $after$
+BEGIN
+  PERFORM FROM ${schema}.delivery d CROSS JOIN LATERAL ${schema}.release_next(ARRAY[d.ordering], ARRAY[d.handler])
+    WHERE d.event = p_event AND d.handler = p_handler;
+  RETURN FOUND;
+END $after$;
+`;
+
+/** The functions `settle`, `finish` and `release_after`. */
+export const settleFunctions = (schema: string): string =>
+  settleFunction(schema) + finishFunctions(schema);

@@ -2,10 +2,10 @@ import { COUNT_CAP } from '../../store/stored-event.js';
 import type { CappedCount, InboxStats } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { prepared } from '../connection/database-connection.js';
-import { BY_INDEX, epochMs } from './planner-settings.js';
-import { fromStored } from './stored-text.js';
+import { BY_INDEX, epochMs } from './schema.js';
+import { fromStored } from './stored-rows.js';
 
-/** Counts from indexes, each up to the cap. */
+/** Counts what is stored from indexes, each count up to the cap. */
 export async function readStats(source: ConnectionSource, schema: string): Promise<InboxStats> {
   const rows = await source.query(prepared(`SELECT * FROM ${schema}.stats()`));
   const ofKind = (kind: string) => rows.filter((row) => row['o_kind'] === kind);
@@ -33,7 +33,10 @@ function capped(count: number): CappedCount {
   return { count: Math.min(count, COUNT_CAP), more: count > COUNT_CAP };
 }
 
-/** Handlers and counts of the deliveries for which `condition` holds: one index, and a jump from handler to handler. */
+/**
+ * SQL that counts the deliveries that meet a condition, for each handler. It uses the one index of that condition, and jumps
+ * in it from handler to handler.
+ */
 const countsOf = (schema: string, condition: string): string => `
   WITH RECURSIVE name AS (
     (SELECT d.handler FROM ${schema}.delivery d WHERE ${condition} ORDER BY d.handler LIMIT 1)
@@ -48,7 +51,7 @@ const countsOf = (schema: string, condition: string): string => `
          ) AS count
     FROM name n WHERE n.handler IS NOT NULL`;
 
-/** One row per number. */
+/** The function `stats` returns a row for each number. */
 export const statsFunction = (schema: string): string => `
 CREATE FUNCTION ${schema}.stats() RETURNS TABLE (o_kind text, o_name text, o_value double precision)
 LANGUAGE plpgsql STABLE ${BY_INDEX}
@@ -56,15 +59,15 @@ AS $stats$
 BEGIN
   RETURN QUERY
   SELECT 'pending', p.handler, sum(p.count)::float8 FROM (
-    SELECT * FROM (${countsOf(schema, `d.state = 'pending' AND NOT d.held AND d.crashes = 0`)}) a
+    SELECT * FROM (${countsOf(schema, `d.state = 'pending' AND NOT d.waiting AND d.crashes = 0`)}) a
     UNION ALL
-    SELECT * FROM (${countsOf(schema, `d.state = 'pending' AND NOT d.held AND d.crashes > 0`)}) b
+    SELECT * FROM (${countsOf(schema, `d.state = 'pending' AND NOT d.waiting AND d.crashes > 0`)}) b
     UNION ALL
-    SELECT * FROM (${countsOf(schema, 'd.held')}) c
+    SELECT * FROM (${countsOf(schema, 'd.waiting')}) c
   ) p GROUP BY p.handler;
   RETURN QUERY
   SELECT 'dead', c.handler, c.count::float8 FROM (${countsOf(schema, `d.state = 'dead'`)}) c;
-  -- All of them: they are bounded by the places of the workers.
+  -- Without a cap: the slots of the workers bound the number of running deliveries.
   RETURN QUERY
   SELECT 'running', d.handler, count(*)::float8 FROM ${schema}.delivery d
    WHERE d.state = 'running' AND d.worker IS NOT NULL GROUP BY d.handler;

@@ -1,10 +1,43 @@
 import { toHistory } from '../../store/stored-event.js';
 import type { HistoryEntry } from '../../store/stored-event.js';
 import type { DeliveryState, StoredDelivery, StoredEvent } from '../../store/inbox-store.js';
-import type { Row } from '../connection/database-connection.js';
-import { epochMs } from './planner-settings.js';
-import { fromStored } from './stored-text.js';
+import type { ResultRow } from '../connection/database-connection.js';
+import { epochMs } from './schema.js';
 
+/** Marks an escaped character. It is a private-use character, and is escaped itself. */
+const ESCAPE = '\uE000';
+// oxlint-disable-next-line no-control-regex
+const UNSTORABLE = /[\0\uE000]|\p{Surrogate}/gu;
+const ESCAPED = /\uE000([0-9a-f]{4})/g;
+
+/**
+ * A text as PostgreSQL can store it. PostgreSQL cannot store U+0000 or a lone surrogate, and a text from JSON may have both.
+ * They are stored escaped, so that {@link fromStored} returns exactly the same text and different texts stay different.
+ */
+export function toStored(text: string): string {
+  return text.replace(
+    UNSTORABLE,
+    (character) => ESCAPE + character.charCodeAt(0).toString(16).padStart(4, '0'),
+  );
+}
+
+/** The text that {@link toStored} was given. */
+export function fromStored(text: string): string {
+  if (!text.includes(ESCAPE)) return text;
+  return text.replace(ESCAPED, (_match, code: string) => String.fromCharCode(parseInt(code, 16)));
+}
+
+/** The date of a time that `epochMs` of `schema.ts` selected. */
+export function toDate(ms: string | number): Date {
+  return new Date(Math.round(Number(ms)));
+}
+
+/** The elements of an array of numbers or booleans, from the text that PostgreSQL writes for it. */
+export function elementsOf(array: string | null | undefined): string[] {
+  return array == null ? [] : array.slice(1, -1).split(',');
+}
+
+/** A delivery as {@link wholeColumns} and {@link listedColumns} select it. Times are in milliseconds since the epoch. */
 interface DeliveryJson {
   readonly handler: string;
   readonly state: DeliveryState;
@@ -16,10 +49,10 @@ interface DeliveryJson {
   readonly history?: readonly HistoryEntry[] | null;
 }
 
-/** The columns of an event `e` in a list. */
+/** The columns of an event `e` for {@link toEvent}, without what a list leaves out. */
 export const listedColumns = (schema: string): string => columns(schema, '');
 
-/** The columns of a whole event. Its body as text, because how PostgreSQL writes bytes depends on a setting. */
+/** All columns of an event `e` for {@link toEvent}. The body is text: how PostgreSQL writes bytes depends on a setting. */
 export const wholeColumns = (schema: string): string =>
   `${columns(schema, `, 'history', d.history`)}, encode(e.raw, 'base64') AS raw, e.headers, e.repeats`;
 
@@ -32,7 +65,8 @@ const columns = (schema: string, more: string): string => `
           ORDER BY d.handler)
      FROM ${schema}.delivery d WHERE d.event = e.seq) AS deliveries`;
 
-export function toEvent(row: Row): StoredEvent {
+/** The event of a row with {@link listedColumns} or {@link wholeColumns}. */
+export function toEvent(row: ResultRow): StoredEvent {
   const { company, id, event_type, ordering_key, raw, headers, repeats, stale, deliveries } = row;
   return {
     company: fromStored(company!),
@@ -41,7 +75,7 @@ export function toEvent(row: Row): StoredEvent {
     occurredAt: toDate(row['occurred_ms']!),
     orderingKey: ordering_key == null ? null : fromStored(ordering_key),
     receivedAt: toDate(row['received_ms']!),
-    raw: raw == null ? null : toBody(raw),
+    raw: raw == null ? null : Buffer.from(raw, 'base64'),
     headers: headers == null ? {} : (JSON.parse(fromStored(headers)) as Record<string, string>),
     stale: stale === 't',
     repeats: repeats == null ? [] : (JSON.parse(repeats) as [string, number][]).map(toRepeat),
@@ -50,22 +84,8 @@ export function toEvent(row: Row): StoredEvent {
   };
 }
 
-export function toDate(epochMs: string | number): Date {
-  return new Date(Math.round(Number(epochMs)));
-}
-
-/** The elements of an array of numbers or booleans, as PostgreSQL writes it. */
-export function elementsOf(array: string | null | undefined): string[] {
-  return array == null ? [] : array.slice(1, -1).split(',');
-}
-
-/** From what `encode(…, 'base64')` wrote. */
-export function toBody(text: string): Buffer {
-  return Buffer.from(text, 'base64');
-}
-
-function toRepeat([id, ms]: [string, number]): StoredEvent['repeats'][number] {
-  return { id: fromStored(id), receivedAt: toDate(ms) };
+function toRepeat([id, receivedMs]: [string, number]): StoredEvent['repeats'][number] {
+  return { id: fromStored(id), receivedAt: toDate(receivedMs) };
 }
 
 function toDelivery(json: DeliveryJson): StoredDelivery {

@@ -5,11 +5,11 @@ import type {
 } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import { toCatalog } from './catalog.js';
-import { asInterval, BY_INDEX, NOW } from './planner-settings.js';
-import { appended } from './settle.js';
-import { toStored } from './stored-text.js';
+import { asInterval, BY_INDEX, STORE_NOW } from './schema.js';
+import { historyWith } from './settle.js';
+import { toStored } from './stored-rows.js';
 
-/** Adds a worker. */
+/** Adds a worker and its handlers, and returns the catalog. */
 export async function register(
   source: ConnectionSource,
   schema: string,
@@ -25,7 +25,7 @@ export async function register(
   );
 }
 
-/** Renews a heartbeat. `freed`: whether deliveries of other workers became due. */
+/** Renews a heartbeat and frees the deliveries of dead workers. `freed`: whether there were such deliveries. */
 export async function heartbeat(
   source: ConnectionSource,
   schema: string,
@@ -39,7 +39,7 @@ export async function heartbeat(
   };
 }
 
-/** Ends a worker on purpose. */
+/** Retires a worker. */
 export async function retire(
   source: ConnectionSource,
   schema: string,
@@ -49,9 +49,11 @@ export async function retire(
   await source.query(`SELECT ${schema}.retire($1::uuid, $2::float8)`, [worker, graceMs]);
 }
 
-const expired = (worker: string): string =>
+/** SQL for whether the last heartbeat of a worker is older than its lease. */
+const isExpired = (worker: string): string =>
   `${worker}.heartbeat_at + ${asInterval(`${worker}.lease_ms`)} <= v_now`;
 
+/** The functions that register, renew, retire and remove workers. */
 export const workerFunctions = (schema: string, catalogLock: string): string => `
 CREATE FUNCTION ${schema}.register(p_id uuid, p_lease_ms double precision, p_handlers jsonb)
 RETURNS TABLE (o_version bigint, o_name text, o_patterns json, o_first_ms double precision,
@@ -61,14 +63,14 @@ AS $register$
 BEGIN
   PERFORM pg_advisory_xact_lock(${catalogLock});
   INSERT INTO ${schema}.worker (id, heartbeat_at, lease_ms, handlers)
-  VALUES (p_id, ${NOW}, p_lease_ms, p_handlers)
+  VALUES (p_id, ${STORE_NOW}, p_lease_ms, p_handlers)
   ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at, retired = false,
     lease_ms = excluded.lease_ms, handlers = excluded.handlers;
   PERFORM ${schema}.refresh_catalog();
   RETURN QUERY SELECT * FROM ${schema}.read_catalog();
 END $register$;
 
--- Removes workers, or keeps the retired ones that still hold deliveries.
+-- Removes workers, and stores their last heartbeats with their handlers.
 CREATE FUNCTION ${schema}.remove_workers(p_ids uuid[]) RETURNS void
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $remove$
@@ -91,26 +93,26 @@ RETURNS TABLE (o_alive boolean, o_suspects boolean, o_freed integer)
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $heartbeat$
 DECLARE
-  v_now CONSTANT timestamptz := ${NOW};
+  v_now CONSTANT timestamptz := ${STORE_NOW};
   v_dead uuid[];
   v_retired uuid[];
   v_orderings uuid[];
   v_handlers text[];
   v_late boolean;
 BEGIN
-  SELECT ${expired('w')} INTO v_late FROM ${schema}.worker w WHERE w.id = p_worker AND NOT w.retired;
+  SELECT ${isExpired('w')} INTO v_late FROM ${schema}.worker w WHERE w.id = p_worker AND NOT w.retired;
   UPDATE ${schema}.worker w SET heartbeat_at = v_now WHERE w.id = p_worker AND NOT w.retired;
   o_alive := FOUND;
-  -- A worker that is locked renews its own heartbeat at this moment.
+  -- A worker whose row is locked renews its heartbeat at this moment.
   SELECT array_agg(x.id) FILTER (WHERE NOT x.retired), array_agg(x.id) FILTER (WHERE x.retired)
     INTO v_dead, v_retired
     FROM (SELECT w.id, w.retired FROM ${schema}.worker w
-           WHERE ${expired('w')} AND v_late IS NOT TRUE ORDER BY w.id FOR UPDATE SKIP LOCKED) x;
+           WHERE ${isExpired('w')} AND v_late IS NOT TRUE ORDER BY w.id FOR UPDATE SKIP LOCKED) x;
 
-  -- What runs under no live worker, also if its claim was late: the gaps between the ids of live workers are read, so
-  -- that the deliveries of live ones are not.
+  -- Finds the deliveries that run under no live worker, even if they were claimed after their worker was declared dead. It
+  -- reads the gaps between the ids of live workers in the index, and so no delivery of a live worker.
   WITH lost AS MATERIALIZED (
-    SELECT l.tuple, l.worker = ANY (v_retired) AS gentle
+    SELECT l.tuple, l.worker = ANY (v_retired) AS of_retired
       FROM (
         SELECT COALESCE(lag(i.id) OVER (ORDER BY i.id), '00000000-0000-0000-0000-000000000000'::uuid) AS low,
                i.id AS high
@@ -127,17 +129,17 @@ BEGIN
   ), freed AS (
     UPDATE ${schema}.delivery d
        SET state = 'pending', worker = NULL, alone = false, due_at = v_now, token = d.token + 1,
-           attempts = CASE WHEN d.alone AND NOT COALESCE(l.gentle, false) THEN d.attempts ELSE d.attempts - 1 END,
-           crashes = CASE WHEN l.gentle THEN d.crashes ELSE d.crashes + 1 END,
-           ended_at = CASE WHEN l.gentle THEN d.ended_at ELSE v_now END,
-           history = CASE WHEN l.gentle THEN d.history ELSE ${appended('v_now', `'l'`)} END
+           attempts = CASE WHEN d.alone AND NOT COALESCE(l.of_retired, false) THEN d.attempts ELSE d.attempts - 1 END,
+           crashes = CASE WHEN l.of_retired THEN d.crashes ELSE d.crashes + 1 END,
+           ended_at = CASE WHEN l.of_retired THEN d.ended_at ELSE v_now END,
+           history = CASE WHEN l.of_retired THEN d.history ELSE ${historyWith('v_now', `'l'`)} END
       FROM lost l WHERE d.ctid = l.tuple
     RETURNING d.ordering, d.handler
   )
   SELECT array_agg(f.ordering), array_agg(f.handler) INTO v_orderings, v_handlers FROM freed f;
   o_freed := COALESCE(cardinality(v_handlers), 0);
   PERFORM FROM ${schema}.release_next(v_orderings, v_handlers);
-  -- A retired worker stays known until nothing runs under it, so that nothing of it is taken for lost.
+  -- A retired worker remains until nothing runs under it. Otherwise its running deliveries would count as lost.
   PERFORM ${schema}.remove_workers((
     SELECT array_agg(i.id) FROM unnest(v_dead || v_retired) AS i (id)
      WHERE i.id = ANY (v_dead) OR NOT EXISTS (
@@ -148,7 +150,7 @@ BEGIN
        AND NOT EXISTS (SELECT FROM ${schema}.pause p WHERE p.handler IN (h.entry ->> 'name', '*'))
        AND EXISTS (
          SELECT FROM ${schema}.delivery d
-          WHERE d.handler = h.entry ->> 'name' AND d.state = 'pending' AND NOT d.held AND d.crashes > 0));
+          WHERE d.handler = h.entry ->> 'name' AND d.state = 'pending' AND NOT d.waiting AND d.crashes > 0));
   RETURN NEXT;
 END $heartbeat$;
 
@@ -156,7 +158,7 @@ CREATE FUNCTION ${schema}.retire(p_worker uuid, p_grace_ms double precision) RET
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $retire$
 BEGIN
-  -- The worker before the catalog, as in a heartbeat: or each could wait for the other, and receives for both.
+  -- Locks the worker before the catalog, as a heartbeat does. In another order, the two could deadlock and stall receives.
   PERFORM FROM ${schema}.worker w WHERE w.id = p_worker FOR UPDATE;
   PERFORM FROM ${schema}.delivery d
     WHERE d.worker = p_worker AND d.state = 'running' LIMIT 1;
@@ -165,7 +167,7 @@ BEGIN
     RETURN;
   END IF;
   PERFORM pg_advisory_xact_lock(${catalogLock});
-  UPDATE ${schema}.worker w SET retired = true, heartbeat_at = ${NOW}, lease_ms = p_grace_ms
+  UPDATE ${schema}.worker w SET retired = true, heartbeat_at = ${STORE_NOW}, lease_ms = p_grace_ms
    WHERE w.id = p_worker;
   PERFORM ${schema}.refresh_catalog();
 END $retire$;

@@ -1,28 +1,28 @@
 import { describe, expect, it } from '@jest/globals';
 import { TestRuntime } from '../../testing/test-runtime.js';
 import type { SettleResult } from '../store/inbox-store.js';
-import { SettleQueue } from './settle-queue.js';
+import { SettleQueue } from './group-commit.js';
 import { completed } from './sql/settle.js';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const databaseError = (code: string): Error =>
   Object.assign(new Error('no'), { code, severity: 'ERROR' });
-const YES: SettleResult = { settled: true, nextDue: false };
-const NO: SettleResult = { settled: false, nextDue: false };
+const SETTLED: SettleResult = { settled: true, nextDue: false };
+const LOST: SettleResult = { settled: false, nextDue: false };
 
-/** A store whose statements end when the test decides it. */
+/** A store whose statements end when the test ends them. */
 class SlowStore {
   readonly statements: {
     ids: readonly string[];
-    answer: (...settlements: (SettleResult | null)[]) => void;
-    fail: (error: unknown) => void;
+    resolve: (...results: (SettleResult | null)[]) => void;
+    reject: (error: unknown) => void;
   }[] = [];
   readonly runtime = new TestRuntime();
   readonly queue = new SettleQueue(
-    (all) =>
-      new Promise((resolve, fail) => {
-        const ids = all.map(({ lease }) => lease.id);
-        this.statements.push({ ids, answer: (...answer) => resolve(answer), fail });
+    (outcomes) =>
+      new Promise((resolve, reject) => {
+        const ids = outcomes.map(({ lease }) => lease.id);
+        this.statements.push({ ids, resolve: (...results) => resolve(results), reject });
       }),
     1000,
     this.runtime,
@@ -39,84 +39,89 @@ class SlowStore {
 }
 
 describe('SettleQueue', () => {
-  it('settles one that comes alone at once, and those that come meanwhile together', async () => {
+  it('SettleQueue writes one outcome at once, and those queued during its statement together', async () => {
     const store = new SlowStore();
     const first = store.settle('a');
     await turn();
     const rest = ['b', 'c'].map((id) => store.settle(id));
     await turn();
     expect(store.ids).toEqual([['a']]);
-    store.statements[0]!.answer(YES);
-    expect(await first).toEqual(YES);
+    store.statements[0]!.resolve(SETTLED);
+    expect(await first).toEqual(SETTLED);
     await turn();
-    store.statements[1]!.answer(YES, NO);
-    expect(await Promise.all(rest)).toEqual([YES, NO]);
+    store.statements[1]!.resolve(SETTLED, LOST);
+    expect(await Promise.all(rest)).toEqual([SETTLED, LOST]);
     const later = store.settle('d');
     await turn();
-    store.statements[2]!.answer({ settled: true, nextDue: true });
+    store.statements[2]!.resolve({ settled: true, nextDue: true });
     expect(await later).toEqual({ settled: true, nextDue: true });
     expect(store.ids).toEqual([['a'], ['b', 'c'], ['d']]);
   });
 
-  it('tries one again that another transaction holds, and the others do not wait for it', async () => {
+  it('SettleQueue retries an outcome whose delivery another transaction has locked, and resolves the others', async () => {
     const store = new SlowStore();
     const [a, b] = ['a', 'b'].map((id) => store.settle(id));
     await turn();
-    store.statements[0]!.answer(null, YES);
-    expect(await b).toEqual(YES);
+    store.statements[0]!.resolve(null, SETTLED);
+    expect(await b).toEqual(SETTLED);
     await turn();
     expect(store.statements).toHaveLength(1);
     await store.runtime.advance(10);
     await turn();
-    store.statements[1]!.answer(YES);
-    expect(await a).toEqual(YES);
+    store.statements[1]!.resolve(SETTLED);
+    expect(await a).toEqual(SETTLED);
     expect(store.ids).toEqual([['a', 'b'], ['a']]);
   });
 
-  it('rejects one that another transaction holds for too long', async () => {
+  it('SettleQueue rejects an outcome whose delivery another transaction keeps locked', async () => {
     const store = new SlowStore();
     const settling = store.settle('a');
     await turn();
     await store.runtime.advance(1000);
-    store.statements[0]!.answer(null);
+    store.statements[0]!.resolve(null);
     await expect(settling).rejects.toMatchObject({ code: 'inbox_unavailable' });
-    await expect(settling).rejects.toThrow(/event a to book .* another transaction holds its row/);
+    await expect(settling).rejects.toThrow(
+      /event a to book .* another transaction has locked its row/,
+    );
   });
 
-  it('settles each alone if the values of one cannot be stored', async () => {
+  it('SettleQueue writes each outcome alone if one of them cannot be stored', async () => {
     const store = new SlowStore();
     const all = Promise.allSettled(['a', 'b'].map((id) => store.settle(id)));
     await turn();
-    store.statements[0]!.fail(databaseError('22P02'));
+    store.statements[0]!.reject(databaseError('22P02'));
     await turn();
-    store.statements[1]!.fail(databaseError('22P02'));
+    store.statements[1]!.reject(databaseError('22P02'));
     await turn();
-    store.statements[2]!.answer(YES);
-    expect(await all).toMatchObject([{ status: 'rejected' }, { status: 'fulfilled', value: YES }]);
+    store.statements[2]!.resolve(SETTLED);
+    expect(await all).toMatchObject([
+      { status: 'rejected' },
+      { status: 'fulfilled', value: SETTLED },
+    ]);
     expect(store.ids).toEqual([['a', 'b'], ['a'], ['b']]);
   });
 
-  it('rejects those of a statement that failed, and goes on with the next', async () => {
+  it('SettleQueue rejects the outcomes of a failed statement, and runs the next statement', async () => {
     const store = new SlowStore();
     const failing = Promise.allSettled(['a', 'b'].map((id) => store.settle(id)));
     await turn();
     const next = store.settle('c');
     const failure = databaseError('57P01');
-    store.statements[0]!.fail(failure);
+    store.statements[0]!.reject(failure);
     expect(await failing).toMatchObject([{ reason: failure }, { reason: failure }]);
     await turn();
-    store.statements[1]!.answer(YES);
-    expect(await next).toEqual(YES);
+    store.statements[1]!.resolve(SETTLED);
+    expect(await next).toEqual(SETTLED);
   });
 
-  it('bounds a statement', async () => {
+  it('SettleQueue writes at most 500 outcomes in one statement', async () => {
     const store = new SlowStore();
     for (let n = 0; n <= 500; n += 1) void store.settle(`${n}`);
     await turn();
     expect(store.ids[0]).toHaveLength(500);
-    store.statements[0]!.answer(...Array.from({ length: 500 }, () => YES));
+    store.statements[0]!.resolve(...Array.from({ length: 500 }, () => SETTLED));
     await turn();
     expect(store.ids[1]).toEqual(['500']);
-    store.statements[1]!.answer(YES);
+    store.statements[1]!.resolve(SETTLED);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { fromStored, toStored } from './stored-text.js';
+import { fromStored, toStored } from './stored-rows.js';
 
-describe('a text in PostgreSQL', () => {
+describe('texts in PostgreSQL', () => {
   const texts = [
     '',
     'plain',
@@ -14,14 +14,14 @@ describe('a text in PostgreSQL', () => {
     '\ue0000000',
   ];
 
-  it.each(texts)('comes back as it was: %j', (text) => {
+  it.each(texts)('fromStored returns the text that toStored was given: %j', (text) => {
     const stored = toStored(text);
     expect(stored.isWellFormed()).toBe(true);
     expect(stored).not.toContain('\0');
     expect(fromStored(stored)).toBe(text);
   });
 
-  it('is stored as it is where that is possible, and never like another', () => {
+  it('toStored changes no ordinary text, and stores different texts as different texts', () => {
     expect(toStored('order 😀')).toBe('order 😀');
     expect(new Set(texts.map(toStored)).size).toBe(texts.length);
   });

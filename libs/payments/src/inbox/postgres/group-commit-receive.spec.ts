@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { IncomingEvent, StoreReceipt } from '../store/inbox-store.js';
-import { ReceiveQueue } from './receive-queue.js';
+import { ReceiveQueue } from './group-commit.js';
 
 const event = (id: string, bytes = 10): IncomingEvent => ({
   company: 'default',
@@ -24,7 +24,7 @@ const receiptOf = (id: string): StoreReceipt => ({
   pending: true,
 });
 
-/** A store whose statements end when the test says so. */
+/** A store whose statements end when the test ends them. */
 class SlowStore {
   readonly statements: {
     ids: string[];
@@ -40,7 +40,7 @@ class SlowStore {
       }),
   );
 
-  /** Each in a turn of its own. */
+  /** Starts each receive in another turn of the event loop. */
   async receiveInTurns(...receives: string[][]): Promise<Promise<string[]>[]> {
     const received: Promise<string[]>[] = [];
     for (const ids of receives) {
@@ -61,8 +61,8 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 const databaseError = (code: string): Error =>
   Object.assign(new Error('no'), { code, severity: 'ERROR' });
 
-describe('group commit', () => {
-  it('stores what comes alone at once, and together what comes meanwhile', async () => {
+describe('ReceiveQueue', () => {
+  it('ReceiveQueue stores two receives at once, and those queued during their statements together', async () => {
     const store = new SlowStore();
     const received = await store.receiveInTurns(['a'], ['b'], ['c', 'd'], ['e']);
     expect(store.statements.map(({ ids }) => ids)).toEqual([['a'], ['b']]);
@@ -75,7 +75,7 @@ describe('group commit', () => {
     await store.queue.drained();
   });
 
-  it('stores what comes in one turn together', async () => {
+  it('ReceiveQueue stores the receives of one turn of the event loop together', async () => {
     const store = new SlowStore();
     const received = [['a'], ['b', 'c']].map((ids) => store.receive(...ids));
     await turn();
@@ -84,26 +84,26 @@ describe('group commit', () => {
     expect(await Promise.all(received)).toEqual([['a'], ['b', 'c']]);
   });
 
-  it('starts a second statement if few events are in the first, or if many wait', async () => {
+  it('ReceiveQueue starts a second statement if the first one is small, or if many events are queued', async () => {
     const store = new SlowStore();
     const many = Array.from({ length: 40 }, (_, n) => store.receive(`a${n}`));
     await turn();
-    const waiting = Array.from({ length: 99 }, (_, n) => store.receive(`b${n}`));
+    const queued = Array.from({ length: 99 }, (_, n) => store.receive(`b${n}`));
     await turn();
     expect(store.statements.map(({ ids }) => ids.length)).toEqual([40]);
-    waiting.push(store.receive('b99'));
+    queued.push(store.receive('b99'));
     await turn();
     expect(store.statements.map(({ ids }) => ids.length)).toEqual([40, 100]);
     for (const { succeed } of store.statements.splice(0)) succeed();
-    const stored = (await Promise.all([...many, ...waiting])).flat();
-    expect(stored).toEqual([...many.map((_, n) => `a${n}`), ...waiting.map((_, n) => `b${n}`)]);
+    const stored = (await Promise.all([...many, ...queued])).flat();
+    expect(stored).toEqual([...many.map((_, n) => `a${n}`), ...queued.map((_, n) => `b${n}`)]);
     const [few, next] = await store.receiveInTurns(['c'], ['d']);
     expect(store.statements.map(({ ids }) => ids)).toEqual([['c'], ['d']]);
     for (const { succeed } of store.statements) succeed();
     expect(await Promise.all([few, next])).toEqual([['c'], ['d']]);
   });
 
-  it('is drained when what has not been begun is stored, too', async () => {
+  it('drained() resolves after the queued receives are stored', async () => {
     const store = new SlowStore();
     let drained = false;
     const received = store.receive('a');
@@ -114,7 +114,7 @@ describe('group commit', () => {
     await Promise.all([received, draining]);
   });
 
-  it('bounds a statement by events and by bytes, and takes a receive that is larger alone', async () => {
+  it('ReceiveQueue limits a statement by events and bytes, and stores a larger receive alone', async () => {
     const store = new SlowStore();
     const sizes = [400, 200, 900, 1];
     const receives = sizes.map((count, n) =>
@@ -125,14 +125,14 @@ describe('group commit', () => {
     for (let n = 0; n < store.statements.length; n += 1) {
       store.statements[n]!.succeed();
       await turn();
-      // The next statement starts in a turn of its own.
+      // The next statement starts in another turn.
       await turn();
     }
     await Promise.all([...receives, ...large]);
     expect(store.statements.map(({ ids }) => ids.length)).toEqual([400, 200, 900, 2, 1]);
   });
 
-  it('rejects all that waits when the database is out of reach, and goes on afterwards', async () => {
+  it('ReceiveQueue rejects all queued receives if the database is not reachable, and stores later ones', async () => {
     const store = new SlowStore();
     const received = await store.receiveInTurns(['a'], ['b'], ['c'], ['d']);
     const failed = Promise.allSettled(received);
@@ -144,10 +144,10 @@ describe('group commit', () => {
     expect(await next).toEqual(['e']);
   });
 
-  it('stores those one by one that were refused together', async () => {
+  it('ReceiveQueue stores receives one by one if one of them cannot be stored', async () => {
     const store = new SlowStore();
     const received = await store.receiveInTurns(['a'], ['b'], ['bad'], ['good']);
-    const settled = Promise.allSettled(received);
+    const results = Promise.allSettled(received);
     store.statements[0]!.succeed();
     await received[0];
     store.statements[1]!.succeed();
@@ -159,7 +159,7 @@ describe('group commit', () => {
     store.statements[3]!.fail(databaseError('22021'));
     await turn();
     store.statements[4]!.succeed();
-    expect((await settled).map(({ status }) => status)).toEqual([
+    expect((await results).map(({ status }) => status)).toEqual([
       'fulfilled',
       'fulfilled',
       'rejected',
@@ -167,7 +167,7 @@ describe('group commit', () => {
     ]);
   });
 
-  it('is full where more waits than memory should hold', async () => {
+  it('ReceiveQueue rejects a receive with inbox_full if 20,000 events are queued', async () => {
     const store = new SlowStore();
     const many = Array.from({ length: 19_999 }, (_, n) => event(`${n}`));
     const received: Promise<unknown>[] = await store.receiveInTurns(['a'], ['b']);

@@ -1,25 +1,25 @@
 import { describe, expect, it } from '@jest/globals';
-import { byteaArray, textArray } from './binary-arrays.js';
+import { byteaArray, textArray } from './receive-values.js';
 
-/** Numbers of four bytes as PostgreSQL reads them. */
+/** Integers of four bytes in PostgreSQL's byte order. */
 const int32s = (...numbers: number[]): Buffer =>
   Buffer.concat(
     numbers.map((number) => {
-      const four = Buffer.alloc(4);
-      four.writeInt32BE(number);
-      return four;
+      const bytes = Buffer.alloc(4);
+      bytes.writeInt32BE(number);
+      return bytes;
     }),
   );
 
-describe('an array in the binary format of PostgreSQL', () => {
-  it('holds bytes as they are, and says which are NULL', () => {
+describe("arrays in PostgreSQL's binary format", () => {
+  it('byteaArray contains the bytes unchanged, and marks elements that are NULL', () => {
     const bytes = Buffer.from([0, 0x5c, 0xff]);
     expect(byteaArray([bytes, null, Buffer.alloc(0)])).toEqual(
       Buffer.concat([int32s(1, 1, 17, 3, 1, 3), bytes, int32s(-1, 0)]),
     );
   });
 
-  it('holds texts by their bytes in UTF-8, and escapes nothing', () => {
+  it('textArray contains texts as UTF-8, without escapes', () => {
     const text = '{"a\\",NULL} €';
     const bytes = Buffer.from(text);
     expect(textArray([text, 'NULL'])).toEqual(
@@ -27,7 +27,7 @@ describe('an array in the binary format of PostgreSQL', () => {
     );
   });
 
-  it('may be empty', () => {
+  it('textArray of no texts is an empty array', () => {
     expect(textArray([])).toEqual(int32s(1, 0, 25, 0, 1));
   });
 });

@@ -1,0 +1,159 @@
+import { Logger } from '@nestjs/common';
+import type { Client } from 'pg';
+import { describeError } from '../../../errors/payments-error.js';
+import { ThrottledLog } from '../../../errors/throttled-log.js';
+import { Backoff, STORE_BACKOFF } from '../../../runtime/backoff.js';
+import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
+import type { ConnectionSource } from './connection-source.js';
+
+/** At most one notification is sent in this time, in milliseconds. More would contain nothing new. */
+const NOTIFY_INTERVAL_MS = 25;
+
+/**
+ * Notifies all processes that deliveries have become due. It notifies after the transaction instead of in it: in the
+ * whole server, PostgreSQL commits only one notifying transaction at a time, its wait for the disk included. If the
+ * process dies before it has sent a notification, the other processes find the deliveries with their next poll.
+ */
+export class WakeNotifier {
+  #state: 'idle' | 'sent' | 'repeat' = 'idle';
+  #sending: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly source: ConnectionSource,
+    private readonly channel: string,
+    private readonly runtime: PaymentsRuntime,
+  ) {}
+
+  /** Sends the first notification at once, and one for all that follow within the interval. Never throws. */
+  notify(): void {
+    if (this.#state !== 'idle') {
+      this.#state = 'repeat';
+      return;
+    }
+    this.#state = 'sent';
+    this.#send();
+    this.runtime.schedule(NOTIFY_INTERVAL_MS, () => {
+      const repeat = this.#state === 'repeat';
+      this.#state = 'idle';
+      if (repeat) this.notify();
+    });
+  }
+
+  /** Sends the notification that waits for the interval to end, and resolves when it is sent. */
+  async flush(): Promise<void> {
+    if (this.#state === 'repeat') this.#send();
+    this.#state = 'idle';
+    await this.#sending;
+  }
+
+  #send(): void {
+    const sent = this.source.query('SELECT pg_notify($1, $2)', [this.channel, '']);
+    this.#sending = sent.then(
+      () => {},
+      // A lost notification does no harm: the other processes poll.
+      () => {},
+    );
+  }
+}
+
+/**
+ * Calls its listeners when a process notifies, at each poll, and after each new connection, since notifications before
+ * it are lost. It connects when the first listener is added, and with backoff whenever the connection is cut.
+ */
+export class WakeListener {
+  readonly #listeners = new Set<() => void>();
+  readonly #log: ThrottledLog;
+  readonly #backoff: Backoff;
+  #client: Client | null = null;
+  #started = false;
+  #closed = false;
+  #cancelRetry: () => void = () => {};
+  #cancelPoll: () => void = () => {};
+
+  constructor(
+    private readonly createClient: () => Client,
+    private readonly channel: string,
+    private readonly pollMs: number,
+    private readonly runtime: PaymentsRuntime,
+  ) {
+    this.#log = new ThrottledLog(new Logger('PostgresInbox'), runtime);
+    this.#backoff = new Backoff(runtime, STORE_BACKOFF);
+  }
+
+  /** Adds a listener and returns the function that removes it. */
+  add(listener: () => void): () => void {
+    // A wrapper, so that one function can be added twice and each can be removed separately.
+    const own = (): void => listener();
+    this.#listeners.add(own);
+    if (!this.#started && !this.#closed) {
+      this.#started = true;
+      void this.#connect();
+      this.#poll();
+    }
+    return () => this.#listeners.delete(own);
+  }
+
+  /** Calls all listeners. Never throws. */
+  wake(): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener();
+      } catch (error) {
+        this.#log.error('listener', () => `A wake-up listener failed: ${describeError(error)}`);
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#listeners.clear();
+    this.#cancelRetry();
+    this.#cancelPoll();
+    const client = this.#client;
+    this.#client = null;
+    await client?.end().catch(() => {});
+  }
+
+  #poll(): void {
+    this.#cancelPoll = this.runtime.schedule(this.pollMs, () => {
+      this.wake();
+      this.#poll();
+    });
+  }
+
+  /** Never rejects. */
+  async #connect(): Promise<void> {
+    let client: Client;
+    try {
+      client = this.createClient();
+    } catch (error) {
+      this.#reconnect(null, error);
+      return;
+    }
+    this.#client = client;
+    client.on('error', (error) => this.#reconnect(client, error));
+    client.on('end', () => this.#reconnect(client, new Error('the connection has ended')));
+    client.on('notification', () => this.wake());
+    try {
+      await client.connect();
+      await client.query(`LISTEN "${this.channel}"`);
+      this.#backoff.reset();
+      this.wake();
+    } catch (error) {
+      this.#reconnect(client, error);
+    }
+  }
+
+  /** Called more than once for one lost connection: by its error, and by its end. Only the first call counts. */
+  #reconnect(client: Client | null, error: unknown): void {
+    if (this.#closed || client !== this.#client) return;
+    this.#client = null;
+    this.#log.error(
+      'connection',
+      () =>
+        `The connection for notifications of new payment events failed: ${describeError(error)}`,
+    );
+    client?.end().catch(() => {});
+    this.#cancelRetry = this.runtime.schedule(this.#backoff.nextMs(), () => void this.#connect());
+  }
+}

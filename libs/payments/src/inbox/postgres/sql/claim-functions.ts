@@ -1,0 +1,207 @@
+import { isRunning, keyLock, newerHandled } from './ordering.js';
+import { BY_INDEX, epochMs, STORE_NOW, withoutPartialIndex } from './schema.js';
+
+/** How often a claim searches further for one handler, after deliveries that it could not lease. */
+const MAX_SEARCHES = 8;
+/** The fewest deliveries that a search reads after deliveries had to wait: the backlog of their key may be long. */
+const MIN_WINDOW = 200;
+/** How many suspects a claim of a suspect reads. */
+const SUSPECT_WINDOW = 50;
+
+/** The columns of the functions that lease deliveries. */
+const CLAIMED_TYPES = `o_seq bigint, o_company text, o_id text, o_handler text, o_token bigint,
+  o_attempt integer, o_crashes integer, o_received_at timestamptz, o_raw bytea, o_newer boolean`;
+
+/** The values of {@link CLAIMED_TYPES}, of an event `e` and its leased delivery `l`. */
+const claimedValues = (schema: string): string => `
+  e.seq, e.company, e.id, l.handler, l.token, l.attempts, l.crashes, e.received_at, e.raw,
+  e.ordering IS NOT NULL AND ${newerHandled(schema, 'e.ordering', 'l.handler', 'e.occurred_at')}`;
+
+/** The columns that an UPDATE sets to lease a delivery `d`. */
+const leased = (alone: string): string => `
+  state = 'running', worker = p_worker, alone = ${alone}, due_at = NULL,
+  attempts = d.attempts + 1, token = d.token + 1, started_at = ${STORE_NOW}`;
+
+/**
+ * The function `claim` leases deliveries, with several statements in one round trip. None of them waits for the lock of a
+ * key or for a row. `ordering.ts` describes the locks. Next to the deliveries, `claim` returns a row for each handler: the
+ * cursor before which it saw no due delivery, and how long its first search took.
+ */
+const claimFunction = (schema: string): string => `
+CREATE FUNCTION ${schema}.claim(p_worker uuid, p_handlers text[], p_limits integer[], p_since_ms float8[])
+RETURNS TABLE (${CLAIMED_TYPES}, o_cursor timestamptz, o_search_ms double precision)
+LANGUAGE plpgsql VOLATILE ${BY_INDEX}
+AS $claim$
+DECLARE
+  v_now CONSTANT timestamptz := clock_timestamp();
+  v_handler text;
+  v_left integer;
+  v_window integer;
+  v_waiting integer;
+  v_cursors timestamptz[];
+  v_search_ms float8[];
+  v_started timestamptz;
+  -- The last delivery that the previous search read.
+  v_due timestamptz;
+  v_event bigint;
+  -- How many deliveries the search read.
+  v_seen integer;
+  v_first timestamptz;
+  v_keys uuid[];
+  v_events bigint[];
+  v_taken bigint[];
+  r_events bigint[];
+  r_handlers text[];
+BEGIN
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'claims of the payment inbox need READ COMMITTED, and this transaction is %',
+      current_setting('transaction_isolation');
+  END IF;
+  FOR v_place IN 1..cardinality(p_handlers) LOOP
+    v_handler := p_handlers[v_place];
+    v_left := p_limits[v_place];
+    v_due := COALESCE(to_timestamp(p_since_ms[v_place] / 1000), '-infinity');
+    v_cursors[v_place] := NULL;
+    v_search_ms[v_place] := 0;
+    v_event := 0;
+    v_waiting := 0;
+    CONTINUE WHEN EXISTS (SELECT FROM ${schema}.pause p WHERE p.handler IN (v_handler, '*'));
+    v_started := clock_timestamp();
+    FOR v_search IN 1..${MAX_SEARCHES} LOOP
+      v_window := CASE WHEN v_waiting > 0 THEN greatest(p_limits[v_place], ${MIN_WINDOW}) ELSE p_limits[v_place] END;
+      SELECT array_agg(f.ordering) FILTER (WHERE f.free), array_agg(f.event) FILTER (WHERE f.free), count(*),
+             min(f.due_at), (array_agg(f.due_at))[count(*)], (array_agg(f.event))[count(*)]
+        INTO v_keys, v_events, v_seen, v_first, v_due, v_event
+        FROM (
+          SELECT c.*, c.ordering IS NULL OR pg_try_advisory_xact_lock(${keyLock('c.ordering', 'v_handler')}) AS free
+            FROM (
+              SELECT d.event, d.ordering, d.due_at FROM ${schema}.delivery d
+               WHERE d.handler = v_handler AND d.state = 'pending' AND NOT d.waiting AND d.crashes = 0
+                 AND d.due_at >= v_due AND d.due_at <= v_now AND (d.due_at, d.event) > (v_due, v_event)
+               ORDER BY d.due_at, d.event LIMIT v_window
+            ) c
+          -- Keeps the planner from merging the subqueries, so that each lock is taken once.
+          OFFSET 0
+        ) f;
+      IF v_search = 1 THEN
+        v_cursors[v_place] := COALESCE(v_first, v_now);
+        v_search_ms[v_place] := ${epochMs('clock_timestamp() - v_started')};
+      END IF;
+      IF cardinality(v_events) > 0 THEN
+        WITH locked AS MATERIALIZED (
+          SELECT l.tuple, n.place, n.ordering,
+                 n.ordering IS NOT NULL AND ${isRunning(schema, 'n.ordering', 'v_handler')} AS busy
+            FROM unnest(v_keys, v_events) WITH ORDINALITY AS n (ordering, event, place)
+           CROSS JOIN LATERAL (
+             SELECT d.ctid AS tuple FROM ${schema}.delivery d
+              WHERE d.event = n.event AND d.handler = v_handler
+                AND ${withoutPartialIndex(`d.state = 'pending' AND NOT d.waiting AND d.crashes = 0 AND d.due_at <= v_now`)}
+              LIMIT 1 FOR UPDATE OF d SKIP LOCKED
+           ) l
+        ), numbered AS (
+          SELECT k.*, row_number() OVER (PARTITION BY COALESCE(k.ordering::text, k.place::text) ORDER BY k.place) AS nth
+            FROM locked k
+        ), chosen AS MATERIALIZED (
+          SELECT n.place, n.tuple, n.ordering FROM numbered n
+           WHERE n.nth = 1 AND NOT n.busy ORDER BY n.place LIMIT v_left
+        ), waiting AS (
+          UPDATE ${schema}.delivery d SET waiting = true FROM numbered n
+           WHERE d.ctid = n.tuple AND (n.busy OR (
+             n.nth > 1 AND n.ordering IN (SELECT c.ordering FROM chosen c WHERE c.ordering IS NOT NULL)))
+          RETURNING 1
+        ), taken AS (
+          -- By ctid, since the rows are locked. A row that was changed since this statement began is not found by its ctid,
+          -- and remains for the next claim.
+          UPDATE ${schema}.delivery d SET ${leased('false')} FROM chosen c WHERE d.ctid = c.tuple
+          RETURNING c.place, d.event
+        )
+        SELECT array_agg(t.event ORDER BY t.place), (SELECT count(*) FROM waiting) INTO v_taken, v_waiting FROM taken t;
+        r_events := r_events || v_taken;
+        r_handlers := r_handlers || array_fill(v_handler, ARRAY[COALESCE(cardinality(v_taken), 0)]);
+        v_left := v_left - COALESCE(cardinality(v_taken), 0);
+      END IF;
+      EXIT WHEN v_left <= 0 OR v_seen < v_window;
+    END LOOP;
+  END LOOP;
+  RETURN QUERY
+  SELECT ${claimedValues(schema)}, NULL::timestamptz, NULL::double precision
+    FROM unnest(r_events, r_handlers) WITH ORDINALITY AS n (event, handler, place)
+    JOIN ${schema}.delivery l ON l.event = n.event AND l.handler = n.handler
+    JOIN ${schema}.event e ON e.seq = n.event
+   ORDER BY n.place;
+  RETURN QUERY
+  SELECT NULL::bigint, NULL, NULL, n.handler, NULL::bigint, NULL::integer, NULL::integer, NULL::timestamptz,
+         NULL::bytea, NULL::boolean, n.cursor, n.search_ms
+    FROM unnest(p_handlers, v_cursors, v_search_ms) AS n (handler, cursor, search_ms);
+END $claim$;
+`;
+
+/** The function `claim_suspect` leases the longest due suspect. It takes the locks of `claim`. */
+const claimSuspectFunction = (schema: string): string => `
+CREATE FUNCTION ${schema}.claim_suspect(p_worker uuid, p_handlers text[], p_alone boolean)
+RETURNS TABLE (${CLAIMED_TYPES})
+LANGUAGE plpgsql VOLATILE ${BY_INDEX}
+AS $suspect$
+DECLARE
+  v_now CONSTANT timestamptz := clock_timestamp();
+  v_one record;
+  v_busy boolean;
+BEGIN
+  FOR v_one IN
+    SELECT s.event, s.handler, s.ordering
+      FROM unnest(p_handlers) AS h (name)
+     CROSS JOIN LATERAL (
+       SELECT d.event, d.handler, d.ordering, d.due_at FROM ${schema}.delivery d
+        WHERE d.handler = h.name AND d.state = 'pending' AND NOT d.waiting AND d.crashes > 0
+          AND (p_alone OR d.crashes = 1) AND d.due_at <= v_now
+        ORDER BY d.due_at, d.event LIMIT ${SUSPECT_WINDOW}
+     ) s
+     WHERE NOT EXISTS (SELECT FROM ${schema}.pause p WHERE p.handler IN (h.name, '*'))
+     ORDER BY s.due_at, s.event LIMIT ${SUSPECT_WINDOW}
+  LOOP
+    CONTINUE WHEN v_one.ordering IS NOT NULL
+      AND NOT pg_try_advisory_xact_lock(${keyLock('v_one.ordering', 'v_one.handler')});
+    v_busy := v_one.ordering IS NOT NULL AND ${isRunning(schema, 'v_one.ordering', 'v_one.handler')};
+    PERFORM FROM ${schema}.delivery d
+      WHERE d.event = v_one.event AND d.handler = v_one.handler
+        AND ${withoutPartialIndex(`d.state = 'pending' AND NOT d.waiting AND d.crashes > 0 AND (p_alone OR d.crashes = 1)`)}
+      FOR UPDATE SKIP LOCKED;
+    CONTINUE WHEN NOT FOUND;
+    IF v_busy THEN
+      UPDATE ${schema}.delivery d SET waiting = true WHERE d.event = v_one.event AND d.handler = v_one.handler;
+      CONTINUE;
+    END IF;
+    UPDATE ${schema}.delivery d SET ${leased('p_alone')}
+     WHERE d.event = v_one.event AND d.handler = v_one.handler;
+    RETURN QUERY
+    SELECT ${claimedValues(schema)}
+      FROM ${schema}.delivery l JOIN ${schema}.event e ON e.seq = l.event
+     WHERE l.event = v_one.event AND l.handler = v_one.handler;
+    RETURN;
+  END LOOP;
+END $suspect$;
+`;
+
+/**
+ * The function `first_due_ms` returns the first due time of a handler, from one time on to another, in milliseconds since
+ * the epoch. Without the first time it starts at the first delivery, and without the second it ends at the last. It returns
+ * NULL if the handler is paused or nothing is due.
+ */
+const firstDueFunction = (schema: string): string => `
+CREATE FUNCTION ${schema}.first_due_ms(p_handler text, p_since_ms float8, p_until_ms float8)
+RETURNS double precision LANGUAGE plpgsql STABLE ${BY_INDEX}
+AS $due$
+BEGIN
+  IF EXISTS (SELECT FROM ${schema}.pause p WHERE p.handler IN (p_handler, '*')) THEN RETURN NULL; END IF;
+  RETURN (
+    SELECT ${epochMs('d.due_at')} FROM ${schema}.delivery d
+     WHERE d.handler = p_handler AND d.state = 'pending' AND NOT d.waiting AND d.crashes = 0
+       AND d.due_at >= COALESCE(to_timestamp(p_since_ms / 1000), '-infinity')
+       AND d.due_at < COALESCE(to_timestamp(p_until_ms / 1000), 'infinity')
+     ORDER BY d.due_at LIMIT 1);
+END $due$;
+`;
+
+/** The functions `claim`, `claim_suspect` and `first_due_ms`. */
+export const claimFunctions = (schema: string): string =>
+  claimFunction(schema) + claimSuspectFunction(schema) + firstDueFunction(schema);
