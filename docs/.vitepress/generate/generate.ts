@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { generatePages } from './pages.ts';
 
 const root = resolve(import.meta.dirname, '../../..');
-for (const [page, text] of generatePages(root)) {
+for (const [page, text] of await generatePages(root)) {
   const path = join(root, page);
   if (readFileSync(path, 'utf8') === text) continue;
   writeFileSync(path, text);

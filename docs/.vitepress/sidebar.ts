@@ -1,0 +1,54 @@
+import type { DefaultTheme } from 'vitepress';
+
+/** The pages, ordered by what a reader wants to do. Every page of `docs/` is in it. */
+export const SIDEBAR: DefaultTheme.SidebarItem[] = [
+  {
+    text: 'Start',
+    items: [
+      { text: 'Getting started', link: '/getting-started' },
+      { text: 'Request a payment', link: '/request-a-payment' },
+      { text: 'Handle events', link: '/handle-events' },
+      { text: 'Test your handlers', link: '/testing' },
+    ],
+  },
+  {
+    text: 'Build',
+    items: [
+      { text: 'Choose an inbox', link: '/choose-an-inbox' },
+      { text: 'Book exactly once with your ORM', link: '/orm' },
+      { text: 'Several companies', link: '/several-companies' },
+      { text: 'Rotate secrets', link: '/rotate-secrets' },
+      { text: 'Develop locally', link: '/local-development' },
+    ],
+  },
+  {
+    text: 'Run',
+    items: [
+      { text: 'Deploy', link: '/deploying' },
+      { text: 'Bundlers', link: '/bundlers' },
+      { text: 'Operate', link: '/operating' },
+      { text: 'Console', link: '/console' },
+      { text: 'Security', link: '/security' },
+      { text: 'Data at rest', link: '/data-at-rest' },
+      { text: 'Troubleshoot', link: '/troubleshoot' },
+    ],
+  },
+  {
+    text: 'Reference',
+    items: [
+      { text: 'Settings', link: '/settings' },
+      { text: 'API', link: '/api/' },
+      { text: 'Service contract', link: '/service-contract' },
+      { text: 'Promises', link: '/promises' },
+      { text: 'Performance', link: '/performance' },
+    ],
+  },
+  {
+    text: 'Internals',
+    items: [
+      { text: 'How it works', link: '/architecture' },
+      { text: 'Write a store', link: '/inbox-stores' },
+      { text: 'Decisions', link: '/decisions/' },
+    ],
+  },
+];
