@@ -178,12 +178,12 @@ consoleOnEachAdapter((start) => {
       },
     };
     await using app = await start({ console: { guards: [failing] } });
-    const answer = await app.get('/api/overview');
-    expect(answer).toMatchObject({
+    const response = await app.get('/api/overview');
+    expect(response).toMatchObject({
       status: 500,
       body: { error: expect.stringMatching(/See the application's log/) },
     });
-    expect(answer.text).not.toContain('10.0.0.7');
+    expect(response.text).not.toContain('10.0.0.7');
     expect(app.log.some((line) => line.includes('10.0.0.7'))).toBe(true);
   });
 

@@ -65,9 +65,9 @@ consoleOnEachAdapter((start) => {
     });
     await app.get('/api/events');
     failing = true;
-    const answer = await app.get(at('e-1'));
-    expect(answer.status).toBe(500);
-    expect(answer.text).not.toContain('a-customer');
+    const response = await app.get(at('e-1'));
+    expect(response.status).toBe(500);
+    expect(response.text).not.toContain('a-customer');
     expect(views(app)).toEqual([]);
   });
 

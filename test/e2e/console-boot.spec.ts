@@ -161,9 +161,9 @@ consoleOnEachAdapter((start) => {
     ];
     for (const host of others) {
       for (const path of ['', '/assets/console.js', '/api/overview']) {
-        const answer = await app.get(path, { host });
-        expect(answer.status).toBe(403);
-        expect(answer.body['error']).toMatch(/only to a browser on this machine.*Add a guard/);
+        const response = await app.get(path, { host });
+        expect(response.status).toBe(403);
+        expect(response.body['error']).toMatch(/only to a browser on this machine.*Add a guard/);
       }
     }
     expect(app.log.filter((line) => /rejected a client/.test(line))).toHaveLength(1);

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import type { Locator, Page } from 'playwright-core';
 import { describeInBrowser, tabTo as pressTabTo } from '../support/browser/test-browser.js';
 import {
@@ -181,7 +181,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     const body = (note: string) =>
       `{"id":"..","eventType":"webhook.test","timestamp":"2026-11-20T08:00:00.000Z",  "data":{"amount":12345678901234567890.10,"note":"${note}","note":"${note}"},"metadata":{}}`;
     const raw = body('é'.repeat(15_000));
-    await app.send(signedDelivery({ webhookSecret: SECRET }, raw));
+    await app.send(signedWebhook({ webhookSecret: SECRET }, raw));
     await app.settled('..');
     const page = await app.open(browser(), 'events', { permissions });
     await page.getByRole('link', { name: 'webhook.test' }).click();

@@ -50,7 +50,7 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
     await counting;
     expect(await dialog.locator('button[type=submit]').isDisabled()).toBe(true);
     await page.evaluate(() => (globalThis as unknown as { endLimits(): void }).endLimits());
-    await dialog.getByText('The server did not answer within 15 s.').waitFor();
+    await dialog.getByText('The server did not respond within 15 s.').waitFor();
     await dialog.getByText('How many could not be counted. They will run.').waitFor();
     await confirm(page);
     await page.getByText('51 deliveries of 51 events redriven.').waitFor();

@@ -142,12 +142,12 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
     const page = await signedIn.context().newPage();
     const popup = page.waitForEvent('popup');
     await page.goto(site.url);
-    const answer = await (
+    const response = await (
       await popup
     )
       .waitForEvent('load')
       .then((form) => form.textContent('body'));
-    expect(answer).toMatch(/comes from a page of another site/);
+    expect(response).toMatch(/comes from a page of another site/);
     expect(await page.evaluate(() => (globalThis as unknown as { got: string }).got)).toBe('');
     // It was the operator's browser that asked, with what signs the operator in.
     expect(seen.filter(({ url }) => url.endsWith('/api/pause')).length).toBeGreaterThanOrEqual(3);

@@ -119,10 +119,10 @@ consoleOnEachAdapter((start) => {
       ],
     };
     await using app = await start({ payments });
-    const { signedDelivery } = await import('../support/webhook/signed-delivery.js');
+    const { signedWebhook } = await import('../support/webhook/signed-webhook.js');
     for (const { id, webhookSecret } of payments.companies) {
       await app.merchant.send(
-        signedDelivery({ id, webhookSecret }, { id: 'e-1', data: { of: id } }),
+        signedWebhook({ id, webhookSecret }, { id: 'e-1', data: { of: id } }),
       );
     }
     for (const { id } of payments.companies) {

@@ -132,8 +132,8 @@ consoleOnEachAdapter((start) => {
     '__proto__',
   ])('has no file %s', async (file) => {
     await using app = await start();
-    const answer = await app.get(`/assets/${file}`);
-    expect(answer).toMatchObject({
+    const response = await app.get(`/assets/${file}`);
+    expect(response).toMatchObject({
       status: 404,
       headers: { ...SECURE, 'content-security-policy': NOTHING, 'cache-control': 'no-store' },
       body: { error: 'The console has no such file.' },

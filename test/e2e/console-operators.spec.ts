@@ -43,9 +43,9 @@ consoleOnEachAdapter((start) => {
     const sso = { 'x-sso-user': 'ann' };
     expect((await app.get('/api/overview', sso)).body).toMatchObject({ who: 'sso:ann [31m' });
     failing = true;
-    const answer = await app.post('pause', { handler: '*' });
-    expect(answer.status).toBe(500);
-    expect(answer.text).not.toContain('10.0.0.7');
+    const response = await app.post('pause', { handler: '*' });
+    expect(response.status).toBe(500);
+    expect(response.text).not.toContain('10.0.0.7');
     failing = false;
     expect((await app.get('/api/overview')).body).toMatchObject({ stats: { paused: [] } });
   });
@@ -60,9 +60,9 @@ consoleOnEachAdapter((start) => {
     await app.post('pause', { handler: '*' });
     expect(app.log).toContain('log "unknown": pause all handlers PaymentsConsole');
     session = Promise.reject(new Error('no session of 10.0.0.7'));
-    const answer = await app.post('resume', { handler: '*' });
-    expect(answer.status).toBe(500);
-    expect(answer.text).not.toContain('10.0.0.7');
+    const response = await app.post('resume', { handler: '*' });
+    expect(response.status).toBe(500);
+    expect(response.text).not.toContain('10.0.0.7');
     session = Promise.resolve('ann');
     expect((await app.get('/api/overview')).body).toMatchObject({ stats: { paused: ['*'] } });
   });

@@ -42,16 +42,16 @@ consoleOnEachAdapter((start) => {
       await using app = await start();
       await app.deliver({ id: 'e-1' }, 'dead');
       for (const path of DATA) {
-        const answer = await app.get(path, { host, ...headers });
-        expect(answer).toMatchObject({
+        const response = await app.get(path, { host, ...headers });
+        expect(response).toMatchObject({
           status: 403,
           body: { error: expect.stringMatching(message) },
         });
-        expect(answer.text).not.toMatch(/e-1|stats/);
+        expect(response.text).not.toMatch(/e-1|stats/);
       }
       for (const [action, body] of ACTIONS) {
-        const answer = await app.post(action, body, { headers: { host, ...ACTION, ...headers } });
-        expect(answer).toMatchObject({
+        const response = await app.post(action, body, { headers: { host, ...ACTION, ...headers } });
+        expect(response).toMatchObject({
           status: 403,
           body: { error: expect.stringMatching(message) },
         });

@@ -48,12 +48,12 @@ consoleOnEachAdapter((start) => {
     await using app = await start({ payments: { inbox } });
     await app.deliver({ id: 'e-1' });
     inbox.failure = failure;
-    const answers = [
+    const responses = [
       ...(await Promise.all(GETS.map((path) => app.get(path)))),
       ...(await Promise.all(POSTS.map(([action, body]) => app.post(action, body)))),
     ];
-    for (const answer of answers) {
-      expect(answer).toMatchObject({
+    for (const response of responses) {
+      expect(response).toMatchObject({
         status: 503,
         body: {
           error: expect.stringMatching(
@@ -62,7 +62,7 @@ consoleOnEachAdapter((start) => {
         },
         headers: { 'cache-control': 'no-store', 'x-frame-options': 'DENY' },
       });
-      expect(answer.text).not.toContain('10.0.0.7');
+      expect(response.text).not.toContain('10.0.0.7');
     }
     expect(await app.get('')).toMatchObject({ status: 200 });
     const outages = app.log.filter((line) =>
@@ -82,12 +82,12 @@ consoleOnEachAdapter((start) => {
     inbox.get = async () => {
       throw new RangeError('somewhere in 10.0.0.7');
     };
-    const answer = await app.get('/api/event?company=default&id=e-1');
-    expect(answer).toMatchObject({
+    const response = await app.get('/api/event?company=default&id=e-1');
+    expect(response).toMatchObject({
       status: 500,
       body: { error: expect.stringMatching(/See the application's log/) },
     });
-    expect(answer.text).not.toContain('10.0.0.7');
+    expect(response.text).not.toContain('10.0.0.7');
     expect(
       app.log.some((line) => /^error RangeError: somewhere in[^]*console-outage/.test(line)),
     ).toBe(true);

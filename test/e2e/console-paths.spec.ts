@@ -40,8 +40,8 @@ consoleOnEachAdapter((start) => {
       await using app = await start({ main: async (it) => void (await main(it)) });
       const headers = { 'x-v': '7', accept: 'application/json;v=3' };
       for (const path of ['', '/', '/assets/console.js', '/api/overview']) {
-        const answer = await app.merchant.exchange(place + path, { method: 'GET', headers });
-        expect([path, answer.status]).toEqual([path, 200]);
+        const response = await app.merchant.exchange(place + path, { method: 'GET', headers });
+        expect([path, response.status]).toEqual([path, 200]);
       }
       const page = await app.merchant.exchange(place, { method: 'GET' });
       for (const address of addressesOf(page, place)) expect(address).toContain(`${place}/assets/`);

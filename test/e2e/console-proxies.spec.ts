@@ -101,7 +101,7 @@ consoleOnEachAdapter((start) => {
   it('without a guard, the console accepts a request with every header of a browser', async () => {
     process.env['NODE_ENV'] = 'development';
     await using app = await start({ console: { guards: [] } });
-    const answer = await app.get('/api/overview', { ...BROWSER_HEADERS, host: 'localhost' });
-    expect(answer.status).toBe(200);
+    const response = await app.get('/api/overview', { ...BROWSER_HEADERS, host: 'localhost' });
+    expect(response.status).toBe(200);
   });
 });

@@ -12,8 +12,8 @@ consoleOnEachAdapter((start) => {
     await using app = await start();
     await app.deliver({ id: 'e-1', data: { name: 'Jane Roe' } }, 'dead');
     await app.deliver({ id: 'e-2' }, 'dead');
-    const answer = await app.post('redrive', { ...selected('e-1'), force: false });
-    expect(answer).toMatchObject({
+    const response = await app.post('redrive', { ...selected('e-1'), force: false });
+    expect(response).toMatchObject({
       status: 200,
       body: { events: 1, deliveries: 1 },
       headers: { 'cache-control': 'no-store', 'content-type': 'application/json; charset=utf-8' },

@@ -81,7 +81,7 @@ describe('POST /v1/webhooks/test', () => {
   });
 
   it('reports a failed delivery and its reason', async () => {
-    receiver.answerWith(500);
+    receiver.respondWith(500);
     expect(await json(test())).toMatchObject({
       delivered: false,
       status: 500,

@@ -74,7 +74,7 @@ describeInBrowser('the hosted checkout in a browser', (browser) => {
     await enterPhone(page);
     const code = await readCode(page);
     await enterCode(page, code === '123456' ? '654321' : '123456');
-    await page.getByRole('alert').getByText('That is not the code. 2 tries left.').waitFor();
+    await page.getByRole('alert').getByText('The code is wrong. 2 tries left.').waitFor();
     await enterCode(page, code);
     await page.getByRole('button', { name: 'Pay 1,250' }).waitFor();
     expect(status(invoice.transactionId)).toBe('pending');

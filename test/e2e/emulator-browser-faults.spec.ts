@@ -94,7 +94,7 @@ describeInBrowser('fault switches on the page', (browser) => {
     const page = await browser().page();
     await openFaults(page, emulator);
     const duplicate = faultSwitch(page, 'delivery', 'duplicate');
-    await duplicate.set('further copies', '3');
+    await duplicate.set('number of copies', '3');
     await duplicate.set('only the next … times', '2');
     expect(plan()).toEqual({});
     await duplicate.switch.click();
@@ -144,9 +144,9 @@ describeInBrowser('fault switches on the page', (browser) => {
       await loaded.promise;
       await route.continue();
     });
-    const answered = page.waitForResponse((response) => response.request().method() === 'PUT');
+    const responded = page.waitForResponse((response) => response.request().method() === 'PUT');
     await duplicate.set('only the next … times', '');
-    await answered;
+    await responded;
     await duplicate.set('probability, 0 to 1', '0.25');
     loaded.resolve();
     await eventually(() =>
@@ -162,10 +162,10 @@ describeInBrowser('fault switches on the page', (browser) => {
     const { switch: control, item } = duplicate;
     await control.click();
     await item.getByText('on', { exact: true }).waitFor();
-    await duplicate.set('further copies', '1000');
+    await duplicate.set('number of copies', '1000');
     await item.getByRole('alert').getByText('must be a whole number of copies').waitFor();
     expect(plan()).toEqual({ delivery: { duplicate: { copies: 1 } } });
-    await duplicate.set('further copies', '2');
+    await duplicate.set('number of copies', '2');
     await item.getByRole('alert').waitFor({ state: 'detached' });
     expect(plan()).toEqual({ delivery: { duplicate: { copies: 2 } } });
     const wrong = faultSwitch(page, 'token', 'lifetime');
@@ -194,7 +194,7 @@ describeInBrowser('fault switches on the page', (browser) => {
     emulator.setFaults({ delivery: { drop: {} } });
     const page = await browser().page();
     await openFaults(page, emulator);
-    await page.getByLabel('Company to act for').selectOption('other');
+    await page.getByLabel('Company for actions and faults').selectOption('other');
     await page.getByText('No fault is on for other').waitFor();
     await faultSwitch(page, 'api', 'error').switch.click();
     await page.getByText('1 fault on for other').waitFor();

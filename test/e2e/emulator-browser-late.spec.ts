@@ -19,7 +19,7 @@ async function holdFirst(
 ): Promise<{ held: Promise<void>; release: () => Promise<void> }> {
   const { promise: held, resolve: markHeld } = Promise.withResolvers<void>();
   const { promise: released, resolve: markReleased } = Promise.withResolvers<void>();
-  const { promise: answered, resolve: done } = Promise.withResolvers<void>();
+  const { promise: responded, resolve: done } = Promise.withResolvers<void>();
   let first = true;
   await page.route(url, async (route: Route) => {
     if (!first || route.request().method() !== method) return route.continue();
@@ -33,7 +33,7 @@ async function holdFirst(
   const release = async (): Promise<void> => {
     const arrived = page.waitForResponse((response) => url.test(response.url()));
     markReleased();
-    await Promise.all([arrived, answered]);
+    await Promise.all([arrived, responded]);
   };
   return { held, release };
 }
@@ -49,14 +49,14 @@ describeInBrowser('a delayed response on the page', (browser) => {
       .getByRole('listitem')
       .filter({ has: page.locator('#delivery-duplicate-description') });
     await fault.locator('summary').click();
-    await fault.getByLabel('further copies').fill('3');
+    await fault.getByLabel('number of copies').fill('3');
     const times = fault.getByLabel('only the next … times');
     await times.focus();
     await held;
     await times.pressSequentially('2');
     await release();
     await eventually(async () =>
-      expect(await fault.getByLabel('further copies').inputValue()).toBe('3'),
+      expect(await fault.getByLabel('number of copies').inputValue()).toBe('3'),
     );
     await times.press('Tab');
     await eventually(() =>

@@ -24,15 +24,15 @@ describeInBrowser('the delivery log in a browser', (browser) => {
   it('explains what to do while it is empty, and shows new deliveries automatically', async () => {
     const page = await browser().page();
     await openLog(page, emulator);
-    await page.getByText('Nothing has been delivered yet.').waitFor();
+    await page.getByText('No delivery yet.').waitFor();
     await page.getByText('Press “Send a test webhook”').waitFor();
     emulator.sendEvent({ eventType: 'x.y' });
     await showsTypes(page, 'x.y');
-    expect(await page.getByText('Nothing has been delivered yet.').count()).toBe(0);
+    expect(await page.getByText('No delivery yet.').count()).toBe(0);
   });
 
   it('shows URL, headers, signature, body, status and duration', async () => {
-    receiver.answer = (_, response) => response.writeHead(202, { 'x-shop': 'ours' }).end('thanks');
+    receiver.respond = (_, response) => response.writeHead(202, { 'x-shop': 'ours' }).end('thanks');
     const { transactionId } = emulator.createStkPush(payment);
     emulator.complete(transactionId);
     await emulator.idle();
@@ -60,9 +60,9 @@ describeInBrowser('the delivery log in a browser', (browser) => {
   });
 
   it('formats JSON and keeps digits, escapes and duplicate keys', async () => {
-    const answer =
+    const body =
       '{"n":12345678901234567890.10,"n":1e2,"t":"\\u0041, {b}: \\"c\\"","none":[ ],"of":{}}';
-    receiver.answer = (_, response) => response.writeHead(200).end(answer);
+    receiver.respond = (_, response) => response.writeHead(200).end(body);
     emulator.sendEvent({ eventType: 'x.y' });
     await emulator.idle();
     const page = await browser().page();
@@ -79,13 +79,17 @@ describeInBrowser('the delivery log in a browser', (browser) => {
   });
 
   it('redelivers, and shows the new attempt', async () => {
-    receiver.answerWith(500, 200);
+    receiver.respondWith(500, 200);
     emulator.sendEvent({ eventType: 'x.y' });
     await emulator.idle();
     const page = await browser().page();
     await openLog(page, emulator);
     await press(page, /failed 500/);
-    await page.getByText('status: answered 500; only a 2xx acknowledges').waitFor();
+    await page
+      .getByText(
+        'status: the receiver responded 500; only a 2xx response acknowledges the delivery',
+      )
+      .waitFor();
     await press(page, 'Redeliver');
     await page.getByRole('button', { name: /delivered 200 .*redelivery, attempt 2/ }).waitFor();
     expect(receiver.received).toHaveLength(2);
@@ -121,7 +125,7 @@ describeInBrowser('the delivery log in a browser', (browser) => {
     await page.getByRole('alert').getByText('amount must be a number above 0').waitFor();
     await entry('checkout-invoice').getByRole('link', { name: 'Checkout page' }).click();
     await page.getByLabel('Phone number').waitFor();
-    await page.getByRole('link', { name: 'Deliveries about this payment' }).click();
+    await page.getByRole('link', { name: 'Deliveries of this payment' }).click();
     await page.getByText('No delivery matches.').waitFor();
   });
 

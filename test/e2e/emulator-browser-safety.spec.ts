@@ -17,7 +17,7 @@ useEmulator((started) => ({ receiver, emulator } = started));
 
 describeInBrowser('security and accessibility of the delivery log', (browser) => {
   it('escapes markup in bodies, headers and responses', async () => {
-    receiver.answer = (_, response) => response.writeHead(200, { 'x-shop': MARKUP }).end(MARKUP);
+    receiver.respond = (_, response) => response.writeHead(200, { 'x-shop': MARKUP }).end(MARKUP);
     emulator.sendEvent({ eventType: `x.${MARKUP.replaceAll(' ', '')}`, data: { MARKUP } });
     emulator.createStkPush({ ...payment, externalReference: MARKUP });
     await emulator.idle();
@@ -54,7 +54,7 @@ describeInBrowser('security and accessibility of the delivery log', (browser) =>
     await press(page, 'Show the credentials');
     await page.getByText(webhookSecret).waitFor();
     await page.getByText(clientSecret, { exact: true }).waitFor();
-    await press(page, 'Hide them');
+    await press(page, 'Hide the credentials');
     await page.getByText(webhookSecret).waitFor({ state: 'detached' });
   });
 
@@ -66,14 +66,16 @@ describeInBrowser('security and accessibility of the delivery log', (browser) =>
     await page.goto(`${first.baseUrl}/emulator`);
     await showsTypes(page, 'before');
     await first.close();
-    await page.getByText(/not been reachable since \d\d:\d\d:\d\d; trying again/).waitFor();
+    await page
+      .getByText(/not been reachable since \d\d:\d\d:\d\d\. The page keeps trying/)
+      .waitFor();
     await showsTypes(page, 'before');
     await press(page, 'Send a test webhook');
     await page.getByRole('alert').getByText('the outcome is unknown').waitFor();
     await using second = await PaymentsEmulator.start({ port });
     second.sendEvent({ eventType: 'after' });
     await showsTypes(page, 'after');
-    await page.getByText('trying again').waitFor({ state: 'detached' });
+    await page.getByText('The page keeps trying').waitFor({ state: 'detached' });
   });
 
   it('works with the keyboard only', async () => {

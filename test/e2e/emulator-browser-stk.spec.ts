@@ -75,7 +75,7 @@ describeInBrowser('the STK push prompt', (browser) => {
     await eventually(async () => expect(await amounts()).toEqual(['4']));
     await page.goto(`${emulator.baseUrl}/emulator/stk?transaction=${theirs.transactionId}`);
     await eventually(async () => expect(await amounts()).toEqual(['2']));
-    await press(page, 'Show every prompt');
+    await press(page, 'Show all prompts');
     await eventually(async () => expect(await amounts()).toEqual(['2', '3', '4']));
   });
 

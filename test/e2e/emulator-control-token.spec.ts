@@ -121,7 +121,7 @@ describe('SE-14 the webhook URL of an emulator that other machines can reach', (
     '::ffff:10.0.0.1',
   ])('is rejected if its name resolves to %s, at the start and by a control', async (address) => {
     const lookup = resolving(address);
-    await expect(start({ webhookUrl, lookup })).rejects.toThrow(/^webhookUrl must not lead to/);
+    await expect(start({ webhookUrl, lookup })).rejects.toThrow(/^webhookUrl must not point to/);
     await using emulator = await start({ lookup });
     const headers = { authorization: `Bearer ${emulator.controlToken}` };
     const companies = `${emulator.baseUrl}/emulator/companies`;
@@ -135,7 +135,7 @@ describe('SE-14 the webhook URL of an emulator that other machines can reach', (
     });
     expect([put.status, await put.text()]).toEqual([
       400,
-      expect.stringContaining('url must not lead to'),
+      expect.stringContaining('url must not point to'),
     ]);
     expect(emulator.companies()).toHaveLength(1);
     expect(emulator.company.webhook.url).toBeNull();
@@ -147,13 +147,13 @@ describe('SE-14 the webhook URL of an emulator that other machines can reach', (
     emulator.sendEvent({ eventType: 'x.y' });
     await emulator.idle();
     expect(emulator.deliveries()).toMatchObject([
-      { state: 'failed', failure: { code: 'private_host' }, answer: undefined },
+      { state: 'failed', failure: { code: 'private_host' }, response: undefined },
     ]);
   });
 
-  it('may lead to a private network with allowPrivateWebhooks; its responses are logged in part', async () => {
+  it('webhook URLs may point to a private network with allowPrivateWebhooks; its responses are logged in part', async () => {
     await using receiver = await WebhookReceiver.start();
-    receiver.answer = (_, response) =>
+    receiver.respond = (_, response) =>
       response
         .writeHead(200, { 'content-type': 'text/plain', 'x-inner': '1' })
         .end('a'.repeat(900));
@@ -161,22 +161,22 @@ describe('SE-14 the webhook URL of an emulator that other machines can reach', (
     emulator.sendEvent({ eventType: 'x.y' });
     await emulator.idle();
     const [delivery] = emulator.deliveries();
-    expect(delivery!.answer).toEqual({
+    expect(delivery!.response).toEqual({
       status: 200,
       headers: { 'content-type': 'text/plain' },
       body: 'a'.repeat(256),
     });
   });
 
-  it('may lead to this machine if only this machine can reach the emulator', async () => {
+  it('webhook URLs may point to this machine if only this machine can reach the emulator', async () => {
     await using receiver = await WebhookReceiver.start();
     await using emulator = await PaymentsEmulator.start({ webhookUrl: receiver.url });
-    receiver.answer = (_, response) =>
+    receiver.respond = (_, response) =>
       response.writeHead(200, { 'x-id': '7' }).end('a'.repeat(900));
     emulator.sendEvent({ eventType: 'x.y' });
     await emulator.idle();
     const [delivery] = emulator.deliveries();
-    expect(delivery!.answer).toMatchObject({ headers: { 'x-id': '7' }, body: 'a'.repeat(900) });
+    expect(delivery!.response).toMatchObject({ headers: { 'x-id': '7' }, body: 'a'.repeat(900) });
     expect(emulator.controlToken).toBeUndefined();
   });
 });

@@ -113,7 +113,7 @@ describe('controls over HTTP', () => {
   });
 
   it('filter the delivery log, and redeliver', async () => {
-    receiver.answerWith(500, 200);
+    receiver.respondWith(500, 200);
     const event = emulator.sendEvent({ eventType: 'one' });
     await emulator.idle();
     emulator.sendEvent({ eventType: 'two' });
@@ -122,7 +122,7 @@ describe('controls over HTTP', () => {
     const deliveries = (await failed.json()) as { id: string; eventId: string }[];
     expect(deliveries.map(({ eventId }) => eventId)).toEqual([event.id]);
     const url = `${controls}/deliveries/${deliveries[0]?.id}`;
-    expect(await json(get(url))).toMatchObject({ eventType: 'one', answer: { status: 500 } });
+    expect(await json(get(url))).toMatchObject({ eventType: 'one', response: { status: 500 } });
     expect(await json(post(`${url}/redeliver`))).toMatchObject({
       eventId: event.id,
       cause: 'redelivery',

@@ -66,7 +66,7 @@ describe('the event of a completed transaction', () => {
 
   it('is sent once: a second completion throws', async () => {
     const { transaction } = pay();
-    expect(() => emulator.complete(transaction.transactionId)).toThrow('is complete already');
+    expect(() => emulator.complete(transaction.transactionId)).toThrow('is already complete');
     await emulator.idle();
     expect(receiver.received).toHaveLength(1);
   });
@@ -74,7 +74,7 @@ describe('the event of a completed transaction', () => {
 
 describe('a delivery', () => {
   it('is acknowledged by every 2xx status, and by no other', async () => {
-    receiver.answerWith(204, 500, 404, 401);
+    receiver.respondWith(204, 500, 404, 401);
     for (let payments = 0; payments < 4; payments++) {
       pay();
       await emulator.idle();
@@ -84,7 +84,7 @@ describe('a delivery', () => {
   });
 
   it('follows no redirect', async () => {
-    receiver.answer = (_, response) => {
+    receiver.respond = (_, response) => {
       response.writeHead(307, { location: '/elsewhere' }).end();
     };
     pay();
@@ -92,14 +92,14 @@ describe('a delivery', () => {
     expect(receiver.received.map(({ path }) => path)).toEqual(['/webhooks/payments']);
     expect(emulator.deliveries()[0]).toMatchObject({
       state: 'failed',
-      answer: { status: 307 },
+      response: { status: 307 },
       failure: { code: 'redirect' },
     });
   });
 
   it('fails if the receiver does not respond within 30 seconds', async () => {
     const arrived = new Promise<void>((resolve) => {
-      receiver.answer = () => resolve();
+      receiver.respond = () => resolve();
     });
     pay();
     await arrived;
@@ -127,7 +127,7 @@ describe('a delivery', () => {
   });
 
   it('is not retried by default, because the service documents no schedule', async () => {
-    receiver.answerWith(500);
+    receiver.respondWith(500);
     pay();
     await emulator.flush();
     expect(receiver.received).toHaveLength(1);
@@ -138,7 +138,7 @@ describe('a delivery', () => {
       webhookUrl: receiver.url,
       redeliver: [1_000, 60_000, 3_600_000],
     });
-    receiver.answerWith(500, 503, 200);
+    receiver.respondWith(500, 503, 200);
     retrying.complete(retrying.createPayout(payment).transactionId);
     await retrying.flush();
     expect(
@@ -157,7 +157,7 @@ describe('a delivery', () => {
       redeliver: [60_000],
       clock,
     });
-    receiver.answerWith(500, 200);
+    receiver.respondWith(500, 200);
     retrying.complete(retrying.createPayout(payment).transactionId);
     await until(() => retrying.deliveries().length === 2);
     clock.advance(59_999);

@@ -122,7 +122,7 @@ describe('delivery faults', () => {
   });
 
   it('tamperBody with next: the retry of a rejected delivery is not tampered', async () => {
-    receiver.answer = (received, response) => {
+    receiver.respond = (received, response) => {
       response.statusCode = signature(received) === sign(received) ? 200 : 401;
       response.end();
     };
@@ -140,7 +140,7 @@ describe('delivery faults', () => {
   });
 
   it('redeliver: replaces the schedule of the emulator', async () => {
-    receiver.answerWith(500);
+    receiver.respondWith(500);
     expect(await arrived({ redeliver: [1_000, 2_000] })).toHaveLength(3);
   });
 
@@ -183,7 +183,7 @@ describe('the seed', () => {
       seed,
       freshIds,
     });
-    receiver.answer = (received, response) => {
+    receiver.respond = (received, response) => {
       response.statusCode = received.event.eventType === '' ? 400 : 200;
       response.end();
     };

@@ -189,7 +189,7 @@ describe('reset', () => {
       redeliver: [3_600_000],
     });
     const ended: string[] = [];
-    receiver.answer = () => ended.push('arrived');
+    receiver.respond = () => ended.push('arrived');
     emulator.sendEvent({ eventType: 'x' });
     await until(() => ended.length === 1);
     await emulator.reset();
@@ -203,7 +203,7 @@ describe('close', () => {
   it('stops listening and cancels deliveries; it is idempotent', async () => {
     await using receiver = await WebhookReceiver.start();
     const emulator = await PaymentsEmulator.start({ webhookUrl: receiver.url });
-    receiver.answer = () => undefined;
+    receiver.respond = () => undefined;
     emulator.sendEvent({ eventType: 'x' });
     await until(() => receiver.received.length === 1);
     await Promise.all([emulator.close(), emulator.close()]);

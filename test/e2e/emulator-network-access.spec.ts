@@ -34,10 +34,12 @@ describe('SE-14 the payments-emulator command with --host 0.0.0.0', () => {
     expect(token).toMatch(/^ctl_[0-9a-f]{32}$/);
     const [, secret = ''] = await emulator.found(/^export PAYMENTS_WEBHOOK_SECRET=(.+)$/m);
     for (const headers of [{}, page, { authorization: 'Bearer ctl_wrong-wrong-wrong' }]) {
-      const answer = await fetch(`${url}/emulator`, { headers: headers as Record<string, string> });
-      expect(answer.status).toBe(401);
-      expect(answer.headers.get('www-authenticate')).toMatch(/^Basic realm="payments-emulator/);
-      expect(await answer.text()).toContain('control token is');
+      const response = await fetch(`${url}/emulator`, {
+        headers: headers as Record<string, string>,
+      });
+      expect(response.status).toBe(401);
+      expect(response.headers.get('www-authenticate')).toMatch(/^Basic realm="payments-emulator/);
+      expect(await response.text()).toContain('control token is');
     }
     const companies = await fetch(`${url}/emulator/companies`);
     expect([companies.status, (await companies.text()).includes(secret)]).toEqual([401, false]);
@@ -94,7 +96,7 @@ describe('SE-14 the payments-emulator command with --host 0.0.0.0', () => {
         webhookUrl,
       );
       expect(started).toMatchObject({ code: 2, out: '' });
-      expect(started.err).toMatch(/--webhook-url must not lead to .*--allow-private-webhooks/);
+      expect(started.err).toMatch(/--webhook-url must not point to .*--allow-private-webhooks/);
     },
   );
 

@@ -16,7 +16,7 @@ describe('the one-time code', () => {
     const customer = new CheckoutCustomer(emulator);
     const code = await customer.requestCode();
     const page = await customer.send('code', { code: otherThan(code) });
-    expect(page).toContain('That is not the code. 2 tries left.');
+    expect(page).toContain('The code is wrong. 2 tries left.');
     expect(await customer.send('code', { code: `${code.slice(0, 3)} ${code.slice(3)}` })).toContain(
       'Code accepted',
     );
@@ -37,8 +37,8 @@ describe('the one-time code', () => {
   it('does not count an input without six digits as a try', async () => {
     const customer = new CheckoutCustomer(emulator);
     await customer.requestCode();
-    expect(await customer.send('code', { code: '12' })).toContain('The code is six digits.');
-    expect(await customer.send('code')).toContain('The code is six digits.');
+    expect(await customer.send('code', { code: '12' })).toContain('The code has six digits.');
+    expect(await customer.send('code')).toContain('The code has six digits.');
     expect(await customer.send('code', { code: '1' })).not.toContain('Too many');
   });
 
@@ -58,7 +58,7 @@ describe('the one-time code', () => {
     const first = await customer.requestCode();
     const second = codeIn(await customer.send('resend'));
     expect(second).not.toBe(first);
-    expect(await customer.send('code', { code: first })).toContain('That is not the code');
+    expect(await customer.send('code', { code: first })).toContain('The code is wrong');
     await customer.send('code', { code: second });
     await customer.send('cancel');
     await customer.send('restart');
@@ -69,7 +69,7 @@ describe('the one-time code', () => {
     const [one, other] = [new CheckoutCustomer(emulator), new CheckoutCustomer(emulator)];
     const code = await one.requestCode();
     expect(await other.requestCode()).not.toBe(code);
-    expect(await other.send('code', { code })).toContain('That is not the code');
+    expect(await other.send('code', { code })).toContain('The code is wrong');
   });
 
   it('repeats with the seed', async () => {

@@ -16,12 +16,12 @@ describe('the controls used by the pages', () => {
     const url = `${controls}/companies/default/faults`;
     emulator.setFaults({ delivery: { drop: { next: 2 } }, api: { slow: { ms: 1 } } });
     emulator.sendEvent({ eventType: 'x' });
-    const answer = await put(`${url}/delivery/duplicate`, { copies: 3 });
+    const response = await put(`${url}/delivery/duplicate`, { copies: 3 });
     const plan = {
       delivery: { drop: { next: 1 }, duplicate: { copies: 3 } },
       api: { slow: { ms: 1 } },
     };
-    expect(await json(answer)).toEqual(plan);
+    expect(await json(response)).toEqual(plan);
     expect(emulator.faults()).toEqual(plan);
     await fetch(`${url}/api/slow`, { method: 'DELETE' });
     await fetch(`${url}/delivery/drop`, { method: 'DELETE' });
@@ -45,8 +45,8 @@ describe('the controls used by the pages', () => {
     emulator.complete(paid.transactionId);
     await emulator.idle();
     const page = async (query: string) => {
-      const answer = await get(`${controls}/deliveries/search?${query}`);
-      const { deliveries, more } = (await answer.json()) as {
+      const response = await get(`${controls}/deliveries/search?${query}`);
+      const { deliveries, more } = (await response.json()) as {
         deliveries: { id: string; eventType: string }[];
         more: boolean;
       };
@@ -56,7 +56,7 @@ describe('the controls used by the pages', () => {
     expect(first).toMatchObject({ types: ['transaction.completed', 'b.three'], more: true });
     expect(first.deliveries[0]).toMatchObject({ url: receiver.url, status: 200 });
     expect(first.deliveries[0]).not.toHaveProperty('request');
-    expect(first.deliveries[0]).not.toHaveProperty('answer');
+    expect(first.deliveries[0]).not.toHaveProperty('response');
     const before = first.deliveries.at(-1)?.id;
     expect(await page(`limit=2&before=${before}`)).toMatchObject({
       types: ['a.two', 'a.one'],
@@ -80,9 +80,11 @@ describe('the controls used by the pages', () => {
         ['odd', 1],
         ['nothing', 0],
       ] as const) {
-        const answer = await get(`${controls}/deliveries/search?search=${search}`);
-        expect(answer.status).toBe(200);
-        expect(((await answer.json()) as { deliveries: object[] }).deliveries).toHaveLength(found);
+        const response = await get(`${controls}/deliveries/search?search=${search}`);
+        expect(response.status).toBe(200);
+        expect(((await response.json()) as { deliveries: object[] }).deliveries).toHaveLength(
+          found,
+        );
       }
     },
   );
@@ -91,8 +93,8 @@ describe('the controls used by the pages', () => {
     emulator.setFaults({ api: { truncate: {} } });
     emulator.sendEvent({ eventType: 'x' });
     await emulator.idle();
-    const answer = await get(`${controls}/overview`);
-    const text = await answer.text();
+    const response = await get(`${controls}/overview`);
+    const text = await response.text();
     expect(JSON.parse(text)).toMatchObject({
       environment: 'sandbox',
       hosts: { sandbox: emulator.baseUrl, production: emulator.productionBaseUrl },

@@ -18,7 +18,7 @@ let token: string;
 let transactionId: string;
 
 beforeAll(async () => {
-  emulator = await PaymentsEmulator.start({ clock, seed: 'answers' });
+  emulator = await PaymentsEmulator.start({ clock, seed: 'responses' });
 });
 beforeEach(async () => {
   await emulator.reset();
@@ -39,7 +39,7 @@ function statuses(calls: number): Promise<number[]> {
 /** Returns the code of the connection error that a request fails with. */
 async function errorCodeOf(request: Promise<unknown>): Promise<unknown> {
   return request.then(
-    () => 'answered',
+    () => 'responded',
     (error: { cause?: { code?: string } }) => error.cause?.code,
   );
 }
@@ -91,11 +91,11 @@ describe('response faults of the API', () => {
 
   it('slow: delays the response', async () => {
     setApiFaults({ slow: { ms: 60_000, next: 1 } });
-    let answered = false;
-    const response = ask().finally(() => (answered = true));
+    let responded = false;
+    const response = ask().finally(() => (responded = true));
     await until(() => clock.pending > 0);
     clock.advance(59_999);
-    expect([clock.pending, answered]).toEqual([1, false]);
+    expect([clock.pending, responded]).toEqual([1, false]);
     clock.advance(1);
     expect((await response).status).toBe(200);
   });

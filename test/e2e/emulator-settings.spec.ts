@@ -128,7 +128,7 @@ describe('payments-emulator --save-env', () => {
     expect(await emulatorCommand(...FREE_PORTS, '--save-env', file)).toEqual({
       code: 1,
       out: '',
-      err: `payments-emulator: ${file} is unchanged: it already sets ${name} to something else. Remove these lines from it, or save to another file\n`,
+      err: `payments-emulator: ${file} is unchanged: it already sets ${name} to other values. Remove these lines from the file, or save to another file\n`,
     });
     expect(await readFile(file, 'utf8')).toBe(text);
   });

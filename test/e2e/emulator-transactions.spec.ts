@@ -35,7 +35,7 @@ describe('controls of transactions', () => {
     for (const end of ['fail', 'complete']) {
       const again = await post(`${url}/${end}`);
       expect(again.status).toBe(409);
-      expect((await json(again))['message']).toContain('has failed already');
+      expect((await json(again))['message']).toContain('has already failed');
     }
     await emulator.idle();
     expect(emulator.deliveries()).toEqual([]);
@@ -49,8 +49,8 @@ describe('controls of transactions', () => {
     const failed = emulator.createPayout({ ...payment, companyId: 'other' });
     emulator.fail(failed.transactionId);
     const found = async (query: string) => {
-      const answer = await get(`${controls}/transactions?${query}`);
-      return ((await answer.json()) as { transactionId: string }[]).map(
+      const response = await get(`${controls}/transactions?${query}`);
+      return ((await response.json()) as { transactionId: string }[]).map(
         (each) => each.transactionId,
       );
     };

@@ -38,7 +38,7 @@ describe('payments-emulator trigger', () => {
       new RegExp(
         `^transaction  ${String(event.data['transactionId'])} \\(350, order-1\\)\n` +
           `event        ${event.id} \\(transaction\\.completed\\)\n` +
-          `delivery     delivered: ${receiver.url} answered 200 in \\d+ ms\n$`,
+          `delivery     delivered: ${receiver.url} responded with 200 in \\d+ ms\n$`,
       ),
     );
   });
@@ -63,7 +63,7 @@ describe('payments-emulator trigger', () => {
     expect(await triggerHere(...args)).toEqual({
       code: 1,
       out: '',
-      err: `payments-emulator: transaction ${transactionId} is complete already\n`,
+      err: `payments-emulator: transaction ${transactionId} is already complete\n`,
     });
   });
 
@@ -78,12 +78,12 @@ describe('payments-emulator trigger', () => {
   });
 
   it.each([
-    [401, 'failed: {url} answered 401 in', '--seed keeps them between starts'],
-    [404, 'failed: {url} answered 404 in', 'has no webhook at this path'],
-    [307, 'failed: {url} answered 307 in', 'redirects are not followed'],
-    [503, 'failed: {url} answered 503 in', 'see the log of the application for the reason'],
+    [401, 'failed: {url} responded with 401 in', '--seed keeps them between starts'],
+    [404, 'failed: {url} responded with 404 in', 'has no webhook at this path'],
+    [307, 'failed: {url} responded with 307 in', 'redirects are not followed'],
+    [503, 'failed: {url} responded with 503 in', 'see the log of the application for the reason'],
   ])('explains a response with status %d', async (status, outcome, advice) => {
-    receiver.answerWith(status);
+    receiver.respondWith(status);
     const { code, out, err } = await triggerHere('transaction.completed');
     expect(code).toBe(1);
     expect(out).toContain(`delivery     ${outcome.replace('{url}', receiver.url)}`);
@@ -92,8 +92,8 @@ describe('payments-emulator trigger', () => {
 
   it('explains a delivery that was not sent, got no response, or was changed by a fault', async () => {
     emulator.setFaults({ delivery: { tamperSignature: { next: 1 } } });
-    receiver.answerWith(401);
-    expect((await triggerHere('a.b')).err).toContain('a fault changed this delivery on purpose');
+    receiver.respondWith(401);
+    expect((await triggerHere('a.b')).err).toContain('a fault of the emulator changed this delivery');
     emulator.setWebhook({ url: 'http://127.0.0.1:1/w' });
     expect((await triggerHere('a.b')).err).toContain('check that the application runs');
     emulator.setWebhook({ url: null });
@@ -109,7 +109,7 @@ describe('payments-emulator trigger', () => {
     const { code, out, err } = await trigger('a.b', '--url', gone.baseUrl);
     expect({ code, out }).toEqual({ code: 1, out: '' });
     expect(err).toBe(
-      `payments-emulator: no emulator answers at ${gone.baseUrl} (ECONNREFUSED). Start it: npx payments-emulator --webhook-url http://127.0.0.1:3000/webhooks/payments. If it listens elsewhere, pass its address with --url\n`,
+      `payments-emulator: no emulator responds at ${gone.baseUrl} (ECONNREFUSED). Start it: npx payments-emulator --webhook-url http://127.0.0.1:3000/webhooks/payments. If it listens elsewhere, pass its address with --url\n`,
     );
   });
 
@@ -117,7 +117,7 @@ describe('payments-emulator trigger', () => {
     const url = new URL(receiver.url).origin;
     const { code, err } = await trigger('a.b', '--url', url);
     expect(code).toBe(1);
-    expect(err).toContain(`${url} answered 200, but is not a payments-emulator`);
+    expect(err).toContain(`${url} responded with 200, but is not a payments-emulator`);
   });
 
   it.each([
@@ -128,7 +128,7 @@ describe('payments-emulator trigger', () => {
     [['a.b', '--url', 'localhost:4010'], 1, '--url takes an address such as'],
     [['a.b', '--amount', '3'], 1, 'amount is for transaction.completed only'],
     [['transaction.completed', '--amount', '0'], 1, 'amount must be a number above 0'],
-    [['transaction.completed', '--data', '{}'], 1, 'data is not for transaction.completed'],
+    [['transaction.completed', '--data', '{}'], 1, 'data is not allowed for transaction.completed'],
     [['a.b', '--reference', 'x'], 1, '--reference is for transaction.completed only'],
     [['a.b', '--company', 'nobody'], 1, 'there is no company nobody'],
   ])('rejects %j with exit code %d and one error message', async (args, code, message) => {
@@ -168,8 +168,8 @@ describe('emulator.trigger', () => {
 
   it('is available as a control: POST /emulator/trigger', async () => {
     const url = `${emulator.productionBaseUrl}/emulator/trigger`;
-    const answer = await json(post(url, { eventType: 'transaction.completed', amount: 5 }));
-    expect(answer).toMatchObject({
+    const response = await json(post(url, { eventType: 'transaction.completed', amount: 5 }));
+    expect(response).toMatchObject({
       transaction: { environment: 'production', amount: 5 },
       delivery: { state: 'delivered' },
     });
@@ -178,7 +178,7 @@ describe('emulator.trigger', () => {
   it('rejects fields that the given transaction determines', async () => {
     const wrong = { eventType: 'transaction.completed', transactionId: 'x', amount: 5 };
     await expect(emulator.trigger(wrong)).rejects.toThrow(
-      'amount is fixed by the transaction that transactionId names',
+      'amount is not allowed with transactionId',
     );
   });
 });

@@ -74,7 +74,7 @@ describe("a company's webhook", () => {
 
 describe('the delivery log', () => {
   it('contains the request and the response', async () => {
-    receiver.answer = (_, response) => response.writeHead(202, { 'x-id': '7' }).end('thanks');
+    receiver.respond = (_, response) => response.writeHead(202, { 'x-id': '7' }).end('thanks');
     const { event, transaction } = pay();
     await emulator.idle();
     const [delivery] = emulator.deliveries();
@@ -94,7 +94,7 @@ describe('the delivery log', () => {
         headers: { 'X-Webhook-Signature': headers['x-webhook-signature'] },
         body: String(body),
       },
-      answer: { status: 202, headers: { 'x-id': '7' }, body: 'thanks' },
+      response: { status: 202, headers: { 'x-id': '7' }, body: 'thanks' },
       failure: undefined,
     });
   });
@@ -107,7 +107,7 @@ describe('the delivery log', () => {
   });
 
   it('redelivers the same event and bytes, signed with the current secret', async () => {
-    receiver.answerWith(500, 200);
+    receiver.respondWith(500, 200);
     pay();
     await emulator.idle();
     const { webhookSecret } = emulator.rotateWebhookSecret();

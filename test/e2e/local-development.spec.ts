@@ -58,7 +58,7 @@ describe('docs/local-development.md', () => {
       const [failed] = JSON.parse(listed ?? '[]') as { id: string }[];
       const line = command.replace('$DELIVERY_ID', failed?.id ?? '');
       if (command.includes('state=failed')) {
-        receiver.answerWith(500, 200);
+        receiver.respondWith(500, 200);
         await fetch(`${url}/emulator/trigger`, {
           method: 'POST',
           headers: { 'content-type': 'application/json' },

@@ -93,8 +93,8 @@ describeInBrowser('the shop in a browser', (browser) => {
     it('orders once if the button is clicked twice, and again after the customer goes back', async () => {
       const page = await browser().page();
       const orders = new Set<string>();
-      page.on('response', (answer) => {
-        if (answer.url().endsWith('/buy')) orders.add(answer.headers()['location']!);
+      page.on('response', (response) => {
+        if (response.url().endsWith('/buy')) orders.add(response.headers()['location']!);
       });
       await page.goto(shop.url);
       await clickTwice(page.getByRole('button', { name: 'Buy Bread' }));

@@ -62,7 +62,7 @@ describe.each(['express', 'fastify'])('orders of the shop on %s', (adapter) => {
     ]);
   });
 
-  it('answers 404 for an order that does not exist', async () => {
+  it('responds with 404 for an order that does not exist', async () => {
     const { status, body } = await shop.get<ErrorBody>('/api/orders/nobody');
     expect([status, body.message]).toEqual([404, 'order nobody does not exist']);
   });

@@ -98,8 +98,8 @@ describe.each(['express', 'fastify'])('the pages of the shop on %s', (adapter) =
     ['origin', { origin: 'null' }],
   ])('rejects a form of another site by %s %j', async (_, headers) => {
     const key = keyOf(await page('/'));
-    const answer = await buy(`product=milk&idempotencyKey=${key}`, headers);
-    expect(answer.status).toBe(403);
+    const response = await buy(`product=milk&idempotencyKey=${key}`, headers);
+    expect(response.status).toBe(403);
     expect((await shop.get(`/api/orders/milk-${key}`)).status).toBe(404);
     const own = await buy(`product=milk&idempotencyKey=${key}`, { origin: shop.url });
     expect(own.status).toBe(303);
@@ -137,7 +137,7 @@ describe.each(['express', 'fastify'])('the pages of the shop on %s', (adapter) =
     expect(await late.next()).toEqual(paid);
   });
 
-  it('answers 404 for the events of an order that does not exist', async () => {
+  it('responds with 404 for the events of an order that does not exist', async () => {
     expect((await shop.get('/api/orders/nobody/events')).status).toBe(404);
   });
 

@@ -26,12 +26,12 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
     await emulator?.close();
   });
 
-  /** Pays by phone. Resolves with the answers to the deliveries of the event. */
+  /** Pays by phone. Resolves with the responses to the deliveries of the event. */
   async function pay(externalReference: string, amount: number): Promise<(number | undefined)[]> {
     const { transactionId } = emulator.createStkPush({ amount, externalReference });
     emulator.complete(transactionId);
     await emulator.idle();
-    return emulator.deliveries({ transactionId }).map(({ answer }) => answer?.status);
+    return emulator.deliveries({ transactionId }).map(({ response }) => response?.status);
   }
 
   /** Pays by phone. Resolves when the payment is recorded. */
@@ -65,7 +65,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
       amount: 10,
       externalReference: 'two-events',
     });
-    // Slow answers of the API, so that both handlers ask before one records the payment.
+    // Slow responses of the API, so that both handlers ask before one records the payment.
     emulator.setFaults({ api: { slow: { ms: 200 } } });
     const events = { eventType: 'transaction.completed', data: {} };
     await shop.handled(1, () => {
@@ -74,9 +74,9 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
     });
     // The inbox detects the duplicate by its transaction, although its event id differs.
     emulator.sendEvent(events);
-    // A payment may be recorded before its delivery is answered.
+    // A payment may be recorded before the shop responds to its delivery.
     await emulator.idle();
-    expect(emulator.deliveries({ transactionId }).map(({ answer }) => answer?.status)).toEqual([
+    expect(emulator.deliveries({ transactionId }).map(({ response }) => response?.status)).toEqual([
       200, 200, 200,
     ]);
     expect(await amounts('two-events')).toEqual([10]);
@@ -123,7 +123,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
       data: { ...emulator.transaction(transactionId), status: 'complete' },
     });
     await emulator.idle();
-    expect(emulator.deliveries({ transactionId })[0]?.answer?.status).toBe(200);
+    expect(emulator.deliveries({ transactionId })[0]?.response?.status).toBe(200);
     await shop.process.line(/its status at the payments service is "pending", not "complete"/);
     expect(await amounts('early')).toEqual([]);
     // The next attempt of the early event succeeds. The event of the payment is a duplicate of it.
@@ -135,7 +135,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
     const data = { transactionId: 'made-up', amount: 10, externalReference: 'forged' };
     emulator.sendEvent({ eventType: 'transaction.completed', data });
     await emulator.idle();
-    expect(emulator.deliveries({ transactionId: 'made-up' })[0]?.answer?.status).toBe(200);
+    expect(emulator.deliveries({ transactionId: 'made-up' })[0]?.response?.status).toBe(200);
     await shop.process.line(/record-payment.*404/);
     expect(await amounts('forged')).toEqual([]);
     // The failure is logged before the delivery is pending again.
@@ -172,9 +172,9 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
     expect(await amounts('token-after')).toEqual([10]);
   });
 
-  it('answers a test webhook', async () => {
+  it('responds with a test webhook', async () => {
     emulator.sendEvent({ eventType: 'webhook.test' });
     await emulator.idle();
-    expect(emulator.deliveries({ eventType: 'webhook.test' })[0]?.answer?.status).toBe(200);
+    expect(emulator.deliveries({ eventType: 'webhook.test' })[0]?.response?.status).toBe(200);
   });
 });

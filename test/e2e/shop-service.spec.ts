@@ -41,7 +41,7 @@ describe.each(['express', 'fastify'])(
       ]);
     });
 
-    it('creates invoices at the configured path, and uses only checkoutUrl of the answer', async () => {
+    it('creates invoices at the configured path, and uses only checkoutUrl of the response', async () => {
       const bodies: unknown[] = [];
       service.checkout = async (body) => {
         bodies.push(body);
@@ -65,16 +65,16 @@ describe.each(['express', 'fastify'])(
       },
     );
 
-    it('matches a payment whose webhook arrives before the answer with the invoice', async () => {
-      const answers: number[] = [];
+    it('matches a payment whose webhook arrives before the response with the invoice', async () => {
+      const responses: number[] = [];
       service.checkout = async () => {
         await shop.handled(1, async () => {
-          answers.push(await service.deliver(shop.webhookUrl, service.pay('quick', 40)));
+          responses.push(await service.deliver(shop.webhookUrl, service.pay('quick', 40)));
         });
         return { checkoutUrl: 'https://pay.example/i/2' };
       };
       expect(await shop.createOrder('quick', 40)).toMatchObject({ status: 'paid' });
-      expect(answers).toEqual([200]);
+      expect(responses).toEqual([200]);
       expect((await shop.ledger('quick'))[0]).not.toHaveProperty('unmatched');
     });
 
@@ -83,8 +83,8 @@ describe.each(['express', 'fastify'])(
       const id = 'event-of-copies';
       const deliver = () => service.deliver(shop.webhookUrl, paid, { id });
       await shop.handled(1, async () => {
-        const answers = await Promise.all([deliver(), deliver(), deliver()]);
-        expect([...answers, await deliver()]).toEqual([200, 200, 200, 200]);
+        const responses = await Promise.all([deliver(), deliver(), deliver()]);
+        expect([...responses, await deliver()]).toEqual([200, 200, 200, 200]);
       });
       expect(await shop.ledger('copies')).toMatchObject([{ amount: 40, unmatched: true }]);
     });
@@ -104,7 +104,7 @@ describe.each(['express', 'fastify'])(
       expect(entry).toMatchObject({ reference: null, amount: 40, unmatched: true });
     });
 
-    it('answers at once, and retries until the transaction is complete', async () => {
+    it('responds with at once, and retries until the transaction is complete', async () => {
       const paid = service.pay('slow', 40);
       service.transactions.set(paid.transactionId, 'settling');
       expect(await service.deliver(shop.webhookUrl, paid)).toBe(200);

@@ -22,7 +22,7 @@ const OPERATOR = 'operator';
 /** A part of the demo. */
 export interface Scene {
   readonly title: string;
-  /** Plays the scene and checks its results. Switches off all faults at the end. */
+  /** Plays the scene and checks its results. The scene switches off all faults at its end. */
   play(environment: DemoEnvironment): Promise<void>;
 }
 
@@ -58,7 +58,7 @@ export class DemoEnvironment implements AsyncDisposable {
     this.service = new ServiceClient(emulator.baseUrl, emulator.company, signal);
   }
 
-  /** Starts emulator and shops. If a shop does not start, the emulator is closed again. */
+  /** Starts the emulator and the shops. If a shop does not start, the emulator is closed. */
   static async start(
     options: EnvironmentOptions,
     report: SceneReport,
@@ -72,7 +72,7 @@ export class DemoEnvironment implements AsyncDisposable {
       seed: options.seed,
       webhookSecret: OLD_SECRET,
       clock,
-      // Shorter than that of the real service, because a shop that hangs is a failure here.
+      // Shorter than the 30 s of the real service, so that a demo with a hanging shop fails soon.
       deliveryTimeout: 10_000,
       onDelivery: (delivery) => void deliveries.push(delivery),
     });
@@ -106,7 +106,7 @@ export class DemoEnvironment implements AsyncDisposable {
     throw new Error(`the checkout page returned ${page.status}, the payment ${payment.status}`);
   };
 
-  /** Waits until no delivery runs. Resolves with the last delivery attempt of a transaction. */
+  /** Waits until all deliveries have ended. Resolves with the last delivery attempt of a transaction. */
   readonly lastDelivery = async (transactionId: string): Promise<DeliveryRecord | undefined> => {
     await this.emulator.idle();
     return this.emulator.deliveries({ transactionId }).at(-1);
@@ -129,7 +129,7 @@ export class DemoEnvironment implements AsyncDisposable {
   }
 }
 
-/** The settings of a shop: it accepts the new webhook secret already, and still the old one. */
+/** The settings of a shop. It accepts the new and the old webhook secret. */
 function settingsOf(
   { baseUrl, company }: PaymentsEmulator,
   password: string,

@@ -7,7 +7,7 @@ import { SCENES } from './scenes/index.js';
 
 /** Options of the demo. */
 export interface DemoOptions extends EnvironmentOptions {
-  /** Ends after the check of the ledger, instead of running until `signal` aborts. */
+  /** Ends after the check of the ledger. Otherwise the demo runs until `signal` aborts. */
   readonly once: boolean;
   /** How long a check waits for the expected result, in milliseconds. */
   readonly waitMs: number;
@@ -17,8 +17,8 @@ export interface DemoOptions extends EnvironmentOptions {
 }
 
 /**
- * Plays all scenes. Resolves with whether the ledger and every check were correct. Emulator and shop are closed in any
- * case.
+ * Plays all scenes. Resolves with `true` if the ledger and every check were correct. Always closes the emulator and the
+ * shop.
  *
  * @throws the reason of `signal` if it aborts before the ledger has been checked, or the error of a shop that did not
  *   start.
@@ -41,7 +41,7 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
   return correct;
 }
 
-/** If a scene throws, this is reported as a failure, and the next scene starts. */
+/** If a scene throws, the report counts a failure, and the next scene starts. */
 async function playScenes(
   environment: DemoEnvironment,
   report: SceneReport,
@@ -83,7 +83,7 @@ async function checkResult(
 
 function printShopLog({ shops }: DemoEnvironment, report: SceneReport): void {
   report.line();
-  report.line('The last lines of the log of the shop:');
+  report.line('The last log lines of the shop:');
   for (const line of shops.log.slice(-20)) report.line(`    ${line}`);
 }
 
@@ -95,7 +95,7 @@ async function waitForEnd(
   const { shop, emulator, console, user, password } = addresses;
   report.line();
   report.line(
-    'Everything keeps running. All three pages show an order that you pay at its checkout.',
+    'Everything keeps running. An order that you pay on its checkout page appears on all three pages.',
   );
   report.line();
   report.line('The shop, to buy and pay:');

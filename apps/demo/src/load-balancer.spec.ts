@@ -9,14 +9,14 @@ describe('LoadBalancer', () => {
   const closing: (() => void)[] = [];
   afterEach(() => closing.splice(0).forEach((close) => close()));
 
-  async function shop(answer: RequestListener): Promise<string> {
-    const server = createServer(answer).listen(0, '127.0.0.1');
+  async function shop(respond: RequestListener): Promise<string> {
+    const server = createServer(respond).listen(0, '127.0.0.1');
     await once(server, 'listening');
     closing.push(() => (server.close(), server.closeAllConnections()));
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
-  it('streams events as they are written, and closes the stream if the client disconnects', async () => {
+  it('streams events as a shop writes them, and closes the stream if the client disconnects', async () => {
     const open: ServerResponse[] = [];
     await using balancer = await LoadBalancer.start();
     balancer.targets = [
@@ -26,8 +26,8 @@ describe('LoadBalancer', () => {
       }),
     ];
     const disconnect = new AbortController();
-    const answer = await fetch(balancer.url, { signal: disconnect.signal });
-    const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+    const response = await fetch(balancer.url, { signal: disconnect.signal });
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
     expect((await reader.read()).value).toBe('data: 1\n\n');
     open[0]!.write('data: 2\n\n');
     expect((await reader.read()).value).toBe('data: 2\n\n');
@@ -36,7 +36,7 @@ describe('LoadBalancer', () => {
     await closed;
   });
 
-  it('forwards headers in both directions, the original host, and redirects', async () => {
+  it('forwards headers in both directions, the original host header, and redirects', async () => {
     await using balancer = await LoadBalancer.start();
     balancer.targets = [
       await shop(({ headers }, response) => {
@@ -44,28 +44,28 @@ describe('LoadBalancer', () => {
         response.end();
       }),
     ];
-    const answer = await fetch(balancer.url, { redirect: 'manual' });
-    expect([answer.status, Object.fromEntries(answer.headers)]).toEqual([
+    const response = await fetch(balancer.url, { redirect: 'manual' });
+    expect([response.status, Object.fromEntries(response.headers)]).toEqual([
       303,
       expect.objectContaining({ location: '/o/1', 'x-own': '1', 'x-host': balancer.url.slice(7) }),
     ]);
   });
 
-  it('tries the next shop if one is not reachable, and answers 502 if the outcome is unknown, 503 without a shop', async () => {
+  it('tries the next shop after a refused connection, responds 502 after a crash and 503 without a shop', async () => {
     const seen: string[] = [];
-    const dying = await shop((request) => void request.socket.destroy());
-    const living = await shop((request, response) => {
+    const crashing = await shop((request) => void request.socket.destroy());
+    const healthy = await shop((request, response) => {
       request.setEncoding('utf8').on('data', (text: string) => seen.push(text));
       request.on('end', () => response.end());
     });
     await using balancer = await LoadBalancer.start();
     const post = (body: string) => fetch(balancer.url, { method: 'POST', body });
     expect((await post('no shop')).status).toBe(503);
-    balancer.targets = ['http://127.0.0.1:1', living];
+    balancer.targets = ['http://127.0.0.1:1', healthy];
     expect([(await post('a')).status, (await post('b')).status]).toEqual([200, 200]);
-    balancer.targets = [dying, living];
-    const answers = [(await post('c')).status, (await post('d')).status];
-    expect(new Set(answers)).toEqual(new Set([200, 502]));
+    balancer.targets = [crashing, healthy];
+    const responses = [(await post('c')).status, (await post('d')).status];
+    expect(new Set(responses)).toEqual(new Set([200, 502]));
     expect(seen).toHaveLength(3);
     expect((await fetch(balancer.url)).status).toBe(200);
     expect((await fetch(balancer.url)).status).toBe(200);

@@ -4,19 +4,19 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 
-/** Headers of one connection, which must not be forwarded (RFC 9110, section 7.6.1). */
+/** Headers that belong to one connection and must not be forwarded (RFC 9110, section 7.6.1). */
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding']);
 
 /**
  * One address for several shops. It forwards each request to the next shop, and streams the response, because server-sent
- * events never end. If a shop dies during a request, the response is 502, because the outcome is unknown. The payments
+ * events never end. If a shop crashes during a request, the response is 502, because the outcome is unknown. The payments
  * service then sends the delivery again.
  */
 export class LoadBalancer implements AsyncDisposable {
   /** The addresses of the shops, without a path. */
   targets: readonly string[] = [];
   #next = 0;
-  readonly #server = createServer((request, response) => void this.#answer(request, response));
+  readonly #server = createServer((request, response) => void this.#handle(request, response));
 
   static async start(): Promise<LoadBalancer> {
     const balancer = new LoadBalancer();
@@ -36,17 +36,17 @@ export class LoadBalancer implements AsyncDisposable {
     await closed;
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
       const chunks: Buffer[] = [];
       for await (const chunk of request) chunks.push(chunk as Buffer);
       const clientClosed = new AbortController();
       response.once('close', () => clientClosed.abort());
-      const answer = await this.#forward(request, Buffer.concat(chunks), clientClosed.signal);
-      if (answer === undefined) return void response.writeHead(503).end();
-      response.writeHead(answer.statusCode!, withoutHopHeaders(answer));
+      const forwarded = await this.#forward(request, Buffer.concat(chunks), clientClosed.signal);
+      if (forwarded === undefined) return void response.writeHead(503).end();
+      response.writeHead(forwarded.statusCode!, withoutHopHeaders(forwarded));
       response.flushHeaders();
-      await pipeline(answer, response);
+      await pipeline(forwarded, response);
     } catch {
       // If a part of the response was sent, the client must see that it is incomplete.
       if (response.headersSent) response.destroy();
@@ -62,8 +62,8 @@ export class LoadBalancer implements AsyncDisposable {
       try {
         return await this.#send(target, request, body, signal);
       } catch (error) {
-        // Try the next shop only if this one cannot have processed the request.
-        if (request.method !== 'GET' && !isRefused(error)) throw error;
+        // Another shop may receive the request only if this shop cannot have processed it.
+        if (request.method !== 'GET' && !isConnectionRefused(error)) throw error;
       }
     }
     return undefined;
@@ -75,10 +75,10 @@ export class LoadBalancer implements AsyncDisposable {
     const { method = 'GET', url = '/' } = request;
     // A new connection, because the shop may close a kept-alive one at the moment of its reuse.
     const sent = sendRequest(target + url, { method, headers, agent: false, signal }).end(body);
-    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
-    // After the response has started, the response reports the error.
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    // From now on the response reports errors. Without a listener, the same error would crash the process here.
     sent.on('error', () => {});
-    return answer;
+    return response;
   }
 }
 
@@ -86,6 +86,6 @@ function withoutHopHeaders({ headers }: IncomingMessage): IncomingMessage['heade
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.has(name)));
 }
 
-function isRefused(error: unknown): boolean {
+function isConnectionRefused(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ECONNREFUSED';
 }

@@ -31,7 +31,7 @@ export class SceneReport {
     this.line(`${String(++this.#scenes).padStart(2)}  ${title}`);
   }
 
-  /** Reports an error that is not the failure of a check. */
+  /** Prints an error that is not the failure of a check, and counts it. */
   fail(message: string): void {
     this.#failures += 1;
     this.line(`    !!  ${message}`);
@@ -39,12 +39,12 @@ export class SceneReport {
 
   /** Calls `read` until it resolves with `expected` or the time limit has passed. Prints the expected and the last result. */
   async check(
-    what: string,
+    name: string,
     expected: string | number,
     read: () => unknown,
-    deadlineMs = this.waitMs,
+    timeoutMs = this.waitMs,
   ): Promise<void> {
-    const end = performance.now() + deadlineMs;
+    const end = performance.now() + timeoutMs;
     let actual = await read();
     while (!isDeepStrictEqual(actual, expected) && performance.now() < end) {
       await setTimeout(POLL_MS, undefined, { signal: this.signal });
@@ -53,7 +53,7 @@ export class SceneReport {
     const passed = isDeepStrictEqual(actual, expected);
     if (!passed) this.#failures += 1;
     this.line(
-      `    ${passed ? 'ok' : '!!'}  ${what.padEnd(50)}  expected ${String(expected).padEnd(13)}  seen ${String(actual)}`,
+      `    ${passed ? 'ok' : '!!'}  ${name.padEnd(50)}  expected ${String(expected).padEnd(13)}  seen ${String(actual)}`,
     );
   }
 }

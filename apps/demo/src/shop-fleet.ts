@@ -1,30 +1,30 @@
 import { LoadBalancer } from './load-balancer.js';
 import { ShopProcess } from './shop-process.js';
 
-/** Options of a fleet. */
-export interface FleetOptions {
+/** Options of a fleet of shops. */
+export interface ShopFleetOptions {
   /** The main file of the shop. */
   readonly file: string;
   /** The environment variables of each shop. All use the same database. */
   readonly settings: Readonly<Record<string, string>>;
   readonly count: number;
   readonly signal: AbortSignal;
-  /** Called if a shop exits that was not stopped. */
+  /** Called if a shop exits although the fleet has not stopped it. */
   readonly onUnexpectedExit: (reason: string) => void;
 }
 
-/** Several shops with one database, behind one address. Each can be killed and started again. */
+/** Several shops with one database, behind one address. Each can be killed and restarted. */
 export class ShopFleet implements AsyncDisposable {
   /** The log lines of all shops. */
   readonly log: string[] = [];
   readonly #shops = new Map<number, ShopProcess>();
 
   private constructor(
-    private readonly options: FleetOptions,
+    private readonly options: ShopFleetOptions,
     private readonly balancer: LoadBalancer,
   ) {}
 
-  static async start(options: FleetOptions): Promise<ShopFleet> {
+  static async start(options: ShopFleetOptions): Promise<ShopFleet> {
     const fleet = new ShopFleet(options, await LoadBalancer.start());
     try {
       const numbers = Array.from({ length: options.count }, (_, number) => number);

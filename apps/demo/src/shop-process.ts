@@ -8,7 +8,7 @@ const START_MS = 40_000;
 const CLOSE_MS = 10_000;
 const LISTENING = /Listening on (http:\S+)/;
 
-/** A shop in a process of its own, started as by `npm run shop`. */
+/** A shop that runs in its own process, as `npm run shop` starts it. */
 export class ShopProcess implements AsyncDisposable {
   /** Resolves when the process has ended, with its exit code or signal. */
   readonly ended: Promise<string>;
@@ -23,7 +23,7 @@ export class ShopProcess implements AsyncDisposable {
     private readonly log: string[],
   ) {
     this.#child = spawn(process.execPath, [path.resolve(file)], {
-      // Not in the current folder, which may have the .env of a developer.
+      // Not the current folder, which may contain the .env file of a developer.
       cwd: path.dirname(file),
       env: { ...environmentWithoutSettings(), NO_COLOR: '1', PORT: '0', ...settings },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -36,7 +36,7 @@ export class ShopProcess implements AsyncDisposable {
     void this.ended.then(() => process.off('exit', this.#killOnExit));
   }
 
-  /** Starts the shop on a free port and adds its log lines to `log`. Rejects if it exits, or does not listen in time. */
+  /** Starts the shop on a free port and adds its log lines to `log`. Rejects if it exits, or does not listen within 40 s. */
   static async start(
     file: string,
     settings: Readonly<Record<string, string>>,
@@ -55,18 +55,18 @@ export class ShopProcess implements AsyncDisposable {
     }
   }
 
-  /** Its address. */
+  /** Address of the shop. */
   get url(): string {
     return this.#url;
   }
 
-  /** Ends it with SIGKILL, without a shutdown. */
+  /** Sends SIGKILL, so that the shop ends without a shutdown. */
   async kill(): Promise<void> {
     this.#child.kill('SIGKILL');
     await this.ended;
   }
 
-  /** Sends SIGTERM, and SIGKILL if it has not ended after ten seconds. */
+  /** Sends SIGTERM, and SIGKILL if the shop has not ended after ten seconds. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#child.kill('SIGTERM');
     const kill = setTimeout(() => this.#child.kill('SIGKILL'), CLOSE_MS);

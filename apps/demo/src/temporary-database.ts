@@ -25,7 +25,7 @@ export async function createSqliteFolder(): Promise<TemporaryDatabase> {
 
 /** Creates an empty PostgreSQL database, on the server of `url` or on an embedded one that it starts. */
 export async function createPostgresDatabase(url?: string): Promise<TemporaryDatabase> {
-  // Loaded only if it is used, because it is a development dependency.
+  // A development dependency, so it is loaded only if it is needed.
   const { startPostgres } = await import('test-postgres');
   const server = await startPostgres(url);
   try {

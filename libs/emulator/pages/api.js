@@ -24,7 +24,7 @@ export async function call(method, path, body, signal) {
   });
   const text = await response.text();
   if (response.ok) return text === '' ? undefined : JSON.parse(text);
-  throw new RequestRejected(messageIn(text) ?? `The emulator answered ${response.status}.`);
+  throw new RequestRejected(messageIn(text) ?? `The emulator responded with ${response.status}.`);
 }
 
 /**
@@ -50,7 +50,7 @@ const TIMEOUT_MS = 10_000;
 
 /**
  * Polls a path's JSON. `refresh()` requests it at once, and resolves
- * when it has been answered. If the emulator is not reachable, the last data stay on the page.
+ * when the emulator has responded. If the emulator is not reachable, the page keeps the last data.
  *
  * @param {string} path under `/emulator/`
  * @returns {{ data: any, error: PollingError | undefined, refresh: () => Promise<void> }}

@@ -14,14 +14,14 @@ export function ConnectionStatus({ error }) {
         ${
           error.rejected
             ? error.message
-            : `The emulator has not been reachable since ${since}; trying again. The data on this page may be out of date.`
+            : `The emulator has not been reachable since ${since}. The page keeps trying. Its data may be out of date.`
         }
       </p>`
     }
   </div>`;
 }
 
-/** The title and the links to the pages. `current` is the path of this page. */
+/** The title of the page and the links to all pages. `current` is the path of this page. */
 export function PageHeader({ title, current, children }) {
   const link = (href, label) =>
     html`<a href=${href} aria-current=${current === href ? 'page' : undefined}>${label}</a>`;

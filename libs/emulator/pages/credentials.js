@@ -19,7 +19,7 @@ export function Credentials({ company, hosts }) {
             <button disabled=${busy} onClick=${show}>Show the credentials</button>${' '}
             <span class="quiet">client secrets and webhook secret</span>
           </p>`
-        : html`<p><button onClick=${() => setShown(undefined)}>Hide them</button></p>
+        : html`<p><button onClick=${() => setShown(undefined)}>Hide the credentials</button></p>
             <dl class="facts">
               ${[
                 ['Sandbox', hosts.sandbox],

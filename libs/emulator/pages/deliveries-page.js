@@ -40,7 +40,7 @@ function DeliveriesPage() {
         ? html`<p class="quiet">Loading…</p>`
         : html`<div class="bar">
               <${CompanySelect}
-                label="Company to act for"
+                label="Company for actions and faults"
                 companies=${overview.companies}
                 value=${company.companyId}
                 onChoose=${setChosen}
@@ -50,7 +50,7 @@ function DeliveriesPage() {
             ${
               overview.companyCount > overview.companies.length &&
               html`<p class="quiet">
-                ${overview.companies.length} of ${overview.companyCount} companies are listed here.
+                This page lists ${overview.companies.length} of ${overview.companyCount} companies.
               </p>`
             }
             <nav class="jump" aria-label="On this page">

@@ -13,7 +13,7 @@ const STATES = ['waiting', 'sending', 'delivered', 'failed', 'dropped', 'skipped
  *   onFilter: (change: object) => void }} props
  */
 export function Deliveries({ overview, filter, onFilter }) {
-  // The id of the last delivery of each earlier page.
+  // The id of the last delivery on each earlier page of the log.
   const [path, setPath] = useState(/** @type {string[]} */ ([]));
   const { data, error, refresh } = usePolling(
     withQuery('deliveries/search', {
@@ -84,28 +84,28 @@ export function Deliveries({ overview, filter, onFilter }) {
         data?.more &&
         html`<button onClick=${() => setPath([...path, page.at(-1).id])}>Older</button>`
       }
-      <span class="quiet">The log holds the last ${log.size} attempts.</span>
+      <span class="quiet">The log keeps the last ${log.size} attempts.</span>
     </nav>
   </section>`;
 }
 
-/** Why the list is empty, and what to do. */
+/** Explains why the list is empty and what to do. */
 function EmptyLog({ filtered, path, companies }) {
   if (path.length > 0) return html`<p class="empty">The log has no older deliveries.</p>`;
   if (filtered) return html`<p class="empty">No delivery matches. Clear the filter to see all.</p>`;
   const hasUrl = companies.some(({ webhook }) => webhook.url !== null);
   return html`<div class="empty">
-    <p><b>Nothing has been delivered yet.</b></p>
+    <p><b>No delivery yet.</b></p>
     ${
       !hasUrl &&
       html`<p>
-        No company has a webhook URL: start with <code>--webhook-url</code>, or${' '}
-        <code>PUT /emulator/companies/…/webhook</code>.
+        No company has a webhook URL. Start the emulator with <code>--webhook-url</code>, or
+        send${' '} <code>PUT /emulator/companies/…/webhook</code>.
       </p>`
     }
     <p>
       Press “Send a test webhook”, or create a transaction and complete it:${' '}
-      <code>transaction.completed</code> appears here.
+      <code>transaction.completed</code> then appears here.
     </p>
   </div>`;
 }

@@ -79,26 +79,26 @@ function Detail({ id, delivery, onChanged, onSearch }) {
         }
         <h3>Response</h3>
         ${
-          record.answer
+          record.response
             ? html`<p>
-                  <b>${record.answer.status}</b> ${
+                  <b>${record.response.status}</b> ${
                     delivery.durationMs !== undefined && `after ${delivery.durationMs} ms`
                   }
                 </p>
-                <${Headers} of=${record.answer.headers} name="Response headers" />
-                <${Body} text=${record.answer.body} name="Response body" />`
+                <${Headers} of=${record.response.headers} name="Response headers" />
+                <${Body} text=${record.response.body} name="Response body" />`
             : html`<p class="quiet">No response.</p>`
         }`
     }
   </div>`;
 }
 
-/** The complete record, requested when it is opened and when its state changes. */
+/** The complete record. It is requested when the user opens the delivery and when the state of the delivery changes. */
 function useRecord(delivery) {
   const [record, setRecord] = useState(/** @type {any} */ (undefined));
   const { problem, run } = useAction();
   useEffect(() => {
-    // The response of an earlier request can arrive later and would be out of date.
+    // Ignore the response to an earlier request that arrives later: it would be out of date.
     let current = true;
     void run(async () => {
       const found = await call('GET', `deliveries/${encodeURIComponent(delivery.id)}`);
@@ -126,7 +126,7 @@ function Headers({ of, name }) {
   </dl>`;
 }
 
-/** A body as plain text, and on request as formatted JSON. */
+/** A body as plain text or, if the user selects it, as formatted JSON. */
 function Body({ text, name }) {
   const [pretty, setPretty] = useState(false);
   if (text === '') return html`<p class="quiet">No body.</p>`;

@@ -29,7 +29,12 @@ const RESPONSE_FAULTS = [
       },
     ],
   },
-  { name: 'unauthorized', label: '401', description: 'Rejects every request.', fields: [] },
+  {
+    name: 'unauthorized',
+    label: '401',
+    description: 'Responds with 401 to every request.',
+    fields: [],
+  },
   {
     name: 'error',
     label: '5xx',
@@ -46,7 +51,7 @@ const RESPONSE_FAULTS = [
   {
     name: 'oversize',
     label: 'Oversized',
-    description: 'Pads the response to a size.',
+    description: 'Pads the response to this size.',
     fields: [
       { name: 'bytes', label: 'bytes', kind: 'number', value: '16777216' },
       {
@@ -65,22 +70,27 @@ export const FAULT_TARGETS = [
   {
     target: 'delivery',
     title: 'Deliveries',
-    description: 'Webhooks sent to the merchant.',
+    description: 'Webhook requests to the merchant.',
     faults: [
       {
         name: 'duplicate',
         label: 'Duplicate',
-        description: 'Sends the same event several times at the same time.',
-        fields: [{ name: 'copies', label: 'further copies', kind: 'number', value: '1' }],
+        description: 'Sends further copies of the same event at the same time.',
+        fields: [{ name: 'copies', label: 'number of copies', kind: 'number', value: '1' }],
       },
       {
         name: 'reorder',
         label: 'Reorder',
         description:
-          'Holds deliveries until several are waiting, then sends them in another order.',
+          'Delays deliveries until several are waiting, then sends them in another order.',
         fields: [
-          { name: 'window', label: 'deliveries', kind: 'number', value: '4' },
-          { name: 'maxWaitMs', label: 'at most, milliseconds', kind: 'number', value: '1000' },
+          { name: 'window', label: 'number of deliveries', kind: 'number', value: '4' },
+          {
+            name: 'maxWaitMs',
+            label: 'maximum wait in milliseconds',
+            kind: 'number',
+            value: '1000',
+          },
         ],
       },
       {
@@ -122,14 +132,14 @@ export const FAULT_TARGETS = [
         name: 'oldSecret',
         label: 'Old secret',
         description:
-          'Signs with the secret before the last rotation, or with an unrelated one if there was none.',
+          'Signs with the secret before the last rotation, or with an unrelated secret if there was no rotation.',
         fields: [],
       },
       {
         name: 'redeliver',
         label: 'Redelivery schedule',
         description:
-          "Waits before further attempts of a failed delivery. Off: the emulator's --redeliver.",
+          "Times to wait before each further attempt of a failed delivery. Off: the emulator's --redeliver applies.",
         fields: [
           { name: '', label: 'waits in milliseconds', kind: 'list', value: '1000, 5000, 30000' },
         ],
@@ -145,19 +155,20 @@ export const FAULT_TARGETS = [
       {
         name: 'lifetime',
         label: 'Short-lived tokens',
-        description: 'Issues tokens with this lifetime.',
+        description: 'Issues tokens with a shorter lifetime.',
         fields: [{ name: 'seconds', label: 'seconds', kind: 'number', value: '20' }],
       },
       {
         name: 'expiresIn',
         label: 'Invalid expires_in',
-        description: 'Replaces the field by any JSON. Leave it empty to omit the field.',
+        description:
+          'Replaces the field expires_in with any JSON value. Leave it empty to omit the field.',
         fields: [{ name: 'value', label: 'JSON', kind: 'json', value: '"soon"' }],
       },
       {
         name: 'sameToken',
         label: 'Same token',
-        description: 'Returns the previous token until it expires.',
+        description: 'Returns the previous token again until it expires.',
         fields: [],
       },
     ],

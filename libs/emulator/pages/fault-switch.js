@@ -5,8 +5,8 @@ import { TRIGGER, readField, showField } from './fault-catalogue.js';
 import { call, useAction } from './api.js';
 
 /**
- * The switch of one fault, with its fields. Changes take effect at once if the fault is on, and otherwise when it is
- * switched on.
+ * The switch of one fault, with its fields. If the fault is on, a change takes effect at once; otherwise, it takes effect
+ * when the user switches the fault on.
  *
  * @param {{ companyId: string, target: string, fault: import('./fault-catalogue.js').Fault,
  *   value: any, onChanged: () => Promise<void> }} props `value`: the current fault; undefined if it is off
@@ -14,7 +14,7 @@ import { call, useAction } from './api.js';
 export function FaultSwitch({ companyId, target, fault, value, onChanged }) {
   const [typed, setTyped] = useState(/** @type {Record<string, string>} */ ({}));
   const { busy, problem, run } = useAction();
-  // Sends one request at a time, because concurrent requests can arrive in another order.
+  // Send one request at a time: concurrent requests can arrive in another order.
   const last = useRef(Promise.resolve(true));
   const inTurn = (work) => (last.current = last.current.then(() => run(work)));
   // The requested state of the switch, until the emulator has responded.
@@ -36,7 +36,7 @@ export function FaultSwitch({ companyId, target, fault, value, onChanged }) {
       const body = isList ? read[0]?.[1] : Object.fromEntries(read);
       const sent = { ...typed };
       await call('PUT', path, body);
-      // Until then, `value` is the old one.
+      // Wait for the new plan: until it arrives, `value` is the value before the change.
       await onChanged();
       // Text that was typed in the meantime has not been sent yet.
       setTyped((now) =>
@@ -112,7 +112,7 @@ export function FaultSwitch({ companyId, target, fault, value, onChanged }) {
   }
 }
 
-/** Whether a fault has applied as often as its `next`, and does not apply any more. */
+/** Whether a fault has applied `next` times and does not apply any more. */
 export function isUsedUp(value) {
   return value?.next === 0 && !(value.probability > 0);
 }

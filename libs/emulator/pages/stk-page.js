@@ -15,7 +15,7 @@ function StkPage() {
   const [only, setOnly] = useState(query.get('transaction') ?? '');
   const filter = { kind: 'stk-push', companyId: company, limit: 200 };
   const open = usePolling(withQuery('transactions', { ...filter, open: true }));
-  const settled = usePolling(withQuery('transactions', { ...filter, open: false, limit: 5 }));
+  const closed = usePolling(withQuery('transactions', { ...filter, open: false, limit: 5 }));
   const wanted = digitsOf(number);
   const prompts = (open.data ?? []).filter(
     ({ transactionId, phoneNumber = '' }) =>
@@ -23,7 +23,7 @@ function StkPage() {
   );
   const refresh = () => {
     void open.refresh();
-    void settled.refresh();
+    void closed.refresh();
   };
   return html`<div class="wide-page slim">
     <${PageHeader} title="STK push prompts" current="/emulator/stk" />
@@ -40,11 +40,11 @@ function StkPage() {
         <input
           type="tel"
           value=${number}
-          placeholder="any phone"
+          placeholder="any number"
           onInput=${(event) => setNumber(event.currentTarget.value)}
         />
       </label>
-      ${only !== '' && html`<button onClick=${() => setOnly('')}>Show every prompt</button>`}
+      ${only !== '' && html`<button onClick=${() => setOnly('')}>Show all prompts</button>`}
     </form>
     <main class="phone tall" aria-label="The customer's phone, emulated">
       <div aria-live="polite" class="quiet">
@@ -56,10 +56,10 @@ function StkPage() {
       </div>
       ${open.data !== undefined && prompts.length === 0 && html`<${NoPrompts} filtered=${only + wanted + company !== ''} />`}
       ${prompts.map(
-        (each) => html`<${Prompt} key=${each.transactionId} push=${each} onSettled=${refresh} />`,
+        (each) => html`<${Prompt} key=${each.transactionId} push=${each} onClosed=${refresh} />`,
       )}
     </main>
-    <${Settled} pushes=${settled.data ?? []} />
+    <${Closed} pushes=${closed.data ?? []} />
   </div>`;
 }
 
@@ -67,28 +67,28 @@ function NoPrompts({ filtered }) {
   return html`<p class="empty">
     ${
       filtered
-        ? 'No prompt is waiting for this company, phone or transaction.'
+        ? 'No prompt is waiting for this company, phone number or transaction.'
         : 'No prompt is waiting. Create an STK push on '
     }
-    ${!filtered && html`<a href="/emulator">the page of deliveries</a>`}
+    ${!filtered && html`<a href="/emulator">the page Deliveries and faults</a>`}
     ${!filtered && ', or let the merchant’s application create one. It appears here automatically.'}
   </p>`;
 }
 
-function Prompt({ push, onSettled }) {
+function Prompt({ push, onClosed }) {
   const { busy, problem, run } = useAction();
   const [pinProblem, setPinProblem] = useState(/** @type {string | undefined} */ (undefined));
   const { transactionId, amount, companyId, accountReference, externalReference } = push;
-  const settle = (action) =>
+  const close = (action) =>
     run(async () => {
       await call('POST', `transactions/${encodeURIComponent(transactionId)}/${action}`);
-    }).then(onSettled);
+    }).then(onClosed);
   // The PIN stays in the browser. The emulator does not check PINs.
   const pay = (event) => {
     event.preventDefault();
     const valid = /^\d{4}$/.test(event.currentTarget.pin.value);
     setPinProblem(valid ? undefined : 'Enter any four digits. Never use a real PIN.');
-    if (valid) void settle('complete');
+    if (valid) void close('complete');
   };
   const id = `pin-${transactionId}`;
   return html`<article class="message prompt">
@@ -114,15 +114,15 @@ function Prompt({ push, onSettled }) {
       />
       <${Problem} text=${pinProblem ?? problem} />
       <button class="primary" disabled=${busy}>Pay</button>
-      <button type="button" disabled=${busy} onClick=${() => settle('fail')}>Cancel</button>
+      <button type="button" disabled=${busy} onClick=${() => close('fail')}>Cancel</button>
     </form>
   </article>`;
 }
 
-function Settled({ pushes }) {
+function Closed({ pushes }) {
   if (pushes.length === 0) return null;
-  return html`<section class="narrow" aria-labelledby="settled-title">
-    <h2 id="settled-title">Paid or cancelled last</h2>
+  return html`<section class="narrow" aria-labelledby="closed-title">
+    <h2 id="closed-title">Last paid or cancelled prompts</h2>
     <ul class="transactions">
       ${pushes.toReversed().map(
         (each) =>

@@ -29,7 +29,7 @@ export function Actions({ company, onChanged }) {
       <span class="quiet">
         ${
           webhook.url === null
-            ? 'This company has no webhook URL: nothing is sent, and the attempt is logged as skipped.'
+            ? 'This company has no webhook URL: the emulator sends nothing and logs the attempt as skipped.'
             : `to ${webhook.url}${webhook.active ? '' : ', which is inactive'}`
         }
       </span>
@@ -67,7 +67,7 @@ export function Transactions({ company, onSearch }) {
     ${
       data?.length === 0 &&
       html`<p class="empty">
-        None yet. Create one above, or let the merchant's application create one.
+        No transaction yet. Create one above, or let the merchant's application create one.
       </p>`
     }
     <ul class="transactions">
@@ -90,7 +90,7 @@ function Transaction({ transaction, onChanged, onSearch }) {
     transaction;
   const open = transaction.completedAt === undefined && transaction.failedAt === undefined;
   const style = transaction.completedAt ? 'good' : transaction.failedAt ? 'bad' : '';
-  const settle = (action) =>
+  const close = (action) =>
     run(async () => {
       await call('POST', `transactions/${encodeURIComponent(transactionId)}/${action}`);
       onChanged();
@@ -104,8 +104,8 @@ function Transaction({ transaction, onChanged, onSearch }) {
     <p class="actions">
       ${
         open &&
-        html`<button disabled=${busy} onClick=${() => settle('complete')}>Complete</button>
-          <button disabled=${busy} onClick=${() => settle('fail')}>Decline</button>`
+        html`<button disabled=${busy} onClick=${() => close('complete')}>Complete</button>
+          <button disabled=${busy} onClick=${() => close('fail')}>Decline</button>`
       }
       ${
         checkoutUrl &&

@@ -106,7 +106,7 @@ export class EmulatorCore {
   /**
    * Resolves the host of a webhook URL, if it must be public. Ignores values that are not URLs: other checks reject them.
    *
-   * @throws EmulatorInputError if it leads to this machine or a private network
+   * @throws EmulatorInputError if it points to this machine or a private network
    */
   async requirePublicHost(field: string, url: unknown): Promise<void> {
     const { webhookPolicy, lookup } = this.options;
@@ -188,7 +188,7 @@ export class EmulatorCore {
     return { event, firstAttempt: this.deliveries.enqueue(company, environment, event) };
   }
 
-  /** Cancels all deliveries and restores the state of the start. */
+  /** Cancels all deliveries and restores the state after the start. */
   async reset(): Promise<void> {
     await this.end();
     this.#abort = new AbortController();

@@ -15,7 +15,7 @@ export interface NetworkAccess {
 export interface NetworkOptions {
   /**
    * The address to listen on. Default: `127.0.0.1`, this machine only. If this address or a public URL is not loopback,
-   * other machines can reach the emulator: the controls require `controlToken`, webhook URLs must lead to public
+   * other machines can reach the emulator: the controls require `controlToken`, webhook URLs must point to public
    * addresses, and the delivery log keeps of a response only 256 bytes and the `Content-Type`.
    */
   readonly host?: string | undefined;
@@ -30,11 +30,11 @@ export interface NetworkOptions {
    */
   readonly controlToken?: string | undefined;
   /**
-   * Whether webhook URLs may lead to this machine and to private networks even if other machines can reach the emulator,
+   * Whether webhook URLs may point to this machine and to private networks even if other machines can reach the emulator,
    * and may be `http://` in private networks. Default: false.
    */
   readonly allowPrivateWebhooks?: boolean | undefined;
-  /** Whether it may start with `NODE_ENV=production`. Default: false. */
+  /** Whether the emulator may start with `NODE_ENV=production`. Default: false. */
   readonly allowProduction?: boolean | undefined;
 }
 
@@ -63,7 +63,7 @@ export function resolveNetworkAccess(
   const remoteAccess = !hostnames.every(isLoopback);
   return {
     remoteAccess,
-    // Not generated from the seed, which others may know.
+    // Random, not generated from the seed: other people may know the seed.
     controlToken:
       controlToken ?? (remoteAccess ? `ctl_${randomBytes(16).toString('hex')}` : undefined),
     webhookPolicy: { publicOnly: remoteAccess && !allowPrivate, allowPrivate },

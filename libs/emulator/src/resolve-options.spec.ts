@@ -4,7 +4,7 @@ import type { PaymentsEmulatorOptions } from './emulator-options.js';
 import { resolveOptions } from './resolve-options.js';
 
 describe('resolveOptions', () => {
-  it('has a default for every option, with the values of the service', () => {
+  it('uses the values of the service as defaults', () => {
     expect(resolveOptions()).toMatchObject({
       host: '127.0.0.1',
       port: 0,
@@ -52,11 +52,14 @@ describe('resolveOptions', () => {
     [{ faults: { api: { error: { status: 1 } } } }, 'api.error.status must be'],
   ];
 
-  it.each(wrong)('rejects %j and names option, unit and bounds', (options, message) => {
-    expect(() => resolveOptions(options)).toThrow(EmulatorInputError);
-    expect(() => resolveOptions(options)).toThrow(TypeError);
-    expect(() => resolveOptions(options)).toThrow(message);
-  });
+  it.each(wrong)(
+    'rejects %j with a message that names option, unit and bounds',
+    (options, message) => {
+      expect(() => resolveOptions(options)).toThrow(EmulatorInputError);
+      expect(() => resolveOptions(options)).toThrow(TypeError);
+      expect(() => resolveOptions(options)).toThrow(message);
+    },
+  );
 
   it.each<[PaymentsEmulatorOptions, boolean]>([
     [{}, false],
@@ -70,14 +73,19 @@ describe('resolveOptions', () => {
     [{ host: 'devbox' }, true],
     [{ publicUrl: 'https://emulator.example' }, true],
     [{ productionPublicUrl: 'https://emulator.example' }, true],
-  ])('SE-14 generates a control token for %j: %s', (options, remoteAccess) => {
-    const first = resolveOptions({ seed: 'known', ...options });
-    expect(first.remoteAccess).toBe(remoteAccess);
-    expect(first.webhookPolicy.publicOnly).toBe(remoteAccess);
-    if (!remoteAccess) return expect(first.controlToken).toBeUndefined();
-    expect(first.controlToken).toMatch(/^ctl_[0-9a-f]{32}$/);
-    expect(resolveOptions({ seed: 'known', ...options }).controlToken).not.toBe(first.controlToken);
-  });
+  ])(
+    'SE-14 generates a control token only if other machines can reach the emulator: %j, %s',
+    (options, remoteAccess) => {
+      const first = resolveOptions({ seed: 'known', ...options });
+      expect(first.remoteAccess).toBe(remoteAccess);
+      expect(first.webhookPolicy.publicOnly).toBe(remoteAccess);
+      if (!remoteAccess) return expect(first.controlToken).toBeUndefined();
+      expect(first.controlToken).toMatch(/^ctl_[0-9a-f]{32}$/);
+      expect(resolveOptions({ seed: 'known', ...options }).controlToken).not.toBe(
+        first.controlToken,
+      );
+    },
+  );
 
   it('SE-14 rejects NODE_ENV=production unless allowProduction is set', () => {
     expect(() => resolveOptions({}, 'production')).toThrow(/^allowProduction is needed/);

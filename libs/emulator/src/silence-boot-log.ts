@@ -11,16 +11,16 @@ const BOOT_CONTEXTS = new Set([
 ]);
 
 /**
- * Suppresses the lines that Nest logs while the emulator starts, including errors, which the start throws.
+ * Suppresses the lines that Nest logs while the emulator starts. Errors are suppressed too, because `start()` throws them.
  *
- * Nest has one logger per process, which the application under test uses too. Its other lines still pass, and the logger
- * is restored afterwards.
+ * Nest has one logger per process, which the application under test also uses. Other lines are still logged, and the logger
+ * is restored when the emulator has started.
  *
  * @returns a function that restores the log
  */
 export function silenceBootLog(): () => void {
   const original = Logger['staticInstanceRef'];
-  // If several emulators start concurrently, one may save the wrapper of another as the original logger and restore it
+  // If several emulators start concurrently, one may store the wrapper of another as the original logger and restore it
   // later. The wrapper must then forward every line.
   let active = true;
   const forward =

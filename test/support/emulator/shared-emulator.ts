@@ -26,7 +26,7 @@ export function useEmulator(
   beforeEach(async () => {
     await emulator.reset();
     receiver.received.length = 0;
-    receiver.answerWith(200);
+    receiver.respondWith(200);
   });
   afterAll(async () => {
     await emulator.close();

@@ -12,12 +12,12 @@ export interface Received {
   readonly event: { id: string; eventType: string; data: Record<string, unknown> };
 }
 
-type Answer = (received: Received, response: ServerResponse) => void;
+type Respond = (received: Received, response: ServerResponse) => void;
 
 /** A webhook receiver that keeps all deliveries. It responds with 200 by default. */
 export class WebhookReceiver implements AsyncDisposable {
   readonly received: Received[] = [];
-  answer: Answer = (_, response) => response.end();
+  respond: Respond = (_, response) => response.end();
   readonly #server: Server;
 
   private constructor() {
@@ -45,9 +45,9 @@ export class WebhookReceiver implements AsyncDisposable {
   }
 
   /** Responds with these statuses in order, then always with the last one. */
-  answerWith(...statuses: number[]): void {
+  respondWith(...statuses: number[]): void {
     let next = 0;
-    this.answer = (_, response) => {
+    this.respond = (_, response) => {
       response.statusCode = statuses[Math.min(next++, statuses.length - 1)] ?? 200;
       response.end();
     };
@@ -65,7 +65,7 @@ export class WebhookReceiver implements AsyncDisposable {
     const { method, url: path, headers } = request;
     const received = { method, path, headers, body, event: parse(body) };
     this.received.push(received);
-    this.answer(received, response);
+    this.respond(received, response);
   }
 }
 

@@ -9,7 +9,7 @@ const ORDERS = [
   ['bread-6', 120],
 ] as const;
 
-/** The service may deliver an event more than once and out of order. */
+/** The service may deliver an event several times and out of order. Each payment must be recorded once. */
 export const busyMorning: Scene = {
   title: 'Six orders are paid, and every delivery arrives twice and out of order',
   async play({ customer, deliveries, emulator, pay, report }) {
@@ -32,9 +32,9 @@ export const busyMorning: Scene = {
     const arrived = deliveries.slice(before);
     const inOrder = paid.flatMap((id) => [id, id]);
     await report.check(
-      'deliveries answered 200',
+      'deliveries with response 200',
       copies,
-      () => arrived.filter(({ answer }) => answer?.status === 200).length,
+      () => arrived.filter(({ response }) => response?.status === 200).length,
     );
     await report.check('deliveries arrived in order', 'no', () =>
       arrived.every(({ transactionId }, index) => transactionId === inOrder[index]) ? 'yes' : 'no',

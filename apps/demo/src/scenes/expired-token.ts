@@ -18,7 +18,7 @@ export const expiredToken: Scene = {
       order.checkoutUrl === null ? 'no' : 'yes',
     );
     const delivery = await lastDelivery(await pay(order));
-    await report.check('the delivery of its payment', 200, () => delivery?.answer?.status);
+    await report.check('the delivery for the payment', 200, () => delivery?.response?.status);
     await report.check('the order', 'paid', async () => (await customer.order('lamp-12')).status);
   },
 };

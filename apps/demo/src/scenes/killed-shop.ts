@@ -2,19 +2,19 @@ import type { Scene } from '../demo-environment.js';
 import type { ShopOrder } from '../shop-client.js';
 
 const ORDERS = ['rice-14', 'beans-15', 'salt-16', 'oil-17', 'flour-18', 'maize-19'] as const;
-/** Paid while the killed shop is down. */
+/** Orders that are paid while the killed shop is down. */
 const LATE = ['eggs-20', 'honey-21'] as const;
 
 /** Duration of the API calls, so that SIGKILL interrupts running handlers. */
 const API_DELAY_MS = 700;
-/** Redelivery is fast at first, and goes on for the time that a shop may need to start on a busy machine. */
+/** Pauses between redeliveries: short at first, then long enough for a shop to start on a busy machine. */
 const REDELIVER_MS = [...Array<number>(10).fill(500), ...Array<number>(10).fill(5000)];
 /** Time for the leases to expire and for a shop to start on a busy machine. */
 const RECOVERY_MS = 40_000;
 
-/** After a crash without a shutdown, the ledger has all payments whose deliveries were acknowledged. */
+/** After a crash, the ledger must have all payments whose deliveries were acknowledged. */
 export const killedShop: Scene = {
-  title: 'A shop is killed (SIGKILL) while it records payments, and started again',
+  title: 'A shop is killed (SIGKILL) while it records payments, and restarted',
   async play({ customer, emulator, pay, report, shops }) {
     const orders: ShopOrder[] = [];
     for (const reference of [...ORDERS, ...LATE])
@@ -24,7 +24,7 @@ export const killedShop: Scene = {
       delivery: { redeliver: REDELIVER_MS },
     });
     for (const order of orders.slice(0, ORDERS.length)) await pay(order);
-    await report.check('running handlers when it is killed', 'some', async () => {
+    await report.check('running handlers when the shop is killed', 'some', async () => {
       const { running = 0 } = await customer.inbox();
       return running > 0 ? 'some' : 'none';
     });
@@ -33,7 +33,7 @@ export const killedShop: Scene = {
     await shops.start(0);
 
     await report.check(
-      'orders paid, with the two paid meanwhile',
+      'paid orders, with the two paid while it was down',
       orders.length,
       async () => {
         const current = await Promise.all(orders.map(({ reference }) => customer.order(reference)));
@@ -43,7 +43,7 @@ export const killedShop: Scene = {
     );
     await emulator.idle();
     emulator.setFaults({});
-    await report.check('their payments in the ledger', orders.length, async () => {
+    await report.check('payments of these orders in the ledger', orders.length, async () => {
       const references = new Set<unknown>(orders.map(({ reference }) => reference));
       return (await customer.ledger()).filter(({ reference }) => references.has(reference)).length;
     });

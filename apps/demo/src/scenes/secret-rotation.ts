@@ -4,23 +4,23 @@ import type { Scene } from '../demo-environment.js';
 export const secretRotation: Scene = {
   title: 'The webhook secret is rotated, and the shop accepts both secrets',
   async play({ customer, emulator, lastDelivery, newSecret, pay, report }) {
-    const answerTo = async (reference: string): Promise<number | undefined> => {
+    const statusOf = async (reference: string): Promise<number | undefined> => {
       const id = await pay(await customer.createOrder(reference, 75));
-      return (await lastDelivery(id))?.answer?.status;
+      return (await lastDelivery(id))?.response?.status;
     };
     emulator.rotateWebhookSecret({ secret: newSecret });
     emulator.setFaults({ delivery: { oldSecret: { next: 1 } } });
-    const withOld = await answerTo('soap-9');
+    const withOld = await statusOf('soap-9');
     emulator.setFaults({});
     await report.check('a delivery signed with the old secret', 200, () => withOld);
-    const withNew = await answerTo('soap-10');
+    const withNew = await statusOf('soap-10');
     await report.check('a delivery signed with the new secret', 200, () => withNew);
 
     emulator.setWebhook({ secret: 'whsec_unknown' });
-    const withUnknown = await answerTo('soap-11');
+    const withUnknown = await statusOf('soap-11');
     await report.check('a delivery signed with an unknown secret', 401, () => withUnknown);
     await report.check(
-      'its order',
+      'the order of this delivery',
       'pending',
       async () => (await customer.order('soap-11')).status,
       0,
@@ -28,7 +28,11 @@ export const secretRotation: Scene = {
     emulator.setWebhook({ secret: newSecret });
     const rejected = emulator.deliveries({ state: 'failed' }).at(-1);
     const again = await emulator.redeliver(rejected!.id);
-    await report.check('sent again, signed with the new secret', 200, () => again.answer?.status);
-    await report.check('its order', 'paid', async () => (await customer.order('soap-11')).status);
+    await report.check('sent again, signed with the new secret', 200, () => again.response?.status);
+    await report.check(
+      'the order of this delivery',
+      'paid',
+      async () => (await customer.order('soap-11')).status,
+    );
   },
 };

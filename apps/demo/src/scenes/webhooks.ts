@@ -1,20 +1,20 @@
 import type { Scene } from '../demo-environment.js';
 
-/** The merchant tests the webhook with the API of the payments service. */
+/** The merchant requests a test webhook through the API of the payments service. */
 export const testWebhook: Scene = {
   title: 'The merchant requests a test webhook',
   async play({ emulator, report, service }) {
     const token = await service.token();
     await report.check('POST /v1/webhooks/test', 200, () => service.sendTestWebhook(token), 0);
     await report.check(
-      'the answer of the shop to the delivery',
+      'the response of the shop to the delivery',
       200,
-      () => emulator.deliveries({ eventType: 'webhook.test' })[0]?.answer?.status,
+      () => emulator.deliveries({ eventType: 'webhook.test' })[0]?.response?.status,
     );
   },
 };
 
-/** Another event, with its own id, reports a recorded payment. The inbox detects it by the transaction. */
+/** An event with another id reports a payment that is recorded already. The inbox detects the duplicate by its transaction. */
 export const duplicateEvent: Scene = {
   title: 'A second event reports a payment that is recorded already',
   async play({ customer, deliveries, emulator, report }) {
@@ -25,7 +25,7 @@ export const duplicateEvent: Scene = {
       data: { transactionId, status, amount, accountReference, externalReference },
     });
     await emulator.idle();
-    await report.check('the delivery', 200, () => deliveries.at(-1)?.answer?.status);
+    await report.check('the delivery', 200, () => deliveries.at(-1)?.response?.status);
     await report.check('ledger entries of the payment', 1, async () => {
       const ledger = await customer.ledger();
       return ledger.filter((entry) => entry.transactionId === transactionId).length;
@@ -44,10 +44,14 @@ export const tamperedDelivery: Scene = {
     emulator.setFaults({});
     const status = async () => (await customer.order(order.reference)).status;
 
-    await report.check('another amount, same signature', 401, () => delivery?.answer?.status);
+    await report.check('another amount, same signature', 401, () => delivery?.response?.status);
     await report.check('the order', 'pending', status, 0);
     const again = await emulator.redeliver(delivery!.id);
-    await report.check('the same event, sent again unchanged', 200, () => again.answer?.status);
+    await report.check(
+      'the same event, sent again without changes',
+      200,
+      () => again.response?.status,
+    );
     await report.check('the order', 'paid', status);
   },
 };

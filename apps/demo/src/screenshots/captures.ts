@@ -79,7 +79,7 @@ async function captureConsole(
     const attempts = page.getByRole('article', { name: 'record-payment' }).locator('tbody tr');
     await attempts.nth(1).waitFor();
   });
-  // About the duration of the traffic.
+  // A chart range that is a bit longer than the traffic.
   const overview = `${addresses.console}#/?minutes=15`;
   for (const scheme of ['light', 'dark'] as const) {
     const name = scheme === 'light' ? 'console-overview' : 'console-overview-dark';

@@ -38,7 +38,7 @@ async function main(): Promise<number> {
   }
   const abort = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => abort.abort(new Error(`ended by ${signal}`)));
+    process.once(signal, () => abort.abort(new Error(`stopped by ${signal}`)));
   }
   try {
     await takeScreenshots(minutes, values.out, print, abort);

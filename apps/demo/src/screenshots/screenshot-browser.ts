@@ -15,7 +15,7 @@ const WIDTHS = { desktop: 1120, phone: 390 };
 const HEIGHT = 780;
 const MAX_BYTES = 200_000;
 
-/** How a page is opened. */
+/** The browser settings for a screenshot. */
 export interface View {
   /** `desktop` is 1120 pixels wide, `phone` 390. */
   readonly device: 'desktop' | 'phone';

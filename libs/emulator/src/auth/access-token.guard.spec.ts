@@ -2,12 +2,12 @@ import { describe, expect, it } from '@jest/globals';
 import { readBearerToken } from './access-token.guard.js';
 
 describe('readBearerToken', () => {
-  it('reads the token from either header', () => {
+  it('reads the token from Authorization or from x-auth-token', () => {
     expect(readBearerToken({ authorization: 'Bearer a.b.c' })).toBe('a.b.c');
     expect(readBearerToken({ 'x-auth-token': 'Bearer a.b.c' })).toBe('a.b.c');
   });
 
-  it('accepts both headers if they carry the same token', () => {
+  it('accepts both headers if they contain the same token', () => {
     const headers = { authorization: 'Bearer a.b.c', 'x-auth-token': 'bearer a.b.c' };
     expect(readBearerToken(headers)).toBe('a.b.c');
   });

@@ -37,7 +37,7 @@ export class AccessTokenGuard implements CanActivate {
   }
 }
 
-/** Injects the company whose token the request carried. Requires {@link AccessTokenGuard}. */
+/** Injects the company of the request's access token. Requires {@link AccessTokenGuard}. */
 export const CallingCompany = createParamDecorator(
   (_: unknown, context: ExecutionContext) =>
     context.switchToHttp().getRequest<AuthenticatedRequest>().company,
@@ -47,7 +47,7 @@ export const CallingCompany = createParamDecorator(
  * Reads the token of a request from `Authorization` or `x-auth-token`. Both headers need the `Bearer` prefix.
  *
  * Returns undefined if there is no token, if a header is malformed, or if both headers are sent and differ. The service
- * does not document how it treats two different tokens; rejecting them makes the client's bug visible.
+ * does not document how it treats two different tokens; the emulator rejects them, so that the client's bug becomes visible.
  */
 export function readBearerToken(
   headers: Readonly<Record<string, string | string[] | undefined>>,

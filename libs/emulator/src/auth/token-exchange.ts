@@ -9,14 +9,14 @@ import type { IssuedToken, TokenIssuer } from './token-issuer.js';
 /** The success response of the token endpoint. */
 export interface TokenResponse {
   readonly access_token: string;
-  /** Lifetime in seconds, as a string that holds an integer: `"3599"`. A fault can replace it by any JSON value. */
+  /** Lifetime in seconds, as a string that contains an integer: `"3599"`. A fault can replace it with any JSON value. */
   readonly expires_in?: unknown;
   readonly token_type: 'Bearer';
 }
 
 /** Exchanges client credentials for access tokens: the token endpoint without its HTTP layer. */
 export class TokenExchange {
-  /** The token that each company got last, for the `sameToken` fault. */
+  /** The last token of each company, for the `sameToken` fault. */
   readonly #last = new WeakMap<Company, Partial<Record<Environment, IssuedToken>>>();
 
   constructor(

@@ -6,7 +6,7 @@ import type { RandomSource } from '../runtime/random-source.js';
 
 const ALGORITHM = 'HS256';
 
-/** An access token and when it expires. */
+/** An access token and its expiry. */
 export interface IssuedToken {
   readonly token: string;
   /** Milliseconds since the Unix epoch; a multiple of 1,000. */
@@ -21,7 +21,7 @@ export interface IssuedToken {
  */
 export class TokenIssuer {
   readonly #key: Uint8Array;
-  #run = 0;
+  #resets = 0;
 
   constructor(
     private readonly companies: CompanyStore,
@@ -66,11 +66,11 @@ export class TokenIssuer {
 
   /** The generation of the tokens that are accepted now. */
   generation(company: Company, environment: Environment): string {
-    return `${this.#run}.${company.tokenGeneration[environment]}`;
+    return `${this.#resets}.${company.tokenGeneration[environment]}`;
   }
 
   /** Revokes every token issued so far. */
   reset(): void {
-    this.#run++;
+    this.#resets++;
   }
 }

@@ -4,7 +4,7 @@ import type { Transaction } from '../transactions/transaction.js';
 import type { CheckoutStep } from './checkout-sessions.js';
 import { isUsable } from './one-time-code.js';
 
-/** What the page shows: an invoice and the customer's current step. */
+/** The data of the page: an invoice and the customer's current step. */
 export interface CheckoutView {
   readonly transaction: Transaction;
   readonly step: CheckoutStep;
@@ -29,7 +29,7 @@ ${accountReference === externalReference ? undefined : markup`<div><dt>Account</
 </dl>
 ${status(transaction, step, now)}
 </article>
-${withLog ? markup`<p class="quiet"><a href="/emulator?search=${encodeURIComponent(transactionId)}">Deliveries about this payment</a> in the delivery log</p>` : undefined}`;
+${withLog ? markup`<p class="quiet"><a href="/emulator?search=${encodeURIComponent(transactionId)}">Deliveries of this payment</a> in the delivery log</p>` : undefined}`;
 }
 
 /** Renders the page of an invoice that does not exist. */

@@ -25,7 +25,7 @@ export type CheckoutAction =
   | { readonly type: 'code'; readonly code: string }
   | { readonly type: 'resend' | 'pay' | 'decline' | 'cancel' | 'restart' };
 
-/** What the checkout needs from the emulator. */
+/** Functions and services of the emulator that the checkout uses. */
 export interface CheckoutDependencies {
   /** @throws EmulatorError `not_found` */
   readonly find: (transactionId: string) => Transaction;
@@ -52,7 +52,7 @@ export class CheckoutSessions {
   find(transactionId: string): Transaction {
     const transaction = this.dependencies.find(transactionId);
     if (transaction.kind === 'checkout-invoice') return transaction;
-    throw new EmulatorError('not_found', `transaction ${transactionId} is no checkout invoice`);
+    throw new EmulatorError('not_found', `transaction ${transactionId} is not a checkout invoice`);
   }
 
   /** Returns the current step of an open invoice. */
@@ -66,7 +66,7 @@ export class CheckoutSessions {
     if (!isOpen(transaction)) return;
     const step = this.step(transactionId);
     const next = this.#next(transactionId, step, action);
-    if (next === 'settled') this.#steps.delete(transactionId);
+    if (next === 'closed') this.#steps.delete(transactionId);
     else if (next) this.#store(transactionId, next);
   }
 
@@ -79,7 +79,7 @@ export class CheckoutSessions {
     id: string,
     step: CheckoutStep,
     action: CheckoutAction,
-  ): CheckoutStep | 'settled' | undefined {
+  ): CheckoutStep | 'closed' | undefined {
     const { type } = action;
     if (type === 'cancel') return { name: 'cancelled' };
     if (type === 'restart') return { name: 'phone', typed: '', problem: undefined };
@@ -89,7 +89,7 @@ export class CheckoutSessions {
     if (step.name !== 'confirm' || (type !== 'pay' && type !== 'decline')) return undefined;
     if (type === 'pay') this.dependencies.complete(id);
     else this.dependencies.fail(id);
-    return 'settled';
+    return 'closed';
   }
 
   #enterPhone(typed: string): CheckoutStep {
@@ -97,7 +97,7 @@ export class CheckoutSessions {
     if (phoneNumber !== undefined) return this.#sendCode(phoneNumber);
     const problem =
       typed.trim() === ''
-        ? 'Enter the phone number that the code is sent to.'
+        ? 'Enter the phone number that receives the code.'
         : 'This is not a phone number: enter 7 to 15 digits, such as +1 555 010 0123.';
     return { name: 'phone', typed: typed.slice(0, 40), problem };
   }

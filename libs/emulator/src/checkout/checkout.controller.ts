@@ -46,7 +46,7 @@ class CodeForm {
   code?: string | undefined;
 }
 
-/** Redirects back to the page, which shows the result. Reloading it repeats nothing. */
+/** Redirects to the page, which shows the result. Reloading the page does not repeat the action. */
 interface SeeOther {
   readonly url: string;
   readonly statusCode: 303;
@@ -75,7 +75,7 @@ export class CheckoutController {
         staticPage(`Checkout ${transaction.externalReference}`, checkoutPage(view)),
       );
     } catch (error) {
-      // People read this, perhaps the customers of a demo: respond with a page, not with JSON.
+      // A customer sees this error in a browser, so the response is a page and not JSON.
       if (!(error instanceof EmulatorError)) throw error;
       void reply.status(404);
       return sendPage(reply, staticPage('No such invoice', noSuchInvoice(id, this.#withLog)));
@@ -114,10 +114,10 @@ export class CheckoutController {
     try {
       this.core.checkout.apply(id, action);
     } catch (error) {
-      // The page that the redirect leads to explains that the invoice does not exist.
+      // After the redirect, the page explains that the invoice does not exist.
       if (!(error instanceof EmulatorError)) throw error;
     }
-    // A path without a host: a browser at localhost stays there, as the page's Content-Security-Policy requires.
+    // A path without a host, so that a browser at localhost stays at localhost, as the Content-Security-Policy requires.
     return { url: `/emulator/checkout/${encodeURIComponent(id)}`, statusCode: 303 };
   }
 }

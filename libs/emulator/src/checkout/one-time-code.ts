@@ -34,13 +34,13 @@ export function checkCode(
   typed: string,
   now: number,
 ): 'correct' | { readonly code: OneTimeCode; readonly problem: string | undefined } {
-  // The page itself explains why a code is no longer usable.
+  // No message here: the page itself explains why a code is no longer usable.
   if (!isUsable(code, now)) return { code, problem: undefined };
   const entered = typed.replace(/\s/g, '');
   if (entered === code.digits) return 'correct';
-  // A typing error does not count as a try.
-  if (!/^\d{6}$/.test(entered)) return { code, problem: 'The code is six digits.' };
+  // Input that is not six digits does not count as a try.
+  if (!/^\d{6}$/.test(entered)) return { code, problem: 'The code has six digits.' };
   const triesLeft = code.triesLeft - 1;
-  const problem = `That is not the code. ${triesLeft} ${triesLeft === 1 ? 'try' : 'tries'} left.`;
+  const problem = `The code is wrong. ${triesLeft} ${triesLeft === 1 ? 'try' : 'tries'} left.`;
   return { code: { ...code, triesLeft }, problem: triesLeft > 0 ? problem : undefined };
 }

@@ -9,7 +9,7 @@ function optionsOf(...args: string[]) {
 }
 
 describe('parseCommandLine', () => {
-  it('has fixed default ports', () => {
+  it('uses fixed ports by default', () => {
     expect(optionsOf()).toMatchObject({ port: 4010, productionPort: 4011 });
     expect(optionsOf('--port', '0', '--production-port=1')).toMatchObject({
       port: 0,

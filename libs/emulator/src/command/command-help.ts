@@ -18,7 +18,7 @@ Access from other machines (if --host or --public-url is not loopback)
   --control-token TOKEN           token that the controls and pages require: as the password in a browser,
                                   or in Authorization: Bearer; 16 to 256 characters (default: a generated
                                   one, printed at each start)
-  --allow-private-webhooks        webhook URLs may lead to this machine and private networks, and may
+  --allow-private-webhooks        webhook URLs may point to this machine and private networks, and may
                                   be http:// there
   --allow-production              allows NODE_ENV=production
 
@@ -36,7 +36,7 @@ Behaviour
   --save-env FILE                 also saves the settings of the application in a .env file; keeps its
                                   other variables, and does not start if they have other values
   --redeliver WAITS               waits before further attempts of a failed delivery, e.g. 1s,30s,5m
-                                  (default none; the service does not document its schedule)
+                                  (default none; the service documents no schedule)
   --faults JSON                   a fault plan, e.g. '{"delivery":{"duplicate":{}}}'
   --service-name NAME             User-Agent is NAME-Webhook/1.0 (default PaymentsEmulator)
   --token-lifetime SECONDS        default 3599

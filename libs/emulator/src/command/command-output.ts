@@ -21,12 +21,12 @@ export function describeStart(emulator: PaymentsEmulator, envFile?: string): str
   const token = controlToken === undefined ? '' : ` --control-token ${quoted(controlToken)}`;
   return `payments-emulator
   sandbox     ${baseUrl}
-  production  ${productionBaseUrl} (its credentials are on the page of deliveries)
+  production  ${productionBaseUrl} (its credentials are on the page /emulator)
   pages       ${baseUrl}/emulator (deliveries, faults), ${baseUrl}/emulator/stk (STK push prompts)
 ${
   controlToken === undefined
     ? ''
-    : `  token       ${controlToken} (other machines can reach the pages and controls, which require it as password)\n`
+    : `  token       ${controlToken} (the password of the pages and controls, because other machines can reach them)\n`
 }  webhook     ${company.webhook.url ?? `none yet: start with --webhook-url, or PUT ${baseUrl}/emulator/companies/${company.companyId}/webhook`}
   seed        ${seed} (start with --seed to keep the settings)
 
@@ -37,7 +37,7 @@ ${settings
   .map((line) => `export ${line}\n`)
   .join(
     '',
-  )}${unquotable.map(([name]) => `\n${name} is not listed: no quoting of it works in both. Copy the value that you gave.\n`).join('')}
+  )}${unquotable.map(([name]) => `\n${name} is not listed, because no quoting works both in a shell and in .env. Copy the value that you passed.\n`).join('')}
 To send the event of a payment:
 
   payments-emulator trigger transaction.completed --amount 350 --reference order-1${url}${token}
@@ -52,13 +52,13 @@ function quoted(text: string): string {
 
 /** Returns the line that is printed for an attempt. */
 export function describeDelivery(delivery: DeliveryRecord): string {
-  const { eventType, companyId, attempt, state, answer, failure, durationMs, faults } = delivery;
+  const { eventType, companyId, attempt, state, response, failure, durationMs, faults } = delivery;
   return [
     eventType,
     companyId,
     `attempt ${attempt}`,
     state,
-    answer?.status ?? (failure && failure.code !== state ? failure.code : ''),
+    response?.status ?? (failure && failure.code !== state ? failure.code : ''),
     durationMs === undefined ? '' : `${durationMs} ms`,
     faults.length > 0 ? `(${faults.join(', ')})` : '',
   ]

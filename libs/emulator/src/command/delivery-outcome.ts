@@ -11,19 +11,19 @@ export interface DeliveryOutcome {
 
 /** Describes the result of an attempt for the user who triggered the event. */
 export function describeOutcome(delivery: DeliveryRecord): DeliveryOutcome {
-  const { state, request, answer, failure, durationMs, faults } = delivery;
+  const { state, request, response, failure, durationMs, faults } = delivery;
   if (request === undefined) {
     return { text: `${state}: ${failure?.message ?? ''}`, advice: adviseUnsent(delivery) };
   }
   const appliedFaults = faults.length > 0 ? ` (faults: ${faults.join(', ')})` : '';
-  if (answer === undefined) {
-    const text = `${state}: ${request.url}: ${failure?.message ?? 'no answer'}${appliedFaults}`;
-    return { text, advice: adviseUnanswered(delivery) };
+  if (response === undefined) {
+    const text = `${state}: ${request.url}: ${failure?.message ?? 'no response'}${appliedFaults}`;
+    return { text, advice: adviseNoResponse(delivery) };
   }
-  const text = `${state}: ${request.url} answered ${answer.status} in ${durationMs} ms${appliedFaults}`;
+  const text = `${state}: ${request.url} responded with ${response.status} in ${durationMs} ms${appliedFaults}`;
   if (state === 'delivered') return { text, advice: undefined };
-  const body = answer.body.replace(/\s+/g, ' ').trim().slice(0, PRINTED_BODY_LENGTH);
-  return { text: body === '' ? text : `${text}: ${body}`, advice: adviseAnswered(delivery) };
+  const body = response.body.replace(/\s+/g, ' ').trim().slice(0, PRINTED_BODY_LENGTH);
+  return { text: body === '' ? text : `${text}: ${body}`, advice: adviseResponse(delivery) };
 }
 
 function adviseUnsent({ failure, companyId }: DeliveryRecord): string | undefined {
@@ -39,21 +39,21 @@ function adviseUnsent({ failure, companyId }: DeliveryRecord): string | undefine
   return undefined;
 }
 
-function adviseUnanswered({ failure }: DeliveryRecord): string | undefined {
+function adviseNoResponse({ failure }: DeliveryRecord): string | undefined {
   if (failure?.code === 'private_host') {
-    return 'start the emulator with --allow-private-webhooks if the application listens there';
+    return 'if the application listens at this address, start the emulator with --allow-private-webhooks';
   }
   if (failure?.code === 'timeout') {
-    return "the application did not answer in time, for example because of a breakpoint or a slow handler. Redeliver the event on the emulator's page";
+    return "the application did not respond in time, for example because of a breakpoint or a slow handler. Redeliver the event on the emulator's page";
   }
   return 'check that the application runs and listens at this address, then send the event again';
 }
 
-function adviseAnswered({ answer, faults }: DeliveryRecord): string {
+function adviseResponse({ response, faults }: DeliveryRecord): string {
   if (faults.some((fault) => /^tamper|^oldSecret$/.test(fault))) {
-    return "a fault changed this delivery on purpose; switch the fault off on the emulator's page";
+    return "a fault of the emulator changed this delivery; switch the fault off on the emulator's page";
   }
-  const status = answer?.status ?? 0;
+  const status = response?.status ?? 0;
   if (status === 401 || status === 403) {
     return 'the application does not accept the signature: its PAYMENTS_WEBHOOK_SECRET probably differs from the secret of this emulator. Restart the application with the settings that the emulator printed; --seed keeps them between starts';
   }
@@ -61,7 +61,7 @@ function adviseAnswered({ answer, faults }: DeliveryRecord): string {
     return "the application has no webhook at this path: start the emulator with the --webhook-url that the application uses, including a global prefix and the company's id";
   }
   if (status >= 300 && status < 400) {
-    return 'redirects are not followed: start the emulator with the --webhook-url it redirects to';
+    return 'redirects are not followed: start the emulator with the URL of the redirect as --webhook-url';
   }
   return "see the log of the application for the reason; the emulator's page can send the event again";
 }

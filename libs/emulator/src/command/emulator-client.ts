@@ -20,7 +20,7 @@ export class EmulatorClient {
     }
     if ((body as { emulator?: unknown } | null)?.emulator === 'payments-emulator') return emulator;
     throw new Error(
-      `${url} answered ${status}, but is not a payments-emulator. Pass the emulator's address with --url`,
+      `${url} responded with ${status}, but is not a payments-emulator. Pass the emulator's address with --url`,
     );
   }
 
@@ -33,7 +33,9 @@ export class EmulatorClient {
     const { status, body } = await this.#request('POST', `/emulator/${control}`, input);
     if (status === 200) return body as T;
     const { message } = (body ?? {}) as { message?: unknown };
-    throw new Error(typeof message === 'string' ? message : `the emulator answered ${status}`);
+    throw new Error(
+      typeof message === 'string' ? message : `the emulator responded with ${status}`,
+    );
   }
 
   async #request(method: string, path: string, input?: object) {
@@ -55,7 +57,7 @@ export class EmulatorClient {
     } catch (error) {
       const { cause } = error as { cause?: { code?: string } };
       throw new Error(
-        `no emulator answers at ${this.url} (${cause?.code ?? 'no connection'}). Start it: npx payments-emulator --webhook-url http://127.0.0.1:3000/webhooks/payments. If it listens elsewhere, pass its address with --url`,
+        `no emulator responds at ${this.url} (${cause?.code ?? 'no connection'}). Start it: npx payments-emulator --webhook-url http://127.0.0.1:3000/webhooks/payments. If it listens elsewhere, pass its address with --url`,
         { cause: error },
       );
     }

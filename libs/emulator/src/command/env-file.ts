@@ -4,7 +4,7 @@ import { isLoopback } from '../companies/webhook-url.js';
 import type { Setting } from './application-settings.js';
 import { assignment } from './application-settings.js';
 
-/** The comment above the lines that the emulator writes. Its next start replaces these lines. */
+/** The comment above the lines that the emulator writes. The next start of the emulator replaces these lines. */
 const COMMENT =
   '# Written by payments-emulator --save-env, which replaces these lines at each start:';
 
@@ -28,7 +28,7 @@ export async function saveEnvFile(file: string, settings: readonly Setting[]): P
   const conflicts = settings.filter(([name, value]) => (other[name] ?? value) !== value);
   if (conflicts.length > 0) {
     throw new Error(
-      `${file} is unchanged: it already sets ${conflicts.map(([name]) => name).join(', ')} to something else. Remove these lines from it, or save to another file`,
+      `${file} is unchanged: it already sets ${conflicts.map(([name]) => name).join(', ')} to other values. Remove these lines from the file, or save to another file`,
     );
   }
   const after = `${head}${[COMMENT, ...lines].join('\n')}\n${tail}`;

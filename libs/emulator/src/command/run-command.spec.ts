@@ -40,11 +40,11 @@ describe('runCommand', () => {
     expect(printed.err).toBe('');
   });
 
-  it('omits a given secret that cannot be quoted, and says so', async () => {
+  it('omits a given secret that cannot be quoted, and prints a note about it', async () => {
     const { printed } = await start('--client-secret', `it's "$5"`, '--webhook-secret', "it's");
     expect(printed.out).toContain('export PAYMENTS_WEBHOOK_SECRET="it\'s"\n');
     expect(printed.out).not.toContain('export PAYMENTS_CLIENT_SECRET=');
-    expect(printed.out).toContain('\nPAYMENTS_CLIENT_SECRET is not listed: ');
+    expect(printed.out).toContain('\nPAYMENTS_CLIENT_SECRET is not listed, because ');
   });
 
   it('prints --url in its trigger command unless it listens at the default address', async () => {
@@ -52,7 +52,7 @@ describe('runCommand', () => {
     expect(printed.out).toContain(`--reference order-1 --url ${emulator.baseUrl}\n`);
   });
 
-  it('prints a line per delivery, without any secret, and none with --quiet', async () => {
+  it('prints one line per delivery without secrets, and no line with --quiet', async () => {
     const loud = await start('--faults', '{"delivery":{"drop":{"next":1}}}');
     loud.printed.out = '';
     for (const eventType of ['one', 'two']) loud.emulator.sendEvent({ eventType });

@@ -31,12 +31,12 @@ export class CompanyStore {
     this.#requireAllowedUrl('webhookUrl', given.webhookUrl);
     const companyId = given.companyId ?? this.random.uuid('company');
     if (this.#companies.has(companyId)) {
-      throw new EmulatorError('conflict', `company ${companyId} exists already`);
+      throw new EmulatorError('conflict', `company ${companyId} already exists`);
     }
     if (this.#companies.size >= this.limit) {
       throw new EmulatorError(
         'limit_reached',
-        `there are ${this.limit} companies already; raise maxCompanies, or reset`,
+        `the limit of ${this.limit} companies is reached; raise maxCompanies, or reset the emulator`,
       );
     }
     const company: Company = {
@@ -136,7 +136,7 @@ export class CompanyStore {
   #credentials(environment: Environment, id?: string, secret?: string): ClientCredentials {
     const clientId = id ?? `${environment}-${this.random.uuid('client')}`;
     if (this.findByClientId(clientId, environment)) {
-      throw new EmulatorError('conflict', `the ${environment} client id ${clientId} is taken`);
+      throw new EmulatorError('conflict', `the ${environment} client id ${clientId} is in use`);
     }
     return {
       clientId,

@@ -11,7 +11,7 @@ export interface WebhookPolicy {
   readonly allowPrivate: boolean;
 }
 
-/** Whether a URL's host name means this machine. */
+/** Whether a host name of a URL is this machine: `localhost`, a name under it, or a loopback address. */
 export function isLoopback(hostname: string): boolean {
   return LOOPBACK.test(hostname.toLowerCase());
 }
@@ -51,4 +51,4 @@ export function webhookPolicyProblem(
 
 /** Error message for a private host, if other machines can reach the emulator. */
 export const PRIVATE_WEBHOOK =
-  'must not lead to this machine or a private network while other machines can reach the emulator; allowPrivateWebhooks (--allow-private-webhooks) permits it';
+  'must not point to this machine or a private network while other machines can reach the emulator; allowPrivateWebhooks (--allow-private-webhooks) permits it';

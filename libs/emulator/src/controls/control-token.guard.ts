@@ -7,7 +7,7 @@ import { EmulatorCore } from '../emulator-core.js';
 const EXEMPT = 'payments-emulator:without-control-token';
 const CHALLENGE = 'Basic realm="payments-emulator: any name, the control token as password"';
 
-/** Exempts an endpoint under `/emulator` that merchants or their customers use. */
+/** Exempts an endpoint under `/emulator` from the control token, because merchants or their customers use it. */
 export const WithoutControlToken = (): MethodDecorator & ClassDecorator =>
   SetMetadata(EXEMPT, true);
 
@@ -31,11 +31,11 @@ export class ControlTokenGuard implements CanActivate {
     const reply = http.getResponse<FastifyReply>();
     if (result === 'throttled') {
       void reply.header('retry-after', '60');
-      throw new HttpException('too many wrong control tokens within a minute', 429);
+      throw new HttpException('more than ten wrong control tokens within a minute', 429);
     }
     void reply.header('www-authenticate', CHALLENGE);
     throw new UnauthorizedException(
-      `${result === 'wrong' ? 'the control token is wrong' : 'the control token is missing'}: send the one that payments-emulator printed at its start (or the controlToken option) as the password of HTTP Basic or in Authorization: Bearer`,
+      `${result === 'wrong' ? 'the control token is wrong' : 'the control token is missing'}: send the token that payments-emulator printed at its start (or the controlToken option), as the password of HTTP Basic or in Authorization: Bearer`,
     );
   }
 }

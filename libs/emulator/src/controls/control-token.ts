@@ -1,15 +1,15 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { EmulatorClock } from '../runtime/emulator-clock.js';
 
-/** Wrong tokens per minute before further ones are throttled. */
+/** Number of wrong tokens per minute above which wrong tokens get the result `throttled`. */
 const WRONG_PER_MINUTE = 10;
 const MINUTE_MS = 60_000;
 const CREDENTIALS = /^(bearer|basic) +(\S+)$/i;
 
-/** Result of verifying a request's control token. `throttled`: wrong, after too many wrong ones within a minute. */
+/** Result of verifying a request's control token. `throttled`: the token is wrong, after too many wrong tokens within a minute. */
 export type ControlTokenResult = 'valid' | 'missing' | 'wrong' | 'throttled';
 
-/** Verifies control tokens in constant time. The valid token is never throttled, however many wrong ones are sent. */
+/** Verifies control tokens in constant time. The valid token is always accepted, regardless of the number of wrong tokens. */
 export class ControlToken {
   readonly #digest: Buffer;
   #wrongCount = 0;

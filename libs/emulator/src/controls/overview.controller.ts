@@ -50,7 +50,7 @@ export class OverviewController {
       redeliver: options.redeliver,
       log: { size: options.logSize, counts: log.counts() },
       companyCount: all.length,
-      // The first one is the company that the emulator started with, which is used most.
+      // The first company is the one that the emulator started with. Most users use only this one.
       companies: [...all.slice(0, 1), ...all.slice(1).slice(1 - MAX_COMPANIES)].map(
         ({ companyId, webhook: { url, active } }) => ({
           companyId,

@@ -31,7 +31,7 @@ export interface Delivery {
     DeliveryRecord,
     'companyId' | 'environment' | 'eventId' | 'eventType' | 'transactionId' | 'copy'
   >;
-  /** Number of the event among those of the company. Its faults depend on it. */
+  /** Number of the event among the events of the company. The faults of the event depend on this number. */
   readonly eventNumber: number;
   readonly company: Company;
   /** The event's bytes, before any tampering. */
@@ -79,14 +79,14 @@ export class DeliveryAttempts {
       sentAt: undefined,
       durationMs: undefined,
       request: undefined,
-      answer: undefined,
+      response: undefined,
       failure: undefined,
     };
     this.log.add({ record, original: delivery.original });
     return record;
   }
 
-  /** Runs an attempt to its end. `faults` replaces the faults drawn from the company's plan. */
+  /** Sends an attempt and waits for its end. `faults` replaces the faults drawn from the company's plan. */
   async run(
     delivery: Delivery,
     record: DeliveryRecord,
@@ -134,7 +134,7 @@ export class DeliveryAttempts {
     record.sentAt = new Date(sentAt).toISOString();
     record.state = 'sending';
     const result = await sendDelivery(request, { clock: this.clock, ...this.options }, signal);
-    record.answer = result.answer;
+    record.response = result.response;
     record.failure = result.failure;
     record.durationMs = this.clock.now() - sentAt;
     record.state = !result.failure
@@ -144,7 +144,7 @@ export class DeliveryAttempts {
         : 'failed';
   }
 
-  /** Calls the listener. An error that it throws must not affect the delivery. */
+  /** Calls the listener. An error that the listener throws must not affect the delivery. */
   #notify(record: DeliveryRecord): void {
     try {
       this.options.onDelivery(record);
@@ -153,7 +153,7 @@ export class DeliveryAttempts {
     }
   }
 
-  /** Without a rotation there is no old secret. A secret that the receiver does not know fails in the same way. */
+  /** The secret before the last rotation. Without a rotation, a secret that the receiver does not know has the same effect. */
   #oldSecret(company: Company): string {
     return (
       company.previousWebhookSecret ??
@@ -162,7 +162,7 @@ export class DeliveryAttempts {
   }
 }
 
-/** Returns the reason not to send an attempt, as of this moment. */
+/** Returns the reason why an attempt cannot be sent now, or undefined. */
 function failureBeforeSending(
   delivery: Delivery,
   record: DeliveryRecord,

@@ -133,7 +133,7 @@ export class DeliveryQueue {
     }
   }
 
-  /** Waits for the delivery's turn if its event is to be reordered. Returns the function that ends the turn. */
+  /** If the reorder fault applies, waits for the delivery's turn. Returns the function that ends the turn. */
   async #waitForTurn(
     { identity, signal }: Delivery,
     { reorder }: DrawnEventFaults,

@@ -1,9 +1,9 @@
 import type { Environment } from '../companies/company.js';
 
 /**
- * State of a delivery attempt. `waiting`: for its delay, its turn or its redelivery time. `delivered`: the response was a
- * 2xx. `failed`: another response, or none. `dropped`: not sent because of a fault. `skipped`: the webhook is inactive or
- * has no URL. `cancelled`: by a reset or a close.
+ * State of a delivery attempt. `waiting`: the attempt waits for its delay, its turn or its redelivery time. `sending`: the
+ * webhook request has been sent. `delivered`: the response was a 2xx. `failed`: another response, or none. `dropped`: not
+ * sent because of a fault. `skipped`: the webhook is inactive or has no URL. `cancelled`: by a reset or a close.
  */
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
@@ -18,15 +18,21 @@ export const DELIVERY_STATES = [
   'cancelled',
 ] as const;
 
-/** Cause of an attempt: the event itself, a duplicate, a scheduled retry, or a manual redelivery. */
+/** Cause of an attempt: the event, a duplicate of it, a scheduled retry, or a manual redelivery. */
 export type DeliveryCause = 'event' | 'duplicate' | 'retry' | 'redelivery';
 
 /** Why an attempt did not end with a 2xx response. */
 export interface DeliveryFailure {
   /**
-   * `status`: a response other than 2xx and 3xx; `redirect`: a 3xx, which is not followed; `timeout`; `connection`: for
-   * example refused, reset or a TLS error; `private_host`: the host is not public, nothing was sent; `inactive` and
-   * `no_url`: nothing was sent; `dropped`: by a fault; `cancelled`: by a reset or a close.
+   * - `status`: a response other than 2xx and 3xx.
+   * - `redirect`: a 3xx response, which is not followed.
+   * - `timeout`: no response in time.
+   * - `connection`: for example a refused or reset connection, or a TLS error.
+   * - `private_host`: not sent, because the host is not public.
+   * - `inactive`: not sent, because the webhook is inactive.
+   * - `no_url`: not sent, because the webhook has no URL.
+   * - `dropped`: not sent because of a fault.
+   * - `cancelled`: by a reset or a close.
    */
   readonly code:
     | 'status'
@@ -41,7 +47,10 @@ export interface DeliveryFailure {
   readonly message: string;
 }
 
-/** One attempt in the delivery log: the request and the response. */
+/**
+ * One attempt in the delivery log: the webhook request and the response. In the emulator, as in the contract of the service, a
+ * delivery is the sending of one event to the webhook, with one or several attempts.
+ */
 export interface DeliveryRecord {
   /** The emulator's own id of the attempt, used for redelivery. */
   readonly id: string;
@@ -49,10 +58,10 @@ export interface DeliveryRecord {
   readonly environment: Environment;
   readonly eventId: string;
   readonly eventType: string;
-  /** Undefined if the event is not about a transaction. */
+  /** Undefined if the event's data has no transaction id. */
   readonly transactionId: string | undefined;
   readonly cause: DeliveryCause;
-  /** 0 for the event's first delivery, from 1 on for its duplicates. */
+  /** 0 for the first delivery of the event; 1, 2, … for its duplicates. */
   readonly copy: number;
   /** Counts from 1 and increases with each retry. */
   readonly attempt: number;
@@ -61,7 +70,7 @@ export interface DeliveryRecord {
   faults: string[];
   /** When the attempt was created. ISO 8601, UTC. */
   readonly createdAt: string;
-  /** When it was sent. ISO 8601, UTC. Undefined if it was not sent. */
+  /** When the request was sent. ISO 8601, UTC. Undefined if it was not sent. */
   sentAt: string | undefined;
   /** Milliseconds from sending to the end of the attempt. */
   durationMs: number | undefined;
@@ -77,7 +86,7 @@ export interface DeliveryRecord {
    * The receiver's response, with at most the first 4,096 bytes of its body as UTF-8 text. If other machines can reach
    * the emulator: with the first 256 bytes, and only the header `content-type`.
    */
-  answer:
+  response:
     | {
         readonly status: number;
         readonly headers: Readonly<Record<string, string>>;

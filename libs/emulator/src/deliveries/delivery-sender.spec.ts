@@ -27,7 +27,7 @@ const silent: typeof globalThis.fetch = (_, init) =>
   });
 
 describe('sendDelivery', () => {
-  it('sends bytes and headers unchanged, without following redirects', async () => {
+  it('sends the bytes and headers without changes and does not follow redirects', async () => {
     const sent: [unknown, RequestInit | undefined][] = [];
     await send(async (url, init) => {
       sent.push([url, init]);
@@ -43,11 +43,14 @@ describe('sendDelivery', () => {
     });
   });
 
-  it.each([200, 201, 202, 204, 299])('accepts %i as acknowledgement', async (status) => {
-    const { answer, failure } = await send(async () => new Response(null, { status }));
-    expect(failure).toBeUndefined();
-    expect(answer?.status).toBe(status);
-  });
+  it.each([200, 201, 202, 204, 299])(
+    'treats the status %i as an acknowledgement',
+    async (status) => {
+      const { response, failure } = await send(async () => new Response(null, { status }));
+      expect(failure).toBeUndefined();
+      expect(response?.status).toBe(status);
+    },
+  );
 
   it.each([
     [301, 'redirect'],
@@ -57,10 +60,10 @@ describe('sendDelivery', () => {
     [401, 'status'],
     [500, 'status'],
     [503, 'status'],
-  ])('reports %i as a failure with code %s', async (status, code) => {
-    const { answer, failure } = await send(async () => new Response(null, { status }));
+  ])('reports the status %i as a failure with code %s', async (status, code) => {
+    const { response, failure } = await send(async () => new Response(null, { status }));
     expect(failure).toMatchObject({ code });
-    expect(answer?.status).toBe(status);
+    expect(response?.status).toBe(status);
   });
 
   it('fails with code timeout after 30 seconds, and not before', async () => {
@@ -70,8 +73,8 @@ describe('sendDelivery', () => {
     expect(clock.pending).toBe(1);
     clock.advance(1);
     await expect(result).resolves.toEqual({
-      answer: undefined,
-      failure: { code: 'timeout', message: 'no answer within 30000 ms' },
+      response: undefined,
+      failure: { code: 'timeout', message: 'no response within 30000 ms' },
     });
   });
 
@@ -101,31 +104,31 @@ describe('sendDelivery', () => {
       },
       { highWaterMark: 0 },
     );
-    const { answer } = await send(async () => new Response(body));
-    expect(answer?.body).toBe('a'.repeat(4096));
+    const { response } = await send(async () => new Response(body));
+    expect(response?.body).toBe('a'.repeat(4096));
     expect(read).toBe(5000);
   });
 
   it('SE-14 keeps 256 bytes and the content type of a response if other machines can reach the emulator', async () => {
     const headers = { 'content-type': 'text/plain', 'x-secret': 'of-the-network' };
-    const { answer } = await send(async () => new Response('a'.repeat(5000), { headers }), {
+    const { response } = await send(async () => new Response('a'.repeat(5000), { headers }), {
       remoteAccess: true,
     });
-    expect(answer).toEqual({
+    expect(response).toEqual({
       status: 200,
       headers: { 'content-type': 'text/plain' },
       body: 'a'.repeat(256),
     });
   });
 
-  it('decides by the status if the body is incomplete', async () => {
+  it('treats a 2xx response with an incomplete body as an acknowledgement', async () => {
     const body = new ReadableStream({ pull: (controller) => controller.error(new Error('cut')) });
-    const { answer, failure } = await send(async () => new Response(body));
+    const { response, failure } = await send(async () => new Response(body));
     expect(failure).toBeUndefined();
-    expect(answer).toMatchObject({ status: 200, body: '' });
+    expect(response).toMatchObject({ status: 200, body: '' });
   });
 
-  it('clears its timer', async () => {
+  it('clears its timer after the response', async () => {
     const clock = new ManualClock(0);
     await send(async () => new Response(), { clock });
     expect(clock.pending).toBe(0);

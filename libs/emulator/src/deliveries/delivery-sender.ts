@@ -5,7 +5,7 @@ import type { DeliveryRequest } from './delivery-request.js';
 import { PrivateHostError } from './public-fetch.js';
 
 /** The result of an attempt. */
-export type DeliveryResult = Pick<DeliveryRecord, 'answer' | 'failure'>;
+export type DeliveryResult = Pick<DeliveryRecord, 'response' | 'failure'>;
 
 /** Options of {@link sendDelivery}. */
 export interface SenderOptions {
@@ -14,15 +14,15 @@ export interface SenderOptions {
   /** Milliseconds for the whole attempt. */
   readonly timeoutMs: number;
   /**
-   * Whether other machines can reach the emulator. If so, less of the response is kept, because they could read responses
-   * of hosts that they cannot reach themselves.
+   * Whether other machines can reach the emulator. If so, the log keeps less of the response: users of these machines could
+   * otherwise read responses of hosts that they cannot reach.
    */
   readonly remoteAccess: boolean;
 }
 
 /** Bytes of a response body that the log keeps. */
 const KEPT_BYTES = 4096;
-/** The same, if other machines can reach the emulator. */
+/** Bytes of a response body that the log keeps if other machines can reach the emulator. */
 const KEPT_BYTES_REMOTE = 256;
 
 /**
@@ -45,7 +45,7 @@ export async function sendDelivery(
       signal: AbortSignal.any([timeout.signal, cancel]),
     });
     return {
-      answer: {
+      response: {
         status: response.status,
         headers: keptHeaders(response, options.remoteAccess),
         body: await readStart(response, options.remoteAccess ? KEPT_BYTES_REMOTE : KEPT_BYTES),
@@ -54,7 +54,7 @@ export async function sendDelivery(
     };
   } catch (error) {
     const failure = failureOfError(error, options.timeoutMs, timeout.signal, cancel);
-    return { answer: undefined, failure };
+    return { response: undefined, failure };
   } finally {
     options.clock.clearTimeout(timer);
   }
@@ -71,10 +71,13 @@ function failureOfStatus(status: number): DeliveryFailure | undefined {
   if (status >= 300 && status < 400) {
     return {
       code: 'redirect',
-      message: `answered ${status}; redirects are not followed: configure the final URL`,
+      message: `the receiver responded ${status}; redirects are not followed: set the final URL as the webhook URL`,
     };
   }
-  return { code: 'status', message: `answered ${status}; only a 2xx acknowledges` };
+  return {
+    code: 'status',
+    message: `the receiver responded ${status}; only a 2xx response acknowledges the delivery`,
+  };
 }
 
 function failureOfError(
@@ -84,7 +87,7 @@ function failureOfError(
   cancel: AbortSignal,
 ): DeliveryFailure {
   if (cancel.aborted) return { code: 'cancelled', message: 'the emulator was reset or closed' };
-  if (timeout.aborted) return { code: 'timeout', message: `no answer within ${timeoutMs} ms` };
+  if (timeout.aborted) return { code: 'timeout', message: `no response within ${timeoutMs} ms` };
   // The message of fetch is "fetch failed"; its cause has the details.
   const cause = (error as { cause?: unknown }).cause ?? error;
   if (cause instanceof PrivateHostError) return { code: 'private_host', message: cause.message };
@@ -103,7 +106,7 @@ async function readStart(response: Response, bytes: number): Promise<string> {
       if (length >= bytes) break;
     }
   } catch {
-    // The status has been received, and only the status decides.
+    // Only the status decides about the delivery, and it has been received.
   }
   return Buffer.concat(chunks).subarray(0, bytes).toString('utf8');
 }

@@ -1,8 +1,8 @@
 import type { DeliverySearch } from './delivery-inputs.js';
 import type { DeliveryRecord } from './delivery-record.js';
 
-/** An attempt without headers and bodies. Bodies can be large, and a page shows many attempts. */
-export type DeliverySummary = Omit<DeliveryRecord, 'request' | 'answer'> & {
+/** An attempt without headers and bodies, for the page: bodies can be large, and the page shows many attempts. */
+export type DeliverySummary = Omit<DeliveryRecord, 'request' | 'response'> & {
   /** The URL that it was sent to; undefined if it was not sent. */
   readonly url: string | undefined;
   /** The status of the response; undefined without a response. */
@@ -17,8 +17,8 @@ export interface DeliveryPage {
 }
 
 /** Copies the fields of an attempt that the list shows. */
-export function summarise({ request, answer, ...record }: DeliveryRecord): DeliverySummary {
-  return { ...structuredClone(record), url: request?.url, status: answer?.status };
+export function summarise({ request, response, ...record }: DeliveryRecord): DeliverySummary {
+  return { ...structuredClone(record), url: request?.url, status: response?.status };
 }
 
 /** Whether an attempt matches a search. */

@@ -14,7 +14,7 @@ export function tamperBody(
   return Buffer.from(JSON.stringify(event));
 }
 
-/** Returns an invalid `X-Webhook-Signature`, or undefined if the header is to be omitted. */
+/** Returns an invalid `X-Webhook-Signature`, or undefined to omit the header. */
 export function tamperSignature(
   signature: string,
   how: NonNullable<DrawnAttemptFaults['tamperSignature']>,

@@ -9,10 +9,10 @@ import type { LookupAll } from './public-fetch.js';
 const isPublic = (address: string): boolean => address === '127.0.0.1';
 
 /** Creates a lookup that returns the next list of addresses at each call. */
-function lookups(...answers: string[][]): LookupAll & { asked: string[] } {
+function lookups(...addressLists: string[][]): LookupAll & { asked: string[] } {
   const asked: string[] = [];
   const lookup: LookupAll = (hostname, _options, callback) => {
-    const addresses = answers[asked.length] ?? [];
+    const addresses = addressLists[asked.length] ?? [];
     asked.push(hostname);
     callback(
       null,
@@ -22,11 +22,11 @@ function lookups(...answers: string[][]): LookupAll & { asked: string[] } {
   return Object.assign(lookup, { asked });
 }
 
-async function server(answer: RequestListener) {
+async function server(respond: RequestListener) {
   const seen: IncomingMessage[] = [];
   const listening = createServer((request, response) => {
     seen.push(request);
-    answer(request, response);
+    respond(request, response);
   });
   await new Promise<void>((ready) => listening.listen(0, '127.0.0.1', ready));
   const { port } = listening.address() as AddressInfo;
@@ -43,7 +43,7 @@ async function server(answer: RequestListener) {
 const post = (body: string): RequestInit => ({ method: 'POST', body, redirect: 'manual' });
 
 describe('publicFetch', () => {
-  it('SE-14 connects to the address that it checked, even if the name resolves to another one later', async () => {
+  it('SE-14 connects to the checked address, even if the name later resolves to another address', async () => {
     await using receiver = await server((_, response) => response.end('ok'));
     const lookup = lookups(['127.0.0.1'], ['127.0.0.2']);
     const fetch = publicFetch({ lookup, isPublic });
@@ -126,11 +126,11 @@ describe('isPublicHost', () => {
     ['shop.example', [['127.0.0.1', '10.0.0.1']], false],
     ['127.0.0.1', [], true],
     ['[::1]', [], false],
-  ])('for %s, which resolves to %j, is %s', async (host, answers, expected) => {
-    expect(await isPublicHost(host, { lookup: lookups(...answers), isPublic })).toBe(expected);
+  ])('for the host %s, which resolves to %j, returns %s', async (host, addressLists, expected) => {
+    expect(await isPublicHost(host, { lookup: lookups(...addressLists), isPublic })).toBe(expected);
   });
 
-  it('is true for a name that does not resolve yet', async () => {
+  it('returns true for a name that does not resolve yet', async () => {
     const lookup: LookupAll = (_, __, callback) => callback(new Error('ENOTFOUND'), []);
     expect(await isPublicHost('shop.example', { lookup })).toBe(true);
   });

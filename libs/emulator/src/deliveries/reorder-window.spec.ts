@@ -25,7 +25,7 @@ function setUp() {
 }
 
 describe('ReorderWindow', () => {
-  it('holds deliveries until the window is full, then releases them in another order', async () => {
+  it('delays deliveries until the window is full, then releases them in another order', async () => {
     const { enter, released } = setUp();
     const first = enter(1, 3);
     const second = enter(2, 3);

@@ -7,38 +7,38 @@ export type EndTurn = () => void;
 type StartTurn = () => Promise<void>;
 
 /**
- * Holds a company's deliveries until enough of them are waiting, then releases them in another order, one at a time.
- * Concurrent deliveries would arrive in an order that does not repeat with the seed.
+ * Delays a company's deliveries until enough of them are waiting, then releases them in another order, one at a time.
+ * If it released them concurrently, their order of arrival would not repeat with the seed.
  */
 export class ReorderWindow {
-  #held: StartTurn[] = [];
+  #waiting: StartTurn[] = [];
 
   constructor(
     private readonly delays: Delays,
     private readonly nextStream: () => RandomStream,
   ) {}
 
-  /** Resolves when the delivery's turn starts. `maxWaitMs` counts from the first delivery that is held. */
+  /** Resolves when the delivery's turn starts. `maxWaitMs` counts from the first waiting delivery. */
   enter(window: number, maxWaitMs: number, signal: AbortSignal): Promise<EndTurn> {
     return new Promise((start) => {
-      const held = this.#held;
-      held.push(() => new Promise<void>((endTurn) => start(endTurn)));
-      if (held.length >= window) {
-        this.#release(held);
-      } else if (held.length === 1) {
-        void this.delays.wait(maxWaitMs, signal).then(() => this.#release(held));
+      const waiting = this.#waiting;
+      waiting.push(() => new Promise<void>((endTurn) => start(endTurn)));
+      if (waiting.length >= window) {
+        this.#release(waiting);
+      } else if (waiting.length === 1) {
+        void this.delays.wait(maxWaitMs, signal).then(() => this.#release(waiting));
       }
     });
   }
 
-  #release(held: StartTurn[]): void {
-    if (this.#held !== held) return;
-    this.#held = [];
-    void this.#runInTurn(reorder(held, this.nextStream()));
+  #release(waiting: StartTurn[]): void {
+    if (this.#waiting !== waiting) return;
+    this.#waiting = [];
+    void this.#runInTurn(reorder(waiting, this.nextStream()));
   }
 
-  async #runInTurn(held: readonly StartTurn[]): Promise<void> {
-    for (const startTurn of held) await startTurn();
+  async #runInTurn(waiting: readonly StartTurn[]): Promise<void> {
+    for (const startTurn of waiting) await startTurn();
   }
 }
 

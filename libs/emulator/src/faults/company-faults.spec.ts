@@ -12,12 +12,12 @@ function decisions(trigger: FaultTrigger | undefined, times: number): boolean[] 
 }
 
 describe('CompanyFaults', () => {
-  it('never applies a missing fault, and always one without limits', () => {
+  it('never applies a missing fault, and always applies a fault without limits', () => {
     expect(decisions(undefined, 3)).toEqual([false, false, false]);
     expect(decisions({}, 3)).toEqual([true, true, true]);
   });
 
-  it('applies a fault with `next` that many times', () => {
+  it('applies a fault with `next` as many times as `next` says', () => {
     expect(decisions({ next: 2 }, 4)).toEqual([true, true, false, false]);
     expect(decisions({ next: 0 }, 2)).toEqual([false, false]);
   });
@@ -31,7 +31,7 @@ describe('CompanyFaults', () => {
     expect(decisions({ probability: 1 }, 100)).not.toContain(false);
   });
 
-  it('applies a fault with both `next` times first, then at random', () => {
+  it('applies a fault with `next` and `probability` first `next` times, then at random', () => {
     expect(decisions({ next: 2, probability: 0 }, 4)).toEqual([true, true, false, false]);
   });
 

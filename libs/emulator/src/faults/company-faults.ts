@@ -1,7 +1,7 @@
 import type { RandomStream } from '../runtime/random-source.js';
 import type { FaultDelay, FaultPlan, FaultTrigger } from './fault-plan.js';
 
-/** One company's fault plan, with the remaining count of each fault that has a `next`. */
+/** The fault plan of one company, with the remaining count of each fault that has a `next`. */
 export class CompanyFaults {
   readonly #remaining = new Map<FaultTrigger, number>();
 

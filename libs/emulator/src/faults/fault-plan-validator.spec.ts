@@ -57,7 +57,7 @@ describe('validateFaultPlan', () => {
     [{ delivery: { redeliver: [-1] } }, 'delivery.redeliver must be a list'],
     [{ delivery: { redeliver: Array(21).fill(1) } }, 'delivery.redeliver must be a list'],
     [{ delivery: { tamperBody: { how: 'x' } } }, 'must be one of value, respace, truncate'],
-  ])('rejects %j and names the field', (plan, message) => {
+  ])('rejects %j with a message that names the field', (plan, message) => {
     expect(() => validateFaultPlan(plan)).toThrow(EmulatorInputError);
     expect(() => validateFaultPlan(plan)).toThrow(message);
   });

@@ -105,7 +105,7 @@ export function validateFaultPlan(plan: unknown): FaultPlan {
   return structuredClone(plan) as FaultPlan;
 }
 
-/** Returns the first error in an object as a path and what is accepted there: `.api.slow.ms must …`. */
+/** Returns the first error in an object as a path and the accepted values: `.api.slow.ms must be …`. */
 function firstProblem(
   value: unknown,
   rules: Rules,

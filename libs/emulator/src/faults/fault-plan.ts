@@ -3,7 +3,7 @@
  * repeatable by the seed. Both: the next n times, then at random.
  */
 export interface FaultTrigger {
-  /** The number of times it applies next, whatever the probability. 0 to 1,000,000. */
+  /** How many times the fault applies next, regardless of the probability. 0 to 1,000,000. */
   readonly next?: number | undefined;
   /** From 0 (never) to 1 (always). */
   readonly probability?: number | undefined;
@@ -17,14 +17,14 @@ export type FaultDelay = number | readonly [min: number, max: number];
  * `tamperSignature` and `oldSecret` once per attempt, so that a redelivery can succeed after a tampered first attempt.
  */
 export interface DeliveryFaults {
-  /** The event is never sent. */
+  /** The emulator never sends the event. */
   readonly drop?: FaultTrigger | undefined;
   /** Sends `copies` further deliveries of the same event at the same time. 1 to 100. Default: 1. */
   readonly duplicate?: (FaultTrigger & { readonly copies?: number | undefined }) | undefined;
   /** Delays each delivery by `ms`; decided for each copy separately. */
   readonly delay?: (FaultTrigger & { readonly ms: FaultDelay }) | undefined;
   /**
-   * Holds deliveries until `window` of them are waiting (2 to 1,000; default: 4) or the first has waited `maxWaitMs`
+   * Delays deliveries until `window` of them are waiting (2 to 1,000; default: 4) or the first has waited `maxWaitMs`
    * milliseconds (0 to 3,600,000; default: 1,000). Then sends them one at a time, in an order that always differs from
    * the original one.
    */
@@ -57,7 +57,7 @@ export interface DeliveryFaults {
 }
 
 /**
- * Faults of responses. `slow` combines with any other. Of the others, the first that applies is used, in the order of this
+ * Faults of responses. `slow` combines with any other fault. Of the others, only the first that applies is used, in the order of this
  * interface.
  */
 export interface ResponseFaults {

@@ -11,7 +11,7 @@ import { drawTokenFaults } from './token-faults.js';
 
 /**
  * The fault plans of all companies. Each event, attempt, response and token has a random stream of its own, named by its
- * number. Therefore its faults do not depend on what runs concurrently.
+ * number. Therefore its faults do not depend on concurrent events or requests.
  */
 export class FaultStore {
   readonly #companies = new Map<string, CompanyFaults>();
@@ -90,11 +90,11 @@ export class FaultStore {
     return this.#companies.get(companyId) ?? new CompanyFaults({});
   }
 
-  #next(companyId: string, what: string): { number: number; random: RandomStream } {
-    const key = `${what}/${companyId}`;
+  #next(companyId: string, purpose: string): { number: number; random: RandomStream } {
+    const key = `${purpose}/${companyId}`;
     const number = this.#counters.get(key) ?? 0;
     this.#counters.set(key, number + 1);
-    return { number, random: this.random.stream('fault', what, companyId, number) };
+    return { number, random: this.random.stream('fault', purpose, companyId, number) };
   }
 }
 

@@ -10,7 +10,7 @@ export interface DrawnResponseFaults {
   readonly effect: ResponseEffect | undefined;
 }
 
-/** What happens to a response instead of sending it as it is. */
+/** A change of a response by a fault. */
 export type ResponseEffect =
   | { readonly kind: 'reset'; readonly when: 'before' | 'after' }
   | { readonly kind: 'status'; readonly status: number; readonly retryAfter?: string }

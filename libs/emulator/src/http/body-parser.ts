@@ -3,12 +3,12 @@ import type { FastifyRequest } from 'fastify';
 
 const JSON_TYPE = /^application\/json\s*(;|$)/i;
 const FORM = /^application\/x-www-form-urlencoded\s*(;|$)/i;
-/** Maximum nesting. Validation and serialisation recurse per level and overflow the stack far above this value. */
+/** Maximum nesting of JSON. Validation and serialisation are recursive: much deeper JSON overflows the stack. */
 const MAX_DEPTH = 500;
 
 /**
  * Parses JSON bodies. The service's token endpoint responds with 401 to every body that is not a JSON object with
- * `client_credentials`. For that endpoint, an unreadable body is therefore passed on as undefined.
+ * `client_credentials`. For that endpoint, an invalid body is therefore parsed as undefined.
  */
 export function parseBody(
   request: FastifyRequest,

@@ -20,7 +20,7 @@ interface ErrorDescription {
 }
 
 /**
- * Responds to errors: with the emulator's own body under `/emulator/`, and elsewhere with the configured shape. The
+ * Responds to errors. Under `/emulator/`, the body is the emulator's own; under `/v1`, it has the configured shape. The
  * service does not document its error bodies.
  */
 @Catch()

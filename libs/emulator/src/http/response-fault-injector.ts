@@ -41,7 +41,7 @@ export function resetConnection(reply: FastifyReply): void {
   reply.raw.socket?.resetAndDestroy();
 }
 
-/** Sends the length of the whole response, then half of its body, and closes the connection. */
+/** Sends the headers with the full content length, then half of the body, and closes the connection. */
 function truncate(reply: FastifyReply, payload: Payload): void {
   const body = toBuffer(payload);
   reply.hijack();
@@ -49,7 +49,7 @@ function truncate(reply: FastifyReply, payload: Payload): void {
     if (value !== undefined) reply.raw.setHeader(name, value);
   }
   reply.raw.writeHead(reply.statusCode, { 'content-length': body.length });
-  // Closing the connection before the half is written would lose it, including the status line.
+  // Close the connection only after the first half is written: otherwise the half and the status line could be lost.
   reply.raw.write(body.subarray(0, Math.floor(body.length / 2)), () => reply.raw.destroy());
 }
 

@@ -11,7 +11,7 @@ export interface ServiceError {
 
 /**
  * The bodies of `/v1` responses that the service does not document. The defaults are the emulator's own. Replace one to
- * emulate your contract, or to prove that your client does not depend on the default.
+ * emulate your contract, or to test that your client does not depend on the default.
  */
 export interface ResponseShapes {
   /** `GET /v1/transactions/{id}`. Default: the five fields known from the event. */
@@ -32,7 +32,7 @@ export const defaultResponseShapes: ResponseShapes = {
     delivered: delivery.state === 'delivered',
     eventId: delivery.eventId,
     deliveryId: delivery.id,
-    status: delivery.answer?.status ?? null,
+    status: delivery.response?.status ?? null,
     durationMs: delivery.durationMs ?? null,
     error: delivery.failure ?? null,
   }),

@@ -6,9 +6,9 @@ import { isLoopback } from '../companies/webhook-url.js';
 import { EnvironmentAddress } from './environment-address.js';
 
 /**
- * Rejects requests from web pages of other origins. On a loopback address the controls require no token, and elsewhere a
- * browser sends the token automatically. Without this guard, any page open in a developer's browser could pay invoices
- * or read credentials.
+ * Rejects requests from web pages of other origins. On a loopback address, the controls require no token; elsewhere, a
+ * browser sends the token automatically. Without this guard, any web page in a developer's browser could therefore pay
+ * invoices or read credentials.
  */
 @Injectable()
 export class SameOriginGuard implements CanActivate {
@@ -20,7 +20,7 @@ export class SameOriginGuard implements CanActivate {
     const authority = request.headers.host ?? '';
     if (!this.#isKnownHost(authority)) {
       throw new ForbiddenException(
-        `the controls are not served as ${authority}; name that address in publicUrl`,
+        `the emulator does not serve the controls at ${authority}; set publicUrl to that address`,
       );
     }
     const foreignOrigin = origin !== undefined && !this.#origins(authority).includes(origin);

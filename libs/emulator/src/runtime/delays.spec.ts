@@ -14,7 +14,7 @@ function setUp() {
 }
 
 describe('Delays', () => {
-  it('resolve after the given time, and not before', async () => {
+  it('resolve after the given time and not before', async () => {
     const { clock, wait } = setUp();
     const waited = wait(100);
     clock.advance(99);

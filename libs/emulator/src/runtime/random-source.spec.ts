@@ -37,7 +37,7 @@ describe('RandomSource', () => {
     expect(random.stream('b').float()).toBe(alone);
   });
 
-  it('draws integers within their bounds, both included', () => {
+  it('draws integers between both bounds, including the bounds', () => {
     const stream = new RandomSource(1).stream('numbers');
     const drawn = new Set(Array.from({ length: 200 }, () => stream.int(1, 3)));
     expect(drawn).toEqual(new Set([1, 2, 3]));

@@ -12,11 +12,11 @@ export interface RandomStream {
 }
 
 /**
- * All random values of an emulator, generated from one seed: ids, secrets and the signing key with a keyed hash (as
- * strong as the seed is long), fault decisions with a small, fast generator.
+ * All random values of an emulator, generated from one seed. Ids, secrets and the signing key come from a keyed hash, whose
+ * strength depends on the length of the seed. Fault decisions come from a small, fast generator.
  *
- * Each value has a name. A stream therefore does not depend on other streams: two concurrent deliveries draw the same
- * numbers in either order.
+ * Each value has a name. Streams with different names are independent: two concurrent deliveries draw the same numbers,
+ * whichever starts first.
  */
 export class RandomSource {
   /** The seed in use: the given one, or 32 random bytes as hex. */
@@ -34,7 +34,7 @@ export class RandomSource {
     this.reset();
   }
 
-  /** Returns the 32 bytes of `name`. */
+  /** Returns 32 bytes that depend on the seed and `name` only. */
   bytes(...name: (string | number)[]): Buffer {
     return createHmac('sha256', this.seed).update(JSON.stringify(name)).digest();
   }

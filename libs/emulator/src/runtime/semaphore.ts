@@ -1,4 +1,4 @@
-/** Limits how many tasks run at the same time. The others wait in the order in which they came. */
+/** Limits how many tasks run at the same time. The others wait in the order of their calls. */
 export class Semaphore {
   readonly #queue: (() => void)[] = [];
   #free: number;

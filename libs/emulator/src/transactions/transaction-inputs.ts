@@ -19,10 +19,10 @@ import { TRANSACTION_KINDS } from './transaction.js';
 
 const AMOUNT = {
   message:
-    'amount must be a number above 0 and at most 1000000000000, in the unit the shop uses, such as 1500 or 12.5',
+    'amount must be a number above 0 and at most 1000000000000, in the unit of the merchant, such as 1500 or 12.5',
 };
 
-/** A payment to create: the body of `POST /emulator/checkout-invoices` and its siblings. */
+/** A payment to create: the body of `POST /emulator/checkout-invoices`, `/emulator/stk-pushes` and `/emulator/payouts`. */
 export class NewPayment {
   /** Above 0, at most 1,000,000,000,000. Sent unchanged as a JSON number. */
   @IsNumber({ allowInfinity: false, allowNaN: false }, AMOUNT)

@@ -81,13 +81,13 @@ export class TransactionStore {
 
   /** @throws EmulatorError `not_found`, or `conflict` if it is already complete or failed */
   complete(transactionId: string): Transaction {
-    return this.#settle(transactionId, { status: COMPLETE, completedAt: this.#now() });
+    return this.#close(transactionId, { status: COMPLETE, completedAt: this.#now() });
   }
 
   /** @throws EmulatorError `not_found`, or `conflict` if it is already complete or failed */
   fail(transactionId: string): Transaction {
     const { failedStatus } = this.options;
-    return this.#settle(transactionId, { status: failedStatus, failedAt: this.#now() });
+    return this.#close(transactionId, { status: failedStatus, failedAt: this.#now() });
   }
 
   /** Returns the matching transactions in the order of creation. */
@@ -105,11 +105,11 @@ export class TransactionStore {
     this.#transactions.clear();
   }
 
-  #settle(transactionId: string, changes: Partial<Transaction>): Transaction {
+  #close(transactionId: string, changes: Partial<Transaction>): Transaction {
     const before = this.get(transactionId);
     if (!isOpen(before)) {
       const reason =
-        before.completedAt === undefined ? 'has failed already' : 'is complete already';
+        before.completedAt === undefined ? 'has already failed' : 'is already complete';
       throw new EmulatorError('conflict', `transaction ${transactionId} ${reason}`);
     }
     const transaction = { ...before, ...changes };

@@ -18,7 +18,7 @@ export function IsPhoneNumber(): PropertyDecorator {
   });
 }
 
-/** Requires a URL that is safe as a link: no `javascript:`, and no credentials, which the page would show. */
+/** Requires a URL that is safe as a link: no `javascript:` URL, and no credentials, which the page would show. */
 export function IsReturnUrl(): PropertyDecorator {
   return ValidateBy({
     name: 'isReturnUrl',

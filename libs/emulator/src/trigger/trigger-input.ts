@@ -27,7 +27,7 @@ export class TriggerInput extends NewEvent {
 }
 
 /**
- * Validates an event to trigger, including which fields exclude each other.
+ * Validates an event to trigger, including combinations of fields.
  *
  * @throws EmulatorInputError that names each invalid field
  */
@@ -38,16 +38,19 @@ export function checkTrigger(input: unknown): TriggerInput {
   const problems =
     trigger.eventType !== TRANSACTION_COMPLETED
       ? given('transactionId', 'amount', 'externalReference').map(
-          (field) => `${field} is for ${TRANSACTION_COMPLETED} only; put it into data`,
+          (field) =>
+            `${field} is for ${TRANSACTION_COMPLETED} only; for other event types, put it into data`,
         )
       : [
           ...given('data').map(
-            (field) => `${field} is not for ${TRANSACTION_COMPLETED}: its data is the transaction`,
+            (field) =>
+              `${field} is not allowed for ${TRANSACTION_COMPLETED}: its data is the transaction`,
           ),
           ...(trigger.transactionId === undefined
             ? []
             : given('companyId', 'amount', 'externalReference', 'metadata').map(
-                (field) => `${field} is fixed by the transaction that transactionId names`,
+                (field) =>
+                  `${field} is not allowed with transactionId: the existing transaction sets it`,
               )),
         ];
   if (problems.length > 0) throw new EmulatorInputError(problems);
