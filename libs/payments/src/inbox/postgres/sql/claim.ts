@@ -14,8 +14,12 @@ const SLOW_MS = 10;
 const OVERLAP_MS = 1000;
 /** The shortest time between two searches before the cursors. */
 const LOOK_BACK_MS = 3000;
-/** After a search before the cursors, the next one waits at least this many times as long as the search took. */
+/**
+ * After a search before the cursors, the next one waits this many times as long as the search took, but at most the time
+ * below: one search may be slow because the machine was busy, and a due delivery before a cursor waits for the next search.
+ */
 const LOOK_BACK_PAUSE_FACTOR = 20;
+const MAX_LOOK_BACK_MS = 5000;
 
 /** The columns that the functions `claim` and `claim_suspect` return for a delivery, as {@link toClaimed} reads them. */
 const CLAIMED_COLUMNS = `o_seq, o_company, o_id, o_handler, o_token, o_attempt, o_crashes, o_newer,
@@ -181,8 +185,8 @@ export class ClaimCursors {
     }
     const tookMs = this.runtime.monotonic() - startedAt;
     if (succeeded) this.#slow = tookMs >= SLOW_MS;
-    this.#nextLookBackAt =
-      this.runtime.monotonic() + Math.max(LOOK_BACK_MS, tookMs * LOOK_BACK_PAUSE_FACTOR);
+    const pauseMs = Math.min(tookMs * LOOK_BACK_PAUSE_FACTOR, MAX_LOOK_BACK_MS);
+    this.#nextLookBackAt = this.runtime.monotonic() + Math.max(pauseMs, LOOK_BACK_MS);
     this.#lookingBack = false;
     if (found) this.onFound();
   }
