@@ -19,20 +19,23 @@ describe('the base URL', () => {
     'https://payments.example.com/v1/',
     'https://payments.example.com/V1//',
     'https://gateway.example.com/payments/v1',
-  ])('HT-32 %s is refused at boot, with a message that says to drop the /v1', async (baseUrl) => {
-    const booted = boot(baseUrl);
-    await expect(booted).rejects.toMatchObject({ code: 'options_invalid' });
-    await expect(booted).rejects.toThrow(
-      '"baseUrl" (PAYMENTS_BASE_URL) of company default ends in /v1. Drop the /v1: every path adds it.',
-    );
-  });
+  ])(
+    'HT-32 the base URL %s is rejected at boot with the advice to drop the /v1',
+    async (baseUrl) => {
+      const booted = boot(baseUrl);
+      await expect(booted).rejects.toMatchObject({ code: 'options_invalid' });
+      await expect(booted).rejects.toThrow(
+        '"baseUrl" (PAYMENTS_BASE_URL) of company default ends in /v1. Drop the /v1: every path adds it.',
+      );
+    },
+  );
 
   it.each([
     'https://payments.example.com',
     'https://payments.example.com/',
     'https://gateway.example.com/v1/payments',
     'https://gateway.example.com/api-v1',
-  ])('HT-32 %s is accepted', async (baseUrl) => {
+  ])('HT-32 the base URL %s is accepted', async (baseUrl) => {
     await expect(boot(baseUrl)).resolves.toBeUndefined();
   });
 });

@@ -5,24 +5,24 @@ import { describeWithEachAdapter } from '../support/api/api-harness.js';
 import { turns, until } from '../support/time/waiting.js';
 import { hangUp, json, silence } from '../support/api/scripted-service.js';
 
-describeWithEachAdapter('connections, signals and hooks', (harness, adapter) => {
-  it('HT-28 1,000 sequential calls use few sockets', async () => {
+describeWithEachAdapter('connections, signals and onRequest', (harness, adapter) => {
+  it('HT-28 1,000 sequential calls use at most 3 connections', async () => {
     const { payments } = await harness.boot();
     for (let n = 0; n < 1_000; n += 1) await payments.getTransaction(String(n));
     expect(harness.service.calls).toHaveLength(1_000);
-    // One for the token, two for the calls: one is still put in order when the next call comes.
+    // One for the token, two for the calls: a connection may not be free yet when the next call starts.
     expect(harness.service.connections).toBeLessThanOrEqual(3);
   }, 30_000);
 
-  // The global fetch has no limit that this package could set.
+  // The module cannot limit the connections of the global fetch.
   const limited = adapter === 'fetch' ? it.skip : it;
-  limited('HT-28 200 calls at once use at most maxSockets connections', async () => {
+  limited('HT-28 200 concurrent calls use at most maxSockets connections', async () => {
     const { payments } = await harness.boot({ maxSockets: 4 });
     await Promise.all(Array.from({ length: 200 }, (_, n) => payments.getTransaction(String(n))));
     expect(harness.service.connections).toBeLessThanOrEqual(5);
   });
 
-  it('HT-29 a call with an aborted signal sends nothing', async () => {
+  it('HT-29 a call whose signal is already aborted sends no request', async () => {
     const { payments } = await harness.boot();
     const call = payments.post('/v1/things', { signal: AbortSignal.abort() });
     await expect(call).rejects.toMatchObject({ code: 'aborted', attempts: 0 });
@@ -30,15 +30,15 @@ describeWithEachAdapter('connections, signals and hooks', (harness, adapter) => 
   });
 
   it.each([
-    ['while it waits for an answer', silence],
+    ['while it waits for a response', silence],
     [
-      'while it reads the answer',
+      'while it reads the response',
       (_: unknown, response: ServerResponse) => {
         response.writeHead(200, { 'content-length': '100' });
         response.write('{"a":');
       },
     ],
-  ])('HT-29 an AbortSignal ends a call %s', async (_, script) => {
+  ])('HT-29 an AbortSignal aborts a call %s', async (_, script) => {
     const { service } = harness;
     service.onCall = script;
     const { payments, runtime } = await harness.boot();
@@ -47,21 +47,21 @@ describeWithEachAdapter('connections, signals and hooks', (harness, adapter) => 
     const get = expect(payments.get('/v1/things', { signal })).rejects.toMatchObject({
       code: 'aborted',
     });
-    // A POST that was sent has an unknown outcome, no matter who ended it.
+    // A POST that was sent has an unknown outcome, also if its caller aborted it.
     const post = expect(payments.post('/v1/things', { signal })).rejects.toMatchObject({
       code: 'outcome_unknown',
       reason: 'aborted',
     });
     await until(() => service.calls.length === 2);
     await turns(20);
-    controller.abort(new Error('the reason, which stays with the caller'));
+    controller.abort(new Error('a reason that the module does not use'));
     await Promise.all([get, post]);
     expect(runtime.pending).toBe(0);
-    // The connections are closed, not left to an answer nobody waits for.
-    await until(() => [...service.sockets].every((socket) => socket.destroyed), 'their end');
+    // The connections of aborted calls are closed.
+    await until(() => [...service.sockets].every((socket) => socket.destroyed), 'the close');
   });
 
-  it('HT-29 a finished call leaves no listener on its signal', async () => {
+  it('HT-29 a finished call removes all its listeners from the signal', async () => {
     const { payments } = await harness.boot();
     const { signal } = new AbortController();
     const adds = jest.spyOn(signal, 'addEventListener');
@@ -72,10 +72,12 @@ describeWithEachAdapter('connections, signals and hooks', (harness, adapter) => 
     for (const [, listener] of adds.mock.calls) expect(removed).toContain(listener);
   });
 
-  it('HT-30 onRequest gets method, path template, status, attempt and elapsed time, and no header or body', async () => {
+  it('HT-30 onRequest gets method, path template, status, attempt and elapsed time, but no header or body', async () => {
     const { service } = harness;
     const facts: RequestFacts[] = [];
-    const { payments, runtime } = await harness.boot({ onRequest: (one) => facts.push(one) });
+    const { payments, runtime } = await harness.boot({
+      onRequest: (attempt) => facts.push(attempt),
+    });
     service.queue.push(
       (request, response) => {
         runtime.advance(70);
@@ -119,7 +121,7 @@ describeWithEachAdapter('connections, signals and hooks', (harness, adapter) => 
     expect(JSON.stringify(facts)).not.toMatch(/4711|token-1|Bearer/);
   });
 
-  it('HT-30 an onRequest that throws or rejects does not affect the call', async () => {
+  it('HT-30 an onRequest that throws or rejects does not affect the call, and is logged once', async () => {
     for (const onRequest of [
       (): void => {
         throw new Error('hook');

@@ -20,8 +20,8 @@ async function boot(options: Parameters<typeof apiApplication>[1]) {
 
 afterEach(() => application.close());
 
-describe('MockAgent of undici', () => {
-  it('HT-31 intercepts calls if it is the api.dispatcher', async () => {
+describe('the API client with a MockAgent of undici', () => {
+  it('HT-31 a MockAgent as api.dispatcher intercepts token requests and calls', async () => {
     const dispatcher = new MockAgent();
     dispatcher.disableNetConnect();
     const pool = dispatcher.get(BASE_URL);

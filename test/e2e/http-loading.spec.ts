@@ -36,7 +36,7 @@ describe('loading axios and undici', () => {
     ['undici', ['@nestjs/axios', 'axios', 'undici']],
     ['http', ['@nestjs/axios', 'axios']],
     ['fetch', ['@nestjs/axios', 'axios']],
-  ])('AP-10 adapter %s: nothing is loaded before the first call', async (adapter, names) => {
+  ])('AP-10 the adapter %s loads no HTTP package before the first call', async (adapter, names) => {
     const script = `
       const app = await start({ adapter: '${adapter}' });
       const before = loadedNow();
@@ -50,7 +50,7 @@ describe('loading axios and undici', () => {
     });
   });
 
-  it('TK-20 an application that is closed before its first call loads nothing', async () => {
+  it('TK-20 an application that closes before its first call loads no HTTP package', async () => {
     const script = `
       const app = await start();
       await app.close();
@@ -60,13 +60,13 @@ describe('loading axios and undici', () => {
   });
 
   it.each(['@nestjs/axios', 'axios', 'undici'])(
-    'a call names %s if it is not installed, with the command that installs it',
+    'a call without the package %s rejects with the command that installs it',
     async (name) => {
       const script = `
-        let gone = true;
+        let missing = true;
         registerHooks({
           resolve: (specifier, context, next) => {
-            if (gone && specifier === '${name}') {
+            if (missing && specifier === '${name}') {
               throw Object.assign(new Error("Cannot find package '${name}' imported from here"), { code: 'ERR_MODULE_NOT_FOUND' });
             }
             return next(specifier, context);
@@ -74,7 +74,7 @@ describe('loading axios and undici', () => {
         });
         const app = await start();
         const { code, message } = await call(app);
-        gone = false;
+        missing = false;
         const { code: again } = await call(app);
         console.log(JSON.stringify({ code, message, again }));
         await app.close();`;
@@ -83,7 +83,7 @@ describe('loading axios and undici', () => {
       expect(message).toBe(
         `Calling the payments service needs the package '${name}', which is not installed: npm install ${name}`,
       );
-      // It is looked for again by the next call.
+      // The next call imports the package again.
       expect(again).toBe('token_unavailable');
     },
   );

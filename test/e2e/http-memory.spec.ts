@@ -5,10 +5,10 @@ import { describeWithEachAdapter } from '../support/api/api-harness.js';
 import { printedBy } from '../support/processes/program-process.js';
 import { json, type Script } from '../support/api/scripted-service.js';
 
-const CAP = 1024 ** 2;
+const LIMIT = 1024 ** 2;
 
-/** One call in a process of its own, whose garbage collector is called before each measurement. */
-const script = (baseUrl: string, adapter: string): string => `
+/** One call in a process of its own, which runs the garbage collector before each measurement. */
+const program = (baseUrl: string, adapter: string): string => `
   import { setFlagsFromString } from 'node:v8';
   import { runInNewContext } from 'node:vm';
   import { Module } from '@nestjs/common';
@@ -18,7 +18,7 @@ const script = (baseUrl: string, adapter: string): string => `
   class App {}
   Module({ imports: [PaymentsModule.forRoot({
     baseUrl: '${baseUrl}', clientId: 'a', clientSecret: 'b', webhookSecret: 'c',
-    api: { adapter: '${adapter}', maxResponseBytes: ${CAP}, attemptTimeoutMs: 60_000, deadlineMs: 60_000 },
+    api: { adapter: '${adapter}', maxResponseBytes: ${LIMIT}, attemptTimeoutMs: 60_000, deadlineMs: 60_000 },
   })] })(App);
   const app = await NestFactory.create(App, { logger: false });
   const payments = app.get(PaymentsApiService);
@@ -39,7 +39,7 @@ const script = (baseUrl: string, adapter: string): string => `
   await app.close();
 `;
 
-/** A body of this length in HTTP chunks of one byte. */
+/** Sends a body of this length in HTTP chunks of one byte. */
 function inSingleBytes(count: number): Script {
   const head = 'HTTP/1.1 200 OK\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n';
   const chunks = Buffer.alloc(count * 6, '1\r\nx\r\n');
@@ -50,8 +50,8 @@ function inSingleBytes(count: number): Script {
   };
 }
 
-/** A body of 512 MiB. */
-const flood: Script = (_, response) => {
+/** Sends a body of 512 MiB. */
+const hugeBody: Script = (_, response) => {
   const chunks = function* (): Generator<Buffer> {
     const chunk = Buffer.alloc(1024 ** 2);
     for (let n = 0; n < 512; n += 1) yield chunk;
@@ -63,22 +63,22 @@ const BOMB = gzipSync(Buffer.alloc(16 * 1024 ** 2));
 const bomb: Script = (_, response) =>
   response.writeHead(200, { 'content-encoding': 'gzip' }).end(BOMB);
 
-describeWithEachAdapter('memory for an answer', (harness, adapter) => {
-  // The global fetch turns each read of a socket (64 KiB, 10,000 chunks of one byte) into objects before it passes them on.
-  // The rest is what the process itself allocates, such as compiled code.
+describeWithEachAdapter('memory for a response', (harness, adapter) => {
+  // The global fetch creates an object per chunk for each read of a socket (64 KiB, 10,000 chunks of one byte). The other
+  // 256 KiB are for memory that Node.js allocates itself, such as compiled code.
   const overhead = adapter === 'fetch' ? 2 * 1024 ** 2 : 256 * 1024;
   it.each([
-    ['a body over the cap', flood, 'response_too_large'],
+    ['a body larger than the limit', hugeBody, 'response_too_large'],
     ['a gzip bomb', bomb, 'response_too_large'],
-    ['a body of the cap in 1-byte chunks', inSingleBytes(CAP), CAP],
+    ['a body of the limit in 1-byte chunks', inSingleBytes(LIMIT), LIMIT],
   ])(
-    'HT-27 %s: grows by no more than twice the cap',
-    async (_, answer, expected) => {
-      harness.service.queue.push(json(200, {}), answer);
-      const printed = await printedBy(script(harness.service.baseUrl, adapter));
+    'HT-27 memory grows by at most twice maxResponseBytes for %s',
+    async (_, script, expected) => {
+      harness.service.queue.push(json(200, {}), script);
+      const printed = await printedBy(program(harness.service.baseUrl, adapter));
       const { result, peak } = JSON.parse(printed) as { result: unknown; peak: number };
       expect(result).toBe(expected);
-      expect(peak).toBeLessThan(2 * CAP + overhead);
+      expect(peak).toBeLessThan(2 * LIMIT + overhead);
       expect(harness.service.calls).toHaveLength(2);
     },
     60_000,

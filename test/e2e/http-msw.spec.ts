@@ -21,7 +21,7 @@ async function boot(options: Parameters<typeof apiApplication>[1]) {
 
 afterEach(() => application.close());
 
-describe('msw', () => {
+describe('the API client with msw', () => {
   const authorizations: (string | null)[] = [];
   const server = setupServer(
     http.post(`${BASE_URL}/v1/auth/token`, () => HttpResponse.json(TOKEN)),
@@ -36,7 +36,7 @@ describe('msw', () => {
   afterAll(() => server.close());
 
   it.each(['http', 'fetch'] as const)(
-    'HT-31 intercepts calls of the API client, adapter %s',
+    'HT-31 msw intercepts token requests and calls of the adapter %s',
     async (adapter) => {
       const payments = await boot({ adapter });
       expect(await payments.getTransaction('1')).toEqual(TRANSACTION);

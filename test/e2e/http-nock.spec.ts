@@ -20,7 +20,7 @@ async function boot(options: Parameters<typeof apiApplication>[1]) {
 
 afterEach(() => application.close());
 
-describe('nock', () => {
+describe('the API client with nock', () => {
   beforeAll(() => {
     nock.disableNetConnect();
   });
@@ -30,7 +30,7 @@ describe('nock', () => {
   });
 
   it.each(['http', 'fetch'] as const)(
-    'HT-31 intercepts calls of the API client, adapter %s',
+    'HT-31 nock intercepts token requests and calls of the adapter %s',
     async (adapter) => {
       nock(BASE_URL)
         .post('/v1/auth/token')

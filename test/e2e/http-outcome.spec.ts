@@ -14,20 +14,20 @@ import {
 
 const ADVICE = /GET \/v1\/transactions\/\{id\}/;
 
-describeWithEachAdapter('a POST that fails', (harness) => {
-  const breaksOff: Script = (_, response) => {
+describeWithEachAdapter('calls that fail with an unknown outcome', (harness) => {
+  const interrupt: Script = (_, response) => {
     response.writeHead(201, { 'content-length': '100' });
     response.write('{"id":', () => response.socket?.destroy());
   };
 
   it.each([
-    ['post', 'a connection that breaks without an answer', hangUp],
-    ['put', 'a connection that breaks without an answer', hangUp],
-    ['patch', 'a connection that breaks without an answer', hangUp],
-    ['delete', 'a connection that breaks without an answer', hangUp],
-    ['post', 'an answer that breaks off', breaksOff],
+    ['post', 'a connection that closes without a response', hangUp],
+    ['put', 'a connection that closes without a response', hangUp],
+    ['patch', 'a connection that closes without a response', hangUp],
+    ['delete', 'a connection that closes without a response', hangUp],
+    ['post', 'a response that is interrupted', interrupt],
   ] as const)(
-    'HT-24 a %s is not repeated after %s: outcome_unknown, with the advice to read the transaction',
+    'HT-24 a %s is not repeated after %s, and its error advises to read the transaction',
     async (verb, _, script) => {
       harness.service.onCall = script;
       const { payments } = await harness.boot();
@@ -42,7 +42,7 @@ describeWithEachAdapter('a POST that fails', (harness) => {
     },
   );
 
-  it('HT-24 a POST on a kept-alive connection that closes is outcome_unknown; a GET is retried', async () => {
+  it('HT-24 on a kept-alive connection that closes, a POST is outcome_unknown and a GET is retried', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
     await payments.post('/v1/things');
@@ -58,9 +58,9 @@ describeWithEachAdapter('a POST that fails', (harness) => {
   });
 
   it.each([
-    ['its own timeout', { attemptTimeoutMs: 1_000 }],
-    ['the deadline', { deadlineMs: 1_000 }],
-  ])('HT-24 a POST ended by %s is outcome_unknown', async (_, options) => {
+    ['attemptTimeoutMs', { attemptTimeoutMs: 1_000 }],
+    ['deadlineMs', { deadlineMs: 1_000 }],
+  ])('HT-24 a POST that takes longer than %s is outcome_unknown', async (_, options) => {
     harness.service.onCall = silence;
     const { payments, runtime } = await harness.boot(options);
     const call = payments.post('/v1/things');
@@ -78,7 +78,7 @@ describeWithEachAdapter('a POST that fails', (harness) => {
     [429, 'rate_limited'],
     [500, 'server_error'],
     [503, 'server_error'],
-  ])('HT-24 a %i to a POST is an answer: it is not repeated', async (status, code) => {
+  ])('HT-24 a %i is the outcome of a POST, which is not repeated', async (status, code) => {
     harness.service.onCall = json(status, {}, { 'retry-after': '1' });
     const { payments } = await harness.boot();
     const call = payments.post('/v1/things');
@@ -87,10 +87,10 @@ describeWithEachAdapter('a POST that fails', (harness) => {
     expect(harness.service.calls).toHaveLength(1);
   });
 
-  it('HT-24 a POST is retried if the connection was refused, and succeeds if the server is up by then', async () => {
+  it('HT-24 a POST is retried if the connection was refused, and succeeds if the service is up again', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
-    // There is a token, and no connection that is kept alive.
+    // The client has a token, and no connection is kept alive.
     const close = { connection: 'close' };
     service.onToken = json(200, service.tokenAnswer({ token: 'one' }), close);
     service.queue.push(json(200, {}, close));
@@ -98,7 +98,7 @@ describeWithEachAdapter('a POST that fails', (harness) => {
     const { port } = service;
     await service.stop();
     const call = payments.post('/v1/things', { body: {} });
-    await until(() => (runtime.nextIn ?? Infinity) < 1_000, 'the sleep after the refusal');
+    await until(() => (runtime.nextIn ?? Infinity) < 1_000, 'the wait between attempts');
     const again = await ScriptedService.start(port);
     runtime.advance(200);
     await expect(call).resolves.toEqual({ status: 'complete' });
@@ -107,10 +107,10 @@ describeWithEachAdapter('a POST that fails', (harness) => {
   });
 });
 
-describe('a POST that fails, api.agents', () => {
+describe('calls that fail, with api.agents', () => {
   const harness = apiHarness();
 
-  it('HT-24 a POST is retried if its connection never opened, then fails with connection_failed or timeout', async () => {
+  it('HT-24 a POST is retried if no connection opened, then is connection_failed or timeout', async () => {
     const { service } = harness;
     let mode: 'works' | 'fails' | 'hangs' = 'works';
     const lookup: LookupFunction = (name, options, callback) => {
@@ -149,7 +149,7 @@ describe('a POST that fails, api.agents', () => {
     expect(service.calls).toHaveLength(1);
   });
 
-  it('HT-24 a POST on a kept-alive connection of api.agents that closes is outcome_unknown, and sent once', async () => {
+  it('HT-24 a POST on a kept-alive connection of api.agents that closes is sent once, outcome_unknown', async () => {
     const { service } = harness;
     const agent = new http.Agent({ keepAlive: true });
     const { payments } = await harness.boot({ agents: { http: agent } });

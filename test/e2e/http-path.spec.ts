@@ -5,17 +5,17 @@ import { ScriptedService } from '../support/api/scripted-service.js';
 describeWithEachAdapter('paths and redirects', (harness) => {
   it.each([
     ['an absolute URL', 'https://evil.example/v1/x'],
-    ['an absolute URL behind a slash', '/https://evil.example\\x'],
+    ['an absolute URL after a slash', '/https://evil.example\\x'],
     ['//host', '//evil.example/v1/x'],
     ['/\\host', '/\\evil.example/v1/x'],
-    ['no slash', 'v1/x'],
-    ['nothing', ''],
+    ['no slash at its start', 'v1/x'],
+    ['no characters', ''],
     ['..', '/v1/../auth/token'],
     ['.. at the end', '/v1/..'],
     ['encoded ..', '/v1/%2e%2E/auth/token'],
     ['half-encoded ..', '/v1/.%2e/auth/token'],
-    ['.. behind an encoded slash', '/v1/x%2f..%2fauth'],
-    ['.. behind an encoded backslash', '/v1/x%5C..%5Cauth'],
+    ['.. after an encoded slash', '/v1/x%2f..%2fauth'],
+    ['.. after an encoded backslash', '/v1/x%5C..%5Cauth'],
     ['.', '/v1/./x'],
     ['a backslash', '/v1\\x'],
     ['a query', '/v1/x?a=b'],
@@ -23,11 +23,11 @@ describeWithEachAdapter('paths and redirects', (harness) => {
     ['a line break', '/v1/x\r\nhost: evil.example'],
     ['a null byte', '/v1/x\0'],
     ['a space', '/v1/x y'],
-    ['what is no character', '/v1/\ud800'],
-    ['a stray percent sign', '/v1/100%'],
+    ['half a surrogate pair', '/v1/\ud800'],
+    ['an incomplete percent encoding', '/v1/100%'],
     ['userinfo', '@evil.example/'],
-    ['no string', 42 as never],
-  ])('HT-21 a path with %s is a TypeError before any token leaves', async (_, path) => {
+    ['a number in place of a string', 42 as never],
+  ])('HT-21 a path with %s causes a TypeError before a token request is sent', async (_, path) => {
     const { payments } = await harness.boot();
     for (const method of ['GET', 'POST'] as const) {
       await expect(payments.request(method, path)).rejects.toThrow(TypeError);
@@ -36,7 +36,7 @@ describeWithEachAdapter('paths and redirects', (harness) => {
     expect(harness.service.calls).toHaveLength(0);
   });
 
-  it('HT-21 an id is encoded as one segment', async () => {
+  it('HT-21 a transaction id is encoded as one segment of the path', async () => {
     const { payments } = await harness.boot();
     for (const id of ['a/b', 'a..b', 'a?b#c', 'é %2F\r\n', '5f0c7b52-8a0e']) {
       await payments.getTransaction(id);
@@ -45,7 +45,7 @@ describeWithEachAdapter('paths and redirects', (harness) => {
   });
 
   it.each(['', '.', '..', '../auth/token', 'a/../b', 'a\\..\\b', undefined, null, 7, '\ud800'])(
-    'HT-21 an id %p is a TypeError',
+    'HT-21 the transaction id %p causes a TypeError',
     async (id) => {
       const { payments } = await harness.boot();
       await expect(payments.getTransaction(id as string)).rejects.toThrow(TypeError);
@@ -53,7 +53,7 @@ describeWithEachAdapter('paths and redirects', (harness) => {
     },
   );
 
-  it('HT-21 the option query is encoded', async () => {
+  it('HT-21 the option query is encoded, and an object in it causes a TypeError', async () => {
     const { payments } = await harness.boot();
     const query = { q: 'a&b=c', page: 2, open: true, skip: undefined, id: ['x', 'y z'] };
     await payments.get('/v1/things', { query });
@@ -66,7 +66,7 @@ describeWithEachAdapter('paths and redirects', (harness) => {
   });
 
   it.each([301, 302, 303, 307, 308])(
-    'HT-22 a %i is not followed: the error names the status and the host of the location',
+    'HT-22 a %i is not followed, and the error names its status and the host of its location',
     async (status) => {
       const elsewhere = await ScriptedService.start();
       const { service } = harness;
@@ -86,7 +86,7 @@ describeWithEachAdapter('paths and redirects', (harness) => {
     },
   );
 
-  it('HT-22 a redirect without a location, or to the same host, is refused too', async () => {
+  it('HT-22 a redirect without a location, or to the same host, is not followed', async () => {
     const { payments } = await harness.boot();
     harness.service.onCall = (_, response) => response.writeHead(302).end();
     await expect(payments.get('/v1/things')).rejects.toThrow(/302.*without a location/);

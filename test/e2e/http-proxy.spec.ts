@@ -26,8 +26,8 @@ describe('the API client behind a proxy', () => {
   beforeAll(async () => {
     service = createServer({ key: file('localhost-key.pem'), cert: ca }, (request, response) => {
       const token = { access_token: 'token', expires_in: '3599', token_type: 'Bearer' };
-      const answer = request.url === '/v1/auth/token' ? token : { seen: request.headers };
-      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+      const body = request.url === '/v1/auth/token' ? token : { seen: request.headers };
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
     });
     await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
     host = `localhost:${(service.address() as AddressInfo).port}`;
@@ -58,7 +58,7 @@ describe('the API client behind a proxy', () => {
     expect(new Set(proxy.targets)).toEqual(new Set([host]));
   }
 
-  it('HT-31 adapter http: HTTPS_PROXY through an agent of https-proxy-agent', async () => {
+  it('HT-31 the adapter http uses HTTPS_PROXY through an agent of https-proxy-agent', async () => {
     // This agent has no option for certificate authorities.
     const trusted = getCACertificates('default');
     setDefaultCACertificates([...trusted, ca.toString()]);
@@ -71,22 +71,22 @@ describe('the API client behind a proxy', () => {
     }
   });
 
-  it('HT-31 adapter http: HTTPS_PROXY through an agent of Node.js with proxyEnv', async () => {
+  it('HT-31 the adapter http uses HTTPS_PROXY through an agent of Node.js with proxyEnv', async () => {
     const agent = new Agent({ ca, proxyEnv: process.env });
     let destroyed = 0;
     agent.destroy = () => void (destroyed += 1);
     await call({ agents: { https: agent } });
     await application?.close();
-    // Only the application closes it.
+    // Only the application closes the agent.
     expect(destroyed).toBe(0);
     Agent.prototype.destroy.call(agent);
   });
 
-  it('HT-31 adapter undici: HTTPS_PROXY through an EnvHttpProxyAgent', async () => {
+  it('HT-31 the adapter undici uses HTTPS_PROXY through an EnvHttpProxyAgent', async () => {
     const dispatcher = new EnvHttpProxyAgent({ requestTls: { ca } });
     await call({ dispatcher });
     await application?.close();
-    // Only the application closes it.
+    // Only the application closes the dispatcher.
     expect(dispatcher).toMatchObject({ closed: false, destroyed: false });
     await dispatcher.close();
   });

@@ -8,17 +8,17 @@ import { hangUp, json, silence } from '../support/api/scripted-service.js';
 const SECOND = 1000;
 
 describeWithEachAdapter('retries of a GET', (harness) => {
-  /** Waits until the call sleeps before its next try, and gives for how long, in milliseconds. */
-  const asleep = async ({ runtime }: ApiApplication, afterCalls: number): Promise<number> => {
-    // While a try is under way, the next timer is its own, of 10 s; while the call sleeps there is a shorter one.
-    const sleeps = (): boolean =>
+  /** Waits until the call waits before its next attempt. Returns that wait in milliseconds. */
+  const waitOf = async ({ runtime }: ApiApplication, afterCalls: number): Promise<number> => {
+    // The timer of an attempt has 10 s; the timer of the wait between two attempts is shorter.
+    const waits = (): boolean =>
       harness.service.calls.length >= afterCalls && (runtime.nextIn ?? Infinity) < 10_000;
-    await until(sleeps, 'the sleep before the next try');
+    await until(waits, 'the wait before the next attempt');
     return runtime.nextIn ?? 0;
   };
 
   it.each([
-    ['a broken connection', hangUp],
+    ['a closed connection', hangUp],
     ['408', json(408, {})],
     ['429', json(429, {})],
     ['500', json(500, {})],
@@ -26,7 +26,7 @@ describeWithEachAdapter('retries of a GET', (harness) => {
     ['503', json(503, {})],
     ['599', json(599, {})],
     [
-      'an answer that breaks off',
+      'a response that is interrupted',
       (_: unknown, response: ServerResponse) => {
         response.writeHead(200, { 'content-length': '100' });
         response.write('{"a":', () => response.socket?.destroy());
@@ -36,9 +36,9 @@ describeWithEachAdapter('retries of a GET', (harness) => {
     const application = await harness.boot();
     harness.service.queue.push(script, script);
     const call = application.payments.getTransaction('1');
-    await asleep(application, 1);
+    await waitOf(application, 1);
     application.runtime.advance(200);
-    await asleep(application, 2);
+    await waitOf(application, 2);
     application.runtime.advance(400);
     await expect(call).resolves.toEqual({ status: 'complete' });
     expect(harness.service.calls).toHaveLength(3);
@@ -55,7 +55,7 @@ describeWithEachAdapter('retries of a GET', (harness) => {
     await expect(call).resolves.toEqual({ status: 'complete' });
   });
 
-  it('HT-23 the waits between attempts grow, with jitter, up to maxDelayMs and the last attempt', async () => {
+  it('HT-23 the waits between attempts double with jitter up to maxDelayMs, until the last attempt', async () => {
     for (const [chance, waits] of [
       [0, [200, 400, 500]],
       [0.5, [150, 300, 375]],
@@ -68,7 +68,7 @@ describeWithEachAdapter('retries of a GET', (harness) => {
       const call = application.payments.getTransaction('1');
       const ended = expect(call).rejects.toMatchObject({ code: 'server_error', attempts: 4 });
       for (const [index, wait] of waits.entries()) {
-        expect(await asleep(application, before + index + 1)).toBe(wait);
+        expect(await waitOf(application, before + index + 1)).toBe(wait);
         application.runtime.advance(wait);
       }
       await ended;
@@ -76,7 +76,7 @@ describeWithEachAdapter('retries of a GET', (harness) => {
     }
   });
 
-  it('HT-23 retry: false makes one attempt', async () => {
+  it('HT-23 a call with retry: false makes one attempt', async () => {
     const { payments } = await harness.boot({ retry: false });
     harness.service.onCall = json(503, {});
     await expect(payments.getTransaction('1')).rejects.toMatchObject({ attempts: 1 });
@@ -86,25 +86,25 @@ describeWithEachAdapter('retries of a GET', (harness) => {
     ['seconds', () => '7', 7 * SECOND],
     ['a date', (now: number) => new Date(now + 8 * SECOND).toUTCString(), 8 * SECOND],
     ['a date that has passed', (now: number) => new Date(now - 9e6).toUTCString(), 150],
-    ['seconds beyond the cap', () => '3600', 9 * SECOND],
-    ['nonsense', () => '-5', 150],
-  ])('HT-23 Retry-After in %s', async (_, header, wait) => {
+    ['seconds over maxRetryAfterMs', () => '3600', 9 * SECOND],
+    ['an invalid form', () => '-5', 150],
+  ])('HT-23 a call waits for a Retry-After in %s', async (_, header, wait) => {
     const application = await harness.boot({ retry: { maxRetryAfterMs: 9 * SECOND } });
     const retryAfter = header(application.runtime.now());
     harness.service.queue.push(json(429, {}, { 'retry-after': retryAfter }));
     const call = application.payments.getTransaction('1');
-    expect(await asleep(application, 1)).toBe(wait);
+    expect(await waitOf(application, 1)).toBe(wait);
     application.runtime.advance(wait);
     await expect(call).resolves.toBeDefined();
   });
 
-  it('HT-23 a signal ends the wait between two attempts', async () => {
+  it('HT-23 a signal aborts the wait between two attempts', async () => {
     const application = await harness.boot();
     harness.service.onCall = json(503, {});
     const controller = new AbortController();
     const call = application.payments.getTransaction('1', { signal: controller.signal });
     const ended = expect(call).rejects.toMatchObject({ code: 'aborted', attempts: 1 });
-    await asleep(application, 1);
+    await waitOf(application, 1);
     controller.abort();
     await ended;
     expect(application.runtime.pending).toBe(0);
@@ -113,21 +113,21 @@ describeWithEachAdapter('retries of a GET', (harness) => {
 
   it('HT-23 the deadline includes the wait for the token, all attempts and the waits between them', async () => {
     const { service } = harness;
-    const held: (() => void)[] = [];
-    const answer = service.onToken;
-    service.onToken = (request, response) => held.push(() => answer(request, response));
+    const waiting: (() => void)[] = [];
+    const respond = service.onToken;
+    service.onToken = (request, response) => waiting.push(() => respond(request, response));
     const retry = { attempts: 10, baseDelayMs: 1_000 };
     const application = await harness.boot({ deadlineMs: 10_000, attemptTimeoutMs: 4_000, retry });
     const { runtime, payments } = application;
     service.onCall = silence;
     const call = payments.getTransaction('1');
     const ended = expect(call).rejects.toMatchObject({ code: 'timeout', attempts: 2 });
-    await until(() => held.length === 1);
+    await until(() => waiting.length === 1);
     runtime.advance(4_000);
-    held[0]?.();
+    waiting[0]?.();
     await until(() => service.calls.length === 1);
     runtime.advance(4_000);
-    await until(() => runtime.nextIn === 750, 'the sleep');
+    await until(() => runtime.nextIn === 750, 'the wait between attempts');
     runtime.advance(750);
     await until(() => service.calls.length === 2);
     runtime.advance(1_249);
@@ -150,7 +150,7 @@ describeWithEachAdapter('retries of a GET', (harness) => {
     expect(harness.service.tokenRequests).toHaveLength(0);
   });
 
-  it('HT-23 a call does not wait beyond its deadline: it throws the last error at once', async () => {
+  it('HT-23 a call rejects at once with the last error if the next wait would exceed its deadline', async () => {
     const { payments } = await harness.boot({ deadlineMs: 5_000 });
     harness.service.onCall = json(503, {}, { 'retry-after': '6' });
     await expect(payments.getTransaction('1')).rejects.toMatchObject({
@@ -160,7 +160,7 @@ describeWithEachAdapter('retries of a GET', (harness) => {
     });
   });
 
-  it('HT-23 if the token takes longer than the deadline, the call ends and sends nothing', async () => {
+  it('HT-23 a call whose token takes longer than the deadline rejects with timeout and sends no request', async () => {
     harness.service.onToken = silence;
     const { payments, runtime } = await harness.boot({ deadlineMs: 2_000 });
     const call = payments.post('/v1/things');

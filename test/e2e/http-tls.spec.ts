@@ -10,7 +10,7 @@ import { RunningShop, settingsFor } from '../support/shop/running-shop.js';
 
 jest.setTimeout(30_000);
 
-// Made for these tests and trusted nowhere: `openssl req -x509 -newkey ec …`, for localhost, valid a hundred years.
+// A self-signed certificate for localhost, valid for 100 years: `openssl req -x509 -newkey ec …`.
 const file = (name: string) =>
   fileURLToPath(new URL(`../support/http/tls/${name}`, import.meta.url));
 const CERTIFICATE = file('localhost-cert.pem');
@@ -25,9 +25,9 @@ describe('the API client over TLS', () => {
     const key = readFileSync(file('localhost-key.pem'));
     service = createServer({ key, cert: readFileSync(CERTIFICATE) }, (incoming, outgoing) => {
       const { method, url, headers } = incoming;
-      const onward = request(new URL(url!, emulator.baseUrl), { method, headers }, (answer) => {
-        outgoing.writeHead(answer.statusCode!, answer.headers);
-        answer.pipe(outgoing);
+      const onward = request(new URL(url!, emulator.baseUrl), { method, headers }, (response) => {
+        outgoing.writeHead(response.statusCode!, response.headers);
+        response.pipe(outgoing);
       });
       onward.on('error', () => outgoing.destroy());
       incoming.pipe(onward);
@@ -58,14 +58,14 @@ describe('the API client over TLS', () => {
     await shop.recorded('encrypted', [25]);
   });
 
-  it('sends nothing to a service with an untrusted certificate', async () => {
+  it('sends no request to a service with an untrusted certificate', async () => {
     await using shop = await RunningShop.start({
       ...settingsFor(emulator),
       PAYMENTS_BASE_URL: baseUrl,
     });
     let reached = 0;
     service.on('request', () => reached++);
-    expect((await shop.createOrder('stranger', 25)).checkoutUrl).toBeNull();
+    expect((await shop.createOrder('untrusted', 25)).checkoutUrl).toBeNull();
     expect(reached).toBe(0);
     await shop.process.line(/SELF_SIGNED_CERT/);
   });

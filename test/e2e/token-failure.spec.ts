@@ -5,8 +5,8 @@ import { hangUp, json, silence } from '../support/api/scripted-service.js';
 
 const SECOND = 1000;
 
-describeWithEachAdapter('a failing token endpoint', (harness) => {
-  it('TK-08 recovers: the first call after the backoff gets a token, and no rejected promise is kept', async () => {
+describeWithEachAdapter('calls while the token endpoint fails', (harness) => {
+  it('TK-08 the first call after the backoff gets a token, and no rejected promise is kept', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
     const works = service.onToken;
@@ -20,30 +20,30 @@ describeWithEachAdapter('a failing token endpoint', (harness) => {
     expect(service.tokenRequests).toHaveLength(2);
   });
 
-  it('TK-09 is down: callers fail fast with token_unavailable during a backoff of 0.5 s to 30 s', async () => {
+  it('TK-09 calls fail fast with token_unavailable during a backoff of 0.5 s to 30 s', async () => {
     const { service } = harness;
     service.onToken = json(503, {});
     const { payments, runtime } = await harness.boot();
-    const gates: number[] = [];
+    const waits: number[] = [];
     for (let outage = 1; outage <= 9; outage += 1) {
       const calls = Array.from({ length: 20 }, () => payments.getTransaction('1'));
-      for (const end of await Promise.allSettled(calls)) {
-        expect(end).toMatchObject({ reason: { code: 'token_unavailable', status: 503 } });
+      for (const result of await Promise.allSettled(calls)) {
+        expect(result).toMatchObject({ reason: { code: 'token_unavailable', status: 503 } });
       }
       expect(service.tokenRequests).toHaveLength(outage);
       const error = await payments.getTransaction('1').catch((error: unknown) => error);
       const { retryAfterMs } = error as { retryAfterMs: number };
-      gates.push(retryAfterMs);
+      waits.push(retryAfterMs);
       runtime.advance(retryAfterMs - 1);
       await payments.getTransaction('1').catch(() => {});
       expect(service.tokenRequests).toHaveLength(outage);
       runtime.advance(1);
     }
-    expect(gates).toEqual([500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000]);
+    expect(waits).toEqual([500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000]);
     expect(service.calls).toHaveLength(0);
   });
 
-  it('TK-09 the backoff starts over after a success', async () => {
+  it('TK-09 the backoff is 0.5 s again after a successful token request', async () => {
     const { service } = harness;
     const works = service.onToken;
     const { payments, runtime } = await harness.boot();
@@ -66,7 +66,7 @@ describeWithEachAdapter('a failing token endpoint', (harness) => {
   it.each([
     ['seconds', () => '60'],
     ['a date', (now: number) => new Date(now + 60 * SECOND).toUTCString()],
-  ])('TK-09 Retry-After in %s is honoured', async (_, retryAfter) => {
+  ])('TK-09 a Retry-After in %s delays the next token request', async (_, retryAfter) => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
     service.onToken = json(429, {}, { 'retry-after': retryAfter(runtime.now()) });
@@ -79,47 +79,52 @@ describeWithEachAdapter('a failing token endpoint', (harness) => {
     expect(service.tokenRequests).toHaveLength(2);
   });
 
-  it('TK-09 wrong credentials are invalid_credentials, and no request is made for 30 s', async () => {
+  it('TK-09 wrong credentials cause invalid_credentials, and no token request for 30 s', async () => {
     const { service } = harness;
     service.onToken = json(401, { error: 'no' });
     const { payments, runtime } = await harness.boot();
-    const refused = { code: 'invalid_credentials', status: 401, company: 'default' };
-    await expect(payments.getTransaction('1')).rejects.toMatchObject(refused);
+    const rejected = { code: 'invalid_credentials', status: 401, company: 'default' };
+    await expect(payments.getTransaction('1')).rejects.toMatchObject(rejected);
     runtime.advance(29 * SECOND);
-    await expect(payments.getTransaction('1')).rejects.toMatchObject(refused);
+    await expect(payments.getTransaction('1')).rejects.toMatchObject(rejected);
     expect(service.tokenRequests).toHaveLength(1);
     runtime.advance(SECOND);
     await expect(payments.getTransaction('1')).rejects.toThrow(/clientId and clientSecret/);
     expect(service.tokenRequests).toHaveLength(2);
     runtime.advance(29 * SECOND);
-    await expect(payments.getTransaction('1')).rejects.toMatchObject(refused);
+    await expect(payments.getTransaction('1')).rejects.toMatchObject(rejected);
     expect(service.tokenRequests).toHaveLength(2);
   });
 
   it.each([
-    ['is no JSON', (): unknown => 'hello'],
+    ['is not JSON', (): unknown => 'hello'],
     ['is null', () => null],
     ['has no access_token', () => ({ expires_in: '3599' })],
-    ['has one that would end the header', () => ({ access_token: 'a\r\nx: y', expires_in: '1' })],
-  ])('TK-09 an answer that %s is token_unavailable', async (_, answer) => {
-    harness.service.onToken = json(200, answer());
+    [
+      'has an access_token with a line break',
+      () => ({ access_token: 'a\r\nx: y', expires_in: '1' }),
+    ],
+  ])('TK-09 a response that %s causes token_unavailable', async (_, body) => {
+    harness.service.onToken = json(200, body());
     const { payments } = await harness.boot();
     await expect(payments.getTransaction('1')).rejects.toMatchObject({ code: 'token_unavailable' });
     expect(harness.service.calls).toHaveLength(0);
   });
 
   it.each([404, 405])(
-    'TK-09 a %i is token_unavailable, with a message that says to check the base URL',
+    'TK-09 a %i causes token_unavailable with the advice to check the base URL',
     async (status) => {
       harness.service.onToken = json(status, {});
       const { payments } = await harness.boot();
       const call = payments.getTransaction('1');
       await expect(call).rejects.toMatchObject({ code: 'token_unavailable', status });
-      await expect(call).rejects.toThrow(/answered 40\d to POST \/v1\/auth\/token: .*base URL/);
+      await expect(call).rejects.toThrow(
+        /responded with 40\d to POST \/v1\/auth\/token: .*base URL/,
+      );
     },
   );
 
-  it('TK-09 a redirect is token_unavailable, and the credentials do not follow it', async () => {
+  it('TK-09 a redirect causes token_unavailable, and the credentials are not sent to its location', async () => {
     harness.service.onToken = (_, response) =>
       response.writeHead(307, { location: `${harness.service.baseUrl}/elsewhere` }).end();
     const { payments } = await harness.boot();
@@ -127,52 +132,52 @@ describeWithEachAdapter('a failing token endpoint', (harness) => {
     expect(harness.service.calls).toHaveLength(0);
   });
 
-  it('TK-12 the result of a superseded refresh is discarded', async () => {
+  it('TK-12 the result of a token request is discarded if its replacement has already started', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot();
     await payments.getTransaction('1');
-    // A background refresh hangs; meanwhile the token in use is revoked.
-    const held: (() => void)[] = [];
+    // The token in use is revoked while a background refresh waits for its response.
+    const waiting: (() => void)[] = [];
     service.onToken = (request, response) =>
-      held.push(() => json(200, service.tokenAnswer({ token: 'late' }))(request, response));
+      waiting.push(() => json(200, service.tokenAnswer({ token: 'late' }))(request, response));
     runtime.advance(3540 * SECOND);
     await payments.getTransaction('1');
-    await until(() => held.length === 1);
+    await until(() => waiting.length === 1);
     service.onToken = (request, response) =>
       json(200, service.tokenAnswer({ token: 'fresh' }))(request, response);
     service.acceptOnly('fresh');
     await payments.getTransaction('1');
-    held[0]?.();
+    waiting[0]?.();
     await payments.getTransaction('1');
     expect(service.calls.at(-1)?.headers.authorization).toBe('Bearer fresh');
     expect(service.calls.map(({ headers }) => headers.authorization)).not.toContain('Bearer late');
     expect(service.tokenRequests).toHaveLength(3);
   });
 
-  it("TK-13 a caller's abort ends that caller's wait only", async () => {
+  it('TK-13 an aborted caller stops waiting, and other callers still get the token', async () => {
     const { service } = harness;
-    const held: (() => void)[] = [];
-    const answer = service.onToken;
-    service.onToken = (request, response) => held.push(() => answer(request, response));
+    const waiting: (() => void)[] = [];
+    const respond = service.onToken;
+    service.onToken = (request, response) => waiting.push(() => respond(request, response));
     const { payments } = await harness.boot();
-    const leaver = new AbortController();
-    const leaving = payments.getTransaction('1', { signal: leaver.signal });
-    const staying = payments.getTransaction('1');
-    await until(() => held.length === 1);
-    leaver.abort();
-    await expect(leaving).rejects.toMatchObject({ code: 'aborted', attempts: 0 });
-    held[0]?.();
-    await expect(staying).resolves.toEqual({ status: 'complete' });
+    const controller = new AbortController();
+    const aborted = payments.getTransaction('1', { signal: controller.signal });
+    const other = payments.getTransaction('1');
+    await until(() => waiting.length === 1);
+    controller.abort();
+    await expect(aborted).rejects.toMatchObject({ code: 'aborted', attempts: 0 });
+    waiting[0]?.();
+    await expect(other).resolves.toEqual({ status: 'complete' });
     expect(service.tokenRequests).toHaveLength(1);
   });
 
-  it('TK-14 the token request has its own timeout', async () => {
+  it('TK-14 a token request ends after tokenTimeoutMs', async () => {
     const { service } = harness;
     const works = service.onToken;
     service.onToken = silence;
     const { payments, runtime } = await harness.boot({ tokenTimeoutMs: 3_000 });
     const call = payments.getTransaction('1');
-    const ended = expect(call).rejects.toThrow(/no answer within 3000 ms/);
+    const ended = expect(call).rejects.toThrow(/did not respond within 3000 ms/);
     await until(() => service.tokenRequests.length === 1);
     runtime.advance(3_000);
     await ended;
@@ -181,7 +186,7 @@ describeWithEachAdapter('a failing token endpoint', (harness) => {
     await expect(payments.getTransaction('1')).resolves.toBeDefined();
   });
 
-  it('TK-14 the token request never waits for calls or their retries', async () => {
+  it('TK-14 a token request is sent while calls use all connections', async () => {
     const { service } = harness;
     const { payments, runtime } = await harness.boot({ maxSockets: 1, attemptTimeoutMs: 300_000 });
     await payments.getTransaction('1');

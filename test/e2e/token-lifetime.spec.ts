@@ -7,15 +7,15 @@ import { json, type Script } from '../support/api/scripted-service.js';
 const SECOND = 1000;
 
 describeWithEachAdapter('the lifetime of a token', (harness) => {
-  /** Makes a call, and gives the token it was made with. */
+  /** Makes a call. Returns the token that it sent. */
   const use = async ({ payments }: ApiApplication): Promise<string> => {
     await payments.getTransaction('1');
     return harness.service.calls.at(-1)?.headers.authorization?.replace('Bearer ', '') ?? '';
   };
-  /** Waits until a token request in the background is done: the timer it had is gone. */
-  const settled = ({ runtime }: ApiApplication): Promise<void> =>
+  /** Waits until a token request in the background is done: its timer is cancelled. */
+  const refreshed = ({ runtime }: ApiApplication): Promise<void> =>
     until(() => runtime.pending === 0, 'the end of the background refresh');
-  const giveFor = (expiresIn: unknown): void => {
+  const returnExpiresIn = (expiresIn: unknown): void => {
     const { service } = harness;
     service.onToken = (request, response) =>
       json(200, service.tokenAnswer({ expiresIn }))(request, response);
@@ -24,8 +24,8 @@ describeWithEachAdapter('the lifetime of a token', (harness) => {
   it.each([
     ['"3599"', '3599'],
     ['3599', 3599],
-  ])('TK-03 expires_in %s is an hour less a second', async (_, expiresIn) => {
-    giveFor(expiresIn);
+  ])('TK-03 a token with expires_in %s is used for an hour less a second', async (_, expiresIn) => {
+    returnExpiresIn(expiresIn);
     const application = await harness.boot();
     expect(await use(application)).toBe('token-1');
     application.runtime.advance(3478 * SECOND);
@@ -47,9 +47,9 @@ describeWithEachAdapter('the lifetime of a token', (harness) => {
     ['0', '0'],
     ['1.5', 1.5],
   ])(
-    'TK-03 expires_in %s is a short safe lifetime of 300 s and a warning',
+    'TK-03 a token with expires_in %s is used for 300 s, and a warning is logged',
     async (_, expiresIn) => {
-      giveFor(expiresIn);
+      returnExpiresIn(expiresIn);
       const application = await harness.boot();
       expect(await use(application)).toBe('token-1');
       expect(application.logs).toEqual([expect.stringContaining('expires_in')]);
@@ -60,25 +60,25 @@ describeWithEachAdapter('the lifetime of a token', (harness) => {
     },
   );
 
-  it('TK-04 the lifetime counts from when the request was sent', async () => {
+  it('TK-04 the lifetime of a token starts when its request was sent', async () => {
     const application = await harness.boot();
-    const held: (() => void)[] = [];
+    const waiting: (() => void)[] = [];
     const { service } = harness;
     service.onToken = (request, response) =>
-      held.push(() => json(200, service.tokenAnswer({ expiresIn: '20' }))(request, response));
+      waiting.push(() => json(200, service.tokenAnswer({ expiresIn: '20' }))(request, response));
     const first = use(application);
-    await until(() => held.length === 1);
+    await until(() => waiting.length === 1);
     application.runtime.advance(9 * SECOND);
-    held[0]?.();
+    waiting[0]?.();
     await first;
-    giveFor('20');
+    returnExpiresIn('20');
     application.runtime.advance(8 * SECOND);
     expect(await use(application)).toBe('token-1');
     application.runtime.advance(2.5 * SECOND);
     expect(await use(application)).toBe('token-2');
   });
 
-  it('TK-04 a token is expired when either the wall clock or the monotonic clock says so', async () => {
+  it('TK-04 a token expires by the wall clock or by the monotonic clock, whichever is earlier', async () => {
     const application = await harness.boot();
     const { runtime } = application;
     expect(await use(application)).toBe('token-1');
@@ -90,25 +90,25 @@ describeWithEachAdapter('the lifetime of a token', (harness) => {
     expect(await use(application)).toBe('token-3');
   });
 
-  it('TK-05 in the soft window the current token is returned at once and one refresh runs in the background', async () => {
+  it('TK-05 in the soft window calls use the current token, and one background request renews it', async () => {
     const application = await harness.boot();
     const { service } = harness;
     await use(application);
-    const held: (() => void)[] = [];
+    const waiting: (() => void)[] = [];
     service.onToken = (request, response) =>
-      held.push(() => json(200, service.tokenAnswer())(request, response));
-    // 60 s are left: under 90 to 120 s, which the soft window's jitter gives, and over the 30 s of the hard one.
+      waiting.push(() => json(200, service.tokenAnswer())(request, response));
+    // 60 s are left: less than the soft window of 90 to 120 s, and more than the hard window of 30 s.
     application.runtime.advance(3539 * SECOND);
     expect(await Promise.all([use(application), use(application)])).toEqual(['token-1', 'token-1']);
     expect(await use(application)).toBe('token-1');
-    await until(() => held.length > 0);
+    await until(() => waiting.length > 0);
     expect(service.tokenRequests).toHaveLength(2);
-    held[0]?.();
-    await settled(application);
+    waiting[0]?.();
+    await refreshed(application);
     expect(await use(application)).toBe('token-2');
   });
 
-  it('TK-05 the soft window is jittered', async () => {
+  it('TK-05 jitter makes the soft window of a token 90 to 120 s long', async () => {
     for (const [chance, leftSeconds] of [
       [0, 89],
       [0.999, 119],
@@ -120,16 +120,16 @@ describeWithEachAdapter('the lifetime of a token', (harness) => {
       const before = service.tokenRequests.length;
       application.runtime.advance((3599 - leftSeconds - 2) * SECOND);
       await use(application);
-      await settled(application);
+      await refreshed(application);
       expect(service.tokenRequests).toHaveLength(before);
       application.runtime.advance(3 * SECOND);
       await use(application);
-      await settled(application);
+      await refreshed(application);
       expect(service.tokenRequests).toHaveLength(before + 1);
     }
   });
 
-  it('TK-05 in the hard window, or without a token, callers wait for the shared refresh', async () => {
+  it('TK-05 in the hard window, or without a token, concurrent calls wait for one token request', async () => {
     const application = await harness.boot();
     expect(await Promise.all([use(application), use(application)])).toContain('token-1');
     application.runtime.advance(3570 * SECOND);
@@ -138,7 +138,7 @@ describeWithEachAdapter('the lifetime of a token', (harness) => {
     expect(harness.service.tokenRequests).toHaveLength(2);
   });
 
-  it('TK-06 after a failed background refresh the old token is still used, and the next refresh backs off', async () => {
+  it('TK-06 after a failed background request calls use the old token, and the next request backs off', async () => {
     const application = await harness.boot();
     const { service } = harness;
     const unhandled: unknown[] = [];
@@ -149,31 +149,31 @@ describeWithEachAdapter('the lifetime of a token', (harness) => {
     application.runtime.advance(3530 * SECOND);
     for (let call = 0; call < 5; call += 1) {
       expect(await use(application)).toBe('token-1');
-      await settled(application);
+      await refreshed(application);
     }
     expect(service.tokenRequests).toHaveLength(2);
     application.runtime.advance(0.6 * SECOND);
     expect(await use(application)).toBe('token-1');
-    await settled(application);
+    await refreshed(application);
     expect(service.tokenRequests).toHaveLength(3);
     application.runtime.advance(0.6 * SECOND);
     await use(application);
-    await settled(application);
+    await refreshed(application);
     expect(service.tokenRequests).toHaveLength(3);
-    // Also in the hard window, until the token expires.
+    // The old token is also used in the hard window, until it expires.
     application.runtime.advance(50 * SECOND);
     expect(await use(application)).toBe('token-1');
     await new Promise((resolve) => setImmediate(resolve));
     process.off('unhandledRejection', onUnhandled);
     expect(unhandled).toEqual([]);
-    expect(application.logs.join()).toContain('the current one is still used');
+    expect(application.logs.join()).toContain('The current token is used until it expires');
   });
 
   it.each([
-    ['always says an hour', () => '3599'],
-    ['says what is left', (left: number) => String(Math.floor(left / SECOND))],
+    ['with the expires_in of an hour', () => '3599'],
+    ['with the time left as expires_in', (left: number) => String(Math.floor(left / SECOND))],
   ])(
-    'TK-07 a token endpoint that returns the same token until it expires, and %s, is not asked at every call',
+    'TK-07 a token endpoint that returns the same token until it expires, %s, gets few requests',
     async (_, expiresIn) => {
       const application = await harness.boot();
       const { service } = harness;
@@ -188,12 +188,12 @@ describeWithEachAdapter('the lifetime of a token', (harness) => {
       service.onToken = sameToken;
       await use(application);
       runtime.advance(3470 * SECOND);
-      // Two calls a second, for the last two minutes and the first of the next hour.
+      // Two calls per second, in the last two minutes of an hour and the first minute of the next hour.
       for (let call = 0; call < 380; call += 1) {
         const hour = Math.floor((runtime.monotonic() - began) / (3599 * SECOND));
         service.acceptOnly(`token-of-hour-${hour}`);
         expect(await use(application)).toBe(`token-of-hour-${hour}`);
-        await settled(application);
+        await refreshed(application);
         runtime.advance(0.5 * SECOND);
       }
       expect(service.tokenRequests.length).toBeLessThan(16);
@@ -201,14 +201,14 @@ describeWithEachAdapter('the lifetime of a token', (harness) => {
   );
 
   it('TK-17 a token with a lifetime of 20 seconds is not fetched on every call', async () => {
-    giveFor('20');
+    returnExpiresIn('20');
     const application = await harness.boot();
     for (let call = 0; call < 120; call += 1) {
       await use(application);
-      await settled(application);
+      await refreshed(application);
       application.runtime.advance(0.5 * SECOND);
     }
-    // A minute, at 18 to 20 seconds a token.
+    // One minute needs 3 to 4 tokens that are used for 18 to 20 s.
     expect(harness.service.tokenRequests.length).toBeGreaterThanOrEqual(3);
     expect(harness.service.tokenRequests.length).toBeLessThanOrEqual(4);
   });

@@ -5,7 +5,7 @@ import { until } from '../support/time/waiting.js';
 import { json, ScriptedService } from '../support/api/scripted-service.js';
 
 describeWithEachAdapter('the token request', (harness) => {
-  it('TK-01 is POST /v1/auth/token with Basic credentials in UTF-8 and a JSON grant', async () => {
+  it('TK-01 the token request is POST /v1/auth/token with Basic credentials in UTF-8 and a JSON grant', async () => {
     const { service } = harness;
     const clientId = 'id%3A:ü';
     const clientSecret = 'p%:ß→😀 secret';
@@ -27,23 +27,23 @@ describeWithEachAdapter('the token request', (harness) => {
     expect(request?.headers).not.toHaveProperty('x-auth-token');
   });
 
-  it('TK-02 10,000 callers at once on a cold cache make 1 token request', async () => {
+  it('TK-02 10,000 concurrent calls without a token send 1 token request', async () => {
     const { service } = harness;
-    // All 10,000 wait before the token is answered; then most of them leave, since 10,000 calls are not what is
-    // looked at here.
-    const held: (() => void)[] = [];
-    const answer = service.onToken;
-    service.onToken = (request, response) => held.push(() => answer(request, response));
+    // All 10,000 calls wait for the token. Most are aborted before it arrives, because this test is not about 10,000
+    // requests after that.
+    const waiting: (() => void)[] = [];
+    const respond = service.onToken;
+    service.onToken = (request, response) => waiting.push(() => respond(request, response));
     const { payments } = await harness.boot();
-    const leavers = Array.from({ length: 9_900 }, () => new AbortController());
-    const leaving = leavers.map(({ signal }) => payments.getTransaction('1', { signal }));
-    const staying = Array.from({ length: 100 }, () => payments.getTransaction('1'));
-    const gone = Promise.allSettled(leaving);
-    await until(() => held.length > 0);
-    leavers.forEach((leaver) => leaver.abort());
-    expect(new Set((await gone).map(({ status }) => status))).toEqual(new Set(['rejected']));
-    held.forEach((give) => give());
-    await expect(Promise.all(staying)).resolves.toHaveLength(100);
+    const controllers = Array.from({ length: 9_900 }, () => new AbortController());
+    const aborted = controllers.map(({ signal }) => payments.getTransaction('1', { signal }));
+    const others = Array.from({ length: 100 }, () => payments.getTransaction('1'));
+    const results = Promise.allSettled(aborted);
+    await until(() => waiting.length > 0);
+    controllers.forEach((controller) => controller.abort());
+    expect(new Set((await results).map(({ status }) => status))).toEqual(new Set(['rejected']));
+    waiting.forEach((send) => send());
+    await expect(Promise.all(others)).resolves.toHaveLength(100);
     expect(service.tokenRequests).toHaveLength(1);
   });
 
@@ -71,25 +71,25 @@ describeWithEachAdapter('the token request', (harness) => {
     expect(await tokenOf('a')).toBe('Bearer token-4');
     companies.set('a', testCompany(other.baseUrl, { id: 'a', clientSecret: 'rotated' }));
     expect(await tokenOf('a', other)).toBe('Bearer other-1');
-    // The same credentials in a new object, as a directory gives them, are the same company still.
+    // A directory returns a new object per lookup. The same credentials in a new object share the token.
     companies.set('b', testCompany(service.baseUrl, { id: 'b' }));
     expect(await tokenOf('b')).toBe('Bearer token-3');
     expect(service.tokenRequests).toHaveLength(4);
     await other.stop();
   });
 
-  it('TK-16 the token is sent as Authorization: Bearer by default, as x-auth-token: Bearer if selected, never as both', async () => {
+  it('TK-16 the token is sent in authorization by default, in x-auth-token if selected, never in both', async () => {
     const { service } = harness;
     const first = await harness.boot();
     await first.payments.getTransaction('1');
     const second = await harness.boot({ tokenHeader: 'x-auth-token' });
     await second.payments.post('/v1/things', { body: {} });
 
-    const [byDefault, chosen] = service.calls;
+    const [byDefault, selected] = service.calls;
     expect(byDefault?.headers.authorization).toBe('Bearer token-1');
     expect(byDefault?.headers).not.toHaveProperty('x-auth-token');
-    expect(chosen?.headers['x-auth-token']).toBe('Bearer token-2');
-    expect(chosen?.headers).not.toHaveProperty('authorization');
+    expect(selected?.headers['x-auth-token']).toBe('Bearer token-2');
+    expect(selected?.headers).not.toHaveProperty('authorization');
     for (const name of ['authorization', 'Authorization', 'X-Auth-Token']) {
       const headers = { [name]: 'Bearer mine' };
       await expect(first.payments.get('/v1/things', { headers })).rejects.toThrow(TypeError);

@@ -11,7 +11,7 @@ const TOKEN = 'eyJ.secret-token.sig';
 const BASIC = Buffer.from(`${CLIENT_ID}:${CLIENT_SECRET}`).toString('base64');
 const SECRETS = [CLIENT_SECRET, TOKEN, BASIC];
 
-/** Repeats what it was sent, as a debugging gateway does. */
+/** Responds with the request in body and headers, as a gateway for debugging does. */
 const echo =
   (status: number): Script =>
   (request, response) => {
@@ -21,19 +21,22 @@ const echo =
   };
 
 describeWithEachAdapter('secrets of the API client', (harness) => {
-  it('TK-18 no secret, token or Basic value is in any error, log line, JSON or inspection of what the module throws, logs or exposes', async () => {
+  it('TK-18 no error, log line or exposed object of the module contains a secret, token or Basic value', async () => {
     const { service } = harness;
     const company = testCompany(service.baseUrl, {
       clientId: CLIENT_ID,
       clientSecret: CLIENT_SECRET,
     });
     const facts: unknown[] = [];
-    const application = await harness.boot({ onRequest: (one) => facts.push(one) }, company);
+    const application = await harness.boot(
+      { onRequest: (attempt) => facts.push(attempt) },
+      company,
+    );
     const { payments, runtime, logs } = application;
     const thrown: unknown[] = [];
     const caught = (call: Promise<unknown>): Promise<unknown> =>
       call.catch((error: unknown) => thrown.push(error));
-    const giveToken = json(200, service.tokenAnswer({ token: TOKEN, expiresIn: 'an hour' }));
+    const returnToken = json(200, service.tokenAnswer({ token: TOKEN, expiresIn: 'an hour' }));
 
     const failToken = async (script: Script): Promise<void> => {
       service.onToken = script;
@@ -44,7 +47,7 @@ describeWithEachAdapter('secrets of the API client', (harness) => {
     await failToken(echo(500));
     await failToken(echo(200));
     await failToken(hangUp);
-    service.onToken = giveToken;
+    service.onToken = returnToken;
     for (const status of [400, 401, 403, 404, 409, 418, 422, 302]) {
       service.onCall = echo(status);
       await caught(payments.post('/v1/things', { body: {} }));
@@ -75,7 +78,7 @@ describeWithEachAdapter('secrets of the API client', (harness) => {
     for (const secret of SECRETS) {
       expect([...texts, whileBusy].filter((text) => text?.includes(secret))).toEqual([]);
     }
-    // Not even those that are hidden from enumeration.
+    // Properties that are not enumerable contain none either.
     const hidden = inspect(thrown, { depth: Infinity, showHidden: true, getters: false });
     for (const secret of SECRETS) expect(hidden).not.toContain(secret);
   });

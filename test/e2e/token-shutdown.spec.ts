@@ -8,7 +8,7 @@ import { json, silence } from '../support/api/scripted-service.js';
 
 const HERE = new URL('.', import.meta.url).pathname;
 
-/** A whole application, in a process of its own, that closes in the middle of everything. */
+/** An application for a process of its own, which closes while calls are under way. */
 const script = (baseUrl: string, adapter: string): string => `
   import { once } from 'node:events';
   import { NestFactory } from '@nestjs/core';
@@ -36,7 +36,7 @@ const script = (baseUrl: string, adapter: string): string => `
 `;
 
 describeWithEachAdapter('shutdown of the API client', (harness, adapter) => {
-  it('TK-20 closing the application cancels timers, so the process exits', async () => {
+  it('TK-20 closing the application cancels all timers, and the process exits', async () => {
     const { service } = harness;
     const called = Promise.withResolvers<void>();
     service.onCall = (request, response) => {
@@ -59,13 +59,13 @@ describeWithEachAdapter('shutdown of the API client', (harness, adapter) => {
     const closed = once(child, 'close');
     await Promise.race([called.promise, closed]);
     child.stdin.end('close\n');
-    // Not its exit, which may come before the end of its output.
+    // Not the event 'exit', which may come before the end of the output.
     const [code] = (await closed) as [number | null];
     clearTimeout(slow);
     expect({ code, output: output.trim() }).toEqual({ code: 0, output: 'aborted,aborted,aborted' });
   }, 60_000);
 
-  it('TK-20 closing the application leaves no timer of a token request, a call or a wait', async () => {
+  it('TK-20 closing the application cancels the timers of a token request and of the call that waits for it', async () => {
     const { service } = harness;
     service.onToken = silence;
     const { payments, runtime, close } = await harness.boot();
@@ -78,33 +78,33 @@ describeWithEachAdapter('shutdown of the API client', (harness, adapter) => {
     await expect(payments.getTransaction('1')).rejects.toMatchObject({ code: 'aborted' });
   });
 
-  it('TK-20 closing the application ends calls under way; a POST is outcome_unknown', async () => {
+  it('TK-20 closing the application aborts calls under way; a POST rejects with outcome_unknown', async () => {
     const { service } = harness;
     const { payments, runtime, close } = await harness.boot();
     service.onCall = (request, response) => {
       if (request.path.endsWith('retried')) json(503, {})(request, response);
     };
     const aborted = { code: 'aborted', message: expect.stringContaining('closing') };
-    const ends = [
+    const results = [
       expect(payments.getTransaction('silent')).rejects.toMatchObject(aborted),
       expect(payments.post('/v1/things')).rejects.toMatchObject({ code: 'outcome_unknown' }),
     ];
     await until(() => service.calls.length === 2);
-    ends.push(expect(payments.getTransaction('retried')).rejects.toMatchObject(aborted));
-    await until(() => (runtime.nextIn ?? Infinity) < 1_000, 'the sleep');
+    results.push(expect(payments.getTransaction('retried')).rejects.toMatchObject(aborted));
+    await until(() => (runtime.nextIn ?? Infinity) < 1_000, 'the wait between attempts');
     await close();
-    await Promise.all(ends);
+    await Promise.all(results);
     expect(runtime.pending).toBe(0);
-    // Idle connections of the global fetch are not the module's to close.
+    // The module cannot close idle connections of the global fetch.
     if (adapter === 'fetch') return;
     await until(() => service.sockets.size === 0, 'the end of the connections');
   });
 });
 
-describe('shutdown of the API client, api.agents', () => {
+describe('shutdown of the API client with api.agents', () => {
   const harness = apiHarness();
 
-  it('TK-20 closing the application ends a token request, with its timer, that uses api.agents', async () => {
+  it('TK-20 closing the application aborts a token request through api.agents and cancels its timer', async () => {
     const { service } = harness;
     service.onToken = silence;
     const agent = new Agent();

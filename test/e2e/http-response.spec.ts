@@ -11,13 +11,13 @@ const text =
   (_, response) =>
     response.writeHead(status, { 'content-type': type }).end(body);
 
-/** So many mebibytes of nothing, as fast as they are taken. */
+/** Yields this number of chunks, each one mebibyte of zeros. */
 function* zeros(mebibytes: number): Generator<Buffer> {
   const chunk = Buffer.alloc(1024 ** 2);
   for (let n = 0; n < mebibytes; n += 1) yield chunk;
 }
 
-describeWithEachAdapter('answers of the service', (harness) => {
+describeWithEachAdapter('responses of the service', (harness) => {
   it.each([
     [400, 'validation_failed'],
     [402, 'unexpected_status'],
@@ -29,34 +29,37 @@ describeWithEachAdapter('answers of the service', (harness) => {
     [429, 'rate_limited'],
     [500, 'server_error'],
     [503, 'server_error'],
-  ])('HT-25 a %i is %s, with its facts', async (status, code) => {
-    const body = { error: 'details-4711' };
-    const headers = { 'x-request-id': 'req-1', 'retry-after': '3' };
-    harness.service.onCall = json(status, body, headers);
-    const { payments } = await harness.boot({ retry: false });
-    const error = (await payments.getTransaction('tx-0815').catch((e: unknown) => e)) as Error;
-    expect(error).toBeInstanceOf(Error);
-    expect(error).toMatchObject({
-      name: 'PaymentsApiError',
-      code,
-      status,
-      body,
-      requestId: 'req-1',
-      retryAfterMs: 3_000,
-      method: 'GET',
-      path: '/v1/transactions/{id}',
-      company: 'default',
-      attempts: 1,
-    });
-    expect(error.message).toContain('GET /v1/transactions/{id}');
-    expect(error.message).toContain(String(status));
-    for (const shown of [error.message, JSON.stringify(error), inspect(error)]) {
-      expect(shown).not.toMatch(/details-4711|tx-0815/);
-    }
-    expect(JSON.parse(JSON.stringify(error))).toMatchObject({ code, status, requestId: 'req-1' });
-  });
+  ])(
+    'HT-25 a %i causes the error %s with status, body, request id and Retry-After',
+    async (status, code) => {
+      const body = { error: 'details-4711' };
+      const headers = { 'x-request-id': 'req-1', 'retry-after': '3' };
+      harness.service.onCall = json(status, body, headers);
+      const { payments } = await harness.boot({ retry: false });
+      const error = (await payments.getTransaction('tx-0815').catch((e: unknown) => e)) as Error;
+      expect(error).toBeInstanceOf(Error);
+      expect(error).toMatchObject({
+        name: 'PaymentsApiError',
+        code,
+        status,
+        body,
+        requestId: 'req-1',
+        retryAfterMs: 3_000,
+        method: 'GET',
+        path: '/v1/transactions/{id}',
+        company: 'default',
+        attempts: 1,
+      });
+      expect(error.message).toContain('GET /v1/transactions/{id}');
+      expect(error.message).toContain(String(status));
+      for (const shown of [error.message, JSON.stringify(error), inspect(error)]) {
+        expect(shown).not.toMatch(/details-4711|tx-0815/);
+      }
+      expect(JSON.parse(JSON.stringify(error))).toMatchObject({ code, status, requestId: 'req-1' });
+    },
+  );
 
-  it('HT-25 a text body is returned as text, and the header of the request id is an option', async () => {
+  it('HT-25 an error has a text body as text, and the request id of the header in requestIdHeader', async () => {
     const { payments } = await harness.boot({ retry: false, requestIdHeader: 'X-Trace' });
     harness.service.onCall = (_, response) =>
       response.writeHead(500, { 'x-trace': 'abc' }).end('<h1>Oh</h1>');
@@ -72,16 +75,16 @@ describeWithEachAdapter('answers of the service', (harness) => {
 
   it.each([
     ['JSON', json(200, { a: 1 }), { a: 1 }],
-    ['JSON of another content type', text(200, '{"a":1}'), { a: 1 }],
-    ['JSON behind a byte order mark', text(200, '\uFEFF{"a":1}', 'application/json'), { a: 1 }],
-    ['JSON of a +json type', text(200, '"x"', 'application/vnd.api+json; charset=utf-8'), 'x'],
+    ['JSON with another content type', text(200, '{"a":1}'), { a: 1 }],
+    ['JSON after a byte order mark', text(200, '\uFEFF{"a":1}', 'application/json'), { a: 1 }],
+    ['JSON with a +json type', text(200, '"x"', 'application/vnd.api+json; charset=utf-8'), 'x'],
     ['text', text(200, '42'), '42'],
-    ['broken JSON', text(200, '{"a":', 'application/json'), '{"a":'],
-    ['nothing', text(200, ''), undefined],
-    ['nothing, as JSON', text(200, '', 'application/json'), undefined],
+    ['invalid JSON', text(200, '{"a":', 'application/json'), '{"a":'],
+    ['an empty body', text(200, ''), undefined],
+    ['an empty body with a JSON type', text(200, '', 'application/json'), undefined],
     ['a 204', (_: unknown, r: ServerResponse) => r.writeHead(204).end(), undefined],
   ] as [string, Script, unknown][])(
-    'HT-26 %s has its documented result',
+    'HT-26 a call resolves to the documented value for %s',
     async (_, script, body) => {
       harness.service.onCall = script;
       const { payments } = await harness.boot();
@@ -107,7 +110,7 @@ describeWithEachAdapter('answers of the service', (harness) => {
     expect(seen?.headers['user-agent']).toBe('nestjs-payments');
   });
 
-  it('HT-26 a call without a body sends none, and no content type', async () => {
+  it('HT-26 a call without a body sends no body and no content type', async () => {
     const { payments } = await harness.boot();
     await payments.sendTestWebhook();
     const [seen] = harness.service.calls;
@@ -116,7 +119,7 @@ describeWithEachAdapter('answers of the service', (harness) => {
     expect(seen?.headers['content-length']).toBe('0');
   });
 
-  it('HT-26 a body that is not the declared gzip is response_invalid; valid gzip is read', async () => {
+  it('HT-26 a body that is not the declared gzip causes response_invalid, and valid gzip is read', async () => {
     const gzip = { 'content-encoding': 'gzip', 'content-type': 'application/json' };
     const { payments } = await harness.boot();
     harness.service.onCall = (_, response) => response.writeHead(200, gzip).end('not gzip');
@@ -127,7 +130,7 @@ describeWithEachAdapter('answers of the service', (harness) => {
     expect(await payments.get('/v1/things')).toEqual({ a: 1 });
   });
 
-  it('HT-27 an answer of exactly maxResponseBytes is read', async () => {
+  it('HT-27 a response of exactly maxResponseBytes is read, and one byte more is an error', async () => {
     harness.service.onCall = text(200, 'x'.repeat(1000));
     const { payments } = await harness.boot({ maxResponseBytes: 1000 });
     await expect(payments.get('/v1/things')).resolves.toHaveLength(1000);
@@ -135,7 +138,7 @@ describeWithEachAdapter('answers of the service', (harness) => {
     await expect(payments.get('/v1/things')).rejects.toThrow(/maxResponseBytes/);
   });
 
-  it('HT-27 an answer that decompresses to one byte more than maxResponseBytes is response_too_large', async () => {
+  it('HT-27 a response that decompresses to more than maxResponseBytes causes response_too_large', async () => {
     const gzip = (bytes: number): Script => {
       const body = gzipSync('x'.repeat(bytes));
       return (_, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(body);
@@ -147,7 +150,7 @@ describeWithEachAdapter('answers of the service', (harness) => {
     await expect(payments.get('/v1/things')).rejects.toMatchObject({ code: 'response_too_large' });
   });
 
-  it('HT-27 the endless body of an error answer is cut, and the error keeps its status', async () => {
+  it('HT-27 the error for a 404 with a huge body has its status and the first 64 KiB', async () => {
     harness.service.onCall = (_, response) => {
       response.writeHead(404);
       Readable.from(zeros(512)).pipe(response);
