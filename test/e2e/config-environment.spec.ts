@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { ConfigModule, ConfigService } from '@nestjs/config';
 import { PaymentsModule, paymentsConfig } from 'nestjs-payments';
-import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import { bootFailure } from '../support/webhook/boot-failure.js';
 import { WebhookApplication } from '../support/webhook/webhook-application.js';
 
@@ -23,17 +23,17 @@ const payments = () => PaymentsModule.forRootAsync(paymentsConfig.asProvider());
 const start = async (...imports: Parameters<typeof bootFailure>) =>
   WebhookApplication.start({ payments: false, imports: [...imports, payments()] });
 const status = async (app: WebhookApplication, webhookSecret: string) =>
-  (await app.send(signedDelivery({ webhookSecret }))).status;
+  (await app.send(signedWebhook({ webhookSecret }))).status;
 
 describe('paymentsConfig', () => {
-  it('AP-10 configures the module from the environment, without @nestjs/config', async () => {
+  it('AP-10 paymentsConfig configures the module from the environment, without @nestjs/config', async () => {
     process.env['PAYMENTS_WEBHOOK_SECRET'] = 'whsec_of_today';
     await using app = await start();
     expect(await status(app, 'whsec_of_today')).toBe(200);
     expect(await status(app, VARIABLES.PAYMENTS_WEBHOOK_SECRET)).toBe(401);
   });
 
-  it('reads variables that ConfigModule.forRoot() loads from a file', async () => {
+  it('paymentsConfig reads variables that ConfigModule.forRoot() loads from a file', async () => {
     delete process.env['PAYMENTS_WEBHOOK_SECRET'];
     const config = ConfigModule.forRoot({
       envFilePath: import.meta.filename,
@@ -43,14 +43,14 @@ describe('paymentsConfig', () => {
     expect(await status(app, 'whsec_of_the_file')).toBe(200);
   });
 
-  it('WH-16 accepts the previous webhook secret next to the current one', async () => {
+  it('WH-16 paymentsConfig accepts the previous webhook secret in addition to the current one', async () => {
     process.env['PAYMENTS_WEBHOOK_SECRET_PREVIOUS'] = 'whsec_of_yesterday';
     await using app = await start();
     expect(await status(app, VARIABLES.PAYMENTS_WEBHOOK_SECRET)).toBe(200);
     expect(await status(app, 'whsec_of_yesterday')).toBe(200);
   });
 
-  it('makes the options available in the ConfigService if ConfigModule loads it', async () => {
+  it('the ConfigService has the options if ConfigModule loads paymentsConfig', async () => {
     const config = ConfigModule.forRoot({ ignoreEnvFile: true, load: [paymentsConfig] });
     await using app = await start(config);
     const service = app.app.get(ConfigService);
@@ -59,7 +59,7 @@ describe('paymentsConfig', () => {
     expect(service.get('payments')).toEqual(paymentsConfig().payments);
   });
 
-  it('rejects an environment without any of the variables, listing all of them', async () => {
+  it('paymentsConfig rejects an empty environment, and lists all missing variables', async () => {
     for (const name of Object.keys(VARIABLES)) delete process.env[name];
     const { error } = await bootFailure(payments());
     expect(error).toMatchObject({ code: 'options_invalid' });

@@ -32,7 +32,7 @@ describe('the options factory of forRootAsync', () => {
     expect(shown).toContain('the vault is sealed');
   });
 
-  it('is named in the error if it is a class that throws', async () => {
+  it('the boot error names the class of an options factory that throws', async () => {
     const { error } = await bootFailure(PaymentsModule.forRootAsync({ useClass: Failing }));
     expect(error.message).toContain(FAILED);
     expect(error.cause).toEqual(new TypeError('the vault is sealed'));
@@ -45,14 +45,14 @@ describe('the options factory of forRootAsync', () => {
     expect(error.message).toMatch(/options factory.*returned nothing\. Return the options/);
   });
 
-  it('is rejected if it returns no object, without showing what it returned', async () => {
+  it('the boot error does not show the result of an options factory that returns no object', async () => {
     const module = PaymentsModule.forRootAsync({ useFactory: () => PRIVATE as never });
     const { error, shown } = await bootFailure(module);
     expect(error.message).toContain('the options must be an object');
     expect(shown).not.toContain(PRIVATE);
   });
 
-  it('keeps the text of what it threw out of the message and the JSON of the error', async () => {
+  it('the boot error contains the message of a failed options factory neither in its message nor in its JSON', async () => {
     const module = PaymentsModule.forRootAsync({
       useFactory: () => {
         throw new Error(`cannot parse ${PRIVATE}`);
@@ -62,7 +62,7 @@ describe('the options factory of forRootAsync', () => {
     expect(error.message + JSON.stringify(error)).not.toContain(PRIVATE);
   });
 
-  it('passes an error about options through as it is', async () => {
+  it('an options_invalid error of an options factory is thrown unchanged', async () => {
     const useFactory = () => readPaymentsEnvironment({});
     const { error } = await bootFailure(PaymentsModule.forRootAsync({ useFactory }));
     expect(error.message).toMatch(/^PaymentsModule: environment variables are missing or wrong/);

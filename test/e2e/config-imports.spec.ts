@@ -3,7 +3,7 @@ import { Global, Injectable, Module } from '@nestjs/common';
 import type { DynamicModule, INestApplication, NestApplicationOptions } from '@nestjs/common';
 import { LazyModuleLoader, NestFactory } from '@nestjs/core';
 import { PaymentInbox, PaymentsApiService, PaymentsModule } from 'nestjs-payments';
-import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import { bootFailure } from '../support/webhook/boot-failure.js';
 import { CapturedLog } from '../support/log/captured-log.js';
 import {
@@ -18,7 +18,7 @@ afterEach(async () => {
   for (const app of open.splice(0)) await app.close();
 });
 
-/** A module of the application that imports another. */
+/** A module of the application that imports another module. */
 function importing(name: string, ...imports: NonNullable<DynamicModule['imports']>): DynamicModule {
   const module = { [name]: class {} }[name]!;
   Module({ imports })(module);
@@ -70,7 +70,7 @@ describe('AP-09 PaymentsModule imported in two modules', () => {
     expect(error.message).toMatch(/exports PaymentsModule.*"isGlobal: true"/);
   });
 
-  it('AP-09 rejects it before a factory of the options runs', async () => {
+  it('AP-09 a second import is rejected before an options factory runs', async () => {
     let runs = 0;
     const create = () => PaymentsModule.forRootAsync({ useFactory: () => ((runs += 1), OPTIONS) });
     const { error } = await bootFailure(importing('A', create()), importing('B', create()));
@@ -78,24 +78,24 @@ describe('AP-09 PaymentsModule imported in two modules', () => {
     expect(runs).toBe(0);
   });
 
-  it('AP-09 rejects two imports in one module', async () => {
+  it('AP-09 two imports in one module are rejected', async () => {
     const { error } = await bootFailure(forRoot(), forRoot());
     expect(error.message).toContain(twice('AppModule', 'AppModule'));
   });
 
-  it('AP-09 rejects an import without options, and names the fix', async () => {
+  it('AP-09 an import without options is rejected, and the error names the fix', async () => {
     const { error } = await bootFailure(PaymentsModule);
     expect(error.message).toMatch(/without options.*forRoot\(\) or forRootAsync\(\)/);
   });
 
-  it('AP-09 rejects an import without options next to one with options, naming both modules', async () => {
+  it('AP-09 imports with and without options are rejected, and the error names both modules', async () => {
     const { error } = await bootFailure(forRoot(), importing('BillingModule', PaymentsModule));
     expect(error.message).toMatch(
       /more than once.*by (AppModule and by Billing|BillingModule and by App)/,
     );
   });
 
-  it('AP-09 rejects a second import by a module that is loaded later', async () => {
+  it('AP-09 a second import by a module that is loaded later is rejected', async () => {
     const app = await boot([forRoot()]);
     const late = importing('LateModule', forRoot());
     await expect(app.get(LazyModuleLoader).load(() => late)).rejects.toThrow(
@@ -104,7 +104,7 @@ describe('AP-09 PaymentsModule imported in two modules', () => {
   });
 
   it.each(['reference', 'deep-hash'] as const)(
-    'AP-09 rejects two imports if modules are identified by %s',
+    'AP-09 two imports are rejected if Nest identifies modules by %s',
     async (moduleIdGeneratorAlgorithm) => {
       const imports = [importing('A', forRoot()), importing('B', forRoot())];
       await expect(boot(imports, { moduleIdGeneratorAlgorithm })).rejects.toThrow(twice('A', 'B'));
@@ -121,14 +121,14 @@ class Billing {
 }
 Reflect.defineMetadata('design:paramtypes', [PaymentsApiService, PaymentInbox], Billing);
 
-/** A module that injects what PaymentsModule exports, and how it gets it. */
+/** A module that injects an exported provider of PaymentsModule, with the given imports. */
 function billing(...imports: NonNullable<DynamicModule['imports']>): DynamicModule {
   return { module: class BillingModule {}, imports, providers: [Billing] };
 }
 
 describe('PaymentsModule imported once', () => {
   it.each(['reference', 'deep-hash'] as const)(
-    'AP-09 accepts one dynamic module in a constant that two modules import, identified by %s',
+    'AP-09 a dynamic module in a constant may be imported by two modules, with modules identified by %s',
     async (moduleIdGeneratorAlgorithm) => {
       const payments = forRoot();
       const app = await boot([payments, billing(payments)], { moduleIdGeneratorAlgorithm });
@@ -136,7 +136,7 @@ describe('PaymentsModule imported once', () => {
     },
   );
 
-  it('AP-09 accepts a module that exports it to others', async () => {
+  it('AP-09 a module may export PaymentsModule to other modules', async () => {
     const shared = { module: class Shared {}, imports: [forRoot()], exports: [PaymentsModule] };
     const app = await boot([shared, billing(shared)]);
     expect(app.get(Billing, { strict: false }).inbox).toBe(
@@ -145,14 +145,14 @@ describe('PaymentsModule imported once', () => {
   });
 
   it.each(Object.keys(ADAPTERS))(
-    'WH-14 AP-09 accepts one import in each of two applications in one process, on %s',
+    'WH-14 AP-09 two applications in one process may import the module once each, on %s',
     async (adapter) => {
       const start = async () =>
         WebhookApplication.start({ adapter: ADAPTERS[adapter]!(), providers: [Orders] });
       await using first = await start();
       await using second = await start();
-      expect((await first.send(signedDelivery(OPTIONS))).status).toBe(200);
-      expect((await second.send(signedDelivery(OPTIONS))).status).toBe(200);
+      expect((await first.send(signedWebhook(OPTIONS))).status).toBe(200);
+      expect((await second.send(signedWebhook(OPTIONS))).status).toBe(200);
       expect([first, second].map(({ app }) => app.get(Orders).seen.length)).toEqual([1, 1]);
     },
   );

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { printedBy } from '../support/processes/program-process.js';
 
-/** A program that knows which packages are loaded, and for which the packages in `missing` do not exist. */
+/** A program that records which packages are loaded. The packages in `missing` do not exist for it. */
 const program = (script: string, missing: readonly string[] = []) => `
   import 'reflect-metadata';
   import { createRequire, registerHooks } from 'node:module';
@@ -41,26 +41,26 @@ const printed = async (...args: Parameters<typeof program>) =>
 
 describe('optional packages', () => {
   // @nestjs/config loads dotenv.
-  it('AP-10 are not loaded with the package', async () => {
+  it('AP-10 optional packages are not loaded with nestjs-payments', async () => {
     expect(await printed('console.log(JSON.stringify(loaded()));')).toEqual([]);
   });
 
-  it('AP-10 are not loaded by an application that uses paymentsConfig and no data class', async () => {
+  it('AP-10 optional packages are not loaded by an application with paymentsConfig and without a data class', async () => {
     expect(await printed('await boot(); console.log(JSON.stringify(loaded()));')).toEqual([]);
   });
 
-  it('AP-10 are not needed by an application that uses paymentsConfig and no data class', async () => {
+  it('AP-10 optional packages are not needed by an application with paymentsConfig and without a data class', async () => {
     const missing = ['@nestjs/config', 'class-validator', 'class-transformer'];
     expect(await printed("await boot(); console.log('true');", missing)).toBe(true);
   });
 
-  it('AP-10 are loaded at boot if a handler has a data class', async () => {
+  it('AP-10 optional packages are loaded at boot if a handler has a data class', async () => {
     const script = 'await boot({ data: Payment }); console.log(JSON.stringify(loaded()));';
     expect(await printed(script)).toEqual(['class-validator', 'class-transformer']);
   });
 
   it.each(['class-validator', 'class-transformer'])(
-    'AP-10 rejects a handler with a data class at boot if %s is missing, with the command that installs it',
+    'AP-10 a handler with a data class is rejected at boot if %s is missing, with the command to install it',
     async (name) => {
       const script = `
         const error = await boot({ data: Payment }).catch((error) => error);
@@ -75,7 +75,7 @@ describe('optional packages', () => {
   );
 });
 
-/** Prints which of the listed things are loaded after an import: packages, built-in modules and folders of the build. */
+/** Prints which of the listed packages, built-in modules and build folders are loaded after an import. */
 const loadedBy = async (entry: string) => {
   const script = `
     import { registerHooks } from 'node:module';
@@ -100,11 +100,11 @@ describe('imports of the package', () => {
     ['nestjs-payments/testing', []],
     ['nestjs-payments/sqlite', ['sqlite']],
     ['nestjs-payments/postgres', ['postgres']],
-    // What the list contains if a package is loaded.
+    // Checks that the list would contain a package that is loaded.
     ['@nestjs/axios', ['axios', '@nestjs/axios']],
     ['node:sqlite', ['node:sqlite']],
   ])(
-    'AP-10 of stores, drivers, HTTP clients and validators, an import of %s loads only %j',
+    'AP-10 an import of %s loads only %j of all stores, drivers, HTTP clients and validators',
     async (entry, expected) => {
       expect(await loadedBy(entry)).toEqual(expected);
     },

@@ -4,7 +4,7 @@ import { Injectable } from '@nestjs/common';
 import { ConfigModule, ConfigService } from '@nestjs/config';
 import { PaymentsModule, paymentsConfig, readPaymentsEnvironment } from 'nestjs-payments';
 import type { PaymentsModuleOptions, PaymentsOptionsFactory } from 'nestjs-payments';
-import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import { containerText, visibleText } from '../support/log/visible-text.js';
 import { WebhookApplication } from '../support/webhook/webhook-application.js';
 
@@ -26,7 +26,7 @@ afterEach(() => {
   for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name];
 });
 
-/** The options as a program writes them, with secrets for all to see. */
+/** Options with readable secrets, as a program writes them. */
 const plain = (): PaymentsModuleOptions => ({ ...readPaymentsEnvironment() });
 const shown = (value: unknown) =>
   `${inspect(value, { depth: Infinity, showHidden: false })} ${JSON.stringify(value)}`;
@@ -74,7 +74,7 @@ describe.each([
     () => PaymentsModule.forRootAsync(paymentsConfig.asProvider()),
   ],
 ])('an application configured by %s', (_, config, payments) => {
-  it('SE-12 accepts deliveries and shows no secret in its modules or its ConfigService', async () => {
+  it('SE-12 the application accepts webhook requests, and its modules and ConfigService show no secret', async () => {
     const module = await payments();
     expect(shown(module)).not.toMatch(PRIVATE);
     await using app = await WebhookApplication.start({
@@ -82,13 +82,13 @@ describe.each([
       imports: [config(), module],
     });
     for (const webhookSecret of [WEBHOOK_SECRET, PREVIOUS_SECRET]) {
-      expect((await app.send(signedDelivery({ webhookSecret }))).status).toBe(200);
+      expect((await app.send(signedWebhook({ webhookSecret }))).status).toBe(200);
     }
     expect(containerText(app.app)).not.toMatch(PRIVATE);
     const service = app.app.get(ConfigService);
     expect(shown(service)).not.toMatch(PRIVATE);
     expect(shown(service.get('payments'))).not.toMatch(PRIVATE);
-    // The field of ConfigService with the result of `load`.
+    // The private field of ConfigService that stores the results of `load`.
     expect(shown((service as unknown as { internalConfig: unknown }).internalConfig)).not.toMatch(
       PRIVATE,
     );
@@ -103,7 +103,7 @@ function several(): PaymentsModuleOptions {
 }
 
 describe('the options that readPaymentsEnvironment() returns', () => {
-  it('SE-12 show the address and the client id, and no secret', () => {
+  it('SE-12 printed options of readPaymentsEnvironment() show the address and the client id, and no secret', () => {
     const options = readPaymentsEnvironment();
     const visible = {
       baseUrl: 'https://payments.example.com',
@@ -117,7 +117,7 @@ describe('the options that readPaymentsEnvironment() returns', () => {
     }
   });
 
-  it('have the secrets as fields, which a spread copies', () => {
+  it('a spread copies the secrets of the options of readPaymentsEnvironment()', () => {
     const secrets = {
       clientSecret: CLIENT_SECRET,
       webhookSecret: [WEBHOOK_SECRET, PREVIOUS_SECRET],

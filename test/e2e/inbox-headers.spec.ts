@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { PaymentInbox } from 'nestjs-payments';
 import type { StoredEvent } from 'nestjs-payments';
-import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import { ADAPTERS, OPTIONS, WebhookApplication } from '../support/webhook/webhook-application.js';
 import { OnMethods } from '../support/webhook/webhook-controllers.js';
 
@@ -13,7 +13,7 @@ const SECRETS = {
   'X-Forwarded-For': '203.0.113.77',
 };
 
-describe.each(Object.keys(ADAPTERS))('the headers of a delivery, on %s', (adapter) => {
+describe.each(Object.keys(ADAPTERS))('stored headers, on %s', (adapter) => {
   let app: WebhookApplication;
   beforeAll(async () => {
     app = await WebhookApplication.start({
@@ -24,40 +24,46 @@ describe.each(Object.keys(ADAPTERS))('the headers of a delivery, on %s', (adapte
   afterAll(async () => app.app.close());
 
   async function stored(path: string | undefined, more: Record<string, string>) {
-    const delivery = signedDelivery(OPTIONS);
+    const delivery = signedWebhook(OPTIONS);
     const { id } = JSON.parse(delivery.body.toString()) as { id: string };
-    const answer = await app.send(delivery, { ...(path && { path }), headers: more });
-    expect(answer.status).toBe(200);
+    const response = await app.send(delivery, { ...(path && { path }), headers: more });
+    expect(response.status).toBe(200);
     const event = await app.app.get(PaymentInbox).get(id);
     return { delivery, event: event as StoredEvent };
   }
 
   const ways = { 'the endpoint': undefined, 'a controller of one’s own': '/method' };
-  it.each(Object.entries(ways))('are stored if they help, through %s', async (_way, path) => {
-    const { delivery, event } = await stored(path, {
-      'X-Request-Id': `r-1${'x'.repeat(300)}`,
-      traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
-    });
-    expect(event.headers).toEqual({
-      'content-type': 'application/json',
-      'content-length': String(delivery.body.byteLength),
-      'user-agent': 'nestjs-payments-testing-Webhook/1.0',
-      'x-webhook-event': 'transaction.completed',
-      'x-request-id': `r-1${'x'.repeat(253)}`,
-      traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
-    });
-  });
+  it.each(Object.entries(ways))(
+    'useful headers of a webhook request are stored, through %s',
+    async (_way, path) => {
+      const { delivery, event } = await stored(path, {
+        'X-Request-Id': `r-1${'x'.repeat(300)}`,
+        traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+      });
+      expect(event.headers).toEqual({
+        'content-type': 'application/json',
+        'content-length': String(delivery.body.byteLength),
+        'user-agent': 'nestjs-payments-testing-Webhook/1.0',
+        'x-webhook-event': 'transaction.completed',
+        'x-request-id': `r-1${'x'.repeat(253)}`,
+        traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+      });
+    },
+  );
 
-  it.each(Object.entries(ways))('never hold a secret, through %s', async (_way, path) => {
-    const { delivery, event } = await stored(path, SECRETS);
-    const text = JSON.stringify(event.headers);
-    expect(Object.keys(event.headers).toSorted()).toEqual([
-      'content-length',
-      'content-type',
-      'user-agent',
-      'x-webhook-event',
-    ]);
-    expect(text).not.toMatch(/very-secret|203\.0\.113|sha512/);
-    expect(text).not.toContain(delivery.headers['X-Webhook-Signature']!.slice(7, 40));
-  });
+  it.each(Object.entries(ways))(
+    'stored headers contain no secret, through %s',
+    async (_way, path) => {
+      const { delivery, event } = await stored(path, SECRETS);
+      const text = JSON.stringify(event.headers);
+      expect(Object.keys(event.headers).toSorted()).toEqual([
+        'content-length',
+        'content-type',
+        'user-agent',
+        'x-webhook-event',
+      ]);
+      expect(text).not.toMatch(/very-secret|203\.0\.113|sha512/);
+      expect(text).not.toContain(delivery.headers['X-Webhook-Signature']!.slice(7, 40));
+    },
+  );
 });

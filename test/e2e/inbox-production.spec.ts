@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { memoryInbox } from 'nestjs-payments';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { InboxDefinition } from 'nestjs-payments';
-import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { onEachAdapter } from '../support/webhook/handler-application.js';
 import type { Start } from '../support/webhook/handler-application.js';
 import { OPTIONS, Orders } from '../support/webhook/webhook-application.js';
 
-/** The warnings of an application that boots in this environment and handles two deliveries. */
+/** The warnings of an application that boots with this NODE_ENV and handles two events. */
 async function warnings(
   start: Start,
   environment: string | undefined,
@@ -22,7 +22,7 @@ async function warnings(
   const payments = { runtime, ...(inbox && { inbox }) };
   await using app = await start({ payments, providers: [Orders] });
   for (let i = 0; i < 2; i += 1) {
-    expect((await app.send(signedDelivery(OPTIONS))).status).toBe(200);
+    expect((await app.send(signedWebhook(OPTIONS))).status).toBe(200);
   }
   return app.log.matching(/^warn/);
 }
@@ -31,26 +31,26 @@ onEachAdapter((start) => {
   it.each([
     ['by default', undefined],
     ['by name', memoryInbox()],
-  ])('WH-31 logs one warning if the memory inbox is used in production %s', async (_, inbox) => {
+  ])('WH-31 the memory inbox logs one warning in production %s', async (_, inbox) => {
     const logged = await warnings(start, 'production', inbox);
     expect(logged).toHaveLength(1);
     expect(logged[0]).toMatch(/memory inbox.*NODE_ENV=production.*restart forgets/);
     expect(logged[0]).toMatch(/sqliteInbox\(\).*postgresInbox\(\).*acceptInProduction: true/);
   });
 
-  it('WH-31 logs no warning with acceptInProduction', async () => {
+  it('WH-31 the memory inbox logs no warning in production with acceptInProduction', async () => {
     const inbox = memoryInbox({ acceptInProduction: true });
     expect(await warnings(start, 'production', inbox)).toEqual([]);
   });
 
   it.each([undefined, 'development', 'test'])(
-    'WH-31 logs no warning if NODE_ENV is %s',
+    'WH-31 the memory inbox logs no warning if NODE_ENV is %s',
     async (environment) => {
       expect(await warnings(start, environment, memoryInbox())).toEqual([]);
     },
   );
 
-  it('WH-31 logs no warning for a durable inbox in production', async () => {
+  it('WH-31 a durable inbox logs no warning in production', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'payments-production-'));
     try {
       const inbox = sqliteInbox({ file: join(folder, 'inbox.db') });
@@ -61,7 +61,7 @@ onEachAdapter((start) => {
   });
 });
 
-it('WH-31 rejects an acceptInProduction that is not a boolean', () => {
+it('WH-31 memoryInbox() rejects an acceptInProduction that is not a boolean', () => {
   expect(() => memoryInbox({ acceptInProduction: 'false' as never })).toThrow(
     '"memoryInbox acceptInProduction" must be true or false; it is a string.',
   );

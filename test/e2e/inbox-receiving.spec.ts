@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { none } from 'nestjs-payments';
-import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import { inboxOf, post, startOn, states } from '../support/inbox/inbox-application.js';
 import type { Handle } from '../support/inbox/inbox-application.js';
 import { Gate } from '../support/time/gate.js';
@@ -9,21 +9,21 @@ import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
 import { eventually } from '../support/time/waiting.js';
 import { company, SECRET } from '../support/webhook/webhook-application.js';
 
-onEachDurableInbox((stage) => {
-  it('IN-01 keeps the raw bytes as they were signed, and gives them to the handler', async () => {
-    const data = await stage.data();
+onEachDurableInbox((durable) => {
+  it('IN-01 the raw bytes are stored as they were signed and passed to the handler', async () => {
+    const data = await durable.data();
     const seen: Buffer[] = [];
     await using app = await startOn(data, { book: (_event, { raw }) => void seen.push(raw) });
     const body = `{ "eventType":"t",\t"id" : "odd" ,"timestamp":"${new Date().toISOString()}", "data":{"é":"\\u00e9 💶 "}}`;
-    const sent = signedDelivery({ webhookSecret: SECRET }, body);
+    const sent = signedWebhook({ webhookSecret: SECRET }, body);
     expect((await app.send(sent)).status).toBe(200);
     await eventually(() => expect(seen).toHaveLength(1));
     expect(seen[0]!.equals(Buffer.from(body))).toBe(true);
     expect((await inboxOf(app).get('odd'))!.raw!.equals(Buffer.from(body))).toBe(true);
   });
 
-  it('answers as soon as an event is stored, however long its handlers take', async () => {
-    const data = await stage.data();
+  it('the response is sent as soon as the event is stored, before slow handlers end', async () => {
+    const data = await durable.data();
     const gate = new Gate();
     await using app = await startOn(data, { book: () => gate.pass() });
     expect(await post(app, 'paid')).toBe(200);
@@ -32,39 +32,39 @@ onEachDurableInbox((stage) => {
     gate.open();
   });
 
-  it('IN-02 stores one of 50 copies that arrive at once at two applications, and runs it once', async () => {
-    const data = await stage.data();
+  it('IN-02 50 copies that arrive at two applications at once are stored and run once', async () => {
+    const data = await durable.data();
     const ran: string[] = [];
     const handle: Handle = ({ id }) => void ran.push(id);
     await using a = await startOn(data, { book: handle });
     await using b = await startOn(data, { book: handle });
     const sent = delivery({ id: 'paid' });
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 50 }, (_, index) => (index % 2 ? a : b).send(sent)),
     );
-    expect(answers.map(({ status }) => status)).toEqual(Array(50).fill(200));
+    expect(responses.map(({ status }) => status)).toEqual(Array(50).fill(200));
     await eventually(async () => expect(await states(a, 'paid')).toEqual({ book: 'done 1' }));
     expect(ran).toEqual(['paid']);
     expect((await inboxOf(a).list()).events).toHaveLength(1);
   });
 
-  it('IN-04 keeps the same id of two companies as two events', async () => {
-    const data = await stage.data();
+  it('IN-04 the same id of two companies is two events', async () => {
+    const data = await durable.data();
     const ran: string[] = [];
     const secrets = { acme: 'whsec_of_acme_123456', umbrella: 'whsec_of_umbrella_1' };
     const companies = Object.entries(secrets).map(([id, secret]) => company(id, secret));
     const handle: Handle = (_event, context) => void ran.push(context.company);
     await using app = await startOn(data, { book: handle }, { companies });
     for (const [id, webhookSecret] of Object.entries(secrets)) {
-      const sent = signedDelivery({ id, webhookSecret }, { id: 'same' });
+      const sent = signedWebhook({ id, webhookSecret }, { id: 'same' });
       expect((await app.send(sent)).status).toBe(200);
     }
     await eventually(() => expect(ran.toSorted()).toEqual(['acme', 'umbrella']));
     expect((await inboxOf(app).list()).events).toHaveLength(2);
   });
 
-  it('IN-05 logs the same id with another body as a conflict, answers 200 and keeps the original', async () => {
-    const data = await stage.data();
+  it('IN-05 the same id with another body gets 200, is logged as a conflict, and the first event is kept', async () => {
+    const data = await durable.data();
     const amounts: unknown[] = [];
     const handle: Handle = (event) => void amounts.push(event.data['amount']);
     await using app = await startOn(data, { book: handle });
@@ -80,8 +80,8 @@ onEachDurableInbox((stage) => {
     expect(amounts).toEqual([1500]);
   });
 
-  it('IN-06 adds no delivery for a copy that is received while it runs, is done or is dead', async () => {
-    const data = await stage.data();
+  it('IN-06 a copy of an event that is running, done or dead adds no delivery', async () => {
+    const data = await durable.data();
     const gate = new Gate();
     const ran: string[] = [];
     const handlers: Record<string, Handle> = {
@@ -112,8 +112,8 @@ onEachDurableInbox((stage) => {
     expect(ran.toSorted()).toEqual(['dead', 'dead', 'slow', 'slow']);
   });
 
-  it('WH-23 stores a second completed event of a transaction as a repeat of the first, and runs nothing', async () => {
-    const data = await stage.data();
+  it('WH-23 a second completed event of a transaction is stored as a repeat of the first and does not run', async () => {
+    const data = await durable.data();
     const ran: string[] = [];
     const handle: Handle = ({ id }) => void ran.push(id);
     await using a = await startOn(data, { book: handle });
@@ -130,7 +130,7 @@ onEachDurableInbox((stage) => {
     const first = (await inboxOf(a).get('first'))!;
     expect(first.repeats.map(({ id }) => id)).toEqual(['second', 'third']);
     expect(await inboxOf(a).get('second')).toBeUndefined();
-    // One line a minute, with the rest counted.
+    // At most one line per minute is logged. The other lines are only counted.
     expect(b.log.matching(/^warn .*Event second .*event first, .*was not handled/)).toHaveLength(1);
     expect(b.log.matching(/has the transaction of event/)).toHaveLength(1);
     expect(a.log.matching(/has the transaction of event/)).toEqual([]);

@@ -6,7 +6,7 @@ import { FakeRuntime } from '../support/time/fake-runtime.js';
 import { timersAtRest, until } from '../support/time/waiting.js';
 import { RawConnection } from '../support/http/http-exchange.js';
 import { FORGED, head } from '../support/webhook/pending-request.js';
-import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import { Hooks } from '../support/webhook/webhook-controllers.js';
 import {
   ADAPTERS,
@@ -40,7 +40,7 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
     open.push(opened);
     return opened;
   };
-  /** Requests that are admitted and never send their body. */
+  /** Sends webhook requests that are admitted, but never sends their bodies. */
   const pending = async (count: number, path?: string): Promise<RawConnection[]> => {
     const senders: RawConnection[] = [];
     for (let n = 1; n <= count; n += 1) {
@@ -52,7 +52,7 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
     }
     return senders;
   };
-  const valid = async (webhookSecret = SECRET) => app.send(signedDelivery({ webhookSecret }));
+  const valid = async (webhookSecret = SECRET) => app.send(signedWebhook({ webhookSecret }));
   beforeEach(() => void open.splice(0));
   afterEach(async () => {
     for (const { socket } of open) socket.destroy();
@@ -70,29 +70,32 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
       ['for a company that cannot exist', '/a%20b', {}, 401],
       ['for a company with a wrong character', '/a:b', {}, 401],
       ['for a company that is two dots', '/%2e%2e', {}, 401],
-    ])('a request %s is answered before its body is read', async (_, company, headers, status) => {
-      const checked: unknown[] = [];
-      await start({ before: (request) => void checked.push(request) });
-      const sender = await connection();
-      await sender.write(head(path + company, headers));
-      expect(await sender.status()).toBe(status);
-      expect(checked).toEqual([]);
-      expect(app.log.lines).toHaveLength(1);
-    });
+    ])(
+      'a webhook request %s is rejected before its body is read',
+      async (_, company, headers, status) => {
+        const checked: unknown[] = [];
+        await start({ before: (request) => void checked.push(request) });
+        const sender = await connection();
+        await sender.write(head(path + company, headers));
+        expect(await sender.status()).toBe(status);
+        expect(checked).toEqual([]);
+        expect(app.log.lines).toHaveLength(1);
+      },
+    );
   });
 
-  it('SE-02 a request with the form of a delivery is not answered before its body', async () => {
+  it('SE-02 a well-formed webhook request gets no response before its body has arrived', async () => {
     await start({});
     const [sender] = await pending(1);
-    let answered = false;
-    void sender!.status().then((status) => (answered = status !== undefined));
+    let responded = false;
+    void sender!.status().then((status) => (responded = status !== undefined));
     await timersAtRest(runtime);
-    expect(answered).toBe(false);
+    expect(responded).toBe(false);
     await sender!.write('x'.repeat(1000));
-    await until(() => answered, 'the answer');
+    await until(() => responded, 'the response');
   });
 
-  it('SE-03 a request above "maxPending" is answered 503 with Retry-After, and 200 once a slot is free', async () => {
+  it('SE-03 a webhook request above "maxPending" gets 503 with Retry-After, and 200 after another one has ended', async () => {
     await start({ maxPending: 3 });
     const senders = await pending(3);
     for (let n = 0; n < 5; n += 1) {
@@ -111,22 +114,22 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
     expect(await valid()).toMatchObject({ status: 200 });
   });
 
-  it('SE-03 slow senders block no valid delivery: the oldest of them is answered 503 instead', async () => {
+  it('SE-03 slow senders do not block a valid webhook request: the oldest of them gets 503 instead', async () => {
     await start({ maxPending: 2 });
     const senders = await pending(2);
     runtime.advance(25);
     expect(await valid()).toMatchObject({ status: 200 });
     expect(await senders[0]!.status()).toBe(503);
-    // Its slot is free now.
+    // It does not count as pending any more.
     expect(await valid()).toMatchObject({ status: 200 });
     runtime.advance(5000);
     expect(await senders[0]!.all()).toMatch(/retry-after: 1\r\n[^]*"webhook_busy"/i);
   });
 
-  it('SE-03 requests above "maxPendingBytes" are answered 503, and none of their bytes stay counted', async () => {
+  it('SE-03 webhook requests above "maxPendingBytes" get 503, and their bytes do not stay counted', async () => {
     await start({ bodyLimitBytes: 100_000, maxPendingBytes: 200_000 });
     const large = async (bytes: number) =>
-      app.send(signedDelivery(COMPANY, { metadata: { pad: 'x'.repeat(bytes) } }));
+      app.send(signedWebhook(COMPANY, { metadata: { pad: 'x'.repeat(bytes) } }));
     const senders: RawConnection[] = [];
     for (let n = 0; n < 2; n += 1) {
       const sender = await connection();
@@ -134,18 +137,18 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
       await sender.write('x'.repeat(99_999));
       senders.push(sender);
     }
-    let answer = await large(10_000);
-    // The senders may still be on their way.
-    for (let n = 0; answer.status === 200 && n < 50; n += 1) answer = await large(10_000);
-    expect(answer).toMatchObject({ status: 503, body: { code: 'webhook_busy' } });
+    let result = await large(10_000);
+    // The requests of the senders may not have arrived yet.
+    for (let n = 0; result.status === 200 && n < 50; n += 1) result = await large(10_000);
+    expect(result).toMatchObject({ status: 503, body: { code: 'webhook_busy' } });
     for (const { socket } of senders) socket.destroy();
-    for (let n = 0; answer.status === 503 && n < 50; n += 1) answer = await large(10_000);
+    for (let n = 0; result.status === 503 && n < 50; n += 1) result = await large(10_000);
     for (let n = 0; n < 10; n += 1) expect(await large(90_000)).toMatchObject({ status: 200 });
   });
 
-  it('SE-03 the slot is free again after each kind of rejection', async () => {
+  it('SE-03 a webhook request stops counting as pending after each kind of rejection', async () => {
     await start({ maxPending: 1 });
-    const delivery = signedDelivery(COMPANY);
+    const signed = signedWebhook(COMPANY);
     for (const [changes, status] of [
       [{ headers: { 'X-Webhook-Signature': FORGED } }, 401],
       [{ path: '/webhooks/payments/nobody' }, 401],
@@ -153,9 +156,9 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
       [{}, 200],
       [{}, 200],
     ] as const) {
-      expect(await app.send(delivery, changes)).toMatchObject({ status });
+      expect(await app.send(signed, changes)).toMatchObject({ status });
     }
-    const invalid = signedDelivery(COMPANY, '{}');
+    const invalid = signedWebhook(COMPANY, '{}');
     expect(await app.send(invalid)).toMatchObject({ status: 400 });
     for (const how of ['end', 'destroy', 'resetAndDestroy'] as const) {
       const [sender] = await pending(1);
@@ -168,7 +171,7 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
     expect(await valid()).toMatchObject({ status: 200 });
   });
 
-  it('SE-03 the slot is free again if something else answers before the guard', async () => {
+  it('SE-03 a webhook request stops counting as pending if other code responds before the guard', async () => {
     @Injectable()
     class Maintenance implements NestMiddleware {
       use(_: unknown, response: { statusCode: number; end(text: string): void }): void {
@@ -184,13 +187,13 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
     }
     await start({ maxPending: 1 }, {}, { imports: [Middlewares] });
     for (let n = 0; n < 3; n += 1) {
-      const answer = await app.send(signedDelivery(COMPANY), { path: '/hooks/default' });
-      expect(answer.status).toBe(418);
+      const result = await app.send(signedWebhook(COMPANY), { path: '/hooks/default' });
+      expect(result.status).toBe(418);
     }
     expect(await valid()).toMatchObject({ status: 200 });
   });
 
-  it('SE-03 a request that waits for a hanging directory is rejected in favour of a newer one', async () => {
+  it('SE-03 a webhook request that waits for a hanging directory is rejected in favour of a newer one', async () => {
     const acme = company('acme', SECRET);
     const find = async (id: string): Promise<Company | undefined> =>
       id === 'acme' ? acme : new Promise<undefined>(() => {});
@@ -198,10 +201,10 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
       { maxPending: 1 },
       { ...WITHOUT_COMPANY, baseUrl: 'http://127.0.0.1:9', companies: { find } },
     );
-    const forAcme = async () => app.send(signedDelivery(acme));
+    const forAcme = async () => app.send(signedWebhook(acme));
     expect(await forAcme()).toMatchObject({ status: 200 });
     const timers = await timersAtRest(runtime);
-    const hanging = app.send(signedDelivery({ ...acme, id: 'hanging' }));
+    const hanging = app.send(signedWebhook({ ...acme, id: 'hanging' }));
     await until(() => runtime.pending > timers, 'the lookup');
     await timersAtRest(runtime);
     expect(await forAcme()).toMatchObject({ status: 503 });
@@ -214,13 +217,13 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
     });
   });
 
-  it('SE-03 400 valid deliveries at the same moment are all accepted', async () => {
+  it('SE-03 400 simultaneous valid webhook requests are all accepted', async () => {
     await start({});
-    const answers = await Promise.all(Array.from({ length: 400 }, async () => valid()));
-    expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+    const responses = await Promise.all(Array.from({ length: 400 }, async () => valid()));
+    expect(responses.filter(({ status }) => status !== 200)).toEqual([]);
   }, 30_000);
 
-  it('SE-04 bodies that do not arrive within "bodyTimeoutMs" are answered 408, with one log line', async () => {
+  it('SE-04 webhook requests whose body takes longer than "bodyTimeoutMs" get 408, with one log line', async () => {
     await start({ bodyTimeoutMs: 700 });
     const senders = await pending(10);
     runtime.advance(699);
@@ -235,7 +238,7 @@ describe.each(Object.keys(ADAPTERS))('admission on %s', (adapter) => {
   });
 });
 
-/** {@link start} gives the options of one company, which a directory replaces. */
+/** Removes the options of one company that {@link start} sets, because a directory replaces them. */
 const WITHOUT_COMPANY = {
   clientId: undefined,
   clientSecret: undefined,

@@ -9,13 +9,13 @@ import type { AdmissionCheck, AdmissionRequest } from 'nestjs-payments';
 import { FakeRuntime } from '../support/time/fake-runtime.js';
 import { timersAtRest, until } from '../support/time/waiting.js';
 import { RawConnection } from '../support/http/http-exchange.js';
-import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import { Orders, SECRET, WebhookApplication } from '../support/webhook/webhook-application.js';
 
 const COMPANY = { webhookSecret: SECRET };
 const MIB = 1024 ** 2;
 
-/** A limit per key: `burst` at once, then `perSecond`. In the memory of this process only. */
+/** A rate limit per key: `burst` at once, then `perSecond`. Kept in the memory of this process only. */
 class TokenBuckets {
   readonly #buckets = new Map<string, { readonly tokens: number; readonly at: number }>();
 
@@ -25,13 +25,13 @@ class TokenBuckets {
     private readonly now: () => number = () => performance.now(),
   ) {}
 
-  /** Takes a token. Returns 0, or in how many seconds there is one. */
+  /** Takes a token and returns 0, or returns the number of seconds until a token is available. */
   take(key: string): number {
     const at = this.now();
     const last = this.#buckets.get(key) ?? { tokens: this.burst, at };
     const filled = Math.min(this.burst, last.tokens + ((at - last.at) / 1000) * this.perSecond);
     const taken = filled >= 1;
-    // The bucket that was used longest ago is forgotten, so that strangers cannot fill the memory.
+    // The least recently used bucket is deleted, so that strangers cannot fill the memory.
     this.#buckets.delete(key);
     this.#buckets.set(key, { tokens: taken ? filled - 1 : filled, at });
     if (this.#buckets.size > 10_000) this.#buckets.delete(this.#buckets.keys().next().value!);
@@ -39,7 +39,7 @@ class TokenBuckets {
   }
 }
 
-/** Only from these addresses. */
+/** A check that admits these addresses only. */
 function allowlist(...addresses: string[]): AdmissionCheck {
   const senders = new BlockList();
   for (const address of addresses) senders.addAddress(address);
@@ -47,7 +47,7 @@ function allowlist(...addresses: string[]): AdmissionCheck {
     senders.check(address, isIPv6(address) ? 'ipv6' : 'ipv4') ? undefined : { status: 403 };
 }
 
-/** The message of Node.js, which Fastify keeps under `raw`. */
+/** Node's request, which is the property `raw` of Fastify's request. */
 function messageOf(request: unknown): IncomingMessage {
   return (request as { raw?: IncomingMessage }).raw ?? (request as IncomingMessage);
 }
@@ -75,9 +75,9 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     orders = app.app.get(Orders);
   };
   const valid = async (headers: Record<string, string> = {}) =>
-    app.send(signedDelivery(COMPANY), { headers });
+    app.send(signedWebhook(COMPANY), { headers });
   const head = (length: number): string => {
-    const { path, headers } = signedDelivery(COMPANY);
+    const { path, headers } = signedWebhook(COMPANY);
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
     return [
       `POST ${path} HTTP/1.1`,
@@ -96,7 +96,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     expect(orders.seen).toHaveLength(1);
   });
 
-  it('SE-05 an allowlist refuses other addresses before the body is read and any app.use() runs', async () => {
+  it('SE-05 an allowlist rejects other addresses before the body is read and before app.use() middleware runs', async () => {
     const used: unknown[] = [];
     const read: boolean[] = [];
     const listed = allowlist('203.0.113.7');
@@ -121,7 +121,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
       body: { statusCode: 403, code: 'request_rejected' },
     });
     expect(read).toEqual([false, false]);
-    // On Fastify, Nest runs app.use() in a hook of its own, in front of every route.
+    // On Fastify, Nest runs app.use() middleware in its own hook, before every route.
     if (adapter === 'express') expect(used).toEqual([]);
     expect(orders.seen).toEqual([]);
     expect(app.log.lines).toEqual([
@@ -130,7 +130,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     ]);
   });
 
-  it('SE-05 an allowlist behind a proxy uses the address that the framework finds', async () => {
+  it('SE-05 an allowlist behind a proxy uses the client address of the framework', async () => {
     await start(
       ({ request }) =>
         (request as { ip: string }).ip === '203.0.113.7' ? undefined : { status: 403 },
@@ -143,7 +143,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     expect(await valid()).toMatchObject({ status: 403 });
   });
 
-  it('SE-05 a rate limiter refuses what is above its limit with 429 and Retry-After', async () => {
+  it('SE-05 a rate limiter rejects requests above its limit with 429 and Retry-After', async () => {
     const buckets = new TokenBuckets(0.5, 3, () => runtime.monotonic());
     await start(({ address = '' }) => {
       const retryAfterSeconds = buckets.take(address);
@@ -157,12 +157,12 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
         body: { code: 'request_rejected' },
       });
     }
-    expect(app.log.matching(/answered 429/)).toHaveLength(1);
+    expect(app.log.matching(/returned status 429/)).toHaveLength(1);
     runtime.advance(2000);
     expect(await valid()).toMatchObject({ status: 200 });
   });
 
-  it('SE-05 a rate limiter in a shared store answers later', async () => {
+  it('SE-05 an asynchronous rate limiter works with a shared store', async () => {
     const used = new Map<string, number>();
     const consume = async (key: string): Promise<number> => {
       await new Promise((resolve) => setImmediate(resolve));
@@ -178,11 +178,11 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     expect(used).toEqual(new Map([['default', 4]]));
   });
 
-  it('SE-05 the check sees company, URL, headers, address and the request of the framework', async () => {
+  it('SE-05 the check gets company, URL, headers, address and the request of the framework', async () => {
     const seen: AdmissionRequest[] = [];
     await start((request) => void seen.push(request));
-    const delivery = signedDelivery({ ...COMPANY, id: 'acme' });
-    await app.send(delivery, { path: `${delivery.path}?a=b` });
+    const signed = signedWebhook({ ...COMPANY, id: 'acme' });
+    await app.send(signed, { path: `${signed.path}?a=b` });
     expect(seen).toEqual([
       {
         company: 'acme',
@@ -194,14 +194,14 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     ]);
   });
 
-  it('SE-05 a sender that is rejected while it sends can read the answer', async () => {
-    let refuse = (): void => {};
-    const answer = new Promise<object>((resolve) => (refuse = () => resolve({ status: 403 })));
-    await start(async () => answer);
+  it('SE-05 a sender can read the response if it is rejected while it sends', async () => {
+    let reject = (): void => {};
+    const response = new Promise<object>((resolve) => (reject = () => resolve({ status: 403 })));
+    await start(async () => response);
     const sender = await RawConnection.open(app.url);
     await sender.write(head(MIB));
     for (let n = 0; n < 8; n += 1) expect(await sender.write(Buffer.alloc(64 * 1024))).toBe(true);
-    refuse();
+    reject();
     expect(await sender.status()).toBe(403);
     for (let n = 0; n < 8; n += 1) expect(await sender.write(Buffer.alloc(64 * 1024))).toBe(true);
     sender.socket.destroy();
@@ -210,7 +210,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
   it.each([
     ['throws', () => Promise.reject(new Error('the limiter is down'))],
     ['returns null', () => null],
-  ])('SE-05 a check that %s refuses all with 503, and one log line says why', async (_, before) => {
+  ])('SE-05 a check that %s causes 503, and one log line has the cause', async (_, before) => {
     await start(before as AdmissionCheck);
     for (let n = 0; n < 20; n += 1) {
       expect(await valid()).toMatchObject({ status: 503, body: { code: 'request_rejected' } });
@@ -220,17 +220,17 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     expect(orders.seen).toEqual([]);
   });
 
-  it('SE-05 a check that does not answer within "bodyTimeoutMs" refuses with 503 and frees its slot', async () => {
+  it('SE-05 a check that takes longer than "bodyTimeoutMs" causes 503, and its request is not pending any more', async () => {
     let hanging = true;
     await start(async () => (hanging ? new Promise<undefined>(() => {}) : undefined));
     const idle = await timersAtRest(runtime);
-    const answers = [valid(), valid()];
+    const responses = [valid(), valid()];
     await until(() => runtime.pending === idle + 2, 'the requests');
     await timersAtRest(runtime);
     expect(await valid()).toMatchObject({ status: 503, body: { code: 'webhook_busy' } });
     runtime.advance(5000);
-    for (const answer of answers) {
-      expect(await answer).toMatchObject({ status: 503, body: { code: 'request_rejected' } });
+    for (const response of responses) {
+      expect(await response).toMatchObject({ status: 503, body: { code: 'request_rejected' } });
     }
     expect(app.log.matching(/"webhook\.before".*did not return within 5000 ms/)).toHaveLength(1);
     hanging = false;

@@ -9,7 +9,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
 import { PaymentInbox, PaymentsApiService, PaymentsModule } from 'nestjs-payments';
 import type { PaymentsModuleOptions } from 'nestjs-payments';
-import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import { CapturedLog } from '../support/log/captured-log.js';
 import { exchange } from '../support/http/http-exchange.js';
 import {
@@ -18,7 +18,7 @@ import {
   BODY_OPTIONS,
   OPTIONS,
   SECRET,
-  STAGES,
+  ADAPTER_OPTIONS,
 } from '../support/webhook/webhook-application.js';
 
 const COMPANY = { webhookSecret: SECRET };
@@ -43,12 +43,12 @@ async function portOf(app: INestApplication): Promise<number> {
 }
 
 async function statusAt(app: INestApplication, path = '/webhooks/payments'): Promise<number> {
-  const { headers, body } = signedDelivery(COMPANY);
+  const { headers, body } = signedWebhook(COMPANY);
   const url = `http://127.0.0.1:${await portOf(app)}${path}`;
   return (await exchange(url, { headers, body })).status;
 }
 
-describe.each(STAGES)('booting on $adapter with $option', ({ adapter, option }) => {
+describe.each(ADAPTER_OPTIONS)('booting on $adapter with $option', ({ adapter, option }) => {
   const testing = async (module: new () => object): Promise<INestApplication> => {
     const reference = await Test.createTestingModule({ imports: [module] })
       .setLogger(new CapturedLog())
@@ -58,33 +58,33 @@ describe.each(STAGES)('booting on $adapter with $option', ({ adapter, option }) 
     return app;
   };
 
-  it('WH-01 receives deliveries in an application of @nestjs/testing', async () => {
+  it('WH-01 an application of @nestjs/testing receives webhook requests', async () => {
     const app = await testing(merchant(PaymentsModule.forRoot(OPTIONS)));
     await app.listen(0, '127.0.0.1');
     expect(await statusAt(app)).toBe(200);
     expect(app.get(Orders).seen).toHaveLength(1);
   });
 
-  it('WH-01 receives deliveries after app.init() alone', async () => {
+  it('WH-01 an application receives webhook requests after app.init(), without listen()', async () => {
     const app = await testing(merchant(PaymentsModule.forRoot(OPTIONS)));
     await app.init();
     if (adapter === 'express') {
       expect(await statusAt(app)).toBe(200);
       return;
     }
-    const { path, method, headers, body } = signedDelivery(COMPANY);
+    const { path, method, headers, body } = signedWebhook(COMPANY);
     const fastify = (app as NestFastifyApplication).getHttpAdapter().getInstance();
-    const answer = await fastify.inject({
+    const response = await fastify.inject({
       url: path,
       method,
       headers: { ...headers },
       payload: body,
     });
-    expect(answer.statusCode).toBe(200);
+    expect(response.statusCode).toBe(200);
     expect(app.get(Orders).seen).toHaveLength(1);
   });
 
-  it('WH-28 logs the webhook route with the global prefix, in one line', async () => {
+  it('WH-28 the module logs the webhook route with the global prefix in one line', async () => {
     const log = new CapturedLog();
     const module = merchant(PaymentsModule.forRoot({ ...OPTIONS, webhookPath: 'money/in' }));
     const app = await NestFactory.create(module, ADAPTERS[adapter]!(), {
@@ -100,7 +100,7 @@ describe.each(STAGES)('booting on $adapter with $option', ({ adapter, option }) 
   });
 });
 
-it('WH-12 does not handle a request that arrives before the application is initialised, and reads the prefix later', async () => {
+it('WH-12 a request before the application is initialised is not handled, and a later global prefix applies', async () => {
   const app = await NestFactory.create(merchant(PaymentsModule.forRoot(OPTIONS)), {
     logger: false,
   });
@@ -111,7 +111,7 @@ it('WH-12 does not handle a request that arrives before the application is initi
   expect(await statusAt(app, '/api/webhooks/payments')).toBe(200);
 });
 
-it('boots in an application context without HTTP, with the API client and the inbox', async () => {
+it('the API client and the inbox work in an application context without HTTP', async () => {
   const log = new CapturedLog();
   const context = await NestFactory.createApplicationContext(
     merchant(PaymentsModule.forRoot(OPTIONS)),
@@ -172,7 +172,7 @@ describe('forRoot and forRootAsync', () => {
       'useExisting',
       PaymentsModule.forRootAsync({ imports: [SettingsModule], useExisting: Settings }),
     ],
-  ])('takes its options by %s', async (_, module) => {
+  ])('the module takes its options from %s', async (_, module) => {
     expect(await statusAt(await start(module))).toBe(200);
   });
 
@@ -186,7 +186,7 @@ describe('forRoot and forRootAsync', () => {
         isGlobal: true,
       }),
     ],
-  ])('takes webhookPath and isGlobal by %s', async (_, module) => {
+  ])('the module takes webhookPath and isGlobal from %s', async (_, module) => {
     const app = await start(module, BillingModule);
     expect(await statusAt(app, '/money/in')).toBe(200);
     expect(await statusAt(app)).toBe(404);
@@ -199,18 +199,18 @@ describe('forRoot and forRootAsync', () => {
       'forRootAsync',
       PaymentsModule.forRootAsync({ useFactory: () => OPTIONS, webhookPath: false }),
     ],
-  ])('mounts no endpoint if %s sets webhookPath: false', async (_, module) => {
+  ])('the module mounts no endpoint if %s sets webhookPath: false', async (_, module) => {
     expect(await statusAt(await start(module))).toBe(404);
   });
 
-  it('is not global unless isGlobal is set', async () => {
+  it('the module is not global unless isGlobal is set', async () => {
     await expect(start(PaymentsModule.forRoot(OPTIONS), BillingModule)).rejects.toThrow(
       /resolve dependencies of the Billing/,
     );
   });
 
   it.each(['webhookPath', 'isGlobal'])(
-    'names the place for "%s" if the factory returns it',
+    'the error says where to set "%s" if the factory returns it',
     async (extra) => {
       const module = PaymentsModule.forRootAsync({
         useFactory: () => ({ ...OPTIONS, [extra]: true }),

@@ -4,14 +4,14 @@ import { All, Controller, Post, Req } from '@nestjs/common';
 import type { INestApplication } from '@nestjs/common';
 import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
-import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import { express } from '../support/http/express.js';
 import type { Exchange } from '../support/http/http-exchange.js';
 import {
   ADAPTERS,
   BODY_OPTIONS,
   SECRET,
-  STAGES,
+  ADAPTER_OPTIONS,
   WebhookApplication,
 } from '../support/webhook/webhook-application.js';
 
@@ -21,7 +21,7 @@ interface AnyRequest {
   rawBody?: Buffer;
 }
 
-/** Returns what a route receives of a request. */
+/** Returns the parts of a request that a route receives. */
 @Controller()
 class Mirror {
   @All('mirror')
@@ -72,7 +72,7 @@ const REQUESTS: readonly [string, Exchange, path?: string][] = [
   ],
   ['no content type', { body: bytes('{"a":1}') }],
   ['no body', {}],
-  ['a delivery', signedDelivery({ webhookSecret: SECRET })],
+  ['a webhook request', signedWebhook({ webhookSecret: SECRET })],
   ['PUT', { method: 'PUT', headers: json, body: bytes('{"a":1}') }],
   ['PATCH', { method: 'PATCH', headers: json, body: bytes('{"a":1}') }],
   ['DELETE with a body', { method: 'DELETE', headers: json, body: bytes('{"a":1}') }],
@@ -123,7 +123,7 @@ const SETUPS = Object.entries(MAINS).flatMap(([title, [adapter, main]]) =>
 );
 
 describe.each(SETUPS)(
-  'WH-12 next to the webhook on $title with $option',
+  'WH-12 routes next to the webhook on $title with $option',
   ({ adapter, main, option }) => {
     let plain: WebhookApplication;
     let withModule: WebhookApplication;
@@ -145,7 +145,7 @@ describe.each(SETUPS)(
     });
 
     it.each(REQUESTS)(
-      'WH-12 answers %s exactly as without the module',
+      'WH-12 the response to %s is exactly the same as without the module',
       async (_, request, path = '/mirror') => {
         const without = await plain.exchange(path, request);
         const withWebhook = await withModule.exchange(path, request);
@@ -153,14 +153,14 @@ describe.each(SETUPS)(
       },
     );
 
-    it('WH-12 receives deliveries', async () => {
-      const delivery = signedDelivery(
+    it('WH-12 the module receives webhook requests next to the routes of the application', async () => {
+      const signed = signedWebhook(
         { webhookSecret: SECRET },
         { metadata: { pad: 'x'.repeat(200_000) } },
       );
-      expect(await withModule.send(delivery)).toMatchObject({ status: 200 });
+      expect(await withModule.send(signed)).toMatchObject({ status: 200 });
       const forged = { headers: { 'X-Webhook-Signature': 'x' }, body: bytes('{not json') };
-      expect(await withModule.send(delivery, forged)).toMatchObject({
+      expect(await withModule.send(signed, forged)).toMatchObject({
         status: 401,
         body: { code: 'signature_malformed' },
       });
@@ -168,8 +168,8 @@ describe.each(SETUPS)(
   },
 );
 
-describe.each(STAGES)('WH-12 limits on $adapter with $option', ({ adapter, option }) => {
-  it('WH-12 the webhook has its own body limit, below and above those of the other routes', async () => {
+describe.each(ADAPTER_OPTIONS)('WH-12 limits on $adapter with $option', ({ adapter, option }) => {
+  it('WH-12 the webhook route has its own body limit, below and above the limits of other routes', async () => {
     await using app = await WebhookApplication.start({
       adapter: adapter === 'fastify' ? new FastifyAdapter({ bodyLimit: 64 }) : new ExpressAdapter(),
       nest: BODY_OPTIONS[option]!,
@@ -182,9 +182,9 @@ describe.each(STAGES)('WH-12 limits on $adapter with $option', ({ adapter, optio
       },
     });
     const company = { webhookSecret: SECRET };
-    const bare = signedDelivery(company, { id: 'e', metadata: { pad: '' } }).body.byteLength;
+    const bare = signedWebhook(company, { id: 'e', metadata: { pad: '' } }).body.byteLength;
     const ofSize = (size: number) =>
-      signedDelivery(company, { id: 'e', metadata: { pad: 'x'.repeat(size - bare) } });
+      signedWebhook(company, { id: 'e', metadata: { pad: 'x'.repeat(size - bare) } });
     expect(await app.send(ofSize(2048))).toMatchObject({ status: 200 });
     const over = await app.send(ofSize(2049));
     expect(over).toMatchObject({ status: 413, body: { code: 'payload_too_large' } });

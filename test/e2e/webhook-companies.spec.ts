@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import {
   Orders,
   ADAPTERS,
@@ -28,15 +28,15 @@ describe.each(Object.keys(ADAPTERS))('several companies on %s', (adapter) => {
   });
   afterAll(async () => app.app.close());
 
-  it('WH-15 accepts the deliveries of each company and passes the company to the handler', async () => {
-    expect(await app.send(signedDelivery(ACME))).toMatchObject({ status: 200 });
-    expect(await app.send(signedDelivery(BOLT))).toMatchObject({ status: 200 });
+  it('WH-15 webhook requests of each company are accepted, and the handler gets the company', async () => {
+    expect(await app.send(signedWebhook(ACME))).toMatchObject({ status: 200 });
+    expect(await app.send(signedWebhook(BOLT))).toMatchObject({ status: 200 });
     expect(orders.seen.map(({ context }) => context.company)).toEqual([ACME.id, BOLT.id]);
   });
 
-  it("WH-15 answers 401 to a delivery for one company that is signed with another's secret", async () => {
+  it("WH-15 a webhook request for one company that is signed with another's secret gets 401", async () => {
     const path = `/webhooks/payments/${ACME.id}`;
-    expect(await app.send(signedDelivery(BOLT), { path })).toMatchObject({
+    expect(await app.send(signedWebhook(BOLT), { path })).toMatchObject({
       status: 401,
       body: { code: 'signature_mismatch' },
     });
@@ -52,34 +52,34 @@ describe.each(Object.keys(ADAPTERS))('several companies on %s', (adapter) => {
     'default',
     '..%2Facme',
     'acme%00',
-  ])('WH-15 answers 401 to the unknown company "%s"', async (id) => {
-    const answer = await app.send(signedDelivery(ACME), { path: `/webhooks/payments/${id}` });
-    expect(answer).toMatchObject({ status: 401, body: { code: 'company_unknown' } });
+  ])('WH-15 responses 401 to the unknown company "%s"', async (id) => {
+    const response = await app.send(signedWebhook(ACME), { path: `/webhooks/payments/${id}` });
+    expect(response).toMatchObject({ status: 401, body: { code: 'company_unknown' } });
     expect(orders.seen).toEqual([]);
     // Logged at most once per minute.
     for (const line of app.log.lines) expect(line).toMatch(/was rejected \(company_unknown\)/);
   });
 
-  it('WH-15 answers 401 to a path without a company if there are several companies', async () => {
-    const answer = await app.send(signedDelivery(ACME), { path: '/webhooks/payments' });
-    expect(answer).toMatchObject({ status: 401, body: { code: 'company_unknown' } });
+  it('WH-15 a path without a company gets 401 if there are several companies', async () => {
+    const response = await app.send(signedWebhook(ACME), { path: '/webhooks/payments' });
+    expect(response).toMatchObject({ status: 401, body: { code: 'company_unknown' } });
   });
 
-  it('WH-15 answers 401, or 414 on Fastify, to a company of more than 100 characters', async () => {
+  it('WH-15 a company of more than 100 characters gets 401, or 414 on Fastify', async () => {
     const path = `/webhooks/payments/${'a'.repeat(101)}`;
-    const { status } = await app.send(signedDelivery(ACME), { path });
+    const { status } = await app.send(signedWebhook(ACME), { path });
     expect(status).toBe(adapter === 'express' ? 401 : 414);
   });
 
-  it('SE-02 answers a company that cannot be decoded 401 on Express, and 400 on Fastify', async () => {
-    const answer = await app.send(signedDelivery(ACME), { path: '/webhooks/payments/%FF' });
-    expect(answer.status).toBe(adapter === 'express' ? 401 : 400);
+  it('SE-02 a company that cannot be decoded gets 401 on Express, and 400 on Fastify', async () => {
+    const response = await app.send(signedWebhook(ACME), { path: '/webhooks/payments/%FF' });
+    expect(response.status).toBe(adapter === 'express' ? 401 : 400);
   });
 
-  it('WH-15 keeps the same event id from two companies as two events', async () => {
+  it('WH-15 the same event id from two companies is stored as two events', async () => {
     const id = randomUUID();
     for (const each of [ACME, BOLT]) {
-      expect(await app.send(signedDelivery(each, { id }))).toMatchObject({
+      expect(await app.send(signedWebhook(each, { id }))).toMatchObject({
         status: 200,
         body: { status: 'handled' },
       });
@@ -87,7 +87,7 @@ describe.each(Object.keys(ADAPTERS))('several companies on %s', (adapter) => {
     expect(orders.count(id)).toBe(2);
     expect(
       await app.send(
-        signedDelivery(BOLT, {
+        signedWebhook(BOLT, {
           id,
           timestamp: orders.seen[1]!.event.timestamp,
           data: orders.seen[1]!.event.data,
@@ -100,33 +100,33 @@ describe.each(Object.keys(ADAPTERS))('several companies on %s', (adapter) => {
     expect(orders.count(id)).toBe(2);
   });
 
-  it('WH-16 accepts the current and the previous secret of a company, and no secret of another', async () => {
+  it('WH-16 the current and the previous secret of a company are accepted, and no secret of another company', async () => {
     for (const [webhookSecret, status] of [
       ['whsec_acme_old', 200],
       ['whsec_acme_new', 200],
       ['whsec_bolt', 401],
     ] as const) {
-      expect((await app.send(signedDelivery({ id: 'acme', webhookSecret }))).status).toBe(status);
+      expect((await app.send(signedWebhook({ id: 'acme', webhookSecret }))).status).toBe(status);
     }
   });
 });
 
 describe.each(Object.keys(ADAPTERS))('one company on %s', (adapter) => {
-  it('WH-15 receives deliveries at its own path and at the path without a company', async () => {
+  it('WH-15 the only company receives webhook requests at its own path and at the path without a company', async () => {
     await using app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),
       payments: { companies: [BOLT], webhookPath: '/money/in/' },
       providers: [Orders],
     });
     for (const path of ['/money/in', `/money/in/${BOLT.id}`, '/money/in/default']) {
-      expect(await app.send(signedDelivery(BOLT), { path })).toMatchObject({ status: 200 });
+      expect(await app.send(signedWebhook(BOLT), { path })).toMatchObject({ status: 200 });
     }
     const companies = app.app.get(Orders).seen.map(({ context }) => context.company);
     expect(companies).toEqual([BOLT.id, BOLT.id, BOLT.id]);
-    expect((await app.send(signedDelivery(BOLT))).status).toBe(404);
+    expect((await app.send(signedWebhook(BOLT))).status).toBe(404);
   });
 
-  it('WH-14 shares no secrets, events, handlers or paths with another application in the process', async () => {
+  it('WH-14 two applications in one process share no secrets, events, handlers or paths', async () => {
     const start = async (webhookSecret: string, webhookPath: string) =>
       WebhookApplication.start({
         adapter: ADAPTERS[adapter]!(),
@@ -136,21 +136,21 @@ describe.each(Object.keys(ADAPTERS))('one company on %s', (adapter) => {
     await using first = await start('whsec_first', 'in');
     await using second = await start('whsec_second', 'in');
     await using third = await start('whsec_first', 'elsewhere');
-    const delivery = signedDelivery({ webhookSecret: 'whsec_first' });
-    const { id } = JSON.parse(delivery.body.toString()) as { id: string };
+    const signed = signedWebhook({ webhookSecret: 'whsec_first' });
+    const { id } = JSON.parse(signed.body.toString()) as { id: string };
     const to = (path: string) => ({ path });
-    expect(await first.send(delivery, to('/in'))).toMatchObject({ body: { status: 'handled' } });
-    expect(await second.send(delivery, to('/in'))).toMatchObject({ status: 401 });
-    expect(await third.send(delivery, to('/in'))).toMatchObject({ status: 404 });
-    expect(await third.send(delivery, to('/elsewhere'))).toMatchObject({
+    expect(await first.send(signed, to('/in'))).toMatchObject({ body: { status: 'handled' } });
+    expect(await second.send(signed, to('/in'))).toMatchObject({ status: 401 });
+    expect(await third.send(signed, to('/in'))).toMatchObject({ status: 404 });
+    expect(await third.send(signed, to('/elsewhere'))).toMatchObject({
       body: { status: 'handled' },
     });
-    expect(await first.send(delivery, to('/in'))).toMatchObject({ body: { status: 'duplicate' } });
+    expect(await first.send(signed, to('/in'))).toMatchObject({ body: { status: 'duplicate' } });
     const counts = [first, second, third].map(({ app }) => app.get(Orders).count(id));
     expect(counts).toEqual([1, 0, 1]);
     await second.app.close();
     expect(
-      await first.send(signedDelivery({ webhookSecret: 'whsec_first' }), to('/in')),
+      await first.send(signedWebhook({ webhookSecret: 'whsec_first' }), to('/in')),
     ).toMatchObject({ status: 200 });
   });
 });

@@ -15,14 +15,14 @@ import type { INestApplication, ModuleMetadata } from '@nestjs/common';
 import { RouterModule } from '@nestjs/core';
 import { WebhookGuard } from 'nestjs-payments';
 import type { InboxReceipt } from 'nestjs-payments';
-import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import { OnAll, OnMethods, Receiving } from '../support/webhook/webhook-controllers.js';
 import type { Request } from '../support/webhook/webhook-controllers.js';
 import {
   ADAPTERS,
   BODY_OPTIONS,
   SECRET,
-  STAGES,
+  ADAPTER_OPTIONS,
   WebhookApplication,
 } from '../support/webhook/webhook-application.js';
 
@@ -150,37 +150,39 @@ const CASES: Record<string, Case> = {
     gone: ['/shop/method', '/api/method', '/api/shop/hooks'],
   },
 };
-const SETUPS = STAGES.flatMap((stage) =>
-  Object.entries(CASES).map(([title, setup]) => ({ ...stage, title, setup })),
+const SETUPS = ADAPTER_OPTIONS.flatMap((server) =>
+  Object.entries(CASES).map(([title, setup]) => ({ ...server, title, setup })),
 );
 
 describe.each(SETUPS)(
   'WH-17 own routes under $title on $adapter with $option',
   ({ adapter, option, setup }) => {
-    it('WH-17 receive deliveries at the paths at which Nest mounts them, and nowhere else', async () => {
+    it('WH-17 guarded routes receive webhook requests at the paths where Nest mounts them, and nowhere else', async () => {
       const { main, good, gone = [], headers = {}, ...metadata } = setup;
       await using app = await WebhookApplication.start({
         adapter: ADAPTERS[adapter]!(),
         nest: BODY_OPTIONS[option]!,
-        // The feature modules inject what WebhookGuard needs without importing it.
+        // The feature modules can inject the dependencies of WebhookGuard without importing PaymentsModule.
         payments: { webhookPath: false, isGlobal: true },
         main: async (app) => void (await main?.(app)),
         ...metadata,
       });
       const company = { webhookSecret: SECRET };
       for (const path of good) {
-        expect([path, (await app.send(signedDelivery(company), { path, headers })).status]).toEqual(
-          [path, 200],
-        );
+        expect([path, (await app.send(signedWebhook(company), { path, headers })).status]).toEqual([
+          path,
+          200,
+        ]);
         const forged = { ...headers, 'X-Webhook-Signature': 'sha512=00' };
-        expect(await app.send(signedDelivery(company), { path, headers: forged })).toMatchObject({
+        expect(await app.send(signedWebhook(company), { path, headers: forged })).toMatchObject({
           status: 401,
         });
       }
       for (const path of gone) {
-        expect([path, (await app.send(signedDelivery(company), { path, headers })).status]).toEqual(
-          [path, 404],
-        );
+        expect([path, (await app.send(signedWebhook(company), { path, headers })).status]).toEqual([
+          path,
+          404,
+        ]);
       }
     });
   },

@@ -7,7 +7,7 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { PaymentInbox, WebhookGuard } from 'nestjs-payments';
 import type { InboxReceipt, VerifiedRequest } from 'nestjs-payments';
-import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import { express } from '../support/http/express.js';
 import type { Middleware } from '../support/http/express.js';
 import {
@@ -31,7 +31,7 @@ interface FastifyRequest {
   rawBody?: Buffer;
 }
 
-/** Fastify with a hook on the instance, so that it runs before those of a route. */
+/** Fastify with a hook on the instance, which runs before the hooks of a route. */
 function onFastify(
   name: Hook,
   hook: (request: FastifyRequest) => Promise<void>,
@@ -81,61 +81,67 @@ class Hooks {
   }
 }
 
-describe.each(staged(DRAINED))('WH-13 drained by $title with $option', ({ adapter, option }) => {
-  it('WH-13 answers 500, and logs one line per minute that names the cause and the fix', async () => {
-    await using app = await WebhookApplication.start({
-      adapter: adapter(),
-      nest: BODY_OPTIONS[option]!,
-      controllers: [Hooks],
-    });
-    app.log.lines.length = 0;
-    for (const path of ['/webhooks/payments', '/hooks']) {
-      const answer = await app.send(signedDelivery(COMPANY), { path });
-      expect(answer).toMatchObject({
-        status: 500,
-        body: { statusCode: 500, code: 'raw_body_unavailable' },
+describe.each(staged(DRAINED))(
+  'WH-13 a body that $title has read, with $option',
+  ({ adapter, option }) => {
+    it('WH-13 a webhook request whose body was read gets 500, and one log line per minute names cause and fix', async () => {
+      await using app = await WebhookApplication.start({
+        adapter: adapter(),
+        nest: BODY_OPTIONS[option]!,
+        controllers: [Hooks],
       });
-      const chunks = signedDelivery(COMPANY).body;
-      const chunked = { path, body: [chunks.subarray(0, 9), chunks.subarray(9)] };
-      expect(await app.send(signedDelivery(COMPANY), chunked)).toMatchObject({ status: 500 });
-    }
-    expect(app.log.lines).toHaveLength(1);
-    expect(app.log.lines[0]).toMatch(
-      /^error .*raw bytes.* are gone.*read the body before.*Mount it later/,
-    );
-  });
-
-  it('WH-13 answers another content type or an encoded body 415 nevertheless', async () => {
-    await using app = await WebhookApplication.start({
-      adapter: adapter(),
-      nest: BODY_OPTIONS[option]!,
+      app.log.lines.length = 0;
+      for (const path of ['/webhooks/payments', '/hooks']) {
+        const response = await app.send(signedWebhook(COMPANY), { path });
+        expect(response).toMatchObject({
+          status: 500,
+          body: { statusCode: 500, code: 'raw_body_unavailable' },
+        });
+        const chunks = signedWebhook(COMPANY).body;
+        const chunked = { path, body: [chunks.subarray(0, 9), chunks.subarray(9)] };
+        expect(await app.send(signedWebhook(COMPANY), chunked)).toMatchObject({ status: 500 });
+      }
+      expect(app.log.lines).toHaveLength(1);
+      expect(app.log.lines[0]).toMatch(
+        /^error .*signature of a webhook request cannot be checked.*read its body before.*add it later/,
+      );
     });
-    const delivery = signedDelivery(COMPANY);
-    const xml = { headers: { 'Content-Type': 'application/xml' } };
-    expect(await app.send(delivery, xml)).toMatchObject({ status: 415 });
-    const identity = { headers: { 'Content-Encoding': 'x-other' } };
-    expect(await app.send(delivery, identity)).toMatchObject({ status: 415 });
-  });
-});
 
-describe.each(staged(KEPT))('WH-13 kept by $title with $option', ({ adapter, option }) => {
-  it('WH-13 verifies the bytes that Nest kept as rawBody, all of them', async () => {
-    await using app = await WebhookApplication.start({
-      adapter: adapter(),
-      nest: BODY_OPTIONS[option]!,
-      controllers: [Hooks],
+    it('WH-13 another content type or an encoded body gets 415, even if the body was read', async () => {
+      await using app = await WebhookApplication.start({
+        adapter: adapter(),
+        nest: BODY_OPTIONS[option]!,
+      });
+      const signed = signedWebhook(COMPANY);
+      const xml = { headers: { 'Content-Type': 'application/xml' } };
+      expect(await app.send(signed, xml)).toMatchObject({ status: 415 });
+      const identity = { headers: { 'Content-Encoding': 'x-other' } };
+      expect(await app.send(signed, identity)).toMatchObject({ status: 415 });
     });
-    app.log.lines.length = 0;
-    for (const path of ['/webhooks/payments', '/hooks']) {
-      expect(await app.send(signedDelivery(COMPANY), { path })).toMatchObject({ status: 200 });
-      const other = signedDelivery({ webhookSecret: 'whsec_other' });
-      expect(await app.send(other, { path })).toMatchObject({ status: 401 });
-    }
-    expect(app.log.matching(/^(?!warn No handler takes)/)).toEqual([
-      expect.stringMatching(/^warn A webhook request of company default was rejected/),
-    ]);
-  });
-});
+  },
+);
+
+describe.each(staged(KEPT))(
+  'WH-13 bytes that $title has kept, with $option',
+  ({ adapter, option }) => {
+    it('WH-13 the module verifies all the bytes that Nest keeps as rawBody', async () => {
+      await using app = await WebhookApplication.start({
+        adapter: adapter(),
+        nest: BODY_OPTIONS[option]!,
+        controllers: [Hooks],
+      });
+      app.log.lines.length = 0;
+      for (const path of ['/webhooks/payments', '/hooks']) {
+        expect(await app.send(signedWebhook(COMPANY), { path })).toMatchObject({ status: 200 });
+        const other = signedWebhook({ webhookSecret: 'whsec_other' });
+        expect(await app.send(other, { path })).toMatchObject({ status: 401 });
+      }
+      expect(app.log.matching(/^(?!warn No handler takes)/)).toEqual([
+        expect.stringMatching(/^warn A webhook request of company default was rejected/),
+      ]);
+    });
+  },
+);
 
 @Controller('hooks')
 class Unguarded {
@@ -154,8 +160,8 @@ it.each(Object.keys(ADAPTERS))(
       main: (nest) => void nest.useGlobalGuards(nest.get(WebhookGuard, { strict: false })),
     });
     const path = '/hooks';
-    expect(await app.send(signedDelivery(COMPANY), { path })).toMatchObject({ status: 201 });
-    const large = signedDelivery(COMPANY, { metadata: { pad: 'x'.repeat(1024) } });
+    expect(await app.send(signedWebhook(COMPANY), { path })).toMatchObject({ status: 201 });
+    const large = signedWebhook(COMPANY, { metadata: { pad: 'x'.repeat(1024) } });
     expect(await app.send(large, { path })).toMatchObject({
       status: 413,
       body: { code: 'payload_too_large' },

@@ -5,7 +5,7 @@ import { BaseExceptionFilter } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { OnPaymentEvent, PaymentInboxError, memoryInbox } from 'nestjs-payments';
 import type { InboxDefinition, InboxStore } from 'nestjs-payments';
-import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import { express } from '../support/http/express.js';
 import { Gate } from '../support/time/gate.js';
 import { FakeRuntime } from '../support/time/fake-runtime.js';
@@ -21,7 +21,7 @@ import {
 
 const COMPANY = { webhookSecret: SECRET };
 
-/** An inbox whose store does as told. */
+/** An inbox whose store fails as a test requests. */
 function inboxWith(broken: Partial<InboxStore>): InboxDefinition {
   const memory = memoryInbox();
   return { ...memory, create: (runtime) => Object.assign(memory.create(runtime), broken) };
@@ -56,19 +56,19 @@ class WithCode extends BaseExceptionFilter implements ExceptionFilter {
 }
 
 describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
-  const strays: unknown[] = [];
-  const onStray = (reason: unknown) => void strays.push(reason);
-  beforeEach(() => void process.on('unhandledRejection', onStray));
+  const unhandled: unknown[] = [];
+  const onUnhandled = (reason: unknown) => void unhandled.push(reason);
+  beforeEach(() => void process.on('unhandledRejection', onUnhandled));
   afterEach(() => {
-    process.off('unhandledRejection', onStray);
-    expect(strays.splice(0)).toEqual([]);
+    process.off('unhandledRejection', onUnhandled);
+    expect(unhandled.splice(0)).toEqual([]);
   });
 
   it.each([
     ['receives nothing', 'receive', 0],
-    ['does not find what a delivery is a copy of', 'find', 1],
+    ['does not find the original of a copy', 'find', 1],
   ] as const)(
-    'WH-03 WH-17 answers 503 if the store %s, and logs one line with the cause',
+    'WH-03 WH-17 the response is 503 if the store %s, and one log line has the cause',
     async (_, method, before) => {
       await using app = await WebhookApplication.start({
         adapter: ADAPTERS[adapter]!(),
@@ -78,36 +78,36 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
         controllers: [OnMethods],
         providers: [Orders],
       });
-      const delivery = signedDelivery(COMPANY);
+      const signed = signedWebhook(COMPANY);
       for (let sent = 0; sent < before; sent += 1) {
-        expect(await app.send(delivery)).toMatchObject({ status: 200 });
+        expect(await app.send(signed)).toMatchObject({ status: 200 });
       }
       app.log.lines.length = 0;
-      expect(await app.send(delivery)).toMatchObject({
+      expect(await app.send(signed)).toMatchObject({
         status: 503,
         body: { code: 'inbox_unavailable' },
       });
       expect(app.log.matching(/disk full/)).toHaveLength(1);
-      const own = await app.send(delivery, { path: '/method' });
+      const own = await app.send(signed, { path: '/method' });
       expect(own).toMatchObject({ status: 503, body: { statusCode: 503 } });
       expect(own.text).not.toContain('disk full');
     },
   );
 
-  it('answers 503 if a handler fails, with the code and nothing of its error', async () => {
+  it('the response is 503 with a code, and without the error, if a handler fails', async () => {
     await using app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),
       providers: [Failing],
     });
-    const answer = await app.send(signedDelivery(COMPANY));
-    expect(answer).toMatchObject({
+    const result = await app.send(signedWebhook(COMPANY));
+    expect(result).toMatchObject({
       status: 503,
       body: { statusCode: 503, code: 'handlers_failed' },
     });
-    expect(answer.text).not.toContain('a-private-reason');
+    expect(result.text).not.toContain('a-private-reason');
   });
 
-  it('SE-03 a busy webhook leaves no rejection of an asynchronous webhook.before unhandled', async () => {
+  it('SE-03 an asynchronous webhook.before that rejects causes no unhandled rejection if the webhook is busy', async () => {
     const gate = new Gate();
     await using app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),
@@ -116,23 +116,23 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
         webhook: { maxPending: 1, before: () => gate.pass().then(() => ({ status: 403 })) },
       },
     });
-    const first = app.send(signedDelivery(COMPANY));
+    const first = app.send(signedWebhook(COMPANY));
     await gate.arrival;
-    expect(await app.send(signedDelivery(COMPANY))).toMatchObject({ status: 503 });
+    expect(await app.send(signedWebhook(COMPANY))).toMatchObject({ status: 503 });
     expect(gate.entered).toBe(2);
     gate.open();
     expect(await first).toMatchObject({ status: 403, body: { code: 'request_rejected' } });
   });
 
-  it('answers 503 if the inbox is full', async () => {
+  it('the response is 503 if the inbox is full', async () => {
     await using app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),
       payments: { inbox: memoryInbox({ maxEvents: 1 }) },
       providers: [Failing],
     });
-    await app.send(signedDelivery(COMPANY));
-    const answer = await app.send(signedDelivery(COMPANY));
-    expect(answer).toMatchObject({ status: 503, body: { code: 'inbox_full' } });
+    await app.send(signedWebhook(COMPANY));
+    const result = await app.send(signedWebhook(COMPANY));
+    expect(result).toMatchObject({ status: 503, body: { code: 'inbox_full' } });
   });
 
   it('WH-17 an exception filter of the application can replace the 503', async () => {
@@ -142,11 +142,11 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
       controllers: [OnMethods],
       main: (app) => void app.useGlobalFilters(new WithCode(app.getHttpAdapter())),
     });
-    const answer = await app.send(signedDelivery(COMPANY), { path: '/method' });
-    expect(answer).toMatchObject({ status: 503, body: { mine: 'inbox_unavailable' } });
+    const result = await app.send(signedWebhook(COMPANY), { path: '/method' });
+    expect(result).toMatchObject({ status: 503, body: { mine: 'inbox_unavailable' } });
   });
 
-  it('counts the deadline from the arrival of a delivery, its slow body included', async () => {
+  it('the deadline counts from the arrival of the webhook request, so it includes a slow body', async () => {
     const runtime = new FakeRuntime();
     await using app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),
@@ -154,7 +154,7 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
       providers: [Slow],
     });
     const slow = app.app.get(Slow);
-    const { path, headers, body } = signedDelivery(COMPANY);
+    const { path, headers, body } = signedWebhook(COMPANY);
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
     const length = `Content-Length: ${body.byteLength}`;
     const idle = await timersAtRest(runtime);
@@ -167,12 +167,12 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
     await sender.write(body);
     await until(() => slow.started === 1, 'the handler');
     const status = sender.status();
-    let answered = false;
-    void status.then(() => (answered = true));
+    let responded = false;
+    void status.then(() => (responded = true));
     runtime.advance(2999);
-    // The machine's own event loop gets every chance to answer too early.
+    // A response that comes too early would be sent during these turns of the event loop.
     for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-    expect(answered).toBe(false);
+    expect(responded).toBe(false);
     runtime.advance(1);
     expect(await status).toBe(503);
     slow.finish();
@@ -180,12 +180,12 @@ describe.each(Object.keys(ADAPTERS))('faults on %s', (adapter) => {
   });
 });
 
-it('stops reading a body if something else has answered the request, and logs nothing', async () => {
+it('the module stops reading a body if other code has responded, and logs nothing', async () => {
   const runtime = new FakeRuntime();
   const server = express();
-  const answered: (() => void)[] = [];
+  const responses: (() => void)[] = [];
   server.use((_, response, next) => {
-    answered.push(() => void response.writeHead(504).end());
+    responses.push(() => void response.writeHead(504).end());
     next();
   });
   await using app = await WebhookApplication.start({
@@ -193,21 +193,21 @@ it('stops reading a body if something else has answered the request, and logs no
     payments: { runtime },
   });
   app.log.lines.length = 0;
-  const stray: unknown[] = [];
-  const onStray = (reason: unknown) => void stray.push(reason);
-  process.on('unhandledRejection', onStray);
+  const unhandled: unknown[] = [];
+  const onUnhandled = (reason: unknown) => void unhandled.push(reason);
+  process.on('unhandledRejection', onUnhandled);
   const sender = await RawConnection.open(app.url);
-  const { path, headers } = signedDelivery(COMPANY);
+  const { path, headers } = signedWebhook(COMPANY);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   await sender.write(
     [`POST ${path} HTTP/1.1`, 'Host: x', ...lines, 'Content-Length: 9', '', ''].join('\r\n'),
   );
-  await until(() => answered.length === 1 && runtime.nextIn === 5000, 'the request');
-  answered[0]!();
+  await until(() => responses.length === 1 && runtime.nextIn === 5000, 'the request');
+  responses[0]!();
   expect(await sender.status()).toBe(504);
   runtime.advance(5000);
   await sender.all();
-  process.off('unhandledRejection', onStray);
-  expect(stray).toEqual([]);
+  process.off('unhandledRejection', onUnhandled);
+  expect(unhandled).toEqual([]);
   expect(app.log.lines).toEqual([]);
 });

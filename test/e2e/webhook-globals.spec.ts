@@ -19,7 +19,7 @@ import type {
   Provider,
 } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE, HttpAdapterHost } from '@nestjs/core';
-import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import { map } from 'rxjs';
 import type { Observable } from 'rxjs';
 import {
@@ -27,7 +27,7 @@ import {
   ADAPTERS,
   BODY_OPTIONS,
   SECRET,
-  STAGES,
+  ADAPTER_OPTIONS,
   WebhookApplication,
 } from '../support/webhook/webhook-application.js';
 
@@ -76,11 +76,11 @@ const BY_PROVIDER: Record<string, { providers: Provider[]; cats: object }> = {
     providers: [{ provide: APP_PIPE, useFactory: strictPipe }],
     cats: { status: 200 },
   },
-  'an interceptor that wraps answers': {
+  'an interceptor that wraps responses': {
     providers: [{ provide: APP_INTERCEPTOR, useClass: Wrapping }],
     cats: { status: 200, body: { wrapped: ['Tom'] } },
   },
-  'a filter that answers 418, behind a guard': {
+  'a filter that responses 418, behind a guard': {
     providers: [
       { provide: APP_GUARD, useClass: NobodyPasses },
       { provide: APP_FILTER, useClass: Teapot },
@@ -100,12 +100,14 @@ const SETUPS = [
   ...Object.entries(BY_PROVIDER).map(([title, setup]) => ({ title, ...setup, main: () => {} })),
   { title: 'all of them from main.ts', providers: [], cats: { status: 418 }, main: inMain },
 ];
-const STAGED = STAGES.flatMap((stage) => SETUPS.map((setup) => ({ ...stage, ...setup })));
+const ADAPTER_SETUPS = ADAPTER_OPTIONS.flatMap((server) =>
+  SETUPS.map((setup) => ({ ...server, ...setup })),
+);
 
-describe.each(STAGED)(
+describe.each(ADAPTER_SETUPS)(
   'WH-12 $title on $adapter with $option',
   ({ adapter, option, providers, main, cats }) => {
-    it('WH-12 does not affect deliveries, and still affects other routes', async () => {
+    it('WH-12 global enhancers do not affect webhook requests, and still affect other routes', async () => {
       await using app = await WebhookApplication.start({
         adapter: ADAPTERS[adapter]!(),
         nest: BODY_OPTIONS[option]!,
@@ -113,16 +115,16 @@ describe.each(STAGED)(
         providers: [Orders, ...providers],
         main,
       });
-      const delivery = signedDelivery(COMPANY, { metadata: { a: { b: [1] } } });
-      const answer = await app.send(delivery);
-      const { id } = JSON.parse(delivery.body.toString()) as { id: string };
-      expect(answer).toMatchObject({
+      const signed = signedWebhook(COMPANY, { metadata: { a: { b: [1] } } });
+      const response = await app.send(signed);
+      const { id } = JSON.parse(signed.body.toString()) as { id: string };
+      expect(response).toMatchObject({
         status: 200,
         body: { received: true, status: 'handled', id },
       });
-      expect(app.app.get(Orders).seen[0]!.event).toEqual(JSON.parse(delivery.body.toString()));
+      expect(app.app.get(Orders).seen[0]!.event).toEqual(JSON.parse(signed.body.toString()));
       const forged = { headers: { 'X-Webhook-Signature': 'sha512=' } };
-      expect(await app.send(delivery, forged)).toMatchObject({
+      expect(await app.send(signed, forged)).toMatchObject({
         status: 401,
         body: { statusCode: 401, code: 'signature_malformed' },
       });
@@ -193,9 +195,9 @@ const PATHS: Record<string, [(app: INestApplication) => unknown, good: string[],
       [],
     ],
   };
-const PATH_SETUPS = STAGES.flatMap((stage) =>
+const PATH_SETUPS = ADAPTER_OPTIONS.flatMap((server) =>
   Object.entries(PATHS).map(([title, [main, good, gone]]) => ({
-    ...stage,
+    ...server,
     title,
     main,
     good,
@@ -206,7 +208,7 @@ const PATH_SETUPS = STAGES.flatMap((stage) =>
 describe.each(PATH_SETUPS)(
   'WH-12 $title on $adapter with $option',
   ({ adapter, option, main, good, gone }) => {
-    it('WH-12 receives deliveries at the documented path, with any version header, and nowhere else', async () => {
+    it('WH-12 the module receives webhook requests at the documented path only, with any version header', async () => {
       await using app = await WebhookApplication.start({
         adapter: ADAPTERS[adapter]!(),
         nest: BODY_OPTIONS[option]!,
@@ -217,12 +219,12 @@ describe.each(PATH_SETUPS)(
       expect(logged[0]).toContain(good[0]);
       for (const path of good) {
         const versions = { 'X-V': '2', Accept: 'application/json;v=3' };
-        expect(await app.send(signedDelivery(COMPANY), { path })).toMatchObject({ status: 200 });
-        const answer = await app.send(signedDelivery(COMPANY), { path, headers: versions });
-        expect(answer).toMatchObject({ status: 200 });
+        expect(await app.send(signedWebhook(COMPANY), { path })).toMatchObject({ status: 200 });
+        const response = await app.send(signedWebhook(COMPANY), { path, headers: versions });
+        expect(response).toMatchObject({ status: 200 });
       }
       for (const path of gone) {
-        expect(await app.send(signedDelivery(COMPANY), { path })).toMatchObject({ status: 404 });
+        expect(await app.send(signedWebhook(COMPANY), { path })).toMatchObject({ status: 404 });
       }
     });
   },

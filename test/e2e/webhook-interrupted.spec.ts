@@ -9,7 +9,7 @@ import { FakeRuntime } from '../support/time/fake-runtime.js';
 import { until } from '../support/time/waiting.js';
 import { Gate } from '../support/time/gate.js';
 import { RawConnection } from '../support/http/http-exchange.js';
-import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import {
   ADAPTERS,
   SECRET,
@@ -57,7 +57,7 @@ describe.each(Object.keys(ADAPTERS))('interrupted requests on %s', (adapter) => 
         socket.on('close', () => (closed += 1));
       });
       for (const id of ['a', 'b', 'c']) {
-        const { headers, body } = signedDelivery({ ...ACME, id });
+        const { headers, body } = signedWebhook({ ...ACME, id });
         const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
         const length = `Content-Length: ${body.byteLength}`;
         const sender = await RawConnection.open(app.url);
@@ -77,7 +77,7 @@ describe.each(Object.keys(ADAPTERS))('interrupted requests on %s', (adapter) => 
     },
   );
 
-  it('SE-03 a request is rejected in favour of a newer one while the application delays it after its body', async () => {
+  it('SE-03 a webhook request that the application delays after its body is rejected in favour of a newer one', async () => {
     const gate = new Gate();
     let held = false;
     const hold = async (): Promise<void> => {
@@ -93,10 +93,10 @@ describe.each(Object.keys(ADAPTERS))('interrupted requests on %s', (adapter) => 
         application.use((_: unknown, __: unknown, next: () => void) => void hold().then(next));
       }
     });
-    const first = app.send(signedDelivery(ACME));
+    const first = app.send(signedWebhook(ACME));
     await gate.arrival;
     runtime.advance(100);
-    expect(await app.send(signedDelivery(ACME))).toMatchObject({ status: 200 });
+    expect(await app.send(signedWebhook(ACME))).toMatchObject({ status: 200 });
     gate.open();
     expect(await first).toMatchObject({ status: 503, body: { code: 'webhook_busy' } });
   });
@@ -113,11 +113,11 @@ describe('a hook of Fastify that decompresses bodies', () => {
   });
   afterEach(async () => app.app.close());
 
-  it('SE-02 does not end the process if its stream fails after the rejection', async () => {
-    const delivery = signedDelivery({ webhookSecret: SECRET });
-    const headers = { ...delivery.headers, 'Content-Encoding': 'gzip' };
+  it('SE-02 a decompressing hook does not end the process if its stream fails after the rejection', async () => {
+    const signed = signedWebhook({ webhookSecret: SECRET });
+    const headers = { ...signed.headers, 'Content-Encoding': 'gzip' };
     for (let n = 0; n < 2; n += 1) {
-      expect(await app.send({ ...delivery, headers })).toMatchObject({ status: 415 });
+      expect(await app.send({ ...signed, headers })).toMatchObject({ status: 415 });
     }
   });
 });

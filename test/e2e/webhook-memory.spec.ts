@@ -27,7 +27,7 @@ describe.each(['express', 'fastify'])(
       const webhook = { bodyTimeoutMs: 1000 };
       const setup: ApplicationSetup = { adapter, file: join(folder, 'inbox.db'), webhook };
       port = await application.request<number>('start', setup);
-      // What an application takes for itself is not what strangers make it take.
+      // The memory of the application itself does not count, only the growth that the requests cause.
       for (let n = 0; n < 100; n += 1) expect(await deliver(`warm-up-${n}`)).toBe(200);
     });
     afterAll(async () => {
@@ -40,37 +40,37 @@ describe.each(['express', 'fastify'])(
       return statuses[0];
     }
 
-    /** Sends the same request over many connections at once. */
+    /** Sends the same request over many connections at the same time. */
     async function attack(connections: number, pieces: readonly (string | Uint8Array)[]) {
       await application.request('begin');
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         Array.from({ length: connections }, () => exchange(port, pieces, { limitMs: 25_000 })),
       );
       const { rssGrowthMb } = await application.request<ApplicationReport>('report');
-      return { answers, rssGrowthMb };
+      return { responses, rssGrowthMb };
     }
 
-    it('SE-01 grows by less than 100 MB when six connections send 1 MiB in 1-byte chunks', async () => {
-      const { answers, rssGrowthMb } = await attack(6, tinyChunkRequest(path, FORGED));
-      expect(answers.flatMap(({ statuses }) => statuses)).toHaveLength(6);
+    it('SE-01 memory grows by less than 100 MB when six connections send 1 MiB in 1-byte chunks', async () => {
+      const { responses, rssGrowthMb } = await attack(6, tinyChunkRequest(path, FORGED));
+      expect(responses.flatMap(({ statuses }) => statuses)).toHaveLength(6);
       expect(rssGrowthMb).toBeLessThan(MB_BAR);
     });
 
-    it('SE-01 lets the process survive 50 connections that send 1 MiB in 1-byte chunks', async () => {
-      const { answers } = await attack(50, tinyChunkRequest(path, FORGED));
-      expect(answers.filter(isAccepted)).toEqual([]);
+    it('SE-01 the process survives 50 connections that send 1 MiB in 1-byte chunks', async () => {
+      const { responses } = await attack(50, tinyChunkRequest(path, FORGED));
+      expect(responses.filter(isAccepted)).toEqual([]);
       expect(application.exit).toBeUndefined();
       expect(await deliver('after 50 connections')).toBe(200);
     });
 
-    it('SE-03 holds less than 100 MB for 600 slow connections, and accepts a delivery after them', async () => {
+    it('SE-03 memory grows by less than 100 MB for 600 slow connections, and a webhook request is accepted after them', async () => {
       const lines = ['Content-Length: 524288'];
-      // All but a few bytes, so that the body never ends; all of them together would be 300 MB.
+      // A few bytes are missing, so that the bodies never end. Together they would be 300 MB.
       const body = Array.from({ length: 8 }, () => Buffer.alloc(65_535, 'x'));
       const request = [head({ path, signature: FORGED, lines }), ...body];
-      const { answers, rssGrowthMb } = await attack(600, request);
+      const { responses, rssGrowthMb } = await attack(600, request);
       expect(rssGrowthMb).toBeLessThan(MB_BAR);
-      expect(new Set(answers.map(({ statuses }) => statuses[0]))).toEqual(new Set([408, 503]));
+      expect(new Set(responses.map(({ statuses }) => statuses[0]))).toEqual(new Set([408, 503]));
       expect(await deliver('after 600 connections')).toBe(200);
     });
   },

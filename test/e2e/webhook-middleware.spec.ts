@@ -2,12 +2,12 @@ import { describe, expect, it } from '@jest/globals';
 import { Injectable, Module } from '@nestjs/common';
 import type { MiddlewareConsumer, NestMiddleware, NestModule } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import {
   ADAPTERS,
   BODY_OPTIONS,
   SECRET,
-  STAGES,
+  ADAPTER_OPTIONS,
   WebhookApplication,
 } from '../support/webhook/webhook-application.js';
 
@@ -29,8 +29,8 @@ class Logged implements NestModule {
   }
 }
 
-describe.each(STAGES)('middleware on $adapter with $option', ({ adapter, option }) => {
-  it('WH-12 middleware runs for deliveries as for any route, also for CORS and security headers', async () => {
+describe.each(ADAPTER_OPTIONS)('middleware on $adapter with $option', ({ adapter, option }) => {
+  it('WH-12 middleware runs for webhook requests as for any route, including CORS and security headers', async () => {
     seen.length = 0;
     await using app = await WebhookApplication.start({
       adapter: ADAPTERS[adapter]!(),
@@ -38,7 +38,7 @@ describe.each(STAGES)('middleware on $adapter with $option', ({ adapter, option 
       imports: [Logged],
       main: (app) => {
         app.enableCors({ origin: 'https://shop.example' });
-        // Since Nest 12.
+        // This function exists since Nest 12.
         const secure = app as Partial<
           Record<'useSecurityHeaders' | 'enableCsrfProtection', () => void>
         >;
@@ -46,9 +46,9 @@ describe.each(STAGES)('middleware on $adapter with $option', ({ adapter, option 
         secure.enableCsrfProtection?.call(app);
       },
     });
-    const answer = await app.send(signedDelivery(COMPANY));
-    expect(answer.status).toBe(200);
-    expect(answer.headers['access-control-allow-origin']).toBe('https://shop.example');
+    const response = await app.send(signedWebhook(COMPANY));
+    expect(response.status).toBe(200);
+    expect(response.headers['access-control-allow-origin']).toBe('https://shop.example');
     expect(seen).toEqual(['/webhooks/payments']);
   });
 });
@@ -72,7 +72,7 @@ describe.each(Object.keys(BODY_OPTIONS))('plugins of Fastify with %s', (option) 
     const adapter = new FastifyAdapter();
     adapter.getInstance().addHook('onRoute', (route) => void onRoute(route as Route));
     await using app = await WebhookApplication.start({ adapter, nest: BODY_OPTIONS[option]! });
-    expect(await app.send(signedDelivery(COMPANY))).toMatchObject({ status: 200 });
+    expect(await app.send(signedWebhook(COMPANY))).toMatchObject({ status: 200 });
     expect(hooked[0]).toBe('theirs /webhooks/payments');
   });
 });

@@ -9,7 +9,7 @@ const ONE = { ...company('acme', `${PRIVATE}-webhook`), clientSecret: `${PRIVATE
 const SECRETS = { clientSecret: `${PRIVATE}-client`, webhookSecret: `${PRIVATE}-webhook` };
 
 const DAY = 86_400_000;
-/** Remembers events as a database would, as far as the options know. */
+/** A memory inbox that declares itself durable: the options read nothing else of an inbox. */
 const DURABLE: InboxDefinition = {
   name: 'durable',
   create: (runtime) => {
@@ -22,7 +22,7 @@ const companies = (...given: unknown[]) => ({ baseUrl: OPTIONS.baseUrl, companie
 const WRONG: readonly [string, object, ...RegExp[]][] = [
   ['no baseUrl', { baseUrl: undefined }, /"baseUrl" of company default must be .*https:\/\//],
   ['a baseUrl that is a host', { baseUrl: 'payments.example.com' }, /"baseUrl".*absolute address/],
-  ['a baseUrl of another scheme', { baseUrl: 'ftp://x.example' }, /"baseUrl".*absolute address/],
+  ['a baseUrl with another scheme', { baseUrl: 'ftp://x.example' }, /"baseUrl".*absolute address/],
   [
     'credentials in the baseUrl',
     { baseUrl: `https://user:${PRIVATE}@x.example` },
@@ -35,29 +35,45 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
     /"baseUrl".*"allowInsecureHttp: true"/,
   ],
   [
-    'allowInsecureHttp as text',
+    'allowInsecureHttp as a string',
     { allowInsecureHttp: 'false' },
     /"allowInsecureHttp" must be true or/,
   ],
   ['no clientId', { clientId: undefined }, /"clientId".*missing or empty.*environment variable/],
   ['an empty clientSecret', { clientSecret: '' }, /"clientSecret".*missing or empty/],
-  ['a clientSecret that is no text', { clientSecret: 7 }, /"clientSecret".*missing or empty/],
+  ['a clientSecret that is not a string', { clientSecret: 7 }, /"clientSecret".*missing or empty/],
   ['no webhookSecret', { webhookSecret: undefined }, /"webhookSecret".*missing or empty/],
   ['a blank webhookSecret', { webhookSecret: ' ' }, /"webhookSecret".*missing or empty/],
-  ['an empty list of them', { webhookSecret: [] }, /"webhookSecret".*1 to 10.*list has 0/],
-  ['eleven of them', { webhookSecret: Array(11).fill(PRIVATE) }, /1 to 10.*list has 11/],
-  ['an empty one among them', { webhookSecret: [PRIVATE, ''] }, /"webhookSecret".*empty/],
-  ['one company and several', { companies: [ONE] }, /either "clientId".*or "companies", not both/],
-  ['an empty list of companies', companies(), /"companies" must be a list of at least one/],
-  ['companies that are none', companies(null), /"companies" must contain only companies/],
-  ['two companies of one id', companies(ONE, ONE), /two companies have the id "acme"/],
   [
-    'SE-10 two companies with one webhook secret',
+    'an empty list of webhook secrets',
+    { webhookSecret: [] },
+    /"webhookSecret".*1 to 10.*list has 0/,
+  ],
+  ['eleven webhook secrets', { webhookSecret: Array(11).fill(PRIVATE) }, /1 to 10.*list has 11/],
+  [
+    'a list with an empty webhook secret',
+    { webhookSecret: [PRIVATE, ''] },
+    /"webhookSecret".*empty/,
+  ],
+  [
+    'both one company and a list of companies',
+    { companies: [ONE] },
+    /either "clientId".*or "companies", not both/,
+  ],
+  ['an empty list of companies', companies(), /"companies" must be a list of at least one/],
+  [
+    'a list of companies that contains null',
+    companies(null),
+    /"companies" must contain only companies/,
+  ],
+  ['two companies with the same id', companies(ONE, ONE), /two companies have the id "acme"/],
+  [
+    'SE-10 two companies with the same webhook secret',
     companies(ONE, { ...ONE, id: 'bolt' }),
     /companies "acme" and "bolt" have the same webhook secret.*Give each/,
   ],
   [
-    'SE-10 two companies with one webhook secret among several',
+    'SE-10 two companies that have one of several webhook secrets in common',
     companies(
       { ...ONE, webhookSecret: [`${PRIVATE}-1`, `${PRIVATE}-2`] },
       { ...ONE, id: 'bolt', webhookSecret: `${PRIVATE}-3` },
@@ -150,13 +166,21 @@ const WRONG: readonly [string, object, ...RegExp[]][] = [
     { worker: { retry: 5 } },
     /"worker.retry" must be a retry schedule: exponential/,
   ],
-  ['an inbox that is none', { inbox: {} }, /"inbox" must be what memoryInbox\(\)/],
-  ['a runtime that is none', { runtime: {} }, /"runtime" must be a PaymentsRuntime; leave it out/],
+  [
+    'an inbox that is not an inbox definition',
+    { inbox: {} },
+    /"inbox" must be the result of memoryInbox\(\)/,
+  ],
+  [
+    'a runtime that is not a PaymentsRuntime',
+    { runtime: {} },
+    /"runtime" must be a PaymentsRuntime; leave it out/,
+  ],
 ];
 
 describe('invalid options', () => {
   it.each(WRONG)(
-    'rejects %s at boot, with the option and the fix, and without a secret',
+    'the module rejects %s at boot, with the option and the fix, and without a secret',
     async (_, options, ...said) => {
       const whole = 'companies' in options && !('baseUrl' in options) ? OPTIONS : {};
       const given: object =
@@ -176,7 +200,7 @@ describe('invalid options', () => {
       [name, `"${PRIVATE}"`, 'is surrounded by quotes'],
       [name, `'${PRIVATE}'\r\n`, 'ends with a line break and is surrounded by quotes'],
     ]),
-  )('HT-32 rejects at boot the %s %j: it %s', async (name, value, fault) => {
+  )('HT-32 the module rejects the %s %j at boot, because it %s', async (name, value, fault) => {
     for (const given of [value, [PRIVATE, value]].slice(0, name === 'webhookSecret' ? 2 : 1)) {
       const options = { ...OPTIONS, [name]: given };
       const { error, shown } = await bootFailure(PaymentsModule.forRoot(options));
@@ -190,7 +214,7 @@ describe('invalid options', () => {
   });
 
   it.each(['', '/', 'a b', 'a/:id', 'a/*rest', 'a?b', true, null])(
-    'rejects the webhookPath %p at once',
+    'forRoot() and forRootAsync() reject the webhookPath %p',
     (path) => {
       const extras = { webhookPath: path as WebhookPath };
       expect(() => PaymentsModule.forRoot({ ...OPTIONS, ...extras })).toThrow(

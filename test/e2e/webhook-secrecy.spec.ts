@@ -12,7 +12,7 @@ import {
   verifySignature,
 } from 'nestjs-payments';
 import type { CompanyDirectory, InboxReceipt } from 'nestjs-payments';
-import { signedDelivery } from '../support/webhook/signed-delivery.js';
+import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import { containerText } from '../support/log/visible-text.js';
 import { resolveCompany } from '../../libs/payments/src/companies/resolve-company.js';
 import { resolveOptions } from '../../libs/payments/src/payments-options.js';
@@ -32,7 +32,7 @@ const ACME = {
 };
 const COMPANY = { ...ACME, baseUrl: OPTIONS.baseUrl };
 
-/** Every way an object is shown: in a log, in an answer, by a debugger's print. */
+/** The text of a value in a log, in a response and in a debugger. */
 function shown(value: unknown): string {
   const options = { depth: Infinity, maxArrayLength: null, maxStringLength: null };
   return `${String(value)} ${JSON.stringify(value)} ${inspect(value, options)}`;
@@ -89,18 +89,18 @@ describe.each(Object.keys(ADAPTERS))('secrecy on %s', (adapter) => {
   afterAll(async () => app.app.close());
 
   const data = { note: PAYLOAD };
-  const good = () => signedDelivery(COMPANY, { data });
+  const good = () => signedWebhook(COMPANY, { data });
   const cases: Record<string, (path: string) => Promise<Answer>> = {
     'no signature': async (path) =>
       app.send(good(), { path, headers: { 'X-Webhook-Signature': undefined } }),
     'another signature': async (path) =>
-      app.send(signedDelivery({ webhookSecret: 'x' }, good().body), { path }),
+      app.send(signedWebhook({ webhookSecret: 'x' }, good().body), { path }),
     'no envelope': async (path) =>
-      app.send(signedDelivery(COMPANY, { data, id: `${PAYLOAD}\n` }), { path }),
+      app.send(signedWebhook(COMPANY, { data, id: `${PAYLOAD}\n` }), { path }),
     'no JSON': async (path) =>
-      app.send(signedDelivery(COMPANY, `{"${PAYLOAD}": ${PAYLOAD}`), { path }),
+      app.send(signedWebhook(COMPANY, `{"${PAYLOAD}": ${PAYLOAD}`), { path }),
     'too large': async (path) =>
-      app.send(signedDelivery(COMPANY, { data: { note: PAYLOAD.repeat(300) } }), { path }),
+      app.send(signedWebhook(COMPANY, { data: { note: PAYLOAD.repeat(300) } }), { path }),
     'another type': async (path) =>
       app.send(good(), { path, headers: { 'Content-Type': 'text/xml' } }),
     'an encoding': async (path) =>
@@ -109,31 +109,31 @@ describe.each(Object.keys(ADAPTERS))('secrecy on %s', (adapter) => {
     'a forged type': async (path) =>
       app.send(good(), { path, headers: { 'X-Webhook-Event': PAYLOAD } }),
     'a handler that fails': async (path) =>
-      app.send(signedDelivery(COMPANY, { data, eventType: 'payout.failed' }), { path }),
+      app.send(signedWebhook(COMPANY, { data, eventType: 'payout.failed' }), { path }),
     'the same event with another body': async (path) => {
-      await app.send(signedDelivery(COMPANY, { id: 'e-1', data }), { path });
-      return app.send(signedDelivery(COMPANY, { id: 'e-1', data: { note: `${PAYLOAD}!` } }), {
+      await app.send(signedWebhook(COMPANY, { id: 'e-1', data }), { path });
+      return app.send(signedWebhook(COMPANY, { id: 'e-1', data: { note: `${PAYLOAD}!` } }), {
         path,
       });
     },
   };
 
   it.each(Object.keys(cases))(
-    'WH-02 shows no secret, signature or payload in the answer and the log to %s',
+    'WH-02 response and log contain no secret, signature or payload for %s',
     async (name) => {
       for (const path of ['/webhooks/payments/acme', '/own/acme']) {
         app.log.lines.length = 0;
-        const answer = await cases[name]!(path);
+        const response = await cases[name]!(path);
         const expected = signBody(good().body, WEBHOOK_SECRET);
-        expectNoSecretIn(answer.text + JSON.stringify(answer.headers), expected);
+        expectNoSecretIn(response.text + JSON.stringify(response.headers), expected);
         expectNoSecretIn(app.log.lines.join('\n'), expected);
       }
     },
   );
 
-  it('WH-02 shows no secret, signature or payload if a delivery, an error or a provider is printed', async () => {
+  it('WH-02 a printed event, error or provider shows no secret, signature or payload', async () => {
     await app.send(good(), { path: '/own/acme' });
-    await app.send(signedDelivery(COMPANY, { data, eventType: 'payout.failed' }), {
+    await app.send(signedWebhook(COMPANY, { data, eventType: 'payout.failed' }), {
       path: '/own/acme',
     });
     const { request, errors } = kept;
@@ -146,7 +146,7 @@ describe.each(Object.keys(ADAPTERS))('secrecy on %s', (adapter) => {
     }
   });
 
-  it("SE-12 shows no secret if the module, or anything in Nest's container, is printed", () => {
+  it("SE-12 the printed module and the printed contents of Nest's container show no secret", () => {
     const options = { baseUrl: OPTIONS.baseUrl, companies: [ACME] };
     expectNoSecretIn(shown(PaymentsModule.forRoot(options)));
     const container = containerText(app.app);
@@ -172,14 +172,14 @@ describe('secrecy of what is printed', () => {
     },
   );
 
-  it('SE-12 shows a company as its id and address', () => {
+  it('SE-12 a printed company shows its id and address only', () => {
     const company = resolveCompany(COMPANY);
     expectNoSecretIn(shown(company));
     expect(JSON.parse(JSON.stringify(company))).toEqual({ id: 'acme', baseUrl: OPTIONS.baseUrl });
     expect(inspect(company)).toBe(`ResolvedCompany { id: 'acme', baseUrl: '${OPTIONS.baseUrl}' }`);
   });
 
-  it('SE-12 shows no secret of listed companies, of a directory or of its answers', async () => {
+  it('SE-12 printed lists and directories of companies show no secret', async () => {
     const directory: CompanyDirectory & { rows: object[] } = { rows: [ACME], find: () => ACME };
     const { clientId, clientSecret, webhookSecret } = ACME;
     for (const options of [

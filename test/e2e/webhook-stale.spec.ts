@@ -9,7 +9,7 @@ import { Orders } from '../support/webhook/webhook-application.js';
 const HOUR = 3_600_000;
 const LIMIT = { maxAgeMs: HOUR };
 
-/** A clock that stands still, and the timestamp of an event that is so old by it. */
+/** A stopped clock, and the timestamp of an event with this age by that clock. */
 function clock() {
   const runtime = new FakeRuntime();
   return { runtime, ago: (ms: number) => new Date(runtime.now() - ms).toISOString() };
@@ -28,7 +28,7 @@ class OwnController {
 }
 
 onOneAdapter('stale deliveries', (start) => {
-  it('SE-09 answers a stale delivery 200, stores it without handling it, and runs it after a redrive', async () => {
+  it('SE-09 a stale event gets 200, is stored without being handled, and is handled after a redrive', async () => {
     const { runtime, ago } = clock();
     await using app = await start({ providers: [Orders], payments: { runtime, webhook: LIMIT } });
     const orders = app.app.get(Orders);
@@ -55,7 +55,7 @@ onOneAdapter('stale deliveries', (start) => {
         '"webhook.maxAgeMs" and, with a durable inbox, "worker.knowMs". PaymentInbox',
     ]);
     expect(await inbox.redrive({ state: 'stale' })).toEqual({ events: 1, deliveries: 1 });
-    // The answer to a copy waits for the handlers that run.
+    // The response to a copy waits for the running handlers.
     await app.send(sent);
     expect(orders.count('e-1')).toBe(1);
     expect(await inbox.stats()).toMatchObject({ stale: { count: 0 } });
@@ -65,7 +65,7 @@ onOneAdapter('stale deliveries', (start) => {
     });
   });
 
-  it('SE-09 handles an event that is exactly as old as the limit, and not one that is older', async () => {
+  it('SE-09 an event exactly as old as the limit is handled, and an older event is not', async () => {
     const { runtime, ago } = clock();
     await using app = await start({ providers: [Orders], payments: { runtime, webhook: LIMIT } });
     for (const [ms, status] of [
@@ -78,7 +78,7 @@ onOneAdapter('stale deliveries', (start) => {
     }
   });
 
-  it('SE-09 recognises a copy of a remembered event as a duplicate at any age', async () => {
+  it('SE-09 a copy of a stored event is a duplicate at any age', async () => {
     const { runtime, ago } = clock();
     await using app = await start({ providers: [Orders], payments: { runtime, webhook: LIMIT } });
     const sent = delivery({ id: 'e-1', timestamp: ago(0) });
@@ -89,7 +89,7 @@ onOneAdapter('stale deliveries', (start) => {
     expect(app.log.matching(/stale/)).toEqual([]);
   });
 
-  it('SE-09 warns of stale events once per minute and type, whether or not a handler takes the type', async () => {
+  it('SE-09 stale events are logged once per minute and type, also without a handler for the type', async () => {
     const { runtime, ago } = clock();
     await using app = await start({ providers: [Orders], payments: { runtime, webhook: LIMIT } });
     const send = async (eventType: string) => {
@@ -111,7 +111,7 @@ onOneAdapter('stale deliveries', (start) => {
     });
   });
 
-  it('SE-09 WH-10 marks no webhook.test event as stale', async () => {
+  it('SE-09 WH-10 a webhook.test event is never stale', async () => {
     const { runtime, ago } = clock();
     await using app = await start({ payments: { runtime, webhook: LIMIT } });
     const sent = delivery({ id: 'e-1', eventType: 'webhook.test', timestamp: ago(2 * HOUR) });
@@ -120,7 +120,7 @@ onOneAdapter('stale deliveries', (start) => {
     expect(app.log.matching(/^log Test event e-1/)).toHaveLength(1);
   });
 
-  it('SE-09 stores a stale delivery that reaches the inbox through a controller of the application', async () => {
+  it('SE-09 a stale event from a controller of the application is stored as stale', async () => {
     const { runtime, ago } = clock();
     await using app = await start({
       payments: { runtime, webhook: LIMIT, webhookPath: false },
@@ -128,18 +128,18 @@ onOneAdapter('stale deliveries', (start) => {
       providers: [Orders],
     });
     const sent = delivery({ id: 'e-1', timestamp: ago(2 * HOUR) });
-    const answer = await app.send(sent, { path: '/own' });
-    expect(answer).toMatchObject({ status: 200, body: { status: 'stale', id: 'e-1' } });
+    const response = await app.send(sent, { path: '/own' });
+    expect(response).toMatchObject({ status: 200, body: { status: 'stale', id: 'e-1' } });
     expect(app.app.get(Orders).seen).toEqual([]);
   });
 
-  it('SE-09 handles an event of any age with the memory inbox, unless webhook.maxAgeMs is set', async () => {
+  it('SE-09 the memory inbox handles an event of any age, unless webhook.maxAgeMs is set', async () => {
     await using app = await start({ providers: [Orders] });
     const sent = delivery({ id: 'e-1', timestamp: '2001-01-01T00:00:00.000Z' });
     expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'handled' } });
   });
 
-  it('SE-09 redrives stale events only if the query names their state or their ids', async () => {
+  it('SE-09 a redrive selects stale events only if the query names their state or their ids', async () => {
     const { runtime, ago } = clock();
     await using app = await start({ providers: [Orders], payments: { runtime, webhook: LIMIT } });
     for (const id of ['e-1', 'e-2']) {
@@ -156,7 +156,7 @@ onOneAdapter('stale deliveries', (start) => {
     expect(await inbox.redrive({ handlers, state: 'stale' })).toEqual(one);
   });
 
-  it('SE-09 handles a fresh event of a transaction and type of which a stale event is stored', async () => {
+  it('SE-09 a fresh event is handled although a stale event of the same transaction and type is stored', async () => {
     const { runtime, ago } = clock();
     await using app = await start({ providers: [Orders], payments: { runtime, webhook: LIMIT } });
     const data = { transactionId: 't-1' };

@@ -63,14 +63,14 @@ function hostOf(app: INestApplication, type: Type): NestHost {
 }
 
 describe('providers and modules of Nest', () => {
-  it('shows which providers are scoped, and their class', async () => {
+  it('isScoped() and scopedPrototype() find scoped providers and their classes', async () => {
     const app = await create();
     expect(isScoped(hostOf(app, PerRequest))).toBe(true);
     expect(scopedPrototype(hostOf(app, PerRequest))).toBe(PerRequest.prototype);
     expect(isScoped(hostOf(app, Shared))).toBe(false);
   });
 
-  it('shows which enhancers exist in the module of a provider, and its ModuleRef', async () => {
+  it('hasEnhancer() and moduleRefOf() find the enhancers and the ModuleRef of the module of a provider', async () => {
     const app = await create();
     const host = hostOf(app, Routes);
     expect(hasEnhancer(host, Guard)).toBe(true);
@@ -78,7 +78,7 @@ describe('providers and modules of Nest', () => {
     expect(moduleRefOf(host).get(Shared, { strict: true })).toBeInstanceOf(Shared);
   });
 
-  it('runs a method with its own enhancers, and without those of the application', async () => {
+  it('isolatedContexts() runs a method with its own enhancers, and without the global ones', async () => {
     const app = await create();
     app.useGlobalGuards({ canActivate: () => false });
     const host = hostOf(app, Routes);
@@ -90,7 +90,7 @@ describe('providers and modules of Nest', () => {
     await expect(run(1, 2)).resolves.toEqual([1, 2]);
   });
 
-  it('stops the module with the smallest distance first', async () => {
+  it('stopFirst() makes Nest stop the module first', async () => {
     @Injectable()
     class RootService {
       onModuleDestroy() {
@@ -111,7 +111,7 @@ describe('providers and modules of Nest', () => {
     expect(await order(true)).toEqual(['Shared', 'RootService']);
   });
 
-  it('lists the modules that import one, without the imports that Nest adds for global modules', async () => {
+  it('importersOfSeveral() lists importing modules, without the imports that Nest adds for global modules', async () => {
     const shared = (name: string) => ({
       module: { [name]: class {} }[name]!,
       providers: [Shared],
@@ -127,7 +127,7 @@ describe('providers and modules of Nest', () => {
     expect(importersOfSeveral(one, Shared)).toBeUndefined();
   });
 
-  it('listens to SIGTERM once shutdown hooks are enabled', async () => {
+  it('hasShutdownHooks() is true after enableShutdownHooks()', async () => {
     const before = hasShutdownHooks();
     const app = await create();
     app.enableShutdownHooks();

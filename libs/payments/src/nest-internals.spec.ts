@@ -98,7 +98,7 @@ function hostOf(app: INestApplication, type: Type): NestHost {
 const receive = Routes.prototype.receive;
 
 describe("Nest's metadata", () => {
-  it('stores guards, pipes, interceptors and filters under known keys', () => {
+  it('Nest stores guards, pipes, interceptors and filters under known keys', () => {
     expect(metadataList(GUARDS, Routes)).toEqual([Guard]);
     expect(metadataList(PIPES, receive)).toEqual([ValidationPipe]);
     expect(metadataList(INTERCEPTORS, receive)).toEqual([Interceptor]);
@@ -106,7 +106,7 @@ describe("Nest's metadata", () => {
     expect(metadataList(GUARDS, receive)).toEqual([]);
   });
 
-  it('stores the parameters of a method under a key with their number and kind', () => {
+  it('Nest stores the parameters of a method under a key with their number and kind', () => {
     const params = Reflect.getMetadata(ROUTE_PARAMS, Routes, 'receive') as object;
     const keys = Object.keys(params);
     // The key of a decorator made with createParamDecorator() begins with random characters.
@@ -114,7 +114,7 @@ describe("Nest's metadata", () => {
     expect(keys).toHaveLength(2);
   });
 
-  it('stores paths, version and method of a route, and the path of its module', async () => {
+  it('declaredRoute() reads paths, version and method of a route, and the path of its module', async () => {
     const app = await create();
     const { applicationId } = app.get(ModulesContainer, { strict: false });
     const host = hostOf(app, Routes);
@@ -129,7 +129,7 @@ describe("Nest's metadata", () => {
     expect(declaredRoute(host, Routes, applicationId).method).toBeUndefined();
   });
 
-  it('excludes paths from the global prefix by method', async () => {
+  it('globalPrefixOf() is empty for a path that is excluded for its method', async () => {
     const app = await create();
     app.setGlobalPrefix('v1', { exclude: [{ path: 'hooks', method: RequestMethod.POST }] });
     const config = app.get(ApplicationConfig, { strict: false });
@@ -142,13 +142,13 @@ describe("Nest's metadata", () => {
 });
 
 describe('HttpAdapterHost', () => {
-  it('has no adapter in an application without HTTP', async () => {
+  it('httpAdapterOf() is undefined in an application without HTTP', async () => {
     const app = await NestFactory.createApplicationContext(AppModule, { logger: false });
     open.push(app);
     expect(httpAdapterOf(app.get(HttpAdapterHost))).toBeUndefined();
   });
 
-  it('announces its adapter before body parsers are mounted', async () => {
+  it('beforeBodyParsers() runs before Nest mounts its body parsers', async () => {
     const order: string[] = [];
     class Adapter extends ExpressAdapter {
       override registerParserMiddleware(prefix?: string, rawBody?: boolean) {
@@ -169,26 +169,29 @@ describe('HttpAdapterHost', () => {
     expect(order).toEqual(['mounted', 'parsers']);
   });
 
-  it('converts the wildcards of older releases of Express', () => {
+  it('expressPath() converts the wildcards of Express 4', () => {
     expect(expressPath(new ExpressAdapter(), '/a/*')).toMatch(/^\/a\/\{?\*\w+\}?$/);
   });
 });
 
 describe('Fastify', () => {
-  it.each([0, 7])('parses an empty object in place of a body of %i bytes', async (length) => {
-    const adapter = new FastifyAdapter();
-    const fastify = adapter.getInstance();
-    fastify.post('/', {
-      preParsing: (request, _reply, payload, done) => {
-        payload.resume();
-        done(null, emptyFastifyBody(request.headers, length) as never);
-      },
-      handler: ({ body }) => ({ body }),
-    });
-    const payload = 'x'.repeat(length);
-    const headers = { 'content-type': 'application/json', 'content-length': String(length) };
-    const answer = await fastify.inject({ method: 'POST', url: '/', headers, payload });
-    expect(answer.json()).toEqual({ body: {} });
-    expect(await text(emptyFastifyBody({}, length))).toBe('{}');
-  });
+  it.each([0, 7])(
+    'Fastify parses {} from emptyFastifyBody() in place of a body of %i bytes',
+    async (length) => {
+      const adapter = new FastifyAdapter();
+      const fastify = adapter.getInstance();
+      fastify.post('/', {
+        preParsing: (request, _reply, payload, done) => {
+          payload.resume();
+          done(null, emptyFastifyBody(request.headers, length) as never);
+        },
+        handler: ({ body }) => ({ body }),
+      });
+      const payload = 'x'.repeat(length);
+      const headers = { 'content-type': 'application/json', 'content-length': String(length) };
+      const answer = await fastify.inject({ method: 'POST', url: '/', headers, payload });
+      expect(answer.json()).toEqual({ body: {} });
+      expect(await text(emptyFastifyBody({}, length))).toBe('{}');
+    },
+  );
 });

@@ -10,7 +10,7 @@ const VARIABLES = {
 };
 
 describe('readPaymentsEnvironment', () => {
-  it('returns the options of one company', () => {
+  it('readPaymentsEnvironment() returns the options of one company', () => {
     expect(readPaymentsEnvironment(VARIABLES)).toEqual({
       baseUrl: 'https://payments.example.com',
       clientId: 'client',
@@ -38,7 +38,7 @@ describe('readPaymentsEnvironment', () => {
     expect(readPaymentsEnvironment(variables).allowInsecureHttp).toBe(expected);
   });
 
-  it('lists every fault in one error', () => {
+  it('readPaymentsEnvironment() lists all faults in one error', () => {
     const read = () => readPaymentsEnvironment({ PAYMENTS_CLIENT_ID: 'client\n' });
     expect(read).toThrow(
       expect.objectContaining({
@@ -55,7 +55,7 @@ describe('readPaymentsEnvironment', () => {
 });
 
 describe('checkPaymentsEnvironment', () => {
-  it('returns nothing for usable variables', () => {
+  it('checkPaymentsEnvironment() returns no fault for valid variables', () => {
     expect(checkPaymentsEnvironment(VARIABLES)).toEqual([]);
   });
 
@@ -91,11 +91,14 @@ describe('surroundingFault', () => {
     ["'s'\n", /^ends with a line break and is surrounded by quotes\. /],
     ['`s`', /^is surrounded by quotes\. /],
     ['""', /^is surrounded by quotes\. /],
-  ])('describes what surrounds %j', (value, words) => {
+  ])('surroundingFault() describes the fault of %j', (value, words) => {
     expect(surroundingFault(value)).toMatch(words);
   });
 
-  it.each(['s', 'a b', '"', '"s', 's"', `"s'`, 's"s', 'line\nbreak'])('accepts %j', (value) => {
-    expect(surroundingFault(value)).toBeUndefined();
-  });
+  it.each(['s', 'a b', '"', '"s', 's"', `"s'`, 's"s', 'line\nbreak'])(
+    'surroundingFault() accepts %j',
+    (value) => {
+      expect(surroundingFault(value)).toBeUndefined();
+    },
+  );
 });

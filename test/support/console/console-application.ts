@@ -7,7 +7,7 @@ import { OnPaymentEvent, UnrecoverableError } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
 import { BasicAuthGuard, PaymentsConsoleModule } from 'nestjs-payments-console';
 import type { BasicAuthOptions, PaymentsConsoleOptions } from 'nestjs-payments-console';
-import type { DeliveryPayload } from '../webhook/signed-delivery.js';
+import type { EnvelopeFields } from '../webhook/signed-webhook.js';
 import { FakeRuntime } from '../time/fake-runtime.js';
 import { delivery } from '../webhook/handler-application.js';
 import type { Answer, Exchange } from '../http/http-exchange.js';
@@ -101,7 +101,7 @@ export class ConsoleApplication implements AsyncDisposable {
   }
 
   /** Delivers an event. With `fault`, the handler fails, and its delivery is in that state afterwards. */
-  async deliver(payload: DeliveryPayload & { id: string }, fault?: 'dead' | 'pending') {
+  async deliver(payload: EnvelopeFields & { id: string }, fault?: 'dead' | 'pending') {
     if (fault !== undefined) this.orders.faults.set(payload.id, fault);
     await this.merchant.send(delivery(payload));
     this.orders.faults.delete(payload.id);

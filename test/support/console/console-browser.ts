@@ -9,7 +9,7 @@ import { none, OnPaymentEvent, PaymentInbox } from 'nestjs-payments';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { PaymentEvent, PaymentsModuleOptions } from 'nestjs-payments';
 import { BasicAuthGuard, PaymentsConsoleModule } from 'nestjs-payments-console';
-import type { DeliveryPayload, SignedDelivery } from '../webhook/signed-delivery.js';
+import type { EnvelopeFields, SignedWebhook } from '../webhook/signed-webhook.js';
 import type { BrowserContextOptions, Locator, Page } from 'playwright-core';
 import type { TestBrowser } from '../browser/test-browser.js';
 import { eventually } from '../time/waiting.js';
@@ -84,12 +84,12 @@ export class ConsoleApplication implements AsyncDisposable {
   }
 
   /** Delivers events in their order, and waits until each was attempted. */
-  async receive(...events: (DeliveryPayload & { id: string })[]): Promise<void> {
+  async receive(...events: (EnvelopeFields & { id: string })[]): Promise<void> {
     for (const event of events) await this.send(delivery(event));
     for (const { id } of events) await this.settled(id);
   }
 
-  async send(sent: SignedDelivery, headers: Record<string, string> = {}): Promise<void> {
+  async send(sent: SignedWebhook, headers: Record<string, string> = {}): Promise<void> {
     const { status } = await this.merchant.send(sent, { headers });
     if (status !== 200) throw new Error(`a delivery was answered ${status}`);
   }

@@ -2,7 +2,7 @@ import { afterEach, beforeEach } from '@jest/globals';
 import type { Company, CompanyDirectory } from 'nestjs-payments';
 import type { Answer } from '../http/http-exchange.js';
 import { FakeRuntime } from '../time/fake-runtime.js';
-import { signedDelivery } from './signed-delivery.js';
+import { signedWebhook } from './signed-webhook.js';
 import { ADAPTERS, company, WebhookApplication } from './webhook-application.js';
 
 /** The only company of the directory. */
@@ -10,12 +10,12 @@ export const ACME = company('acme', 'whsec_acme');
 
 /** A directory that records each call. */
 export class Merchants implements CompanyDirectory {
-  readonly asked: string[] = [];
-  answer: (id: string) => unknown = (id) => (id === 'acme' ? ACME : undefined);
+  readonly lookups: string[] = [];
+  result: (id: string) => unknown = (id) => (id === 'acme' ? ACME : undefined);
 
   async find(id: string): Promise<Company | undefined> {
-    this.asked.push(id);
-    return this.answer(id) as Promise<Company | undefined>;
+    this.lookups.push(id);
+    return this.result(id) as Promise<Company | undefined>;
   }
 }
 
@@ -24,14 +24,14 @@ export interface DirectoryContext {
   merchants: Merchants;
   runtime: FakeRuntime;
   application: WebhookApplication;
-  /** Sends a signed delivery of a company to the path of the id. */
+  /** Sends a webhook request, signed for the company `from`, to the path of `id`. */
   sendTo(id: string, from?: Company): Promise<Answer>;
 }
 
-/** Call it in a `describe`. */
+/** Starts an application with a directory before each test. Call it in a `describe`. */
 export function useDirectory(adapter: string): DirectoryContext {
   const context = {
-    sendTo: async (id, from = ACME) => context.application.send(signedDelivery({ ...from, id })),
+    sendTo: async (id, from = ACME) => context.application.send(signedWebhook({ ...from, id })),
   } as DirectoryContext;
   beforeEach(async () => {
     context.merchants = new Merchants();

@@ -1,8 +1,8 @@
 import { describe } from '@jest/globals';
 import type { StoredDelivery, StoredEvent } from 'nestjs-payments';
 import { PaymentInbox } from 'nestjs-payments';
-import { signedDelivery } from './signed-delivery.js';
-import type { DeliveryPayload, SignedDelivery } from './signed-delivery.js';
+import { signedWebhook } from './signed-webhook.js';
+import type { EnvelopeFields, SignedWebhook } from './signed-webhook.js';
 import { FakeRuntime } from '../time/fake-runtime.js';
 import { ADAPTERS, SECRET, WebhookApplication } from './webhook-application.js';
 import type { Setup } from './webhook-application.js';
@@ -35,8 +35,8 @@ function startOn(adapter: string): Start {
 }
 
 /** A delivery of the company `default`, signed. */
-export function delivery(payload: DeliveryPayload = {}): SignedDelivery {
-  return signedDelivery({ webhookSecret: SECRET }, payload);
+export function delivery(payload: EnvelopeFields = {}): SignedWebhook {
+  return signedWebhook({ webhookSecret: SECRET }, payload);
 }
 
 /** The event as the inbox stores it. */

@@ -13,14 +13,14 @@ import type {
   PaymentsModuleExtras,
   PaymentsModuleOptions,
 } from 'nestjs-payments';
-import type { SignedDelivery } from './signed-delivery.js';
+import type { SignedWebhook } from './signed-webhook.js';
 import { CapturedLog } from '../log/captured-log.js';
 import { exchange } from '../http/http-exchange.js';
 import type { Answer, Exchange } from '../http/http-exchange.js';
 
 export const SECRET = 'whsec_R8s0xkq2vT5uY7wZ';
 
-/** The options of one company, for a service that is not there. */
+/** The options of one company. No service listens at `baseUrl`. */
 export const OPTIONS = {
   baseUrl: 'http://127.0.0.1:9',
   clientId: 'client',
@@ -44,17 +44,17 @@ export const BODY_OPTIONS: Readonly<Record<string, NestApplicationOptions>> = {
   'bodyParser: false': { bodyParser: false },
 };
 
-/** Every adapter with every body option: what each promise that touches the body is tried on. */
-export const STAGES = Object.keys(ADAPTERS).flatMap((adapter) =>
+/** Every adapter with every body option. Tests of promises about the body run on each of them. */
+export const ADAPTER_OPTIONS = Object.keys(ADAPTERS).flatMap((adapter) =>
   Object.keys(BODY_OPTIONS).map((option) => ({ adapter, option })),
 );
 
 export interface Setup extends ModuleMetadata {
   adapter?: AbstractHttpAdapter;
-  /** What differs from {@link OPTIONS}; `false` leaves the module out. */
+  /** Differences from {@link OPTIONS}; `false` leaves the module out. */
   payments?: (Partial<PaymentsModuleOptions> & PaymentsModuleExtras) | false;
   nest?: NestApplicationOptions;
-  /** What main.ts does between create and listen. */
+  /** Called between create and listen, as `main.ts` would do. */
   main?: (app: INestApplication) => void | Promise<void>;
 }
 
@@ -63,7 +63,7 @@ function complete(payments: Exclude<Setup['payments'], false> = {}): PaymentsMod
   return payments.companies ? { baseUrl, ...payments } : { ...OPTIONS, ...payments };
 }
 
-/** A merchant's handler, which keeps what it was shown. */
+/** A merchant's handler, which records its calls. */
 @Injectable()
 export class Orders {
   readonly seen: { event: PaymentEvent; context: PaymentEventContext }[] = [];
@@ -111,7 +111,7 @@ export class WebhookApplication implements AsyncDisposable {
 
   /** Sends a delivery, with the changes named; `undefined` takes a header away. */
   async send(
-    delivery: SignedDelivery,
+    delivery: SignedWebhook,
     changes: {
       method?: string;
       path?: string;

@@ -16,7 +16,7 @@ const wellFormed = fc
     fc.mixedCase(fc.constant(Buffer.from(bytes).toString('hex')), { toggleCase: changeCase }),
   )
   .map((hex) => `sha512=${hex}`);
-/** One character of a well-formed value replaced, added or removed. */
+/** A well-formed value with one character replaced, added or removed. */
 const damaged = fc
   .tuple(wellFormed, fc.nat(134), fc.string({ unit: 'binary', maxLength: 2 }))
   .map(([value, at, text]) => value.slice(0, at) + text + value.slice(at + 1));
@@ -40,7 +40,7 @@ function changeCase(digit: string): string {
   return digit === upper ? digit.toLowerCase() : upper;
 }
 
-/** The grammar of the header, in another form than the parser has it. */
+/** Parses the header with regular expressions, to compare the result with the parser. */
 function expected(value: string): string[] | string {
   if (value.trim() === '') return 'signature_missing';
   const parts = value.split(',').map((text) => text.trim());
@@ -51,7 +51,7 @@ function expected(value: string): string[] | string {
 }
 
 describe('parseSignatures', () => {
-  it('accepts exactly the grammar, and at most ten values', () => {
+  it('parseSignatures accepts exactly the header grammar, with at most ten values', () => {
     holds(
       fc.property(header, (value) => {
         const wanted = expected(value);
@@ -66,7 +66,7 @@ describe('parseSignatures', () => {
     );
   });
 
-  it('reads what signBody writes, wherever it stands among ten values', () => {
+  it('parseSignatures finds a signature of signBody at any position among ten values', () => {
     holds(
       fc.property(
         fc.uint8Array(),
@@ -85,7 +85,7 @@ describe('parseSignatures', () => {
     );
   });
 
-  it('matches no signature of other bytes, of another secret or with one bit changed', () => {
+  it('requireMatch rejects a signature of other bytes, of another secret or with one bit changed', () => {
     const secret = fc.string({ minLength: 1 });
     holds(
       fc.property(fc.uint8Array(), fc.uint8Array(), secret, secret, fc.nat(511), (...given) => {
@@ -106,7 +106,7 @@ describe('parseSignatures', () => {
   });
 });
 
-/** HMAC pads a key with zero bytes, so keys that differ only in those are one key. */
+/** The key without trailing zero bytes: HMAC pads keys with zero bytes, so they do not change a signature. */
 function hmacKey(secret: string): string {
   return secret.replace(/\0+$/, '');
 }

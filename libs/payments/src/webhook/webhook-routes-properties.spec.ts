@@ -28,7 +28,7 @@ describe('resolveWebhookPath', () => {
     fc.webPath(),
   );
 
-  it('accepts only paths that a client sends as they are, and makes of them the same path again', () => {
+  it('accepts only paths that clients send unchanged, and is idempotent', () => {
     holds(
       fc.property(path, (given) => {
         if (codeOf(() => resolveWebhookPath(given)) === 'options_invalid') return;
@@ -55,7 +55,7 @@ describe('WebhookRoutes', () => {
   });
   afterAll(() => app.close());
 
-  it('finds the company that Express finds in a path, or none where Express has no route', () => {
+  it('finds the same company in a path as Express, and none if Express has no route for the path', () => {
     let found: unknown;
     const router = express.Router();
     for (const path of routes.endpointPaths()) {
@@ -67,7 +67,7 @@ describe('WebhookRoutes', () => {
       found = undefined;
       const request = { method: 'POST', url } as unknown as IncomingMessage;
       router(request, {} as ServerResponse, (error: unknown) => {
-        // A parameter that cannot be decoded.
+        // Express could not decode the parameter.
         if (error !== undefined) found = '%';
       });
       return found;
@@ -85,7 +85,7 @@ describe('WebhookRoutes', () => {
         const expected = route(url);
         const actual = routes.companyIn(url);
         if (expected === undefined || isCompanyId(expected)) expect(actual).toBe(expected);
-        // Refused in either case.
+        // The id is invalid, so the module rejects the request anyway.
         else expect(actual === undefined || isCompanyId(actual)).toBe(false);
       }),
     );

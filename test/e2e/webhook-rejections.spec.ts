@@ -7,8 +7,8 @@ import { express } from '../support/http/express.js';
 import { FakeRuntime } from '../support/time/fake-runtime.js';
 import { until } from '../support/time/waiting.js';
 import { RawConnection } from '../support/http/http-exchange.js';
-import { signedDelivery } from '../support/webhook/signed-delivery.js';
-import type { SignedDelivery } from '../support/webhook/signed-delivery.js';
+import { signedWebhook } from '../support/webhook/signed-webhook.js';
+import type { SignedWebhook } from '../support/webhook/signed-webhook.js';
 import { WebhookApplication, company } from '../support/webhook/webhook-application.js';
 
 const ACME = company('acme', 'whsec_acme');
@@ -17,9 +17,9 @@ const CONNECTIONS = 10;
 
 type Headers = Record<string, string | undefined>;
 
-/** A whole request, as it goes over the wire. */
+/** The bytes of a request: request line, headers and body. */
 function bytes(
-  { path, headers, body }: SignedDelivery,
+  { path, headers, body }: SignedWebhook,
   changes: Headers = {},
   at: string = path,
 ): Buffer {
@@ -35,29 +35,28 @@ function bytes(
   return Buffer.concat([Buffer.from([`POST ${at} HTTP/1.1`, ...lines, '', ''].join('\r\n')), body]);
 }
 
-const forAcme = (payload: Parameters<typeof signedDelivery>[1] = {}) =>
-  signedDelivery(ACME, payload);
-const delivery = forAcme();
+const forAcme = (payload: Parameters<typeof signedWebhook>[1] = {}) => signedWebhook(ACME, payload);
+const signed = forAcme();
 const forged = signBody(Buffer.from('x'), 'whsec_of_nobody');
 
-/** Each refusal that a sender can cause as often as it likes. */
-const REFUSALS: Readonly<Record<string, readonly [status: number, request: Buffer]>> = {
-  signature_missing: [401, bytes(delivery, { 'X-Webhook-Signature': undefined })],
-  signature_malformed: [401, bytes(delivery, { 'X-Webhook-Signature': 'sha512=no' })],
-  signature_mismatch: [401, bytes(delivery, { 'X-Webhook-Signature': forged })],
-  company_unknown: [401, bytes(delivery, {}, '/webhooks/payments/nobody')],
+/** A request for each rejection that a sender can cause any number of times. */
+const REJECTED: Readonly<Record<string, readonly [status: number, request: Buffer]>> = {
+  signature_missing: [401, bytes(signed, { 'X-Webhook-Signature': undefined })],
+  signature_malformed: [401, bytes(signed, { 'X-Webhook-Signature': 'sha512=no' })],
+  signature_mismatch: [401, bytes(signed, { 'X-Webhook-Signature': forged })],
+  company_unknown: [401, bytes(signed, {}, '/webhooks/payments/nobody')],
   payload_invalid: [400, bytes(forAcme('{"id":1}'))],
   payload_too_large: [413, bytes(forAcme({ metadata: { pad: 'x'.repeat(2000) } }))],
-  content_type_unsupported: [415, bytes(delivery, { 'Content-Type': 'text/plain' })],
-  content_encoding_unsupported: [415, bytes(delivery, { 'Content-Encoding': 'gzip' })],
-  request_rejected: [403, bytes(delivery, { 'User-Agent': 'rejected' })],
-  directory_unavailable: [503, bytes(delivery, {}, '/webhooks/payments/unavailable')],
+  content_type_unsupported: [415, bytes(signed, { 'Content-Type': 'text/plain' })],
+  content_encoding_unsupported: [415, bytes(signed, { 'Content-Encoding': 'gzip' })],
+  request_rejected: [403, bytes(signed, { 'User-Agent': 'rejected' })],
+  directory_unavailable: [503, bytes(signed, {}, '/webhooks/payments/unavailable')],
   inbox_unavailable: [503, bytes(forAcme({ eventType: 'inbox.down' }))],
   inbox_full: [503, bytes(forAcme({ eventType: 'inbox.full' }))],
-  raw_body_unavailable: [500, bytes(delivery, { 'X-Drained': 'yes' })],
+  raw_body_unavailable: [500, bytes(signed, { 'X-Drained': 'yes' })],
 };
 
-/** An inbox that stores no event of two types. */
+/** An inbox that fails for two event types. */
 const inbox: InboxDefinition = {
   ...memoryInbox(),
   create: (runtime) => {
@@ -79,7 +78,7 @@ async function find(id: string): Promise<Company | undefined> {
   return id === 'acme' ? ACME : undefined;
 }
 
-/** Adapters on which something reads the body of a request with the header `X-Drained` first. */
+/** Adapters on which other code reads the body first, if the request has the header `X-Drained`. */
 const ADAPTERS = {
   express: () => {
     const server = express();
@@ -101,7 +100,7 @@ const ADAPTERS = {
   },
 };
 
-describe.each(['express', 'fastify'] as const)('rejected deliveries on %s', (adapter) => {
+describe.each(['express', 'fastify'] as const)('rejected webhook requests on %s', (adapter) => {
   const runtime = new FakeRuntime();
   let app: WebhookApplication;
   const start = async (webhook: object = {}): Promise<void> => {
@@ -121,7 +120,7 @@ describe.each(['express', 'fastify'] as const)('rejected deliveries on %s', (ada
     });
     app.log.lines.length = 0;
   };
-  /** Sends a request so often over a few connections, one after the other on each; returns the statuses. */
+  /** Sends a request `times` times over 10 connections, sequentially on each. Returns the different statuses. */
   const send = async (request: Buffer, times: number): Promise<Set<number | undefined>> => {
     const statuses = new Set<number | undefined>();
     const sender = async (): Promise<void> => {
@@ -138,25 +137,29 @@ describe.each(['express', 'fastify'] as const)('rejected deliveries on %s', (ada
   };
   afterEach(async () => app.app.close());
 
-  it('SE-08 10,000 rejected deliveries of all kinds write fewer than 20 log lines, one per code', async () => {
+  it('SE-08 10,000 rejected webhook requests of all kinds write fewer than 20 log lines, one per code', async () => {
     await start();
-    const kinds = Object.entries(REFUSALS);
+    const kinds = Object.entries(REJECTED);
     const each = Math.ceil(COUNT / kinds.length / CONNECTIONS) * CONNECTIONS;
     for (const [code, [status, request]] of kinds) {
       expect([code, await send(request, each)]).toEqual([code, new Set([status])]);
     }
     expect(app.log.lines.length).toBeLessThan(20);
     expect(app.log.lines).toHaveLength(kinds.length - 1);
-    // The application sees a full inbox in its own figures, so nothing is logged for it.
-    for (const code of ['raw bytes', 'the directory is down', 'the disk is gone']) {
+    // Nothing is logged for a full inbox, because the statistics of the inbox show it.
+    for (const code of [
+      'signature of a webhook request cannot be checked',
+      'the directory is down',
+      'the disk is gone',
+    ]) {
       expect(app.log.matching(new RegExp(code))).toHaveLength(1);
     }
   }, 60_000);
 
-  it('SE-08 deliveries that are rejected for capacity or time write one log line per code', async () => {
+  it('SE-08 webhook requests that are rejected for capacity or time write one log line per code', async () => {
     await start({ maxPending: 50, bodyTimeoutMs: 1000 });
     const slow: RawConnection[] = [];
-    const head = bytes(delivery).subarray(0, -delivery.body.byteLength);
+    const head = bytes(signed).subarray(0, -signed.body.byteLength);
     for (let n = 0; n < 50; n += 1) {
       const timers = runtime.pending;
       const connection = await RawConnection.open(app.url);
@@ -164,7 +167,7 @@ describe.each(['express', 'fastify'] as const)('rejected deliveries on %s', (ada
       await until(() => runtime.pending > timers, 'the request');
       slow.push(connection);
     }
-    expect(await send(bytes(delivery), 500)).toEqual(new Set([503]));
+    expect(await send(bytes(signed), 500)).toEqual(new Set([503]));
     runtime.advance(1000);
     for (const connection of slow) {
       expect(await connection.status()).toBe(408);

@@ -3,11 +3,11 @@ import type { Company } from 'nestjs-payments';
 import { paymentEvent, signedRequest } from 'nestjs-payments/testing';
 import type { SignedRequest } from 'nestjs-payments/testing';
 
-/** What a test needs of a company to sign: the current secret and, for a company with a path of its own, the id. */
+/** The fields of a company that sign a webhook request and choose its path. */
 export type SigningCompany = Pick<Company, 'webhookSecret'> & Partial<Pick<Company, 'id'>>;
 
-/** The fields of the envelope, in any form. Defaults: those of `paymentEvent('transaction.completed')`. */
-export interface DeliveryPayload {
+/** Fields of the envelope; they may be invalid. Defaults: those of `paymentEvent('transaction.completed')`. */
+export interface EnvelopeFields {
   id?: string;
   eventType?: string;
   timestamp?: string;
@@ -15,13 +15,14 @@ export interface DeliveryPayload {
   metadata?: Record<string, unknown>;
 }
 
-export type SignedDelivery = SignedRequest;
+/** A signed webhook request. */
+export type SignedWebhook = SignedRequest;
 
-/** A signed request of a company to the default `webhookPath`, well-formed or not. */
-export function signedDelivery(
+/** Returns a signed webhook request for a company, to the default `webhookPath`. The body may be invalid. */
+export function signedWebhook(
   { webhookSecret, id = DEFAULT_COMPANY }: SigningCompany,
-  payload: DeliveryPayload | string | Uint8Array = {},
-): SignedDelivery {
+  payload: EnvelopeFields | string | Uint8Array = {},
+): SignedWebhook {
   const secret = [webhookSecret].flat()[0]!;
   const path = id === DEFAULT_COMPANY ? '/webhooks/payments' : `/webhooks/payments/${id}`;
   const raw = typeof payload === 'string' || payload instanceof Uint8Array;
