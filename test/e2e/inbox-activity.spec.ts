@@ -7,7 +7,7 @@ import { inboxOf, post, startOn, states } from '../support/inbox/inbox-applicati
 import type { Handle } from '../support/inbox/inbox-application.js';
 import { book, onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
 
-/** Received, done, failed and dead. A test may begin in one minute and end in the next. */
+/** Sums of received, done, failed and dead over all minutes, because a test may begin in one minute and end in the next. */
 function sum(minutes: readonly ActivityMinute[], handler?: string): number[] {
   const counts = minutes.map(({ total, handlers }) =>
     handler === undefined ? total : handlers[handler],
@@ -17,7 +17,7 @@ function sum(minutes: readonly ActivityMinute[], handler?: string): number[] {
   return [of('received'), of('done'), of('failed'), of('dead')];
 }
 
-/** A runtime whose wall clock a test moves, so that minutes close. */
+/** A runtime whose wall clock the test can advance, so that minutes close. */
 function movedClock() {
   let aheadMs = 0;
   return {
@@ -34,7 +34,7 @@ describe('the activity of an inbox in memory', () => {
   const start = (runtime = systemRuntime) =>
     startOn({ inbox: () => memoryInbox() }, { doomed }, { runtime });
 
-  it('counts what was received, done before the answer, failed and given up, once the minute is closed', async () => {
+  it('activity() counts received, done, failed and dead in a closed minute', async () => {
     const { runtime, closeMinute } = movedClock();
     await using app = await start(runtime);
     const inbox = inboxOf(app);
@@ -51,12 +51,12 @@ describe('the activity of an inbox in memory', () => {
       .find(({ done }) => done > 0)!;
     expect(p50Ms).toBeGreaterThanOrEqual(0);
     expect(p95Ms).toBe(p50Ms);
-    // Written again, it is the same.
+    // prune() writes the activity again, with the same result.
     await inbox.prune();
     expect(await inbox.activity(3)).toEqual(minutes);
   });
 
-  it('is empty before the first minute was written, and refuses a number of minutes out of bounds', async () => {
+  it('activity() is empty before the first minute is written, and rejects minutes out of bounds', async () => {
     await using app = await start();
     const inbox = inboxOf(app);
     expect(await inbox.activity()).toEqual([]);
@@ -66,7 +66,7 @@ describe('the activity of an inbox in memory', () => {
     }
   });
 
-  it('has its capabilities and its handlers next to it', async () => {
+  it('PaymentInbox shows the capabilities and the handlers of a memory inbox', async () => {
     await using app = await start();
     expect(inboxOf(app).capabilities).toMatchObject({ durable: false, shared: false });
     await eventually(async () =>
@@ -83,11 +83,11 @@ describe('the activity of an inbox in memory', () => {
   });
 });
 
-// PostgreSQL has a clock of its own; its contract suite covers closed minutes.
+// PostgreSQL has its own clock; the contract suite tests closed minutes with it.
 onEachDurableInbox(
-  (stage) => {
-    it('IN-38 counts settlements and commits per handler, also for another process, after the first one ended', async () => {
-      const data = await stage.data();
+  (durable) => {
+    it('IN-38 activity() counts settled and committed deliveries per handler, also in another process', async () => {
+      const data = await durable.data();
       const { runtime, closeMinute } = movedClock();
       const commits: Handle = (_event, context) => book(data, context, 'booked');
       {
@@ -111,9 +111,9 @@ onEachDurableInbox(
   ['sqlite'],
 );
 
-onEachDurableInbox((stage) => {
-  it('shows how each attempt ended, through a retry and a redrive', async () => {
-    const data = await stage.data();
+onEachDurableInbox((durable) => {
+  it('the history shows the outcome of each attempt, through a retry and a redrive', async () => {
+    const data = await durable.data();
     let broken = true;
     const handle: Handle = () => {
       if (broken) throw new Error('the ledger is locked');

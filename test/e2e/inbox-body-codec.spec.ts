@@ -6,7 +6,7 @@ import { delivery } from '../support/webhook/handler-application.js';
 import { AT_ONCE, inboxOf, post, startOn, states } from '../support/inbox/inbox-application.js';
 import { onEachInbox } from '../support/inbox/inbox-content.js';
 
-/** Inverts every byte, behind a number that differs each time. */
+/** Inverts every byte, after a prefix that differs each time. */
 class Inverting implements BodyCodec {
   #number = 0;
   /** Ids of the events that cannot be encoded, or decoded. */
@@ -37,12 +37,12 @@ onEachInbox((content) => {
     return { app, ran, faults, [Symbol.asyncDispose]: () => app.app.close() };
   }
 
-  it('SE-11 copies are duplicates and another body is a conflict, though no two encodings are alike', async () => {
+  it('SE-11 a copy is a duplicate and another body a conflict, although each encoding differs', async () => {
     await using running = await start();
     const { app, ran } = running;
     const first = delivery({ id: 'evt_1', data: { amount: 1 } });
-    const answers = await Promise.all(Array.from({ length: 10 }, () => app.send(first)));
-    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
+    const responses = await Promise.all(Array.from({ length: 10 }, () => app.send(first)));
+    expect(responses.map(({ status }) => status)).toEqual(Array(10).fill(200));
     await eventually(async () => expect(await states(app, 'evt_1')).toEqual({ book: 'done 1' }));
     expect((await app.send(first)).body).toMatchObject({ status: 'duplicate' });
     expect(app.log.matching(/was received again with another body/)).toEqual([]);
@@ -53,7 +53,7 @@ onEachInbox((content) => {
     expect(ran).toEqual(['evt_1']);
   });
 
-  it('SE-11 a body that cannot be encoded is answered 503, nothing is stored, and a copy is handled later', async () => {
+  it('SE-11 a body that cannot be encoded gets 503 and is not stored, and a later copy is handled', async () => {
     await using running = await start();
     const { app, ran, faults } = running;
     faults.encode.add('evt_1');
@@ -72,7 +72,7 @@ onEachInbox((content) => {
     await eventually(() => expect(ran.toSorted()).toEqual(['evt_1', 'evt_2']));
   });
 
-  it('SE-11 a body that cannot be decoded fails its own delivery, is retried, and disturbs no other', async () => {
+  it('SE-11 a body that cannot be decoded fails only its own delivery, which is retried', async () => {
     await using running = await start({ retry: fixed([1, 1]) });
     const { app, ran, faults } = running;
     faults.decode.add('evt_2');
@@ -91,7 +91,7 @@ onEachInbox((content) => {
     expect(app.log.matching(/evt_2 .*attempt 3 of 3.*is dead/)).toEqual([
       expect.stringMatching(why),
     ]);
-    // A list has no bodies, and decodes none.
+    // list() returns no bodies, so it decodes none.
     expect((await inboxOf(app).list()).events).toHaveLength(3);
   });
 });

@@ -8,7 +8,7 @@ import type { Handle } from '../support/inbox/inbox-application.js';
 import { book, onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
 import { eventually } from '../support/time/waiting.js';
 
-/** The code of what it rejects with. */
+/** The error code with which the promise rejects. */
 async function codeOf(work: Promise<unknown>): Promise<string> {
   const reason: unknown = await work.then(
     () => 'it resolved',
@@ -17,9 +17,9 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
   return reason instanceof PaymentsError ? reason.code : String(reason);
 }
 
-onEachDurableInbox((stage) => {
-  it('IN-21 leaves no effect if the work of a commit throws, and runs the delivery again', async () => {
-    const data = await stage.data();
+onEachDurableInbox((durable) => {
+  it('IN-21 a commit whose work throws has no effect, and the delivery runs again', async () => {
+    const data = await durable.data();
     const seen: string[][] = [];
     const handle: Handle = async (event, context) => {
       seen.push(await data.effects());
@@ -39,24 +39,24 @@ onEachDurableInbox((stage) => {
     expect(app.log.matching(/no such account/)).toHaveLength(2);
   });
 
-  it('IN-21 refuses a second commit in one run, at the same time or after, and keeps the first', async () => {
-    const data = await stage.data();
-    const refusals: string[] = [];
+  it('IN-21 a second commit in one attempt is rejected, and the first is kept', async () => {
+    const data = await durable.data();
+    const rejections: string[] = [];
     const handle: Handle = async (_event, context) => {
       const first = book(data, context, 'first');
-      refusals.push(await codeOf(book(data, context, 'meanwhile')));
+      rejections.push(await codeOf(book(data, context, 'meanwhile')));
       await first;
-      refusals.push(await codeOf(book(data, context, 'after')));
+      rejections.push(await codeOf(book(data, context, 'after')));
     };
     await using app = await startOn(data, { book: handle });
     await post(app, 'paid');
     await eventually(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
-    await eventually(() => expect(refusals).toEqual(['commit_refused', 'commit_refused']));
+    await eventually(() => expect(rejections).toEqual(['commit_refused', 'commit_refused']));
     expect(await data.effects()).toEqual(['first']);
   });
 
-  it('IN-21 lets a handler commit again after the work of its first commit threw', async () => {
-    const data = await stage.data();
+  it('IN-21 a handler may commit again after the work of its first commit threw', async () => {
+    const data = await durable.data();
     const handle: Handle = async (_event, context) => {
       const failing = context.commit(() => {
         throw new Error('out of stock');
@@ -69,8 +69,8 @@ onEachDurableInbox((stage) => {
     expect(await data.effects()).toEqual(['back-ordered']);
   });
 
-  it('IN-21 refuses a commit that comes after its handler has returned', async () => {
-    const data = await stage.data();
+  it('IN-21 a commit after its handler has returned is rejected', async () => {
+    const data = await durable.data();
     let late: PaymentEventContext | undefined;
     const handle: Handle = (_event, context) => {
       late = context;
@@ -82,8 +82,8 @@ onEachDurableInbox((stage) => {
     expect(await data.effects()).toEqual([]);
   });
 
-  it('IN-22 leaves a delivery done whose handler throws after its commit, and logs the error', async () => {
-    const data = await stage.data();
+  it('IN-22 a delivery stays done if its handler throws after the commit, and the error is logged', async () => {
+    const data = await durable.data();
     const handle: Handle = async (_event, context) => {
       await book(data, context, 'paid');
       throw new Error('the mail server is down');
@@ -94,15 +94,15 @@ onEachDurableInbox((stage) => {
     expect(app.log.matching(/failed after its commit/)[0]).toMatch(
       /^error .*event paid \(company default\) to book is done.*the mail server is down/,
     );
-    // Another comes and goes: the first was not waiting for its turn.
+    // After another event was handled, the first one still has one attempt: no retry was waiting.
     await post(app, 'next');
     await eventually(async () => expect(await states(app, 'next')).toEqual({ book: 'done 1' }));
     expect(await states(app, 'paid')).toEqual({ book: 'done 1' });
     expect(await data.effects()).toEqual(['paid', 'paid']);
   });
 
-  it('IN-22 waits for a commit that a handler began and did not await', async () => {
-    const data = await stage.data();
+  it('IN-22 an attempt waits for a commit that its handler did not await', async () => {
+    const data = await durable.data();
     const handle: Handle = (_event, context) => {
       void book(data, context, 'paid');
     };
@@ -112,9 +112,9 @@ onEachDurableInbox((stage) => {
     expect(await data.effects()).toEqual(['paid']);
   });
 
-  it('IN-13 refuses the commit of a run whose lease was lost, and has the effect of the other run once', async () => {
-    const data = await stage.data();
-    const refusals: string[] = [];
+  it('IN-13 a commit of an attempt whose lease was lost is rejected, and the other attempt has the effect once', async () => {
+    const data = await durable.data();
+    const rejections: string[] = [];
     let runs = 0;
     const handle: Handle = async (event, context) => {
       runs += 1;
@@ -126,7 +126,7 @@ onEachDurableInbox((stage) => {
       await new Promise<void>((resolve) => {
         context.signal.addEventListener('abort', () => resolve());
       });
-      refusals.push(await codeOf(book(data, context, 'stale')));
+      rejections.push(await codeOf(book(data, context, 'stale')));
     };
     await using app = await startOn(
       data,
@@ -137,14 +137,14 @@ onEachDurableInbox((stage) => {
     // The lost attempt is not charged.
     await eventually(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
     expect(runs).toBe(2);
-    expect(refusals).toEqual(['lease_lost']);
+    expect(rejections).toEqual(['lease_lost']);
     expect(await data.effects()).toEqual(['paid']);
     expect(app.log.matching(/sent no heartbeat for 1000 ms, so 1 deliveries/)).toHaveLength(1);
   });
 });
 
-// What the compiler says of a handler that commits. Kept by `tsc -b test`: every line under `@ts-expect-error`
-// must be an error, and no other.
+// Type errors of handlers that commit. `tsc -b test` checks that every line after `@ts-expect-error` is an error, and no
+// other line.
 class Orders {
   @OnPaymentEvent('transaction.completed')
   async sqlite(
@@ -155,7 +155,7 @@ class Orders {
       (tx) => tx.prepare('INSERT INTO ledger VALUES (?)').run(id).changes,
     );
     expect(changes).toBe(1);
-    // @ts-expect-error SQLite's transaction is no client of pg.
+    // @ts-expect-error A SQLite transaction is not a client of pg.
     await context.commit((tx) => tx.query('SELECT 1'));
     // @ts-expect-error commit() resolves with what the work returns: a number.
     const text: string = await context.commit(() => 1);
@@ -171,23 +171,23 @@ class Orders {
       tx.query('INSERT INTO ledger VALUES ($1)', [id]),
     );
     expect(rowCount).toBe(1);
-    // @ts-expect-error A client of pg is no transaction of SQLite.
+    // @ts-expect-error A client of pg is not a SQLite transaction.
     await context.commit((tx) => tx.prepare('SELECT 1'));
-    // @ts-expect-error A commit without work is none.
+    // @ts-expect-error commit() needs the work as its argument.
     await context.commit();
   }
 
   @OnPaymentEvent('*')
   async unknown(_event: PaymentEvent, context: PaymentEventContext): Promise<void> {
-    // @ts-expect-error Without a type argument nothing is known of the transaction.
+    // @ts-expect-error Without a type argument, the transaction has an unknown type.
     await context.commit((tx) => tx.query('SELECT 1'));
   }
 
-  // @ts-expect-error A handler's second parameter is its context.
+  // @ts-expect-error The second parameter of a handler must be its context.
   @OnPaymentEvent('*')
   async wrong(_event: PaymentEvent, _tx: SqliteTransaction): Promise<void> {}
 }
 
-it('types the transaction of a commit by the context a handler asks for', () => {
+it('the type of the context parameter determines the type of the transaction of a commit', () => {
   expect(Object.getOwnPropertyNames(Orders.prototype)).toContain('postgres');
 });

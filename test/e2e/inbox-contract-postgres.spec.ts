@@ -1,22 +1,18 @@
-import { afterAll, beforeAll, describe, it } from '@jest/globals';
+import { describe, it } from '@jest/globals';
 import { inboxContract } from 'nestjs-payments/testing';
 import type { InboxStore } from '../../libs/payments/src/inbox/store/inbox-store.js';
 import { postgresInbox } from '../../libs/payments/src/inbox/postgres/index.js';
 import type { PostgresTransaction } from '../../libs/payments/src/inbox/postgres/index.js';
 import { systemRuntime } from '../../libs/payments/src/runtime/payments-runtime.js';
 import { CutProxy } from '../support/postgres/cut-proxy.js';
-import { freshSchema, PostgresInboxes } from '../support/postgres/postgres-inboxes.js';
+import { freshSchema, usePostgresInboxes } from '../support/postgres/postgres-inboxes.js';
 
 describe('the contract, on PostgreSQL', () => {
-  let inboxes: PostgresInboxes;
-  beforeAll(async () => {
-    inboxes = await PostgresInboxes.start();
-  }, 60_000);
-  afterAll(() => inboxes.server.end(), 30_000);
+  const inboxes = usePostgresInboxes();
 
   /**
-   * A schema whose clock functions are those of PostgreSQL, ahead by as much as a table says. The inbox calls them, since
-   * the search path of its connections and functions begins with this schema.
+   * A schema with clock functions that return PostgreSQL's time plus an offset from a table. The inbox calls these
+   * functions, because the search path of its connections and functions begins with this schema.
    */
   const createClock = (clock: string) =>
     inboxes.query(`

@@ -9,7 +9,7 @@ describe('the contract, on SQLite', () => {
     breakable: true,
     start: async () => {
       const harness = new SqliteHarness();
-      // Long enough for the other connections of a case on a slow disk, short enough for the case whose database is down.
+      // Long enough for concurrent connections on a slow disk, short enough for the case in which the database is down.
       const store = await harness.open({ busyTimeoutMs: 4000 });
       const application = harness.connect();
       application.exec('CREATE TABLE effect (name TEXT NOT NULL)');
@@ -27,7 +27,7 @@ describe('the contract, on SQLite', () => {
               String(name),
             ),
         },
-        // Nobody else can write any more.
+        // This transaction blocks all other writers.
         breakDown: async () => application.exec('BEGIN IMMEDIATE'),
         dispose: () => harness.dispose(),
       };

@@ -8,7 +8,7 @@ import { stored } from '../support/webhook/handler-application.js';
 import { eventually } from '../support/time/waiting.js';
 
 const ROUNDS = 50;
-/** The shortest lease, so that what died is soon freed. */
+/** The shortest lease, so that deliveries of dead processes are freed soon. */
 const LEASES = { leaseMs: 1000, retry: fixed(Array<number>(15).fill(1)) };
 
 let running: MerchantProcess[] = [];
@@ -25,8 +25,8 @@ async function start(
   return merchant;
 }
 
-/** Posts eight events at a time until the process is killed: after so many answers, in the middle of the rest. */
-async function killAfter(merchant: MerchantProcess, answers: number): Promise<string[]> {
+/** Posts eight events at a time. Kills the process after `responses` responses, while other requests are under way. */
+async function killAfter(merchant: MerchantProcess, responses: number): Promise<string[]> {
   const acknowledged: string[] = [];
   const lane = async (): Promise<void> => {
     for (;;) {
@@ -35,7 +35,7 @@ async function killAfter(merchant: MerchantProcess, answers: number): Promise<st
       if (status === null) return;
       expect(status).toBe(200);
       acknowledged.push(id);
-      if (acknowledged.length === answers) void merchant.kill();
+      if (acknowledged.length === responses) void merchant.kill();
     }
   };
   await Promise.all(Array.from({ length: 8 }, lane));
@@ -43,17 +43,17 @@ async function killAfter(merchant: MerchantProcess, answers: number): Promise<st
   return acknowledged;
 }
 
-/** The event as the inbox has it, read by an application without handlers next to the processes. */
+/** Reads the event through another application, which has no handlers. */
 async function readBack(data: InboxData, id: string) {
   await using app = await WebhookApplication.start({ payments: { inbox: data.inbox() } });
   return stored(app, id);
 }
 
-onEachDurableInbox((stage) => {
-  it(`IN-09 has every event it acknowledged after ${ROUNDS} rounds of kill -9, and every effect once`, async () => {
-    const data = await stage.data();
+onEachDurableInbox((durable) => {
+  it(`IN-09 after ${ROUNDS} rounds of kill -9, every acknowledged event is stored and has its effect once`, async () => {
+    const data = await durable.data();
     const acknowledged: string[] = [];
-    // Two at a time on one database: each is killed while the other works. The next boots meanwhile.
+    // Two processes share the database. Each is killed while the other works and the next process boots.
     const lane = async (offset: number): Promise<void> => {
       let next = start(data, { worker: LEASES });
       for (let round = offset; round < ROUNDS; round += 2) {
@@ -65,7 +65,7 @@ onEachDurableInbox((stage) => {
     await Promise.all([lane(0), lane(1)]);
     expect(acknowledged.length).toBeGreaterThan(ROUNDS * 8);
     await start(data, { worker: LEASES });
-    // Those that ran in two processes that were killed run alone now, at most one per second.
+    // Deliveries that ran in two killed processes run alone now, at most one per second.
     await eventually(async () => {
       const effects = new Set(await data.effects());
       expect(acknowledged.filter((id) => !effects.has(id))).toEqual([]);
@@ -74,30 +74,30 @@ onEachDurableInbox((stage) => {
     expect(effects).toHaveLength(new Set(effects).size);
   }, 600_000);
 
-  it('IN-10 runs an event after a restart that was stored and not run before kill -9', async () => {
-    const data = await stage.data();
-    // Another event is on its one place, so what is stored waits.
+  it('IN-10 an event that was stored but not run before kill -9 runs after a restart', async () => {
+    const data = await durable.data();
+    // The event "busy" occupies the only slot, so the event "waiting" is stored and does not run.
     const first = await start(data, { worker: { ...LEASES, concurrency: 1 } });
     await first.send('busy', 'hang');
-    await first.told('ran busy 1');
+    await first.reported('ran busy 1');
     expect(await first.send('waiting', 'book')).toBe(200);
     await first.kill();
     expect(first.lines.filter((line) => line.includes('waiting'))).toEqual([]);
     const second = await start(data, { worker: LEASES });
-    await second.told('ended waiting');
+    await second.reported('ended waiting');
     expect(second.lines).toContain('ran waiting 1');
     expect(await data.effects()).toEqual(['waiting']);
   }, 60_000);
 
-  it('IN-12 runs a delivery again whose process died, records the attempt as lost, and does not charge it', async () => {
-    const data = await stage.data();
+  it('IN-12 a delivery whose process died runs again, with the lost attempt recorded and not charged', async () => {
+    const data = await durable.data();
     const first = await start(data, { worker: LEASES });
-    await first.send('held', 'book when told');
-    await first.told('ran held 1');
+    await first.send('held', 'book on continue');
+    await first.reported('ran held 1');
     const second = await start(data, { worker: LEASES });
     await first.kill();
-    second.tell();
-    await second.told('ended held');
+    second.continueHandlers();
+    await second.reported('ended held');
     expect(second.lines).toContain('ran held 1');
     expect(await data.effects()).toEqual(['held']);
     const [delivery] = (await readBack(data, 'held')).deliveries;
@@ -105,27 +105,27 @@ onEachDurableInbox((stage) => {
     expect(delivery!.history.map(({ outcome }) => outcome)).toEqual(['lost', 'done']);
   }, 60_000);
 
-  it('IN-19 lets an event that kills its process each time reach dead, and completes ten innocent events without a charge', async () => {
-    const data = await stage.data();
+  it('IN-19 an event that kills its process each time becomes dead, and ten other events complete uncharged', async () => {
+    const data = await durable.data();
     const worker = { ...LEASES, retry: fixed([1, 1]) };
     const innocents = Array.from({ length: 10 }, (_, index) => `innocent ${index}`);
-    // All of them run when the process dies. Later they take 0.6 of the lease, as 6 s of the default one.
+    // All eleven handlers run when the process dies. Each later attempt of the ten takes 0.6 of the lease.
     const first = await start(data, { worker, slowMs: 60_000 });
     const send = (id: string) => first.send(id, 'book slowly', { ms: 0.6 * LEASES.leaseMs });
     await Promise.all(innocents.slice(0, 5).map(send));
-    await first.send('poison', 'die when told');
+    await first.send('poison', 'die on continue');
     await Promise.all(innocents.slice(5).map(send));
-    await Promise.all([...innocents, 'poison'].map((id) => first.told(`ran ${id} 1`)));
-    first.tell();
+    await Promise.all([...innocents, 'poison'].map((id) => first.reported(`ran ${id} 1`)));
+    first.continueHandlers();
     await first.gone;
     let deaths = 1;
     for (; deaths < 10; deaths += 1) {
       const merchant = await start(data, { worker });
-      merchant.tell();
+      merchant.continueHandlers();
       const dead = merchant.until(() => /of event poison .* is dead/.test(merchant.log));
       if (await dead.then(() => true).catch(() => false)) break;
     }
-    // With the others, next to others, and three times alone, each of which is charged.
+    // One death with all others running, one in parallel to others, and three alone. Only these three are charged.
     expect(deaths).toBe(5);
     await eventually(async () => expect(await data.effects()).toEqual(innocents));
     const [poison] = (await readBack(data, 'poison')).deliveries;
@@ -141,15 +141,15 @@ onEachDurableInbox((stage) => {
     }
   }, 120_000);
 
-  it('IN-22 has the effect once if the process died right after its commit', async () => {
-    const data = await stage.data();
+  it('IN-22 a process that dies right after its commit has the effect once', async () => {
+    const data = await durable.data();
     const first = await start(data, { worker: LEASES });
     await first.send('paid', 'book and die');
     await first.gone;
     expect(await data.effects()).toEqual(['paid']);
     const second = await start(data, { worker: LEASES });
     await second.send('later', 'book');
-    await second.told('ended later');
+    await second.reported('ended later');
     expect(second.lines.filter((line) => line.includes('paid'))).toEqual([]);
     expect(await data.effects()).toEqual(['later', 'paid']);
     expect((await readBack(data, 'paid')).deliveries).toMatchObject([

@@ -15,9 +15,9 @@ afterEach(async () => {
   running = [];
 });
 
-onEachDurableInbox((stage) => {
-  it('IN-24 closes when what runs has ended, claims nothing more, and still stores what arrives', async () => {
-    const data = await stage.data();
+onEachDurableInbox((durable) => {
+  it('IN-24 close() waits for attempts that run, claims nothing more, and still stores new events', async () => {
+    const data = await durable.data();
     const gate = new Gate();
     const handle: Handle = async ({ id }, context) => {
       await gate.pass();
@@ -44,8 +44,8 @@ onEachDurableInbox((stage) => {
     expect(await data.effects()).toEqual(['late', 'running', 'waiting']);
   });
 
-  it('IN-24 aborts what does not end in time; charges nothing, and what ignores its signal keeps its lease for a grace', async () => {
-    const data = await stage.data();
+  it('IN-24 close() aborts slow handlers uncharged; a handler that ignores its signal keeps its lease for a grace', async () => {
+    const data = await durable.data();
     const started: string[] = [];
     const aborted: string[] = [];
     const obedient: Handle = async (_event, { signal }) => {
@@ -91,19 +91,19 @@ onEachDurableInbox((stage) => {
     expect(ran['stuck']![1]).toBeGreaterThan(9000);
   }, 60_000);
 
-  it('IN-24 drains on SIGTERM, and leaves the rest to the next process', async () => {
-    const data = await stage.data();
+  it('IN-24 SIGTERM drains the worker, and the next process runs the other deliveries', async () => {
+    const data = await durable.data();
     const worker = { ...AT_ONCE, concurrency: 1 };
     const merchant = await MerchantProcess.start(data, { worker, hooks: true });
     running.push(merchant);
-    await merchant.send('running', 'book when told');
-    await merchant.told('ran running 1');
+    await merchant.send('running', 'book on continue');
+    await merchant.reported('ran running 1');
     await merchant.send('waiting', 'book');
     merchant.signal('SIGTERM');
-    // Until its server closes, which comes after the drain.
+    // The process accepts webhook requests during the drain, because its server closes after the drain.
     expect(await merchant.send('late', 'book')).toBe(200);
     expect(merchant.lines).not.toContain('ended running');
-    merchant.tell();
+    merchant.continueHandlers();
     expect((await merchant.gone).code ?? 0).toBe(0);
     expect(merchant.lines.filter((line) => !line.startsWith('ready'))).toEqual([
       'ran running 1',
@@ -112,8 +112,8 @@ onEachDurableInbox((stage) => {
     expect(merchant.log).not.toMatch(/ERROR/);
     const next = await MerchantProcess.start(data, { worker });
     running.push(next);
-    await next.told('ended late');
-    await next.told('ended waiting');
+    await next.reported('ended late');
+    await next.reported('ended waiting');
     expect(next.lines.slice().filter((line) => line.startsWith('ran'))).toEqual(
       expect.arrayContaining(['ran waiting 1', 'ran late 1']),
     );
@@ -122,9 +122,9 @@ onEachDurableInbox((stage) => {
 });
 
 onEachDurableInbox(
-  (stage) => {
-    it('IN-24 closes in bounded time although the work of a commit hangs, whose effect happens once', async () => {
-      const data = await stage.data();
+  (durable) => {
+    it('IN-24 close() resolves in bounded time although a commit hangs, and its effect happens once', async () => {
+      const data = await durable.data();
       const gate = new Gate();
       const handle: Handle = (_event, context) =>
         context.commit(async (tx) => {
@@ -139,7 +139,7 @@ onEachDurableInbox(
       await app.app.close();
       expect(performance.now() - begun).toBeLessThan(10_000);
       expect(await data.effects()).toEqual([]);
-      // A process would be gone by now, and its transaction with it. This one is not.
+      // The process lives on, unlike a real one after its close, so the commit can still end.
       gate.open();
       await using next = await startOn(data, { book: handle }, { worker });
       await eventually(
@@ -153,7 +153,7 @@ onEachDurableInbox(
 );
 
 describe('the check of shutdown hooks after boot', () => {
-  /** Ends the waits of 5 seconds at once, on request. */
+  /** A runtime whose timers of 5 s fire when the test calls `pass()`. */
   function hasty() {
     const due: (() => void)[] = [];
     const runtime: PaymentsRuntime = {
@@ -169,18 +169,18 @@ describe('the check of shutdown hooks after boot', () => {
   const WARNING = /^warn .*The application has no shutdown hooks/;
 
   onEachDurableInbox(
-    (stage) => {
-      it('logs a warning some time after boot if shutdown hooks are off', async () => {
+    (durable) => {
+      it('the shutdown check logs a warning some time after boot if shutdown hooks are off', async () => {
         const { runtime, pass } = hasty();
-        await using app = await startOn(await stage.data(), {}, { runtime });
+        await using app = await startOn(await durable.data(), {}, { runtime });
         expect(app.log.matching(WARNING)).toEqual([]);
         pass();
         expect(app.log.matching(WARNING)).toHaveLength(1);
       });
 
-      it('logs no warning about shutdown hooks if they are enabled or the application has closed', async () => {
+      it('the shutdown check logs nothing if shutdown hooks are on or the application has closed', async () => {
         const { runtime, due, pass } = hasty();
-        const data = await stage.data();
+        const data = await durable.data();
         const main = (app: { enableShutdownHooks(): unknown }) => void app.enableShutdownHooks();
         await using app = await startOn(data, {}, { runtime, main });
         expect(due).toHaveLength(1);
@@ -194,7 +194,7 @@ describe('the check of shutdown hooks after boot', () => {
     ['sqlite'],
   );
 
-  it('logs no warning about shutdown hooks if the inbox is in memory, which a signal cannot save', async () => {
+  it('the shutdown check logs nothing for a memory inbox', async () => {
     const { runtime, due } = hasty();
     const data = { inbox: () => memoryInbox() } as never;
     await using _app = await startOn(data, {}, { runtime });

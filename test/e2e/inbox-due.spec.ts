@@ -9,14 +9,14 @@ import { OPTIONS } from '../support/webhook/webhook-application.js';
 
 const FROZEN = { ...AT_ONCE, background: false };
 
-onEachDurableInbox((stage) => {
-  it('AP-05 runs nothing by itself without a background worker, and what is due with runDue', async () => {
-    const data = await stage.data();
+onEachDurableInbox((durable) => {
+  it('AP-05 without a background worker, deliveries run only in runDue()', async () => {
+    const data = await durable.data();
     const ran: string[] = [];
     const book = ({ id }: { id: string }): void => void ran.push(id);
     await using app = await startOn(data, { book }, { worker: FROZEN });
     for (const id of ['a', 'b', 'c']) expect(await post(app, id)).toBe(200);
-    // Another event of the store, and time for a claim that must not happen.
+    // A query of the store gives the worker the time to claim, which it must not do.
     await inboxOf(app).list();
     expect(ran).toEqual([]);
     expect(await states(app, 'a')).toEqual({ book: 'pending 0' });
@@ -33,8 +33,8 @@ onEachDurableInbox((stage) => {
     expect((await inboxOf(app).runDue()).done).toBe(1);
   });
 
-  it('AP-05 runDue leaves what failed for later, and runs retries that become due meanwhile', async () => {
-    const data = await stage.data();
+  it('AP-05 runDue() leaves failed deliveries for later, and runs retries that become due meanwhile', async () => {
+    const data = await durable.data();
     let failures = 2;
     const flaky = (): void => {
       if (failures-- > 0) throw new Error('not yet');
@@ -49,8 +49,8 @@ onEachDurableInbox((stage) => {
     expect(await run).toEqual({ done: 2, failed: 2, more: false });
   });
 
-  it('AP-05 runDue returns when its time is up, and starts nothing after it', async () => {
-    const data = await stage.data();
+  it('AP-05 runDue() resolves after forMs, and starts nothing after that', async () => {
+    const data = await durable.data();
     const gate = new Gate();
     const begun: string[] = [];
     const book = async ({ id }: { id: string }): Promise<void> => {
@@ -69,8 +69,8 @@ onEachDurableInbox((stage) => {
     expect((await inboxOf(app).runDue()).done).toBe(1);
   });
 
-  it('AP-05 runDue respects pause and concurrency, and ends when the application closes', async () => {
-    const data = await stage.data();
+  it('AP-05 runDue() obeys pause and concurrency, and resolves when the application closes', async () => {
+    const data = await durable.data();
     const gate = new Gate();
     let running = 0;
     let most = 0;
@@ -101,7 +101,7 @@ onEachDurableInbox((stage) => {
   });
 });
 
-it('AP-05 the memory inbox handles before it answers, whatever the background says', async () => {
+it('AP-05 the memory inbox handles an event before the response, also with background: false', async () => {
   const data = { inbox: () => memoryInbox() } as Parameters<typeof startOn>[0];
   const ran: string[] = [];
   const book = ({ id }: { id: string }): void => void ran.push(id);
@@ -112,7 +112,7 @@ it('AP-05 the memory inbox handles before it answers, whatever the background sa
 });
 
 it.each([0, -1, 1.5, 900_001, NaN, '5' as never])(
-  'AP-05 runDue rejects the time %p, and an application that is not initialised',
+  'AP-05 runDue() rejects forMs %p, and an application that is not initialised',
   async (forMs) => {
     const app = await NestFactory.create(PaymentsModule.forRoot(OPTIONS), { logger: false });
     const inbox = app.get(PaymentInbox);

@@ -13,12 +13,12 @@ import { WebhookApplication } from '../support/webhook/webhook-application.js';
 
 // `npm run bench -- isolation` measures the time from sending to handled.
 
-/** Events of the fast handler that are sent, one after the other. */
+/** How many events {@link FourHandlers.work} sends to the fast handler, one after the other. */
 const EVENTS = 20;
 const MANY = 10_000;
 
-/** What an application of one fast handler and three others did. */
-class Stage {
+/** An application with a fast handler and three others, and a record of what each of them did. */
+class FourHandlers {
   hanging = 0;
   failing = 0;
   busy = 0;
@@ -26,30 +26,30 @@ class Stage {
 
   start(inbox: InboxDefinition): Promise<WebhookApplication> {
     // eslint-disable-next-line @typescript-eslint/no-this-alias
-    const stage = this;
+    const handlers = this;
     @Injectable()
     class Handlers {
       @OnPaymentEvent('works.*', { name: 'works' })
       works({ id }: PaymentEvent): void {
-        stage.handled.add(id);
+        handlers.handled.add(id);
       }
 
       @OnPaymentEvent('hangs.*', { name: 'hangs' })
       async hangs(): Promise<void> {
-        stage.hanging += 1;
+        handlers.hanging += 1;
         await new Promise(() => {});
       }
 
       @OnPaymentEvent('fails.*', { name: 'fails', retry: none })
       async fails(): Promise<void> {
-        stage.failing += 1;
+        handlers.failing += 1;
         await setTimeout(10_000, undefined, { ref: false });
-        throw new Error('the e-mail server does not answer');
+        throw new Error('the e-mail server does not respond');
       }
 
       @OnPaymentEvent('busy.*', { name: 'busy' })
       async busy(): Promise<void> {
-        stage.busy += 1;
+        handlers.busy += 1;
         await setTimeout(2);
       }
     }
@@ -59,7 +59,7 @@ class Stage {
     });
   }
 
-  /** Sends events to the fast handler, each after the one before was handled. */
+  /** Sends events to the fast handler, each after the previous one was handled. */
   async work(app: WebhookApplication): Promise<void> {
     for (let event = 0; event < EVENTS; event += 1) {
       const id = crypto.randomUUID();
@@ -69,14 +69,14 @@ class Stage {
   }
 }
 
-/** Sends events, without waiting for the answers. */
+/** Sends events, without waiting for the responses. */
 function send(app: WebhookApplication, eventType: string, count: number): void {
   for (let event = 0; event < count; event += 1) {
     void app.send(delivery({ id: `${eventType}-${event}`, eventType })).catch(() => {});
   }
 }
 
-/** Stores many events of the handler `busy`, as pending. */
+/** Stores 10,000 pending deliveries of the handler `busy`. */
 async function storeMany(app: WebhookApplication): Promise<void> {
   const store: InboxStore = app.app.get(INBOX_STORE);
   const { version } = await store.catalog();
@@ -110,53 +110,53 @@ async function storeMany(app: WebhookApplication): Promise<void> {
 }
 
 function isolation(open: () => Promise<InboxDefinition>): void {
-  it('IN-29 handles events while 20 runs of another handler hang', async () => {
-    const stage = new Stage();
-    await using app = await stage.start(await open());
+  it('IN-29 a handler handles its events while 20 attempts of another handler hang', async () => {
+    const handlers = new FourHandlers();
+    await using app = await handlers.start(await open());
     send(app, 'hangs.done', 40);
-    await eventually(() => expect(stage.hanging).toBe(20));
-    await stage.work(app);
-    expect(stage.hanging).toBe(20);
+    await eventually(() => expect(handlers.hanging).toBe(20));
+    await handlers.work(app);
+    expect(handlers.hanging).toBe(20);
   }, 60_000);
 
-  it('IN-29 handles events while 20 runs of another handler take 10 s and fail', async () => {
-    const stage = new Stage();
-    await using app = await stage.start(await open());
-    // What arrives in 6 s at 10 events/s.
+  it('IN-29 a handler handles its events while 20 attempts of another take 10 s and fail', async () => {
+    const handlers = new FourHandlers();
+    await using app = await handlers.start(await open());
+    // As many events as arrive in 6 s at 10 events per second.
     send(app, 'fails.done', 60);
-    await eventually(() => expect(stage.failing).toBe(20));
-    await stage.work(app);
-    expect(stage.failing).toBe(20);
+    await eventually(() => expect(handlers.failing).toBe(20));
+    await handlers.work(app);
+    expect(handlers.failing).toBe(20);
   }, 60_000);
 
-  it('IN-29 handles events before 10,000 deliveries of another handler that were resumed, then redriven', async () => {
-    const stage = new Stage();
-    await using app = await stage.start(await open());
+  it('IN-29 10,000 resumed or redriven deliveries of another handler do not delay new events', async () => {
+    const handlers = new FourHandlers();
+    await using app = await handlers.start(await open());
     const inbox = inboxOf(app);
     await inbox.pause('busy');
     await storeMany(app);
     await inbox.resume('busy');
-    await eventually(() => expect(stage.busy).toBeGreaterThan(100));
-    await stage.work(app);
-    expect(stage.busy).toBeLessThan(MANY);
+    await eventually(() => expect(handlers.busy).toBeGreaterThan(100));
+    await handlers.work(app);
+    expect(handlers.busy).toBeLessThan(MANY);
     await inbox.pause('busy');
     await inbox.skip({ handler: 'busy', state: 'pending' });
     await inbox.resume('busy');
-    const before = stage.busy;
+    const before = handlers.busy;
     const redriven = inbox.redrive({
       handler: 'busy',
       state: 'skipped',
       force: true,
       ratePerSecond: Infinity,
     });
-    await eventually(() => expect(stage.busy).toBeGreaterThan(before + 100));
-    await stage.work(app);
-    expect(stage.busy).toBeLessThan(MANY);
-    // The end of the application interrupts it.
+    await eventually(() => expect(handlers.busy).toBeGreaterThan(before + 100));
+    await handlers.work(app);
+    expect(handlers.busy).toBeLessThan(MANY);
+    // The application closes before the redrive has ended.
     redriven.catch(() => {});
   }, 60_000);
 }
 
 describe('on memory', () => isolation(async () => memoryInbox({ maxEvents: 100_000 })));
 
-onEachDurableInbox((stage) => isolation(async () => (await stage.data()).inbox()));
+onEachDurableInbox((durable) => isolation(async () => (await durable.data()).inbox()));

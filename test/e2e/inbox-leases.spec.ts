@@ -17,24 +17,24 @@ afterEach(async () => {
   running = [];
 });
 
-onEachDurableInbox((stage) => {
-  it('IN-11 runs each of many deliveries once, in one of three applications', async () => {
-    const data = await stage.data();
+onEachDurableInbox((durable) => {
+  it('IN-11 each of many deliveries runs once, in one of three applications', async () => {
+    const data = await durable.data();
     const ran: string[] = [];
     const handle: Handle = ({ id }) => void ran.push(id);
     await using a = await startOn(data, { book: handle, mail: handle });
     await using b = await startOn(data, { book: handle, mail: handle });
     await using c = await startOn(data, { book: handle, mail: handle });
     const ids = Array.from({ length: 90 }, (_, index) => `e-${index}`);
-    const answers = ids.map((id, index) => post([a, b, c][index % 3]!, id));
-    expect(new Set(await Promise.all(answers))).toEqual(new Set([200]));
+    const responses = ids.map((id, index) => post([a, b, c][index % 3]!, id));
+    expect(new Set(await Promise.all(responses))).toEqual(new Set([200]));
     const done = { book: 'done 1', mail: 'done 1' };
     for (const id of ids) await eventually(async () => expect(await states(a, id)).toEqual(done));
     expect(ran.toSorted()).toEqual([...ids, ...ids].toSorted());
   });
 
-  it('IN-14 keeps a delivery of a handler that takes longer than its lease', async () => {
-    const data = await stage.data();
+  it('IN-14 a handler that takes longer than the lease keeps its delivery', async () => {
+    const data = await durable.data();
     const gate = new Gate();
     const handle: Handle = () => gate.pass();
     await using a = await startOn(data, { book: handle }, { worker: SHORT });
@@ -42,7 +42,7 @@ onEachDurableInbox((stage) => {
     await post(a, 'long');
     await gate.arrival;
     const startedAt = performance.now();
-    // Several leases, in each of which both processes look for dead workers.
+    // More than three leases pass. In each, both processes look for dead workers.
     await eventually(() => expect(performance.now() - startedAt).toBeGreaterThan(3500));
     expect(await states(b, 'long')).toEqual({ book: 'running 1' });
     gate.open();
@@ -50,8 +50,8 @@ onEachDurableInbox((stage) => {
     expect(gate.entered).toBe(1);
   });
 
-  it('IN-30 fails an attempt that takes longer than timeoutMs with handler_timeout, frees its place, and warns', async () => {
-    const data = await stage.data();
+  it('IN-30 an attempt that exceeds timeoutMs fails with handler_timeout, frees its slot, and is logged', async () => {
+    const data = await durable.data();
     const signals: AbortSignal[] = [];
     const hangs: Handle = ({ id }, { signal, attempt }) => {
       signals.push(signal);
@@ -72,40 +72,40 @@ onEachDurableInbox((stage) => {
     await eventually(() => expect(app.log.matching(/Handler hangs still runs/)).toHaveLength(1));
   });
 
-  it('IN-30 rolls back a commit that ends after the attempt failed with handler_timeout', async () => {
-    const data = await stage.data();
-    const refused: unknown[] = [];
+  it('IN-30 a commit that ends after handler_timeout is rolled back', async () => {
+    const data = await durable.data();
+    const rejected: unknown[] = [];
     const late: Handle = async ({ id }, context) => {
-      // It ignores its signal.
+      // The handler ignores its signal.
       await new Promise((resolve) => setTimeout(resolve, 600));
-      await book(data, context, id).catch((error: unknown) => refused.push(error));
+      await book(data, context, id).catch((error: unknown) => rejected.push(error));
     };
     const worker = { retry: none, timeoutMs: 200 };
     await using app = await startOn(data, { late }, { worker });
     await post(app, 'late');
-    await eventually(() => expect(refused).toMatchObject([{ code: 'lease_lost' }]));
+    await eventually(() => expect(rejected).toMatchObject([{ code: 'lease_lost' }]));
     expect(await states(app, 'late')).toEqual({ late: 'dead 1' });
     expect(await data.effects()).toEqual([]);
   });
 
-  it('IN-12 IN-13 IN-14 takes over from a process whose event loop is blocked, and refuses its commit', async () => {
-    const data = await stage.data();
+  it('IN-12 IN-13 IN-14 a process with a blocked event loop loses its delivery, and its commit is rejected', async () => {
+    const data = await durable.data();
     const start = async () => {
       const merchant = await MerchantProcess.start(data, { worker: SHORT });
       running.push(merchant);
       return merchant;
     };
     const blocked = await start();
-    // Acknowledged before it runs: then it blocks for several leases, while the other process sends heartbeats.
+    // The handler blocks the event loop for several leases, while the other process sends heartbeats.
     const other = await start();
     await blocked.send('paid', 'block');
-    await blocked.told('refused paid lease_lost');
-    await Promise.race([other.told('ended paid'), blocked.told('ended paid')]);
+    await blocked.reported('rejected paid lease_lost');
+    await Promise.race([other.reported('ended paid'), blocked.reported('ended paid')]);
     expect(await data.effects()).toEqual(['paid']);
   }, 60_000);
 
-  it('IN-16 never runs two deliveries of one transaction at once, in two applications, and others in parallel', async () => {
-    const data = await stage.data();
+  it('IN-16 deliveries of one transaction never run at once in two applications, others in parallel', async () => {
+    const data = await durable.data();
     const inside = new Map<string, number>();
     let most = 0;
     const gate = new Gate();
@@ -128,7 +128,7 @@ onEachDurableInbox((stage) => {
     ]);
     const done = { book: 'done 1', mail: 'done 1' };
     for (const id of one) await eventually(async () => expect(await states(a, id)).toEqual(done));
-    // Both handlers of all six, at the same time, until the test ends them.
+    // Both handlers of all six events run at the same time, until the test ends them.
     await eventually(() => expect(gate.inside).toBe(12));
     gate.open();
     for (const id of others)
@@ -138,9 +138,9 @@ onEachDurableInbox((stage) => {
 });
 
 onEachDurableInbox(
-  (stage) => {
-    it('IN-23 keeps leases right between applications whose clocks are 10 minutes off, either way', async () => {
-      const data = await stage.data();
+  (durable) => {
+    it('IN-23 leases stay correct between applications whose clocks differ by 10 minutes', async () => {
+      const data = await durable.data();
       const off = (ms: number): PaymentsRuntime => ({
         ...systemRuntime,
         now: () => Date.now() + ms,
@@ -162,13 +162,13 @@ onEachDurableInbox(
         { ...options, runtime: off(600_000) },
       );
       const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
-      // What either receives is due at once, to both: neither has it wait for 10 minutes.
+      // Each event is due at once for both applications, not 10 minutes later.
       await Promise.all(ids.map((id, index) => post(index % 2 ? early : late, id)));
       await eventually(() => expect(gate.inside).toBe(6));
       for (const app of [early, late]) {
         const event = (await inboxOf(app).get('a'))!;
         expect(Math.abs(event.receivedAt.getTime() - Date.now())).toBeLessThan(60_000);
-        // It claims, and finds nothing.
+        // resume() causes a claim, which finds nothing.
         await inboxOf(app).resume();
       }
       gate.open();

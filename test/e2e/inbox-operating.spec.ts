@@ -8,7 +8,7 @@ describe('docs/operating.md', () => {
   }, 60_000);
   afterAll(() => program.remove());
 
-  it('shows code that compiles under strict', () => {
+  it('the code in docs/operating.md compiles with strict type checks', () => {
     expect(program.files).toEqual([
       'payments.module.ts',
       'metrics.controller.ts',

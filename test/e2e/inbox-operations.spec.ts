@@ -12,9 +12,9 @@ import type { Handle } from '../support/inbox/inbox-application.js';
 import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
 import { eventually } from '../support/time/waiting.js';
 
-onEachDurableInbox((stage) => {
-  it('IN-27 pauses and resumes a handler, and all, in every application, receiving meanwhile', async () => {
-    const data = await stage.data();
+onEachDurableInbox((durable) => {
+  it('IN-27 pause() and resume() apply in every application, and events are still received', async () => {
+    const data = await durable.data();
     const ran: string[] = [];
     const handle: Handle = ({ id }, { handler }) => void ran.push(`${handler} ${id}`);
     await using a = await startOn(data, { book: handle, mail: handle });
@@ -37,14 +37,14 @@ onEachDurableInbox((stage) => {
     );
   });
 
-  it('IN-27 wakes the workers of other applications when one resumes', async () => {
-    const data = await stage.data();
+  it('IN-27 resume() wakes the workers of other applications', async () => {
+    const data = await durable.data();
     const ran: string[] = [];
     await using worker = await startOn(data, { book: ({ id }) => void ran.push(id) });
     await using operator = await startOn(data, {});
     await post(worker, 'before');
     await eventually(() => expect(ran).toEqual(['before']));
-    // By the name that is stored: this application has no handlers of its own.
+    // This application has no handlers. It knows the name "book" from the store.
     await inboxOf(operator).pause('book');
     await post(worker, 'waits');
     expect(await states(worker, 'waits')).toEqual({ book: 'pending 0' });
@@ -52,8 +52,8 @@ onEachDurableInbox((stage) => {
     await eventually(() => expect(ran).toEqual(['before', 'waits']));
   });
 
-  it('IN-28 counts unfinished deliveries by handler and state, unhandled events, what is paused, and the age of the oldest', async () => {
-    const data = await stage.data();
+  it('IN-28 stats() counts unfinished deliveries and unhandled events, with what is paused and the oldest age', async () => {
+    const data = await durable.data();
     const { app, state, receive, inbox } = await startHalfBroken(data);
     await using _app = app;
     const none = { count: 0, more: false };
@@ -87,8 +87,8 @@ onEachDurableInbox((stage) => {
     expect(rest.oldestPendingMs).toBeLessThan(Date.now() - receivedAt.getTime() + 1000);
   });
 
-  it('IN-28 counts events that no handler of any process takes', async () => {
-    const data = await stage.data();
+  it('IN-28 stats() counts events that no handler of any process takes', async () => {
+    const data = await durable.data();
     await using app = await startOn(data, {});
     await post(app, 'a');
     expect((await inboxOf(app).stats()).unhandled).toEqual({ count: 1, more: false });
@@ -97,8 +97,8 @@ onEachDurableInbox((stage) => {
     ).toHaveLength(1);
   });
 
-  it('keeps deliveries of a removed handler, runs the others, reports it, and skips them after forgetHandler()', async () => {
-    const data = await stage.data();
+  it('deliveries of a removed handler are kept and reported until forgetHandler() skips them', async () => {
+    const data = await durable.data();
     {
       const fails = () => {
         throw new Error('not yet');
@@ -111,7 +111,7 @@ onEachDurableInbox((stage) => {
       );
       await eventually(async () => expect(await inboxOf(app).forgetHandler('old')).toBeNull());
     }
-    // Two hours later.
+    // Two hours pass.
     const runtime = { ...systemRuntime, now: () => Date.now() + 7_200_000 };
     await using app = await startOn(data, { book: () => {} }, { runtime });
     const inbox = inboxOf(app);

@@ -8,13 +8,13 @@ import { delivery } from '../support/webhook/handler-application.js';
 import { book, onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
 import { eventually } from '../support/time/waiting.js';
 
-/** Milliseconds within which a sender is to know. */
+/** The time within which the sender must get its response, in milliseconds. */
 const BOUND_MS = 10_000;
 
 onEachDurableInbox(
-  (stage) => {
-    it('IN-08 IN-25 answers 503 in bounded time while the database is locked, and resumes by itself', async () => {
-      const data = await stage.data();
+  (durable) => {
+    it('IN-08 IN-25 the response is 503 in bounded time while the database is locked; then the inbox recovers', async () => {
+      const data = await durable.data();
       const gate = new Gate();
       const handle: Handle = async ({ id }, context) => {
         if (id === 'running') await gate.pass();
@@ -24,16 +24,16 @@ onEachDurableInbox(
       await post(app, 'running');
       await gate.arrival;
       const other = new DatabaseSync(data.child.where);
-      // The thread may be at the commit that has the claim on the disk.
+      // The thread may still commit the claim to the disk.
       other.exec('PRAGMA busy_timeout = 5000');
       other.exec('BEGIN IMMEDIATE');
       const begun = performance.now();
-      const answers = await Promise.all(['a', 'b'].map((id) => app.send(delivery({ id }))));
+      const responses = await Promise.all(['a', 'b'].map((id) => app.send(delivery({ id }))));
       expect(performance.now() - begun).toBeLessThan(BOUND_MS);
-      for (const { status, body } of answers) {
+      for (const { status, body } of responses) {
         expect([status, body['code']]).toEqual([503, 'inbox_unavailable']);
       }
-      // Its commit finds no way in either.
+      // The commit of the handler fails, too.
       gate.open();
       await eventually(() => expect(app.log.matching(/event running .* failed/)).not.toEqual([]));
       other.exec('ROLLBACK');
@@ -47,40 +47,40 @@ onEachDurableInbox(
 );
 
 onEachDurableInbox(
-  (stage) => {
+  (durable) => {
     it.each(['fast', 'immediate'] as const)(
-      'IN-08 IN-25 answers 503 while the server is down (%s), survives it, and resumes by itself',
+      'IN-08 IN-25 the response is 503 while the server is down (%s); then the inbox recovers',
       async (mode) => {
-        if (!stage.server().controllable) return;
-        const data = await stage.data();
+        if (!durable.server().controllable) return;
+        const data = await durable.data();
         const gate = new Gate();
         const handle: Handle = async ({ id }, { attempt }) => {
           if (id === 'running') await gate.pass();
           if (id === 'waiting' && attempt === 1) throw new Error('not yet');
         };
-        // The retry falls due while the server is down, or soon after.
+        // The retry becomes due while the server is down, or soon after.
         const worker = { retry: fixed(Array.from({ length: 10 }, () => 1500)) };
         await using app = await startOn(data, { book: handle }, { worker });
         await post(app, 'running');
         await gate.arrival;
         await post(app, 'waiting');
         await eventually(async () =>
-          // On a slow machine, its retry may be over by now.
+          // On a slow machine, the retry may have ended already.
           expect((await states(app, 'waiting'))['book']).toMatch(/^(pending 1|done 2)$/),
         );
-        await stage.server().stop(mode);
+        await durable.server().stop(mode);
         const begun = performance.now();
-        const answers = await Promise.all(
+        const responses = await Promise.all(
           Array.from({ length: 10 }, (_, index) => app.send(delivery({ id: `down ${index}` }))),
         );
         expect(performance.now() - begun).toBeLessThan(BOUND_MS);
-        for (const { status, body } of answers) {
+        for (const { status, body } of responses) {
           expect([status, body['code']]).toEqual([503, 'inbox_unavailable']);
         }
-        // The handler ends while its result cannot be stored.
+        // The handler ends while its outcome cannot be stored.
         gate.open();
         await eventually(() => expect(app.log.matching(/could not be stored/)).not.toHaveLength(0));
-        await stage.server().start();
+        await durable.server().start();
         await eventually(async () =>
           expect(await states(app, 'running')).toEqual({ book: 'done 1' }),
         );
@@ -88,7 +88,7 @@ onEachDurableInbox(
           expect(await states(app, 'waiting')).toEqual({ book: 'done 2' }),
         );
         expect(gate.entered).toBe(1);
-        // On a slow machine, the retry was over before the outage, so the worker had nothing to claim meanwhile.
+        // On a slow machine, the retry ended before the outage, so the worker claimed nothing during the outage.
         const failed = app.log.matching(/inbox could not be read/);
         expect(failed.length).toBeLessThanOrEqual(1);
         await eventually(() =>
@@ -102,8 +102,8 @@ onEachDurableInbox(
       60_000,
     );
 
-    it('IN-25 goes on when its connections are cut again and again, and has every effect once', async () => {
-      const data = await stage.data();
+    it('IN-25 every effect happens once although connections are cut again and again', async () => {
+      const data = await durable.data();
       const handle: Handle = async ({ id }, context) => void (await book(data, context, id));
       const options = { worker: { retry: exponential({ attempts: 100, firstMs: 1, maxMs: 1 }) } };
       await using a = await startOn(data, { book: handle }, options);
@@ -113,7 +113,7 @@ onEachDurableInbox(
         const ids = Array.from({ length: 20 }, (_, index) => `${round}-${index}`);
         const statuses = ids.map((id, index) => post(index % 2 ? a : b, id));
         await Promise.race(statuses);
-        await stage.server().cutConnections(data.child.where);
+        await durable.server().cutConnections(data.child.where);
         for (const [index, status] of (await Promise.all(statuses)).entries()) {
           expect([200, 503]).toContain(status);
           if (status === 200) acknowledged.push(ids[index]!);

@@ -10,9 +10,9 @@ import type { Handle } from '../support/inbox/inbox-application.js';
 import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
 import { eventually } from '../support/time/waiting.js';
 
-onEachDurableInbox((stage) => {
-  it('IN-20 redrives one dead delivery, idempotently, and does not change what is done', async () => {
-    const { app, state, receive, inbox } = await startHalfBroken(await stage.data());
+onEachDurableInbox((durable) => {
+  it('IN-20 redrive() is idempotent, runs a dead delivery again, and does not change done ones', async () => {
+    const { app, state, receive, inbox } = await startHalfBroken(await durable.data());
     await using _app = app;
     await receive('a', 'b');
     state.broken = false;
@@ -28,8 +28,8 @@ onEachDurableInbox((stage) => {
     expect(await states(app, 'b')).toEqual({ book: 'dead 1', mail: 'done 1' });
   });
 
-  it('IN-20 counts in a dry run what would change, and changes nothing', async () => {
-    const { app, state, receive, inbox } = await startHalfBroken(await stage.data());
+  it('IN-20 a dry run counts what would change, and changes nothing', async () => {
+    const { app, state, receive, inbox } = await startHalfBroken(await durable.data());
     await using _app = app;
     await receive('a', 'b', 'c');
     const before = state.ran.length;
@@ -49,11 +49,11 @@ onEachDurableInbox((stage) => {
     expect(state.ran).toHaveLength(before);
   });
 
-  it('IN-20 redrives by filter and by time of receipt', async () => {
-    const { app, state, receive, inbox } = await startHalfBroken(await stage.data());
+  it('IN-20 redrive() selects by filter and by time of receipt', async () => {
+    const { app, state, receive, inbox } = await startHalfBroken(await durable.data());
     await using _app = app;
     await receive('old');
-    // The clock that stamps them may be another machine's.
+    // The times of receipt may come from the clock of another machine.
     const { receivedAt } = (await inbox.get('old'))!;
     await eventually(async () => {
       await receive('new');
@@ -78,8 +78,8 @@ onEachDurableInbox((stage) => {
     );
   });
 
-  it('IN-20 paces a redrive at ratePerSecond, by default 100 events per second', async () => {
-    const { app, receive, inbox } = await startHalfBroken(await stage.data());
+  it('IN-20 redrive() makes ratePerSecond events due per second, 100 by default', async () => {
+    const { app, receive, inbox } = await startHalfBroken(await durable.data());
     await using _app = app;
     await receive('a', 'b', 'c', 'd');
     await inbox.pause('book');
@@ -92,7 +92,7 @@ onEachDurableInbox((stage) => {
       );
       return dues.map((due) => due - dues[0]!);
     };
-    // A database keeps microseconds, and a Date cuts them off: a difference may be a millisecond short.
+    // The database stores microseconds and a Date cuts them off, so a difference may be 1 ms too small.
     const near = (ms: number) => expect.closeTo(ms, -1);
     const slow = { ids: ['a', 'b'], ratePerSecond: 0.01 };
     expect(await inbox.redrive(slow)).toEqual({ events: 2, deliveries: 2 });
@@ -102,8 +102,8 @@ onEachDurableInbox((stage) => {
     await expect(inbox.redrive({ ratePerSecond: 0 })).rejects.toThrow(TypeError);
   });
 
-  it('IN-20 runs done handlers again only if forced', async () => {
-    const { app, state, receive, inbox } = await startHalfBroken(await stage.data());
+  it('IN-20 redrive() runs done deliveries again only with force', async () => {
+    const { app, state, receive, inbox } = await startHalfBroken(await durable.data());
     await using _app = app;
     state.broken = false;
     await receive('a');
@@ -116,8 +116,8 @@ onEachDurableInbox((stage) => {
     await eventually(() => expect(state.ran.toSorted()).toEqual(['book a', 'mail a', 'mail a']));
   });
 
-  it('IN-20 runs a handler that was added since on old events, unhandled ones too', async () => {
-    const data = await stage.data();
+  it('IN-20 redrive() runs a handler that was added later on old events, also unhandled ones', async () => {
+    const data = await durable.data();
     {
       await using app = await startOn(data, {});
       await post(app, 'unhandled');
@@ -151,8 +151,8 @@ onEachDurableInbox((stage) => {
     );
   });
 
-  it('IN-20 skips dead deliveries, which stay in the inbox', async () => {
-    const { app, state, receive, inbox } = await startHalfBroken(await stage.data());
+  it('IN-20 skip() skips dead deliveries, which stay in the inbox', async () => {
+    const { app, state, receive, inbox } = await startHalfBroken(await durable.data());
     await using _app = app;
     await receive('a', 'b');
     expect(await inbox.skip({ ids: ['a'] })).toEqual({ events: 1, deliveries: 1 });

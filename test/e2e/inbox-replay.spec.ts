@@ -7,10 +7,10 @@ import type { InboxData } from '../support/inbox/durable-inboxes.js';
 import type { PaymentsModuleOptions } from 'nestjs-payments';
 
 const DAY = 86_400_000;
-/** Nothing runs or is pruned unless the test says so. */
+/** Without a background worker, deliveries run and events are pruned only when the test calls runDue() and prune(). */
 const WORKER = { background: false };
 
-/** An application on the data, whose wall clock the test moves, and the ids that its handler was given. */
+/** An application whose wall clock the test can advance, and the ids of the events that its handler got. */
 async function applicationOn(data: InboxData, webhook: PaymentsModuleOptions['webhook'] = {}) {
   let aheadMs = 0;
   const runtime = { ...systemRuntime, now: () => Date.now() + aheadMs };
@@ -22,16 +22,16 @@ async function applicationOn(data: InboxData, webhook: PaymentsModuleOptions['we
     app,
     inbox,
     ran,
-    /** An event that is so old now. */
+    /** An event whose timestamp is `ageMs` ago. */
     event: (id: string, ageMs = 0) =>
       delivery({ id, timestamp: new Date(runtime.now() - ageMs).toISOString() }),
-    /** Sends it, runs what is due, and returns the receipt. */
+    /** Sends the event, runs due deliveries, and returns the status code and the receipt. */
     send: async (sent: ReturnType<typeof delivery>) => {
       const { status, body } = await app.send(sent);
       await inbox.runDue({ forMs: 20_000 });
       return `${status} ${String(body['status'])}`;
     },
-    /** Lets time pass and forgets what is to be forgotten. */
+    /** Advances the clocks and prunes all old events. */
     pass: async (ms: number) => {
       aheadMs += ms;
       await data.pass(ms);
@@ -40,9 +40,9 @@ async function applicationOn(data: InboxData, webhook: PaymentsModuleOptions['we
   };
 }
 
-onEachDurableInbox((stage) => {
-  it('SE-09 runs no handler for a captured delivery that is sent again at any time', async () => {
-    const { app, inbox, ran, event, send, pass } = await applicationOn(await stage.data());
+onEachDurableInbox((durable) => {
+  it('SE-09 a captured webhook request that is sent again at any time runs no handler', async () => {
+    const { app, inbox, ran, event, send, pass } = await applicationOn(await durable.data());
     await using _app = app;
     const captured = event('e-1', 60_000);
     expect(await send(captured)).toBe('200 stored');
@@ -52,7 +52,7 @@ onEachDurableInbox((stage) => {
       expect(await send(captured)).toBe('200 duplicate');
     }
     await pass(DAY + 1000);
-    // Both the fact that it was handled and its id are forgotten.
+    // The event and its tombstone were deleted.
     expect(await inbox.get('e-1')).toBeUndefined();
     expect(await send(captured)).toBe('200 stale');
     expect(await inbox.get('e-1')).toMatchObject({ stale: true, deliveries: [] });
@@ -66,12 +66,12 @@ onEachDurableInbox((stage) => {
     expect(ran).toEqual(['e-1']);
   });
 
-  it('SE-09 runs no handler for a captured delivery whose timestamp was in the future', async () => {
-    const { app, inbox, ran, event, send, pass } = await applicationOn(await stage.data());
+  it('SE-09 a captured webhook request with a timestamp in the future runs no handler when sent again', async () => {
+    const { app, inbox, ran, event, send, pass } = await applicationOn(await durable.data());
     await using _app = app;
     const captured = event('e-1', -20 * DAY);
     expect(await send(captured)).toBe('200 stored');
-    // By its receipt alone it would be forgotten, and it is not stale yet.
+    // If only the receipt counted, the id would be deleted now, before a copy becomes stale.
     await pass(31 * DAY);
     expect(await send(captured)).toBe('200 duplicate');
     await pass(20 * DAY);
@@ -80,8 +80,8 @@ onEachDurableInbox((stage) => {
     expect(ran).toEqual(['e-1']);
   });
 
-  it('SE-09 handles a delivery that is late but fresh, and a stale one after a redrive', async () => {
-    const { app, inbox, ran, event, send } = await applicationOn(await stage.data());
+  it('SE-09 an event that is late but not stale is handled, a stale one after a redrive', async () => {
+    const { app, inbox, ran, event, send } = await applicationOn(await durable.data());
     await using _app = app;
     expect(await send(event('late', 29 * DAY))).toBe('200 stored');
     expect(await send(event('old', 31 * DAY))).toBe('200 stale');
@@ -93,8 +93,8 @@ onEachDurableInbox((stage) => {
     expect(await inbox.stats()).toMatchObject({ stale: { count: 0 } });
   });
 
-  it('SE-09 applies the limit that webhook.maxAgeMs sets', async () => {
-    const data = await stage.data();
+  it('SE-09 webhook.maxAgeMs sets the maximum age of an event', async () => {
+    const data = await durable.data();
     const { app, ran, event, send } = await applicationOn(data, { maxAgeMs: DAY });
     await using _app = app;
     expect(await send(event('old', DAY + 60_000))).toBe('200 stale');
@@ -102,8 +102,8 @@ onEachDurableInbox((stage) => {
     expect(ran).toEqual(['fresh']);
   });
 
-  it('SE-09 handles events of any age with webhook.maxAgeMs: false, replays after the retention too', async () => {
-    const data = await stage.data();
+  it('SE-09 with webhook.maxAgeMs: false, events of any age are handled, also replays after the retention', async () => {
+    const data = await durable.data();
     const { app, ran, event, send, pass } = await applicationOn(data, { maxAgeMs: false });
     await using _app = app;
     const captured = event('e-1', 300 * DAY);

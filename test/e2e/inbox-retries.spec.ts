@@ -7,9 +7,9 @@ import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
 import { eventually } from '../support/time/waiting.js';
 import { WebhookApplication } from '../support/webhook/webhook-application.js';
 
-onEachDurableInbox((stage) => {
-  it('IN-15 retries only the one of three handlers that failed', async () => {
-    const data = await stage.data();
+onEachDurableInbox((durable) => {
+  it('IN-15 only the failed one of three handlers is retried', async () => {
+    const data = await durable.data();
     const ran: string[] = [];
     const handler = (name: string, failures: number) => (): void => {
       ran.push(name);
@@ -30,9 +30,9 @@ onEachDurableInbox((stage) => {
     { chance: 0, title: 'shortest' },
     { chance: 0.999, title: 'longest' },
   ])(
-    'IN-18 waits as the schedule says, times 1 to 2 ($title), and is dead after the last attempt',
+    'IN-18 retries follow the schedule, times 1 to 2 ($title), and the delivery is dead after the last attempt',
     async ({ chance }) => {
-      const data = await stage.data();
+      const data = await durable.data();
       const retry = exponential({ attempts: 5, firstMs: 60_000, exponent: 1, maxMs: 200_000 });
       const runtime = { ...systemRuntime, random: () => chance };
       const fails = () => {
@@ -47,7 +47,7 @@ onEachDurableInbox((stage) => {
           expect(await states(app, id)).toEqual({ book: `pending ${index + 1}` }),
         );
         const wait = (await inbox.get(id))!.deliveries[0]!.dueAt!.getTime() - before;
-        // What passed since is the machine's, and no part of the wait.
+        // The time that the test itself took is not part of the wait.
         expect(wait).toBeGreaterThanOrEqual(bound * (1 + chance) - 5);
         expect(wait).toBeLessThan(bound * (1 + chance) + (Date.now() - before) + 5);
         before = Date.now();
@@ -64,8 +64,8 @@ onEachDurableInbox((stage) => {
     },
   );
 
-  it('IN-18 follows the schedule of each handler', async () => {
-    const data = await stage.data();
+  it('IN-18 each handler has its own retry schedule', async () => {
+    const data = await durable.data();
     @Injectable()
     class Handlers {
       @OnPaymentEvent('*', { name: 'once', retry: none })
@@ -92,8 +92,8 @@ onEachDurableInbox((stage) => {
     await eventually(async () => expect(await states(app, 'paid')).toEqual(dead));
   });
 
-  it('IN-17 IN-18 makes an unrecoverable delivery dead at once, and runs the next of its transaction', async () => {
-    const data = await stage.data();
+  it('IN-17 IN-18 an unrecoverable delivery is dead at once, and the next of its transaction runs', async () => {
+    const data = await durable.data();
     const ran: string[] = [];
     const handle = ({ id }: { id: string }): void => {
       ran.push(id);

@@ -10,7 +10,7 @@ import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
 import type { InboxData } from '../support/inbox/durable-inboxes.js';
 import { WebhookApplication } from '../support/webhook/webhook-application.js';
 
-/** Resolves once the inbox knows the handlers of a process that has started. */
+/** Resolves once the inbox knows exactly the handlers with these names. */
 async function registered(inbox: PaymentInbox, ...names: string[]): Promise<void> {
   await eventually(async () => {
     const known = (await inbox.handlers()).filter(({ lastSeenAt }) => lastSeenAt !== null);
@@ -18,7 +18,7 @@ async function registered(inbox: PaymentInbox, ...names: string[]): Promise<void
   });
 }
 
-/** Two versions of an application, of which the second has the handler `mail` too. */
+/** Two versions of an application. Only the second version has the handler `mail`. */
 function versions(data: InboxData) {
   const ran: string[] = [];
   const handle =
@@ -27,19 +27,19 @@ function versions(data: InboxData) {
       void ran.push(`${version} ${handler} ${id}`);
   return {
     ran,
-    /** Which events a handler was given, in any version. */
+    /** Ids of the events that a handler got, in any version. */
     handled: (handler: string) =>
       ran.flatMap((one) => (one.includes(` ${handler} `) ? [one.split(' ')[2]!] : [])).toSorted(),
     old: () => startOn(data, { book: handle('old') }),
     next: () => startOn(data, { book: handle('next'), mail: handle('next') }),
-    /** A process that receives, has no handlers and never registers as a worker. */
+    /** A process that receives events, has no handlers and never registers as a worker. */
     receiver: () => startOn(data, {}, { worker: { background: false } }),
   };
 }
 
-onEachDurableInbox((stage) => {
-  it('IN-32 delivers what an old version receives to a handler that only the new version has', async () => {
-    const data = await stage.data();
+onEachDurableInbox((durable) => {
+  it('IN-32 an event that an old version receives is delivered to a handler of the new version', async () => {
+    const data = await durable.data();
     const { old, next, handled, ran } = versions(data);
     await using a = await old();
     await post(a, 'before');
@@ -54,8 +54,8 @@ onEachDurableInbox((stage) => {
     expect(await states(a, 'before')).toEqual({ book: 'done 1' });
   });
 
-  it('IN-32 delivers an event from before a handler was first seen to it only after a redrive, by any process', async () => {
-    const data = await stage.data();
+  it('IN-32 an event from before a handler was first seen is delivered to it only after a redrive', async () => {
+    const data = await durable.data();
     const { old, next, handled } = versions(data);
     await using a = await old();
     await post(a, 'before');
@@ -67,8 +67,8 @@ onEachDurableInbox((stage) => {
     await eventually(() => expect(handled('mail')).toEqual(['after', 'before']));
   });
 
-  it('IN-32 delivers what a process without handlers receives to the handlers of others', async () => {
-    const data = await stage.data();
+  it('IN-32 an event that a process without handlers receives is delivered to handlers of others', async () => {
+    const data = await durable.data();
     const { next, receiver, handled } = versions(data);
     await using a = await receiver();
     expect((await a.send(delivery({ id: 'early' }))).body['status']).toBe('unhandled');
@@ -78,7 +78,7 @@ onEachDurableInbox((stage) => {
       expect((await a.send(delivery({ id: 'running' }))).body['status']).toBe('stored');
       await eventually(() => expect(handled('mail')).toEqual(['running']));
     }
-    // While no process has a handler, its deliveries wait.
+    // No process has the handler `mail` now, so its deliveries wait.
     expect((await a.send(delivery({ id: 'down' }))).body['status']).toBe('stored');
     expect(await states(a, 'down')).toEqual({ book: 'pending 0', mail: 'pending 0' });
     await using c = await next();
@@ -90,8 +90,8 @@ onEachDurableInbox((stage) => {
     expect(a.log.matching(/No handler takes the event type/)).toHaveLength(1);
   });
 
-  it('IN-32 delivers what a rolled back version has added after the next deployment, or skips it when it is forgotten', async () => {
-    const data = await stage.data();
+  it('IN-32 deliveries to a handler of a rolled-back version run after the next deployment or are skipped', async () => {
+    const data = await durable.data();
     const { old, next, handled } = versions(data);
     {
       await using b = await next();
@@ -113,8 +113,8 @@ onEachDurableInbox((stage) => {
     await eventually(() => expect(handled('mail')).toEqual(['again']));
   });
 
-  it('IN-32 gives a handler that takes more types in the new version those types in that version only', async () => {
-    const data = await stage.data();
+  it('IN-32 a handler that takes more types in the new version gets those types in that version only', async () => {
+    const data = await durable.data();
     const ran: string[] = [];
     @Injectable()
     class Old {
@@ -144,7 +144,7 @@ onEachDurableInbox((stage) => {
     await eventually(() =>
       expect(ran.toSorted()).toEqual(ids.map((id) => `next refund.created ${id}`)),
     );
-    // What the old version claimed it has returned without a charge.
+    // The old version has released the deliveries that it claimed, without a charge.
     for (const id of ids) {
       await eventually(async () => expect(await states(b, id)).toEqual({ ledger: 'done 1' }));
     }

@@ -16,7 +16,7 @@ describe('docs/inbox-stores.md', () => {
   }, 60_000);
   afterAll(() => program.remove());
 
-  it('IN-01 shows how to run the contract suite on a store', async () => {
+  it('IN-01 the example in docs/inbox-stores.md runs the contract suite on a store', async () => {
     expect(program.files).toEqual(['contract.ts']);
     expect(program.complaints).toEqual([]);
     const url = pathToFileURL(join(program.folder, 'contract.js')).href;

@@ -14,18 +14,19 @@ export const RECEIVE_OPTIONS = Symbol('PAYMENTS_RECEIVE_OPTIONS');
 /** Nest injection token of the maximum age of an event in milliseconds; see {@link resolveMaxAge}. */
 export const MAX_AGE_MS = Symbol('PAYMENTS_MAX_AGE_MS');
 
-/** How deliveries are received. Every field has a default. */
+/** How events are received. Every field has a default. */
 export interface ReceiveOptions {
   /**
-   * Event types that are handled once per transaction: a second event of the same company, type and
-   * `data.transactionId` is a duplicate, even if its id is another. It is answered 200 and not handled, noted on the
-   * first event (`StoredEvent.repeats`) and logged. Exact types, without `*`. An event of another type, or without a
-   * transaction id, is a duplicate only if its id is known. Default `['transaction.completed']`; `[]` for none.
+   * Event types that are handled once per transaction. A second event of the same company, type and
+   * `data.transactionId` is a duplicate, even with another id: its webhook request gets a 200 response, no handler runs, the
+   * event is noted on the first event (`StoredEvent.repeats`), and it is logged. Exact types, without `*`. An event of
+   * another type, or without a transaction id, is a duplicate only if its id is known. Default
+   * `['transaction.completed']`; `[]` for none.
    */
   oncePerTransaction?: readonly string[];
   /**
-   * Milliseconds from a delivery's arrival until it is answered 503 at the latest. Under the sender's 30 s.
-   * 100 to 29,000. Default 25,000.
+   * Milliseconds after the arrival of a webhook request at which the response is 503 if the event is not safe yet. Less than
+   * the sender's time limit of 30 s. 100 to 29,000. Default 25,000.
    */
   deadlineMs?: number;
 }
@@ -62,8 +63,8 @@ export function resolveReceiveOptions(options: ReceiveOptions): ResolvedReceiveO
  * The maximum age of an event in milliseconds, `Infinity` for no limit. `option` is `webhook.maxAgeMs`, and `knowMs` is
  * how long a durable inbox remembers the ids of events.
  *
- * @throws PaymentsError `options_invalid` if ids are forgotten before the limit is reached: a replay in between would
- *   run its handlers again.
+ * @throws PaymentsError `options_invalid` if ids are deleted before events reach the maximum age: a replay between these
+ *   two times would run its handlers again.
  */
 export function resolveMaxAge(
   option: number | false | undefined,
@@ -76,7 +77,7 @@ export function resolveMaxAge(
   if (maxAgeMs <= knowMs) return maxAgeMs;
   throw optionsInvalid(
     `"webhook.maxAgeMs" must be at most "worker.knowMs"; it is ${maxAgeMs}, and "worker.knowMs" is ${knowMs}. Ids are ` +
-      'forgotten after "worker.knowMs", and a replay that is younger than "webhook.maxAgeMs" would run its handlers ' +
+      'deleted after "worker.knowMs", and a replay that is younger than "webhook.maxAgeMs" would run its handlers ' +
       'again. Raise "worker.knowMs", or set "webhook.maxAgeMs" to false for no limit.',
   );
 }
@@ -90,17 +91,17 @@ export const WORKER_OPTIONS = Symbol('PAYMENTS_WORKER_OPTIONS');
 
 const DAY = 86_400_000;
 
-/** How deliveries are run. Every field has a default. */
+/** How deliveries run. Every field has a default. */
 export interface WorkerOptions {
   /**
    * Whether this process runs due deliveries and deletes old events by itself. `false` for platforms that freeze a
    * process between requests, such as AWS Lambda: call `PaymentInbox.runDue()` and `PaymentInbox.prune()` there. The
-   * memory inbox ignores it, since it runs the handlers before it answers. Default `true`.
+   * memory inbox ignores it, because it runs the handlers before the response is sent. Default `true`.
    */
   background?: boolean;
   /**
-   * Default of `concurrency` of `@OnPaymentEvent`: how many runs of one handler are under way at the same time in this
-   * process, at most. Each handler has its own limit, so a slow handler delays no other. 1 to 1,000. Default 20.
+   * Default of `concurrency` of `@OnPaymentEvent`: how many attempts of one handler run at the same time in this process
+   * at most. Each handler has its own limit, so a slow handler delays no other. 1 to 1,000. Default 20.
    */
   concurrency?: number;
   /**
@@ -109,7 +110,7 @@ export interface WorkerOptions {
    */
   timeoutMs?: number;
   /**
-   * Default of `retry` of `@OnPaymentEvent`: when a failed delivery runs again, and after how many attempts it is dead.
+   * Default of `retry` of `@OnPaymentEvent`: when a failed delivery is retried, and after how many attempts it is dead.
    * Default `exponential()`: 16 attempts in about three days.
    */
   retry?: RetrySchedule;
@@ -119,19 +120,18 @@ export interface WorkerOptions {
    */
   leaseMs?: number;
   /**
-   * For how many milliseconds a closing application waits for handlers that run. 0 to 600,000.
-   * Default 20,000.
+   * How long a closing application waits for handlers that run, in milliseconds. 0 to 600,000. Default 20,000.
    */
   drainMs?: number;
   /**
-   * For how many milliseconds after its receipt an event whose deliveries are all done or skipped is kept whole;
-   * then only a tombstone is. 1,000 to 31,536,000,000 (a year). Default 604,800,000 (7 days).
+   * How long an event whose deliveries are all done or skipped is kept with its body, in milliseconds after its receipt.
+   * After that, only a tombstone is kept. 1,000 to 31,536,000,000 (a year). Default 604,800,000 (7 days).
    */
   keepMs?: number;
   /**
-   * How many milliseconds an event is remembered, so that its copies are duplicates: counted from its receipt or, if its
-   * own time is later, from that. A copy that comes afterwards is too old to be handled; see `webhook.maxAgeMs`. At least
-   * `keepMs`, at most 315,360,000,000 (10 years). Default 2,592,000,000 (30 days).
+   * How long the id of an event is known, so that copies of the event are duplicates, in milliseconds: counted from its
+   * receipt or, if the event's own time is later, from that time. A copy that arrives after that is too old to be handled;
+   * see `webhook.maxAgeMs`. At least `keepMs`, at most 315,360,000,000 (10 years). Default 2,592,000,000 (30 days).
    */
   knowMs?: number;
 }
@@ -141,7 +141,7 @@ export type ResolvedWorkerOptions = Readonly<Required<WorkerOptions>>;
 
 const MS = 'milliseconds';
 const BOUNDS = {
-  concurrency: { default: 20, min: 1, max: 1000, unit: 'runs' },
+  concurrency: { default: 20, min: 1, max: 1000, unit: 'attempts' },
   timeoutMs: { default: 60_000, min: 1, max: 3_600_000, unit: MS },
   leaseMs: { default: 60_000, min: 1000, max: 3_600_000, unit: MS },
   drainMs: { default: 20_000, min: 0, max: 600_000, unit: MS },
@@ -170,7 +170,7 @@ export function resolveWorkerOptions(options: WorkerOptions = {}): ResolvedWorke
     leaseMs: option('leaseMs'),
     drainMs: option('drainMs'),
     keepMs,
-    // What is forgotten cannot be kept.
+    // An id must be known for as long as its event is kept.
     knowMs: option('knowMs', {
       ...BOUNDS.knowMs,
       min: keepMs,
@@ -188,17 +188,17 @@ function resolveRetry(retry: RetrySchedule = exponential()): RetrySchedule {
   return retry;
 }
 
-/** How one handler runs. */
+/** Limits of one handler. */
 export interface HandlerPolicy {
-  /** How many runs of it are under way at the same time in this process, at most. */
+  /** How many attempts run at the same time in this process at most. */
   readonly concurrency: number;
   /** How long one attempt may take, in milliseconds. */
   readonly timeoutMs: number;
-  /** When a failed delivery to it runs again. */
+  /** When a failed delivery is retried. */
   readonly retry: RetrySchedule;
 }
 
-/** What the handler's decorator sets, and for the rest the defaults of the option `worker`. */
+/** The options of the handler's decorator, with the defaults of the option `worker`. */
 export function policyOf(
   { options }: { readonly options: HandlerOptions },
   defaults: Pick<ResolvedWorkerOptions, 'concurrency' | 'timeoutMs' | 'retry'>,

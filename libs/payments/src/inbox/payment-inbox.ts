@@ -22,13 +22,13 @@ import type {
 import { StoredBodies } from './store/body-codec.js';
 import type { VerifiedEvent } from './receive/verified-event.js';
 
-/** Which page of the inbox's events `PaymentInbox.list()` shows. */
+/** Which page of the stored events `PaymentInbox.list()` returns. */
 export interface ListQuery extends EventFilter {
   /** By receipt. Default `newest` first. */
   readonly order?: 'newest' | 'oldest';
   /** Events on a page, 1 to 1,000. Default 50. */
   readonly limit?: number;
-  /** `next` of the page before. */
+  /** `next` of the previous page. Default: the first page. */
   readonly after?: string | null;
 }
 
@@ -37,21 +37,21 @@ export interface InboxHandler {
   readonly name: string;
   /** Its event types, as in `@OnPaymentEvent`. */
   readonly patterns: readonly string[];
-  /** Whether this process has it. If not, only the inbox knows it: other processes have it, or had it. */
+  /** Whether this process has the handler. If not, other processes have it or had it. */
   readonly here: boolean;
-  /** When a process first had it, by the inbox's clock; `null` if it is not registered yet. */
+  /** When a process first registered the handler, by the store clock; `null` if it is not registered yet. */
   readonly firstSeenAt: Date | null;
-  /** When a running process last had it, to the accuracy of a heartbeat; `null` if it is not registered yet. */
+  /** When a running process last had the handler, to the accuracy of a heartbeat; `null` if it is not registered yet. */
   readonly lastSeenAt: Date | null;
 }
 
 /**
- * The inbox, for the application: it receives verified deliveries, shows what became of them, and lets an
- * operator run them again.
+ * The inbox, for the application: receives verified events, shows the state of their deliveries, and lets an operator
+ * redrive, skip and pause deliveries.
  *
  * @example
  * ```ts
- * // What failed last night runs again, ten events a second.
+ * // Runs the deliveries that failed since yesterday evening again, ten events per second.
  * await inbox.redrive({
  *   from: new Date('2026-11-19T20:00Z'),
  *   handler: 'transaction.completed#markPaid',
@@ -76,14 +76,14 @@ export class PaymentInbox {
   }
 
   /**
-   * Resolves once the delivery is safe: stored durably or, in an inbox that is not durable, handled. Only
-   * then may the sender be answered 2xx.
+   * Resolves once the event is safe: stored durably or, in an inbox that is not durable, handled. Only then may the
+   * response to the webhook request be 2xx. If the deadline passes first, the inbox still stores or handles the event.
    *
-   * @throws PaymentInboxError, to be answered 503 so that the sender tries again: `inbox_unavailable` if the store is
-   *   down or the application closes, `inbox_full`, `handlers_failed` and `deadline_passed`.
+   * @throws PaymentInboxError `inbox_unavailable` if the store is down or the application closes, `inbox_full`,
+   *   `handlers_failed` and `deadline_passed`. The response must then be 503, so that the sender sends the event again.
    */
-  receive(delivery: VerifiedEvent): Promise<InboxReceipt> {
-    return this.receiver.receive(delivery);
+  receive(verified: VerifiedEvent): Promise<InboxReceipt> {
+    return this.receiver.receive(verified);
   }
 
   /** What the inbox in use can and cannot promise. */
@@ -92,8 +92,9 @@ export class PaymentInbox {
   }
 
   /**
-   * The handlers of this process and those that other processes registered, by name. Each event is delivered to every
-   * one whose types match, so a handler that no process has any more collects deliveries: see {@link forgetHandler}.
+   * The handlers of this process and the handlers that other processes registered, sorted by name. Each event is delivered
+   * to every handler that takes its type, so a handler that no process has any more collects deliveries: see
+   * {@link forgetHandler}.
    */
   async handlers(): Promise<InboxHandler[]> {
     const { handlers } = await this.catalog.refresh();
@@ -125,8 +126,8 @@ export class PaymentInbox {
   }
 
   /**
-   * The event of that id, with its body, its headers and the state and history of each delivery; `undefined`
-   * if none is known. If `bodyCodec` cannot decode the body, `raw` is `null` and `bodyError` says why.
+   * The event with that id, with its body, its headers and the state and history of each delivery; `undefined` if the id
+   * is not known. If `bodyCodec` cannot decode the body, `raw` is `null` and `bodyError` gives the reason.
    */
   async get(id: string, company: string = DEFAULT_COMPANY): Promise<StoredEvent | undefined> {
     return this.bodies.show(await this.store.find(company, id));
@@ -143,16 +144,16 @@ export class PaymentInbox {
 
   /**
    * Unfinished deliveries by handler and state, and the age of the oldest one. Counts are exact up to 10,000: above
-   * that, `count` is 10,000 and `more` is `true`. Cheap enough for a scraper.
+   * that, `count` is 10,000 and `more` is `true`. Cheap enough to call for each scrape of a metrics endpoint.
    */
   async stats(): Promise<InboxStats> {
     return this.store.stats();
   }
 
   /**
-   * What the inbox and each handler did in each of the last `minutes` closed minutes (1 to 1,440, default 60), all
-   * processes together: the oldest first, zeros if nothing happened. A minute is closed 10 s after its end, and one of
-   * the processes writes it within a minute after that. Empty until the first minute was written.
+   * The activity of the inbox and of each handler in each of the last `minutes` closed minutes (1 to 1,440, default 60),
+   * in all processes together: the oldest first, with zeros for a minute without activity. A minute is closed 10 s after
+   * its end, and one of the processes writes it within a minute after that. Empty until the first minute was written.
    *
    * @throws TypeError if `minutes` is out of bounds.
    */
@@ -164,8 +165,8 @@ export class PaymentInbox {
   }
 
   /**
-   * Runs deliveries again: by default the dead ones that match, from their first attempt, and 100 events per second.
-   * Idempotent. It does not change a delivery that is running.
+   * Runs matching deliveries again, by default only dead ones, from their first attempt, at 100 events per second.
+   * Idempotent. Does not change a running delivery.
    *
    * @throws TypeError for a handler that no process has registered, or a rate that is not above 0.
    */
@@ -176,13 +177,15 @@ export class PaymentInbox {
   }
 
   /**
-   * Runs the deliveries that are due, those that become due meanwhile included, and resolves once none is due or running,
-   * or after `forMs` milliseconds (1 to 900,000, default 10,000). For platforms that freeze a process between requests,
-   * with `worker.background: false`: call it before you return the answer to a delivery, and on a schedule, for retries.
-   * The `concurrency` of handlers and paused handlers are respected. After `forMs` nothing new starts; a handler that still runs
-   * goes on, and if the process is frozen for longer than `worker.leaseMs`, another process runs the delivery again.
+   * Runs the deliveries that are due, and deliveries that become due meanwhile. Resolves once no delivery is due or
+   * running, or after `forMs` milliseconds (1 to 900,000, default 10,000).
    *
-   * @throws TypeError for a time out of bounds.
+   * For platforms that freeze a process between requests, with `worker.background: false`: call it before you respond to
+   * a webhook request, and on a schedule, for retries. It obeys the `concurrency` of handlers and does not run paused
+   * handlers. After `forMs`, no attempt starts. A handler that still runs is not stopped; if the process is frozen for
+   * longer than `worker.leaseMs`, another process runs the delivery again.
+   *
+   * @throws TypeError if `forMs` is out of bounds.
    * @throws PaymentsError `inbox_unavailable` if the application is not initialised, or is closing.
    * @example
    * ```ts
@@ -196,14 +199,14 @@ export class PaymentInbox {
     return this.worker.runDue(forMs);
   }
 
-  /** Skips deliveries: by default the dead ones that match. They stay in the inbox as `skipped` and do not run. */
+  /** Skips matching deliveries, by default only dead ones. They stay in the inbox as `skipped` and do not run. */
   async skip(query: DeliveryQuery): Promise<SelectionResult> {
     return this.#redrive.skip(query);
   }
 
   /**
-   * Stops the deliveries of a handler, or with `*` of all, in every process. What runs ends, and events are still
-   * received.
+   * Stops to claim deliveries of a handler, or of all handlers with `*`, in every process. Attempts that run go on, and
+   * events are still received.
    *
    * @throws TypeError if no process has registered a handler of that name.
    */
@@ -217,8 +220,8 @@ export class PaymentInbox {
   }
 
   /**
-   * Undoes {@link pause}: of a handler, or of all. What has waited runs at the handler's `concurrency`, the oldest
-   * first, and delays no other handler.
+   * Undoes {@link pause} for a handler, or for `*`. The deliveries that became due meanwhile run at the handler's
+   * `concurrency`, the longest due first, and delay no other handler.
    */
   async resume(handler = '*'): Promise<void> {
     await this.store.pause(handler, false);
@@ -231,7 +234,7 @@ export class PaymentInbox {
    *
    * @param limit how many events to change at most, 1 to 10,000
    * @returns how many events it changed; if that is `limit`, there may be more.
-   * @throws TypeError if the limit is out of bounds.
+   * @throws TypeError if `limit` is out of bounds.
    */
   async prune(limit = 500): Promise<number> {
     if (!Number.isInteger(limit) || limit < 1 || limit > 10_000) {

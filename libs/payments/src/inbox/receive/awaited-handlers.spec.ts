@@ -16,7 +16,7 @@ async function isPending(promise: Promise<unknown>): Promise<boolean> {
 }
 
 describe('OutcomeWatches', () => {
-  it('resolves once an attempt of each handler has ended, with those that failed', async () => {
+  it('failures() resolves with the failed handlers once an attempt of each handler has ended', async () => {
     const outcomes = new OutcomeWatches();
     const failures = outcomes.watch('c', 'e-1').failures(['a', 'b']);
     outcomes.report(lease('a'), 'failed');
@@ -25,14 +25,14 @@ describe('OutcomeWatches', () => {
     expect(await failures).toEqual(['a']);
   });
 
-  it('counts what ended between the start of the watch and the wait', async () => {
+  it('failures() counts attempts that ended between watch() and failures()', async () => {
     const outcomes = new OutcomeWatches();
     const watch = outcomes.watch('c', 'e-1');
     outcomes.report(lease('a'), 'completed');
     expect(await watch.failures(['a'])).toEqual([]);
   });
 
-  it('uses the last outcome of a handler', async () => {
+  it('failures() does not count a handler that failed and then succeeded', async () => {
     const outcomes = new OutcomeWatches();
     const watch = outcomes.watch('c', 'e-1');
     outcomes.report(lease('a'), 'failed');
@@ -40,7 +40,7 @@ describe('OutcomeWatches', () => {
     expect(await watch.failures(['a'])).toEqual([]);
   });
 
-  it('reports to every watch of the event, and to none of another event or company', async () => {
+  it('report() reaches every watch of the event, and no watch of another event or company', async () => {
     const outcomes = new OutcomeWatches();
     const [one, two] = [outcomes.watch('c', 'e-1'), outcomes.watch('c', 'e-1')];
     const others = [outcomes.watch('c', 'e-2'), outcomes.watch('d', 'e-1')];
@@ -50,7 +50,7 @@ describe('OutcomeWatches', () => {
     for (const wait of waits) expect(await isPending(wait)).toBe(true);
   });
 
-  it('reports nothing to a watch that has ended, and still to the others', async () => {
+  it('report() reaches no watch that has ended, and still reaches the other watches', async () => {
     const outcomes = new OutcomeWatches();
     const ended = outcomes.watch('c', 'e-1');
     const other = outcomes.watch('c', 'e-1');
@@ -66,7 +66,7 @@ describe('OutcomeWatches', () => {
     expect(await next.failures(['a'])).toEqual([]);
   });
 
-  it('ends every wait as failed once nothing runs any more, also one that starts later', async () => {
+  it('abandon() makes handlers without an outcome count as failed, also for later watches', async () => {
     const outcomes = new OutcomeWatches();
     const watch = outcomes.watch('c', 'e-1');
     const wait = watch.failures(['a', 'b']);
@@ -76,7 +76,7 @@ describe('OutcomeWatches', () => {
     expect(await outcomes.watch('c', 'e-2').failures(['a'])).toEqual(['a']);
   });
 
-  it('waits for nobody if there are no handlers', async () => {
+  it('failures() resolves at once without handlers', async () => {
     expect(await new OutcomeWatches().watch('c', 'e-1').failures([])).toEqual([]);
   });
 });

@@ -23,15 +23,15 @@ const STORED: StoreReceipt = { outcome: 'stored', id: 'e', claimed: [], pending:
 const OUTDATED: StoreReceipt = { ...STORED, outcome: 'outdated' };
 const CLAIMED = [{ handler: 'own' }] as unknown as readonly ClaimedDelivery[];
 
-type Answer = StoreReceipt | Error;
+type Result = StoreReceipt | Error;
 
-/** A process with the handler `own`, whose store answers receives in turn; the last answer repeats. */
-function bench(...answers: [Answer, ...Answer[]]) {
+/** A process with the handler `own`. Its store returns `results` in turn, and repeats the last one. */
+function bench(...results: [Result, ...Result[]]) {
   const received: IncomingEvent[] = [];
   const started: (readonly ClaimedDelivery[] | null)[] = [];
   const woken: unknown[] = [];
   const state = {
-    places: true,
+    freeSlot: true,
     catalogs: [] as HandlerCatalog[],
     loads: 0,
   };
@@ -39,9 +39,9 @@ function bench(...answers: [Answer, ...Answer[]]) {
     capabilities: { durable: true },
     receive: async ([event]: readonly IncomingEvent[]) => {
       received.push(event!);
-      const answer = answers.length > 1 ? answers.shift()! : answers[0];
-      if (answer instanceof Error) throw answer;
-      return [answer];
+      const result = results.length > 1 ? results.shift()! : results[0];
+      if (result instanceof Error) throw result;
+      return [result];
     },
     catalog: async () => {
       state.loads += 1;
@@ -50,7 +50,7 @@ function bench(...answers: [Answer, ...Answer[]]) {
   } as unknown as InboxStore;
   const worker = {
     reserve: (handlers: readonly string[]) =>
-      state.places && handlers.includes('own')
+      state.freeSlot && handlers.includes('own')
         ? {
             worker: 'w',
             handlers: ['own'],
@@ -100,8 +100,8 @@ function catalogOf(version: number, ...names: string[]): HandlerCatalog {
   };
 }
 
-describe('EventReceiver, deliveries assigned on receipt', () => {
-  it('assigns a new event to free places and starts what the store assigned', async () => {
+describe('EventReceiver: deliveries assigned on receipt', () => {
+  it('a new event is assigned to free slots, and the deliveries that the store assigned start', async () => {
     const { receive, received, started, woken } = bench({ ...STORED, claimed: CLAIMED });
     const { status } = await receive();
     expect(received[0]).toMatchObject({
@@ -114,17 +114,17 @@ describe('EventReceiver, deliveries assigned on receipt', () => {
     expect(woken).toEqual([]);
   });
 
-  it('wakes the worker only for deliveries that are pending', async () => {
+  it('the receiver wakes the worker only for pending deliveries', async () => {
     for (const pending of [false, true]) {
       const { receive, state, received, woken } = bench({ ...STORED, pending });
-      state.places = false;
+      state.freeSlot = false;
       await receive();
       expect(received[0]!.assign).toBeNull();
       expect(woken).toEqual(pending ? [['own']] : []);
     }
   });
 
-  it('reserves nothing for a stale event, or one that only other processes handle', async () => {
+  it('the receiver reserves no slot for a stale event, or an event that only other processes handle', async () => {
     const { receive, received, started, state } = bench(STORED, OUTDATED, STORED);
     state.catalogs = [
       { version: 1, handlers: [{ ...catalogOf(1, 'all').handlers[0]!, patterns: ['*'] }] },
@@ -136,7 +136,7 @@ describe('EventReceiver, deliveries assigned on receipt', () => {
     expect(started).toEqual([]);
   });
 
-  it('IN-32 receives again with the current catalog, and reserves anew each time', async () => {
+  it('IN-32 an event with an outdated catalog is received again with the current one and a new reservation', async () => {
     const { receive, received, started, state } = bench(OUTDATED, OUTDATED, {
       ...STORED,
       claimed: CLAIMED,
@@ -152,7 +152,7 @@ describe('EventReceiver, deliveries assigned on receipt', () => {
     expect(started).toEqual([[], [], CLAIMED]);
   });
 
-  it('IN-32 gives up if the catalog changes each time', async () => {
+  it('IN-32 the receiver rejects an event if the catalog changes at each try', async () => {
     const { receive, received, started, state } = bench(OUTDATED);
     state.catalogs = [catalogOf(1)];
     await expect(receive()).rejects.toMatchObject({ code: 'inbox_unavailable' });
@@ -160,19 +160,19 @@ describe('EventReceiver, deliveries assigned on receipt', () => {
     expect(started).toHaveLength(11);
   });
 
-  it('reports to the worker that the outcome of a receive is unknown, exactly once', async () => {
+  it('a failed receive starts its reservation once, with null, because it may have taken effect', async () => {
     const { receive, started } = bench(new Error('cut'));
     await expect(receive()).rejects.toMatchObject({ code: 'inbox_unavailable' });
     expect(started).toEqual([null]);
   });
 
-  it('frees the places if the inbox is full, since then nothing was stored', async () => {
+  it('a full inbox frees the reserved slots, because nothing was stored', async () => {
     const { receive, started } = bench(new PaymentsError('inbox_full', 'full'));
     await expect(receive()).rejects.toMatchObject({ code: 'inbox_full' });
     expect(started).toEqual([[]]);
   });
 
-  it('frees the places if the catalog cannot be loaded', async () => {
+  it('a failed load of the catalog frees the reserved slots', async () => {
     const { receive, started } = bench(OUTDATED);
     await expect(receive()).rejects.toMatchObject({ code: 'inbox_unavailable' });
     expect(started).toEqual([[]]);

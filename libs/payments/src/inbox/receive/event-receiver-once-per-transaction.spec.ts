@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { receiver } from '../../../../../test/support/inbox/receiver-bench.js';
+import { receiver } from '../../../../../test/support/inbox/receiver-harness.js';
 
 let log: string[] = [];
 beforeEach(() => {
@@ -17,7 +17,7 @@ describe('oncePerTransaction', () => {
   const COMPLETED = { eventType: 'transaction.completed' };
   const repeats = () => log.filter((line) => line.includes('has the transaction of'));
 
-  it('WH-23 makes the second completed event of a transaction a duplicate, noted and logged', async () => {
+  it('WH-23 a second completed event of a transaction is a duplicate, which is noted and logged', async () => {
     const { worker, receive, find, store } = receiver();
     expect(await receive('a', { transactionId: 'T' }, COMPLETED)).toMatchObject({
       status: 'handled',
@@ -35,7 +35,7 @@ describe('oncePerTransaction', () => {
     );
   });
 
-  it('WH-23 logs it once a minute per company and type, with the number since', async () => {
+  it('WH-23 duplicates are logged once per minute, company and type, with their number', async () => {
     const { receive, runtime } = receiver();
     const send = (id: string, company = 'c') =>
       receive(id, { transactionId: 'T' }, { ...COMPLETED, company });
@@ -49,7 +49,7 @@ describe('oncePerTransaction', () => {
     expect(repeats()[2]).toContain('2 more');
   });
 
-  it('WH-23 runs every event of other types, and of other transactions', async () => {
+  it('WH-23 every event of another type or another transaction runs', async () => {
     const { worker, receive } = receiver();
     const updated = { eventType: 'transaction.updated' };
     for (const id of ['a', 'b', 'd']) await receive(id, { transactionId: 'T' }, updated);
@@ -63,14 +63,14 @@ describe('oncePerTransaction', () => {
     expect(repeats()).toEqual([]);
   });
 
-  it('WH-15 runs the event of another company with the same transaction', async () => {
+  it('WH-15 an event of another company with the same transaction runs', async () => {
     const { worker, receive } = receiver();
     await receive('a', { transactionId: 'T' }, COMPLETED);
     await receive('b', { transactionId: 'T' }, { ...COMPLETED, company: 'other' });
     expect(worker.ran).toEqual(['a', 'b']);
   });
 
-  it('WH-23 does not take a stale event for the first of its transaction', async () => {
+  it('WH-23 a stale event does not make a later event of its transaction a duplicate', async () => {
     const { worker, receive } = receiver({}, 60_000);
     const stale = { ...COMPLETED, ageMs: 60_001 };
     expect(await receive('a', { transactionId: 'T' }, stale)).toMatchObject({ status: 'stale' });

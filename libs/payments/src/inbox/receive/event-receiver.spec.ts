@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { describe, expect, it } from '@jest/globals';
 import { turns as eventLoopTurns, until } from '../../../../../test/support/time/waiting.js';
-import { NO, receiver } from '../../../../../test/support/inbox/receiver-bench.js';
+import { throwNo, receiver } from '../../../../../test/support/inbox/receiver-harness.js';
 import type { VerifiedEvent } from './verified-event.js';
 
 Logger.overrideLogger(false);
@@ -9,25 +9,25 @@ Logger.overrideLogger(false);
 const turns = () => eventLoopTurns(10);
 
 describe('EventReceiver', () => {
-  it('rejects, and does not throw, if it is given no delivery', async () => {
+  it('receive() rejects and does not throw if it is called without an event', async () => {
     const { made } = receiver();
     const nothing = undefined as unknown as VerifiedEvent;
     await expect(made.receive(nothing)).rejects.toThrow(TypeError);
   });
 
-  it('starts a handler that fails at once only once for one delivery', async () => {
+  it('a handler that fails at once starts only once for one webhook request', async () => {
     const { worker, receive, settlements } = receiver();
-    worker.handle = NO;
+    worker.handle = throwNo;
     await expect(receive('a')).rejects.toMatchObject({ code: 'handlers_failed' });
     await turns();
     expect(worker.ran).toEqual(['a']);
     expect(settlements.open).toBe(0);
   });
 
-  it('starts it once even if its attempt ends before the receipt is read', async () => {
+  it('a handler whose attempt ends before the receipt is read starts only once', async () => {
     const { store, worker, receive } = receiver();
-    worker.handle = NO;
-    worker.places = false;
+    worker.handle = throwNo;
+    worker.hasSlots = false;
     const storeReceive = store.receive.bind(store);
     store.receive = async (events) => {
       const receipts = await storeReceive(events);
@@ -41,19 +41,19 @@ describe('EventReceiver', () => {
     expect(worker.ran).toEqual(['a']);
   });
 
-  it('WH-26 stops waiting for a handler when its sender is answered at the deadline', async () => {
+  it('WH-26 the receiver stops to wait for a handler when the deadline passes', async () => {
     const { runtime, worker, settlements, receive, find } = receiver({ deadlineMs: 1000 });
     let end = () => {};
     worker.handle = () => new Promise<void>((resolve) => (end = resolve));
     for (let copy = 0; copy < 3; copy += 1) {
-      const answer = receive('a');
-      answer.catch(() => {});
+      const result = receive('a');
+      result.catch(() => {});
       await turns();
       expect(settlements.open).toBe(1);
       runtime.advance(1000);
-      await expect(answer).rejects.toMatchObject({ code: 'deadline_passed' });
+      await expect(result).rejects.toMatchObject({ code: 'deadline_passed' });
       await turns();
-      // The handler still runs, and keeps no body of a copy.
+      // The handler still runs. The receiver keeps no body of a copy in memory.
       expect(settlements.open).toBe(0);
     }
     end();
@@ -62,7 +62,7 @@ describe('EventReceiver', () => {
     expect(worker.ran).toEqual(['a']);
   });
 
-  it('waits for no handler of an event that was stored only after its sender was answered', async () => {
+  it('an event that is stored after its deadline leaves no open watch', async () => {
     const { runtime, store, worker, settlements, receive } = receiver({ deadlineMs: 1000 });
     worker.handle = () => new Promise<void>(() => {});
     const storeReceive = store.receive.bind(store);
@@ -71,10 +71,10 @@ describe('EventReceiver', () => {
       await stored.promise;
       return storeReceive(events);
     };
-    const answer = receive('a');
-    answer.catch(() => {});
+    const result = receive('a');
+    result.catch(() => {});
     runtime.advance(1000);
-    await expect(answer).rejects.toMatchObject({ code: 'deadline_passed' });
+    await expect(result).rejects.toMatchObject({ code: 'deadline_passed' });
     expect(settlements.open).toBe(1);
     stored.resolve();
     await until(() => worker.ran.length > 0);
@@ -82,28 +82,28 @@ describe('EventReceiver', () => {
     expect(settlements.open).toBe(0);
   });
 
-  it('WH-23 waits for the handlers of the first event if a copy has another id', async () => {
+  it('WH-23 an event with another id of the same transaction waits for the handlers of the first event', async () => {
     const { worker, settlements, receive } = receiver({ oncePerTransaction: ['t'] });
     let end = () => {};
     worker.handle = () => new Promise<void>((resolve) => (end = resolve));
     const original = receive('a', { transactionId: 't-1' });
     await turns();
-    let answered = false;
+    let resolved = false;
     const copy = receive('b', { transactionId: 't-1' }).then((receipt) => {
-      answered = true;
+      resolved = true;
       return receipt;
     });
     await turns();
-    expect(answered).toBe(false);
+    expect(resolved).toBe(false);
     end();
     expect(await copy).toEqual({ status: 'duplicate', id: 'a' });
     expect(await original).toEqual({ status: 'handled', id: 'a' });
     expect(settlements.open).toBe(0);
   });
 
-  it('WH-22 runs the handler that failed again for a copy, and no other', async () => {
+  it('WH-22 a copy runs the failed handler again, and no other', async () => {
     const { worker, receive } = receiver();
-    worker.handle = NO;
+    worker.handle = throwNo;
     await expect(receive('a')).rejects.toMatchObject({ code: 'handlers_failed' });
     worker.handle = () => {};
     expect(await receive('a')).toEqual({ status: 'duplicate', id: 'a' });
@@ -111,7 +111,7 @@ describe('EventReceiver', () => {
     expect(worker.ran).toEqual(['a', 'a']);
   });
 
-  it('WH-22 starts nothing again that failed while the copy was looked up', async () => {
+  it('WH-22 a copy does not run a handler again that failed while the copy was looked up', async () => {
     const { store, worker, receive } = receiver();
     const { promise, reject } = Promise.withResolvers<void>();
     worker.handle = () => promise;
@@ -123,54 +123,54 @@ describe('EventReceiver', () => {
       await turns();
       return stored;
     };
-    const answers = await Promise.allSettled([receive('a'), receive('a')]);
-    for (const answer of answers) {
-      expect(answer).toMatchObject({ reason: { code: 'handlers_failed' } });
+    const results = await Promise.allSettled([receive('a'), receive('a')]);
+    for (const result of results) {
+      expect(result).toMatchObject({ reason: { code: 'handlers_failed' } });
     }
     await turns();
     expect(worker.ran).toEqual(['a']);
   });
 
-  it('asks for a copy again if the memory inbox deletes its dead event before the copy is looked up', async () => {
+  it('a copy is rejected with 503 if the memory inbox deletes its dead event before the lookup', async () => {
     const { store, worker, receive } = receiver();
     const fail = store.fail.bind(store);
     store.fail = (lease, { error }) => fail(lease, { error, retryInMs: null });
-    worker.handle = NO;
+    worker.handle = throwNo;
     await expect(receive('dead')).rejects.toMatchObject({ code: 'handlers_failed' });
     worker.handle = () => {};
     for (let n = 1; n < 1000; n += 1) await receive(`done-${n}`);
-    // The inbox holds 1000 events. The new one makes it delete the oldest.
+    // The inbox is full with 1,000 events, so the new event makes it delete the oldest.
     const [copy] = await Promise.allSettled([receive('dead'), receive('new')]);
     expect(copy).toMatchObject({ reason: { code: 'inbox_unavailable', status: 503 } });
     expect(await receive('dead')).toEqual({ status: 'handled', id: 'dead' });
     expect(worker.ran.filter((id) => id === 'dead')).toHaveLength(2);
   });
 
-  it('counts the deadline from the arrival, also for a body that arrived slowly', async () => {
+  it('the deadline counts from the arrival of the webhook request, also if its body arrived slowly', async () => {
     const { runtime, worker, receive } = receiver({ deadlineMs: 1000 });
     worker.handle = () => new Promise<void>(() => {});
-    const answer = receive('a', {}, { lateMs: 400 });
-    answer.catch(() => {});
+    const result = receive('a', {}, { lateMs: 400 });
+    result.catch(() => {});
     await turns();
-    let answered = false;
-    answer.catch(() => (answered = true));
+    let rejected = false;
+    result.catch(() => (rejected = true));
     runtime.advance(599);
     await turns();
-    expect(answered).toBe(false);
+    expect(rejected).toBe(false);
     runtime.advance(1);
-    await expect(answer).rejects.toMatchObject({ code: 'deadline_passed' });
+    await expect(result).rejects.toMatchObject({ code: 'deadline_passed' });
   });
 
-  it('leaves no timer behind once it has answered', async () => {
+  it('receive() leaves no timer when it has resolved or rejected', async () => {
     const { runtime, worker, receive } = receiver();
     await receive('a');
-    worker.handle = NO;
+    worker.handle = throwNo;
     await expect(receive('b')).rejects.toMatchObject({ code: 'handlers_failed' });
     await turns();
     expect(runtime.pending).toBe(0);
   });
 
-  it('refuses a delivery to memory while nothing runs', async () => {
+  it('the memory inbox rejects an event while the worker does not run', async () => {
     const { worker, receive, store } = receiver();
     worker.working = false;
     await expect(receive('a')).rejects.toMatchObject({ code: 'inbox_unavailable', status: 503 });

@@ -19,8 +19,8 @@ beforeEach(() => {
 });
 afterEach(() => void jest.restoreAllMocks());
 
-/** The maintenance of a process with the handler `here`, at a store that answers as the test says. */
-function bench(answers: Partial<InboxStore> = {}) {
+/** The maintenance of a process with the handler `here`, on a store whose `operations` the test may replace. */
+function bench(operations: Partial<InboxStore> = {}) {
   const runtime = new FakeRuntime();
   const calls: unknown[] = [];
   const known: KnownHandler[] = [];
@@ -28,13 +28,13 @@ function bench(answers: Partial<InboxStore> = {}) {
     summarize: async () => void calls.push('summarize'),
     prune: async (request: Parameters<InboxStore['prune']>[0]) => {
       calls.push(request);
-      return answers.prune?.(request) ?? 0;
+      return operations.prune?.(request) ?? 0;
     },
-    catalog: answers.catalog ?? (async () => ({ version: 1, handlers: known })),
+    catalog: operations.catalog ?? (async () => ({ version: 1, handlers: known })),
     stats: async () => ({
       deliveries: [{ handler: 'gone', state: 'pending', count: 10_000, more: true }],
     }),
-    ...(answers.summarize && { summarize: answers.summarize }),
+    ...(operations.summarize && { summarize: operations.summarize }),
   } as unknown as InboxStore;
   const registry = new HandlerRegistry();
   registry.add({
@@ -65,7 +65,7 @@ function bench(answers: Partial<InboxStore> = {}) {
 const BATCH = { bodiesMs: 5000, tombstonesMs: 9000, limit: 500 };
 
 describe('InboxMaintenance', () => {
-  it('summarizes and prunes a batch every minute, by the times of the options', async () => {
+  it('maintenance summarizes and prunes a batch every minute, by keepMs and knowMs', async () => {
     const { runtime, calls, maintenance } = bench();
     maintenance.start();
     await turns(5);
@@ -77,7 +77,7 @@ describe('InboxMaintenance', () => {
     }
   });
 
-  it('IN-26 prunes the next batch soon while there are more, with a pause between two', async () => {
+  it('IN-26 full batches follow each other after a short pause', async () => {
     let left = 1200;
     const { runtime, calls, maintenance } = bench({
       prune: async ({ limit }) => {
@@ -100,7 +100,7 @@ describe('InboxMaintenance', () => {
     expect(runtime.nextIn).toBe(60_000);
   });
 
-  it('does the rest, and tries again a minute later, if one of them fails', async () => {
+  it('a step that fails does not stop the other steps, and is tried again a minute later', async () => {
     const down = () => Promise.reject(new Error('down'));
     const { runtime, calls, maintenance } = bench({ summarize: down, catalog: down });
     maintenance.start();
@@ -113,7 +113,7 @@ describe('InboxMaintenance', () => {
     expect(warnings.filter((line) => line.includes('find handlers'))).not.toEqual([]);
   });
 
-  it('tries again a minute after a batch failed', async () => {
+  it('a failed batch is tried again a minute later', async () => {
     const { runtime, calls, maintenance } = bench({
       prune: () => Promise.reject(new Error('down')),
     });
@@ -125,7 +125,7 @@ describe('InboxMaintenance', () => {
     }
   });
 
-  it('stops once a batch under way has ended, and leaves no timer', async () => {
+  it('stop() waits for the batch under way, and leaves no timer', async () => {
     let end = (_changed: number): void => {};
     const { runtime, maintenance } = bench({
       prune: () => new Promise((resolve) => (end = resolve)),
@@ -144,13 +144,13 @@ describe('InboxMaintenance', () => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('summarizes activity and prunes as many events as the caller asks for, at once', async () => {
+  it('run() summarizes activity and prunes up to the given number of events at once', async () => {
     const { calls, maintenance } = bench({ prune: async () => 7 });
     expect(await maintenance.run(10)).toBe(7);
     expect(calls).toEqual(['summarize', { ...BATCH, limit: 10 }]);
   });
 
-  it('IN-32 reports a handler that no process has had for an hour, at the start and once a day', async () => {
+  it('IN-32 a handler that no process has had for an hour is reported at the start and once per day', async () => {
     const { runtime, seen, maintenance } = bench();
     seen('here', 2 * HOUR);
     seen('deploying', HOUR - 60_000);

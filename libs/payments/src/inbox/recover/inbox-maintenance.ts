@@ -10,25 +10,29 @@ import type { InboxStore } from '../store/inbox-store.js';
 import { WORKER_OPTIONS } from '../inbox-options.js';
 import type { ResolvedWorkerOptions } from '../inbox-options.js';
 
-/** Events in one batch: few enough that a receive never waits for it. */
+/** Events that one batch deletes: few enough that a receive never waits for the batch. */
 const BATCH = 500;
-/** Between two batches, so that receives and claims run between them. */
+/** The pause between two batches, in milliseconds, in which receives and claims run. */
 const BETWEEN_BATCHES_MS = 20;
+/** The pause between two rounds, in milliseconds. */
 const BETWEEN_ROUNDS_MS = 60_000;
-/** A handler that no live worker has had for this long is reported: longer than a deployment takes. */
+/**
+ * A handler is reported as orphaned if no live worker has had it for this many milliseconds. Longer than a deployment
+ * takes.
+ */
 const ORPHANED_MS = 3_600_000;
-/** How often each of these handlers is reported by one process. */
+/** The time after which a process reports the same orphaned handler again, in milliseconds. */
 const REPORT_EVERY_MS = 86_400_000;
 
 /**
- * What is done once a minute in each process: writes the activity of closed minutes, deletes old events in small
- * batches, as `keepMs` and `knowMs` say, and reports handlers that no process has any more.
+ * Runs once a minute in each process: writes the activity of closed minutes, deletes old events in small batches, as
+ * `keepMs` and `knowMs` say, and reports orphaned handlers, which no process has any more.
  */
 @Injectable()
 export class InboxMaintenance {
   readonly #logger = new Logger('PaymentInbox');
   readonly #failures: ThrottledLog;
-  /** When a handler was reported, by the monotonic clock. */
+  /** When each orphaned handler was last reported, by the monotonic clock. */
   readonly #reported = new Map<string, number>();
   #cancel: () => void = () => {};
   #round: Promise<void> = Promise.resolve();
@@ -44,13 +48,13 @@ export class InboxMaintenance {
     this.#failures = new ThrottledLog(this.#logger, runtime);
   }
 
-  /** Reports orphaned handlers at once, without waiting for it, and does everything a minute later. */
+  /** Reports orphaned handlers at once, in the background. Runs the first round a minute later. */
   start(): void {
     this.#round = this.#try('find handlers without a process', () => this.#reportOrphans());
     this.#next(BETWEEN_ROUNDS_MS, () => this.#startRound());
   }
 
-  /** Resolves once what is under way has ended. */
+  /** Starts nothing more. Resolves once the step that is under way has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancel();
@@ -87,7 +91,7 @@ export class InboxMaintenance {
     });
   }
 
-  /** The result, or `undefined` if the store failed; it is tried again in the next round. */
+  /** Resolves with the result of `work`, or `undefined` if the store failed. The next round tries it again. */
   async #try<T>(what: string, work: () => Promise<T>): Promise<T | undefined> {
     try {
       return await work();
@@ -116,8 +120,8 @@ export class InboxMaintenance {
       const count = `${waiting?.count ?? 0}${waiting?.more ? '+' : ''}`;
       this.#logger.warn(
         `No process has had the handler "${name}" since ${lastSeenAt.toISOString()}, but events are still stored for ` +
-          `it; ${count} deliveries wait. If its event types or its method's name changed, give its successor that ` +
-          `name: @OnPaymentEvent(…, { name: '${name}' }). If it is gone for good, remove it: ` +
+          `it; ${count} deliveries wait. If its event types or its method's name changed, give the new handler that ` +
+          `name: @OnPaymentEvent(…, { name: '${name}' }). If the handler was deleted, remove it from the inbox: ` +
           `PaymentInbox.forgetHandler('${name}').`,
       );
       this.#reported.set(name, this.runtime.monotonic());

@@ -7,7 +7,7 @@ import { MemoryStore } from '../memory/memory-inbox.js';
 
 const NONE = { events: 0, deliveries: 0 };
 
-/** A redrive at a memory store, with handlers of all events and one of payouts. */
+/** A redrive on a memory store, with handlers for all event types and one for payouts. */
 function bench() {
   const runtime = new FakeRuntime();
   const store = new MemoryStore({ maxEvents: 1e5, maxBytes: 1e9, retentionMs: 1e12 }, runtime);
@@ -47,7 +47,7 @@ function bench() {
     );
   const claim = (handler: string, limit = 1e5) =>
     store.claim({ worker: 'w', wanted: [{ handler, limit }] });
-  /** Ends every due delivery of a handler. */
+  /** Settles every due delivery of a handler. */
   const end = async (handler: string, state: 'done' | 'dead'): Promise<void> => {
     for (const lease of await claim(handler)) {
       if (state === 'done') await store.complete(lease);
@@ -63,7 +63,7 @@ function bench() {
 }
 
 describe('InboxRedrive', () => {
-  it('IN-20 redrives the dead ones by default, page after page, and each once', async () => {
+  it('IN-20 redrive() selects dead deliveries by default, page by page, and each once', async () => {
     const { receive, end, counts, redrive } = bench();
     await receive(1203);
     await end('book', 'dead');
@@ -76,7 +76,7 @@ describe('InboxRedrive', () => {
   });
 
   it.each([[{}], [{ ratePerSecond: 100 }]])(
-    'IN-29 paces %j from one page to the next',
+    'IN-29 redrive(%j) keeps its rate from one page to the next',
     async (query) => {
       const { runtime, receive, claim, end, redrive } = bench();
       await receive(1203, ['book']);
@@ -93,7 +93,7 @@ describe('InboxRedrive', () => {
     },
   );
 
-  it('IN-20 counts and changes nothing that runs, or is done and not forced', async () => {
+  it('IN-20 redrive() neither counts nor changes running deliveries, and done ones only if forced', async () => {
     const { receive, claim, end, redrive } = bench();
     await receive(3);
     await end('mail', 'done');
@@ -108,7 +108,7 @@ describe('InboxRedrive', () => {
     }
   });
 
-  it('IN-20 runs a named handler only on events whose type it takes, unhandled ones too', async () => {
+  it('IN-20 redrive() runs a named handler only on events whose type it takes, also unhandled events', async () => {
     const { receive, counts, redrive } = bench();
     await receive(2, []);
     expect(await redrive.redrive({ handlers: ['settle'] })).toEqual(NONE);
@@ -118,7 +118,7 @@ describe('InboxRedrive', () => {
     expect(await redrive.redrive(query)).toEqual(NONE);
   });
 
-  it('IN-32 redrives to a handler that only another process has', async () => {
+  it('IN-32 redrive() accepts a handler that only another process has', async () => {
     const { store, receive, counts, redrive } = bench();
     await store.register({
       id: 'other',
@@ -126,7 +126,7 @@ describe('InboxRedrive', () => {
       handlers: [{ name: 'theirs', patterns: ['transaction.*'] }],
     });
     await receive(2, []);
-    // Stored under an earlier version of the catalog, the events are refused.
+    // The store rejects events with an outdated version of the catalog.
     expect(await counts()).toEqual([]);
     await receive(2, [], 'e', 1);
     expect(await redrive.redrive({ state: 'unhandled', handlers: ['theirs'] })).toEqual({
@@ -136,7 +136,7 @@ describe('InboxRedrive', () => {
     expect(await counts()).toEqual(['theirs pending 2']);
   });
 
-  it('refuses an unknown handler and a rate that is not above 0, and then changes nothing', async () => {
+  it('redrive() rejects an unknown handler and a rate that is not above 0, and changes nothing', async () => {
     const { receive, end, counts, redrive } = bench();
     await receive(1, ['book']);
     await end('book', 'dead');
@@ -149,7 +149,7 @@ describe('InboxRedrive', () => {
     expect(await counts()).toEqual(['book dead 1']);
   });
 
-  it('skips the dead, or the pending if asked, and never what runs or is done', async () => {
+  it('skip() skips dead deliveries, pending ones if selected, and never running or done ones', async () => {
     const { store, receive, claim, end, counts, redrive } = bench();
     await receive(4);
     await end('mail', 'dead');

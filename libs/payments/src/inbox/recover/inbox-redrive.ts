@@ -8,45 +8,45 @@ import type {
   StoredEvent,
 } from '../store/inbox-store.js';
 
-/** Events in one statement of the store: few enough that a receive never waits long for it. */
+/** Events per call of the store: few enough that a receive never waits long for the call. */
 const PAGE = 100;
-/** Events per second that a redrive makes due, unless the caller says otherwise. */
+/** Default of `ratePerSecond`. */
 const DEFAULT_RATE = 100;
-/** What is redriven or skipped, unless another state is named. */
+/** Default of `state`. */
 const DEFAULT_STATE = 'dead';
 
-/** Which deliveries `PaymentInbox.skip()` skips: those of the events that match, in the given state. */
+/** Which deliveries `PaymentInbox.skip()` skips: the deliveries in `state` of the matching events. */
 export interface DeliveryQuery extends EventFilter {
-  /** Default `dead`. Events that are `unhandled` or `stale` have no delivery yet, so there is nothing to skip. */
+  /** Default `dead`. With `unhandled` or `stale`, nothing is skipped, because these events have no deliveries. */
   readonly state?: EventState;
-  /** Changes nothing, only counts. Default `false`. */
+  /** Counts, and changes nothing. Default `false`. */
   readonly dryRun?: boolean;
 }
 
 /** Which deliveries `PaymentInbox.redrive()` runs again, and how. */
 export interface RedriveQuery extends DeliveryQuery {
   /**
-   * Runs these handlers on the events that match, in any state, also if the event has no delivery to one of them: for
-   * a handler that was added since. Each must be known (see `PaymentInbox.handlers()`), and runs only on events whose
-   * type it takes; `state` then has no default. A stale event without deliveries is ignored, unless `state` is `stale`
-   * or `ids` names it. With the state `unhandled` or `stale`, the default is every known handler.
+   * Runs these handlers on the matching events, in any state. Adds a delivery if an event has none to a handler, for
+   * example because the handler was added later. Each handler must be known (see `PaymentInbox.handlers()`), and runs only
+   * on events whose type it takes. `state` then has no default. A stale event without deliveries is ignored, unless `state`
+   * is `stale` or `ids` contains it. With the state `unhandled` or `stale`, the default is every known handler.
    */
   readonly handlers?: readonly string[];
   /** Runs done deliveries again too. Default `false`. */
   readonly force?: boolean;
-  /** How many events per second become due, more than 0; `Infinity` for all at once. Default 100. */
+  /** How many events become due per second: more than 0; `Infinity` for all at once. Default 100. */
   readonly ratePerSecond?: number;
 }
 
-/** What a redrive or a skip changed, or would change. */
+/** The result of a redrive or a skip. */
 export interface SelectionResult {
-  /** Events that match and have such a delivery. */
+  /** Matching events with a delivery to change. */
   readonly events: number;
-  /** Deliveries changed; of a dry run, those that would be, if no body was pruned yet. */
+  /** Deliveries that changed. In a dry run: deliveries that would change, if no body was pruned meanwhile. */
   readonly deliveries: number;
 }
 
-/** Runs deliveries again, or skips them, page by page. */
+/** Redrives or skips deliveries, page by page. */
 export class InboxRedrive {
   constructor(
     private readonly store: InboxStore,
@@ -69,7 +69,7 @@ export class InboxRedrive {
       if (isReplay && state !== 'stale' && ids === undefined) return [];
       const wanted =
         handlers === undefined
-          ? named(event, query.handler, filter.state)
+          ? matchingHandlers(event, query.handler, filter.state)
           : handlers.filter((name) => this.catalog.matching(event.eventType).includes(name));
       return wanted.filter((name) => isRedrivable(stateOf(event, name), force));
     };
@@ -83,13 +83,15 @@ export class InboxRedrive {
   async skip(query: DeliveryQuery): Promise<SelectionResult> {
     const state = query.state ?? DEFAULT_STATE;
     const toSkip = (event: StoredEvent) =>
-      named(event, query.handler, state).filter((name) => isSkippable(stateOf(event, name)));
+      matchingHandlers(event, query.handler, state).filter((name) =>
+        isSkippable(stateOf(event, name)),
+      );
     return this.#each(filterOf(query, state), toSkip, async (selections) =>
       query.dryRun ? count(selections) : this.store.skip(selections),
     );
   }
 
-  /** Pages through what matches, oldest first. The cursor is a position by receipt, so that no change hides an event. */
+  /** Pages through the matching events, oldest first. The cursor is a time of receipt, so that changes hide no event. */
   async #each(
     filter: EventFilter,
     handlersOf: (event: StoredEvent) => readonly string[],
@@ -138,7 +140,7 @@ function filterOf(query: RedriveQuery, state: EventFilter['state']): EventFilter
   };
 }
 
-function named(
+function matchingHandlers(
   { deliveries }: StoredEvent,
   handler: string | undefined,
   state: EventFilter['state'],
@@ -153,7 +155,7 @@ function stateOf({ deliveries }: StoredEvent, handler: string): DeliveryState | 
   return deliveries.find((delivery) => delivery.handler === handler)?.state;
 }
 
-/** Whether the store would change it, by its last state. The store checks again. */
+/** Whether a redrive changes a delivery in this state. The store checks the state again. */
 function isRedrivable(state: DeliveryState | undefined, force: boolean): boolean {
   return state !== 'running' && (state !== 'done' || force);
 }

@@ -1,212 +1,216 @@
 import { describe, expect, it } from '@jest/globals';
-import { Host, OPTIONS, withSuspect } from '../../../../../test/support/inbox/crashing-host.js';
-import { pass, turns, WorkerBench } from '../../../../../test/support/inbox/worker-bench.js';
+import {
+  CrashingProcesses,
+  OPTIONS,
+  withSuspect,
+} from '../../../../../test/support/inbox/crashing-processes.js';
+import { pass, turns, WorkerHarness } from '../../../../../test/support/inbox/worker-harness.js';
 
 const INNOCENTS = ['i-1', 'i-2', 'i-3', 'i-4', 'i-5'];
 
 describe('StaggeredRecovery', () => {
-  it('IN-19 runs what a process died of until it is dead, and charges nobody else an attempt', async () => {
-    const host = new Host();
-    host.start(null);
+  it('IN-19 a delivery that ends its process becomes dead, and no other delivery is charged', async () => {
+    const processes = new CrashingProcesses();
+    processes.start(null);
     await turns();
-    for (const id of [...INNOCENTS, 'poison']) await host.process.receive(id);
+    for (const id of [...INNOCENTS, 'poison']) await processes.current.receive(id);
     await turns();
-    expect(host.ran[0]!.toSorted()).toEqual([...INNOCENTS, 'poison']);
-    host.process.crash();
+    expect(processes.ran[0]!.toSorted()).toEqual([...INNOCENTS, 'poison']);
+    processes.current.crash();
     for (let life = 0; life < 20; life += 1) {
-      const bench = host.start();
-      // Handlers of 6 s.
+      const harness = processes.start();
+      // Each handler takes 6 s.
       for (let round = 0; round < 10; round += 1) {
-        await pass(bench, 6);
-        for (const id of INNOCENTS) await host.end(id);
+        await pass(harness, 6);
+        for (const id of INNOCENTS) await processes.end(id);
       }
-      if ((await bench.delivery('poison')).state === 'dead') break;
+      if ((await harness.delivery('poison')).state === 'dead') break;
     }
-    expect(await host.first.delivery('poison')).toMatchObject({
+    expect(await processes.first.delivery('poison')).toMatchObject({
       state: 'dead',
       attempts: 5,
       lastError: expect.stringMatching(/last of 4 attempts ended without a result/),
     });
     for (const id of INNOCENTS) {
-      expect(await host.first.delivery(id)).toMatchObject({ state: 'done', attempts: 1 });
+      expect(await processes.first.delivery(id)).toMatchObject({ state: 'done', attempts: 1 });
     }
-    // Each run that was charged was alone.
-    expect(host.nextTo.slice(-4)).toEqual([[], [], [], []]);
+    // Each attempt that was charged ran alone.
+    expect(processes.nextTo.slice(-4)).toEqual([[], [], [], []]);
   });
 
-  it('IN-19 runs suspects one at a time, next to other deliveries', async () => {
-    const host = new Host();
-    host.start(null);
+  it('IN-19 suspects run one at a time, in parallel to other deliveries', async () => {
+    const processes = new CrashingProcesses();
+    processes.start(null);
     await turns();
-    for (const id of INNOCENTS) await host.process.receive(id);
+    for (const id of INNOCENTS) await processes.current.receive(id);
     await turns();
-    host.process.crash();
-    const bench = host.start(null);
-    await pass(bench, 8);
-    expect(host.ran[1]).toEqual(['i-1']);
-    expect(await bench.assign('new')).toEqual(['h']);
-    expect(host.ran[1]).toEqual(['i-1', 'new']);
-    await host.end('i-1');
-    expect(host.ran[1]).toEqual(['i-1', 'new', 'i-2']);
-    for (const id of INNOCENTS) await host.end(id);
-    expect(await bench.isDone('i-5')).toBe(true);
-    expect(await bench.delivery('i-5')).toMatchObject({ attempts: 1 });
+    processes.current.crash();
+    const harness = processes.start(null);
+    await pass(harness, 8);
+    expect(processes.ran[1]).toEqual(['i-1']);
+    expect(await harness.assign('new')).toEqual(['h']);
+    expect(processes.ran[1]).toEqual(['i-1', 'new']);
+    await processes.end('i-1');
+    expect(processes.ran[1]).toEqual(['i-1', 'new', 'i-2']);
+    for (const id of INNOCENTS) await processes.end(id);
+    expect(await harness.isDone('i-5')).toBe(true);
+    expect(await harness.delivery('i-5')).toMatchObject({ attempts: 1 });
   });
 
-  it('IN-19 stops claims and reservations until a suspect with two crashes has run alone, then goes on', async () => {
-    const host = await withSuspect();
-    const bench = host.start(null);
+  it('IN-19 claims and reservations stop until a suspect with two crashes has run alone', async () => {
+    const processes = await withSuspect();
+    const harness = processes.start(null);
     await turns();
-    await bench.assign('running');
-    await pass(bench, 8);
-    // It waits for what runs.
-    expect(host.ran[2]).toEqual(['running']);
-    expect(bench.worker.reserve(['h'])).toBeNull();
-    await bench.receive('pending');
+    await harness.assign('running');
+    await pass(harness, 8);
+    // The suspect waits for the attempt that runs.
+    expect(processes.ran[2]).toEqual(['running']);
+    expect(harness.worker.reserve(['h'])).toBeNull();
+    await harness.receive('pending');
     await turns();
-    expect(host.ran[2]).toEqual(['running']);
-    await host.end('running');
-    expect(host.ran[2]).toEqual(['running', 'suspect']);
-    expect(bench.worker.reserve(['h'])).toBeNull();
-    await host.end('suspect');
-    expect(host.ran[2]).toEqual(['running', 'suspect', 'pending']);
-    await host.end('pending');
-    expect(bench.worker.reserve(['h'])).not.toBeNull();
-    expect(await bench.delivery('suspect')).toMatchObject({ state: 'done', attempts: 1 });
+    expect(processes.ran[2]).toEqual(['running']);
+    await processes.end('running');
+    expect(processes.ran[2]).toEqual(['running', 'suspect']);
+    expect(harness.worker.reserve(['h'])).toBeNull();
+    await processes.end('suspect');
+    expect(processes.ran[2]).toEqual(['running', 'suspect', 'pending']);
+    await processes.end('pending');
+    expect(harness.worker.reserve(['h'])).not.toBeNull();
+    expect(await harness.delivery('suspect')).toMatchObject({ state: 'done', attempts: 1 });
   });
 
-  it('IN-19 pauses after each suspect that ran alone for as long as it ran, then runs the next', async () => {
-    const host = new Host({ leaseMs: 30_000 });
+  it('IN-19 the pause after a suspect that ran alone is as long as the suspect ran', async () => {
+    const processes = new CrashingProcesses({ leaseMs: 30_000 });
     for (const received of [['s-1', 's-2'], [], []]) {
-      const bench = host.start(null);
+      const harness = processes.start(null);
       await turns();
-      for (const id of received) await bench.receive(id);
+      for (const id of received) await harness.receive(id);
       await turns();
-      bench.crash();
-      await pass(bench, 45);
+      harness.crash();
+      await pass(harness, 45);
     }
-    const bench = host.start(null);
+    const harness = processes.start(null);
     await turns();
-    expect(host.ran.slice(1)).toEqual([['s-1'], ['s-2'], [expect.anything()]]);
-    const [first] = host.ran[3]!;
-    await pass(bench, 3);
-    expect(host.ran[3]).toEqual([first]);
-    await host.end(first!);
-    expect(await bench.assign('other')).toEqual(['h']);
-    await host.end('other');
-    await pass(bench, 2);
-    expect(host.ran[3]).toEqual([first, 'other']);
-    await pass(bench, 2);
-    expect(host.ran[3]!.toSorted()).toEqual(['other', 's-1', 's-2']);
+    expect(processes.ran.slice(1)).toEqual([['s-1'], ['s-2'], [expect.anything()]]);
+    const [first] = processes.ran[3]!;
+    await pass(harness, 3);
+    expect(processes.ran[3]).toEqual([first]);
+    await processes.end(first!);
+    expect(await harness.assign('other')).toEqual(['h']);
+    await processes.end('other');
+    await pass(harness, 2);
+    expect(processes.ran[3]).toEqual([first, 'other']);
+    await pass(harness, 2);
+    expect(processes.ran[3]!.toSorted()).toEqual(['other', 's-1', 's-2']);
   });
 
-  it('IN-25 frees a suspect whose claim was lost', async () => {
-    const host = new Host();
-    host.start(null);
+  it('IN-25 a suspect is freed if the response to its claim was lost', async () => {
+    const processes = new CrashingProcesses();
+    processes.start(null);
     await turns();
-    await host.process.receive('suspect');
+    await processes.current.receive('suspect');
     await turns();
-    host.process.crash();
-    const bench = host.start(null);
-    const claimSuspect = bench.store.claimSuspect.bind(bench.store);
-    bench.store.claimSuspect = async (request) => {
+    processes.current.crash();
+    const harness = processes.start(null);
+    const claimSuspect = harness.store.claimSuspect.bind(harness.store);
+    harness.store.claimSuspect = async (request) => {
       const suspect = await claimSuspect(request);
       if (suspect === null) return null;
-      bench.store.claimSuspect = claimSuspect;
+      harness.store.claimSuspect = claimSuspect;
       throw new Error('the connection was cut');
     };
-    await pass(bench, 15);
-    expect(host.ran[1]).toEqual(['suspect']);
-    await host.end('suspect');
-    expect(await bench.delivery('suspect')).toMatchObject({ state: 'done', attempts: 1 });
+    await pass(harness, 15);
+    expect(processes.ran[1]).toEqual(['suspect']);
+    await processes.end('suspect');
+    expect(await harness.delivery('suspect')).toMatchObject({ state: 'done', attempts: 1 });
   });
 
-  it('IN-30 leaves a suspect its place while it is claimed next to another claim', async () => {
-    const host = new Host({ concurrency: 1 });
-    host.start(null);
+  it('IN-30 a claim does not take the slot of a suspect that is claimed at the same time', async () => {
+    const processes = new CrashingProcesses({ concurrency: 1 });
+    processes.start(null);
     await turns();
-    await host.process.receive('suspect');
+    await processes.current.receive('suspect');
     await turns();
-    host.process.crash();
-    const bench = host.start(null);
-    const claimSuspect = bench.store.claimSuspect.bind(bench.store);
-    bench.store.claimSuspect = async (request) => {
-      bench.store.claimSuspect = claimSuspect;
+    processes.current.crash();
+    const harness = processes.start(null);
+    const claimSuspect = harness.store.claimSuspect.bind(harness.store);
+    harness.store.claimSuspect = async (request) => {
+      harness.store.claimSuspect = claimSuspect;
       const suspect = await claimSuspect(request);
-      await bench.receive('new');
+      await harness.receive('new');
       await turns();
       return suspect;
     };
-    await pass(bench, 8);
-    expect(host.ran[1]).toEqual(['suspect']);
-    await host.end('suspect');
-    expect(host.ran[1]).toEqual(['suspect', 'new']);
+    await pass(harness, 8);
+    expect(processes.ran[1]).toEqual(['suspect']);
+    await processes.end('suspect');
+    expect(processes.ran[1]).toEqual(['suspect', 'new']);
   });
 
-  it('stops other work less and less often for suspects that it cannot claim', async () => {
-    const bench = new WorkerBench(OPTIONS);
-    const heartbeat = bench.store.heartbeat.bind(bench.store);
-    bench.store.heartbeat = async (id) => ({ ...(await heartbeat(id)), suspects: true });
+  it('suspects that cannot be claimed stop other deliveries less and less often', async () => {
+    const harness = new WorkerHarness(OPTIONS);
+    const heartbeat = harness.store.heartbeat.bind(harness.store);
+    harness.store.heartbeat = async (id) => ({ ...(await heartbeat(id)), suspects: true });
     let alone = 0;
-    bench.store.claimSuspect = async (request) => {
+    harness.store.claimSuspect = async (request) => {
       if (request.alone) alone += 1;
       return null;
     };
-    bench.worker.start();
-    await pass(bench, 100);
+    harness.worker.start();
+    await pass(harness, 100);
     expect(alone).toBeGreaterThan(3);
     expect(alone).toBeLessThan(20);
   });
 
-  it('runs what is pending at a place that was kept for a suspect of another handler', async () => {
+  it('a pending delivery gets the slot that was taken for a suspect of another handler', async () => {
     const handlers = { g: { concurrency: 1 }, h: { concurrency: 1 } };
-    const first = new WorkerBench(OPTIONS, { handlers });
+    const first = new WorkerHarness(OPTIONS, { handlers });
     first.handle = () => new Promise(() => {});
     first.worker.start();
     await turns();
     await first.receive('suspect', null, ['h']);
     await turns();
     first.crash();
-    const bench = new WorkerBench({ ...OPTIONS, leaseMs: 60_000 }, { of: first, handlers });
-    const claimSuspect = bench.store.claimSuspect.bind(bench.store);
-    bench.store.claimSuspect = async (request) => {
-      bench.store.claimSuspect = claimSuspect;
+    const harness = new WorkerHarness({ ...OPTIONS, leaseMs: 60_000 }, { of: first, handlers });
+    const claimSuspect = harness.store.claimSuspect.bind(harness.store);
+    harness.store.claimSuspect = async (request) => {
+      harness.store.claimSuspect = claimSuspect;
       const suspect = await claimSuspect(request);
-      await bench.receive('pending', null, ['g']);
+      await harness.receive('pending', null, ['g']);
       await turns();
       return suspect;
     };
-    bench.handle = ({ id }) => (id === 'suspect' ? new Promise(() => {}) : undefined);
-    bench.runtime.advance(8000);
-    bench.worker.start();
+    harness.handle = ({ id }) => (id === 'suspect' ? new Promise(() => {}) : undefined);
+    harness.runtime.advance(8000);
+    harness.worker.start();
     await turns();
     await turns();
-    expect(bench.ids).toEqual(['suspect', 'pending']);
-    expect(await bench.isDone('pending', 'g')).toBe(true);
+    expect(harness.ids).toEqual(['suspect', 'pending']);
+    expect(await harness.isDone('pending', 'g')).toBe(true);
   });
 
-  it('IN-24 drains without the pause after a suspect that ran alone', async () => {
-    const host = await withSuspect();
-    const bench = host.start(null);
-    await pass(bench, 8);
-    expect(host.ran[2]).toEqual(['suspect']);
+  it('IN-24 drain() does not wait for the pause after a suspect that ran alone', async () => {
+    const processes = await withSuspect();
+    const harness = processes.start(null);
+    await pass(harness, 8);
+    expect(processes.ran[2]).toEqual(['suspect']);
     let drained = false;
-    void bench.worker.drain().then(() => (drained = true));
-    await host.end('suspect');
+    void harness.worker.drain().then(() => (drained = true));
+    await processes.end('suspect');
     expect(drained).toBe(true);
-    expect(await bench.delivery('suspect')).toMatchObject({ state: 'done', attempts: 1 });
+    expect(await harness.delivery('suspect')).toMatchObject({ state: 'done', attempts: 1 });
   });
 
-  it('IN-24 drains while it waits to run a suspect alone', async () => {
-    const host = await withSuspect();
-    const bench = host.start(null);
+  it('IN-24 drain() ends the wait to run a suspect alone', async () => {
+    const processes = await withSuspect();
+    const harness = processes.start(null);
     await turns();
-    await bench.assign('running');
-    await pass(bench, 8);
-    const drained = bench.worker.drain();
-    await host.end('running');
+    await harness.assign('running');
+    await pass(harness, 8);
+    const drained = harness.worker.drain();
+    await processes.end('running');
     await drained;
-    expect(host.ran[2]).toEqual(['running']);
-    expect(await bench.delivery('suspect')).toMatchObject({ state: 'pending', attempts: 0 });
+    expect(processes.ran[2]).toEqual(['running']);
+    expect(await harness.delivery('suspect')).toMatchObject({ state: 'pending', attempts: 0 });
   });
 });

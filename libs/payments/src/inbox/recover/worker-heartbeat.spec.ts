@@ -4,136 +4,136 @@ import {
   pass,
   started,
   turns,
-  WorkerBench,
-} from '../../../../../test/support/inbox/worker-bench.js';
+  WorkerHarness,
+} from '../../../../../test/support/inbox/worker-harness.js';
 
 const DOWN = () => Promise.reject(new Error('down'));
 
 describe('WorkerHeartbeat', () => {
-  it('IN-14 keeps the deliveries of a handler that runs much longer than the lease', async () => {
-    const bench = await started(new WorkerBench({ leaseMs: 3000, timeoutMs: 60_000 }));
-    const other = await started(new WorkerBench({ leaseMs: 3000 }, { of: bench }));
+  it('IN-14 a handler that runs much longer than the lease keeps its delivery', async () => {
+    const harness = await started(new WorkerHarness({ leaseMs: 3000, timeoutMs: 60_000 }));
+    const other = await started(new WorkerHarness({ leaseMs: 3000 }, { of: harness }));
     let end = () => {};
-    bench.handle = () => new Promise<void>((resolve) => (end = resolve));
-    await bench.assign('a');
-    await pass(bench, 30);
-    expect(bench.ran[0]!.context.signal.aborted).toBe(false);
+    harness.handle = () => new Promise<void>((resolve) => (end = resolve));
+    await harness.assign('a');
+    await pass(harness, 30);
+    expect(harness.ran[0]!.context.signal.aborted).toBe(false);
     end();
     await turns();
-    expect(await bench.delivery('a')).toMatchObject({ state: 'done', attempts: 1 });
+    expect(await harness.delivery('a')).toMatchObject({ state: 'done', attempts: 1 });
     expect(other.ran).toEqual([]);
   });
 
-  it('IN-13 keeps its deliveries although no heartbeat arrived for many leases, if nobody freed them', async () => {
-    const bench = await started(new WorkerBench({ leaseMs: 1000 }));
+  it('IN-13 a worker without heartbeats for many leases keeps deliveries that no process freed', async () => {
+    const harness = await started(new WorkerHarness({ leaseMs: 1000 }));
     let end = () => {};
-    bench.handle = () => new Promise<void>((resolve) => (end = resolve));
-    await bench.assign('a');
-    const heartbeat = bench.store.heartbeat.bind(bench.store);
-    bench.store.heartbeat = DOWN;
-    await pass(bench, 30);
-    expect(bench.worker.reserve(['h'])).toBeNull();
-    bench.store.heartbeat = heartbeat;
-    await pass(bench, 6);
-    expect(bench.ran[0]!.context.signal.aborted).toBe(false);
+    harness.handle = () => new Promise<void>((resolve) => (end = resolve));
+    await harness.assign('a');
+    const heartbeat = harness.store.heartbeat.bind(harness.store);
+    harness.store.heartbeat = DOWN;
+    await pass(harness, 30);
+    expect(harness.worker.reserve(['h'])).toBeNull();
+    harness.store.heartbeat = heartbeat;
+    await pass(harness, 6);
+    expect(harness.ran[0]!.context.signal.aborted).toBe(false);
     end();
     await turns();
-    expect(await bench.delivery('a')).toMatchObject({ state: 'done', attempts: 1 });
-    expect(bench.worker.reserve(['h'])).not.toBeNull();
+    expect(await harness.delivery('a')).toMatchObject({ state: 'done', attempts: 1 });
+    expect(harness.worker.reserve(['h'])).not.toBeNull();
   });
 
-  it('claims nothing after the process was stopped for longer than its lease, until a heartbeat has succeeded', async () => {
-    const bench = await started(new WorkerBench({ leaseMs: 3000 }));
-    const heartbeat = bench.store.heartbeat.bind(bench.store);
-    let answer = () => {};
-    bench.store.heartbeat = async (id) => {
-      await new Promise<void>((resolve) => (answer = resolve));
+  it('a process that was frozen for longer than its lease claims nothing before a heartbeat succeeds', async () => {
+    const harness = await started(new WorkerHarness({ leaseMs: 3000 }));
+    const heartbeat = harness.store.heartbeat.bind(harness.store);
+    let respond = () => {};
+    harness.store.heartbeat = async (id) => {
+      await new Promise<void>((resolve) => (respond = resolve));
       return heartbeat(id);
     };
-    bench.runtime.advance(3000);
-    expect(bench.worker.reserve(['h'])).toBeNull();
-    await bench.receive('a');
+    harness.runtime.advance(3000);
+    expect(harness.worker.reserve(['h'])).toBeNull();
+    await harness.receive('a');
     await turns();
-    expect(bench.ids).toEqual([]);
-    answer();
+    expect(harness.ids).toEqual([]);
+    respond();
     await turns();
-    expect(bench.ids).toEqual(['a']);
+    expect(harness.ids).toEqual(['a']);
   });
 
   it.each(['claim', 'receive'] as const)(
-    'IN-14 gives back, without running it, what a %s brings after the process was stopped for longer than its lease',
+    'IN-14 deliveries that a %s leases while the process is frozen beyond its lease are released, not run',
     async (operation) => {
-      const bench = await started(new WorkerBench({ leaseMs: 3000 }));
-      const heartbeat = bench.store.heartbeat.bind(bench.store);
+      const harness = await started(new WorkerHarness({ leaseMs: 3000 }));
+      const heartbeat = harness.store.heartbeat.bind(harness.store);
       const { promise: renewed, resolve: renew } = Promise.withResolvers<void>();
-      const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
-      const original = bench.store[operation].bind(bench.store) as (request: never) => unknown;
-      Object.assign(bench.store, {
+      const { promise: response, resolve: respond } = Promise.withResolvers<void>();
+      const original = harness.store[operation].bind(harness.store) as (request: never) => unknown;
+      Object.assign(harness.store, {
         [operation]: async (request: never) => {
           const result = await original(request);
-          await answered;
+          await response;
           return result;
         },
       });
-      const stored = operation === 'claim' ? bench.receive('a') : bench.assign('a');
+      const stored = operation === 'claim' ? harness.receive('a') : harness.assign('a');
       await turns();
-      bench.store.heartbeat = async (id) => {
+      harness.store.heartbeat = async (id) => {
         await renewed;
         return heartbeat(id);
       };
-      bench.runtime.advance(3000);
-      answer();
+      harness.runtime.advance(3000);
+      respond();
       await stored;
       await turns();
-      expect(bench.ids).toEqual([]);
-      expect(await bench.delivery('a')).toMatchObject({ state: 'pending', attempts: 0 });
+      expect(harness.ids).toEqual([]);
+      expect(await harness.delivery('a')).toMatchObject({ state: 'pending', attempts: 0 });
       renew();
       await turns();
-      expect(await bench.delivery('a')).toMatchObject({ state: 'done', attempts: 1 });
+      expect(await harness.delivery('a')).toMatchObject({ state: 'done', attempts: 1 });
     },
   );
 
-  it('IN-25 frees what a live worker could not give back', async () => {
-    const bench = await started(new WorkerBench({ leaseMs: 3000 }));
-    const heartbeat = bench.store.heartbeat.bind(bench.store);
-    const release = bench.store.release.bind(bench.store);
-    const reservation = bench.worker.reserve(['h'])!;
-    bench.store.heartbeat = DOWN;
-    bench.store.release = DOWN;
-    bench.runtime.advance(3000);
-    bench.worker.reserve = () => reservation;
-    await bench.assign('a');
+  it('IN-25 a delivery that a live worker could not release is freed', async () => {
+    const harness = await started(new WorkerHarness({ leaseMs: 3000 }));
+    const heartbeat = harness.store.heartbeat.bind(harness.store);
+    const release = harness.store.release.bind(harness.store);
+    const reservation = harness.worker.reserve(['h'])!;
+    harness.store.heartbeat = DOWN;
+    harness.store.release = DOWN;
+    harness.runtime.advance(3000);
+    harness.worker.reserve = () => reservation;
+    await harness.assign('a');
     await turns();
-    Object.assign(bench.store, { heartbeat, release });
-    await pass(bench, 10);
-    expect(await bench.delivery('a')).toMatchObject({ state: 'done', attempts: 1 });
+    Object.assign(harness.store, { heartbeat, release });
+    await pass(harness, 10);
+    expect(await harness.delivery('a')).toMatchObject({ state: 'done', attempts: 1 });
   });
 
-  it('starts what was assigned under an id that was replaced meanwhile', async () => {
-    const bench = await started(new WorkerBench({ leaseMs: 3000 }));
-    const reservation = bench.worker.reserve(['h'])!;
-    bench.store.heartbeat = () => new Promise(() => {});
-    bench.worker.reserve(['h'])!.start(null);
-    bench.worker.reserve = () => reservation;
-    await bench.assign('a');
+  it('a delivery that was assigned under an id that was replaced meanwhile starts', async () => {
+    const harness = await started(new WorkerHarness({ leaseMs: 3000 }));
+    const reservation = harness.worker.reserve(['h'])!;
+    harness.store.heartbeat = () => new Promise(() => {});
+    harness.worker.reserve(['h'])!.start(null);
+    harness.worker.reserve = () => reservation;
+    await harness.assign('a');
     await turns();
-    expect(bench.ids).toEqual(['a']);
+    expect(harness.ids).toEqual(['a']);
   });
 
-  it('runs suspects outside of the async context of the request that found the lease to be over', async () => {
+  it('suspects run outside of the async context of the request that caused the heartbeat', async () => {
     const requests = new AsyncLocalStorage<string>();
-    const bench = await started(new WorkerBench({ leaseMs: 3000 }));
-    bench.handle = () => new Promise(() => {});
-    await bench.assign('a');
-    bench.crash();
-    const next = await started(new WorkerBench({ leaseMs: 3000 }, { of: bench }));
+    const harness = await started(new WorkerHarness({ leaseMs: 3000 }));
+    harness.handle = () => new Promise(() => {});
+    await harness.assign('a');
+    harness.crash();
+    const next = await started(new WorkerHarness({ leaseMs: 3000 }, { of: harness }));
     const seen: unknown[] = [];
     next.handle = () => void seen.push(requests.getStore());
-    bench.runtime.advance(2000);
+    harness.runtime.advance(2000);
     await turns();
-    bench.runtime.passMonotonic(0);
+    harness.runtime.passMonotonic(0);
     requests.run('a request', () => {
-      // Timers are late, as after a pause of the process.
+      // The clock advances without timers, as if the process had been frozen.
       (next.runtime as { monotonic(): number }).monotonic = (
         (now: number) => () =>
           now
@@ -145,46 +145,46 @@ describe('WorkerHeartbeat', () => {
     expect(seen).toEqual([undefined]);
   });
 
-  it('sends a heartbeat each third of the lease, one at a time, whatever the number of runs', async () => {
-    const bench = await started(new WorkerBench({ leaseMs: 3000 }));
-    bench.handle = () => new Promise(() => {});
-    for (let i = 0; i < 10; i += 1) await bench.assign(`e-${i}`);
+  it('heartbeats are sent every third of the lease, one at a time, for any number of attempts', async () => {
+    const harness = await started(new WorkerHarness({ leaseMs: 3000 }));
+    harness.handle = () => new Promise(() => {});
+    for (let i = 0; i < 10; i += 1) await harness.assign(`e-${i}`);
     let beats = 0;
-    const heartbeat = bench.store.heartbeat.bind(bench.store);
-    bench.store.heartbeat = async (id) => {
+    const heartbeat = harness.store.heartbeat.bind(harness.store);
+    harness.store.heartbeat = async (id) => {
       beats += 1;
       return heartbeat(id);
     };
-    await pass(bench, 10);
+    await pass(harness, 10);
     expect(beats).toBe(10);
   });
 
-  it('registers under another id after each failure, which may have taken effect', async () => {
-    const bench = new WorkerBench();
+  it('each retry of a registration uses a new id, because a failed try may have taken effect', async () => {
+    const harness = new WorkerHarness();
     const ids: string[] = [];
-    const register = bench.store.register.bind(bench.store);
-    bench.store.register = async (worker) => {
+    const register = harness.store.register.bind(harness.store);
+    harness.store.register = async (worker) => {
       ids.push(worker.id);
       const catalog = await register(worker);
-      if (ids.length < 3) throw new Error('the answer was lost');
+      if (ids.length < 3) throw new Error('the response was lost');
       return catalog;
     };
-    bench.worker.start();
-    await pass(bench, 5);
+    harness.worker.start();
+    await pass(harness, 5);
     expect(new Set(ids).size).toBe(3);
-    expect(await bench.assign('a')).toEqual(['h']);
+    expect(await harness.assign('a')).toEqual(['h']);
   });
 
-  it('IN-23 IN-36 does not look at the wall clock', async () => {
-    const bench = await started(new WorkerBench({ leaseMs: 3000 }));
-    const other = await started(new WorkerBench({ leaseMs: 3000 }, { of: bench }));
-    bench.handle = () => new Promise(() => {});
-    await bench.assign('a');
+  it('IN-23 IN-36 a jump of the wall clock has no effect on heartbeats and due times', async () => {
+    const harness = await started(new WorkerHarness({ leaseMs: 3000 }));
+    const other = await started(new WorkerHarness({ leaseMs: 3000 }, { of: harness }));
+    harness.handle = () => new Promise(() => {});
+    await harness.assign('a');
     for (const jump of [3_600_000, -7_200_000]) {
-      bench.runtime.setWallClock(jump);
-      await pass(bench, 5);
+      harness.runtime.setWallClock(jump);
+      await pass(harness, 5);
     }
-    expect(bench.ran[0]!.context.signal.aborted).toBe(false);
+    expect(harness.ran[0]!.context.signal.aborted).toBe(false);
     expect(other.ran).toEqual([]);
   });
 });

@@ -9,7 +9,7 @@ import type { StoredEvent } from './inbox-store.js';
 const CONTEXT = { company: 'acme', id: 'evt_1' };
 const BODY = Buffer.from('{"phone":"+254700900123"}');
 
-/** Returns other bytes each time, as encryption does, and a view of a larger buffer, as a pooled one is. */
+/** Returns different bytes each time, as encryption does, as a view of a larger buffer, as Node.js pools them. */
 const codec: BodyCodec = {
   encode: (body) => Buffer.concat([Buffer.from([1, Math.random() * 256]), body, Buffer.of(9)]),
   decode: async (stored) => {
@@ -23,12 +23,12 @@ const bodies = (used: BodyCodec | null, runtime = new FakeRuntime()) =>
   new StoredBodies(used, runtime);
 
 describe('stored bodies', () => {
-  it('SE-11 without a codec are the bodies themselves, and are returned at once', () => {
+  it('SE-11 without a codec, bodies are stored unchanged and returned synchronously', () => {
     expect(bodies(null).encode(BODY, CONTEXT)).toBe(BODY);
     expect(bodies(null).decode(BODY, CONTEXT)).toBe(BODY);
   });
 
-  it('SE-11 are encoded and decoded with the company and the event id as context', async () => {
+  it('SE-11 bodies are encoded and decoded with the company and the event id as context', async () => {
     const contexts: unknown[] = [];
     const used = bodies({
       encode: (body, context) => (contexts.push(context), codec.encode(body, context)),
@@ -40,7 +40,7 @@ describe('stored bodies', () => {
     expect(contexts).toEqual([CONTEXT, CONTEXT]);
   });
 
-  it('SE-11 that cannot be encoded are refused, and logged at most once per minute', async () => {
+  it('SE-11 a body that cannot be encoded is rejected, and logged at most once per minute', async () => {
     const log = new CapturedLog();
     Logger.overrideLogger(log);
     const runtime = new FakeRuntime();
@@ -53,20 +53,20 @@ describe('stored bodies', () => {
       },
       runtime,
     );
-    const refusal = { code: 'inbox_unavailable', message: expect.not.stringContaining('key') };
+    const rejection = { code: 'inbox_unavailable', message: expect.not.stringContaining('key') };
     for (let count = 0; count < 20; count += 1) {
-      await expect(used.encode(BODY, CONTEXT)).rejects.toMatchObject(refusal);
+      await expect(used.encode(BODY, CONTEXT)).rejects.toMatchObject(rejection);
     }
     expect(log.lines).toEqual([
       expect.stringMatching(/event evt_1 \(company acme\).*503.*key service is down/),
     ]);
     runtime.advance(60_000);
-    await expect(used.encode(BODY, CONTEXT)).rejects.toMatchObject(refusal);
+    await expect(used.encode(BODY, CONTEXT)).rejects.toMatchObject(rejection);
     expect(log.lines[1]).toContain('19 more');
     expect(log.lines.join('')).not.toContain('2547');
   });
 
-  it('SE-11 that cannot be decoded name their event, the cause and the fix, and none of the bytes', async () => {
+  it('SE-11 the error for a body that cannot be decoded names event, cause and fix, and no bytes', async () => {
     const used = bodies(codec);
     const stored = Buffer.from([2, ...BODY]);
     const error = await (used.decode(stored, CONTEXT) as Promise<Buffer>).catch(
@@ -83,7 +83,7 @@ describe('stored bodies', () => {
   });
 
   it.each([undefined, null, 'text', [1, 2]])(
-    'SE-11 are bytes: %j from a codec fails',
+    'SE-11 a codec that returns %j instead of bytes fails',
     async (it) => {
       const used = bodies({ encode: () => it as never, decode: () => it as never });
       await expect(used.encode(BODY, CONTEXT)).rejects.toMatchObject({ code: 'inbox_unavailable' });
@@ -92,18 +92,18 @@ describe('stored bodies', () => {
     },
   );
 
-  it('SE-11 are compared decoded: only another body conflicts', async () => {
+  it('SE-11 decoded bodies are compared, and only a different one is a conflict', async () => {
     const used = bodies(codec);
     const stored = await used.encode(BODY, CONTEXT);
     const conflict = (body: Buffer, first: StoredEvent | undefined) =>
       used.conflicts(body, async () => first);
     expect(await conflict(BODY, event(stored))).toBe(false);
     expect(await conflict(Buffer.from('another'), event(stored))).toBe(true);
-    // It cannot be known any more.
+    // The first body was pruned, cannot be decoded, or was deleted with its event.
     expect(await conflict(BODY, event(null))).toBe(false);
     expect(await conflict(BODY, event(Buffer.of(2)))).toBe(false);
     expect(await conflict(BODY, undefined)).toBe(false);
-    // The store has compared the bodies themselves.
+    // Without a codec, the store has compared the bodies correctly.
     expect(await bodies(null).conflicts(BODY, async () => event(BODY))).toBe(true);
   });
 });
@@ -112,7 +112,7 @@ describe('the option bodyCodec', () => {
   const method = () => BODY;
 
   it.each([null, {}, { encode: method }, { decode: method }, 'aes', method])(
-    'SE-11 must have encode and decode: %p is refused',
+    'SE-11 bodyCodec rejects %p, which lacks encode or decode',
     (option) => {
       expect(() => resolveBodyCodec(option as never)).toThrow(
         expect.objectContaining({
@@ -123,7 +123,7 @@ describe('the option bodyCodec', () => {
     },
   );
 
-  it('SE-11 is called as an object of the application, whose fields are not passed on', () => {
+  it('SE-11 bodyCodec is called as a method of its object, whose fields are not copied', () => {
     class Keyed implements BodyCodec {
       readonly key = Buffer.from('k3y');
 

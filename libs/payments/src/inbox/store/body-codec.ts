@@ -12,7 +12,7 @@ export const BODY_CODEC = Symbol('PAYMENTS_BODY_CODEC');
 
 /** The event that a stored body belongs to. */
 export interface BodyContext {
-  /** Id of the company. */
+  /** Id of the company that the event belongs to. */
   readonly company: string;
   /** Id of the event. */
   readonly id: string;
@@ -35,13 +35,13 @@ export interface BodyContext {
  */
 export interface BodyCodec {
   /**
-   * Returns the bytes to store. If it fails, nothing is stored and the sender is answered 503.
+   * Returns the bytes to store. If it fails, nothing is stored and the response to the webhook request is 503.
    *
-   * @param body as it was signed, at most `webhook.bodyLimitBytes`; not to be changed
+   * @param body as it was signed, at most `webhook.bodyLimitBytes`; do not change it
    */
   encode(body: Buffer, context: BodyContext): Uint8Array | Promise<Uint8Array>;
   /**
-   * Returns the body that {@link encode} was called with. If it fails, so does the attempt to handle the event. The
+   * Returns the body that {@link encode} was called with. If it fails, the attempt to handle the event fails. The
    * message of its error is logged and stored, so it must not contain any part of the body.
    */
   decode(stored: Buffer, context: BodyContext): Uint8Array | Promise<Uint8Array>;
@@ -55,7 +55,7 @@ export function resolveBodyCodec(codec: BodyCodec | undefined): BodyCodec | null
       '"bodyCodec" must be an object with the functions encode(body, context) and decode(stored, context).',
     );
   }
-  // Functions only: the keys that the application's object may have as fields are not passed on.
+  // Copies only the functions, so that fields of the application's object, such as keys, cannot leak.
   return Object.freeze({
     encode: (body: Buffer, context: BodyContext) => codec.encode(body, context),
     decode: (stored: Buffer, context: BodyContext) => codec.decode(stored, context),
@@ -63,8 +63,8 @@ export function resolveBodyCodec(codec: BodyCodec | undefined): BodyCodec | null
 }
 
 /**
- * Encodes bodies on their way into the store and decodes them on their way out. Without a `bodyCodec`, bodies are
- * stored as they are, and nothing here takes time.
+ * Encodes bodies before they are stored and decodes them after they were read. Without a `bodyCodec`, bodies are stored
+ * unchanged.
  */
 @Injectable()
 export class StoredBodies {
@@ -77,17 +77,17 @@ export class StoredBodies {
     this.#failures = new ThrottledLog(new Logger('PaymentInbox'), runtime);
   }
 
-  /** @throws PaymentsError `inbox_unavailable`; the log, at most once per minute, says why. */
+  /** @throws PaymentsError `inbox_unavailable`. The cause is logged at most once per minute. */
   encode(body: Buffer, context: BodyContext): Buffer | Promise<Buffer> {
     return this.codec === null ? body : this.#encode(this.codec, body, context);
   }
 
-  /** @throws PaymentsError `body_undecodable`, with what the codec throws as its `cause`. */
+  /** @throws PaymentsError `body_undecodable`, whose `cause` is the value that the codec threw. */
   decode(stored: Buffer, context: BodyContext): Buffer | Promise<Buffer> {
     return this.codec === null ? stored : this.#decode(this.codec, stored, context);
   }
 
-  /** The event with its body decoded, or with why it cannot be. */
+  /** The event with its body decoded or, if that fails, with `bodyError`. */
   async show(event: StoredEvent | undefined): Promise<StoredEvent | undefined> {
     if (!event?.raw) return event;
     try {
@@ -98,8 +98,8 @@ export class StoredBodies {
   }
 
   /**
-   * Whether the body of a copy conflicts with the stored event, although the store found their bytes to differ: a
-   * codec that encrypts never returns the same bytes twice. A body that was pruned or cannot be decoded does not.
+   * Whether the body of a copy really differs from the body of the stored event, after the store found different bytes: a
+   * codec that encrypts never returns the same bytes twice. `false` if the stored body was pruned or cannot be decoded.
    */
   async conflicts(body: Buffer, find: () => Promise<StoredEvent | undefined>): Promise<boolean> {
     if (this.codec === null) return true;
@@ -115,7 +115,7 @@ export class StoredBodies {
         'encode',
         () =>
           `"bodyCodec" could not encode the body of event ${id} (company ${company}). The event is not stored and the ` +
-          `sender is answered 503, so that it sends it again: ${describeError(error)}`,
+          `response is 503, so that the sender sends the event again: ${describeError(error)}`,
       );
       throw new PaymentsError(
         'inbox_unavailable',

@@ -28,7 +28,7 @@ function bench(load: () => Promise<HandlerCatalog> = async () => catalog(0)) {
 }
 
 describe('HandlerCatalogCache', () => {
-  it('IN-32 matches the handlers of this process and of all others, each once', async () => {
+  it('IN-32 matching() returns the handlers of this process and of all others, each once', async () => {
     const cache = bench(async () =>
       catalog(3, ['both', 'a', 'c'], ['theirs', 'b.*'], ['all', '*']),
     );
@@ -38,12 +38,12 @@ describe('HandlerCatalogCache', () => {
     expect(cache.current.version).toBe(3);
     expect(cache.matching('a')).toEqual(['own', 'both', 'all']);
     expect(cache.matching('b.c')).toEqual(['own', 'theirs', 'all']);
-    // A type that only another version of the handler takes.
+    // Only another version of the handler `both` takes the type c.
     expect(cache.matching('c')).toEqual(['both', 'all']);
     expect(cache.names()).toEqual(['own', 'both', 'theirs', 'all']);
   });
 
-  it('remembers the handlers of at most 1,000 event types, until the catalog changes', () => {
+  it('matching() caches at most 1,000 event types, until the catalog changes', () => {
     const cache = bench();
     const first = cache.matching('a');
     for (let n = 1; n < 1000; n += 1) cache.matching(`b.${n}`);
@@ -55,14 +55,14 @@ describe('HandlerCatalogCache', () => {
     expect(cache.matching('a')).toEqual(['own', 'both', 'theirs']);
   });
 
-  it('uses what a registration returned', () => {
+  it('set() replaces the catalog with the result of a registration', () => {
     const cache = bench();
     cache.set(catalog(7, ['theirs', 'a']));
     expect(cache.matching('a')).toEqual(['own', 'both', 'theirs']);
     expect(cache.current.version).toBe(7);
   });
 
-  it('loads once for all that ask at the same time, and again for later ones', async () => {
+  it('concurrent calls of refresh() share one query, later calls send another', async () => {
     let loads = 0;
     const cache = bench(async () => catalog((loads += 1)));
     await Promise.all([cache.refresh(), cache.refresh(), cache.refresh()]);
@@ -71,7 +71,7 @@ describe('HandlerCatalogCache', () => {
     expect(cache.current.version).toBe(2);
   });
 
-  it('keeps what it has if the store is down, and loads again afterwards', async () => {
+  it('refresh() keeps the cached catalog if the store is down, and loads it after that', async () => {
     let down = true;
     const cache = bench(async () => {
       if (down) throw new Error('down');
@@ -85,7 +85,7 @@ describe('HandlerCatalogCache', () => {
     expect(cache.current.version).toBe(2);
   });
 
-  it('WH-29 finds a similar type of any handler', () => {
+  it('WH-29 similar() finds a similar event type of any handler', () => {
     const cache = bench();
     cache.set(catalog(1, ['theirs', 'payout.settled']));
     expect(cache.similar('payout.setled')).toBe('payout.settled');

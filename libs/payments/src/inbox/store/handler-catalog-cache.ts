@@ -4,17 +4,17 @@ import { HandlerRegistry } from '../../events/handler-registry.js';
 import { INBOX_STORE } from './inbox-store.js';
 import type { HandlerCatalog, InboxStore } from './inbox-store.js';
 
-/** For how many event types {@link HandlerCatalogCache.matching} remembers its result. */
+/** For how many event types {@link HandlerCatalogCache.matching} caches its result. */
 const MAX_TYPES = 1000;
 
 /**
- * The handlers that events are delivered to: those of this process, and those that other processes registered. What is
- * cached of the latter may be out of date: `InboxStore.receive` then answers `outdated`, and the receiver calls
- * {@link refresh}.
+ * The handlers that events are delivered to: the handlers of this process, and the handlers that other processes
+ * registered in the store. The cached catalog of the store may be out of date: `InboxStore.receive` then returns
+ * `outdated`, and the receiver calls {@link refresh}.
  */
 @Injectable()
 export class HandlerCatalogCache {
-  /** Before anything is loaded: what an empty store has. */
+  /** Before the first load: the catalog of an empty store. */
   #catalog: HandlerCatalog = { version: 0, handlers: [] };
   #refreshing: Promise<HandlerCatalog> | null = null;
   /** Results of {@link matching} with this catalog, by event type. */
@@ -25,18 +25,18 @@ export class HandlerCatalogCache {
     private readonly registry: HandlerRegistry,
   ) {}
 
-  /** The catalog as it was loaded last. */
+  /** The cached catalog. */
   get current(): HandlerCatalog {
     return this.#catalog;
   }
 
-  /** Replaces the cached catalog, for example by what {@link InboxStore.register} returned. */
+  /** Replaces the cached catalog, for example with the result of {@link InboxStore.register}. */
   set(catalog: HandlerCatalog): void {
     this.#catalog = catalog;
     this.#matching.clear();
   }
 
-  /** Loads the catalog; calls at the same time share one query. Rejects if the store is down. */
+  /** Loads the catalog. Concurrent calls share one query. Rejects if the store is down. */
   refresh(): Promise<HandlerCatalog> {
     this.#refreshing ??= this.#load().finally(() => {
       this.#refreshing = null;
@@ -44,7 +44,7 @@ export class HandlerCatalogCache {
     return this.#refreshing;
   }
 
-  /** Names of the handlers of an event type: those of this process first, each once. */
+  /** Names of the handlers that take an event type, each once. The handlers of this process are first. */
   matching(eventType: string): readonly string[] {
     const known = this.#matching.get(eventType);
     if (known !== undefined) return known;
@@ -57,19 +57,19 @@ export class HandlerCatalogCache {
     return names;
   }
 
-  /** Whether a handler of another process takes an event type, as far as is known. */
+  /** Whether the handler, as any process registered it, takes an event type, according to the cached catalog. */
   takesElsewhere(handler: string, eventType: string): boolean {
     const known = this.#catalog.handlers.find(({ name }) => name === handler);
     return known?.patterns.some((pattern) => matchesPattern(pattern, eventType)) ?? false;
   }
 
-  /** Names of all handlers: those of this process first, each once. */
+  /** Names of all handlers, each once. The handlers of this process are first. */
   names(): string[] {
     const elsewhere = this.#catalog.handlers.map(({ name }) => name);
     return [...new Set([...this.registry.names(), ...elsewhere])];
   }
 
-  /** A handled event type that `eventType` is probably a misspelling of. */
+  /** An event type that a handler takes and of which `eventType` is probably a misspelling. */
   similar(eventType: string): string | undefined {
     const handlers = [...this.registry.all(), ...this.#catalog.handlers];
     return similarType(

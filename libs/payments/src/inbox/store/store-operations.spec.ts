@@ -5,7 +5,7 @@ import { DELIVERY_TRANSITIONS } from './store-operations.js';
 const page = readFileSync(new URL('../../../../../docs/architecture.md', import.meta.url), 'utf8');
 const TRANSITION = /^ {4}(\S+) --> (\S+): (.+)$/;
 
-/** The lines of the page's state diagram. */
+/** The lines of the state diagram in docs/architecture.md. */
 function diagram(): string[] {
   const [, lines = ''] = /```mermaid\nstateDiagram-v2\n([^`]*)```/.exec(page) ?? [];
   return lines.trimEnd().split('\n');
@@ -20,7 +20,7 @@ describe('DELIVERY_TRANSITIONS', () => {
     expect(drawn).toEqual(DELIVERY_TRANSITIONS);
   });
 
-  it('has each transition once', () => {
+  it('DELIVERY_TRANSITIONS contains each transition once', () => {
     const names = DELIVERY_TRANSITIONS.map(({ from, to, by }) => `${from} ${to} ${by}`);
     expect(new Set(names).size).toBe(names.length);
   });

@@ -1,11 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import { logged } from '../../../../../test/support/log/captured-log.js';
-import { started, turns, WorkerBench } from '../../../../../test/support/inbox/worker-bench.js';
+import { started, turns, WorkerHarness } from '../../../../../test/support/inbox/worker-harness.js';
 import { none } from '../../events/retry-schedule.js';
 import type { InboxStore } from '../store/inbox-store.js';
 
-/** Lets the store of a bench commit, as one that is transactional. */
-function commits({ store }: WorkerBench): { work: unknown[] } {
+/** Makes the store of a harness transactional. Returns the results of the committed work. */
+function commits({ store }: WorkerHarness): { work: unknown[] } {
   const seen = { work: [] as unknown[] };
   const commit: InboxStore['commit'] = async (lease, work) => {
     const result = await work(null);
@@ -19,50 +19,50 @@ function commits({ store }: WorkerBench): { work: unknown[] } {
 }
 
 describe('the commit of a HandlerAttempt', () => {
-  it('IN-30 refuses a commit that ends after the attempt failed', async () => {
-    const bench = await started(new WorkerBench({ timeoutMs: 1000, retry: none }));
-    const { work } = commits(bench);
+  it('IN-30 a commit that ends after its attempt timed out is rejected', async () => {
+    const harness = await started(new WorkerHarness({ timeoutMs: 1000, retry: none }));
+    const { work } = commits(harness);
     let end = () => {};
-    let refused: unknown;
-    bench.handle = (_event, { commit }) =>
+    let rejected: unknown;
+    harness.handle = (_event, { commit }) =>
       commit(() => new Promise<void>((resolve) => (end = resolve))).catch((error: unknown) => {
-        refused = error;
+        rejected = error;
       });
-    await bench.assign('a');
+    await harness.assign('a');
     await turns();
-    bench.runtime.advance(1000);
+    harness.runtime.advance(1000);
     await turns();
-    expect(await bench.delivery('a')).toMatchObject({ state: 'dead', attempts: 1 });
+    expect(await harness.delivery('a')).toMatchObject({ state: 'dead', attempts: 1 });
     end();
     await turns();
-    expect(refused).toMatchObject({ code: 'lease_lost' });
+    expect(rejected).toMatchObject({ code: 'lease_lost' });
     expect(work).toEqual([]);
-    expect(await bench.delivery('a')).toMatchObject({ state: 'dead' });
+    expect(await harness.delivery('a')).toMatchObject({ state: 'dead' });
   });
 
-  it('IN-30 lets a commit win that was stored before the time was up, although its answer comes later', () =>
+  it('IN-30 a commit that was stored before the time limit counts, although its response comes later', () =>
     logged(async (log) => {
-      const bench = await started(new WorkerBench({ timeoutMs: 1000 }));
-      commits(bench);
-      const commit = bench.store.commit.bind(bench.store) as InboxStore['commit'];
-      let answer = () => {};
-      Object.assign(bench.store, {
+      const harness = await started(new WorkerHarness({ timeoutMs: 1000 }));
+      commits(harness);
+      const commit = harness.store.commit.bind(harness.store) as InboxStore['commit'];
+      let respond = () => {};
+      Object.assign(harness.store, {
         commit: async (...args: Parameters<typeof commit>) => {
           const committed = await commit(...args);
-          await new Promise<void>((resolve) => (answer = resolve));
+          await new Promise<void>((resolve) => (respond = resolve));
           return committed;
         },
       });
-      bench.handle = (_event, context) => context.commit(() => 'booked');
-      const watch = bench.settlements.watch('c', 'a');
-      await bench.assign('a');
+      harness.handle = (_event, context) => context.commit(() => 'booked');
+      const watch = harness.settlements.watch('c', 'a');
+      await harness.assign('a');
       await turns();
-      bench.runtime.advance(1000);
+      harness.runtime.advance(1000);
       await turns();
       expect(watch.hasEnded('h')).toBe(false);
-      answer();
+      respond();
       expect(await watch.failures(['h'])).toEqual([]);
-      expect(await bench.delivery('a')).toMatchObject({
+      expect(await harness.delivery('a')).toMatchObject({
         state: 'done',
         attempts: 1,
         lastError: null,
@@ -70,33 +70,33 @@ describe('the commit of a HandlerAttempt', () => {
       expect(log.matching(/next attempt|was not stored/)).toEqual([]);
     }));
 
-  it('IN-22 leaves a delivery done whose handler fails, or hangs, after its commit', () =>
+  it('IN-22 a delivery stays done if its handler fails or hangs after the commit', () =>
     logged(async (log) => {
-      const bench = await started(new WorkerBench({ timeoutMs: 1000, concurrency: 1 }));
-      commits(bench);
-      bench.handle = async (_event, { commit }) => {
+      const harness = await started(new WorkerHarness({ timeoutMs: 1000, concurrency: 1 }));
+      commits(harness);
+      harness.handle = async (_event, { commit }) => {
         await commit(() => {});
         throw new Error('e-mail failed');
       };
-      await bench.receive('fails');
+      await harness.receive('fails');
       await turns();
-      expect(await bench.isDone('fails')).toBe(true);
+      expect(await harness.isDone('fails')).toBe(true);
       expect(
         log.matching(/^error .* is done, but its handler failed after its commit.*e-mail failed/),
       ).toHaveLength(1);
-      bench.handle = async (_event, { commit }) => {
+      harness.handle = async (_event, { commit }) => {
         await commit(() => {});
         await new Promise(() => {});
       };
-      await bench.receive('hangs');
+      await harness.receive('hangs');
       await turns();
-      bench.handle = () => {};
-      await bench.receive('next');
+      harness.handle = () => {};
+      await harness.receive('next');
       await turns();
-      bench.runtime.advance(1000);
+      harness.runtime.advance(1000);
       await turns();
-      expect(await bench.isDone('hangs')).toBe(true);
-      expect(await bench.isDone('next')).toBe(true);
+      expect(await harness.isDone('hangs')).toBe(true);
+      expect(await harness.isDone('next')).toBe(true);
       expect(
         log.matching(
           /event hangs .* is done, but its handler failed after its commit.*handler_timeout/,
@@ -107,75 +107,75 @@ describe('the commit of a HandlerAttempt', () => {
   it.each<[string, (committed: Promise<void>) => unknown]>([
     ['does not await', () => {}],
     ['awaits only in a callback', (committed) => committed.then(() => {})],
-  ])('waits for a commit that its handler %s', async (_form, use) => {
-    const bench = await started(new WorkerBench());
-    commits(bench);
+  ])('an attempt waits for a commit that its handler %s', async (_form, use) => {
+    const harness = await started(new WorkerHarness());
+    commits(harness);
     let end = () => {};
-    bench.handle = (_event, { commit }) => {
+    harness.handle = (_event, { commit }) => {
       void use(commit(() => new Promise<void>((resolve) => (end = resolve))));
     };
-    const watch = bench.settlements.watch('c', 'a');
-    await bench.assign('a');
+    const watch = harness.settlements.watch('c', 'a');
+    await harness.assign('a');
     await turns();
-    expect(await bench.delivery('a')).toMatchObject({ state: 'running' });
+    expect(await harness.delivery('a')).toMatchObject({ state: 'running' });
     expect(watch.hasEnded('h')).toBe(false);
     end();
     expect(await watch.failures(['h'])).toEqual([]);
-    expect(await bench.isDone('a')).toBe(true);
+    expect(await harness.isDone('a')).toBe(true);
   });
 
-  it('IN-21 does not settle a delivery as done whose handler did not await a commit that failed', async () => {
-    const bench = await started(new WorkerBench());
-    commits(bench);
+  it('IN-21 an attempt fails if its handler did not await a commit that failed', async () => {
+    const harness = await started(new WorkerHarness());
+    commits(harness);
     let end = () => {};
-    bench.handle = async (_event, { commit }) => {
+    harness.handle = async (_event, { commit }) => {
       void commit(() => Promise.reject(new Error('constraint violated')));
       await new Promise<void>((resolve) => (end = resolve));
     };
-    await bench.assign('a');
+    await harness.assign('a');
     await turns();
     end();
     await turns();
-    expect(await bench.delivery('a')).toMatchObject({
+    expect(await harness.delivery('a')).toMatchObject({
       state: 'pending',
       lastError: expect.stringContaining('constraint violated'),
     });
   });
 
-  it('settles a delivery as done whose handler handled the error of its commit', async () => {
-    const bench = await started(new WorkerBench());
-    commits(bench);
-    bench.handle = async (_event, { commit }) => {
+  it('a delivery is done if its handler caught the error of its commit', async () => {
+    const harness = await started(new WorkerHarness());
+    commits(harness);
+    harness.handle = async (_event, { commit }) => {
       await commit(() => Promise.reject(new Error('booked before'))).catch(() => {});
     };
-    await bench.assign('a');
+    await harness.assign('a');
     await turns();
-    expect(await bench.isDone('a')).toBe(true);
+    expect(await harness.isDone('a')).toBe(true);
   });
 
-  it('IN-30 does not wait for a commit that hangs, after another process has freed its delivery', async () => {
-    const bench = await started(new WorkerBench({ timeoutMs: 1000 }));
-    commits(bench);
-    bench.handle = (_event, { commit }) => commit(() => new Promise(() => {}));
-    bench.store.fail = async () => ({ settled: false, nextDue: false });
-    const watch = bench.settlements.watch('c', 'a');
-    await bench.assign('a');
+  it('IN-30 an attempt does not wait long for a hanging commit after its delivery was freed', async () => {
+    const harness = await started(new WorkerHarness({ timeoutMs: 1000 }));
+    commits(harness);
+    harness.handle = (_event, { commit }) => commit(() => new Promise(() => {}));
+    harness.store.fail = async () => ({ settled: false, nextDue: false });
+    const watch = harness.settlements.watch('c', 'a');
+    await harness.assign('a');
     await turns();
     for (const ms of [1000, 5000]) {
-      bench.runtime.advance(ms);
+      harness.runtime.advance(ms);
       await turns();
     }
     expect(watch.hasEnded('h')).toBe(true);
   });
 
-  it('runs the next delivery of an ordering key after a commit', async () => {
-    const bench = await started(new WorkerBench());
-    commits(bench);
-    bench.handle = (_event, { commit }) => commit(() => {});
-    await bench.receive('first', 'key');
-    await bench.receive('second', 'key');
-    await bench.receive('third', 'key');
+  it('the next delivery of an ordering key runs after a commit', async () => {
+    const harness = await started(new WorkerHarness());
+    commits(harness);
+    harness.handle = (_event, { commit }) => commit(() => {});
+    await harness.receive('first', 'key');
+    await harness.receive('second', 'key');
+    await harness.receive('third', 'key');
     await turns();
-    expect(bench.ids).toEqual(['first', 'second', 'third']);
+    expect(harness.ids).toEqual(['first', 'second', 'third']);
   });
 });

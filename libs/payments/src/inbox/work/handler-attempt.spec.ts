@@ -1,26 +1,26 @@
 import { describe, expect, it } from '@jest/globals';
 import { logged } from '../../../../../test/support/log/captured-log.js';
-import { started, turns, WorkerBench } from '../../../../../test/support/inbox/worker-bench.js';
+import { started, turns, WorkerHarness } from '../../../../../test/support/inbox/worker-harness.js';
 import { fixed, none } from '../../events/retry-schedule.js';
 
 const DOWN = () => Promise.reject(new Error('down'));
 
 describe('HandlerAttempt', () => {
-  it('marks what was used up as dead without running it, and reports it as failed', async () => {
-    const bench = await started(new WorkerBench({ retry: fixed([0, 0]) }));
-    bench.handle = () => Promise.reject(new Error('no'));
-    await bench.receive('a');
+  it('a delivery without attempts left becomes dead without a call of its handler', async () => {
+    const harness = await started(new WorkerHarness({ retry: fixed([0, 0]) }));
+    harness.handle = () => Promise.reject(new Error('no'));
+    await harness.receive('a');
     await turns();
-    bench.runtime.advance(0);
+    harness.runtime.advance(0);
     await turns();
-    // The schedule of the next version of the application is shorter.
-    const next = new WorkerBench({ retry: none }, { of: bench });
-    await bench.worker.drain();
+    // The next version of the application has a shorter retry schedule.
+    const next = new WorkerHarness({ retry: none }, { of: harness });
+    await harness.worker.drain();
     const watch = next.settlements.watch('c', 'a');
     next.worker.start();
     expect(await watch.failures(['h'])).toEqual(['h']);
     expect(next.ran).toEqual([]);
-    expect(await bench.delivery('a')).toMatchObject({
+    expect(await harness.delivery('a')).toMatchObject({
       state: 'dead',
       lastError: expect.stringMatching(
         /started 2 times, and its retry schedule has 1 attempts now/,
@@ -28,31 +28,31 @@ describe('HandlerAttempt', () => {
     });
   });
 
-  it('IN-13 settles while the store is down for longer than the lease, and reports once it is settled', async () => {
-    const bench = await started(new WorkerBench({ leaseMs: 1000 }));
-    const complete = bench.store.complete.bind(bench.store);
-    const watch = bench.settlements.watch('c', 'a');
-    bench.store.complete = DOWN;
-    bench.store.heartbeat = DOWN;
-    await bench.assign('a');
+  it('IN-13 an attempt retries to settle while the store is down, and reports its outcome after that', async () => {
+    const harness = await started(new WorkerHarness({ leaseMs: 1000 }));
+    const complete = harness.store.complete.bind(harness.store);
+    const watch = harness.settlements.watch('c', 'a');
+    harness.store.complete = DOWN;
+    harness.store.heartbeat = DOWN;
+    await harness.assign('a');
     for (let second = 0; second < 100; second += 1) {
       await turns();
-      bench.runtime.advance(1000);
+      harness.runtime.advance(1000);
     }
     expect(watch.hasEnded('h')).toBe(false);
-    bench.store.complete = complete;
-    bench.runtime.advance(5000);
+    harness.store.complete = complete;
+    harness.runtime.advance(5000);
     await turns();
-    expect(await bench.delivery('a')).toMatchObject({ state: 'done', attempts: 1 });
+    expect(await harness.delivery('a')).toMatchObject({ state: 'done', attempts: 1 });
     expect(watch.hasEnded('h')).toBe(true);
-    expect(bench.ran).toHaveLength(1);
+    expect(harness.ran).toHaveLength(1);
   });
 
-  it('IN-13 records nothing of a delivery that was freed, and logs that', () =>
+  it('IN-13 the outcome of an attempt is not stored if its delivery was freed, which is logged', () =>
     logged(async (log) => {
-      const bench = await started(new WorkerBench());
-      bench.store.complete = async () => ({ settled: false, nextDue: false });
-      await bench.assign('a');
+      const harness = await started(new WorkerHarness());
+      harness.store.complete = async () => ({ settled: false, nextDue: false });
+      await harness.assign('a');
       await turns();
       expect(
         log.matching(/^warn The result of delivery of event a .* was not stored/),
@@ -60,76 +60,76 @@ describe('HandlerAttempt', () => {
       expect(log.matching(/failed|done/)).toEqual([]);
     }));
 
-  it('IN-16 runs the next delivery of a key at once, although the answer to the end of the first was lost', async () => {
-    const bench = await started(new WorkerBench({ leaseMs: 3_600_000 }));
-    const complete = bench.store.complete.bind(bench.store);
-    bench.store.complete = async (lease) => {
-      bench.store.complete = complete;
+  it('IN-16 the next delivery of a key runs at once, although the response to complete() was lost', async () => {
+    const harness = await started(new WorkerHarness({ leaseMs: 3_600_000 }));
+    const complete = harness.store.complete.bind(harness.store);
+    harness.store.complete = async (lease) => {
+      harness.store.complete = complete;
       await complete(lease);
       throw new Error('the connection was cut');
     };
-    bench.store.onWake = () => () => {};
-    await bench.receive('first', 'key');
-    await bench.receive('second', 'key');
+    harness.store.onWake = () => () => {};
+    await harness.receive('first', 'key');
+    await harness.receive('second', 'key');
     await turns();
-    bench.runtime.advance(100);
+    harness.runtime.advance(100);
     await turns();
-    expect(bench.ids).toEqual(['first', 'second']);
-    expect(await bench.isDone('second')).toBe(true);
+    expect(harness.ids).toEqual(['first', 'second']);
+    expect(await harness.isDone('second')).toBe(true);
   });
 
-  it('stops to settle when the application closes while the store is down', () =>
+  it('an attempt stops to retry settling when the application closes', () =>
     logged(async (log) => {
-      const bench = await started(new WorkerBench({ drainMs: 50 }));
-      bench.store.complete = DOWN;
-      await bench.assign('a');
+      const harness = await started(new WorkerHarness({ drainMs: 50 }));
+      harness.store.complete = DOWN;
+      await harness.assign('a');
       await turns();
-      const drained = bench.worker.drain();
+      const drained = harness.worker.drain();
       await turns();
-      bench.runtime.advance(50);
+      harness.runtime.advance(50);
       await drained;
-      expect(bench.runtime.pending).toBe(0);
+      expect(harness.runtime.pending).toBe(0);
       expect(
         log.matching(/^error .*could not be stored: Error: down\. The application closes/),
       ).toHaveLength(1);
     }));
 
-  it('logs a failure only once it is recorded', () =>
+  it('a failure is logged only after its outcome was stored', () =>
     logged(async (log) => {
-      const bench = await started(new WorkerBench());
-      const fail = bench.store.fail.bind(bench.store);
-      bench.store.fail = DOWN;
-      bench.handle = DOWN;
-      await bench.assign('a');
+      const harness = await started(new WorkerHarness());
+      const fail = harness.store.fail.bind(harness.store);
+      harness.store.fail = DOWN;
+      harness.handle = DOWN;
+      await harness.assign('a');
       await turns();
       expect(log.matching(/could not be stored/)).toHaveLength(1);
       expect(log.matching(/next attempt/)).toEqual([]);
-      bench.store.fail = fail;
-      bench.runtime.advance(100);
+      harness.store.fail = fail;
+      harness.runtime.advance(100);
       await turns();
       expect(log.matching(/next attempt in 1500 ms/)).toHaveLength(1);
     }));
 
-  it('passes the handler a frozen context, and bytes whose change changes nothing', async () => {
-    const bench = await started(new WorkerBench());
-    bench.handle = (_event, context) => {
+  it('the context of a handler is frozen, and changes to its raw bytes change nothing stored', async () => {
+    const harness = await started(new WorkerHarness());
+    harness.handle = (_event, context) => {
       context.raw.fill(0);
     };
-    await bench.assign('a');
+    await harness.assign('a');
     await turns();
-    expect(Object.isFrozen(bench.ran[0]!.context)).toBe(true);
-    const { raw } = (await bench.store.find('c', 'a'))!;
+    expect(Object.isFrozen(harness.ran[0]!.context)).toBe(true);
+    const { raw } = (await harness.store.find('c', 'a'))!;
     expect(JSON.parse(raw!.toString())).toMatchObject({ id: 'a' });
   });
 
-  it('logs the stack of a failing handler at the first attempt and at the last, in between one line', () =>
+  it('the first and the last failed attempt log the stack, the attempts between them one line', () =>
     logged(async (log) => {
-      const bench = await started(new WorkerBench({ retry: fixed([1000, 1000, 1000]) }));
-      bench.handle = () => Promise.reject(new RangeError('no such order'));
-      await bench.receive('a');
+      const harness = await started(new WorkerHarness({ retry: fixed([1000, 1000, 1000]) }));
+      harness.handle = () => Promise.reject(new RangeError('no such order'));
+      await harness.receive('a');
       await turns();
       for (let attempt = 2; attempt <= 4; attempt += 1) {
-        bench.runtime.advance(1000);
+        harness.runtime.advance(1000);
         await turns();
       }
       const lines = log.matching(/no such order/);

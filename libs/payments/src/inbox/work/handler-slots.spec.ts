@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { HandlerSlots } from './handler-slots.js';
 
-/** Slots of the handler `h`, to which nothing is due. */
+/** Slots of the handler `h`, without due deliveries. */
 function caughtUp(limit: number): HandlerSlots {
   const slots = new HandlerSlots();
   slots.add('h', limit);
@@ -12,7 +12,7 @@ function caughtUp(limit: number): HandlerSlots {
 const claimed = (count: number) => Array.from({ length: count }, () => ({ handler: 'h' }));
 
 describe('HandlerSlots', () => {
-  it('asks for all slots at first, and again only if the claim was full or something woke it', () => {
+  it('the first claim requests all slots, later claims only after a full claim or a wake-up', () => {
     const slots = new HandlerSlots();
     slots.add('h', 4);
     const first = slots.requestForClaim();
@@ -32,7 +32,7 @@ describe('HandlerSlots', () => {
     expect(slots.requestForClaim()).toEqual([{ handler: 'h', limit: 2 }]);
   });
 
-  it('reserves nothing while there is a backlog, nor the last place before a claim has looked', () => {
+  it('reserve() takes no slot during a backlog, and leaves the last one to a claim after a wake-up', () => {
     const slots = caughtUp(2);
     slots.wake();
     expect(slots.reserve(['h'])).toEqual(['h']);
@@ -45,7 +45,7 @@ describe('HandlerSlots', () => {
     expect(slots.reserve(['h'])).toEqual(['h']);
   });
 
-  it('looks again after a claim that failed, with its slots free', () => {
+  it('a failed claim frees its slots and is wanted again', () => {
     const slots = caughtUp(2);
     slots.wake();
     slots.claimFailed(slots.requestForClaim());
@@ -53,7 +53,7 @@ describe('HandlerSlots', () => {
     expect(slots.idle).toBe(true);
   });
 
-  it('keeps a wake-up that comes while a claim is under way', () => {
+  it('a wake-up during a claim is not lost', () => {
     const slots = caughtUp(2);
     slots.wake();
     const wanted = slots.requestForClaim();
@@ -62,7 +62,7 @@ describe('HandlerSlots', () => {
     expect(slots.wanting).toBe(true);
   });
 
-  it('holds at most twice its slots while deliveries are settled', () => {
+  it('at most twice as many deliveries as slots are leased while deliveries are settled', () => {
     const slots = caughtUp(2);
     for (let run = 0; run < 4; run += 1) {
       expect(slots.reserve(['h'])).toEqual(['h']);
@@ -73,7 +73,7 @@ describe('HandlerSlots', () => {
     expect(slots.reserve(['h'])).toEqual(['h']);
   });
 
-  it('has no free slots while it is closed, and reports when nothing is held', async () => {
+  it('close() leaves no slot free, and whenIdle() resolves when nothing is leased', async () => {
     const slots = caughtUp(2);
     slots.reserve(['h']);
     slots.close();

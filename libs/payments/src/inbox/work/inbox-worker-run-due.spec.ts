@@ -1,71 +1,71 @@
 import { describe, expect, it } from '@jest/globals';
-import { started, turns, WorkerBench } from '../../../../../test/support/inbox/worker-bench.js';
+import { started, turns, WorkerHarness } from '../../../../../test/support/inbox/worker-harness.js';
 
 describe('InboxWorker.runDue()', () => {
-  it('runDue does not end while something becomes due that its last claim did not see', async () => {
-    const bench = new WorkerBench();
-    bench.worker.start(false);
+  it('runDue() does not resolve if a delivery became due after its last claim', async () => {
+    const harness = new WorkerHarness();
+    harness.worker.start(false);
     await turns();
-    const nextDueInMs = bench.store.nextDueInMs.bind(bench.store);
-    bench.store.nextDueInMs = async (handlers) => {
-      bench.store.nextDueInMs = nextDueInMs;
+    const nextDueInMs = harness.store.nextDueInMs.bind(harness.store);
+    harness.store.nextDueInMs = async (handlers) => {
+      harness.store.nextDueInMs = nextDueInMs;
       const next = await nextDueInMs(handlers);
-      await bench.receive('late');
+      await harness.receive('late');
       return next;
     };
-    const run = bench.worker.runDue(60_000);
+    const run = harness.worker.runDue(60_000);
     await turns();
     expect(await run).toEqual({ done: 1, failed: 0, more: false });
   });
 
-  it('runDue starts nothing after its time is up, and gives back what a claim brings then', async () => {
-    const bench = new WorkerBench();
-    bench.worker.start(false);
+  it('runDue() starts nothing after forMs, and releases deliveries that are claimed too late', async () => {
+    const harness = new WorkerHarness();
+    harness.worker.start(false);
     await turns();
-    await bench.receive('a');
-    const claim = bench.store.claim.bind(bench.store);
-    const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
-    bench.store.claim = async (request) => {
+    await harness.receive('a');
+    const claim = harness.store.claim.bind(harness.store);
+    const { promise: response, resolve: respond } = Promise.withResolvers<void>();
+    harness.store.claim = async (request) => {
       const claimed = await claim(request);
-      await answered;
+      await response;
       return claimed;
     };
-    const run = bench.worker.runDue(1000);
+    const run = harness.worker.runDue(1000);
     await turns();
-    bench.runtime.advance(1000);
+    harness.runtime.advance(1000);
     expect(await run).toEqual({ done: 0, failed: 0, more: true });
-    answer();
+    respond();
     await turns();
-    expect(bench.ids).toEqual([]);
-    expect(await bench.delivery('a')).toMatchObject({ state: 'pending', attempts: 0 });
-    const next = bench.worker.runDue(1000);
+    expect(harness.ids).toEqual([]);
+    expect(await harness.delivery('a')).toMatchObject({ state: 'pending', attempts: 0 });
+    const next = harness.worker.runDue(1000);
     await turns();
     expect(await next).toEqual({ done: 1, failed: 0, more: false });
   });
 
-  it('runDue runs what another process left behind, before it ends', async () => {
-    const dead = await started(new WorkerBench({ leaseMs: 3000 }));
+  it('runDue() runs deliveries of a dead process before it resolves', async () => {
+    const dead = await started(new WorkerHarness({ leaseMs: 3000 }));
     dead.handle = () => new Promise(() => {});
     await dead.assign('a');
     await turns();
     dead.crash();
-    const bench = new WorkerBench({ leaseMs: 3000 }, { of: dead });
-    bench.worker.start(false);
+    const harness = new WorkerHarness({ leaseMs: 3000 }, { of: dead });
+    harness.worker.start(false);
     await turns();
-    // The process was frozen meanwhile.
-    bench.runtime.advance(10_000);
-    expect(bench.worker.reserve(['h'])).toBeNull();
-    const run = bench.worker.runDue(60_000);
+    // The second process was frozen for longer than its lease.
+    harness.runtime.advance(10_000);
+    expect(harness.worker.reserve(['h'])).toBeNull();
+    const run = harness.worker.runDue(60_000);
     await turns();
     await turns();
-    expect(bench.ids).toEqual(['a']);
+    expect(harness.ids).toEqual(['a']);
     expect(await run).toEqual({ done: 1, failed: 0, more: false });
   });
 
-  it('runDue ends at once in a process without handlers', async () => {
-    const bench = await started(new WorkerBench({ background: false }, { handlers: {} }));
+  it('runDue() resolves at once in a process without handlers', async () => {
+    const harness = await started(new WorkerHarness({ background: false }, { handlers: {} }));
     let ended: unknown = null;
-    void bench.worker.runDue(60_000).then((result) => (ended = result));
+    void harness.worker.runDue(60_000).then((result) => (ended = result));
     await turns();
     expect(ended).toEqual({ done: 0, failed: 0, more: false });
   });

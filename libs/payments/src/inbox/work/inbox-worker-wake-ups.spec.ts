@@ -1,115 +1,115 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, it } from '@jest/globals';
 import {
-  asked,
+  recordClaims,
   started,
   turns,
-  WorkerBench,
-} from '../../../../../test/support/inbox/worker-bench.js';
+  WorkerHarness,
+} from '../../../../../test/support/inbox/worker-harness.js';
 import { fixed } from '../../events/retry-schedule.js';
 
-describe('InboxWorker, when it is woken', () => {
-  it('loses no wake-up that comes while it claims or asks when the next delivery is due', async () => {
-    const bench = await started(new WorkerBench());
-    const nextDueInMs = bench.store.nextDueInMs.bind(bench.store);
+describe('InboxWorker: wake-ups', () => {
+  it('a wake-up during a claim, or during the query for the next due time, is not lost', async () => {
+    const harness = await started(new WorkerHarness());
+    const nextDueInMs = harness.store.nextDueInMs.bind(harness.store);
     let late: Promise<void> | null = null;
-    bench.store.nextDueInMs = async (handlers) => {
+    harness.store.nextDueInMs = async (handlers) => {
       const next = await nextDueInMs(handlers);
-      await (late ??= bench.receive('late'));
+      await (late ??= harness.receive('late'));
       return next;
     };
-    bench.worker.wake();
+    harness.worker.wake();
     await turns();
-    expect(bench.ids).toEqual(['late']);
-    const claim = bench.store.claim.bind(bench.store);
+    expect(harness.ids).toEqual(['late']);
+    const claim = harness.store.claim.bind(harness.store);
     let later: Promise<void> | null = null;
-    bench.store.claim = async (request) => {
+    harness.store.claim = async (request) => {
       const claimed = await claim(request);
-      await (later ??= bench.receive('later'));
+      await (later ??= harness.receive('later'));
       return claimed;
     };
-    bench.worker.wake();
+    harness.worker.wake();
     await turns();
-    expect(bench.ids).toEqual(['late', 'later']);
+    expect(harness.ids).toEqual(['late', 'later']);
   });
 
-  it('claims once for all calls that wake it in one turn of the event loop', async () => {
-    const bench = await started(new WorkerBench());
-    const requests = asked(bench);
-    await Promise.all([bench.receive('a'), bench.receive('b'), bench.receive('c')]);
+  it('several wake-ups in one turn of the event loop cause one claim', async () => {
+    const harness = await started(new WorkerHarness());
+    const requests = recordClaims(harness);
+    await Promise.all([harness.receive('a'), harness.receive('b'), harness.receive('c')]);
     await turns();
-    expect(bench.ran).toHaveLength(3);
+    expect(harness.ran).toHaveLength(3);
     expect(requests).toHaveLength(1);
   });
 
-  it('sleeps until the next retry is due, without a timer for each delivery', async () => {
-    const bench = await started(new WorkerBench({ leaseMs: 3_600_000 }));
-    bench.handle = () => Promise.reject(new Error('no'));
-    for (let i = 0; i < 20; i += 1) await bench.assign(`e-${i}`);
+  it('the worker sleeps until the next retry is due, with one timer for all deliveries', async () => {
+    const harness = await started(new WorkerHarness({ leaseMs: 3_600_000 }));
+    harness.handle = () => Promise.reject(new Error('no'));
+    for (let i = 0; i < 20; i += 1) await harness.assign(`e-${i}`);
     await turns();
-    // The sleep and the heartbeat.
-    expect(bench.runtime.pending).toBe(2);
-    expect(bench.runtime.nextIn).toBe(1500);
-    bench.handle = () => {};
-    bench.runtime.advance(1500);
+    // One timer for the sleep, and one for the next heartbeat.
+    expect(harness.runtime.pending).toBe(2);
+    expect(harness.runtime.nextIn).toBe(1500);
+    harness.handle = () => {};
+    harness.runtime.advance(1500);
     await turns();
-    expect(await bench.isDone('e-19')).toBe(true);
+    expect(await harness.isDone('e-19')).toBe(true);
   });
 
-  it('runs a retry when it is due, although another handler fails later with a longer wait', async () => {
-    const bench = await started(
-      new WorkerBench(
+  it('a retry runs when it is due, although a later failure of another handler waits longer', async () => {
+    const harness = await started(
+      new WorkerHarness(
         { leaseMs: 3_600_000 },
         { handlers: { soon: { retry: fixed([1000]) }, late: { retry: fixed([20_000]) } } },
       ),
     );
-    bench.handle = () => Promise.reject(new Error('no'));
-    await bench.assign('a', ['soon']);
-    await bench.assign('b', ['late']);
+    harness.handle = () => Promise.reject(new Error('no'));
+    await harness.assign('a', ['soon']);
+    await harness.assign('b', ['late']);
     await turns();
-    bench.handle = () => {};
-    bench.runtime.advance(1000);
+    harness.handle = () => {};
+    harness.runtime.advance(1000);
     await turns();
-    expect(await bench.isDone('a', 'soon')).toBe(true);
-    bench.runtime.advance(19_000);
+    expect(await harness.isDone('a', 'soon')).toBe(true);
+    harness.runtime.advance(19_000);
     await turns();
-    expect(await bench.isDone('b', 'late')).toBe(true);
+    expect(await harness.isDone('b', 'late')).toBe(true);
   });
 
-  it('runs what it claims outside of the async context of the request that woke it', async () => {
-    const bench = await started(new WorkerBench());
+  it('claimed deliveries run outside of the async context of the request that woke the worker', async () => {
+    const harness = await started(new WorkerHarness());
     const requests = new AsyncLocalStorage<string>();
     const seen: unknown[] = [];
-    bench.handle = () => void seen.push(requests.getStore());
-    await requests.run('a request', () => bench.receive('a'));
+    harness.handle = () => void seen.push(requests.getStore());
+    await requests.run('a request', () => harness.receive('a'));
     await turns();
     expect(seen).toEqual([undefined]);
   });
 
-  it('looks again soon, but not at once, if something is due that its claims do not return', async () => {
-    const bench = new WorkerBench();
-    const requests = asked(bench);
-    bench.store.nextDueInMs = async () => 0;
-    await started(bench);
+  it('the worker claims again after 100 ms if a delivery is due that its claim did not return', async () => {
+    const harness = new WorkerHarness();
+    const requests = recordClaims(harness);
+    harness.store.nextDueInMs = async () => 0;
+    await started(harness);
     expect(requests).toHaveLength(1);
-    expect(bench.runtime.nextIn).toBe(100);
-    bench.runtime.advance(100);
+    expect(harness.runtime.nextIn).toBe(100);
+    harness.runtime.advance(100);
     await turns();
     expect(requests).toHaveLength(2);
   });
 
-  it('does not read the store for an event that only other processes handle', async () => {
-    const bench = await started(new WorkerBench());
+  it('a wake-up for a handler of other processes does not query the store', async () => {
+    const harness = await started(new WorkerHarness());
     let reads = 0;
-    const nextDueInMs = bench.store.nextDueInMs.bind(bench.store);
-    bench.store.nextDueInMs = (handlers) => {
+    const nextDueInMs = harness.store.nextDueInMs.bind(harness.store);
+    harness.store.nextDueInMs = (handlers) => {
       reads += 1;
       return nextDueInMs(handlers);
     };
-    bench.worker.wake(['theirs']);
+    harness.worker.wake(['theirs']);
     await turns();
     expect(reads).toBe(0);
-    bench.worker.wake(['h']);
+    harness.worker.wake(['h']);
     await turns();
     expect(reads).toBe(1);
   });

@@ -1,117 +1,119 @@
 import { describe, expect, it } from '@jest/globals';
 import {
-  settlesLate,
-  waits,
-  asked,
+  delaySettlements,
+  blockHandlers,
+  recordClaims,
   started,
   turns,
-  WorkerBench,
-} from '../../../../../test/support/inbox/worker-bench.js';
+  WorkerHarness,
+} from '../../../../../test/support/inbox/worker-harness.js';
 
 describe('InboxWorker', () => {
-  it('runs what was received before it started, and nothing before that', async () => {
-    const bench = new WorkerBench();
-    await bench.receive('a');
+  it('the worker runs nothing before start(), then what was received before', async () => {
+    const harness = new WorkerHarness();
+    await harness.receive('a');
     await turns();
-    expect(bench.ids).toEqual([]);
-    await started(bench);
-    expect(bench.ids).toEqual(['a']);
+    expect(harness.ids).toEqual([]);
+    await started(harness);
+    expect(harness.ids).toEqual(['a']);
   });
 
-  it('claims and reserves nothing before it is registered, and registers when the store is up', async () => {
-    const bench = new WorkerBench();
-    const register = bench.store.register.bind(bench.store);
-    bench.store.register = () => Promise.reject(new Error('down'));
-    const requests = asked(bench);
-    await started(bench);
-    expect(await bench.assign('a')).toEqual([]);
+  it('the worker claims and reserves nothing before it is registered, and retries the registration', async () => {
+    const harness = new WorkerHarness();
+    const register = harness.store.register.bind(harness.store);
+    harness.store.register = () => Promise.reject(new Error('down'));
+    const requests = recordClaims(harness);
+    await started(harness);
+    expect(await harness.assign('a')).toEqual([]);
     await turns();
     expect(requests).toEqual([]);
-    bench.store.register = register;
-    bench.runtime.advance(100);
+    harness.store.register = register;
+    harness.runtime.advance(100);
     await turns();
-    expect(bench.ids).toEqual(['a']);
-    expect((await bench.store.catalog()).handlers).toMatchObject([{ name: 'h', patterns: ['*'] }]);
+    expect(harness.ids).toEqual(['a']);
+    expect((await harness.store.catalog()).handlers).toMatchObject([
+      { name: 'h', patterns: ['*'] },
+    ]);
   });
 
-  it('runs what is assigned on receipt without a claim', async () => {
-    const bench = await started(new WorkerBench());
-    const requests = asked(bench);
-    expect(await bench.assign('a')).toEqual(['h']);
+  it('a delivery that is assigned on receipt runs without a claim', async () => {
+    const harness = await started(new WorkerHarness());
+    const requests = recordClaims(harness);
+    expect(await harness.assign('a')).toEqual(['h']);
     await turns();
-    expect(await bench.isDone('a')).toBe(true);
+    expect(await harness.isDone('a')).toBe(true);
     expect(requests).toEqual([]);
   });
 
-  it('reserves a place only of handlers that have one free and no backlog, and frees what is not assigned', async () => {
-    const bench = await started(
-      new WorkerBench({ concurrency: 2 }, { handlers: { full: {}, free: {} } }),
+  it('reserve() takes slots only of handlers without backlog, and frees slots that are not assigned', async () => {
+    const harness = await started(
+      new WorkerHarness({ concurrency: 2 }, { handlers: { full: {}, free: {} } }),
     );
-    const ends = waits(bench);
-    await bench.assign('a', ['full']);
-    await bench.assign('b', ['full']);
-    const reservation = bench.worker.reserve(['full', 'free', 'unknown'])!;
+    const ends = blockHandlers(harness);
+    await harness.assign('a', ['full']);
+    await harness.assign('b', ['full']);
+    const reservation = harness.worker.reserve(['full', 'free', 'unknown'])!;
     expect(reservation.handlers).toEqual(['free']);
     reservation.start([]);
-    for (let again = 0; again < 5; again += 1) bench.worker.reserve(['free'])!.start([]);
-    expect(bench.worker.reserve(['full'])).toBeNull();
-    await bench.receive('c', null, ['full']);
+    for (let again = 0; again < 5; again += 1) harness.worker.reserve(['free'])!.start([]);
+    expect(harness.worker.reserve(['full'])).toBeNull();
+    await harness.receive('c', null, ['full']);
     await turns();
     ends[0]!();
     await turns();
-    // It was claimed: a new event does not go before it.
-    expect(bench.ids).toEqual(['a', 'b', 'c']);
-    expect(bench.worker.reserve(['full'])).toBeNull();
+    // Event c was claimed as soon as a slot was free, before any later event.
+    expect(harness.ids).toEqual(['a', 'b', 'c']);
+    expect(harness.worker.reserve(['full'])).toBeNull();
     ends[1]!();
     ends[2]!();
     await turns();
-    expect(bench.worker.reserve(['full'])!.handlers).toEqual(['full']);
+    expect(harness.worker.reserve(['full'])!.handlers).toEqual(['full']);
   });
 
-  it('IN-30 runs as many at once of each handler as its concurrency, and the next as soon as one ends', async () => {
-    const bench = new WorkerBench(
+  it('IN-30 a handler runs up to its concurrency, and the next delivery as soon as one has ended', async () => {
+    const harness = new WorkerHarness(
       { concurrency: 3 },
       { handlers: { h: {}, one: { concurrency: 1 } } },
     );
-    const ends = waits(bench);
-    await started(bench);
-    for (let i = 0; i < 10; i += 1) await bench.receive(`e-${i}`, null, ['h']);
-    for (let i = 0; i < 3; i += 1) await bench.receive(`o-${i}`, null, ['one']);
+    const ends = blockHandlers(harness);
+    await started(harness);
+    for (let i = 0; i < 10; i += 1) await harness.receive(`e-${i}`, null, ['h']);
+    for (let i = 0; i < 3; i += 1) await harness.receive(`o-${i}`, null, ['one']);
     await turns();
-    expect(bench.ids.toSorted()).toEqual(['e-0', 'e-1', 'e-2', 'o-0']);
+    expect(harness.ids.toSorted()).toEqual(['e-0', 'e-1', 'e-2', 'o-0']);
     for (let end = 0; end < 13; end += 1) {
       ends[end]!();
       await turns();
     }
-    expect(bench.ran).toHaveLength(13);
-    expect(await bench.isDone('e-9')).toBe(true);
+    expect(harness.ran).toHaveLength(13);
+    expect(await harness.isDone('e-9')).toBe(true);
   });
 
-  it('IN-29 runs one handler while another fills its own places and has a backlog', async () => {
-    const bench = new WorkerBench({ concurrency: 2 }, { handlers: { hangs: {}, works: {} } });
-    bench.handle = (_event, { handler }) =>
+  it('IN-29 a handler runs while another handler has filled its own slots and has a backlog', async () => {
+    const harness = new WorkerHarness({ concurrency: 2 }, { handlers: { hangs: {}, works: {} } });
+    harness.handle = (_event, { handler }) =>
       handler === 'hangs' ? new Promise(() => {}) : undefined;
-    await started(bench);
-    for (let i = 0; i < 50; i += 1) await bench.receive(`h-${i}`, null, ['hangs']);
+    await started(harness);
+    for (let i = 0; i < 50; i += 1) await harness.receive(`h-${i}`, null, ['hangs']);
     await turns();
     for (let i = 0; i < 20; i += 1) {
-      expect(await bench.assign(`w-${i}`, ['works'])).toEqual(['works']);
+      expect(await harness.assign(`w-${i}`, ['works'])).toEqual(['works']);
       await turns();
-      expect(await bench.isDone(`w-${i}`, 'works')).toBe(true);
+      expect(await harness.isDone(`w-${i}`, 'works')).toBe(true);
     }
-    await bench.receive('pending', null, ['works']);
+    await harness.receive('pending', null, ['works']);
     await turns();
-    expect(await bench.isDone('pending', 'works')).toBe(true);
+    expect(await harness.isDone('pending', 'works')).toBe(true);
   });
 
-  it('does not claim for a handler whose places are full, and claims all of its places with a backlog', async () => {
-    const bench = new WorkerBench({ concurrency: 4 });
-    const ends = waits(bench);
-    const requests = asked(bench);
-    for (let i = 0; i < 8; i += 1) await bench.receive(`e-${i}`);
-    await started(bench);
+  it('a handler without free slots is not claimed for; after a backlog, all of its slots are', async () => {
+    const harness = new WorkerHarness({ concurrency: 4 });
+    const ends = blockHandlers(harness);
+    const requests = recordClaims(harness);
+    for (let i = 0; i < 8; i += 1) await harness.receive(`e-${i}`);
+    await started(harness);
     expect(requests).toEqual([[{ handler: 'h', limit: 4 }]]);
-    bench.worker.wake();
+    harness.worker.wake();
     await turns();
     expect(requests).toHaveLength(1);
     for (const end of ends.splice(0)) end();
@@ -119,66 +121,66 @@ describe('InboxWorker', () => {
     expect(requests.slice(1).flat()).toEqual([{ handler: 'h', limit: 4 }]);
     for (const end of ends.splice(0)) end();
     await turns();
-    expect(bench.ran).toHaveLength(8);
-    expect(bench.worker.reserve(['h'])).not.toBeNull();
+    expect(harness.ran).toHaveLength(8);
+    expect(harness.worker.reserve(['h'])).not.toBeNull();
   });
 
-  it('leaves half of the free places to new events while it looks for what is pending', async () => {
-    const bench = await started(new WorkerBench({ concurrency: 6 }));
-    const claim = bench.store.claim.bind(bench.store);
-    let answer = () => {};
+  it('half of the free slots stay free for new events while a claim is under way', async () => {
+    const harness = await started(new WorkerHarness({ concurrency: 6 }));
+    const claim = harness.store.claim.bind(harness.store);
+    let respond = () => {};
     const limits: number[] = [];
-    bench.store.claim = async (request) => {
+    harness.store.claim = async (request) => {
       limits.push(...request.wanted.map(({ limit }) => limit));
-      await new Promise<void>((resolve) => (answer = resolve));
+      await new Promise<void>((resolve) => (respond = resolve));
       return claim(request);
     };
-    bench.worker.wake();
+    harness.worker.wake();
     await turns();
     expect(limits).toEqual([3]);
-    for (const id of ['a', 'b', 'c']) expect(await bench.assign(id)).toEqual(['h']);
-    answer();
+    for (const id of ['a', 'b', 'c']) expect(await harness.assign(id)).toEqual(['h']);
+    respond();
   });
 
-  it('claims while deliveries are settled, but never holds more than twice its places', async () => {
-    const bench = new WorkerBench({ concurrency: 5 });
-    const settle = settlesLate(bench);
-    for (let i = 0; i < 20; i += 1) await bench.receive(`e-${i}`);
-    await started(bench);
-    expect(bench.ran).toHaveLength(10);
+  it('the worker claims while deliveries are settled, but leases at most twice its slots', async () => {
+    const harness = new WorkerHarness({ concurrency: 5 });
+    const settle = delaySettlements(harness);
+    for (let i = 0; i < 20; i += 1) await harness.receive(`e-${i}`);
+    await started(harness);
+    expect(harness.ran).toHaveLength(10);
     settle();
     await turns();
-    expect(bench.ran).toHaveLength(20);
+    expect(harness.ran).toHaveLength(20);
   });
 
-  it('IN-16 runs a delivery that waited for its ordering key as soon as the key is free', async () => {
-    const bench = new WorkerBench();
-    const settle = settlesLate(bench);
-    await bench.receive('first', 'one key');
-    await bench.receive('second', 'one key');
-    await started(bench);
-    expect(bench.ids).toEqual(['first']);
+  it('IN-16 a delivery that waits for its ordering key runs as soon as the key is free', async () => {
+    const harness = new WorkerHarness();
+    const settle = delaySettlements(harness);
+    await harness.receive('first', 'one key');
+    await harness.receive('second', 'one key');
+    await started(harness);
+    expect(harness.ids).toEqual(['first']);
     settle();
     await turns();
-    expect(bench.ids).toEqual(['first', 'second']);
+    expect(harness.ids).toEqual(['first', 'second']);
   });
 
-  it('claims what waited for a place that was reserved in vain', async () => {
-    const bench = await started(new WorkerBench({ concurrency: 1 }));
-    const reservation = bench.worker.reserve(['h'])!;
-    await bench.receive('a');
+  it('a delivery is claimed for a reserved slot that was not assigned', async () => {
+    const harness = await started(new WorkerHarness({ concurrency: 1 }));
+    const reservation = harness.worker.reserve(['h'])!;
+    await harness.receive('a');
     await turns();
-    expect(bench.ids).toEqual([]);
+    expect(harness.ids).toEqual([]);
     reservation.start([]);
     await turns();
-    expect(bench.ids).toEqual(['a']);
+    expect(harness.ids).toEqual(['a']);
   });
 
-  it('reserves nothing without a background worker', async () => {
-    const bench = new WorkerBench();
-    bench.worker.start(false);
+  it('reserve() takes no slot without a background worker', async () => {
+    const harness = new WorkerHarness();
+    harness.worker.start(false);
     await turns();
-    await bench.worker.runDue(1000);
-    expect(bench.worker.reserve(['h'])).toBeNull();
+    await harness.worker.runDue(1000);
+    expect(harness.worker.reserve(['h'])).toBeNull();
   });
 });

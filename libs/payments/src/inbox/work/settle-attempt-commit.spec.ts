@@ -4,7 +4,7 @@ import type { InboxStore } from '../store/inbox-store.js';
 
 const LEASE = { company: 'c', id: 'e', handler: 'h', token: 1, seq: 1 };
 
-/** A run's commit with a scripted store. */
+/** The commit of an attempt, with a store whose `commit` the test defines. */
 function at(commit: InboxStore['commit']): AttemptCommit {
   return new AttemptCommit({ commit } as InboxStore, LEASE);
 }
@@ -18,7 +18,7 @@ const failing: InboxStore['commit'] = async () => {
 };
 
 describe('AttemptCommit', () => {
-  it('passes the lease to the store and the transaction to the work, and returns what the work returns', async () => {
+  it('commit() passes the lease to the store, and the transaction to the work, whose result it returns', async () => {
     const given: unknown[] = [];
     const commit = at(async (lease, work) => {
       given.push(lease);
@@ -30,7 +30,7 @@ describe('AttemptCommit', () => {
     expect(commit.nextDue).toBe(true);
   });
 
-  it('IN-21 refuses a second commit after the first, and while the first is under way', async () => {
+  it('IN-21 a second commit is rejected, after the first and while the first is under way', async () => {
     const commit = at(committing);
     const first = commit.commit(() => 1);
     await expect(commit.commit(() => 2)).rejects.toMatchObject({ code: 'commit_refused' });
@@ -38,7 +38,7 @@ describe('AttemptCommit', () => {
     await expect(commit.commit(() => 3)).rejects.toMatchObject({ code: 'commit_refused' });
   });
 
-  it('IN-21 allows another commit after one that failed, by rejection or by exception', async () => {
+  it('IN-21 another commit is allowed after a commit that failed, by rejection or by exception', async () => {
     const throwing: InboxStore['commit'] = () => {
       throw new Error('down');
     };
@@ -53,7 +53,7 @@ describe('AttemptCommit', () => {
     }
   });
 
-  it('waits on close for a commit that nobody awaits, and throws what that failed with', async () => {
+  it('close() waits for a commit that the handler does not await, and throws its error', async () => {
     let end = (): void => {};
     const slow = new Promise<void>((resolve) => (end = resolve));
     const commit = at(async (_lease, work) => {
@@ -73,7 +73,7 @@ describe('AttemptCommit', () => {
     expect(lost.done).toBe(false);
   });
 
-  it('refuses a commit after it was closed', async () => {
+  it('a commit after close() is rejected', async () => {
     const commit = at(committing);
     await commit.close();
     const late = commit.commit(() => 1);

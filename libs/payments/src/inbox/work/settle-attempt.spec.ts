@@ -6,8 +6,8 @@ import { settleActionFor } from './settle-attempt.js';
 import type { EndedAttempt } from './settle-attempt.js';
 import type { ClaimedDelivery, InboxStore } from '../store/inbox-store.js';
 
-/** How an attempt is settled, and what is logged about it. */
-function judge(thrown: unknown, { attempt = 1, closing = false, elsewhere = true } = {}) {
+/** Settles an attempt whose handler threw `thrown`. Returns the call of the store and the log. */
+function settleFailure(thrown: unknown, { attempt = 1, closing = false, elsewhere = true } = {}) {
   const log: string[] = [];
   const line = (level: string) => (text: string) => void log.push(`${level}: ${text}`);
   const logger = { warn: line('warn'), error: line('error') };
@@ -38,42 +38,45 @@ function judge(thrown: unknown, { attempt = 1, closing = false, elsewhere = true
 }
 
 describe('settleActionFor', () => {
-  it('IN-18 retries by the schedule, and gives up after its last attempt', () => {
-    expect(judge(new Error('no'))).toMatchObject({
+  it('IN-18 a failed attempt is retried by the schedule, and the delivery is dead after the last', () => {
+    expect(settleFailure(new Error('no'))).toMatchObject({
       call: ['fail', { error: 'Error: no', retryInMs: 500 }],
       retryInMs: 500,
     });
-    expect(judge(new Error('no'), { attempt: 2 }).retryInMs).toBe(700);
-    const last = judge(new Error('no'), { attempt: 3 });
+    expect(settleFailure(new Error('no'), { attempt: 2 }).retryInMs).toBe(700);
+    const last = settleFailure(new Error('no'), { attempt: 3 });
     expect(last.call).toEqual(['fail', { error: 'Error: no', retryInMs: null }]);
     expect(last.log[0]).toMatch(/^error: Delivery d failed \(attempt 3 of 3\) and is dead/);
   });
 
-  it('IN-18 gives an unrecoverable failure up at once', () => {
-    expect(judge(new UnrecoverableError('no')).call).toMatchObject(['fail', { retryInMs: null }]);
+  it('IN-18 an unrecoverable failure makes the delivery dead at once', () => {
+    expect(settleFailure(new UnrecoverableError('no')).call).toMatchObject([
+      'fail',
+      { retryInMs: null },
+    ]);
   });
 
-  it('IN-24 returns what fails while the application closes, without a charge', () => {
-    expect(judge(new Error('no'), { closing: true }).call).toBe('release');
+  it('IN-24 a failure while the application closes releases the delivery without a charge', () => {
+    expect(settleFailure(new Error('no'), { closing: true }).call).toBe('release');
   });
 
-  it('takes anything that can be thrown', () => {
+  it('a handler may throw any value', () => {
     const { proxy, revoke } = Proxy.revocable({}, {});
     revoke();
     for (const thrown of [proxy, null, 'text', 5, () => {}, Object.create(null)]) {
-      expect(judge(thrown).call).toMatchObject(['fail', { retryInMs: 500 }]);
+      expect(settleFailure(thrown).call).toMatchObject(['fail', { retryInMs: 500 }]);
     }
   });
 
-  it('IN-32 returns what another version takes, and keeps its place so that the other can claim it', () => {
-    const judged = judge(new OtherVersionError('h', 'refund'));
-    expect(judged).toMatchObject({ call: 'release', retryInMs: null, keepSlotMs: 1000 });
-    expect(judged.log[0]).toMatch(/^warn: Delivery d is left to another version/);
+  it('IN-32 a type that only another version takes releases the delivery, and the slot stays taken', () => {
+    const result = settleFailure(new OtherVersionError('h', 'refund'));
+    expect(result).toMatchObject({ call: 'release', retryInMs: null, keepSlotMs: 1000 });
+    expect(result.log[0]).toMatch(/^warn: Delivery d is left to another version/);
   });
 
-  it('IN-32 fails what no version takes any more', () => {
-    const judged = judge(new OtherVersionError('h', 'refund'), { elsewhere: false });
-    expect(judged).toMatchObject({ retryInMs: 500, keepSlotMs: 0 });
-    expect(judged.log[0]).toContain('does not handle the event type "refund"');
+  it('IN-32 a type that no version takes any more fails the attempt', () => {
+    const result = settleFailure(new OtherVersionError('h', 'refund'), { elsewhere: false });
+    expect(result).toMatchObject({ retryInMs: 500, keepSlotMs: 0 });
+    expect(result.log[0]).toContain('does not handle the event type "refund"');
   });
 });
