@@ -198,7 +198,7 @@ describeInBrowser('the shop in a browser', (browser) => {
     await showsStatus(page, 'Waiting for your payment');
     await mark(page);
     await first.process.kill('SIGKILL');
-    await page.getByText(/^The shop has not been reachable since .*Trying again/).waitFor();
+    await page.getByText(/^The shop has not been reachable since .*The page keeps trying/).waitFor();
     emulator.complete(order.checkoutUrl!.split('/').at(-1)!);
     await using again = await RunningShop.start({ ...settings, PORT: new URL(first.url).port });
     await again.recorded('patient', [12]);

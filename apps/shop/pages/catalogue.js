@@ -1,6 +1,6 @@
 // The forms work without this script.
 
-// A page from the back-forward cache has an idempotency key that was used already.
+// A page from the back-forward cache contains an idempotency key that was already used.
 addEventListener('pageshow', ({ persisted }) => {
   if (persisted) location.reload();
 });
@@ -10,7 +10,7 @@ for (const form of document.forms) {
     const button = form.querySelector('button');
     if (button === null) return;
     button.textContent = 'Ordering …';
-    // Not disabled, so that the customer can click again if the request fails. A form that is sent twice orders once.
+    // The button stays enabled, so that the customer can retry a failed request. A form that is sent twice creates one order.
     button.setAttribute('aria-busy', 'true');
   });
 }

@@ -3,7 +3,7 @@ import { html } from 'htm/preact';
 const AMOUNT = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 
 /**
- * Formats an amount. `null` stands for a sum that is too large for JSON.
+ * Formats an amount. `null` is a sum that is too large for JSON.
  *
  * @param {number | null} amount
  */

@@ -112,7 +112,7 @@ function Totals({ totals: { payments, amount, unmatched } }) {
 function Entries({ page: { entries, next }, before }) {
   if (entries.length === 0 && before === '') {
     return html`<p class="empty">
-      There are no payments yet. <a href="/">Buy a product</a> and pay for it: the payment then
+      There are no payments yet. <a href="/">Buy a product</a> and pay for it. The payment then
       appears here.
     </p>`;
   }

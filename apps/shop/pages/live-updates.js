@@ -4,7 +4,7 @@ import { Time } from './format.js';
 /** The shop sends a heartbeat every 15 seconds. After three missing heartbeats, the connection is considered dead. */
 const SILENCE_MS = 45_000;
 
-/** Delay before a rejected stream is opened again. The browser itself reopens a stream that was interrupted. */
+/** Delay before the page reopens a rejected stream, in milliseconds. The browser itself reopens an interrupted stream. */
 const RETRY_MS = 2000;
 
 /**
@@ -71,7 +71,8 @@ export function followEvents(url, onState, onConnection) {
 export function ConnectionStatus({ lostSince, connecting }) {
   if (lostSince !== null) {
     return html`<p class="connection lost" role="status">
-      The shop has not been reachable since <${Time} at=${lostSince} short />. Trying again …
+      The shop has not been reachable since <${Time} at=${lostSince} short />. The page keeps
+      trying.
     </p>`;
   }
   const text = connecting ? 'Connecting …' : 'Live: this page updates itself.';

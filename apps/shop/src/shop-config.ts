@@ -95,7 +95,7 @@ export interface ConsoleSettings {
   readonly password: string;
 }
 
-/** Missing or invalid settings: a line for each. The lines never contain a value, because it may be a secret. */
+/** Missing or invalid settings, one line for each. The lines never contain a value, because a value may be a secret. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError';
 
@@ -107,7 +107,7 @@ export class SettingsError extends Error {
 /** The settings for injection: `@Inject(shopConfig.KEY) settings: ShopSettings`. */
 export const shopConfig = registerAs('shop', () => readShopEnvironment(process.env));
 
-/** @throws SettingsError with all missing or invalid variables, those of the payments module included. */
+/** @throws SettingsError with all missing or invalid variables, including those of the payments module. */
 export function readShopEnvironment(
   variables: Readonly<Record<string, string | undefined>>,
 ): ShopSettings {

@@ -11,10 +11,10 @@ const BOOT_CONTEXTS: ReadonlySet<unknown> = new Set([
   'ExceptionHandler',
 ]);
 
-/** Nest's logger without the lines of the boot. If the boot fails, `startShop` throws the error, and `main.ts` prints it once. */
+/** Nest's logger without its lines about the boot. If the boot fails, `startShop` throws the error, and `main.ts` prints it. */
 export class ShopLogger extends ConsoleLogger {
   constructor() {
-    // Files and pipes do not interpret colours.
+    // No colours if the output is a file or a pipe.
     super({ colors: isatty(1) && process.stdout.hasColors() });
   }
 

@@ -12,7 +12,7 @@ import { shopConfig } from './shop-config.js';
 import type { ShopSettings } from './shop-config.js';
 
 /**
- * The shop. `CatalogueModule` sells, `OrdersModule` creates orders and their checkout invoices, `ShopPaymentsModule`
+ * The shop. `CatalogueModule` shows the products, `OrdersModule` creates orders and their checkout invoices, `ShopPaymentsModule`
  * handles the webhooks and records payments, `LedgerModule` shows them.
  */
 @Module({
@@ -37,7 +37,7 @@ import type { ShopSettings } from './shop-config.js';
   ],
 })
 export class ShopModule {
-  /** Adds the console of the inbox if the settings have one. Its path is a route, which Nest needs before injection. */
+  /** Adds the console of the inbox if it is configured. Nest needs the console's path before it injects the settings. */
   static register({ console }: ShopSettings): DynamicModule {
     if (console === null) return { module: ShopModule };
     const { path, user, password } = console;

@@ -13,7 +13,7 @@ const ADAPTERS = {
 };
 
 /**
- * Starts the shop. Payments need nothing here: no raw body, no body parser and no route.
+ * Starts the shop. `nestjs-payments` needs no raw body, no body parser and no route here.
  *
  * @throws PaymentsError if the payments module rejects the settings, or Node's error if the port is not available.
  */

@@ -1,14 +1,29 @@
+import { IsIn, Matches } from 'class-validator';
 import { randomInt } from 'node:crypto';
 import { Body, Controller, Get, HttpStatus, Post, Redirect, UseGuards } from '@nestjs/common';
 import { OrdersService } from '../orders/orders.service.js';
 import { markup, PageHeaders, renderPage } from '../pages/page.js';
 import type { Html } from '../pages/page.js';
 import { SameOriginGuard } from '../pages/same-origin.guard.js';
-import { BuyProductDto } from './buy-product.dto.js';
 import { PRODUCTS } from './products.js';
 import type { Product } from './products.js';
 
-/** Without letters that look like digits. */
+/** Body of `POST /buy`: the form of a product. */
+export class BuyProductDto {
+  /** `id` of the product. */
+  @IsIn(PRODUCTS.map(({ id }) => id), {
+    message: 'product must be the id of a product of the shop',
+  })
+  product!: string;
+
+  /** The key in the form. Forms with the same key create one order, even if the browser sends them several times. */
+  @Matches(/^[0-9a-z]{12}$/, {
+    message: 'idempotencyKey must be the key of the form; reload the page',
+  })
+  idempotencyKey!: string;
+}
+
+/** Letters that look like digits are left out. */
 const KEY_CHARACTERS = '23456789abcdefghjkmnpqrstuvwxyz';
 const KEY_LENGTH = 12;
 
@@ -33,8 +48,8 @@ export class CatalogueController {
   }
 
   /**
-   * Creates an order and redirects to its page. The idempotency key is part of the reference: a form that is sent twice
-   * orders once, at any instance of the shop. A page that is loaded again has another key.
+   * Creates an order and redirects to its page. The idempotency key is part of the reference, so a form that is sent twice
+   * creates one order, at any instance of the shop. Each load of the page has a new key.
    */
   @Post('buy')
   @UseGuards(SameOriginGuard)

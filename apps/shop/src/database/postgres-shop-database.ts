@@ -57,7 +57,7 @@ export class PostgresShopDatabase extends ShopDatabase<PostgresTransaction> {
       query_timeout: 10_000,
       allowExitOnIdle: true,
     });
-    // An idle connection was lost. The next statement gets another. Without a listener, the process would exit.
+    // An idle connection was lost. The next statement uses another. Without this listener, the error would end the process.
     const logger = new Logger(PostgresShopDatabase.name);
     pool.on('error', ({ message }) => logger.warn(`An idle connection was lost: ${message}`));
     try {

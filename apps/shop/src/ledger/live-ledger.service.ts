@@ -4,10 +4,10 @@ import { ShopDatabase } from '../database/shop-database.js';
 import { PolledValues } from '../live/polled-values.js';
 import type { LedgerTotals } from './ledger-entry.js';
 
-/** The ledger is the only value, so its key is constant. */
+/** Key of the only watched value. */
 const LEDGER = 'ledger';
 
-/** The changes of the ledger, also those that another instance of the shop has made. */
+/** The changes of the ledger, including those made by other instances of the shop. */
 @Injectable()
 export class LiveLedgerService {
   readonly #totals: PolledValues<LedgerTotals>;

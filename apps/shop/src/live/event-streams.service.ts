@@ -16,10 +16,10 @@ import {
 } from 'rxjs';
 import type { Observable } from 'rxjs';
 
-/** Maximum number of open streams. Each holds a connection. */
+/** Maximum number of open streams. Each stream uses one connection. */
 const MAX_STREAMS = 1000;
 
-/** Interval of heartbeats in milliseconds. They keep proxies from closing a stream, and show the page that it is alive. */
+/** Interval of heartbeats in milliseconds. They prevent proxies from closing a stream, and show the page that the shop is alive. */
 const HEARTBEAT_MS = 15_000;
 
 /** Time after which a browser connects again when its stream has ended, in milliseconds. */
@@ -61,10 +61,10 @@ export class EventStreamsService implements OnModuleDestroy {
     });
   }
 
-  /** Runs after the payments module has drained, so the pages have the last payments, and before the server closes. */
+  /** Nest calls this after the payments module has drained, so the pages have the last payments, and before the server closes. */
   onModuleDestroy(): void {
     this.#closed = true;
-    // The server closes when all connections have closed. Without this header, a page that connects again would keep its own.
+    // The server closes when all connections have closed. Without this header, a page that reconnects would keep one open.
     const server = this.host.httpAdapter.getHttpServer() as Server;
     server.prependListener('request', (_, response) => response.setHeader('connection', 'close'));
     this.#closing.next();

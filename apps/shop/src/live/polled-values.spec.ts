@@ -21,7 +21,7 @@ describe('PolledValues', () => {
     );
     const sent = Promise.all(['a', 'b', 'a', 'c'].map((key) => firstValueFrom(values.watch(key))));
     expect(await sent).toEqual(['A', 'B', 'A', 'C']);
-    // The watchers that arrived during the first read share the second.
+    // Watchers that were added during the first read share the second read.
     expect(reads).toEqual([['a'], ['b', 'a', 'c']]);
   });
 

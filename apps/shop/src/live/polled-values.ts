@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { Observable } from 'rxjs';
 import type { Subscriber } from 'rxjs';
 
-/** How soon a page shows what another instance of the shop has changed, in milliseconds. */
+/** After this time at most, a page shows the changes of another instance of the shop, in milliseconds. */
 const POLL_MS = 1000;
 
 /** Reads the current values of all these keys at once. Keys without a value are left out. */
@@ -11,13 +11,13 @@ export type ReadValues<T> = (keys: readonly string[]) => Promise<ReadonlyMap<str
 interface Watcher<T> {
   readonly key: string;
   readonly subscriber: Subscriber<T>;
-  /** The last value it received, as JSON. */
+  /** The last value that the subscriber received, as JSON. */
   lastSent: string | undefined;
 }
 
 /**
- * Values that pages watch. It polls the values of all watched keys together, so it finds the changes of other processes
- * too. It also reads them when a watcher arrives and on {@link refresh}. While there is no watcher, it reads nothing.
+ * Values that pages watch. `PolledValues` polls the values of all watched keys together and finds the changes of other
+ * processes too. It also reads the values for each new watcher and on {@link refresh}. Without watchers, it reads nothing.
  */
 export class PolledValues<T> {
   readonly #logger = new Logger(PolledValues.name);
@@ -53,7 +53,7 @@ export class PolledValues<T> {
   refresh(): void {
     if (this.#watchers.size === 0) return;
     clearTimeout(this.#timer);
-    // A read that is running may have started before the change, or without the new watcher.
+    // The current read may have started before the change, or before the new watcher was added.
     this.#readAgain = this.#reading;
     if (!this.#reading) void this.#readAll();
   }

@@ -10,9 +10,9 @@ const DEADLINE_MS = 10_000;
 /**
  * Creates checkout invoices at the payments service.
  *
- * If the outcome of a request is unknown, neither the payments module nor the shop repeats it. The customer can: the
- * first invoice, if it exists, is then never paid, because nobody has its address. If it were paid anyway, the payment
- * would have the reference of the same order.
+ * If the outcome of a request is unknown, neither the payments module nor the shop repeats it. The customer can request the
+ * invoice again. The first invoice, if it exists, is then not paid, because nobody has its address. If it were paid
+ * anyway, its payment would have the reference of the same order.
  */
 @Injectable()
 export class CheckoutService {
@@ -41,7 +41,7 @@ export class CheckoutService {
       const url = invoice?.checkoutUrl;
       if (typeof url === 'string' && URL.canParse(url)) return url;
       this.#logger.warn(
-        `Order ${reference} has no checkout page: the answer has no valid checkoutUrl`,
+        `Order ${reference} has no checkout page: the response has no valid checkoutUrl`,
       );
     } catch (error) {
       if (!(error instanceof PaymentsError)) throw error;

@@ -4,7 +4,7 @@ import { PolledValues } from '../live/polled-values.js';
 import type { OrderView } from './order.js';
 import { OrdersService } from './orders.service.js';
 
-/** The changes of orders, also those that another instance of the shop has made. */
+/** The changes of orders, including those made by other instances of the shop. */
 @Injectable()
 export class LiveOrdersService {
   readonly #orders: PolledValues<OrderView>;

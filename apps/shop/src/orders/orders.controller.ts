@@ -2,7 +2,7 @@ import { Body, Controller, Get, Param, Post, Sse } from '@nestjs/common';
 import type { MessageEvent } from '@nestjs/common';
 import type { Observable } from 'rxjs';
 import { EventStreamsService } from '../live/event-streams.service.js';
-import { CreateOrderDto } from './create-order.dto.js';
+import { CreateOrderDto } from './order.js';
 import { LiveOrdersService } from './live-orders.service.js';
 import type { OrderView } from './order.js';
 import { OrdersService } from './orders.service.js';

@@ -2,8 +2,7 @@ import { ConflictException, Injectable, NotFoundException } from '@nestjs/common
 import { toCents } from '../amount.js';
 import { ShopDatabase } from '../database/shop-database.js';
 import { CheckoutService } from './checkout.service.js';
-import type { CreateOrderDto } from './create-order.dto.js';
-import type { OrderView, OrderWithPayments } from './order.js';
+import type { CreateOrderDto, OrderView, OrderWithPayments } from './order.js';
 
 /** Creates orders and reads their status. */
 @Injectable()
@@ -20,7 +19,7 @@ export class OrdersService {
    * @throws ConflictException if the reference belongs to an order with another amount.
    */
   async create({ reference, amount }: CreateOrderDto): Promise<OrderView> {
-    // Store the order before the invoice is created: the webhook may arrive before the answer with the invoice.
+    // Store the order first: the webhook request may arrive before the response with the invoice.
     const order = await this.database.addOrder({ reference, amount, checkoutUrl: null });
     if (order.amount !== amount) {
       throw new ConflictException(

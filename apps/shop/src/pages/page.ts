@@ -13,7 +13,7 @@ export class Html {
 }
 
 /** A template tag for HTML. It escapes all values except {@link Html}. */
-// Not named `html`, because Prettier would reformat the templates, and with them the hashed import map.
+// The name `html` would make Prettier reformat the templates, including the import map, whose hash is in the policy.
 export function markup(
   strings: TemplateStringsArray,
   ...values: readonly (string | number | Html | readonly Html[])[]
@@ -41,7 +41,7 @@ export function PageHeaders(): MethodDecorator {
   );
 }
 
-/** The parts of a page that differ. */
+/** The parts that differ between pages. */
 export interface PageParts {
   readonly title: string;
   /** The path of the page, if the navigation has a link to it. */
@@ -77,7 +77,7 @@ export function renderPage({ title, path, name, main }: PageParts): string {
         </header>
         <main id="main" tabindex="-1">${main}</main>
         <footer>
-          <p>Payments by nestjs-payments. This is a demonstration: nothing is delivered.</p>
+          <p>Payments by nestjs-payments. This is a demonstration: no goods are sold.</p>
         </footer>
       </body>
     </html>

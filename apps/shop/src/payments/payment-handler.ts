@@ -1,3 +1,4 @@
+import { IsNotEmpty, IsOptional, IsPositive, IsString } from 'class-validator';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { OnPaymentEvent, PaymentsApiService } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
@@ -8,7 +9,24 @@ import { LiveOrdersService } from '../orders/live-orders.service.js';
 import { OrdersService } from '../orders/orders.service.js';
 import { shopConfig } from '../shop-config.js';
 import type { ShopSettings } from '../shop-config.js';
-import { CompletedPaymentDto } from './completed-payment.dto.js';
+
+/**
+ * The fields of `data` in a `transaction.completed` event that the shop uses. The payments module validates each event
+ * before it calls the handler.
+ */
+export class CompletedPaymentDto {
+  @IsString()
+  @IsNotEmpty()
+  transactionId!: string;
+
+  @IsPositive()
+  amount!: number;
+
+  /** Reference of the order. Payments that the shop did not request may have none. */
+  @IsOptional()
+  @IsString()
+  externalReference?: string | null;
+}
 
 /** Records completed payments in the ledger. */
 @Injectable()
@@ -25,10 +43,10 @@ export class PaymentHandler {
   ) {}
 
   /**
-   * Records a payment once, however many events report it. If it throws, the payments module retries it.
+   * Records a payment once, even if several events report it. If it throws, the payments module retries it.
    *
    * The slow API call comes first. `commit` comes last: one transaction adds the ledger entry and completes the
-   * delivery, so that neither a crash nor a second run on another machine loses or duplicates the payment.
+   * delivery, so that neither a crash nor an attempt in another process loses or duplicates the payment.
    */
   @OnPaymentEvent('transaction.completed', { name: 'record-payment', data: CompletedPaymentDto })
   async recordPayment(
@@ -36,7 +54,7 @@ export class PaymentHandler {
     { commit, signal }: PaymentEventContext,
   ): Promise<void> {
     const { transactionId, amount, externalReference: reference = null } = data;
-    // An earlier run or another event has recorded it.
+    // An earlier attempt or another event has recorded the payment.
     if (await this.database.isRecorded(transactionId)) return;
     await this.#assertPaid(transactionId, signal);
     const payment = { transactionId, reference, amount };
@@ -47,9 +65,9 @@ export class PaymentHandler {
     await this.#log(entry);
   }
 
-  /** Asks the API for the status of the transaction: the event alone does not prove that it is still complete. */
+  /** Reads the status of the transaction from the API: the event does not prove that the transaction is still complete. */
   async #assertPaid(transactionId: string, signal: AbortSignal): Promise<void> {
-    // The service does not document the fields of the answer. The shop uses `status` only.
+    // The service does not document the fields of the response. The shop uses `status` only.
     const { status } = await this.payments.getTransaction(transactionId, { signal });
     if (status === this.settings.paidStatus) return;
     throw new Error(
@@ -59,7 +77,7 @@ export class PaymentHandler {
   }
 
   async #log({ transactionId, reference, amount }: LedgerEntry): Promise<void> {
-    // Quoted, because the payer may choose the reference, with line breaks in it.
+    // JSON.stringify escapes line breaks, which a payer can put into the reference.
     const quoted = reference === null ? 'no reference' : JSON.stringify(reference);
     const recorded = `Recorded ${amount} for ${quoted} (transaction ${transactionId})`;
     const order = reference === null ? undefined : await this.orders.find(reference);
