@@ -13,7 +13,10 @@ export interface ApiLogger {
   warn(message: string): void;
 }
 
-/** Facts about one attempt of a request. They contain no header, body, token or id of a path. */
+/**
+ * Facts about one attempt of a request. They contain no header, body or token. `path` contains no ids if the call gave a
+ * template.
+ */
 export interface RequestFacts {
   /** Id of the company that the request was made for. */
   company: string;
@@ -40,8 +43,8 @@ export type RequestObserver = (facts: RequestFacts) => void;
 /** How the module calls the payments service. Every option has a default. */
 export interface PaymentsApiOptions extends HttpOptions {
   /**
-   * The header that contains the token. The service accepts both and recommends `authorization`, the default. Only
-   * one of them is sent.
+   * The request header for the token. The service accepts both headers and recommends `authorization`, the default.
+   * The module sends only one of them.
    */
   tokenHeader?: 'authorization' | 'x-auth-token';
   /**
@@ -71,15 +74,15 @@ export interface PaymentsApiOptions extends HttpOptions {
    */
   requestIdHeader?: string;
   /**
-   * The header for `idempotencyKey`. The service documents none, so there is no default, and calls with a key throw a
-   * `TypeError` until this is set. A key does not cause a POST to be retried.
+   * The header for `idempotencyKey`. The service documents none, so there is no default, and calls with a key
+   * reject with a `TypeError` until this is set. A key does not cause a POST to be retried.
    */
   idempotencyHeader?: string;
   /** The `User-Agent` header of requests. 1 to 200 printable ASCII characters. Default `nestjs-payments`. */
   userAgent?: string;
   /**
-   * Called after every attempt, including token requests, with facts that are safe to log or count. Errors of this
-   * function are ignored, except that a warning is logged for the first.
+   * Called after every attempt and every token request, with facts that are safe to log or count. Errors of this
+   * function do not affect the call; a warning is logged for the first error.
    *
    * @example
    * ```ts
@@ -87,7 +90,7 @@ export interface PaymentsApiOptions extends HttpOptions {
    * ```
    */
   onRequest?: RequestObserver;
-  /** Logs warnings. Default: a Nest `Logger` with the context `PaymentsApi`. */
+  /** The logger for warnings. Default: a Nest `Logger` with the context `PaymentsApi`. */
   logger?: ApiLogger;
 }
 

@@ -21,7 +21,7 @@ export interface HttpApiClientParts {
   logger: ApiLogger;
 }
 
-/** Calls the payments service for every company. It owns the tokens, the connections and the calls under way. */
+/** Calls the payments service for every company. It manages the tokens, the connections and the calls under way. */
 export class HttpApiClient implements ApiClient {
   readonly #parts: HttpApiClientParts;
   readonly #calls: Transport;
@@ -115,11 +115,13 @@ function guardedObserver(
   const warnOnce = (): void => {
     if (warned) return;
     warned = true;
-    logger.warn('The onRequest observer failed; its errors are ignored from now on');
+    logger.warn(
+      'The function api.onRequest threw an error. Calls are not affected, and further errors are not logged',
+    );
   };
   return (facts) => {
     try {
-      // TypeScript accepts an async function for this type, and nothing else handles its rejection.
+      // The observer may be an async function, and nothing else would handle its rejection.
       Promise.resolve(observer(Object.freeze(facts))).catch(warnOnce);
     } catch {
       warnOnce();
@@ -128,7 +130,7 @@ function guardedObserver(
 }
 
 /**
- * The access tokens, one per company id, base URL and credentials. So two companies, two hosts or two secrets never
+ * Keeps one access token per company id, base URL and credentials. So two companies, two hosts or two secrets never
  * share a token, and a company whose secret was changed gets a new token.
  *
  * If the cache is full, it drops the least recently used token. It does not close that token, because calls may be
@@ -157,7 +159,7 @@ export class TokenCache {
   get(company: ResolvedCompany): AccessToken {
     const key = this.#keyOf(company);
     const token = this.#tokens.get(key) ?? this.#create(company);
-    // A Map keeps the order of insertion: the first key is the least recently used.
+    // A Map keeps the order of insertion, so the first key is the least recently used.
     this.#tokens.delete(key);
     this.#tokens.set(key, token);
     if (this.#tokens.size > this.#capacity) {

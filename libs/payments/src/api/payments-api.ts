@@ -1,7 +1,7 @@
 /** HTTP methods of a call. */
 export type ApiMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** A value of the query string. `undefined` is left out. */
+/** A value of a query parameter. A parameter that is `undefined` is left out. */
 export type QueryValue = string | number | boolean | undefined;
 
 /** Options of every call. */
@@ -20,8 +20,8 @@ export interface CallOptions {
 /** Options of a call to any path. */
 export interface RequestOptions extends CallOptions {
   /**
-   * The parameters of the query string, which the module encodes: the path must not contain them. An array repeats
-   * its name.
+   * The query parameters. The module encodes them, so the path must not contain a query. An array sends its parameter
+   * several times.
    */
   query?: Readonly<Record<string, QueryValue | readonly QueryValue[]>>;
   /**

@@ -90,8 +90,8 @@ export class PaymentsError extends Error {
 }
 
 /**
- * The error that a handler throws if another attempt cannot succeed. The delivery becomes a dead letter at once, instead of after
- * the last attempt.
+ * The error that a handler throws if another attempt cannot succeed. The delivery becomes a dead letter at once,
+ * instead of after the last attempt.
  *
  * @example
  * ```ts
@@ -132,7 +132,7 @@ export function framesOf(thrown: unknown): string {
     if (!(thrown instanceof Error)) return '';
     const { stack, message } = thrown;
     if (typeof stack !== 'string') return '';
-    // A message may have lines that look like frames.
+    // The message is skipped, because its lines may look like frames.
     const start = stack.indexOf(message);
     const traced = stack.slice(start === -1 ? 0 : start + message.length).slice(0, 10_000);
     const frames = traced.match(/^ {4}at [^\n]{1,500}$/gm) ?? [];

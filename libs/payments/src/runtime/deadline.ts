@@ -4,7 +4,7 @@ import type { PaymentsRuntime } from './payments-runtime.js';
 /** The longest interval of a Node.js timer, in milliseconds. */
 const MAX_INTERVAL_MS = 2 ** 31 - 1;
 
-/** Why a {@link Deadline} ended: a signal was aborted, the time was over, or the application closed. */
+/** Why a {@link Deadline} ended: the work was aborted, the time was over, or the application is closing. */
 export type DeadlineEnd = 'aborted' | 'timeout' | 'closed';
 
 /**

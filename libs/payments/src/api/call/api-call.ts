@@ -61,7 +61,7 @@ export class ApiCall {
     this.#url = callUrl(company.baseUrl, request.pathAndQuery);
   }
 
-  /** Makes attempts until one succeeds. Rejects with the error of the last attempt. */
+  /** Makes attempts until one succeeds. Rejects if an attempt fails and no further attempt is allowed. */
   async run(): Promise<ApiResponse> {
     for (;;) {
       const token = await this.#token();

@@ -25,10 +25,10 @@ export interface ApiErrorFacts {
 }
 
 /**
- * A call to the payments service that failed, by `code`:
+ * The error of a call to the payments service. Its `code` is one of:
  *
- * - `authentication_failed` 401 twice, `permission_denied` 403, `not_found` 404, `conflict` 409,
- *   `validation_failed` 400 and 422, `rate_limited` 429, `server_error` 5xx, `unexpected_status` any other;
+ * - `authentication_failed` (status 401 twice), `permission_denied` (403), `not_found` (404), `conflict` (409),
+ *   `validation_failed` (400 or 422), `rate_limited` (429), `server_error` (5xx), `unexpected_status` (any other);
  * - `redirect_not_followed`: the service responded with a redirect, which the module does not follow;
  * - `connection_failed`, `timeout`, `aborted`: there was no response, and the call had no effect;
  * - `outcome_unknown`: a request that changes something was sent, and there was no response (see `reason`). Check
@@ -65,7 +65,8 @@ export class PaymentsApiError extends PaymentsError implements Omit<ApiErrorFact
 
   /**
    * The response body: the parsed value if it is JSON, otherwise its text, at most 64 KiB; `undefined` if it is empty.
-   * The body may repeat what was sent, so this is a getter: `JSON.stringify`, `util.inspect` and loggers do not show it.
+   * The body may repeat what was sent, so this is a getter, which `JSON.stringify`, `util.inspect` and loggers do not
+   * show.
    */
   get body(): unknown {
     return this.#body;
@@ -75,14 +76,14 @@ export class PaymentsApiError extends PaymentsError implements Omit<ApiErrorFact
 /** Facts about a call for its error. `safe`: the call changes nothing, so it can be repeated. */
 export type CallFacts = ApiErrorFacts & { safe: boolean };
 
-const CHECK = 'check GET /v1/transactions/{id} before you repeat it';
+const ADVICE = 'check GET /v1/transactions/{id} before you repeat it';
 
 /** Creates the error for a response with a status other than 2xx and 3xx. */
 export function statusError(facts: CallFacts & { status: number }): PaymentsApiError {
   const code = statusCode(facts.status);
   const hint = HINTS[code];
   const warning =
-    code === 'server_error' && !facts.safe ? `; it may have had an effect: ${CHECK}` : '';
+    code === 'server_error' && !facts.safe ? `; it may have had an effect: ${ADVICE}` : '';
   const message = `${describeCall(facts)} got the response ${facts.status}${hint ? `: ${hint}` : ''}${warning}`;
   return new PaymentsApiError(code, message, facts);
 }
@@ -99,7 +100,7 @@ export function redirectError(
       : 'without a location';
   const message =
     `${describeCall(facts)} got the response ${facts.status}, a redirect ${to}, which is not followed: ` +
-    'it would send the token there; check the base URL';
+    'the token would be sent there; check the base URL';
   return new PaymentsApiError('redirect_not_followed', message, facts);
 }
 
@@ -107,14 +108,19 @@ export function redirectError(
 export function endedError(
   facts: CallFacts,
   reason: DeadlineEnd,
-  mayBeSent: boolean,
+  mayHaveBeenSent: boolean,
 ): PaymentsApiError {
   const text = {
     aborted: 'was aborted by its caller',
     timeout: 'did not finish before its deadline',
     closed: 'was ended because the application is closing',
   }[reason];
-  return noResponseError(facts, reason === 'timeout' ? 'timeout' : 'aborted', text, mayBeSent);
+  return noResponseError(
+    facts,
+    reason === 'timeout' ? 'timeout' : 'aborted',
+    text,
+    mayHaveBeenSent,
+  );
 }
 
 /** Creates the error for an attempt without a response, or with a body that cannot be used. */
@@ -183,12 +189,12 @@ function noResponseError(
   facts: CallFacts,
   reason: PaymentsErrorCode,
   text: string,
-  mayBeSent: boolean,
+  mayHaveBeenSent: boolean,
 ): PaymentsApiError {
-  if (facts.safe || !mayBeSent) {
+  if (facts.safe || !mayHaveBeenSent) {
     return new PaymentsApiError(reason, `${describeCall(facts)} ${text}`, facts);
   }
-  const message = `${describeCall(facts)} ${text}, and it is unknown whether it had an effect: ${CHECK}`;
+  const message = `${describeCall(facts)} ${text}, and it is unknown whether it had an effect: ${ADVICE}`;
   return new PaymentsApiError('outcome_unknown', message, { ...facts, reason });
 }
 

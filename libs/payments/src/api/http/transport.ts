@@ -135,7 +135,10 @@ async function readResponse(
   return { kind: 'response', status, headers: plainHeaders(headers, isWebStream(data)), body };
 }
 
-/** Each adapter of axios sets `data` to another type: a `ResponseBody`, a stream of Node.js, a web stream, a mock's value. */
+/**
+ * Reads `data`, whose type depends on the adapter of axios: a `ResponseBody`, a stream of Node.js, a web stream, or any
+ * value of a mock.
+ */
 async function readData(data: unknown, limit: number, signal: AbortSignal): Promise<ResponseBody> {
   if (data instanceof ResponseBody) return data;
   const stream = isWebStream(data) ? Readable.fromWeb(data) : data;

@@ -48,6 +48,7 @@ export class AccessToken {
   readonly #endpointBackoff = new TokenBackoff();
   /** Delays token requests while the service rejects new tokens, for example because the base URL is wrong. */
   readonly #rejectionBackoff = new TokenBackoff();
+  /** `noRefreshUntil` is on the monotonic clock, in milliseconds. */
   #current: { value: string; life: TokenLife; noRefreshUntil: number } | undefined;
   #refresh: Refresh | undefined;
   #failure: TokenFailure | undefined;
@@ -87,8 +88,8 @@ export class AccessToken {
   /**
    * Drops a token that the service rejected with 401, so that `get()` fetches a new one.
    *
-   * Does nothing if it is not the current token. Does nothing either if the service has just rejected several new
-   * tokens in a row: then `get()` returns the same token, and the caller knows that another attempt would fail too.
+   * Does nothing if it is not the current token. Does nothing either during the backoff after an earlier rejection:
+   * then `get()` returns the same token, and the caller knows that another attempt would fail too.
    */
   invalidate(rejected: string): void {
     if (this.#current?.value !== rejected) return;
@@ -97,12 +98,12 @@ export class AccessToken {
     this.#rejectionBackoff.fail(monotonic);
     this.#current = undefined;
     // A request that is under way was sent before the rejection, and may return the same token.
-    const superseded = this.#refresh;
+    const outdated = this.#refresh;
     this.#refresh = undefined;
-    superseded?.deadline.end('aborted');
+    outdated?.deadline.end('aborted');
   }
 
-  /** Reports that the service accepted this token. Its next rejection causes a token request without delay. */
+  /** Records that the service accepted this token, so that its next rejection causes a token request without delay. */
   accept(token: string): void {
     if (this.#current?.value === token) this.#rejectionBackoff.succeed();
   }
@@ -153,11 +154,11 @@ export class AccessToken {
 
   async #run(refresh: Refresh): Promise<string> {
     const sent = this.#now();
-    const outcome = await this.#request(refresh.deadline.signal);
+    const result = await this.#request(refresh.deadline.signal);
     refresh.deadline.release();
     if (this.#refresh !== refresh) return this.get();
     this.#refresh = undefined;
-    return outcome.ok ? this.#keep(outcome, sent) : this.#fail(outcome);
+    return result.ok ? this.#keep(result, sent) : this.#fail(result);
   }
 
   async #request(signal: AbortSignal): Promise<TokenResult> {

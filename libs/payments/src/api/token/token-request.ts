@@ -108,8 +108,8 @@ export async function requestToken(
     return unavailable(`${endpoint} could not be reached or read (${cause})`, result.status);
   }
   return isSuccess(result.status)
-    ? read(result, endpoint, parts.logger)
-    : rejected(result, endpoint, runtime.now());
+    ? readToken(result, endpoint, parts.logger)
+    : errorStatus(result, endpoint, runtime.now());
 }
 
 /** The `Authorization` header of a token request, in UTF-8, because a secret may contain any character. */
@@ -117,7 +117,7 @@ function basic({ clientId, clientSecret }: ResolvedCompany): string {
   return `Basic ${Buffer.from(`${clientId}:${clientSecret}`, 'utf8').toString('base64')}`;
 }
 
-function read(response: HttpResponse, endpoint: string, logger: ApiLogger): TokenResult {
+function readToken(response: HttpResponse, endpoint: string, logger: ApiLogger): TokenResult {
   const body = parseBody(response.body, 'application/json') as Record<string, unknown> | undefined;
   const value = typeof body === 'object' ? body?.['access_token'] : undefined;
   // The token is sent in a header, so it must not contain a line break.
@@ -134,7 +134,11 @@ function read(response: HttpResponse, endpoint: string, logger: ApiLogger): Toke
   return { ok: true, value, lifetimeMs: lifetimeMs ?? FALLBACK_LIFETIME_MS };
 }
 
-function rejected({ status, headers }: HttpResponse, endpoint: string, now: number): TokenResult {
+function errorStatus(
+  { status, headers }: HttpResponse,
+  endpoint: string,
+  now: number,
+): TokenResult {
   const retryAfterMs = parseRetryAfterMs(headers['retry-after'], now);
   if (status === 401) {
     const message =
@@ -149,7 +153,7 @@ function hint(status: number): string {
   if (status >= 300 && status <= 399)
     return ', a redirect, which is not followed: check the base URL';
   if (status !== 404 && status !== 405) return '';
-  return ` to POST ${PATH}: check the base URL, to which this path is added; it must not contain the /v1`;
+  return ` to POST ${PATH}: check the base URL. The module adds this path to it, so it must not end in /v1`;
 }
 
 function unavailable(message: string, status?: number, retryAfterMs?: number): TokenResult {
@@ -165,10 +169,12 @@ const FALLBACK_LIFETIME_MS = 300_000;
  */
 const MAX_LIFETIME_MS = 86_400_000;
 
+/** The longest soft window, in milliseconds. In it, a background request renews the token. */
 const SOFT_MS = 120_000;
+/** The longest hard window, in milliseconds. In it, callers wait for the new token. */
 const HARD_MS = 30_000;
 
-/** A point in time, on both clocks. */
+/** A point in time on both clocks, in milliseconds. */
 export interface Instant {
   wall: number;
   monotonic: number;
