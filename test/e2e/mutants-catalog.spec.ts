@@ -1,0 +1,35 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { readPromises } from '../../docs/.vitepress/generate/promises.ts';
+import { MUTANTS } from '../mutants/catalog/index.ts';
+import { mutate } from '../mutants/mutant.ts';
+
+const root = resolve(import.meta.dirname, '../..');
+const read = (file: string): string => readFileSync(join(root, file), 'utf8');
+
+describe('The catalogue of mutants', () => {
+  it('has a mutant for each promise', () => {
+    const covered = new Set(MUTANTS.map(({ promise }) => promise));
+    const promises = [...readPromises(read('docs/promises.md')).keys()];
+    expect(promises.filter((id) => !covered.has(id))).toEqual([]);
+    expect([...covered].filter((id) => !promises.includes(id))).toEqual([]);
+  });
+
+  it.each(MUTANTS)(
+    '$promise: "$fault" applies to $file, and its specs name the promise',
+    (mutant) => {
+      expect(mutate(read(mutant.file), mutant)).not.toBe(read(mutant.file));
+      expect(mutant.specs.length > 0 || mutant.smoke !== undefined).toBe(true);
+      for (const spec of mutant.specs) {
+        expect({ spec, exists: existsSync(join(root, spec)) }).toEqual({ spec, exists: true });
+      }
+    },
+  );
+
+  it('rejects a mutant whose text occurs twice', () => {
+    const mutant = { promise: 'XX-01', fault: '', file: 'a.ts', replace: 'a', by: 'b', specs: [] };
+    expect(() => mutate('a a', mutant)).toThrow('occurs 2 times in a.ts');
+    expect(mutate('a', mutant)).toBe('b');
+  });
+});

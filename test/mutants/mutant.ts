@@ -1,0 +1,33 @@
+/** A small fault in the source that the specs of a promise have to find. */
+export interface Mutant {
+  /** Id of the promise in `docs/promises.md`, for example `WH-02`. A test whose name contains it has to fail. */
+  readonly promise: string;
+  /** The effect of the fault, for the report, for example `accepts a signature of any length`. */
+  readonly fault: string;
+  /** Path of the source file, from the root of the repository. */
+  readonly file: string;
+  /** Text that occurs exactly once in the file. */
+  readonly replace: string;
+  /** Text that replaces it. */
+  readonly by: string;
+  /** Paths of the specs that prove the promise, from the root of the repository. Empty if only the smoke test proves it. */
+  readonly specs: readonly string[];
+  /** Part of the smoke test that proves the promise, for example `kit` for `npm run smoke -- kit`. */
+  readonly smoke?: string;
+}
+
+/**
+ * Applies a mutant to the text of its file.
+ *
+ * @throws Error if the text to replace does not occur exactly once.
+ */
+export function mutate(source: string, { file, replace, by, promise }: Mutant): string {
+  const found = source.split(replace).length - 1;
+  if (found !== 1) {
+    throw new Error(
+      `The mutant of ${promise} no longer applies: its text occurs ${found} times in ${file} instead of once. ` +
+        'Change its entry in test/mutants/catalog.',
+    );
+  }
+  return source.replace(replace, () => by);
+}
