@@ -25,7 +25,7 @@ describe('the base URL', () => {
       const booted = boot(baseUrl);
       await expect(booted).rejects.toMatchObject({ code: 'options_invalid' });
       await expect(booted).rejects.toThrow(
-        '"baseUrl" (PAYMENTS_BASE_URL) of company default ends in /v1. Drop the /v1: every path adds it.',
+        '"baseUrl" (PAYMENTS_BASE_URL) of company default ends in /v1. Remove the /v1: every path contains it already.',
       );
     },
   );

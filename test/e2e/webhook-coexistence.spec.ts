@@ -50,7 +50,7 @@ const REQUESTS: readonly [string, Exchange, path?: string][] = [
   ['JSON with __proto__', { headers: json, body: bytes('{"__proto__":{"a":1},"b":2}') }],
   ['malformed JSON', { headers: json, body: bytes('{"a":') }],
   ['an empty JSON body', { headers: json }],
-  ['JSON that is no object', { headers: json, body: bytes('"text"') }],
+  ['JSON that is not an object', { headers: json, body: bytes('"text"') }],
   ['JSON of 90 kB', { headers: json, body: many(90_000) }],
   ['JSON over the limit of Express', { headers: json, body: many(110_000) }],
   ['JSON over the limit of Fastify', { headers: json, body: many(1_100_000) }],
@@ -59,10 +59,16 @@ const REQUESTS: readonly [string, Exchange, path?: string][] = [
     'compressed JSON',
     { headers: { ...json, 'Content-Encoding': 'gzip' }, body: gzipSync('{"a":1}') },
   ],
-  ['+json', { headers: { 'Content-Type': 'application/vnd.api+json' }, body: bytes('{"a":1}') }],
+  [
+    'a +json content type',
+    { headers: { 'Content-Type': 'application/vnd.api+json' }, body: bytes('{"a":1}') },
+  ],
   ['a form', { headers: form, body: bytes('a=1&b[c]=2&d=%C3%BC') }],
-  ['text', { headers: { 'Content-Type': 'text/plain' }, body: bytes('hello') }],
-  ['bytes', { headers: { 'Content-Type': 'application/octet-stream' }, body: Buffer.alloc(9, 1) }],
+  ['a text body', { headers: { 'Content-Type': 'text/plain' }, body: bytes('hello') }],
+  [
+    'a binary body',
+    { headers: { 'Content-Type': 'application/octet-stream' }, body: Buffer.alloc(9, 1) },
+  ],
   [
     'multipart',
     {
@@ -73,21 +79,25 @@ const REQUESTS: readonly [string, Exchange, path?: string][] = [
   ['no content type', { body: bytes('{"a":1}') }],
   ['no body', {}],
   ['a webhook request', signedWebhook({ webhookSecret: SECRET })],
-  ['PUT', { method: 'PUT', headers: json, body: bytes('{"a":1}') }],
-  ['PATCH', { method: 'PATCH', headers: json, body: bytes('{"a":1}') }],
-  ['DELETE with a body', { method: 'DELETE', headers: json, body: bytes('{"a":1}') }],
-  ['GET', { method: 'GET' }],
-  ['HEAD', { method: 'HEAD' }],
-  ['a path above', { headers: json, body: bytes('{"a":1}') }, '/webhooks'],
-  ['a path below', { headers: json, body: bytes('{"a":1}') }, '/webhooks/payments/a/b'],
+  ['a PUT', { method: 'PUT', headers: json, body: bytes('{"a":1}') }],
+  ['a PATCH', { method: 'PATCH', headers: json, body: bytes('{"a":1}') }],
+  ['a DELETE with a body', { method: 'DELETE', headers: json, body: bytes('{"a":1}') }],
+  ['a GET', { method: 'GET' }],
+  ['a HEAD', { method: 'HEAD' }],
+  ['the parent of the webhook path', { headers: json, body: bytes('{"a":1}') }, '/webhooks'],
+  [
+    'a path below the webhook path',
+    { headers: json, body: bytes('{"a":1}') },
+    '/webhooks/payments/a/b',
+  ],
   [
     'a path that only begins like the webhook',
     { headers: json, body: bytes('{"a":1}') },
     '/webhooks/paymentsx',
   ],
   ['an unknown path', { headers: json, body: bytes('{"a":1}') }, '/nowhere'],
-  ['an unknown path, malformed', { headers: json, body: bytes('{') }, '/nowhere'],
-  ['a path that is no URI', { headers: json, body: bytes('{"a":1}') }, '/%FF'],
+  ['malformed JSON at an unknown path', { headers: json, body: bytes('{') }, '/nowhere'],
+  ['a path that is not a URI', { headers: json, body: bytes('{"a":1}') }, '/%FF'],
 ];
 
 type Main = (app: INestApplication) => void;

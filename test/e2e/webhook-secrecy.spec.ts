@@ -91,22 +91,22 @@ describe.each(Object.keys(ADAPTERS))('secrecy on %s', (adapter) => {
   const data = { note: PAYLOAD };
   const good = () => signedWebhook(COMPANY, { data });
   const cases: Record<string, (path: string) => Promise<Answer>> = {
-    'no signature': async (path) =>
+    'a request without a signature': async (path) =>
       app.send(good(), { path, headers: { 'X-Webhook-Signature': undefined } }),
-    'another signature': async (path) =>
+    'a wrong signature': async (path) =>
       app.send(signedWebhook({ webhookSecret: 'x' }, good().body), { path }),
-    'no envelope': async (path) =>
+    'a body that is not an envelope': async (path) =>
       app.send(signedWebhook(COMPANY, { data, id: `${PAYLOAD}\n` }), { path }),
-    'no JSON': async (path) =>
+    'a body that is not JSON': async (path) =>
       app.send(signedWebhook(COMPANY, `{"${PAYLOAD}": ${PAYLOAD}`), { path }),
-    'too large': async (path) =>
+    'a body that is too large': async (path) =>
       app.send(signedWebhook(COMPANY, { data: { note: PAYLOAD.repeat(300) } }), { path }),
-    'another type': async (path) =>
+    'another content type': async (path) =>
       app.send(good(), { path, headers: { 'Content-Type': 'text/xml' } }),
-    'an encoding': async (path) =>
+    'an encoded body': async (path) =>
       app.send(good(), { path, headers: { 'Content-Encoding': 'br' } }),
-    'no such company': async (path) => app.send(good(), { path: path.replace('acme', 'bolt') }),
-    'a forged type': async (path) =>
+    'an unknown company': async (path) => app.send(good(), { path: path.replace('acme', 'bolt') }),
+    'a forged event type': async (path) =>
       app.send(good(), { path, headers: { 'X-Webhook-Event': PAYLOAD } }),
     'a handler that fails': async (path) =>
       app.send(signedWebhook(COMPANY, { data, eventType: 'payout.failed' }), { path }),

@@ -5,7 +5,7 @@ import { isBlank, optionsInvalid, surroundingFault } from './errors/options-inva
 /** Environment variables by name, such as `process.env`. */
 export type PaymentsEnvironment = Readonly<Record<string, string | undefined>>;
 
-/** The variables that must be set, and what each of them holds. */
+/** The variables that must be set, each with a description of its value. */
 const REQUIRED = {
   PAYMENTS_BASE_URL:
     'the address of the payments service, for example https://payments.example.com',

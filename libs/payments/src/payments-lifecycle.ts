@@ -73,7 +73,7 @@ export class PaymentsLifecycle
 
   /**
    * Logs a warning if SIGTERM would end the process at once, in the middle of running handlers. A durable inbox loses no
-   * delivery then, but their handlers run again, from the start, when `worker.leaseMs` has passed.
+   * delivery then, but these handlers run again, from the start, when `worker.leaseMs` has passed.
    */
   #checkShutdownHooks(): void {
     this.#cancelShutdownCheck = this.runtime.schedule(SHUTDOWN_CHECK_MS, () => {

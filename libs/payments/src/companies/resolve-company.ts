@@ -79,7 +79,7 @@ function resolveBaseUrl(value: unknown, id: string, allowInsecureHttp = false): 
   const baseUrl = url.href.replace(/\/+$/, '');
   if (/\/v1$/i.test(baseUrl)) {
     throw optionsInvalid(
-      `"baseUrl" (PAYMENTS_BASE_URL) of company ${id} ends in /v1. Drop the /v1: every path adds it.`,
+      `"baseUrl" (PAYMENTS_BASE_URL) of company ${id} ends in /v1. Remove the /v1: every path contains it already.`,
     );
   }
   return baseUrl;

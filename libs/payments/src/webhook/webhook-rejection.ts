@@ -56,7 +56,7 @@ export class AdmissionCheckError extends PaymentsError {
 
 /**
  * The sender closed the connection, or other code of the application responded, before the signature was verified.
- * There is nobody to respond to, so this is not logged.
+ * A response is not possible or not necessary any more, so this error is not logged.
  */
 export class RequestClosedError extends Error {
   constructor() {
