@@ -51,7 +51,7 @@ onEachDurableInbox((durable) => {
     await using app = await startOn(data, { book: handle });
     await post(app, 'paid');
     await eventually(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
-    await eventually(() => expect(rejections).toEqual(['commit_refused', 'commit_refused']));
+    await eventually(() => expect(rejections).toEqual(['commit_rejected', 'commit_rejected']));
     expect(await data.effects()).toEqual(['first']);
   });
 
@@ -78,7 +78,7 @@ onEachDurableInbox((durable) => {
     await using app = await startOn(data, { book: handle });
     await post(app, 'paid');
     await eventually(async () => expect(await states(app, 'paid')).toEqual({ book: 'done 1' }));
-    expect(await codeOf(book(data, late!, 'late'))).toBe('commit_refused');
+    expect(await codeOf(book(data, late!, 'late'))).toBe('commit_rejected');
     expect(await data.effects()).toEqual([]);
   });
 

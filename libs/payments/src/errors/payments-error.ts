@@ -28,7 +28,7 @@ export type PaymentsErrorCode =
   | 'unrecoverable'
   | 'lease_lost'
   | 'commit_unsupported'
-  | 'commit_refused'
+  | 'commit_rejected'
   // The access token.
   | 'invalid_credentials'
   | 'token_unavailable'

@@ -96,7 +96,7 @@ export interface PaymentEventContext<Tx = unknown> {
    * effects happen at least once.
    *
    * @throws PaymentsError `lease_lost` if the delivery now belongs to another attempt, `commit_unsupported` if the inbox
-   *   has no transactions, `commit_refused` for a second commit; and what `work` throws. In each case nothing of `work`
+   *   has no transactions, `commit_rejected` for a second commit; and what `work` throws. In each case nothing of `work`
    *   is stored.
    * @example
    * ```ts

@@ -33,9 +33,9 @@ describe('AttemptCommit', () => {
   it('IN-21 a second commit is rejected, after the first and while the first is under way', async () => {
     const commit = at(committing);
     const first = commit.commit(() => 1);
-    await expect(commit.commit(() => 2)).rejects.toMatchObject({ code: 'commit_refused' });
+    await expect(commit.commit(() => 2)).rejects.toMatchObject({ code: 'commit_rejected' });
     expect(await first).toBe(1);
-    await expect(commit.commit(() => 3)).rejects.toMatchObject({ code: 'commit_refused' });
+    await expect(commit.commit(() => 3)).rejects.toMatchObject({ code: 'commit_rejected' });
   });
 
   it('IN-21 another commit is allowed after a commit that failed, by rejection or by exception', async () => {
@@ -77,7 +77,7 @@ describe('AttemptCommit', () => {
     const commit = at(committing);
     await commit.close();
     const late = commit.commit(() => 1);
-    await expect(late).rejects.toMatchObject({ code: 'commit_refused' });
+    await expect(late).rejects.toMatchObject({ code: 'commit_rejected' });
     await expect(late).rejects.toThrow(/has returned/);
   });
 });

@@ -242,6 +242,6 @@ export class AttemptCommit {
       this.#state === 'closed'
         ? 'The handler has returned, so its delivery is settled: call context.commit() before that.'
         : 'An attempt commits once: the first commit settles its delivery. Do all of the work in one commit.';
-    return new PaymentsError('commit_refused', message);
+    return new PaymentsError('commit_rejected', message);
   }
 }
