@@ -2,8 +2,13 @@ import { PaymentsApiError, statusError } from '../api/call/api-error.js';
 import type { ApiErrorFacts } from '../api/call/api-error.js';
 import { checkPath } from '../api/call/call-request.js';
 import { CompanyApi } from '../api/payments-api.service.js';
-import type { ApiClient } from '../api/payments-api.js';
-import type { ApiMethod, ApiResponse, BodyOptions, PaymentsApi } from '../api/payments-api.js';
+import type {
+  ApiClient,
+  ApiMethod,
+  ApiResponse,
+  BodyOptions,
+  PaymentsApi,
+} from '../api/payments-api.js';
 import { DEFAULT_COMPANY } from '../companies/company.js';
 import type { PaymentsErrorCode } from '../errors/payments-error.js';
 
