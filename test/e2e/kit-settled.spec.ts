@@ -34,9 +34,12 @@ async function start(options: Partial<PaymentsModuleOptions>): Promise<Orders> {
   return app.get(Orders);
 }
 
-onEachDurableInbox((stage) => {
+onEachDurableInbox((durable) => {
   it('AP-12 settled() resolves when every due delivery has run', async () => {
-    const orders = await start({ inbox: (await stage.data()).inbox(), worker: { concurrency: 2 } });
+    const orders = await start({
+      inbox: (await durable.data()).inbox(),
+      worker: { concurrency: 2 },
+    });
     await settled(app!);
     for (let index = 0; index < 12; index += 1) {
       expect(await deliver(app!, paymentEvent('a.b'))).toMatchObject({
@@ -48,7 +51,7 @@ onEachDurableInbox((stage) => {
   });
 
   it('AP-12 settled() waits for a running delivery, and for a delivery that waits for its turn', async () => {
-    const orders = await start({ inbox: (await stage.data()).inbox() });
+    const orders = await start({ inbox: (await durable.data()).inbox() });
     const gate = Promise.withResolvers<void>();
     orders.work = () => gate.promise;
     const data = { transactionId: 't-1' };
@@ -69,7 +72,7 @@ onEachDurableInbox((stage) => {
 
   it('AP-12 settled() does not wait for a later retry or for a paused or dead delivery', async () => {
     const orders = await start({
-      inbox: (await stage.data()).inbox(),
+      inbox: (await durable.data()).inbox(),
       worker: { retry: fixed([3_600_000]) },
     });
     orders.work = () => Promise.reject(new Error('the warehouse is closed'));

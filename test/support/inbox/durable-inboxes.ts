@@ -11,40 +11,40 @@ import type { PostgresTransaction } from 'nestjs-payments/postgres';
 import { startPostgres } from '../postgres/postgres-server.js';
 import type { PostgresServer } from '../postgres/postgres-server.js';
 
-/** The database of the inboxes of one test, and of the effects of the application. */
+/** The data of one test: its inboxes, and the application's own table `effect`. */
 export interface InboxData {
-  /** One more inbox on it, as another application has. */
+  /** Another inbox on the same data, as another process would have it. */
   inbox(): InboxDefinition;
-  /** How a process of `merchant.mjs` finds it. */
+  /** The setup with which `merchant.mjs` opens the same data. */
   readonly child: { readonly kind: string; readonly where: string; readonly schema: string };
   /** Writes an effect in a commit's transaction. */
   write(tx: unknown, effect: string): void | Promise<void>;
-  /** The effects that stayed, in order. */
+  /** The committed effects, in order. */
   effects(): Promise<string[]>;
-  /** Lets `ms` milliseconds pass for the store, next to what the test does to the clock of its runtime. */
+  /** Advances the store's own clock by `ms` milliseconds. The clock of the test's runtime stays. */
   pass(ms: number): Promise<void>;
-  /** Removes all workers: the next heartbeat of any process frees what they hold, as if their leases had ended. */
+  /** Removes all workers. The next heartbeat of any process frees their deliveries, as if their leases had ended. */
   removeWorkers(): Promise<void>;
 }
 
-/** A durable inbox, and what a test may do to its database. */
-export interface InboxStage {
+/** A kind of durable inbox that the tests run on. */
+export interface DurableInbox {
   readonly kind: 'sqlite' | 'postgres';
-  /** The server behind it; throws for SQLite. */
+  /** The PostgreSQL server. Throws for SQLite. */
   server(): PostgresServer;
-  /** Fresh data. */
+  /** Creates new, empty data. */
   data(): Promise<InboxData>;
 }
 
-/** Declares the same promises for each durable inbox; those of an outage of PostgreSQL need `stage.server()`. */
+/** Declares the same tests for each kind of durable inbox. */
 export function onEachDurableInbox(
-  promises: (stage: InboxStage) => void,
-  kinds: readonly InboxStage['kind'][] = ['sqlite', 'postgres'],
+  promises: (durable: DurableInbox) => void,
+  kinds: readonly DurableInbox['kind'][] = ['sqlite', 'postgres'],
 ): void {
   describe.each(kinds)('on %s', (kind) => promises(kind === 'sqlite' ? sqlite() : postgres()));
 }
 
-/** Books an effect with `context.commit`, with any inbox. */
+/** Writes an effect with `context.commit`. */
 export function book(
   data: InboxData,
   context: PaymentEventContext,
@@ -53,7 +53,7 @@ export function book(
   return context.commit((tx) => data.write(tx, effect));
 }
 
-function sqlite(): InboxStage {
+function sqlite(): DurableInbox {
   const undo: (() => void)[] = [];
   afterEach(() => {
     for (const step of undo.splice(0).toReversed()) step();
@@ -71,7 +71,7 @@ function sqlite(): InboxStage {
       own.exec('PRAGMA busy_timeout = 5000; CREATE TABLE effect (id TEXT NOT NULL)');
       undo.push(() => own.close());
       return {
-        // The oldest Node that is supported brings an old SQLite.
+        // The oldest Node that is supported has an old SQLite.
         inbox: () => sqliteInbox({ file, allowOldSqlite: true, busyTimeoutMs: 2000 }),
         child: { kind: 'sqlite', where: file, schema: '' },
         write: (tx, effect) => {
@@ -81,7 +81,7 @@ function sqlite(): InboxStage {
           Array.from(own.prepare('SELECT id FROM effect ORDER BY id').all(), ({ id }) =>
             String(id),
           ),
-        // Its clock is the runtime's.
+        // The store uses the clock of the test's runtime.
         pass: async () => {},
         removeWorkers: async () => {
           own.exec('DELETE FROM payments_inbox_worker');
@@ -91,7 +91,7 @@ function sqlite(): InboxStage {
   };
 }
 
-function postgres(): InboxStage {
+function postgres(): DurableInbox {
   let server: PostgresServer;
   let connectionString: string;
   let schemas = 0;
@@ -128,7 +128,7 @@ function postgres(): InboxStage {
           const rows = await query<{ id: string }>(`SELECT id FROM ${schema}.effect ORDER BY id`);
           return rows.map(({ id }) => id);
         },
-        // Its clock is the server's: instead of that, what was received was received earlier.
+        // The store's clock is the server's, which a test cannot advance. So events move into the past.
         pass: async (ms) => {
           const earlier = (column: string) =>
             `${column} = ${column} - ${ms} * interval '1 millisecond'`;

@@ -13,7 +13,7 @@ export type Handle = (event: PaymentEvent, context: PaymentEventContext) => unkn
 /** Retries after 1 to 2 ms, so that a test need not wait. */
 export const AT_ONCE = { retry: exponential({ firstMs: 1, maxMs: 1 }) };
 
-/** A merchant's application on the data of a stage, with handlers of every event by the names given. */
+/** Starts a merchant's application on the data. Each handler gets every event. */
 export function startOn(
   data: Pick<InboxData, 'inbox'>,
   handlers: Readonly<Record<string, Handle>>,
@@ -21,7 +21,7 @@ export function startOn(
 ): Promise<WebhookApplication> {
   class Handlers {}
   for (const [name, handle] of Object.entries(handlers)) {
-    // A function of its own, so that one may stand under two names.
+    // A new function for each name: two names may share one `handle`.
     const value: Handle = (event, context) => handle(event, context);
     const method = { value, configurable: true, enumerable: false, writable: true };
     Object.defineProperty(Handlers.prototype, name, method);
@@ -36,8 +36,8 @@ export function startOn(
 }
 
 /**
- * Delivers an event and returns the status of the answer: `transaction.completed` or, with data of its own,
- * `transaction.updated`, of which there are several per transaction.
+ * Sends an event and returns the status of the response. The type is `transaction.completed` or, if `data` is given,
+ * `transaction.updated`, which is not limited to one per transaction.
  */
 export async function post(
   app: WebhookApplication,
@@ -64,12 +64,12 @@ export async function states(app: WebhookApplication, id: string): Promise<Recor
   );
 }
 
-/** An application whose `book` fails while `broken` is set, and whose `mail` succeeds. A failed delivery is dead at once. */
+/** An application whose handler `mail` succeeds, and `book` fails while `broken` is set. A failed delivery is dead at once. */
 export async function startHalfBroken(data: InboxData) {
   const state = { broken: true, ran: [] as string[] };
   const book: Handle = ({ id }) => {
     state.ran.push(`book ${id}`);
-    if (state.broken) throw new Error('the ledger is closed');
+    if (state.broken) throw new Error('the database is down');
   };
   const mail: Handle = ({ id }) => void state.ran.push(`mail ${id}`);
   const app = await startOn(data, { book, mail }, { worker: { retry: none } });

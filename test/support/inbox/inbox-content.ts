@@ -3,17 +3,17 @@ import { describe } from '@jest/globals';
 import { memoryInbox } from 'nestjs-payments';
 import type { IncomingEvent, InboxDefinition } from 'nestjs-payments';
 import { onEachDurableInbox } from './durable-inboxes.js';
-import type { InboxData, InboxStage } from './durable-inboxes.js';
+import type { InboxData, DurableInbox } from './durable-inboxes.js';
 
-/** Where the inboxes of one test keep their events, and what is there. */
+/** The inboxes of one test, and their stored bytes. */
 export interface InboxContent extends Pick<InboxData, 'inbox'> {
-  /** All bytes that are stored: files, tables or, in memory, what the store was given. */
+  /** All stored bytes: of the files, of the tables or, in memory, of the received events. */
   read(): Promise<Buffer>;
-  /** Set to change events on their way into the store, as someone does who can write to the database. */
+  /** Set it to change events before they are stored, as an attacker with access to the database could. */
   tamper: (event: IncomingEvent) => IncomingEvent;
 }
 
-/** Declares the same promises for each inbox, the memory inbox included. */
+/** Declares the same tests for each kind of inbox, the memory inbox included. */
 export function onEachInbox(promises: (content: () => Promise<InboxContent>) => void): void {
   describe('on memory', () =>
     promises(async () => {
@@ -22,18 +22,18 @@ export function onEachInbox(promises: (content: () => Promise<InboxContent>) => 
         Buffer.concat(
           given.flatMap(({ raw, ...event }) => [raw, Buffer.from(JSON.stringify(event))]),
         );
-      return tapped(() => memoryInbox(), read, given);
+      return withContent(() => memoryInbox(), read, given);
     }));
-  onEachDurableInbox((stage) =>
+  onEachDurableInbox((durable) =>
     promises(async () => {
-      const data = await stage.data();
-      const read = () => (stage.kind === 'sqlite' ? readFiles(data) : readTables(stage, data));
-      return tapped(() => data.inbox(), read);
+      const data = await durable.data();
+      const read = () => (durable.kind === 'sqlite' ? readFiles(data) : readTables(durable, data));
+      return withContent(() => data.inbox(), read);
     }),
   );
 }
 
-function tapped(
+function withContent(
   inbox: () => InboxDefinition,
   read: InboxContent['read'],
   given: IncomingEvent[] = [],
@@ -67,10 +67,10 @@ async function readFiles({ child: { where } }: InboxData): Promise<Buffer> {
 }
 
 async function readTables(
-  stage: InboxStage,
+  durable: DurableInbox,
   { child: { where, schema } }: InboxData,
 ): Promise<Buffer> {
-  const query = <R>(text: string) => stage.server().query<R>(where, text);
+  const query = <R>(text: string) => durable.server().query<R>(where, text);
   const tables = ['event', 'delivery', 'activity'];
   const rows = await Promise.all(
     tables.map((table) =>

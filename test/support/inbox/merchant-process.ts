@@ -7,13 +7,13 @@ import type { InboxData } from './durable-inboxes.js';
 import { SECRET } from '../webhook/webhook-application.js';
 import type { WorkerOptions } from 'nestjs-payments';
 
-/** A merchant's process on the data of a stage: `merchant.mjs`. */
+/** A process that runs `merchant.mjs` on a durable inbox. */
 export class MerchantProcess {
-  /** What it reported, a line each. */
+  /** The lines that it reported. */
   readonly lines: string[] = [];
-  /** What Nest logged, and whatever else it wrote. */
+  /** All other output, such as the log of Nest. */
   log = '';
-  /** Resolves when it has ended. */
+  /** Resolves when the process has ended. */
   readonly gone: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   readonly #child: ChildProcess;
   #onLine = () => {};
@@ -29,7 +29,7 @@ export class MerchantProcess {
       stdio: ['pipe', 'pipe', 'pipe'],
     });
     createInterface(this.#child.stdout!).on('line', (line) => {
-      if (/^(ready|ran|ended|refused) /.test(line)) this.lines.push(line);
+      if (/^(ready|ran|ended|rejected) /.test(line)) this.lines.push(line);
       else this.log += `${line}\n`;
       this.#onLine();
     });
@@ -46,7 +46,7 @@ export class MerchantProcess {
     });
   }
 
-  /** A process that takes deliveries. */
+  /** Starts a process, and waits until it accepts webhook requests. */
   static async start(...setup: ConstructorParameters<typeof MerchantProcess>) {
     const merchant = new MerchantProcess(...setup);
     await merchant.until(() => merchant.url !== undefined);
@@ -57,32 +57,32 @@ export class MerchantProcess {
     return this.lines.find((line) => line.startsWith('ready '))?.slice('ready '.length);
   }
 
-  /** Resolves once the condition holds, checked with each line of output; rejects if the process ends before. */
+  /** Checks the condition after each line of output, and resolves when it holds. Rejects if the process ends first. */
   async until(condition: () => boolean): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       this.#onLine = () => {
         if (condition()) resolve();
-        else if (this.#ended) reject(new Error(`The process is gone: ${this.log}`));
+        else if (this.#ended) reject(new Error(`The process has ended: ${this.log}`));
       };
       this.#onLine();
     });
   }
 
-  /** Resolves once it has reported this line. */
-  told(line: string): Promise<void> {
+  /** Resolves when the process has reported this line. */
+  reported(line: string): Promise<void> {
     return this.until(() => this.lines.includes(line));
   }
 
-  /** Sends an event whose handler does the named action. Resolves with the status; rejects without a response. */
+  /** Sends an event whose handler does the named action. Returns the status; rejects if there is no response. */
   async send(id: string, action: string, data: Record<string, unknown> = {}): Promise<number> {
     const request = delivery({ id, data: { do: action, ...data } });
-    const answer = await fetch(this.url + request.path, request);
-    await answer.arrayBuffer();
-    return answer.status;
+    const response = await fetch(this.url + request.path, request);
+    await response.arrayBuffer();
+    return response.status;
   }
 
-  /** Ends the waits of handlers. */
-  tell(): void {
+  /** Lets handlers continue whose action is `… on continue`. */
+  continueHandlers(): void {
     this.#child.stdin!.write('\n');
   }
 
@@ -90,7 +90,7 @@ export class MerchantProcess {
     this.#child.kill(signal);
   }
 
-  /** SIGKILL; resolves when it has ended. */
+  /** Sends SIGKILL, and waits until the process has ended. */
   async kill(): Promise<void> {
     this.#child.kill('SIGKILL');
     await this.gone;

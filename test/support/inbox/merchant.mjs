@@ -1,7 +1,6 @@
 // A merchant's application in a process of its own, so that a test can kill it: `node merchant.mjs <setup>`.
-// The setup is JSON: { kind, where, schema, worker, webhookSecret, hooks, slowMs, port }. What a handler does is in the
-// event itself (`data.do`). It reports what happened on the standard output, synchronously: a line that was written
-// is true, whatever happens next.
+// The setup is JSON: { kind, where, schema, worker, webhookSecret, hooks, slowMs, port }. The event says in `data.do` what
+// its handler does. The process reports each step on the standard output, synchronously, so that no line is lost by a crash.
 import 'reflect-metadata';
 import { writeSync } from 'node:fs';
 import { Injectable, Module } from '@nestjs/common';
@@ -13,7 +12,7 @@ import { sqliteInbox } from 'nestjs-payments/sqlite';
 /** @type {{ kind: string, where: string, schema: string, worker: object, webhookSecret: string, hooks: boolean, slowMs?: number, port: number }} */
 const setup = JSON.parse(process.argv[2]);
 /** @param {(string | number)[]} words */
-const tell = (...words) => void writeSync(1, `${words.join(' ')}\n`);
+const report = (...words) => void writeSync(1, `${words.join(' ')}\n`);
 const die = () => process.kill(process.pid, 'SIGKILL');
 
 async function inbox() {
@@ -31,7 +30,7 @@ function book(context, id) {
   );
 }
 
-/** What an event may ask for. */
+/** The actions of the handler, by the `data.do` of an event. */
 const actions = {
   /** @param {{ id: string }} event */
   book: (event, context) => book(context, event.id),
@@ -41,40 +40,40 @@ const actions = {
     await book(context, event.id);
     die();
   },
-  'die when told': async () => {
-    await told.promise;
+  'die on continue': async () => {
+    await continued.promise;
     die();
   },
-  /** Takes `data.ms` milliseconds, or those of the setup. */
+  /** Waits `setup.slowMs`, or else `data.ms`, and commits. */
   'book slowly': async (event, context) => {
     await new Promise((resolve) => setTimeout(resolve, setup.slowMs ?? event.data.ms));
     await book(context, event.id);
   },
-  'book when told': async (event, context) => {
-    await told.promise;
+  'book on continue': async (event, context) => {
+    await continued.promise;
     await book(context, event.id);
   },
   /** Never ends, and ignores its signal. */
   hang: () => new Promise(() => {}),
-  /** Blocks the event loop for three times its lease, then commits. */
+  /** Blocks the event loop for 3 seconds in the first attempt, then commits. */
   block: async (event, context) => {
     if (context.attempt === 1) {
       const end = performance.now() + 3000;
       while (performance.now() < end);
     }
     await book(context, event.id).catch((error) => {
-      tell('refused', event.id, error.code);
+      report('rejected', event.id, error.code);
       throw error;
     });
   },
 };
-const told = Promise.withResolvers();
+const continued = Promise.withResolvers();
 
 class Orders {
   async handle(event, context) {
-    tell('ran', event.id, context.attempt);
+    report('ran', event.id, context.attempt);
     await actions[event.data.do](event, context);
-    tell('ended', event.id);
+    report('ended', event.id);
   }
 }
 const method = Object.getOwnPropertyDescriptor(Orders.prototype, 'handle');
@@ -97,9 +96,9 @@ Module({
 
 const app = await NestFactory.create(App, new ExpressAdapter(), { logger: ['error', 'warn'] });
 if (setup.hooks) app.enableShutdownHooks();
-process.stdin.on('data', () => told.resolve());
-// The test has ended without ending this process.
+process.stdin.on('data', () => continued.resolve());
+// The standard input ends if the test process ends first.
 process.stdin.on('end', die);
 process.stdin.unref?.();
 await app.listen(setup.port ?? 0, '127.0.0.1');
-tell('ready', await app.getUrl());
+report('ready', await app.getUrl());

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import { incoming, REDRIVE_FORCED, select, TestWorker } from '../../testing/contract/contract-fixtures.js';
+import { incoming, REDRIVE_FORCED, TestWorker } from '../../testing/contract/contract-fixtures.js';
 import type { IncomingEvent } from '../store/inbox-store.js';
 import { MemoryStore } from './memory-inbox.js';
 

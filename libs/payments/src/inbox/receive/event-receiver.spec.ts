@@ -16,12 +16,12 @@ describe('EventReceiver', () => {
   });
 
   it('a handler that fails at once starts only once for one webhook request', async () => {
-    const { worker, receive, settlements } = receiver();
+    const { worker, receive, outcomes } = receiver();
     worker.handle = throwNo;
     await expect(receive('a')).rejects.toMatchObject({ code: 'handlers_failed' });
     await turns();
     expect(worker.ran).toEqual(['a']);
-    expect(settlements.open).toBe(0);
+    expect(outcomes.open).toBe(0);
   });
 
   it('a handler whose attempt ends before the receipt is read starts only once', async () => {
@@ -41,20 +41,20 @@ describe('EventReceiver', () => {
     expect(worker.ran).toEqual(['a']);
   });
 
-  it('WH-26 the receiver stops to wait for a handler when the deadline passes', async () => {
-    const { runtime, worker, settlements, receive, find } = receiver({ deadlineMs: 1000 });
+  it('WH-26 the receiver stops waiting for a handler when the deadline passes', async () => {
+    const { runtime, worker, outcomes, receive, find } = receiver({ deadlineMs: 1000 });
     let end = () => {};
     worker.handle = () => new Promise<void>((resolve) => (end = resolve));
     for (let copy = 0; copy < 3; copy += 1) {
       const result = receive('a');
       result.catch(() => {});
       await turns();
-      expect(settlements.open).toBe(1);
+      expect(outcomes.open).toBe(1);
       runtime.advance(1000);
       await expect(result).rejects.toMatchObject({ code: 'deadline_passed' });
       await turns();
       // The handler still runs. The receiver keeps no body of a copy in memory.
-      expect(settlements.open).toBe(0);
+      expect(outcomes.open).toBe(0);
     }
     end();
     await turns();
@@ -63,7 +63,7 @@ describe('EventReceiver', () => {
   });
 
   it('an event that is stored after its deadline leaves no open watch', async () => {
-    const { runtime, store, worker, settlements, receive } = receiver({ deadlineMs: 1000 });
+    const { runtime, store, worker, outcomes, receive } = receiver({ deadlineMs: 1000 });
     worker.handle = () => new Promise<void>(() => {});
     const storeReceive = store.receive.bind(store);
     const stored = Promise.withResolvers<void>();
@@ -75,15 +75,15 @@ describe('EventReceiver', () => {
     result.catch(() => {});
     runtime.advance(1000);
     await expect(result).rejects.toMatchObject({ code: 'deadline_passed' });
-    expect(settlements.open).toBe(1);
+    expect(outcomes.open).toBe(1);
     stored.resolve();
     await until(() => worker.ran.length > 0);
     await turns();
-    expect(settlements.open).toBe(0);
+    expect(outcomes.open).toBe(0);
   });
 
   it('WH-23 an event with another id of the same transaction waits for the handlers of the first event', async () => {
-    const { worker, settlements, receive } = receiver({ oncePerTransaction: ['t'] });
+    const { worker, outcomes, receive } = receiver({ oncePerTransaction: ['t'] });
     let end = () => {};
     worker.handle = () => new Promise<void>((resolve) => (end = resolve));
     const original = receive('a', { transactionId: 't-1' });
@@ -98,7 +98,7 @@ describe('EventReceiver', () => {
     end();
     expect(await copy).toEqual({ status: 'duplicate', id: 'a' });
     expect(await original).toEqual({ status: 'handled', id: 'a' });
-    expect(settlements.open).toBe(0);
+    expect(outcomes.open).toBe(0);
   });
 
   it('WH-22 a copy runs the failed handler again, and no other', async () => {

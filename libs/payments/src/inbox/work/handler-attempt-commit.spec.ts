@@ -54,7 +54,7 @@ describe('the commit of a HandlerAttempt', () => {
         },
       });
       harness.handle = (_event, context) => context.commit(() => 'booked');
-      const watch = harness.settlements.watch('c', 'a');
+      const watch = harness.outcomes.watch('c', 'a');
       await harness.assign('a');
       await turns();
       harness.runtime.advance(1000);
@@ -114,7 +114,7 @@ describe('the commit of a HandlerAttempt', () => {
     harness.handle = (_event, { commit }) => {
       void use(commit(() => new Promise<void>((resolve) => (end = resolve))));
     };
-    const watch = harness.settlements.watch('c', 'a');
+    const watch = harness.outcomes.watch('c', 'a');
     await harness.assign('a');
     await turns();
     expect(await harness.delivery('a')).toMatchObject({ state: 'running' });
@@ -158,7 +158,7 @@ describe('the commit of a HandlerAttempt', () => {
     commits(harness);
     harness.handle = (_event, { commit }) => commit(() => new Promise(() => {}));
     harness.store.fail = async () => ({ settled: false, nextDue: false });
-    const watch = harness.settlements.watch('c', 'a');
+    const watch = harness.outcomes.watch('c', 'a');
     await harness.assign('a');
     await turns();
     for (const ms of [1000, 5000]) {

@@ -16,7 +16,7 @@ describe('HandlerAttempt', () => {
     // The next version of the application has a shorter retry schedule.
     const next = new WorkerHarness({ retry: none }, { of: harness });
     await harness.worker.drain();
-    const watch = next.settlements.watch('c', 'a');
+    const watch = next.outcomes.watch('c', 'a');
     next.worker.start();
     expect(await watch.failures(['h'])).toEqual(['h']);
     expect(next.ran).toEqual([]);
@@ -31,7 +31,7 @@ describe('HandlerAttempt', () => {
   it('IN-13 an attempt retries to settle while the store is down, and reports its outcome after that', async () => {
     const harness = await started(new WorkerHarness({ leaseMs: 1000 }));
     const complete = harness.store.complete.bind(harness.store);
-    const watch = harness.settlements.watch('c', 'a');
+    const watch = harness.outcomes.watch('c', 'a');
     harness.store.complete = DOWN;
     harness.store.heartbeat = DOWN;
     await harness.assign('a');
@@ -78,7 +78,7 @@ describe('HandlerAttempt', () => {
     expect(await harness.isDone('second')).toBe(true);
   });
 
-  it('an attempt stops to retry settling when the application closes', () =>
+  it('an attempt stops retrying to settle when the application closes', () =>
     logged(async (log) => {
       const harness = await started(new WorkerHarness({ drainMs: 50 }));
       harness.store.complete = DOWN;

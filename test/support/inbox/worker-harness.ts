@@ -26,31 +26,31 @@ Logger.overrideLogger(false);
 
 type Handle = (event: PaymentEvent, context: PaymentEventContext) => unknown;
 
-/** How a bench differs from a worker of its own with one handler `h`. */
-export interface BenchSetup {
+/** Differences from the default: a store of its own, and one handler `h`. */
+export interface HarnessSetup {
   /** Options of each handler, by name. */
   handlers?: Readonly<Record<string, HandlerOptions>>;
-  /** Another process on the same store. */
-  of?: WorkerBench;
-  settlements?: OutcomeWatches;
+  /** Shares the store of this harness, as another process would. */
+  of?: WorkerHarness;
+  outcomes?: OutcomeWatches;
 }
 
-/** A worker with its store. Its handlers do what the test says. */
-export class WorkerBench {
+/** A worker with a memory store and a fake clock. Its handlers call `handle`, which the test sets. */
+export class WorkerHarness {
   readonly runtime: FakeRuntime;
   readonly store: MemoryStore;
   readonly registry = new HandlerRegistry();
-  readonly settlements: OutcomeWatches;
+  readonly outcomes: OutcomeWatches;
   readonly catalog: HandlerCatalogCache;
   readonly ran: { id: string; context: PaymentEventContext }[] = [];
   handle: Handle = () => {};
   readonly worker: InboxWorker;
   #crashed = false;
 
-  constructor(options: WorkerOptions = {}, setup: BenchSetup = {}) {
+  constructor(options: WorkerOptions = {}, setup: HarnessSetup = {}) {
     const { registry } = this;
     const { handlers = { h: {} }, of } = setup;
-    this.settlements = setup.settlements ?? new OutcomeWatches();
+    this.outcomes = setup.outcomes ?? new OutcomeWatches();
     this.runtime = of?.runtime ?? new FakeRuntime();
     this.store =
       of?.store ??
@@ -69,12 +69,12 @@ export class WorkerBench {
     }
     this.catalog = new HandlerCatalogCache(this.store, registry);
     this.worker = new InboxWorker(
-      this.#mortal(),
+      this.#storeUntilCrash(),
       resolveWorkerOptions(options),
       this.runtime,
       registry,
       new EventDispatcher(registry, new UnhandledRejections()),
-      this.settlements,
+      this.outcomes,
       new StoredBodies(null, this.runtime),
       this.catalog,
     );
@@ -91,14 +91,14 @@ export class WorkerBench {
     orderingKey: string | null = null,
     handlers: readonly string[] = this.registry.names(),
   ): Promise<void> {
-    await this.#store(id, { orderingKey, handlers });
+    await this.#receive(id, { orderingKey, handlers });
     this.worker.wake(handlers);
   }
 
-  /** Receives an event as the receiver does: what the worker has places for runs at once. Returns those handlers. */
+  /** Receives an event as `EventReceiver` does: handlers with a free slot run at once. Returns their names. */
   async assign(id: string, handlers = this.registry.names()): Promise<readonly string[]> {
     const reservation = this.worker.reserve(handlers);
-    const { claimed, pending } = await this.#store(id, { handlers, assign: reservation });
+    const { claimed, pending } = await this.#receive(id, { handlers, assign: reservation });
     reservation?.start(claimed);
     if (pending) this.worker.wake();
     return claimed.map(({ handler }) => handler);
@@ -113,12 +113,12 @@ export class WorkerBench {
     return (await this.delivery(id, handler)).state === 'done';
   }
 
-  /** Its process dies: nothing that it asks the store for happens any more. */
+  /** Stops the worker as a crash of its process would: its calls of the store do nothing and never resolve. */
   crash(): void {
     this.#crashed = true;
   }
 
-  #mortal(): MemoryStore {
+  #storeUntilCrash(): MemoryStore {
     return new Proxy(this.store, {
       get: (store, name: keyof MemoryStore) => {
         const value: unknown = store[name];
@@ -129,7 +129,7 @@ export class WorkerBench {
     });
   }
 
-  async #store(id: string, more: Partial<IncomingEvent>): Promise<StoreReceipt> {
+  async #receive(id: string, more: Partial<IncomingEvent>): Promise<StoreReceipt> {
     const timestamp = new Date(0).toISOString();
     const raw = Buffer.from(JSON.stringify({ id, eventType: 't', timestamp, data: {} }));
     const { version } = await this.store.catalog();
@@ -154,30 +154,31 @@ export class WorkerBench {
   }
 }
 
-/** Lets whatever is ready happen. */
+/** Turns the event loop ten times, so that pending promises resolve. */
 export async function turns(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-export function settlesLate({ store }: WorkerBench): () => void {
-  const { promise: settled, resolve } = Promise.withResolvers<void>();
+/** Delays each `complete` until the returned function is called. */
+export function delaySettlements({ store }: WorkerHarness): () => void {
+  const { promise: allowed, resolve } = Promise.withResolvers<void>();
   const complete = store.complete.bind(store);
   store.complete = async (lease) => {
-    await settled;
+    await allowed;
     return complete(lease);
   };
   return resolve;
 }
 
-/** Makes the handlers of a bench wait until the test ends them. */
-export function waits(bench: WorkerBench): (() => void)[] {
+/** Makes each handler wait until the test calls its function in the returned array. */
+export function blockHandlers(harness: WorkerHarness): (() => void)[] {
   const ends: (() => void)[] = [];
-  bench.handle = () => new Promise<void>((resolve) => ends.push(resolve));
+  harness.handle = () => new Promise<void>((resolve) => ends.push(resolve));
   return ends;
 }
 
-/** Collects what a worker asks its store for. */
-export function asked({ store }: WorkerBench): ClaimRequest['wanted'][] {
+/** Records what the worker claims from its store. */
+export function recordClaims({ store }: WorkerHarness): ClaimRequest['wanted'][] {
   const requests: ClaimRequest['wanted'][] = [];
   const claim = store.claim.bind(store);
   store.claim = (request) => {
@@ -188,16 +189,16 @@ export function asked({ store }: WorkerBench): ClaimRequest['wanted'][] {
 }
 
 /** Starts the worker, and waits until it is registered. */
-export async function started(bench: WorkerBench): Promise<WorkerBench> {
-  bench.worker.start();
+export async function started(harness: WorkerHarness): Promise<WorkerHarness> {
+  harness.worker.start();
   await turns();
-  return bench;
+  return harness;
 }
 
-/** Advances the clock second by second, and lets the event loop turn after each. */
-export async function pass(bench: WorkerBench, seconds: number): Promise<void> {
+/** Advances the clock second by second, and turns the event loop after each second. */
+export async function pass(harness: WorkerHarness, seconds: number): Promise<void> {
   for (let second = 0; second < seconds; second += 1) {
-    bench.runtime.advance(1000);
+    harness.runtime.advance(1000);
     await turns();
   }
 }

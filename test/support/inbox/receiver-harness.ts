@@ -16,8 +16,8 @@ import type { OutcomeWatch } from '../../../libs/payments/src/inbox/receive/awai
 import { VerifiedEvent } from '../../../libs/payments/src/inbox/receive/verified-event.js';
 import { FakeRuntime } from '../time/fake-runtime.js';
 
-/** OutcomeWatches that know how many watches are open. */
-export class CountedSettlements extends OutcomeWatches {
+/** Counts the open watches. */
+export class CountedWatches extends OutcomeWatches {
   open = 0;
 
   override watch(company: string, id: string): OutcomeWatch {
@@ -35,20 +35,20 @@ export class CountedSettlements extends OutcomeWatches {
   }
 }
 
-/** A worker with one handler that runs what it is assigned, and what it finds when it is woken. */
-export class TestWorker {
+/** A worker with one handler. It runs deliveries that are assigned to it, and claims when `wake` is called. */
+export class FakeWorker {
   readonly ran: string[] = [];
   working = true;
-  places = true;
+  hasSlots = true;
   handle: (id: string) => unknown = () => {};
 
   constructor(
     private readonly store: InboxStore,
-    private readonly settlements: OutcomeWatches,
+    private readonly outcomes: OutcomeWatches,
   ) {}
 
   reserve(handlers: readonly string[]) {
-    if (!this.places) return null;
+    if (!this.hasSlots) return null;
     const start = (claimed: readonly ClaimedDelivery[] | null): void => this.#run(claimed ?? []);
     return { worker: 'w', handlers, start };
   }
@@ -76,22 +76,22 @@ export class TestWorker {
     }
     if (failed) await this.store.fail(delivery, { error: 'no', retryInMs: 60_000 });
     else await this.store.complete(delivery);
-    this.settlements.report(delivery, failed ? 'failed' : 'completed');
+    this.outcomes.report(delivery, failed ? 'failed' : 'completed');
   }
 }
 
-/** A handler that fails. */
-export const NO = (): never => {
+/** A handler that throws an error with the message `no`. */
+export const throwNo = (): never => {
   throw new Error('no');
 };
 
-/** A process with one handler of `t` and `transaction.*`, and a memory inbox. */
+/** A receiver with a memory inbox and one handler of the event types `t` and `transaction.*`. */
 export function receiver(options: ReceiveOptions = {}, maxAgeMs = Infinity) {
   const runtime = new FakeRuntime();
   const limits = { maxEvents: 1000, maxBytes: 1e6, retentionMs: 1e9 };
   const store: InboxStore = new MemoryStore(limits, runtime);
-  const settlements = new CountedSettlements();
-  const worker = new TestWorker(store, settlements);
+  const outcomes = new CountedWatches();
+  const worker = new FakeWorker(store, outcomes);
   const registry = new HandlerRegistry();
   const patterns = ['t', 'transaction.*'];
   registry.add({ name: 'h', source: 'h', patterns, options: {}, invoke: async () => {} });
@@ -105,7 +105,7 @@ export function receiver(options: ReceiveOptions = {}, maxAgeMs = Infinity) {
     runtime,
     catalog,
     asWorker,
-    settlements,
+    outcomes,
     bodies,
   );
   const receive = (
@@ -119,5 +119,5 @@ export function receiver(options: ReceiveOptions = {}, maxAgeMs = Infinity) {
     return made.receive(new VerifiedEvent(company, event, raw, runtime.monotonic() - lateMs));
   };
   const find = async (id: string): Promise<StoredEvent> => (await store.find('c', id))!;
-  return { runtime, store, worker, settlements, receive, made, find };
+  return { runtime, store, worker, outcomes, receive, made, find };
 }
