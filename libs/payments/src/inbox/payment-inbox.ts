@@ -205,7 +205,7 @@ export class PaymentInbox {
   }
 
   /**
-   * Stops to claim deliveries of a handler, or of all handlers with `*`, in every process. Attempts that run go on, and
+   * Stops claiming deliveries of a handler, or of all handlers with `*`, in every process. Attempts that run go on, and
    * events are still received.
    *
    * @throws TypeError if no process has registered a handler of that name.

@@ -164,7 +164,7 @@ export class InboxWorker {
   }
 
   /**
-   * Stops to claim, waits up to `drainMs` for attempts to end, then aborts their signals. If a handler still runs half a
+   * Stops claiming, waits up to `drainMs` for attempts to end, then aborts their signals. If a handler still runs half a
    * second later, its delivery stays leased for 10 s more.
    */
   drain(): Promise<void> {
