@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import type {
   ActivityCounts,
   StoredEvent,
@@ -6,19 +6,14 @@ import type {
 import {
   freshSchema,
   incoming,
-  PostgresInboxes,
   startWorker,
+  usePostgresInboxes,
 } from '../support/postgres/postgres-inboxes.js';
 
-describe('activity on PostgreSQL', () => {
-  let inboxes: PostgresInboxes;
-  beforeAll(async () => {
-    inboxes = await PostgresInboxes.start();
-  }, 60_000);
-  afterEach(() => inboxes.close());
-  afterAll(() => inboxes.server.end(), 30_000);
+describe('activity in PostgreSQL', () => {
+  const inboxes = usePostgresInboxes();
 
-  it('IN-38 writes the activity of closed minutes as a full scan of the events counts it', async () => {
+  it('IN-38 summarize() writes the same counts as a scan of all events and deliveries', async () => {
     const schema = freshSchema();
     const [store, other] = [await inboxes.open({ schema }), await inboxes.open({ schema })];
     expect(await store.activity(3)).toEqual([]);
@@ -36,7 +31,7 @@ describe('activity on PostgreSQL', () => {
         }),
       );
     }
-    // As though it had happened over the last minutes.
+    // Moves the events and their attempts to the last minutes.
     await inboxes.query(`
       UPDATE ${schema}.event SET received_at = received_at - interval '130 s' - seq % 7 * interval '11 s';
       UPDATE ${schema}.delivery d
@@ -74,7 +69,7 @@ describe('activity on PostgreSQL', () => {
   });
 });
 
-/** What a minute's activity must be. */
+/** The expected activity of a minute, from a scan of all events. */
 function scan(
   events: readonly StoredEvent[],
   startsAt: Date,

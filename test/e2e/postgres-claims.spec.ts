@@ -1,52 +1,40 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { Client } from 'pg';
+import { describe, expect, it } from '@jest/globals';
 import type { InboxStore } from '../../libs/payments/src/inbox/store/inbox-store.js';
 import {
   claim,
   freshSchema,
+  idsOf,
   incoming,
-  PostgresInboxes,
   startWorker,
+  usePostgresInboxes,
 } from '../support/postgres/postgres-inboxes.js';
 
-describe('claims on PostgreSQL', () => {
-  let inboxes: PostgresInboxes;
-  beforeAll(async () => {
-    inboxes = await PostgresInboxes.start();
-  }, 60_000);
-  afterEach(() => inboxes.close());
-  afterAll(() => inboxes.server.end(), 30_000);
+describe('claims in PostgreSQL', () => {
+  const inboxes = usePostgresInboxes();
 
-  const ids = (claimed: readonly { id: string }[]): string[] => claimed.map(({ id }) => id);
-  const openClient = async (): Promise<Client> => {
-    const client = new Client({ connectionString: inboxes.connectionString });
-    await client.connect();
-    return client;
-  };
-
-  it('claims what is free behind rows that others lock', async () => {
+  it('claim() skips rows that another transaction has locked', async () => {
     const schema = freshSchema();
     const stores = await Promise.all([1, 2, 3, 4].map(() => inboxes.open({ schema })));
     await stores[0]!.receive(Array.from({ length: 40 }, (_, n) => incoming(`e${n}`)));
-    // Each is due at a time of its own.
+    // Each delivery is due at another time.
     const due = `UPDATE ${schema}.delivery SET due_at = due_at - (99 - event) * interval '1 second'`;
     await inboxes.query(due);
-    const other = await openClient();
+    const other = await inboxes.openClient();
     await other.query(`BEGIN; SELECT FROM ${schema}.delivery ORDER BY event LIMIT 20 FOR UPDATE`);
-    expect(ids(await claim(stores[0]!, 4))).toEqual(['e20', 'e21', 'e22', 'e23']);
+    expect(idsOf(await claim(stores[0]!, 4))).toEqual(['e20', 'e21', 'e22', 'e23']);
     await other.end();
     const claimed = await Promise.all(stores.map((store) => claim(store, 9)));
-    expect(new Set(claimed.flatMap(ids)).size).toBe(36);
+    expect(new Set(claimed.flatMap(idsOf)).size).toBe(36);
   });
 
-  it('claims under a stricter default isolation as well', async () => {
+  it('claim() works if the default isolation level of the database is serializable', async () => {
     const [database] = await inboxes.query<{ name: string }>('SELECT current_database() AS name');
     const alter = `ALTER DATABASE ${database!.name}`;
     await inboxes.query(`${alter} SET default_transaction_isolation = 'serializable'`);
     try {
       const store = await inboxes.open();
       await Promise.all(['a', 'b', 'a'].map((id) => store.receive([incoming(id)])));
-      expect(ids(await claim(store)).toSorted()).toEqual(['a', 'b']);
+      expect(idsOf(await claim(store)).toSorted()).toEqual(['a', 'b']);
     } finally {
       await inboxes.query(`${alter} RESET default_transaction_isolation`);
     }
@@ -73,11 +61,11 @@ describe('claims on PostgreSQL', () => {
       (store) => store.pause('book', false),
     ],
   ])(
-    'IN-27 IN-20 wakes other processes on %s',
+    'IN-27 IN-20 other processes wake up after a %s',
     async (_name, prepare, act) => {
       const schema = freshSchema();
       const options = { schema, pollMs: 60_000 };
-      // Closed, so that none of its notifications is late.
+      // Closed before the test starts, so that no notification of it comes late.
       const before = await inboxes.open(options);
       await prepare(before);
       await before.close();
@@ -91,15 +79,15 @@ describe('claims on PostgreSQL', () => {
       await act(here);
       await woken;
       expect(await claim(there)).toMatchObject([{ id: 'e1', attempt: 1 }]);
-      // Less than a poll, which would wake it too.
+      // The limit of the test is shorter than a poll, which would wake the process too.
     },
     20_000,
   );
 
-  it('wakes nobody for what is assigned on receipt', async () => {
+  it('a receive that assigns its deliveries sends no notification', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema, pollMs: 60_000 });
-    const listener = await openClient();
+    const listener = await inboxes.openClient();
     let notifications = 0;
     listener.on('notification', () => (notifications += 1));
     await listener.query(`LISTEN ${schema}`);
@@ -109,16 +97,15 @@ describe('claims on PostgreSQL', () => {
     await store.close();
     await listener.query('SELECT 1');
     expect(notifications).toBe(0);
-    await listener.end();
   });
 
-  it('IN-39 starts from a cursor while index entries of claimed deliveries cannot be removed, and misses nothing', async () => {
+  it('IN-39 with a transaction open elsewhere, claims start at a cursor and find every due delivery', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     const worker = await startWorker(store);
-    const holder = await openClient();
+    const holder = await inboxes.openClient();
     await holder.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
-    // Dead entries at the front of the claim index, as after minutes of work.
+    // Dead entries at the start of the index that claims read, as after minutes of work.
     await inboxes.query(`
       INSERT INTO ${schema}.delivery (event, handler, state, due_at, occurred_at)
       SELECT -n, 'book', 'pending', now() - interval '1 hour' + n * interval '1 ms', now()
@@ -126,7 +113,7 @@ describe('claims on PostgreSQL', () => {
     await inboxes.query(
       `UPDATE ${schema}.delivery SET state = 'skipped', due_at = NULL WHERE event < 0`,
     );
-    const reader = await openClient();
+    const reader = await inboxes.openClient();
     const pages = async (since: number | null): Promise<number> => {
       const text = `SELECT * FROM ${schema}.claim('${worker}', '{book}', '{1}', '{${since ?? 'NULL'}}')`;
       const { rows } = await reader.query<{ 'QUERY PLAN': { Plan: Record<string, number> }[] }>(
@@ -135,16 +122,15 @@ describe('claims on PostgreSQL', () => {
       const { Plan } = rows[0]!['QUERY PLAN'][0]!;
       return Plan['Shared Hit Blocks']! + Plan['Shared Read Blocks']!;
     };
-    // Makes the plans.
+    // The first call makes the plans.
     await pages(null);
     expect(await pages(null)).toBeGreaterThan(1000);
     expect(await pages(Date.now() - 1000)).toBeLessThan(100);
-    await reader.end();
-    // Slow once, and confirmed by a look back.
+    // The first claim is slow, and a search before the cursors confirms it.
     await claim(store, 1, worker);
     await store.receive([incoming('new')]);
     const begun = performance.now();
-    expect(ids(await claim(store, 1, worker))).toEqual(['new']);
+    expect(idsOf(await claim(store, 1, worker))).toEqual(['new']);
     const [deep] = await inboxes.query<{ event: string }>(`
       WITH e AS (
         INSERT INTO ${schema}.event (company, id, event_type, occurred_at, received_at, digest, raw, stale, unhandled)
@@ -153,9 +139,8 @@ describe('claims on PostgreSQL', () => {
       SELECT seq, 'book', 'pending', now() - interval '10 minutes', now() FROM e RETURNING event`);
     expect(deep).toBeDefined();
     const found: string[] = [];
-    while (found.length === 0) found.push(...ids(await claim(store, 1, worker)));
+    while (found.length === 0) found.push(...idsOf(await claim(store, 1, worker)));
     expect(found).toEqual(['late']);
     expect(performance.now() - begun).toBeLessThan(20_000);
-    await holder.end();
   }, 60_000);
 });

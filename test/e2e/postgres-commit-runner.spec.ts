@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { CompiledQuery, Kysely, PostgresDialect } from 'kysely';
 import type { Transaction } from 'kysely';
 import { Pool } from 'pg';
@@ -11,21 +11,16 @@ import {
   SETTLED,
   stateOf,
 } from '../support/postgres/ledger.js';
-import { PostgresInboxes } from '../support/postgres/postgres-inboxes.js';
+import { usePostgresInboxes } from '../support/postgres/postgres-inboxes.js';
 
 interface Tables {
   ledger: { id: string; amount: number };
 }
 
-describe('context.commit in a transaction of the application (Kysely)', () => {
-  let inboxes: PostgresInboxes;
-  beforeAll(async () => {
-    inboxes = await PostgresInboxes.start();
-    await createLedger(inboxes);
-  }, 60_000);
+describe('context.commit with runTransaction (Kysely)', () => {
+  const inboxes = usePostgresInboxes();
+  beforeAll(() => createLedger(inboxes));
   beforeEach(() => inboxes.query('TRUNCATE ledger'));
-  afterEach(() => inboxes.close());
-  afterAll(() => inboxes.server.end(), 30_000);
 
   const booked = () => ledgerEntries(inboxes);
 
@@ -47,7 +42,7 @@ describe('context.commit in a transaction of the application (Kysely)', () => {
   const book = (trx: Transaction<Tables>, amount = 5): Promise<unknown> =>
     trx.insertInto('ledger').values({ id: 't1', amount }).execute();
 
-  it('books and settles', async () => {
+  it('context.commit stores the effect and completes the delivery in one transaction', async () => {
     const store = await inboxes.open<Transaction<Tables>>({ runTransaction });
     const lease = await leased(store);
     expect(await store.commit(lease, (trx) => book(trx).then(() => 'receipt'))).toMatchObject({
@@ -57,7 +52,7 @@ describe('context.commit in a transaction of the application (Kysely)', () => {
     expect(await stateOf(store)).toBe('done');
   });
 
-  it('stores nothing if the work throws', async () => {
+  it('context.commit stores nothing if the work throws', async () => {
     const store = await inboxes.open<Transaction<Tables>>({ runTransaction });
     const lease = await leased(store);
     const failure = new Error('no such account');
@@ -70,7 +65,7 @@ describe('context.commit in a transaction of the application (Kysely)', () => {
     expect(await store.complete(lease)).toEqual(SETTLED);
   });
 
-  it('stores nothing if the lease was lost', async () => {
+  it('context.commit stores nothing if the lease was lost', async () => {
     const store = await inboxes.open<Transaction<Tables>>({ runTransaction });
     const lease = await leased(store);
     await store.release(lease);
@@ -80,11 +75,11 @@ describe('context.commit in a transaction of the application (Kysely)', () => {
   });
 
   it.each([
-    ['hides the error of a statement', 'COMMIT', -1],
-    ['rolls back without an error', 'ROLLBACK', 5],
-  ])('rejects if the work or its runner %s', async (_case, end, amount) => {
+    ['the work catches the error of a statement', 'COMMIT', -1],
+    ['the runner rolls back without an error', 'ROLLBACK', 5],
+  ])('context.commit rejects if %s', async (_case, end, amount) => {
     const pool = new Pool({ connectionString: inboxes.connectionString, max: 1 });
-    const careless: RunTransaction = async (work) => {
+    const runner: RunTransaction = async (work) => {
       const client = await pool.connect();
       try {
         await client.query('BEGIN');
@@ -94,18 +89,18 @@ describe('context.commit in a transaction of the application (Kysely)', () => {
         client.release();
       }
     };
-    const store = await inboxes.open({ runTransaction: careless });
+    const store = await inboxes.open({ runTransaction: runner });
     const lease = await leased(store);
     const committing = store.commit(lease, async (tx) => {
-      await tx.query(insert('t1', amount)).catch(() => 'whatever');
+      await tx.query(insert('t1', amount)).catch(() => {});
     });
-    await expect(committing).rejects.toThrow(/went on after one of its statements had failed/);
+    await expect(committing).rejects.toThrow(/continued after one of its statements had failed/);
     expect(await stateOf(store)).toBe('running');
     expect(await booked()).toEqual([]);
     await pool.end();
   });
 
-  it('finds out that a commit whose answer was lost has happened', async () => {
+  it('context.commit resolves if the runner rejects after it committed', async () => {
     const store = await inboxes.open<Transaction<Tables>>({
       runTransaction: async (work) => {
         await runTransaction(work);
@@ -118,12 +113,14 @@ describe('context.commit in a transaction of the application (Kysely)', () => {
     });
   });
 
-  it('rejects a runner that does not call the work, or returns no rows', async () => {
+  it('context.commit rejects if runTransaction does not call the work or returns no rows', async () => {
     const idle = await inboxes.open<null>({ runTransaction: async () => undefined as never });
     await expect(idle.commit(await leased(idle), () => {})).rejects.toThrow(/has not called/);
-    const blind = await inboxes.open<null>({
+    const withoutRows = await inboxes.open<null>({
       runTransaction: (work) => work({ tx: null, query: async () => [] }),
     });
-    await expect(blind.commit(await leased(blind), () => {})).rejects.toThrow(/with the rows/);
+    await expect(withoutRows.commit(await leased(withoutRows), () => {})).rejects.toThrow(
+      /with the rows/,
+    );
   });
 });

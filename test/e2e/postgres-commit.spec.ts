@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { CutProxy } from '../support/postgres/cut-proxy.js';
 import {
   createLedger,
@@ -12,26 +12,21 @@ import {
 import {
   claim,
   incoming,
-  PostgresInboxes,
   startWorker,
+  usePostgresInboxes,
 } from '../support/postgres/postgres-inboxes.js';
 
 /** The default of "poolSize". */
 const POOL_SIZE = 12;
 
-describe('context.commit on PostgreSQL', () => {
-  let inboxes: PostgresInboxes;
-  beforeAll(async () => {
-    inboxes = await PostgresInboxes.start();
-    await createLedger(inboxes);
-  }, 60_000);
+describe('context.commit in PostgreSQL', () => {
+  const inboxes = usePostgresInboxes();
+  beforeAll(() => createLedger(inboxes));
   beforeEach(() => inboxes.query('TRUNCATE ledger'));
-  afterEach(() => inboxes.close());
-  afterAll(() => inboxes.server.end(), 30_000);
 
   const booked = () => ledgerEntries(inboxes);
 
-  it('books and settles in one transaction', async () => {
+  it('context.commit stores the effect and completes the delivery in one transaction', async () => {
     const store = await inboxes.open();
     const lease = await leased(store);
     const result = await store.commit(lease, async (tx) => {
@@ -47,7 +42,7 @@ describe('context.commit on PostgreSQL', () => {
     expect(await store.complete(lease)).toEqual(LOST);
   });
 
-  it('stores nothing if the work throws, and rejects with its error', async () => {
+  it('context.commit stores nothing if the work throws, and rejects with its error', async () => {
     const store = await inboxes.open();
     const lease = await leased(store);
     const failure = new Error('no such account');
@@ -60,7 +55,7 @@ describe('context.commit on PostgreSQL', () => {
     expect(await store.fail(lease, { error: 'no such account', retryInMs: 0 })).toEqual(SETTLED);
   });
 
-  it('IN-13 rolls back if the lease was lost while the work ran', async () => {
+  it('IN-13 context.commit rolls back if the lease is lost while the work runs', async () => {
     const store = await inboxes.open();
     const lease = await leased(store);
     const committing = store.commit(lease, async (tx) => {
@@ -72,7 +67,7 @@ describe('context.commit on PostgreSQL', () => {
     expect(await stateOf(store)).toBe('pending');
   });
 
-  it('IN-16 locks no row of the inbox while the work runs, and releases the next of its key', async () => {
+  it('IN-16 context.commit locks no row during the work, and makes the next delivery of its key claimable', async () => {
     const store = await inboxes.open();
     const lease = await leased(store);
     await store.receive([incoming('e2', { orderingKey: 'k' })]);
@@ -87,7 +82,7 @@ describe('context.commit on PostgreSQL', () => {
   });
 
   it.each(['repeatable read', 'serializable'])(
-    'releases what is held while a transaction runs that is %s',
+    'a %s commit makes a delivery claimable that began to wait after its snapshot',
     async (isolation) => {
       const store = await inboxes.open();
       const lease = await leased(store);
@@ -95,7 +90,7 @@ describe('context.commit on PostgreSQL', () => {
       const committed = await store.commit(lease, async (tx) => {
         await tx.query(`SET TRANSACTION ISOLATION LEVEL ${isolation}`);
         await tx.query(insert('t1'));
-        // After the snapshot of the transaction.
+        // This claim marks the next delivery as waiting, after the snapshot of the transaction.
         expect(await claim(store)).toEqual([]);
       });
       expect(committed.nextDue).toBe(true);
@@ -103,20 +98,20 @@ describe('context.commit on PostgreSQL', () => {
     },
   );
 
-  it('rejects if the work hid the error of a statement', async () => {
+  it('context.commit rejects if the work catches the error of a statement', async () => {
     const store = await inboxes.open();
     const lease = await leased(store);
     const committing = store.commit(lease, async (tx) => {
       await tx.query(insert('t1'));
-      await tx.query(insert('t2', -1)).catch(() => 'whatever');
+      await tx.query(insert('t2', -1)).catch(() => {});
     });
-    await expect(committing).rejects.toThrow(/went on after one of its statements had failed/);
+    await expect(committing).rejects.toThrow(/continued after one of its statements had failed/);
     expect(await booked()).toEqual([]);
     expect(await stateOf(store)).toBe('running');
   });
 
   it.each([['ROLLBACK'], ['ROLLBACK', 'BEGIN'], ['COMMIT', 'BEGIN']])(
-    'rejects and settles nothing if the work runs %s',
+    'context.commit rejects and settles nothing if the work runs %s',
     async (...statements) => {
       const store = await inboxes.open();
       const lease = await leased(store);
@@ -126,14 +121,14 @@ describe('context.commit on PostgreSQL', () => {
       });
       await expect(committing).rejects.toThrow(/ran COMMIT or ROLLBACK/);
       expect(await stateOf(store)).toBe('running');
-      // The connection is as it was.
+      // The pool can use the connection again.
       await store.commit(lease, (tx) => tx.query(insert('t1')));
       expect(await booked()).toEqual([{ id: 't1', amount: 5 }]);
       expect(await stateOf(store)).toBe('done');
     },
   );
 
-  it('rejects with the error of the database at the commit', async () => {
+  it('context.commit rejects with the database error of the COMMIT', async () => {
     const store = await inboxes.open();
     const lease = await leased(store);
     const committing = store.commit(lease, async (tx) => {
@@ -144,14 +139,14 @@ describe('context.commit on PostgreSQL', () => {
     expect(await store.complete(lease)).toEqual(SETTLED);
   });
 
-  it('finds out the outcome of a COMMIT without an answer: committed', async () => {
+  it('context.commit resolves if the connection is cut after the server committed', async () => {
     const [proxy, connectionString] = await CutProxy.before(inboxes.connectionString);
     const store = await inboxes.open({ connectionString });
     const lease = await leased(store);
     try {
       const result = await store.commit(lease, async (tx) => {
         await tx.query(insert('t1'));
-        proxy.swallowAnswerTo = (sent) => sent.includes('COMMIT');
+        proxy.cutAfter = (sent) => sent.includes('COMMIT');
         return 'receipt';
       });
       expect(result).toEqual({ result: 'receipt', nextDue: false });
@@ -163,7 +158,7 @@ describe('context.commit on PostgreSQL', () => {
     }
   });
 
-  it('finds out the outcome of a COMMIT without an answer: rolled back', async () => {
+  it('context.commit rejects if the connection is cut before the COMMIT', async () => {
     const [proxy, connectionString] = await CutProxy.before(inboxes.connectionString);
     const store = await inboxes.open({ connectionString });
     const lease = await leased(store);
@@ -181,10 +176,10 @@ describe('context.commit on PostgreSQL', () => {
     }
   });
 
-  it('IN-31 leaves connections to receives while eight commits are open, at the default settings', async () => {
+  it('IN-31 eight open commits leave connections to receives, with the default options', async () => {
     const store = await inboxes.open();
     const worker = await startWorker(store);
-    // As many as the pool has connections: without a bound, these commits would take all of them.
+    // One commit for each connection of the pool: without a limit, they would use all connections.
     await store.receive(Array.from({ length: POOL_SIZE }, (_, n) => incoming(`c${n}`)));
     const leases = await claim(store, POOL_SIZE, worker);
     let finish = (): void => {};
@@ -201,7 +196,7 @@ describe('context.commit on PostgreSQL', () => {
     );
     await eight;
     const busy = { on: true };
-    // What else needs connections meanwhile.
+    // Other operations that need connections at the same time.
     const others = [() => store.stats(), () => store.heartbeat(worker), () => claim(store)].map(
       async (work) => {
         while (busy.on) await work();

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { Client } from 'pg';
+import { describe, expect, it } from '@jest/globals';
 import type {
   ClaimedDelivery,
   InboxStore,
@@ -9,22 +8,17 @@ import {
   claim,
   freshSchema,
   incoming,
-  PostgresInboxes,
   startWorker,
+  usePostgresInboxes,
 } from '../support/postgres/postgres-inboxes.js';
 
 const HANDLERS = ['book', 'mail'];
 const SECONDS = 5;
 
-describe('operators next to claims and settlements on PostgreSQL', () => {
-  let inboxes: PostgresInboxes;
-  beforeAll(async () => {
-    inboxes = await PostgresInboxes.start();
-  }, 60_000);
-  afterEach(() => inboxes.close());
-  afterAll(() => inboxes.server.end(), 30_000);
+describe('concurrent operations in PostgreSQL', () => {
+  const inboxes = usePostgresInboxes();
 
-  it('IN-35 lets no deadlock reach a caller, loses nothing and strands nothing that is held', async () => {
+  it('IN-35 concurrent operations see no deadlock, and every delivery is finished in the end', async () => {
     const schema = freshSchema();
     const stores = await Promise.all([1, 2, 3].map(() => inboxes.open({ schema })));
     const until = performance.now() + SECONDS * 1000;
@@ -37,11 +31,11 @@ describe('operators next to claims and settlements on PostgreSQL', () => {
         handlers: Math.random() < 0.5 ? HANDLERS : HANDLERS.toReversed(),
       }));
     const settle = async (store: InboxStore, lease: ClaimedDelivery): Promise<void> => {
-      const fate = lease.seq % 10;
-      if (fate < 2) await store.fail(lease, { error: 'no', retryInMs: fate === 0 ? null : 20 });
-      else if (fate === 2) await store.release(lease);
-      else if (fate === 3) {
-        // Its worker sends no heartbeats.
+      const choice = lease.seq % 10;
+      if (choice < 2) await store.fail(lease, { error: 'no', retryInMs: choice === 0 ? null : 20 });
+      else if (choice === 2) await store.release(lease);
+      else if (choice === 3) {
+        // The worker sends no heartbeats, so its lease may be lost.
         await store
           .commit(lease, () => {})
           .catch((error: { code?: string }) => {
@@ -67,7 +61,7 @@ describe('operators next to claims and settlements on PostgreSQL', () => {
       }
     };
     const work = async (store: InboxStore): Promise<void> => {
-      // Now and then its process dies with what it runs.
+      // Each round ends as if the process died while deliveries run.
       for (let round = 0; going(); round += 1) {
         const worker = await startWorker(store, 1000);
         for (let n = 0; n < 20 && going(); n += 1) {
@@ -102,7 +96,7 @@ describe('operators next to claims and settlements on PostgreSQL', () => {
       }),
     ]);
     expect(known.length).toBeGreaterThan(100);
-    // What is left ends: nothing waits for a key that nobody holds.
+    // All remaining deliveries can be completed: none waits for a key on which nothing runs.
     const [store] = stores as [InboxStore];
     await store.pause('mail', false);
     await inboxes.query(
@@ -124,12 +118,11 @@ describe('operators next to claims and settlements on PostgreSQL', () => {
     expect(left).toEqual([]);
   }, 60_000);
 
-  it('stores events while a worker that retires waits for a heartbeat that removes it', async () => {
+  it('receive() stores events while retire() waits for a heartbeat that has locked the worker', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     const worker = await startWorker(store);
-    const heartbeat = new Client({ connectionString: inboxes.connectionString });
-    await heartbeat.connect();
+    const heartbeat = await inboxes.openClient();
     await heartbeat.query('BEGIN');
     await heartbeat.query(`SELECT FROM ${schema}.worker WHERE id = '${worker}' FOR UPDATE`);
     let retired = false;
@@ -142,17 +135,15 @@ describe('operators next to claims and settlements on PostgreSQL', () => {
     await store.receive([incoming('meanwhile')]);
     expect(retired).toBe(false);
     await heartbeat.query('COMMIT');
-    await heartbeat.end();
     await retiring;
   });
 
-  it('settles and claims while somebody locks rows by hand', async () => {
+  it('complete() and claim() work on other deliveries while a transaction has locked one', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     await store.receive(['a', 'b', 'c'].map((id) => incoming(id)));
     const leases = await claim(store, 2);
-    const holder = new Client({ connectionString: inboxes.connectionString });
-    await holder.connect();
+    const holder = await inboxes.openClient();
     try {
       await holder.query(
         `BEGIN; SELECT FROM ${schema}.delivery d WHERE d.event = ${leases[0]!.seq} FOR UPDATE`,
@@ -167,15 +158,14 @@ describe('operators next to claims and settlements on PostgreSQL', () => {
     }
   });
 
-  it('a process that stops while it summarizes does not block a change of the catalog', async () => {
+  it('register() works while a process that stopped in summarize() keeps its transaction open', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     await store.receive([incoming('e1')]);
-    const stopped = new Client({ connectionString: inboxes.connectionString });
-    await stopped.connect();
+    const stopped = await inboxes.openClient();
     try {
       await stopped.query('BEGIN');
-      // The last statement of summarize().
+      // This is the last statement of summarize().
       await stopped.query(`UPDATE ${schema}.summary SET summarized_to = now()`);
       const { version } = await store.register({
         id: randomUUID(),

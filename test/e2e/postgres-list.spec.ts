@@ -1,22 +1,17 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import type { EventFilter, InboxStore } from '../../libs/payments/src/inbox/store/inbox-store.js';
-import { claim, incoming, PostgresInboxes } from '../support/postgres/postgres-inboxes.js';
+import { claim, incoming, usePostgresInboxes } from '../support/postgres/postgres-inboxes.js';
 
-describe('lists of events on PostgreSQL', () => {
-  let inboxes: PostgresInboxes;
-  beforeAll(async () => {
-    inboxes = await PostgresInboxes.start();
-  }, 60_000);
-  afterEach(() => inboxes.close());
-  afterAll(() => inboxes.server.end(), 30_000);
+describe('lists of events in PostgreSQL', () => {
+  const inboxes = usePostgresInboxes();
 
-  const pass = (): Promise<unknown> => inboxes.query('SELECT pg_sleep(0.003)');
+  const someMilliseconds = (): Promise<unknown> => inboxes.query('SELECT pg_sleep(0.003)');
   const listed = async (store: InboxStore, filter: EventFilter): Promise<string[]> => {
     const query = { filter, order: 'oldest', limit: 100, after: null } as const;
     return (await store.list(query)).events.map(({ id }) => id);
   };
 
-  it('lists by receipt, page by page, either way', async () => {
+  it('list() returns pages in the order of receipt, oldest or newest first', async () => {
     const store = await inboxes.open();
     const ids = Array.from({ length: 7 }, (_, n) => `e${n}`);
     await store.receive(ids.slice(0, 4).map((id) => incoming(id)));
@@ -35,13 +30,13 @@ describe('lists of events on PostgreSQL', () => {
     expect(await seen('newest')).toEqual(ids.toReversed());
   });
 
-  it('finds by every field of the filter, all of them together', async () => {
+  it('list() returns the events that match all fields of the filter', async () => {
     const store = await inboxes.open();
     await store.receive([
       incoming('a', { company: 'one', handlers: ['book', 'mail'], orderingKey: '100% \0 "tx"' }),
       incoming('b', { eventType: 'refund' }),
     ]);
-    await pass();
+    await someMilliseconds();
     await store.receive([incoming('c', { handlers: [] })]);
     await store.complete((await claim(store, 1))[0]!);
     const { receivedAt } = (await store.find('default', 'c'))!;

@@ -1,29 +1,22 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { Client } from 'pg';
+import { describe, expect, it } from '@jest/globals';
 import {
   freshSchema,
   incoming,
-  PostgresInboxes,
   startWorker,
+  usePostgresInboxes,
 } from '../support/postgres/postgres-inboxes.js';
 import { eventually } from '../support/time/waiting.js';
 
 const EVENTS = 200;
 
-describe('an inbox in PostgreSQL next to a transaction that stays open', () => {
-  let inboxes: PostgresInboxes;
-  beforeAll(async () => {
-    inboxes = await PostgresInboxes.start();
-  }, 60_000);
-  afterEach(() => inboxes.close());
-  afterAll(() => inboxes.server.end(), 30_000);
+describe('PostgreSQL with a transaction open elsewhere', () => {
+  const inboxes = usePostgresInboxes();
 
-  it('IN-39 receives without reading the index entries of deliveries that ran before', async () => {
+  it('IN-39 receive() does not read the index entries of deliveries that ran before', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     const assign = { worker: await startWorker(store), handlers: ['book'] };
-    const other = new Client({ connectionString: inboxes.connectionString });
-    await other.connect();
+    const other = await inboxes.openClient();
     try {
       await other.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT pg_current_xact_id()');
       for (let n = 0; n < EVENTS; n += 1) {
@@ -33,7 +26,7 @@ describe('an inbox in PostgreSQL next to a transaction that stays open', () => {
     } finally {
       await other.end();
     }
-    // Connections write their statistics at the latest when they end.
+    // A connection writes its statistics when it ends, if not before.
     await inboxes.close();
     const read = async (index: string) => {
       const [row] = await inboxes.query(

@@ -1,20 +1,15 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { types } from 'pg';
 import {
   claim,
   freshSchema,
   incoming,
-  PostgresInboxes,
   startWorker,
+  usePostgresInboxes,
 } from '../support/postgres/postgres-inboxes.js';
 
-describe('operating an inbox in PostgreSQL', () => {
-  let inboxes: PostgresInboxes;
-  beforeAll(async () => {
-    inboxes = await PostgresInboxes.start();
-  }, 60_000);
-  afterEach(() => inboxes.close());
-  afterAll(() => inboxes.server.end(), 30_000);
+describe('operator requests in PostgreSQL', () => {
+  const inboxes = usePostgresInboxes();
 
   const one = (
     id: string,
@@ -23,9 +18,9 @@ describe('operating an inbox in PostgreSQL', () => {
     { company: 'default', id, handlers },
   ];
   const now = { force: false, dueInMs: [0] };
-  const pass = (): Promise<unknown> => inboxes.query('SELECT pg_sleep(0.003)');
+  const someMilliseconds = (): Promise<unknown> => inboxes.query('SELECT pg_sleep(0.003)');
 
-  it('IN-28 counts what is unfinished by handler and state, of every kind', async () => {
+  it('IN-28 stats() counts unfinished deliveries by handler and state', async () => {
     const store = await inboxes.open();
     const none = { count: 0, more: false };
     expect(await store.stats()).toEqual({
@@ -37,7 +32,7 @@ describe('operating an inbox in PostgreSQL', () => {
     });
     await store.receive([
       ...['done', 'dead', 'running'].map((id) => incoming(id, { orderingKey: id })),
-      incoming('held', { orderingKey: 'running' }),
+      incoming('waiting', { orderingKey: 'running' }),
       ...['skipped', 'pending'].map((id) => incoming(id, { handlers: ['book', 'mail'] })),
       incoming('none', { handlers: [] }),
       ...['old 1', 'old 2'].map((id) => incoming(id, { handlers: [], stale: true })),
@@ -64,12 +59,12 @@ describe('operating an inbox in PostgreSQL', () => {
     });
     expect(stats.oldestPendingMs).toBeGreaterThanOrEqual(0);
     expect(stats.oldestPendingMs).toBeLessThan(60_000);
-    await pass();
+    await someMilliseconds();
     expect(await store.prune({ bodiesMs: 0, tombstonesMs: 1e9, limit: 100 })).toBe(5);
     expect(await store.stats()).toMatchObject({ unhandled: none, stale: none });
   });
 
-  it('IN-28 counts up to 10,000, and finds the oldest that is pending or running', async () => {
+  it('IN-28 stats() counts up to 10,000, and returns the age of the oldest unfinished delivery', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     await store.receive([incoming('running', { handlers: ['mail'] }), incoming('pending')]);
@@ -98,7 +93,7 @@ describe('operating an inbox in PostgreSQL', () => {
     ]);
   });
 
-  it('redrives what is dead, skipped and, forced, done; once; with its attempts begun anew', async () => {
+  it('redrive() makes dead and skipped deliveries due, and completed ones with force, with attempts from 1', async () => {
     const store = await inboxes.open();
     await store.receive(
       ['dead', 'done', 'skipped', 'pending', 'running'].map((id) => incoming(id)),
@@ -123,7 +118,7 @@ describe('operating an inbox in PostgreSQL', () => {
     expect(await store.nextDueInMs(['book'])).toBeGreaterThan(20_000);
   });
 
-  it('adds a delivery for a handler that came later', async () => {
+  it('redrive() adds a delivery if the event has none to the handler', async () => {
     const store = await inboxes.open();
     await store.receive([incoming('none', { handlers: [], orderingKey: 'k' })]);
     expect(await store.redrive(one('none', ['book', 'mail']), now)).toBe(2);
@@ -133,14 +128,14 @@ describe('operating an inbox in PostgreSQL', () => {
     expect((await store.find('default', 'none'))?.deliveries).toHaveLength(2);
   });
 
-  it('never redrives what is pruned at this moment, nor prunes what is redriven', async () => {
+  it('redrive() and prune() at the same time never act on the same event', async () => {
     const schema = freshSchema();
     const [store, other] = [await inboxes.open({ schema }), await inboxes.open({ schema })];
     for (let round = 0; round < 25; round += 1) {
       await store.receive([incoming(`r${round}`)]);
       const [lease] = await claim(store);
       await store.complete(lease!);
-      await pass();
+      await someMilliseconds();
       const [redriven] = await Promise.all([
         store.redrive(one(`r${round}`), { force: true, dueInMs: [0] }),
         other.prune({ bodiesMs: 0, tombstonesMs: 1e9, limit: 10 }),
@@ -151,11 +146,11 @@ describe('operating an inbox in PostgreSQL', () => {
     }
   }, 30_000);
 
-  it('knows a duplicate by its tombstone, and stores it anew after that', async () => {
+  it('receive() detects a duplicate by its tombstone, and stores the event after the tombstone is pruned', async () => {
     const store = await inboxes.open();
     await store.receive([incoming('e1'), incoming('open')]);
     await store.complete((await claim(store, 1))[0]!);
-    await pass();
+    await someMilliseconds();
     expect(await store.prune({ bodiesMs: 0, tombstonesMs: 1e9, limit: 10 })).toBe(1);
     expect(await store.find('default', 'e1')).toMatchObject({ raw: null, deliveries: [] });
     expect(await store.redrive(one('e1'), { force: true, dueInMs: [0] })).toBe(0);
@@ -166,7 +161,7 @@ describe('operating an inbox in PostgreSQL', () => {
     expect(await store.receive([incoming('e1')])).toMatchObject([{ outcome: 'stored' }]);
   });
 
-  it('holds a handler, or all, back in every instance', async () => {
+  it('pause() stops the claims of a handler, or of all handlers, in every process', async () => {
     const schema = freshSchema();
     const [store, other] = [await inboxes.open({ schema }), await inboxes.open({ schema })];
     await store.receive([incoming('e1', { handlers: ['book', 'mail'] })]);
@@ -184,7 +179,7 @@ describe('operating an inbox in PostgreSQL', () => {
     expect(await store.claim(request)).toMatchObject([{ handler: 'mail' }]);
   });
 
-  it("reads what it stored whatever the application made of the driver's parsers", async () => {
+  it('the inbox reads its rows correctly if the application has replaced the parsers of the driver', async () => {
     const oids = [16, 17, 20, 23, 25, 114, 701, 1184];
     const before = oids.map((oid) => types.getTypeParser(oid));
     for (const oid of oids) types.setTypeParser(oid, () => 'nonsense');

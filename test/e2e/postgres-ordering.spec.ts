@@ -1,35 +1,23 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { Client } from 'pg';
+import { describe, expect, it } from '@jest/globals';
 import type { InboxStore } from '../../libs/payments/src/inbox/store/inbox-store.js';
 import {
   claim,
   freshSchema,
+  idsOf,
   incoming,
-  PostgresInboxes,
   startWorker,
+  usePostgresInboxes,
 } from '../support/postgres/postgres-inboxes.js';
 
-describe('ordering keys on PostgreSQL', () => {
-  let inboxes: PostgresInboxes;
-  beforeAll(async () => {
-    inboxes = await PostgresInboxes.start();
-  }, 60_000);
-  afterEach(() => inboxes.close());
-  afterAll(() => inboxes.server.end(), 30_000);
+describe('ordering keys in PostgreSQL', () => {
+  const inboxes = usePostgresInboxes();
 
-  const ids = (claimed: readonly { id: string }[]): string[] => claimed.map(({ id }) => id);
-  const openClient = async (): Promise<Client> => {
-    const client = new Client({ connectionString: inboxes.connectionString });
-    await client.connect();
-    return client;
-  };
-
-  it('IN-16 never runs two deliveries of one ordering key, with three instances that receive, claim, settle, skip and redrive', async () => {
+  it('IN-16 two deliveries of one ordering key never run at the same time in three busy processes', async () => {
     const schema = freshSchema();
     const stores = await Promise.all([1, 2, 3].map(() => inboxes.open({ schema })));
     const all = Array.from({ length: 300 }, (_, n) => `e${n}`);
     const keyOf = (id: string): string => `k${Number(id.slice(1)) % 5}`;
-    const holders = new Map<string, string>();
+    const running = new Map<string, string>();
     const violations: string[] = [];
     let done = 0;
     const settle = async (
@@ -37,15 +25,15 @@ describe('ordering keys on PostgreSQL', () => {
       lease: Parameters<InboxStore['complete']>[0],
     ): Promise<void> => {
       const key = `${lease.handler} ${keyOf(lease.id)}`;
-      if (holders.has(key)) violations.push(`${key}: ${holders.get(key)!} and ${lease.id}`);
-      holders.set(key, lease.id);
+      if (running.has(key)) violations.push(`${key}: ${running.get(key)!} and ${lease.id}`);
+      running.set(key, lease.id);
       await new Promise((resolve) => setImmediate(resolve));
-      holders.delete(key);
+      running.delete(key);
       const fails = (lease.token + lease.seq) % 4 === 0;
       const { settled } = fails
         ? await store.fail(lease, { error: 'no', retryInMs: 5 })
         : await store.complete(lease);
-      if (!settled) violations.push(`${lease.id} was not held`);
+      if (!settled) violations.push(`${lease.id} was not running`);
       else if (!fails) done += 1;
     };
     const work = async (store: InboxStore): Promise<void> => {
@@ -86,7 +74,7 @@ describe('ordering keys on PostgreSQL', () => {
     expect((await stores[0]!.stats()).deliveries).toEqual([]);
   }, 60_000);
 
-  it('claims the longest due first, one of each key, and holds the others until their key is free', async () => {
+  it('claim() leases the longest due delivery of each key, and the others wait for their turn', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     for (const id of ['a1', 'a2', 'b1', 'b2']) {
@@ -94,22 +82,22 @@ describe('ordering keys on PostgreSQL', () => {
     }
     await store.receive([incoming('free')]);
     const first = await claim(store, 2);
-    expect(ids(first)).toEqual(['a1', 'b1']);
-    expect(ids(await claim(store))).toEqual(['free']);
-    const held = `SELECT count(*)::integer AS held FROM ${schema}.delivery WHERE waiting`;
-    expect(await inboxes.query(held)).toEqual([{ held: 2 }]);
+    expect(idsOf(first)).toEqual(['a1', 'b1']);
+    expect(idsOf(await claim(store))).toEqual(['free']);
+    const waiting = `SELECT count(*)::integer AS waiting FROM ${schema}.delivery WHERE waiting`;
+    expect(await inboxes.query(waiting)).toEqual([{ waiting: 2 }]);
     expect(await store.nextDueInMs(['book'])).toBeNull();
     expect(await store.complete(first[0]!)).toEqual({ settled: true, nextDue: true });
     expect(await store.nextDueInMs(['book'])).toBeLessThanOrEqual(0);
-    expect(ids(await claim(store))).toEqual(['a2']);
+    expect(idsOf(await claim(store))).toEqual(['a2']);
   });
 
-  it('passes over a key that another process is claiming, without waiting, and claims it later', async () => {
+  it('claim() skips a key that another transaction claims, and leases its delivery later', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     await store.receive([incoming('a', { orderingKey: 'k' })]);
     const worker = await startWorker(store);
-    const other = await openClient();
+    const other = await inboxes.openClient();
     await other.query('BEGIN');
     const claiming = await other.query(
       `SELECT o_id FROM ${schema}.claim('${worker}', '{book}', '{9}', '{NULL}') WHERE o_id IS NOT NULL`,
@@ -123,49 +111,47 @@ describe('ordering keys on PostgreSQL', () => {
     ]);
     expect(receipt).toMatchObject({ claimed: [], pending: true });
     await other.query('ROLLBACK');
-    await other.end();
-    expect(ids(await claim(store))).toEqual(['a']);
+    expect(idsOf(await claim(store))).toEqual(['a']);
   });
 
-  it('releases a held delivery that a claim holds while the running one ends', async () => {
+  it('complete() makes a delivery claimable that another claim marks as waiting at the same time', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     await store.receive([incoming('a', { orderingKey: 'k' })]);
     const [running] = await claim(store);
     await store.receive([incoming('b', { orderingKey: 'k' })]);
     const worker = await startWorker(store);
-    const other = await openClient();
+    const other = await inboxes.openClient();
     await other.query('BEGIN');
-    // It sees that "a" runs, and holds "b", but has not committed it.
+    // This claim sees that "a" runs and marks "b" as waiting, but has not committed.
     await other.query(`SELECT FROM ${schema}.claim('${worker}', '{book}', '{9}', '{NULL}')`);
     const settling = store.complete(running!);
-    const waiting = `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
-    while ((await inboxes.query(waiting)).length === 0);
+    const blocked = `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
+    while ((await inboxes.query(blocked)).length === 0);
     await other.query('COMMIT');
-    await other.end();
     expect(await settling).toEqual({ settled: true, nextDue: true });
-    expect(ids(await claim(store))).toEqual(['b']);
+    expect(idsOf(await claim(store))).toEqual(['b']);
   });
 
-  it('releases held deliveries in maintenance if the process that was to release them died', async () => {
+  it('prune() makes a waiting delivery claimable if the process that completed the one before it died', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     for (const key of ['a', 'b']) {
       await store.receive([1, 2, 3].map((n) => incoming(`${key}${n}`, { orderingKey: key })));
     }
-    expect(ids(await claim(store))).toEqual(['a1', 'b1']);
+    expect(idsOf(await claim(store))).toEqual(['a1', 'b1']);
     await claim(store);
     await inboxes.query(`
       UPDATE ${schema}.delivery SET state = 'done', worker = NULL
        WHERE event = (SELECT seq FROM ${schema}.event WHERE id = 'b1')`);
     expect(await claim(store)).toEqual([]);
     await store.prune({ bodiesMs: 1e9, tombstonesMs: 1e9, limit: 1 });
-    expect(ids(await claim(store))).toEqual(['b2']);
+    expect(idsOf(await claim(store))).toEqual(['b2']);
     await store.prune({ bodiesMs: 1e9, tombstonesMs: 1e9, limit: 1 });
     expect(await claim(store)).toEqual([]);
   });
 
-  it('reports whether a newer event of the key was handled, also after that was pruned', async () => {
+  it('claim() returns whether a newer event of the key was handled, even after that event was pruned', async () => {
     const store = await inboxes.open();
     const at = (second: number): Date => new Date(Date.UTC(2026, 0, 1, 0, 0, second));
     await store.receive([incoming('newer', { orderingKey: 'k', occurredAt: at(2) })]);

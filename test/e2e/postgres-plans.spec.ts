@@ -1,20 +1,20 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { Client } from 'pg';
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import type { Client } from 'pg';
 import type { InboxStore } from '../../libs/payments/src/inbox/store/inbox-store.js';
 import { RECEIVE_TYPES } from '../../libs/payments/src/inbox/postgres/sql/receive-values.js';
 import {
   claim,
   incoming,
-  PostgresInboxes,
   startWorker,
+  usePostgresInboxes,
 } from '../support/postgres/postgres-inboxes.js';
 
 const BACKLOG = 1500;
 
-/** What a statement reads must not grow with the backlog, whenever it was planned and the statistics were taken. */
-describe('functions in PostgreSQL that were planned while there was nothing', () => {
-  let inboxes: PostgresInboxes;
+/** A statement must not read more with a longer backlog, even if it was planned with statistics of empty tables. */
+describe('functions in PostgreSQL that were planned with empty tables', () => {
+  const inboxes = usePostgresInboxes({ keepOpen: true });
   let store: InboxStore;
   let client: Client;
   const worker = randomUUID();
@@ -35,15 +35,13 @@ describe('functions in PostgreSQL that were planned while there was nothing', ()
       SELECT ordering FROM payments.event WHERE seq <= 20) e), array_fill('book'::text, ARRAY[20]))`,
   };
   beforeAll(async () => {
-    inboxes = await PostgresInboxes.start();
     store = await inboxes.open({ schema: 'payments' });
     await store.register({ id: worker, leaseMs: 600_000, handlers: [] });
-    // No statistics are taken, so the plans that are made now stay.
+    // Without autovacuum there are no new statistics, so the plans that are made now stay.
     for (const table of ['event', 'delivery']) {
       await inboxes.query(`ALTER TABLE payments.${table} SET (autovacuum_enabled = off)`);
     }
-    client = new Client({ connectionString: inboxes.connectionString });
-    await client.connect();
+    client = await inboxes.openClient();
     for (const text of Object.values(texts)) {
       if (!text.includes('$1')) await pagesOf(text);
     }
@@ -55,16 +53,11 @@ describe('functions in PostgreSQL that were planned while there was nothing', ()
     for (let n = 0; n < BACKLOG; n += 500) await store.receive(backlog.slice(n, n + 500));
     const others = backlog.map((event, n) => ({ ...event, id: `free ${n}`, orderingKey: null }));
     for (let n = 0; n < BACKLOG; n += 500) await store.receive(others.slice(n, n + 500));
-    // One of each key runs, and the others are held.
+    // One delivery of each key runs, and the others wait for their turn.
     while (!(await claim(store, 5, worker)).some(({ id }) => id.startsWith('free')));
   }, 60_000);
-  afterAll(async () => {
-    await client.end();
-    await inboxes.close();
-    await inboxes.server.end();
-  }, 30_000);
 
-  /** How many pages it reads, rows included. It is run, and rolled back. */
+  /** Runs a statement, rolls it back, and returns how many pages it read. */
   const pagesOf = async (text: string, values: (string | string[])[] = []): Promise<number> => {
     await client.query('BEGIN');
     const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Record<string, number> }[] }>(
@@ -85,11 +78,11 @@ describe('functions in PostgreSQL that were planned while there was nothing', ()
     ['redrive', 300],
     ['release', 1200],
     ['stats', 3 * BACKLOG],
-  ] as const)('%s reads less than %d pages of a backlog', async (name, bound) => {
+  ] as const)('%s reads less than %d pages with a backlog', async (name, bound) => {
     expect(await pagesOf(texts[name])).toBeLessThan(bound);
   });
 
-  it('a settlement, alone or with others, and a commit read only their own deliveries', async () => {
+  it('settle and finish read only the deliveries that they change', async () => {
     const leases = await claim(store, 20, worker);
     expect(leases).toHaveLength(20);
     const column = (of: 'seq' | 'token'): string[] => leases.map((lease) => String(lease[of]));
@@ -98,7 +91,7 @@ describe('functions in PostgreSQL that were planned while there was nothing', ()
     expect(await finish).toBeLessThan(100);
   });
 
-  it('is received into without being read, although the plan was made when there was nearly nothing', async () => {
+  it('receive reads less than 200 pages of a table that was nearly empty when it was planned', async () => {
     const small = await inboxes.open({ schema: 'small' });
     for (let n = 0; n < 10; n += 1) await small.receive([incoming(`first ${n}`)]);
     await inboxes.query('VACUUM ANALYZE small.event');
@@ -119,7 +112,7 @@ describe('functions in PostgreSQL that were planned while there was nothing', ()
       );
     }
     expect(await pagesOf(text)).toBeLessThan(200);
-    // The same event again: it is known.
+    // A copy by transaction is detected.
     await small.receive([incoming('known', { onceKey: 'known' })]);
     expect(await small.receive([incoming('copy', { onceKey: 'known' })])).toMatchObject([
       { outcome: 'duplicate', id: 'known' },
@@ -127,20 +120,15 @@ describe('functions in PostgreSQL that were planned while there was nothing', ()
   });
 });
 
-describe('a large backlog of one ordering key or one handler in PostgreSQL', () => {
-  let inboxes: PostgresInboxes;
-  beforeAll(async () => {
-    inboxes = await PostgresInboxes.start();
-  }, 60_000);
-  afterEach(() => inboxes.close());
-  afterAll(() => inboxes.server.end(), 30_000);
+describe('PostgreSQL with a large backlog of one ordering key and one handler', () => {
+  const inboxes = usePostgresInboxes();
 
-  it('IN-33 does not slow down claims of other work', async () => {
+  it('IN-33 a large backlog does not slow down claims of other deliveries', async () => {
     const [empty, full] = [
       await inboxes.open({ schema: 'empty' }),
       await inboxes.open({ schema: 'full' }),
     ];
-    // A key whose first delivery runs, and a handler with four times as many.
+    // One delivery of the key runs and 20,000 wait. The handler has 80,000 due deliveries.
     await full.receive([incoming('hot', { orderingKey: 'hot' })]);
     await claim(full, 1);
     await inboxes.query(`

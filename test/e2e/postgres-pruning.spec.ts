@@ -1,14 +1,13 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { Client } from 'pg';
+import { describe, expect, it } from '@jest/globals';
 import {
   claim,
   freshSchema,
   incoming,
-  PostgresInboxes,
+  usePostgresInboxes,
 } from '../support/postgres/postgres-inboxes.js';
 import { RecordingPool } from '../support/postgres/recording-pool.js';
 
-/** How many old events one look reads. */
+/** How many old events one statement reads. */
 const SLICE = 2000;
 const UNFINISHED = 8 * SLICE;
 
@@ -21,7 +20,7 @@ interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-/** How many rows of tables a plan read. */
+/** How many rows of tables the plan read. */
 function rowsRead(node: PlanNode): number {
   const inner = (node.Plans ?? []).reduce((sum, plan) => sum + rowsRead(plan), 0);
   if (node['Relation Name'] === undefined) return inner;
@@ -29,15 +28,10 @@ function rowsRead(node: PlanNode): number {
   return inner + Math.round(rows * node['Actual Loops']);
 }
 
-describe('pruning an inbox in PostgreSQL', () => {
-  let inboxes: PostgresInboxes;
-  beforeAll(async () => {
-    inboxes = await PostgresInboxes.start();
-  }, 60_000);
-  afterEach(() => inboxes.close());
-  afterAll(() => inboxes.server.end(), 30_000);
+describe('pruning in PostgreSQL', () => {
+  const inboxes = usePostgresInboxes();
 
-  it('IN-26 prunes what comes after many old dead letters, and reads a bounded part of them at a time', async () => {
+  it('IN-26 prune() finds finished events behind many old dead letters, and reads 2,000 events at a time', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     const pool = new RecordingPool({ connectionString: inboxes.connectionString, max: 1 });
@@ -72,28 +66,26 @@ describe('pruning an inbox in PostgreSQL', () => {
     ]);
     const statements = [...pool.recorded];
     await pool.end();
-    const looks = statements.filter(({ text }) => text.includes('AS finished'));
-    expect(looks.length).toBeGreaterThan(UNFINISHED / SLICE);
+    const reads = statements.filter(({ text }) => text.includes('AS finished'));
+    expect(reads.length).toBeGreaterThan(UNFINISHED / SLICE);
     expect(Math.max(...statements.map(({ rows }) => rows))).toBe(SLICE);
-    const client = new Client({ connectionString: inboxes.connectionString });
-    await client.connect();
+    const client = await inboxes.openClient();
     const read: number[] = [];
-    for (const { text, values } of looks) {
+    for (const { text, values } of reads) {
       const { rows } = await client.query<{ 'QUERY PLAN': { Plan: PlanNode }[] }>(
         `EXPLAIN (ANALYZE, FORMAT JSON) ${text}`,
         values,
       );
       read.push(rowsRead(rows[0]!['QUERY PLAN'][0]!.Plan));
     }
-    await client.end();
     // Each event has one delivery.
     expect(Math.max(...read)).toBe(2 * SLICE);
   }, 60_000);
 
-  it('releases the held deliveries that no settlement releases, behind 2,000 other keys too', async () => {
+  it('prune() makes forgotten waiting deliveries claimable, even behind 2,000 other keys', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
-    // Of each key but the last, one delivery runs. So only the last key is stranded.
+    // One delivery of each key runs, except for the last key. So no settle makes the delivery of the last key claimable.
     await inboxes.query(`
       INSERT INTO ${schema}.delivery (event, handler, state, worker, occurred_at, ordering)
       SELECT n, 'book', 'running', gen_random_uuid(), now(), lpad(to_hex(n), 32, '0')::uuid
@@ -101,7 +93,7 @@ describe('pruning an inbox in PostgreSQL', () => {
       INSERT INTO ${schema}.delivery (event, handler, state, waiting, due_at, occurred_at, ordering)
       SELECT 10000 + n, 'book', 'pending', true, now(), now(), lpad(to_hex(n), 32, '0')::uuid
         FROM generate_series(1, 2001) n`);
-    const held = async (): Promise<number> => {
+    const waiting = async (): Promise<number> => {
       const rows = await inboxes.query<{ count: number }>(
         `SELECT count(*)::integer AS count FROM ${schema}.delivery WHERE waiting`,
       );
@@ -110,14 +102,14 @@ describe('pruning an inbox in PostgreSQL', () => {
     const prune = () => store.prune({ bodiesMs: 1e9, tombstonesMs: 1e9, limit: 1 });
     await prune();
     await prune();
-    expect(await held()).toBe(2001);
+    expect(await waiting()).toBe(2001);
     await prune();
-    expect(await held()).toBe(2000);
-    // It begins again with the first key.
+    expect(await waiting()).toBe(2000);
+    // After the last key, the next call starts at the first key.
     await inboxes.query(
       `UPDATE ${schema}.delivery SET state = 'done', worker = NULL WHERE event = 1`,
     );
     await prune();
-    expect(await held()).toBe(1999);
+    expect(await waiting()).toBe(1999);
   });
 });

@@ -1,23 +1,18 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { StoreReceipt } from '../../libs/payments/src/inbox/store/inbox-store.js';
 import {
   claim,
   freshSchema,
   incoming,
-  PostgresInboxes,
   startWorker,
+  usePostgresInboxes,
 } from '../support/postgres/postgres-inboxes.js';
 
-describe('receiving into PostgreSQL', () => {
-  let inboxes: PostgresInboxes;
-  beforeAll(async () => {
-    inboxes = await PostgresInboxes.start();
-  }, 60_000);
-  afterEach(() => inboxes.close());
-  afterAll(() => inboxes.server.end(), 30_000);
+describe('receive() in PostgreSQL', () => {
+  const inboxes = usePostgresInboxes();
 
-  it('IN-01 keeps every byte as it came, those that are no text too', async () => {
+  it('IN-01 receive() stores every byte of the body unchanged, even bytes that are not text', async () => {
     const store = await inboxes.open();
     const raw = Buffer.concat([Buffer.from([0, 255, 92, 39, 34]), randomBytes(10_000)]);
     await store.receive([incoming('e1', { raw })]);
@@ -25,7 +20,7 @@ describe('receiving into PostgreSQL', () => {
     expect((await claim(store))[0]?.raw.equals(raw)).toBe(true);
   });
 
-  it('IN-02 stores one of fifty that come at the same time, on two instances', async () => {
+  it('IN-02 receive() stores one of fifty copies that two processes receive at the same time', async () => {
     const schema = freshSchema();
     const stores = [await inboxes.open({ schema }), await inboxes.open({ schema })];
     const receipts = await Promise.all(
@@ -38,7 +33,7 @@ describe('receiving into PostgreSQL', () => {
   const outcomes = (receipts: readonly StoreReceipt[]): string[] =>
     receipts.map(({ outcome, id }) => `${outcome} ${id}`);
 
-  it('IN-03 reports what is twice in one batch, by id or by transaction, and stores the first', async () => {
+  it('IN-03 receive() reports duplicates within one batch, by id or transaction, and stores the first', async () => {
     const store = await inboxes.open();
     const receipts = await store.receive([
       incoming('b', { onceKey: 'k' }),
@@ -59,7 +54,7 @@ describe('receiving into PostgreSQL', () => {
     });
   });
 
-  it('stores an event if the one before it in the batch with the same id was itself a duplicate', async () => {
+  it('receive() stores an event if the earlier one with its id in the batch was a duplicate by transaction', async () => {
     const store = await inboxes.open();
     await store.receive([incoming('first', { onceKey: 'k' })]);
     const receipts = await store.receive([
@@ -69,7 +64,7 @@ describe('receiving into PostgreSQL', () => {
     expect(outcomes(receipts)).toEqual(['duplicate first', 'stored x']);
   });
 
-  it('keeps transactions of other companies and types apart', async () => {
+  it('receive() stores events of the same transaction but of other companies and types', async () => {
     const store = await inboxes.open();
     const once = (id: string, given = {}) => incoming(id, { onceKey: 'k', ...given });
     const receipts = await store.receive([
@@ -88,7 +83,7 @@ describe('receiving into PostgreSQL', () => {
     ]);
   });
 
-  it('notes each repeat once, the last 20, from all instances', async () => {
+  it('receive() notes the last 20 repeats of an event, each once, from all processes', async () => {
     const schema = freshSchema();
     const stores = [await inboxes.open({ schema }), await inboxes.open({ schema })];
     await stores[0]!.receive([incoming('first', { onceKey: 'k' })]);
@@ -104,7 +99,7 @@ describe('receiving into PostgreSQL', () => {
     expect(repeats.at(-1)!.id).toBe('last');
   });
 
-  it('IN-32 stores no event with an outdated version of the catalog once a handler was registered', async () => {
+  it('IN-32 receive() stores no event with an outdated version of the handler catalog', async () => {
     const schema = freshSchema();
     const [store, other] = [await inboxes.open({ schema }), await inboxes.open({ schema })];
     let version = 0;
@@ -131,7 +126,7 @@ describe('receiving into PostgreSQL', () => {
     }
     stopping.abort();
     await Promise.all(receiving);
-    // Times are in whole milliseconds, so events of the same one are left out.
+    // Times are in whole milliseconds, so events of the millisecond of a registration are not checked.
     const rows = await inboxes.query<{ wrong: number }>(`
       SELECT count(*)::integer AS wrong FROM ${schema}.event e
        WHERE (SELECT count(*) FROM ${schema}.delivery d WHERE d.event = e.seq) <>
@@ -140,7 +135,7 @@ describe('receiving into PostgreSQL', () => {
     expect(rows).toEqual([{ wrong: 0 }]);
   }, 30_000);
 
-  it('stores texts that PostgreSQL cannot hold, and distinguishes them', async () => {
+  it('receive() stores texts with characters that PostgreSQL cannot store', async () => {
     const store = await inboxes.open();
     const odd = ['\ud800', '\ud801', '\ue000d800', 'a\0b', 'émoji 😀', "'; DROP TABLE x; --"];
     const receipts = await store.receive(
@@ -156,7 +151,7 @@ describe('receiving into PostgreSQL', () => {
     }
   });
 
-  it('takes ordering and once keys of any length', async () => {
+  it('receive() stores ordering keys and once keys of any length', async () => {
     const store = await inboxes.open();
     const long = randomBytes(50_000).toString('hex');
     const event = incoming('long', { orderingKey: long, onceKey: long });
@@ -164,9 +159,9 @@ describe('receiving into PostgreSQL', () => {
     expect((await store.find('default', 'long'))?.orderingKey).toBe(long);
   });
 
-  it('stores the others where one that came with them cannot be', async () => {
+  it('receive() stores the other events of a batch if one cannot be stored', async () => {
     const store = await inboxes.open();
-    // Longer than an index takes, and with nothing in it to compress.
+    // Longer than an index entry may be, and not compressible.
     const bad = incoming('bad', { handlers: [randomBytes(6000).toString('base64')] });
     const [first, ...rest] = await Promise.allSettled([
       ...['w1', 'w2'].map((id) => store.receive([incoming(id)])),
@@ -183,16 +178,16 @@ describe('receiving into PostgreSQL', () => {
     });
   });
 
-  it('waits for the disk though the database is set not to', async () => {
+  it('receive() waits for the disk even if the database has synchronous_commit off', async () => {
     const store = await inboxes.open();
     const [database] = await inboxes.query<{ name: string }>('SELECT current_database() AS name');
     await inboxes.query(`ALTER DATABASE ${database!.name} SET synchronous_commit = off`);
     try {
-      const eager = await inboxes.open();
+      const other = await inboxes.open();
       const before = await inboxes.query<{ flushed: string }>(
         'SELECT pg_current_wal_lsn() AS flushed',
       );
-      await eager.receive([incoming('safe')]);
+      await other.receive([incoming('safe')]);
       const [after] = await inboxes.query<{ safe: boolean }>(
         `SELECT pg_current_wal_flush_lsn() >= '${before[0]!.flushed}'::pg_lsn + 100 AS safe`,
       );
@@ -200,10 +195,10 @@ describe('receiving into PostgreSQL', () => {
     } finally {
       await inboxes.query(`ALTER DATABASE ${database!.name} RESET synchronous_commit`);
     }
-    await store.receive([incoming('as ever')]);
+    await store.receive([incoming('after')]);
   });
 
-  it('loses nothing that was acknowledged before the power failed', async () => {
+  it('acknowledged events survive a crash of the server', async () => {
     if (!inboxes.server.controllable) return;
     const schema = freshSchema();
     const store = await inboxes.open({ schema });

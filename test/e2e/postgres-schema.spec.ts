@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { Pool } from 'pg';
 import { ConnectionSource } from '../../libs/payments/src/inbox/postgres/connection/connection-source.js';
 import { migrate, versionOne } from '../../libs/payments/src/inbox/postgres/open-store.js';
@@ -8,28 +8,24 @@ import {
   claim,
   freshSchema,
   incoming,
-  PostgresInboxes,
   startWorker,
+  usePostgresInboxes,
 } from '../support/postgres/postgres-inboxes.js';
 
-describe("the inbox's schema in PostgreSQL", () => {
-  let inboxes: PostgresInboxes;
+describe('the schema in PostgreSQL', () => {
+  const inboxes = usePostgresInboxes({
+    tearDown: (started) => started.query('DROP OWNED BY clerk CASCADE; DROP ROLE clerk'),
+  });
   let asClerk: string;
   beforeAll(async () => {
-    inboxes = await PostgresInboxes.start();
     await inboxes.query(`CREATE ROLE clerk LOGIN PASSWORD 'clerk'`);
     const url = new URL(inboxes.connectionString);
     url.username = 'clerk';
     url.password = 'clerk';
     asClerk = url.href;
-  }, 60_000);
-  afterEach(() => inboxes.close());
-  afterAll(async () => {
-    await inboxes.query('DROP OWNED BY clerk CASCADE; DROP ROLE clerk');
-    await inboxes.server.end();
-  }, 30_000);
+  });
 
-  it('is set up once by instances that start at the same time', async () => {
+  it('processes that start at the same time set up the schema once', async () => {
     const schema = freshSchema();
     const stores = await Promise.all(
       Array.from({ length: 8 }, () => inboxes.open({ schema, poolSize: 3 })),
@@ -40,7 +36,7 @@ describe("the inbox's schema in PostgreSQL", () => {
     expect(meta).toEqual([{ version: 1 }]);
   });
 
-  it('is left as it is where a newer version made it', async () => {
+  it('open() rejects a schema of a newer version', async () => {
     const schema = freshSchema();
     await inboxes.open({ schema });
     await inboxes.query(`UPDATE ${schema}.meta SET schema_version = 99`);
@@ -49,7 +45,7 @@ describe("the inbox's schema in PostgreSQL", () => {
     await expect(opening).rejects.toThrow(/has version 99, made by a newer nestjs-payments/);
   });
 
-  it('is refused if an unreleased version made it, with the statement that drops it', async () => {
+  it('open() rejects a schema of an unreleased version, with the statement that drops it', async () => {
     const schema = freshSchema();
     await inboxes.query(`
       CREATE SCHEMA ${schema};
@@ -63,7 +59,7 @@ describe("the inbox's schema in PostgreSQL", () => {
     await (await inboxes.open({ schema })).receive([incoming('a')]);
   });
 
-  it("is set up in a schema that has other tables, such as the application's own", async () => {
+  it('open() sets up the inbox in a schema that has tables of the application', async () => {
     const schema = freshSchema();
     await inboxes.query(`CREATE SCHEMA ${schema}; CREATE TABLE ${schema}.events (id text)`);
     expect(await (await inboxes.open({ schema })).receive([incoming('a')])).toMatchObject([
@@ -71,7 +67,7 @@ describe("the inbox's schema in PostgreSQL", () => {
     ]);
   });
 
-  it('IN-34 is migrated while commits are open without receives behind it, in short tries', async () => {
+  it('IN-34 a migration that waits for an open commit does not block receives', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     await store.receive([incoming('a')]);
@@ -108,7 +104,7 @@ describe("the inbox's schema in PostgreSQL", () => {
     await pool.end();
   }, 30_000);
 
-  it('is set up by a role that may create nothing in the database, in a schema of its own', async () => {
+  it('a role without CREATE on the database sets up the inbox in a schema that it owns', async () => {
     const schema = freshSchema();
     await inboxes.query(`CREATE SCHEMA ${schema} AUTHORIZATION clerk`);
     const store = await inboxes.open({ schema, connectionString: asClerk });
@@ -120,7 +116,7 @@ describe("the inbox's schema in PostgreSQL", () => {
     await store.prune({ bodiesMs: 0, tombstonesMs: 0, limit: 10 });
   });
 
-  it('is used by a role that may only use it', async () => {
+  it('a role with only USAGE and table privileges uses the inbox', async () => {
     const schema = freshSchema();
     await inboxes.open({ schema });
     await inboxes.query(`
@@ -135,7 +131,7 @@ describe("the inbox's schema in PostgreSQL", () => {
     await store.summarize();
   });
 
-  it('says what to grant where the role may not set it up', async () => {
+  it('open() rejects with the GRANT statements if the role cannot set up the schema', async () => {
     const schema = freshSchema();
     const opening = inboxes.open({ schema, connectionString: asClerk });
     await expect(opening).rejects.toMatchObject({ code: 'options_invalid' });
@@ -146,7 +142,7 @@ describe("the inbox's schema in PostgreSQL", () => {
     );
   });
 
-  it('is not put into a database that cannot hold every text', async () => {
+  it('open() rejects a database whose encoding is not UTF8', async () => {
     await inboxes.query(
       `CREATE DATABASE payments_latin ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'`,
     );

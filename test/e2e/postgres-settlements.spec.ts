@@ -1,5 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { Client } from 'pg';
+import { describe, expect, it } from '@jest/globals';
 import type {
   ClaimedDelivery,
   InboxStore,
@@ -8,21 +7,16 @@ import {
   claim,
   freshSchema,
   incoming,
-  PostgresInboxes,
   startWorker,
+  usePostgresInboxes,
 } from '../support/postgres/postgres-inboxes.js';
 
-const YES = { settled: true, nextDue: false };
-const NO = { settled: false, nextDue: false };
-const NEXT = { settled: true, nextDue: true };
+const SETTLED = { settled: true, nextDue: false };
+const LOST = { settled: false, nextDue: false };
+const SETTLED_NEXT_DUE = { settled: true, nextDue: true };
 
-describe('settlements in PostgreSQL that come together', () => {
-  let inboxes: PostgresInboxes;
-  beforeAll(async () => {
-    inboxes = await PostgresInboxes.start();
-  }, 60_000);
-  afterEach(() => inboxes.close());
-  afterAll(() => inboxes.server.end(), 30_000);
+describe('outcomes in PostgreSQL', () => {
+  const inboxes = usePostgresInboxes();
 
   async function claimed(...ids: string[]): Promise<{
     schema: string;
@@ -44,11 +38,11 @@ describe('settlements in PostgreSQL that come together', () => {
     return [state, attempts, lastError, dueAt !== null, finishedAt !== null, outcomes];
   };
 
-  it('share one transaction, and its wait for the disk', async () => {
+  it('outcomes of the same moment share one transaction', async () => {
     const ids = Array.from({ length: 40 }, (_, n) => `e${n}`);
     const { schema, store, leases } = await claimed(...ids);
     const settled = await Promise.all(leases.map((lease) => store.complete(lease)));
-    expect(settled).toEqual(leases.map(() => YES));
+    expect(settled).toEqual(leases.map(() => SETTLED));
     const [row] = await inboxes.query<{ transactions: string; done: string }>(
       `SELECT count(DISTINCT xmin::text) AS transactions, count(*) AS done
          FROM ${schema}.delivery WHERE state = 'done'`,
@@ -56,10 +50,10 @@ describe('settlements in PostgreSQL that come together', () => {
     expect(row).toEqual({ transactions: '1', done: '40' });
   });
 
-  it('each have their own outcome', async () => {
+  it('complete() and fail() in one statement write the outcome of each delivery', async () => {
     const { store, leases } = await claimed('done', 'again', 'dead', 'stale', 'twice');
     const [done, again, dead, stale, twice] = leases as [ClaimedDelivery, ...ClaimedDelivery[]];
-    const answers = await Promise.all([
+    const results = await Promise.all([
       store.complete(done),
       store.fail(again!, { error: 'later\0', retryInMs: 60_000 }),
       store.fail(dead!, { error: 'never', retryInMs: null }),
@@ -67,7 +61,7 @@ describe('settlements in PostgreSQL that come together', () => {
       store.complete(twice!),
       store.complete(twice!),
     ]);
-    expect(answers).toEqual([YES, YES, YES, NO, YES, NO]);
+    expect(results).toEqual([SETTLED, SETTLED, SETTLED, LOST, SETTLED, LOST]);
     expect(await stateOf(store, 'done')).toEqual([
       'done',
       1,
@@ -103,27 +97,26 @@ describe('settlements in PostgreSQL that come together', () => {
     ]);
   });
 
-  it('do not wait for one whose delivery a transaction holds', async () => {
-    const { schema, store, leases } = await claimed('held', 'free');
-    const holder = new Client({ connectionString: inboxes.connectionString });
-    await holder.connect();
+  it('complete() resolves while another transaction has locked another delivery of the batch', async () => {
+    const { schema, store, leases } = await claimed('locked', 'free');
+    const holder = await inboxes.openClient();
     try {
       await holder.query('BEGIN');
       await holder.query(
         `SELECT FROM ${schema}.delivery d JOIN ${schema}.event e ON e.seq = d.event
-          WHERE e.id = 'held' FOR UPDATE OF d`,
+          WHERE e.id = 'locked' FOR UPDATE OF d`,
       );
-      const [held, free] = leases.map((lease) => store.complete(lease));
-      expect(await free).toEqual(YES);
-      expect(await stateOf(store, 'held')).toMatchObject(['running', 1, null, false, false, []]);
+      const [locked, free] = leases.map((lease) => store.complete(lease));
+      expect(await free).toEqual(SETTLED);
+      expect(await stateOf(store, 'locked')).toMatchObject(['running', 1, null, false, false, []]);
       await holder.query('ROLLBACK');
-      expect(await held).toEqual(YES);
+      expect(await locked).toEqual(SETTLED);
     } finally {
       await holder.end();
     }
   });
 
-  it('release the next delivery of each key, once', async () => {
+  it('complete() makes the next delivery of each key claimable', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     const events = ['a', 'b'].flatMap((key) =>
@@ -134,27 +127,27 @@ describe('settlements in PostgreSQL that come together', () => {
     expect(leases.map(({ id }) => id)).toEqual(['a1', 'b1', 'free']);
     expect(await claim(store)).toEqual([]);
     const [a, b, free] = await Promise.all(leases.map((lease) => store.complete(lease)));
-    expect([a, b, free]).toEqual([NEXT, NEXT, YES]);
+    expect([a, b, free]).toEqual([SETTLED_NEXT_DUE, SETTLED_NEXT_DUE, SETTLED]);
     expect((await claim(store)).map(({ id }) => id)).toEqual(['a2', 'b2']);
   });
 
-  it('wait for a delay of any length', async () => {
+  it('fail() accepts a delay of any length', async () => {
     const { store, leases } = await claimed('a', 'b');
     const settled = await Promise.all([
       store.fail(leases[0]!, { error: 'no', retryInMs: 1e300 }),
       store.complete(leases[1]!),
     ]);
-    expect(settled).toEqual([YES, YES]);
+    expect(settled).toEqual([SETTLED, SETTLED]);
     expect(await store.nextDueInMs(['book'])).toBeGreaterThan(99 * 365 * 24 * 3_600_000);
   });
 
-  it('IN-13 count after the worker was late, if nobody has freed the deliveries', async () => {
+  it('IN-13 complete() succeeds after a late heartbeat, unless another worker has freed the delivery', async () => {
     const { schema, store, leases } = await claimed('late', 'freed');
     const workers = `UPDATE ${schema}.worker SET heartbeat_at = heartbeat_at - interval '1 hour'`;
     await inboxes.query(workers);
-    expect(await store.complete(leases[0]!)).toEqual(YES);
+    expect(await store.complete(leases[0]!)).toEqual(SETTLED);
     await store.heartbeat(await startWorker(store));
-    expect(await store.complete(leases[1]!)).toEqual(NO);
+    expect(await store.complete(leases[1]!)).toEqual(LOST);
     expect((await store.find('default', 'freed'))!.deliveries[0]).toMatchObject({
       state: 'pending',
       attempts: 0,

@@ -1,34 +1,27 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import { Pool } from 'pg';
 import {
   claim,
   incoming,
-  PostgresInboxes,
   startWorker,
+  usePostgresInboxes,
 } from '../support/postgres/postgres-inboxes.js';
 
-describe('the statements of an inbox in PostgreSQL', () => {
-  let inboxes: PostgresInboxes;
+describe('prepared statements in PostgreSQL', () => {
+  const inboxes = usePostgresInboxes();
   let pool: Pool;
-  beforeAll(async () => {
-    inboxes = await PostgresInboxes.start();
-  }, 60_000);
-  afterEach(async () => {
-    await inboxes.close();
-    await pool?.end();
-  });
-  afterAll(() => inboxes.server.end(), 30_000);
+  afterEach(() => pool.end());
 
-  /** A pool of one connection, so that a test can ask what that has prepared. */
-  const onePool = (): Pool =>
+  /** A pool of one connection, so that a test can read which statements the connection has prepared. */
+  const poolOfOne = (): Pool =>
     (pool = new Pool({ connectionString: inboxes.connectionString, max: 1 }));
   const prepared = async (): Promise<string[]> => {
     const { rows } = await pool.query<{ name: string }>('SELECT name FROM pg_prepared_statements');
     return rows.map(({ name }) => name);
   };
 
-  it('are prepared once for each connection, those of every day', async () => {
-    const store = await inboxes.open({ pool: onePool(), preparedStatements: true });
+  it('each connection prepares the four frequent statements once', async () => {
+    const store = await inboxes.open({ pool: poolOfOne(), preparedStatements: true });
     const worker = await startWorker(store);
     const runAll = async (id: string): Promise<void> => {
       await store.receive([incoming(id)]);
@@ -38,14 +31,14 @@ describe('the statements of an inbox in PostgreSQL', () => {
     };
     await runAll('a');
     const names = await prepared();
-    // To receive, to claim, to settle, and to ask when the next is due.
+    // Receive, claim, settle, and the time of the next due delivery.
     expect(names).toHaveLength(4);
     await runAll('b');
     expect((await prepared()).toSorted()).toEqual(names.toSorted());
   });
 
-  it('are not those of two schemas at once', async () => {
-    const options = { pool: onePool(), preparedStatements: true };
+  it('two schemas on one connection have separate prepared statements', async () => {
+    const options = { pool: poolOfOne(), preparedStatements: true };
     const [one, other] = [await inboxes.open(options), await inboxes.open(options)];
     await one.receive([incoming('a')]);
     await other.receive([incoming('b')]);
@@ -53,17 +46,17 @@ describe('the statements of an inbox in PostgreSQL', () => {
     expect(await claim(other)).toMatchObject([{ id: 'b' }]);
   });
 
-  it('are not prepared on a pool of the application that says nothing of it', async () => {
-    const store = await inboxes.open({ pool: onePool() });
+  it('the inbox prepares no statements on an application pool by default', async () => {
+    const store = await inboxes.open({ pool: poolOfOne() });
     await store.receive([incoming('a')]);
     expect((await store.complete((await claim(store))[0]!)).settled).toBe(true);
     expect(await prepared()).toEqual([]);
   });
 
-  it('say what to do where a pooler forgets them, and are prepared again on another connection', async () => {
-    const store = await inboxes.open({ pool: onePool(), preparedStatements: true });
+  it('the error for a lost prepared statement names the option, and the next statement works', async () => {
+    const store = await inboxes.open({ pool: poolOfOne(), preparedStatements: true });
     await store.receive([incoming('a')]);
-    // What a pooler does that has another connection of the server take over.
+    // A pooler has this effect if it uses another connection of the server.
     await pool.query('DEALLOCATE ALL');
     const receiving = store.receive([incoming('b')]);
     await expect(receiving).rejects.toMatchObject({ code: 'inbox_unavailable', sqlState: '26000' });

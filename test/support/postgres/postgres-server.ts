@@ -2,32 +2,32 @@ import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
 import { PostgresCluster } from './postgres-cluster.js';
 
-/** A real PostgreSQL for a test: an embedded one of its own, or the one `TEST_DATABASE_URL` names. */
+/** A PostgreSQL server for a test: an embedded one, or the server of `TEST_DATABASE_URL`. */
 export interface PostgresServer {
   /**
-   * Whether it may be stopped, started and crashed: false for the server of `TEST_DATABASE_URL`, where
-   * those reject.
+   * Whether a test may stop, start and crash the server. False for the server of `TEST_DATABASE_URL`, for which these
+   * operations reject.
    */
   readonly controllable: boolean;
-  /** Makes an empty database and says how to connect to it. */
+  /** Creates an empty database and returns its connection string. */
   createDatabase(): Promise<string>;
-  /** Runs one statement as superuser, in the database of that connection string. */
+  /** Runs one statement as the superuser, in the database of the connection string. */
   query<R = Record<string, unknown>>(connectionString: string, text: string): Promise<R[]>;
-  /** Cuts every connection to that database but its own. Returns how many. */
+  /** Cuts every other connection to the database. Returns how many. */
   cutConnections(connectionString: string): Promise<number>;
   start(): Promise<void>;
-  /** `fast` cuts its connections and shuts down in order; `immediate` leaves the rest to recovery. */
+  /** `fast` cuts the connections and shuts down in order; `immediate` stops at once, and the next start runs a recovery. */
   stop(mode?: 'fast' | 'immediate'): Promise<void>;
   restart(mode?: 'fast' | 'immediate'): Promise<void>;
-  /** SIGKILL: as though the machine's power had failed, but for what the disk's cache holds. */
+  /** Kills the server (SIGKILL). Unlike after a power failure, the data in the cache of the operating system stays. */
   crash(): Promise<void>;
-  /** Ends it for good and removes what it made: some seconds on a busy machine, more than a hook has by default. */
+  /** Stops the server and removes its files or databases. On a busy machine, this takes longer than a hook may by default. */
   end(): Promise<void>;
 }
 
 /**
- * Starts one, on a free port of the loopback interface, in a folder of its own under the system's temporary
- * one, with fsync on; or uses the one that `url` names. It ends with {@link PostgresServer.end}, and by itself when this process dies.
+ * Starts an embedded server with fsync on, on a free loopback port and in a new temporary folder; or connects to the server
+ * of `url`. An embedded server stops with {@link PostgresServer.end}, or when this process dies.
  */
 export async function startPostgres(
   url = process.env['TEST_DATABASE_URL'],
@@ -39,7 +39,7 @@ export async function startPostgres(
 }
 
 class Server implements PostgresServer {
-  readonly #made: string[] = [];
+  readonly #databases: string[] = [];
 
   constructor(
     private readonly url: string,
@@ -52,9 +52,9 @@ class Server implements PostgresServer {
 
   async createDatabase(): Promise<string> {
     const name = `payments_test_${randomBytes(6).toString('hex')}`;
-    // Whatever the template's encoding is: what is stored is UTF-8.
+    // The encoding of the default template may be another one.
     await this.query(this.url, `CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8'`);
-    this.#made.push(name);
+    this.#databases.push(name);
     const url = new URL(this.url);
     url.pathname = `/${name}`;
     return url.href;
@@ -82,11 +82,11 @@ class Server implements PostgresServer {
   }
 
   async start(): Promise<void> {
-    await this.#own().start();
+    await this.#embedded().start();
   }
 
   async stop(mode: 'fast' | 'immediate' = 'fast'): Promise<void> {
-    await this.#own().signal(mode === 'fast' ? 'SIGINT' : 'SIGQUIT');
+    await this.#embedded().signal(mode === 'fast' ? 'SIGINT' : 'SIGQUIT');
   }
 
   async restart(mode: 'fast' | 'immediate' = 'fast'): Promise<void> {
@@ -95,19 +95,19 @@ class Server implements PostgresServer {
   }
 
   async crash(): Promise<void> {
-    await this.#own().signal('SIGKILL');
+    await this.#embedded().signal('SIGKILL');
   }
 
   async end(): Promise<void> {
     if (this.cluster !== null) return this.cluster.remove();
-    for (const name of this.#made) {
+    for (const name of this.#databases) {
       await this.query(this.url, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
     }
   }
 
-  #own(): PostgresCluster {
+  #embedded(): PostgresCluster {
     if (this.cluster === null)
-      throw new Error('The server of TEST_DATABASE_URL is not ours to stop');
+      throw new Error('A test cannot stop the server of TEST_DATABASE_URL.');
     return this.cluster;
   }
 }

@@ -12,7 +12,7 @@ import type { Parameter, PreparedStatement, ResultRow } from './database-connect
 /** How long a transaction on the inbox's own pool may be idle, in milliseconds. Its process hangs then. */
 const IDLE_IN_TRANSACTION_MS = 60_000;
 const KEEP_ALIVE_MS = 10_000;
-/** How often a statement is repeated after a deadlock or a conflict. It had no effect, and the other one has ended. */
+/** How often a statement is repeated after a deadlock or a conflict, in which it had no effect. */
 const MAX_REPEATS = 3;
 
 /** The exports of the `pg` package that the inbox uses. */

@@ -34,8 +34,8 @@ export async function summarize(
     const run = async (text: string, values: (string | number)[] = []): Promise<ResultRow[]> =>
       (await connection.run(text, values, TIMEOUT_MS)).rows;
     await run(`SET LOCAL statement_timeout = ${TIMEOUT_MS}`);
-    const [locked] = await run(`SELECT pg_try_advisory_xact_lock(${lock}) AS free`);
-    if (locked!['free'] !== 't') return;
+    const [lockRow] = await run(`SELECT pg_try_advisory_xact_lock(${lock}) AS locked`);
+    if (lockRow!['locked'] !== 't') return;
     const [range] = await run(rangeText(schema));
     const bounds = [range!['start_ms']!, range!['end_ms']!];
     await run(
@@ -126,7 +126,9 @@ WITH bounds AS (
   SELECT to_timestamp(((h.attempt ->> 1)::float8 + (h.attempt ->> 2)::float8) / 1000), f.handler, 0, 0, 1, 0, NULL
     FROM recent f CROSS JOIN LATERAL jsonb_array_elements(f.history) AS h (attempt) WHERE h.attempt ->> 3 <> 'd'
 ), sums AS (
-  SELECT n.minute, COALESCE(n.handler, '${ALL_HANDLERS}') AS handler, sum(n.received) AS received, sum(n.done) AS done, sum(n.failed) AS failed, sum(n.dead) AS dead,
+  -- One row for each minute and handler, and one for each minute.
+  SELECT n.minute, COALESCE(n.handler, '${ALL_HANDLERS}') AS handler, sum(n.received) AS received, sum(n.done) AS done,
+         sum(n.failed) AS failed, sum(n.dead) AS dead,
          percentile_disc(0.5) WITHIN GROUP (ORDER BY n.took_ms) AS p50_ms,
          percentile_disc(0.95) WITHIN GROUP (ORDER BY n.took_ms) AS p95_ms
     FROM (SELECT date_trunc('minute', a.at, 'UTC') AS minute, a.* FROM entry a, bounds b

@@ -57,18 +57,18 @@ BEGIN
     RAISE EXCEPTION 'claims of the payment inbox need READ COMMITTED, and this transaction is %',
       current_setting('transaction_isolation');
   END IF;
-  FOR v_place IN 1..cardinality(p_handlers) LOOP
-    v_handler := p_handlers[v_place];
-    v_left := p_limits[v_place];
-    v_due := COALESCE(to_timestamp(p_since_ms[v_place] / 1000), '-infinity');
-    v_cursors[v_place] := NULL;
-    v_search_ms[v_place] := 0;
+  FOR v_position IN 1..cardinality(p_handlers) LOOP
+    v_handler := p_handlers[v_position];
+    v_left := p_limits[v_position];
+    v_due := COALESCE(to_timestamp(p_since_ms[v_position] / 1000), '-infinity');
+    v_cursors[v_position] := NULL;
+    v_search_ms[v_position] := 0;
     v_event := 0;
     v_waiting := 0;
     CONTINUE WHEN EXISTS (SELECT FROM ${schema}.pause p WHERE p.handler IN (v_handler, '*'));
     v_started := clock_timestamp();
     FOR v_search IN 1..${MAX_SEARCHES} LOOP
-      v_window := CASE WHEN v_waiting > 0 THEN greatest(p_limits[v_place], ${MIN_WINDOW}) ELSE p_limits[v_place] END;
+      v_window := CASE WHEN v_waiting > 0 THEN greatest(p_limits[v_position], ${MIN_WINDOW}) ELSE p_limits[v_position] END;
       SELECT array_agg(f.ordering) FILTER (WHERE f.free), array_agg(f.event) FILTER (WHERE f.free), count(*),
              min(f.due_at), (array_agg(f.due_at))[count(*)], (array_agg(f.event))[count(*)]
         INTO v_keys, v_events, v_seen, v_first, v_due, v_event
@@ -84,14 +84,14 @@ BEGIN
           OFFSET 0
         ) f;
       IF v_search = 1 THEN
-        v_cursors[v_place] := COALESCE(v_first, v_now);
-        v_search_ms[v_place] := ${epochMs('clock_timestamp() - v_started')};
+        v_cursors[v_position] := COALESCE(v_first, v_now);
+        v_search_ms[v_position] := ${epochMs('clock_timestamp() - v_started')};
       END IF;
       IF cardinality(v_events) > 0 THEN
         WITH locked AS MATERIALIZED (
-          SELECT l.tuple, n.place, n.ordering,
+          SELECT l.tuple, n.position, n.ordering,
                  n.ordering IS NOT NULL AND ${isRunning(schema, 'n.ordering', 'v_handler')} AS busy
-            FROM unnest(v_keys, v_events) WITH ORDINALITY AS n (ordering, event, place)
+            FROM unnest(v_keys, v_events) WITH ORDINALITY AS n (ordering, event, position)
            CROSS JOIN LATERAL (
              SELECT d.ctid AS tuple FROM ${schema}.delivery d
               WHERE d.event = n.event AND d.handler = v_handler
@@ -99,11 +99,11 @@ BEGIN
               LIMIT 1 FOR UPDATE OF d SKIP LOCKED
            ) l
         ), numbered AS (
-          SELECT k.*, row_number() OVER (PARTITION BY COALESCE(k.ordering::text, k.place::text) ORDER BY k.place) AS nth
+          SELECT k.*, row_number() OVER (PARTITION BY COALESCE(k.ordering::text, k.position::text) ORDER BY k.position) AS nth
             FROM locked k
         ), chosen AS MATERIALIZED (
-          SELECT n.place, n.tuple, n.ordering FROM numbered n
-           WHERE n.nth = 1 AND NOT n.busy ORDER BY n.place LIMIT v_left
+          SELECT n.position, n.tuple, n.ordering FROM numbered n
+           WHERE n.nth = 1 AND NOT n.busy ORDER BY n.position LIMIT v_left
         ), waiting AS (
           UPDATE ${schema}.delivery d SET waiting = true FROM numbered n
            WHERE d.ctid = n.tuple AND (n.busy OR (
@@ -113,9 +113,9 @@ BEGIN
           -- By ctid, since the rows are locked. A row that was changed since this statement began is not found by its ctid,
           -- and remains for the next claim.
           UPDATE ${schema}.delivery d SET ${leased('false')} FROM chosen c WHERE d.ctid = c.tuple
-          RETURNING c.place, d.event
+          RETURNING c.position, d.event
         )
-        SELECT array_agg(t.event ORDER BY t.place), (SELECT count(*) FROM waiting) INTO v_taken, v_waiting FROM taken t;
+        SELECT array_agg(t.event ORDER BY t.position), (SELECT count(*) FROM waiting) INTO v_taken, v_waiting FROM taken t;
         r_events := r_events || v_taken;
         r_handlers := r_handlers || array_fill(v_handler, ARRAY[COALESCE(cardinality(v_taken), 0)]);
         v_left := v_left - COALESCE(cardinality(v_taken), 0);
@@ -125,10 +125,10 @@ BEGIN
   END LOOP;
   RETURN QUERY
   SELECT ${claimedValues(schema)}, NULL::timestamptz, NULL::double precision
-    FROM unnest(r_events, r_handlers) WITH ORDINALITY AS n (event, handler, place)
+    FROM unnest(r_events, r_handlers) WITH ORDINALITY AS n (event, handler, position)
     JOIN ${schema}.delivery l ON l.event = n.event AND l.handler = n.handler
     JOIN ${schema}.event e ON e.seq = n.event
-   ORDER BY n.place;
+   ORDER BY n.position;
   RETURN QUERY
   SELECT NULL::bigint, NULL, NULL, n.handler, NULL::bigint, NULL::integer, NULL::integer, NULL::timestamptz,
          NULL::bytea, NULL::boolean, n.cursor, n.search_ms

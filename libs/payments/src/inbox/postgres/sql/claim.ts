@@ -127,8 +127,8 @@ export class ClaimCursors {
     private readonly onFound: () => void,
   ) {
     this.#lookBackStatement = prepared(
-      `SELECT n.place, ${schema}.first_due_ms(n.handler, NULL, n.until) AS due_ms
-         FROM unnest($1::text[], $2::float8[]) WITH ORDINALITY AS n (handler, until, place)`,
+      `SELECT n.position, ${schema}.first_due_ms(n.handler, NULL, n.until) AS due_ms
+         FROM unnest($1::text[], $2::float8[]) WITH ORDINALITY AS n (handler, until, position)`,
     );
   }
 
@@ -152,7 +152,7 @@ export class ClaimCursors {
    *
    * @param cursorMs the due time of the first delivery that the claim found, or the time of the claim if it found none
    * @param searchMs how long the search took
-   * @param version the {@link version} before the claim; if cursors were moved back since then, this one stays
+   * @param version the {@link version} before the claim; if cursors were moved back since then, the cursor does not change
    */
   advance(handler: string, cursorMs: number, searchMs: number, version: number): void {
     if (version === this.#version) this.#cursors.set(handler, cursorMs);
@@ -174,8 +174,8 @@ export class ClaimCursors {
         cursors.map(([, cursor]) => cursor - OVERLAP_MS),
       ]);
       const due = rows.filter(({ due_ms }) => due_ms != null);
-      for (const { place, due_ms } of due) {
-        this.#cursors.set(cursors[Number(place) - 1]![0], Number(due_ms));
+      for (const { position, due_ms } of due) {
+        this.#cursors.set(cursors[Number(position) - 1]![0], Number(due_ms));
       }
       succeeded = true;
       found = due.length > 0;

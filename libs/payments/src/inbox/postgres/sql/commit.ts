@@ -220,14 +220,14 @@ function leaseLost({ id, company, handler }: Lease): PaymentsError {
   return new PaymentsError(
     'lease_lost',
     `The lease of event ${id} (company ${company}) to ${handler} was lost before the commit, so nothing was committed ` +
-      'and the delivery runs again. Raise "worker.leaseMs", or look for what blocks the event loop.',
+      'and the delivery runs again. Raise "worker.leaseMs", or find the code that blocks the event loop.',
   );
 }
 
 function rolledBack(): TypeError {
   return new TypeError(
-    'The work of context.commit went on after one of its statements had failed, or ended the transaction itself; ' +
-      'PostgreSQL rolled all of it back. Let the error through, or guard the statement with a savepoint.',
+    'The work of context.commit continued after one of its statements had failed, or it ended the transaction itself; ' +
+      'PostgreSQL rolled all of it back. Let the error reject the work, or run the statement in a savepoint.',
   );
 }
 

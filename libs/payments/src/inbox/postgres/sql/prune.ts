@@ -105,11 +105,11 @@ async function pruneChosen(
     const pruned = await connection.run(
       `WITH finished AS MATERIALIZED (
          SELECT e.seq FROM ${schema}.event e WHERE e.seq = ANY ($1::bigint[]) AND ${isFinished(schema)}
-       ), gone AS (
+       ), deleted AS (
          DELETE FROM ${schema}.delivery d USING finished f WHERE d.event = f.seq
          RETURNING d.event, d.handler, d.state
        ), done AS (
-         SELECT event, array_agg(handler) AS handlers FROM gone WHERE state = 'done' GROUP BY event
+         SELECT event, array_agg(handler) AS handlers FROM deleted WHERE state = 'done' GROUP BY event
        )
        UPDATE ${schema}.event e SET raw = NULL, headers = NULL, unhandled = false, done_by = d.handlers
          FROM finished f LEFT JOIN done d ON d.event = f.seq

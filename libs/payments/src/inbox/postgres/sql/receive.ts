@@ -43,8 +43,8 @@ export class ReceiveStatement {
       for (const [index, receipt] of storedReceipts(events, deliveries, row!)) {
         receipts[index] = receipt;
       }
-      for (const [place, outcome, id] of JSON.parse(row!['o_others'] ?? '[]') as NotStored[]) {
-        const { index, event } = events[place - 1]!;
+      for (const [position, outcome, id] of JSON.parse(row!['o_others'] ?? '[]') as NotStored[]) {
+        const { index, event } = events[position - 1]!;
         const knownId = id === null ? event.id : fromStored(id);
         receipts[index] = { outcome, id: knownId, claimed: [], pending: false };
       }
@@ -54,8 +54,8 @@ export class ReceiveStatement {
   }
 }
 
-/** An event that was not stored: its place from 1, the outcome, and the id of the stored event that it conflicts with. */
-type NotStored = [place: number, outcome: StoreReceipt['outcome'], id: string | null];
+/** An event that was not stored: its position from 1, the outcome, and the id of the stored event that it conflicts with. */
+type NotStored = [position: number, outcome: StoreReceipt['outcome'], id: string | null];
 
 /** The receipts of the events that were stored, by their index in the batch. */
 function storedReceipts(
@@ -113,7 +113,7 @@ export const receiveFunction = (schema: string, catalogLock: string): string => 
 CREATE FUNCTION ${schema}.receive(p_companies text[], p_ids text[], p_once bytea[], p_types text[],
   p_occurred_ms float8[], p_keys text[], p_orderings uuid[], p_digests bytea[], p_raws bytea[], p_headers text[],
   p_stale boolean[], p_unhandled boolean[], p_versions bigint[], p_first boolean[],
-  d_places bigint[], d_handlers text[], d_workers uuid[], d_orderings uuid[], d_occurred_ms float8[])
+  d_positions bigint[], d_handlers text[], d_workers uuid[], d_orderings uuid[], d_occurred_ms float8[])
 RETURNS TABLE (o_received_ms double precision, o_seqs bigint[], o_runs boolean[], o_newer boolean[], o_others json)
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $receive$
@@ -191,10 +191,10 @@ BEGIN
          CASE WHEN d.run THEN 'running' ELSE 'pending' END, d.waiting, CASE WHEN NOT d.run THEN v_now END,
          CASE WHEN d.run THEN d.worker END, d.run::integer, d.run::integer, CASE WHEN d.run THEN v_now END
     FROM (
-      SELECT o_seqs[n.place] AS seq, n.handler, n.worker, n.ordering, n.occurred_ms,
+      SELECT o_seqs[n.position] AS seq, n.handler, n.worker, n.ordering, n.occurred_ms,
              COALESCE(n.run, false) AS run, COALESCE(n.waiting, false) AS waiting
-        FROM unnest(d_places, d_handlers, d_workers, d_orderings, d_occurred_ms, o_runs, v_waiting)
-          AS n (place, handler, worker, ordering, occurred_ms, run, waiting)
+        FROM unnest(d_positions, d_handlers, d_workers, d_orderings, d_occurred_ms, o_runs, v_waiting)
+          AS n (position, handler, worker, ordering, occurred_ms, run, waiting)
     ) d WHERE d.seq IS NOT NULL;
 
   o_received_ms := ${epochMs('v_now')};
@@ -204,11 +204,11 @@ BEGIN
   END IF;
 
   -- For each event that was not stored: the stored event with its id, or else with its once key.
-  SELECT json_agg(json_build_array(i.place, CASE WHEN k.id IS NULL THEN 'outdated'
+  SELECT json_agg(json_build_array(i.position, CASE WHEN k.id IS NULL THEN 'outdated'
                                                WHEN k.id = i.id AND k.digest <> i.digest THEN 'conflict'
                                                ELSE 'duplicate' END, k.id)) INTO o_others
     FROM unnest(o_seqs, p_companies, p_ids, p_once, p_digests, p_versions)
-      WITH ORDINALITY AS i (seq, company, id, once, digest, version, place)
+      WITH ORDINALITY AS i (seq, company, id, once, digest, version, position)
     LEFT JOIN LATERAL (
       SELECT x.id, x.digest FROM (
         SELECT a.id, a.digest, 1 AS rank FROM ${schema}.event a WHERE a.company = i.company AND a.id = i.id
@@ -222,11 +222,11 @@ BEGIN
   -- Notes each duplicate by once key that has another id, in the same order in all processes.
   FOR v_repeat IN
     SELECT e.seq, i.id
-      FROM unnest(o_seqs, p_companies, p_ids, p_once) WITH ORDINALITY AS i (seq, company, id, once, place)
+      FROM unnest(o_seqs, p_companies, p_ids, p_once) WITH ORDINALITY AS i (seq, company, id, once, position)
       JOIN ${schema}.event e ON e.once = i.once AND e.once IS NOT NULL
      WHERE i.seq IS NULL AND e.id <> i.id
        AND NOT EXISTS (SELECT FROM ${schema}.event own WHERE own.company = i.company AND own.id = i.id)
-     ORDER BY e.seq, i.place
+     ORDER BY e.seq, i.position
   LOOP
     UPDATE ${schema}.event e
        SET repeats = CASE WHEN jsonb_array_length(e.repeats) >= ${MAX_REPEATS} THEN e.repeats - 0

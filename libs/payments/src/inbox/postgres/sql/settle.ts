@@ -18,10 +18,12 @@ export interface LeaseOutcome {
   readonly dueInMs: number | null;
 }
 
+/** The outcome that `complete()` writes. */
 export function completed(lease: Lease): LeaseOutcome {
   return { lease, kind: 'done', error: null, dueInMs: null };
 }
 
+/** The outcome that `fail()` writes. */
 export function failed(
   lease: Lease,
   { error, retryInMs }: { error: string; retryInMs: number | null },
@@ -29,6 +31,7 @@ export function failed(
   return { lease, kind: 'failed', error: toStored(boundedError(error)), dueInMs: retryInMs };
 }
 
+/** The outcome that `release()` writes. */
 export function released(lease: Lease, dueInMs: number): LeaseOutcome {
   return { lease, kind: 'released', error: null, dueInMs };
 }
@@ -66,9 +69,9 @@ export class SettleStatement {
   }
 }
 
-/** The indexes from 0 that an array of PostgreSQL contains as places from 1. */
+/** Indexes from 0, for an array that PostgreSQL returned with positions from 1. */
 function indexesOf(array: string | null | undefined): Set<number> {
-  return new Set(elementsOf(array).map((place) => Number(place) - 1));
+  return new Set(elementsOf(array).map((position) => Number(position) - 1));
 }
 
 /**
@@ -108,7 +111,7 @@ BEGIN
   WITH locked AS MATERIALIZED (
     SELECT l.tuple, s.*
       FROM unnest(p_events, p_handlers, p_tokens, p_kinds, p_errors, p_due_ms)
-        WITH ORDINALITY AS s (event, handler, token, kind, error, due_ms, place)
+        WITH ORDINALITY AS s (event, handler, token, kind, error, due_ms, position)
      CROSS JOIN LATERAL (
        SELECT d.ctid AS tuple FROM ${schema}.delivery d
         WHERE d.event = s.event AND d.handler = s.handler AND d.token = s.token
@@ -132,23 +135,23 @@ BEGIN
       -- By ctid, since the rows are locked. A row that was changed since this statement began is not found by its ctid. The
       -- next statement settles it, if its token is still the same.
       FROM locked s WHERE d.ctid = s.tuple
-    RETURNING s.place, d.ordering, d.handler
+    RETURNING s.position, d.ordering, d.handler
   )
-  SELECT array_agg(t.place), array_agg(t.ordering), array_agg(t.handler)
+  SELECT array_agg(t.position), array_agg(t.ordering), array_agg(t.handler)
     INTO o_settled, v_orderings, v_handlers FROM settled t;
 
   SELECT array_agg(r.o_ordering::text || r.o_handler) INTO v_next
     FROM ${schema}.release_next(v_orderings, v_handlers) r;
 
   IF v_next IS NOT NULL THEN
-    SELECT array_agg(t.place) INTO o_next
-      FROM unnest(o_settled, v_orderings, v_handlers) AS t (place, ordering, handler)
+    SELECT array_agg(t.position) INTO o_next
+      FROM unnest(o_settled, v_orderings, v_handlers) AS t (position, ordering, handler)
      WHERE t.ordering::text || t.handler = ANY (v_next);
   END IF;
   IF cardinality(o_settled) IS DISTINCT FROM cardinality(p_events) THEN
-    SELECT array_agg(s.place) INTO o_locked
-      FROM unnest(p_events, p_handlers, p_tokens) WITH ORDINALITY AS s (event, handler, token, place)
-     WHERE s.place <> ALL (COALESCE(o_settled, '{}')) AND EXISTS (
+    SELECT array_agg(s.position) INTO o_locked
+      FROM unnest(p_events, p_handlers, p_tokens) WITH ORDINALITY AS s (event, handler, token, position)
+     WHERE s.position <> ALL (COALESCE(o_settled, '{}')) AND EXISTS (
        SELECT FROM ${schema}.delivery d
         WHERE d.event = s.event AND d.handler = s.handler AND d.token = s.token
           AND ${withoutPartialIndex(`d.state = 'running'`)});

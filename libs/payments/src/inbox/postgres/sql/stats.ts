@@ -34,8 +34,8 @@ function capped(count: number): CappedCount {
 }
 
 /**
- * SQL that counts the deliveries that meet a condition, for each handler. It uses the one index of that condition, and jumps
- * in it from handler to handler.
+ * SQL for the number of deliveries of each handler that meet a condition. It reads one index, and there it goes directly
+ * from the last counted entry of one handler to the first entry of the next.
  */
 const countsOf = (schema: string, condition: string): string => `
   WITH RECURSIVE name AS (
