@@ -34,7 +34,8 @@ describe('resolveReceiveOptions', () => {
     'oncePerTransaction rejects %j, which is not a list',
     (value) => {
       const options = { oncePerTransaction: value as never };
-      // The default applies only to undefined, because a null may come from a factory that failed to compute the option.
+      // The default applies only to undefined, because a null may come from a factory that failed to compute the
+      // option.
       expect(() => resolveReceiveOptions(options)).toThrow(
         expect.objectContaining({ code: 'options_invalid' }),
       );

@@ -18,15 +18,15 @@ export const MAX_AGE_MS = Symbol('PAYMENTS_MAX_AGE_MS');
 export interface ReceiveOptions {
   /**
    * Event types that are handled once per transaction. A second event of the same company, type and
-   * `data.transactionId` is a duplicate, even with another id: its webhook request gets a 200 response, no handler runs, the
-   * event is noted on the first event (`StoredEvent.repeats`), and it is logged. Exact types, without `*`. An event of
-   * another type, or without a transaction id, is a duplicate only if its id is known. Default
+   * `data.transactionId` is a duplicate, even with another id: its webhook request gets a 200 response, no handler
+   * runs, the event is noted on the first event (`StoredEvent.repeats`), and it is logged. Exact types, without `*`. An
+   * event of another type, or without a transaction id, is a duplicate only if its id is known. Default
    * `['transaction.completed']`; `[]` for none.
    */
   oncePerTransaction?: readonly string[];
   /**
-   * Milliseconds after the arrival of a webhook request at which the response is 503 if the event is not safe yet. Less than
-   * the sender's time limit of 30 s. 100 to 29,000. Default 25,000.
+   * Milliseconds after the arrival of a webhook request at which the response is 503 if the event is not safe yet. Less
+   * than the sender's time limit of 30 s. 100 to 29,000. Default 25,000.
    */
   deadlineMs?: number;
 }
@@ -63,8 +63,8 @@ export function resolveReceiveOptions(options: ReceiveOptions): ResolvedReceiveO
  * The maximum age of an event in milliseconds, `Infinity` for no limit. `option` is `webhook.maxAgeMs`, and `knowMs` is
  * how long a durable inbox remembers the ids of events.
  *
- * @throws PaymentsError `options_invalid` if ids are deleted before events reach the maximum age: a replay between these
- *   two times would run its handlers again.
+ * @throws PaymentsError `options_invalid` if ids are deleted before events reach the maximum age: a replay between
+ *   these two times would run its handlers again.
  */
 export function resolveMaxAge(
   option: number | false | undefined,
@@ -100,8 +100,8 @@ export interface WorkerOptions {
    */
   background?: boolean;
   /**
-   * Default of `concurrency` of `@OnPaymentEvent`: how many attempts of one handler run at the same time in this process
-   * at most. Each handler has its own limit, so a slow handler delays no other. 1 to 1,000. Default 20.
+   * Default of `concurrency` of `@OnPaymentEvent`: how many attempts of one handler run at the same time in this
+   * process at most. Each handler has its own limit, so a slow handler delays no other. 1 to 1,000. Default 20.
    */
   concurrency?: number;
   /**
@@ -124,14 +124,15 @@ export interface WorkerOptions {
    */
   drainMs?: number;
   /**
-   * How long an event whose deliveries are all done or skipped is kept with its body, in milliseconds after its receipt.
-   * After that, only a tombstone is kept. 1,000 to 31,536,000,000 (a year). Default 604,800,000 (7 days).
+   * How long an event whose deliveries are all done or skipped is kept with its body, in milliseconds after its
+   * receipt. After that, only a tombstone is kept. 1,000 to 31,536,000,000 (a year). Default 604,800,000 (7 days).
    */
   keepMs?: number;
   /**
    * How long the id of an event is known, so that copies of the event are duplicates, in milliseconds: counted from its
-   * receipt or, if the event's own time is later, from that time. A copy that arrives after that is too old to be handled;
-   * see `webhook.maxAgeMs`. At least `keepMs`, at most 315,360,000,000 (10 years). Default 2,592,000,000 (30 days).
+   * receipt or, if the event's own time is later, from that time. A copy that arrives after that is too old to be
+   * handled; see `webhook.maxAgeMs`. At least `keepMs`, at most 315,360,000,000 (10 years). Default 2,592,000,000 (30
+   * days).
    */
   knowMs?: number;
 }

@@ -41,7 +41,9 @@ export interface InboxHandler {
   readonly here: boolean;
   /** When a process first registered the handler, by the store clock; `null` if it is not registered yet. */
   readonly firstSeenAt: Date | null;
-  /** When a running process last had the handler, to the accuracy of a heartbeat; `null` if it is not registered yet. */
+  /**
+   * When a running process last had the handler, to the accuracy of a heartbeat; `null` if it is not registered yet.
+   */
   readonly lastSeenAt: Date | null;
 }
 
@@ -92,8 +94,8 @@ export class PaymentInbox {
   }
 
   /**
-   * The handlers of this process and the handlers that other processes registered, sorted by name. Each event is delivered
-   * to every handler that takes its type, so a handler that no process has any more collects deliveries: see
+   * The handlers of this process and the handlers that other processes registered, sorted by name. Each event is
+   * delivered to every handler that takes its type, so a handler that no process has any more collects deliveries: see
    * {@link forgetHandler}.
    */
   async handlers(): Promise<InboxHandler[]> {
@@ -126,8 +128,8 @@ export class PaymentInbox {
   }
 
   /**
-   * The event with that id, with its body, its headers and the state and history of each delivery; `undefined` if the id
-   * is not known. If `bodyCodec` cannot decode the body, `raw` is `null` and `bodyError` gives the reason.
+   * The event with that id, with its body, its headers and the state and history of each delivery; `undefined` if the
+   * id is not known. If `bodyCodec` cannot decode the body, `raw` is `null` and `bodyError` gives the reason.
    */
   async get(id: string, company: string = DEFAULT_COMPANY): Promise<StoredEvent | undefined> {
     return this.bodies.show(await this.store.find(company, id));
@@ -151,9 +153,10 @@ export class PaymentInbox {
   }
 
   /**
-   * The activity of the inbox and of each handler in each of the last `minutes` closed minutes (1 to 1,440, default 60),
-   * in all processes together: the oldest first, with zeros for a minute without activity. A minute is closed 10 s after
-   * its end, and one of the processes writes it within a minute after that. Empty until the first minute was written.
+   * The activity of the inbox and of each handler in each of the last `minutes` closed minutes (1 to 1,440, default
+   * 60), in all processes together: the oldest first, with zeros for a minute without activity. A minute is closed 10 s
+   * after its end, and one of the processes writes it within a minute after that. Empty until the first minute was
+   * written.
    *
    * @throws TypeError if `minutes` is out of bounds.
    */
@@ -180,10 +183,10 @@ export class PaymentInbox {
    * Runs the deliveries that are due, and deliveries that become due meanwhile. Resolves once no delivery is due or
    * running, or after `forMs` milliseconds (1 to 900,000, default 10,000).
    *
-   * For platforms that freeze a process between requests, with `worker.background: false`: call it before you respond to
-   * a webhook request, and on a schedule, for retries. It obeys the `concurrency` of handlers and does not run paused
-   * handlers. After `forMs`, no attempt starts. A handler that still runs is not stopped; if the process is frozen for
-   * longer than `worker.leaseMs`, another process runs the delivery again.
+   * For platforms that freeze a process between requests, with `worker.background: false`: call it before you respond
+   * to a webhook request, and on a schedule, for retries. It obeys the `concurrency` of handlers and does not run
+   * paused handlers. After `forMs`, no attempt starts. A handler that still runs is not stopped; if the process is
+   * frozen for longer than `worker.leaseMs`, another process runs the delivery again.
    *
    * @throws TypeError if `forMs` is out of bounds.
    * @throws PaymentsError `inbox_unavailable` if the application is not initialised, or is closing.

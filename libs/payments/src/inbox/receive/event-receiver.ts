@@ -43,8 +43,8 @@ export interface InboxReceipt {
  * The event is not safe yet: `PaymentInbox.receive()` throws only this error. `code` is `inbox_unavailable`,
  * `inbox_full`, `handlers_failed` or `deadline_passed`.
  *
- * If a controller throws it, the response is 503, so that the sender sends the event again: Nest's own exception filter,
- * Express and Fastify read these getters, as they do with errors of `http-errors`.
+ * If a controller throws it, the response is 503, so that the sender sends the event again: Nest's own exception
+ * filter, Express and Fastify read these getters, as they do with errors of `http-errors`.
  */
 export class PaymentInboxError extends PaymentsError {
   override readonly name = 'PaymentInboxError';

@@ -5,8 +5,8 @@ import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import type { IncomingEvent } from '../store/inbox-store.js';
 
 /**
- * An event from a webhook request whose signature is valid. `WebhookGuard` creates it and `PaymentInbox.receive()` takes
- * it. Neither `JSON.stringify` nor `util.inspect` shows its payload.
+ * An event from a webhook request whose signature is valid. `WebhookGuard` creates it and `PaymentInbox.receive()`
+ * takes it. Neither `JSON.stringify` nor `util.inspect` shows its payload.
  */
 export class VerifiedEvent {
   readonly #event: PaymentEvent;
@@ -18,7 +18,10 @@ export class VerifiedEvent {
     readonly company: string,
     event: PaymentEvent,
     raw: Buffer,
-    /** When the webhook request arrived, on the runtime's monotonic clock in milliseconds. The deadline counts from here. */
+    /**
+     * When the webhook request arrived, on the runtime's monotonic clock in milliseconds. The deadline counts from
+     * here.
+     */
     readonly arrivedAt: number,
     headers: Readonly<Record<string, string>> = {},
   ) {

@@ -27,9 +27,10 @@ export interface DeliveryQuery extends EventFilter {
 export interface RedriveQuery extends DeliveryQuery {
   /**
    * Runs these handlers on the matching events, in any state. Adds a delivery if an event has none to a handler, for
-   * example because the handler was added later. Each handler must be known (see `PaymentInbox.handlers()`), and runs only
-   * on events whose type it takes. `state` then has no default. A stale event without deliveries is ignored, unless `state`
-   * is `stale` or `ids` contains it. With the state `unhandled` or `stale`, the default is every known handler.
+   * example because the handler was added later. Each handler must be known (see `PaymentInbox.handlers()`), and runs
+   * only on events whose type it takes. `state` then has no default. A stale event without deliveries is ignored,
+   * unless `state` is `stale` or `ids` contains it. With the state `unhandled` or `stale`, the default is every known
+   * handler.
    */
   readonly handlers?: readonly string[];
   /** Runs done deliveries again too. Default `false`. */
@@ -91,7 +92,9 @@ export class InboxRedrive {
     );
   }
 
-  /** Pages through the matching events, oldest first. The cursor is a time of receipt, so that changes hide no event. */
+  /**
+   * Pages through the matching events, oldest first. The cursor is a time of receipt, so that changes hide no event.
+   */
   async #each(
     filter: EventFilter,
     handlersOf: (event: StoredEvent) => readonly string[],

@@ -8,9 +8,9 @@ const PAUSE_MS = 50;
 const MAX_IGNORED = 8;
 
 /**
- * Runs suspects: deliveries during which their process died. A suspect may be the cause of the death, so suspects run one
- * at a time. A suspect with one crash runs in parallel to other deliveries. A suspect with more crashes runs alone: the
- * process waits until all attempts have ended, and claims nothing while the suspect runs. A crash then has only one
+ * Runs suspects: deliveries during which their process died. A suspect may be the cause of the death, so suspects run
+ * one at a time. A suspect with one crash runs in parallel to other deliveries. A suspect with more crashes runs alone:
+ * the process waits until all attempts have ended, and claims nothing while the suspect runs. A crash then has only one
  * possible cause.
  */
 export class StaggeredRecovery {

@@ -9,7 +9,10 @@ import type { HandlerCatalog, HandlerDeclaration, InboxStore } from '../store/in
 /** How long {@link WorkerHeartbeat.retire} may take, even if the store does not respond, in milliseconds. */
 const RETIRE_MS = 2000;
 
-/** The shortest time between two registrations, in milliseconds. Without it, each failed claim would cause a registration. */
+/**
+ * The shortest time between two registrations, in milliseconds. Without it, each failed claim would cause a
+ * registration.
+ */
 const REGISTER_MS = 1000;
 
 /** What {@link WorkerHeartbeat} needs of the worker. */
@@ -63,8 +66,8 @@ export class WorkerHeartbeat {
   }
 
   /**
-   * The id to claim with. `null` if the process is not registered, or if the store may have declared it dead because its
-   * last heartbeat was too long ago: then a heartbeat is sent at once.
+   * The id to claim with. `null` if the process is not registered, or if the store may have declared it dead because
+   * its last heartbeat was too long ago: then a heartbeat is sent at once.
    */
   current(): string | null {
     const sure = this.#fresh && !this.#unsure;
@@ -73,8 +76,9 @@ export class WorkerHeartbeat {
   }
 
   /**
-   * Sends a heartbeat after a pause in which the process may have been frozen. A late heartbeat declares no worker dead. A
-   * process that is frozen between its heartbeats would send only late ones, so it registers under a new id instead.
+   * Sends a heartbeat after a pause in which the process may have been frozen. A late heartbeat declares no worker
+   * dead. A process that is frozen between its heartbeats would send only late ones, so it registers under a new id
+   * instead.
    */
   resume(): void {
     if (this.#id !== null && !this.#fresh && !this.#failing) this.replace(this.#id);
@@ -82,8 +86,8 @@ export class WorkerHeartbeat {
   }
 
   /**
-   * Whether a delivery that the worker id leases may start to run. No if the store has declared the id dead, or may have
-   * done so because the last heartbeat was too long ago.
+   * Whether a delivery that the worker id leases may start to run. No if the store has declared the id dead, or may
+   * have done so because the last heartbeat was too long ago.
    */
   mayStart(id: string): boolean {
     return this.#fresh && (id === this.#id || this.#former.has(id));

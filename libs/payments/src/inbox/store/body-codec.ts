@@ -98,8 +98,9 @@ export class StoredBodies {
   }
 
   /**
-   * Whether the body of a copy really differs from the body of the stored event, after the store found different bytes: a
-   * codec that encrypts never returns the same bytes twice. `false` if the stored body was pruned or cannot be decoded.
+   * Whether the body of a copy really differs from the body of the stored event, after the store found different bytes:
+   * a codec that encrypts never returns the same bytes twice. `false` if the stored body was pruned or cannot be
+   * decoded.
    */
   async conflicts(body: Buffer, find: () => Promise<StoredEvent | undefined>): Promise<boolean> {
     if (this.codec === null) return true;

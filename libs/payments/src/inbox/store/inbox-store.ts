@@ -38,14 +38,15 @@ export const INBOX_STORE = Symbol('PAYMENTS_INBOX_STORE');
  * The clock only decides when a worker that sends no heartbeats is dead.
  *
  * **Unknown outcomes.** A rejected operation may have taken effect, for example if the connection was cut before the
- * response arrived. So a worker whose {@link claim}, {@link claimSuspect} or assigning {@link receive} rejected may lease
- * deliveries that it does not know of, and no process would ever free them. It registers under a new id, continues the
- * heartbeats of the old id until the attempts that it knows of have ended, and then retires the old id with a grace of 0.
+ * response arrived. So a worker whose {@link claim}, {@link claimSuspect} or assigning {@link receive} rejected may
+ * lease deliveries that it does not know of, and no process would ever free them. It registers under a new id,
+ * continues the heartbeats of the old id until the attempts that it knows of have ended, and then retires the old id
+ * with a grace of 0.
  *
- * **Ordering.** Two deliveries of one company, handler and ordering key never run at the same time. A due delivery whose
- * key is running waits for its turn: it is not in the set that claims read, so the cost of a claim does not depend on the
- * backlog of one key. When a delivery stops being `running`, or a pending delivery is skipped, the next waiting delivery
- * of its key (the longest due) becomes claimable, and is due now.
+ * **Ordering.** Two deliveries of one company, handler and ordering key never run at the same time. A due delivery
+ * whose key is running waits for its turn: it is not in the set that claims read, so the cost of a claim does not
+ * depend on the backlog of one key. When a delivery stops being `running`, or a pending delivery is skipped, the next
+ * waiting delivery of its key (the longest due) becomes claimable, and is due now.
  *
  * `Tx` is the type of the transaction that {@link commit} passes to its work.
  */
@@ -75,8 +76,8 @@ export interface InboxStore<Tx = unknown> {
    * ({@link ClaimedDelivery.crashes} increases by one). A freed delivery of a retired worker becomes pending as after
    * {@link release}: without a charge and without an entry in the history, and a suspect only if it was one before.
    *
-   * A heartbeat that is itself late by more than the worker's `leaseMs` declares no worker dead: the store may have been
-   * unreachable for all workers, so the others also get the time to renew their heartbeats.
+   * A heartbeat that is itself late by more than the worker's `leaseMs` declares no worker dead: the store may have
+   * been unreachable for all workers, so the others also get the time to renew their heartbeats.
    */
   heartbeat(worker: string): Promise<HeartbeatResult>;
 
@@ -101,17 +102,17 @@ export interface InboxStore<Tx = unknown> {
    * not stored again. Resolves once the events are as durable as the store makes them, with a receipt for each event in
    * their order. Rejects within a bounded time if the store is down.
    *
-   * A delivery to a handler in {@link IncomingEvent.assign} is leased to that worker, exactly as a claim would lease it,
-   * if the handler is not paused and no delivery of its ordering key and handler is running, waiting, or pending and due.
-   * All other deliveries are stored as pending, due now.
+   * A delivery to a handler in {@link IncomingEvent.assign} is leased to that worker, exactly as a claim would lease
+   * it, if the handler is not paused and no delivery of its ordering key and handler is running, waiting, or pending
+   * and due. All other deliveries are stored as pending, due now.
    *
    * @throws PaymentsError `inbox_full`; none of the events was stored.
    */
   receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]>;
 
   /**
-   * Leases due pending deliveries that are not suspects to the worker, for each handler the longest due first and at most
-   * its limit. Counts an attempt of each. Leases no delivery of a paused handler. A due delivery whose ordering key is
+   * Leases due pending deliveries to the worker, except suspects: for each handler the longest due first and at most its
+   * limit. Counts an attempt of each. Leases no delivery of a paused handler. A due delivery whose ordering key is
    * running for the handler waits from now on. A store may lease nothing to a worker that is not live, here and on
    * receipt. If it leases a delivery to such a worker, the next heartbeat of any worker frees the delivery.
    */
@@ -127,9 +128,9 @@ export interface InboxStore<Tx = unknown> {
   complete(lease: Lease): Promise<SettleResult>;
 
   /**
-   * Records a failed attempt: the delivery is pending again and due in `retryInMs`, or dead if `retryInMs` is `null`. At
-   * most 1,000 characters of the error are stored. Like {@link complete} and {@link commit}, it makes a suspect a normal
-   * delivery again.
+   * Records a failed attempt: the delivery is pending again and due in `retryInMs`, or dead if `retryInMs` is `null`.
+   * At most 1,000 characters of the error are stored. Like {@link complete} and {@link commit}, it makes a suspect a
+   * normal delivery again.
    */
   fail(lease: Lease, failure: { error: string; retryInMs: number | null }): Promise<SettleResult>;
 
@@ -148,7 +149,8 @@ export interface InboxStore<Tx = unknown> {
 
   /**
    * Milliseconds until the first delivery of the named handlers becomes claimable by {@link claim}: 0 or less if one is
-   * claimable now, `null` if there is none. Deliveries of paused handlers, waiting deliveries and suspects do not count.
+   * claimable now, `null` if there is none. Deliveries of paused handlers, waiting deliveries and suspects do not
+   * count.
    */
   nextDueInMs(handlers: readonly string[]): Promise<number | null>;
 
@@ -181,16 +183,16 @@ export interface InboxStore<Tx = unknown> {
   summarize(): Promise<void>;
 
   /**
-   * The last `minutes` (1 to 1,440) closed minutes that {@link summarize} wrote, the oldest first, each once, with zeros
-   * for a minute without activity. Empty before the first {@link summarize}.
+   * The last `minutes` (1 to 1,440) closed minutes that {@link summarize} wrote, the oldest first, each once, with
+   * zeros for a minute without activity. Empty before the first {@link summarize}.
    */
   activity(minutes: number): Promise<ActivityMinute[]>;
 
   /**
-   * Makes dead, skipped and pending deliveries due again, and done ones if `force` is set. Ignores running deliveries and
-   * pruned events. Adds a delivery if the event has none to the handler. `dueInMs[i]` says when selection `i` becomes
-   * due; a pending delivery becomes due then or earlier, never later. The attempts of a delivery start from 0 again,
-   * unless it was pending. Returns how many deliveries it changed or added; a pending delivery counts.
+   * Makes dead, skipped and pending deliveries due again, and done ones if `force` is set. Ignores running deliveries
+   * and pruned events. Adds a delivery if the event has none to the handler. `dueInMs[i]` says when selection `i`
+   * becomes due; a pending delivery becomes due then or earlier, never later. The attempts of a delivery start from 0
+   * again, unless it was pending. Returns how many deliveries it changed or added; a pending delivery counts.
    */
   redrive(
     selections: readonly DeliverySelection[],
@@ -206,8 +208,8 @@ export interface InboxStore<Tx = unknown> {
   /**
    * Deletes old data, at most `limit` events at a time (1 to 10,000):
    *
-   * - the bodies and deliveries of events that were received more than `bodiesMs` ago and whose deliveries are all done or
-   *   skipped. A tombstone stays.
+   * - the bodies and deliveries of events that were received more than `bodiesMs` ago and whose deliveries are all done
+   *   or skipped. A tombstone stays.
    * - tombstones of events that were received more than `tombstonesMs` ago and whose own time (`occurredAt`) is as long
    *   ago. The tombstone of an event from the future stays longer, so that every deleted event is older than
    *   `tombstonesMs`.

@@ -20,8 +20,8 @@ export interface IncomingEvent {
   /** The headers to store, by lower-case name; see {@link StoredEvent.headers}. */
   readonly headers: Readonly<Record<string, string>>;
   /**
-   * The transaction id, if the event's type is handled once per transaction. Another event of the same company, type and
-   * `onceKey` is then a duplicate, whatever its id. `null` for other types. Any length and content.
+   * The transaction id, if the event's type is handled once per transaction. Another event of the same company, type
+   * and `onceKey` is then a duplicate, whatever its id. `null` for other types. Any length and content.
    */
   readonly onceKey: string | null;
   /** Names of the handlers to deliver to, each once. Without handlers, the event is stored as unhandled or stale. */
@@ -29,8 +29,8 @@ export interface IncomingEvent {
   /** The {@link HandlerCatalog.version} from which {@link handlers} was computed. */
   readonly catalogVersion: number;
   /**
-   * A worker with reserved slots for some of {@link handlers}: the store may lease these deliveries to it at once. `null`
-   * without such a worker.
+   * A worker with reserved slots for some of {@link handlers}: the store may lease these deliveries to it at once.
+   * `null` without such a worker.
    */
   readonly assign: { readonly worker: string; readonly handlers: readonly string[] } | null;
   /** See {@link StoredEvent.stale}. A stale event has no handlers here. */
@@ -43,8 +43,8 @@ export interface StoreReceipt {
    * - `stored`: the event is new.
    * - `duplicate`: the event is known. Nothing was stored, except that an event with another id is added once to
    *   {@link StoredEvent.repeats} of the first event.
-   * - `conflict`: the id is known with another {@link IncomingEvent.raw}. The first event is kept. With a `bodyCodec`, the
-   *   receiver decodes and compares the bodies itself.
+   * - `conflict`: the id is known with another {@link IncomingEvent.raw}. The first event is kept. With a `bodyCodec`,
+   *   the receiver decodes and compares the bodies itself.
    * - `outdated`: the event is new, but {@link IncomingEvent.catalogVersion} is not the current version. Nothing was
    *   stored: call {@link InboxStore.catalog} and receive the event again.
    */

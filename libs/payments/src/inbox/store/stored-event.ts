@@ -77,8 +77,8 @@ export interface StoredEvent {
   /**
    * The stored headers of the webhook request, by lower-case name: `content-type`, `content-length`, `user-agent`,
    * `x-webhook-event`, `x-request-id` and `traceparent`, if the first copy had them, each at most 256 characters. The
-   * signature and credentials are never stored. The signature covers only the body, so no header is verified. Empty in a
-   * list, and for a tombstone.
+   * signature and credentials are never stored. The signature covers only the body, so no header is verified. Empty in
+   * a list, and for a tombstone.
    */
   readonly headers: Readonly<Record<string, string>>;
   /**
@@ -87,8 +87,8 @@ export interface StoredEvent {
    */
   readonly stale: boolean;
   /**
-   * Other events of the same company, type and transaction that were received later and not handled, because the type is
-   * in `oncePerTransaction`: the oldest first, the last 20 at most. Empty in a list.
+   * Other events of the same company, type and transaction that were received later and not handled, because the type
+   * is in `oncePerTransaction`: the oldest first, the last 20 at most. Empty in a list.
    */
   readonly repeats: readonly { readonly id: string; readonly receivedAt: Date }[];
   /** One per handler, by handler name. Empty for an unhandled or stale event, and for a tombstone. */
@@ -203,7 +203,9 @@ export interface ActivityCounts {
   readonly failed: number;
   /** Deliveries that became dead. */
   readonly dead: number;
-  /** Median time from receipt to done of the deliveries in `done`, in milliseconds (nearest rank); `null` without any. */
+  /**
+   * Median time from receipt to done of the deliveries in `done`, in milliseconds (nearest rank); `null` without any.
+   */
   readonly p50Ms: number | null;
   /** 95th percentile of the same times. */
   readonly p95Ms: number | null;

@@ -11,8 +11,8 @@ import { AttemptCommit, describeWithStack, settle, settleActionFor } from './set
 import type { AttemptServices, EndedAttempt, HandlerFailure } from './settle-attempt.js';
 
 /**
- * How long an attempt that was not settled waits for the response to its own commit, in milliseconds. The work of a commit
- * that takes longer has not ended, so the commit has not succeeded.
+ * How long an attempt that was not settled waits for the response to its own commit, in milliseconds. The work of a
+ * commit that takes longer has not ended, so the commit has not succeeded.
  */
 const COMMIT_RESPONSE_MS = 5000;
 
@@ -110,7 +110,8 @@ export class HandlerAttempt implements EndedAttempt {
       action.log();
       return { outcome, nextDue: result.nextDue, retryInMs };
     }
-    // A commit that was under way when the time limit passed may have succeeded. The delivery keeps its lease meanwhile.
+    // A commit that was under way when the time limit passed may have succeeded. The delivery keeps its lease
+    // meanwhile.
     const late = (): Error => new Error('late');
     const { runtime } = this.services;
     await withTimeLimit(this.#commit.ended(), COMMIT_RESPONSE_MS, runtime, late).catch(() => {});

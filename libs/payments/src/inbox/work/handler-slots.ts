@@ -34,8 +34,8 @@ export class HandlerSlots {
   }
 
   /**
-   * Records that deliveries to these handlers or, by default, to any handler may be due. Returns whether this process has
-   * one of the handlers.
+   * Records that deliveries to these handlers or, by default, to any handler may be due. Returns whether this process
+   * has one of the handlers.
    */
   wake(handlers: Iterable<string> = this.#handlers.keys()): boolean {
     let known = false;
@@ -70,8 +70,8 @@ export class HandlerSlots {
   }
 
   /**
-   * Takes a slot of each of the handlers that has a free one and no known backlog. If a delivery may be due that no claim
-   * has looked for yet, one slot is left for that claim. Returns the handlers whose slot was taken.
+   * Takes a slot of each of the handlers that has a free one and no known backlog. If a delivery may be due that no
+   * claim has looked for yet, one slot is left for that claim. Returns the handlers whose slot was taken.
    */
   reserve(handlers: readonly string[]): string[] {
     return handlers.filter((handler) => {

@@ -43,8 +43,9 @@ export class InboxWorker {
   #drained: Promise<void> | null = null;
   #stopListening: () => void = () => {};
   /**
-   * Runs a function in the async context in which the worker was started. A request may wake the worker, but no handler and
-   * no timer may inherit the `AsyncLocalStorage` of that request, because a handler runs deliveries of other requests.
+   * Runs a function in the async context in which the worker was started. A request may wake the worker, but no handler
+   * and no timer may inherit the `AsyncLocalStorage` of that request, because a handler runs deliveries of other
+   * requests.
    */
   #outsideRequests: <R>(work: () => R) => R = (work) => work();
 
@@ -108,8 +109,8 @@ export class InboxWorker {
   }
 
   /**
-   * Registers this process and begins to run deliveries. Without `background`, deliveries run only during {@link runDue}.
-   * Returns at once. Nothing is claimed before the process is registered.
+   * Registers this process and begins to run deliveries. Without `background`, deliveries run only during {@link
+   * runDue}. Returns at once. Nothing is claimed before the process is registered.
    */
   start(background = true): void {
     this.#state = 'working';
@@ -164,8 +165,8 @@ export class InboxWorker {
   }
 
   /**
-   * Stops claiming, waits up to `drainMs` for attempts to end, then aborts their signals. If a handler still runs half a
-   * second later, its delivery stays leased for 10 s more.
+   * Stops claiming, waits up to `drainMs` for attempts to end, then aborts their signals. If a handler still runs half
+   * a second later, its delivery stays leased for 10 s more.
    */
   drain(): Promise<void> {
     return (this.#drained ??= this.#drain());

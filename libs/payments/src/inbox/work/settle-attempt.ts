@@ -17,8 +17,8 @@ import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import type { ClaimedDelivery, InboxStore, Lease, SettleResult } from '../store/inbox-store.js';
 
 /**
- * How long the slot of a delivery that needs another version of its handler stays taken, in milliseconds. A process with
- * that version can claim the delivery meanwhile.
+ * How long the slot of a delivery that needs another version of its handler stays taken, in milliseconds. A process
+ * with that version can claim the delivery meanwhile.
  */
 const OTHER_VERSION_MS = 1000;
 
@@ -112,8 +112,8 @@ export function settleActionFor(
 }
 
 /**
- * Settles the delivery. While the store is down, it retries until the store responds. If the application closes meanwhile,
- * it tries once more. Resolves with `null` if the outcome could not be stored.
+ * Settles the delivery. While the store is down, it retries until the store responds. If the application closes
+ * meanwhile, it tries once more. Resolves with `null` if the outcome could not be stored.
  */
 export async function settle(
   { write }: SettleAction,
@@ -211,7 +211,8 @@ export class AttemptCommit {
 
   /**
    * Rejects all further commits. Waits for a commit that is under way, and throws its error. Also throws the error of a
-   * failed commit that the handler did not await: otherwise the attempt would succeed without the effects of the commit.
+   * failed commit that the handler did not await: otherwise the attempt would succeed without the effects of the
+   * commit.
    */
   async close(): Promise<void> {
     const promise = this.#promise;
