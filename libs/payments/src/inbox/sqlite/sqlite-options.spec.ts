@@ -5,7 +5,7 @@ import { resolveSqliteOptions } from './sqlite-options.js';
 import type { SqliteInboxOptions } from './sqlite-options.js';
 
 describe('the options of sqliteInbox', () => {
-  it('are complete with only a file', () => {
+  it('have defaults for all fields except the file', () => {
     expect(resolveSqliteOptions({ file: 'inbox.db' })).toEqual({
       file: resolve('inbox.db'),
       allowOldSqlite: false,
@@ -23,14 +23,14 @@ describe('the options of sqliteInbox', () => {
   it.each([
     [{}, '"sqliteInbox file" must be the path'],
     [{ file: ' ' }, 'Give the path of a file'],
-    [{ file: ':memory:' }, 'Use memoryInbox() to keep nothing'],
+    [{ file: ':memory:' }, 'To store nothing on disk, use memoryInbox()'],
     [{ file: 'file:inbox.db' }, 'is a URI'],
     [{ file: 'a', groupCommitMs: 101 }, 'milliseconds from 0 to 100; it is 101'],
     [{ file: 'a', busyTimeoutMs: 1 }, '"sqliteInbox busyTimeoutMs"'],
     [{ file: 'a', wakePollMs: '5' }, '"sqliteInbox wakePollMs"'],
     [{ file: 'a', threadPath: '' }, '"sqliteInbox threadPath" must be the path or file: URL'],
     [{ file: 'a', allowOldSqlite: 'yes' }, 'must be true or false'],
-  ])('are rejected with the fix if one is wrong: %j', (options, message) => {
+  ])('are rejected with the fix if a value is wrong: %j', (options, message) => {
     expect(() => sqliteInbox(options as SqliteInboxOptions)).toThrow(message);
   });
 });

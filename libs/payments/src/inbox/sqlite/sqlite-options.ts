@@ -5,10 +5,11 @@ import { integerOption, optionsInvalid } from '../../errors/options-invalid.js';
 /** Options of `sqliteInbox()`. */
 export interface SqliteInboxOptions {
   /**
-   * Path of the database file, relative to the working directory. A missing file is created, with mode 0600; a
-   * missing folder is not. The file may also contain the application's own tables: `context.commit` needs them there.
-   * It must be on a disk of this machine: SQLite's write-ahead log does not work over a network file system. If
-   * other users of the machine can access an existing file, its `-wal` or its `-shm`, a warning is logged at boot.
+   * Path of the database file, relative to the working directory. The inbox creates a missing file, with mode 0600, but
+   * no missing folder. The file may also contain the application's own tables; `context.commit` can only write there.
+   * The file must be on a disk of this machine: SQLite's write-ahead log does not work over a network file system.
+   * If other users of the machine can access an existing file, its `-wal` or its `-shm`, the inbox logs a warning at
+   * boot.
    */
   file: string;
   /**
@@ -17,25 +18,24 @@ export interface SqliteInboxOptions {
    */
   allowOldSqlite?: boolean;
   /**
-   * How many milliseconds the first of several operations waits for others, to share its transaction and one fsync with
-   * them. 0 to 100. With 0, operations still share one transaction if they arrive during the commit before it. Default
-   * 0: more is useful on a disk with a price per write.
+   * How many milliseconds an operation waits for further operations, to share its transaction and one fsync with them.
+   * 0 to 100. With 0, operations still share a transaction if they arrive during the previous commit. Default 0. A
+   * larger value is useful on a disk with a price per write.
    */
   groupCommitMs?: number;
   /**
-   * How many milliseconds an operation waits for the lock that another process, or another connection of the
-   * application, holds. 100 to 60,000. Default 5,000.
+   * How many milliseconds an operation waits while another process, or another connection of the application, locks the
+   * file. 100 to 60,000. Default 5,000.
    */
   busyTimeoutMs?: number;
   /**
-   * How often the worker checks whether another process wrote, in milliseconds. 10 to 60,000.
-   * Default 250.
+   * Milliseconds between two checks whether another process wrote to the file. 10 to 60,000. Default 250.
    */
   wakePollMs?: number;
   /**
-   * The file that the inbox's worker thread runs, as a path or a `file:` URL. Only a bundled application needs it:
-   * bundle `nestjs-payments/sqlite/thread` as a second entry and give the path of its output. Default: the file in
-   * this package.
+   * The file that the inbox's worker thread runs, as a path or a `file:` URL. Only a bundled application needs this
+   * option: bundle `nestjs-payments/sqlite/thread` as a second entry, and pass the path of its output. Default: the file
+   * in this package.
    *
    * @example
    * ```ts
@@ -45,17 +45,17 @@ export interface SqliteInboxOptions {
   threadPath?: string | URL;
 }
 
-/** Complete, validated options of a SQLite store. */
+/** The complete, validated options of a SQLite store. */
 export interface SqliteSettings {
-  /** Absolute. */
+  /** An absolute path. */
   readonly file: string;
   readonly allowOldSqlite: boolean;
   readonly groupCommitMs: number;
   readonly busyTimeoutMs: number;
   readonly wakePollMs: number;
-  /** Absolute; `null` for the file in this package. */
+  /** An absolute path; `null` for the file in this package. */
   readonly threadPath: string | null;
-  /** How many operations share a transaction at most. */
+  /** How many operations share one transaction at most. */
   readonly maxBatch: number;
   /** For tests only: how long the thread is blocked after each COMMIT, as by a slow disk. */
   readonly slowCommitMs: number;
@@ -63,7 +63,7 @@ export interface SqliteSettings {
   readonly sqliteVersion: string | null;
 }
 
-/** Operations in one transaction: more gain nothing, and would keep the first of them waiting. */
+/** Larger transactions are not faster, and delay the responses to their first operations. */
 const MAX_BATCH = 256;
 
 /** @throws PaymentsError `options_invalid`. */
@@ -109,8 +109,8 @@ function fileOption(file: unknown): string {
   }
   if (file.trim() === ':memory:') {
     throw optionsInvalid(
-      '"sqliteInbox file" is ":memory:", which keeps nothing and is another database for each connection. ' +
-        `${fix} Use memoryInbox() to keep nothing.`,
+      '"sqliteInbox file" is ":memory:", which is a separate, empty database for each connection. ' +
+        `${fix} To store nothing on disk, use memoryInbox().`,
     );
   }
   if (file.startsWith('file:')) {

@@ -241,7 +241,7 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
     return changed;
   }
 
-  /** Wakes the listeners if a delivery may be due: the next of the ordering key, or this one if it is `pending` again. */
+  /** Wakes the listeners if a delivery may be due: the next of its key, or itself if it is `pending` again. */
   #settled({ settled, nextDue }: SettleResult, pending = false): SettleResult {
     if (nextDue || (settled && pending)) this.#session.wake();
     return { settled, nextDue };

@@ -7,7 +7,7 @@ const [INSERT, PRAGMA, TRANSACTION, ATTACH, DETACH, SAVEPOINT] = [18, 19, 22, 24
 
 type Authorizer = Parameters<NonNullable<DriverDatabase['setAuthorizer']>>[0];
 
-/** What `protect` gave SQLite. */
+/** The authorizer that `protect` sets. */
 function authorizer(inUse: boolean): Authorizer {
   let given: Authorizer = () => -1;
   const setAuthorizer = (callback: Authorizer) => {
@@ -20,12 +20,15 @@ function authorizer(inUse: boolean): Authorizer {
 describe('the authorizer of a commit', () => {
   const inUse = authorizer(true);
 
-  it.each([...UNSAFE_PRAGMAS])('denies the application PRAGMA %s, in any case', (pragma) => {
-    expect(inUse(PRAGMA, pragma, 'OFF')).toBe(DENY);
-    expect(inUse(PRAGMA, pragma.toUpperCase(), null)).toBe(DENY);
-  });
+  it.each([...UNSAFE_PRAGMAS])(
+    'denies the application PRAGMA %s, in upper and lower case',
+    (pragma) => {
+      expect(inUse(PRAGMA, pragma, 'OFF')).toBe(DENY);
+      expect(inUse(PRAGMA, pragma.toUpperCase(), null)).toBe(DENY);
+    },
+  );
 
-  it('has every pragma on its list that changes safety, locks or the settlement', () => {
+  it('denies every pragma that changes durability, locks or checkpoints', () => {
     const needed = ['busy_timeout', 'fullfsync', 'journal_mode', 'locking_mode', 'query_only'];
     const more = ['synchronous', 'wal_autocheckpoint', 'wal_checkpoint', 'writable_schema'];
     for (const pragma of [...needed, 'checkpoint_fullfsync', 'ignore_check_constraints', ...more]) {
@@ -33,7 +36,7 @@ describe('the authorizer of a commit', () => {
     }
   });
 
-  it('denies the end of a transaction, and other databases', () => {
+  it('denies statements that end the transaction or attach a database', () => {
     for (const action of [TRANSACTION, ATTACH, DETACH]) expect(inUse(action, 'x', null)).toBe(DENY);
   });
 
@@ -44,7 +47,7 @@ describe('the authorizer of a commit', () => {
     expect(inUse(SAVEPOINT, 'BEGIN', 'mine')).toBe(OK);
   });
 
-  it('allows the inbox everything', () => {
+  it('allows every statement of the inbox itself', () => {
     const own = authorizer(false);
     expect(own(TRANSACTION, 'COMMIT', null)).toBe(OK);
     expect(own(PRAGMA, 'wal_checkpoint', 'TRUNCATE')).toBe(OK);

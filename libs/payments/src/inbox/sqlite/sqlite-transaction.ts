@@ -43,7 +43,9 @@ const QUOTED = /'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|\/\*[^
 // Not ROLLBACK TO a savepoint, which stays within the transaction.
 const CONTROL = /(?:^|;)\s*(?:BEGIN|COMMIT|END|ROLLBACK(?!\s+(?:TRANSACTION\s+)?TO\b))\b/i;
 
-/** Whether a script begins or ends a transaction. A script with a trigger is allowed: its body has a BEGIN and an END. */
+/**
+ * Whether a script begins or ends a transaction. A script with a trigger is allowed: its body has a BEGIN and an END.
+ */
 function isTransactionControl(sql: string): boolean {
   const bare = sql.replace(QUOTED, ' ');
   return CONTROL.test(bare) && !/\bTRIGGER\b/i.test(bare);
@@ -118,9 +120,9 @@ export const UNSAFE_PRAGMAS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Makes SQLite reject every statement that would end the transaction or change how the connection works, at any place in
- * a script, while `inUse` returns true. On a Node without `setAuthorizer` it has no effect; there, a statement that ends
- * the transaction makes the release of the commit's savepoint fail.
+ * Makes SQLite reject every statement that would end the transaction or change how the connection works, at any place
+ * in a script, while `inUse` returns true. On a Node without `setAuthorizer` it has no effect; there, a statement that
+ * ends the transaction makes the release of the commit's savepoint fail.
  */
 export function protect(database: DriverDatabase, inUse: () => boolean): void {
   database.setAuthorizer?.((action, first) => {
@@ -144,6 +146,7 @@ function isOver(): TypeError {
 function isControl(): TypeError {
   return new TypeError(
     'The work of a context.commit must not begin or end a transaction, attach a database or change how the ' +
-      'connection keeps data safe: the inbox commits its transaction together with the delivery. To roll back, throw an error.',
+      'connection keeps data safe: the inbox commits the transaction together with the delivery. ' +
+      'To roll back, throw an error.',
   );
 }

@@ -10,8 +10,8 @@ function started(stored: { wall: number; clock: number }, runtime = new FakeRunt
   return { clock, runtime };
 }
 
-describe('the clock of a SQLite inbox', () => {
-  it('starts at the wall clock in a new file, and ignores its jumps', () => {
+describe('the store clock of SQLite', () => {
+  it('starts at the wall clock in a new file, and ignores later jumps of the wall clock', () => {
     const { clock, runtime } = started({ wall: 0, clock: 0 });
     const wall = runtime.now();
     runtime.advance(1000);
@@ -21,7 +21,7 @@ describe('the clock of a SQLite inbox', () => {
     }
   });
 
-  it('continues the stored clock, by the time that passed since it was stored', () => {
+  it('continues the stored clock, plus the time since it was stored', () => {
     const runtime = new FakeRuntime();
     const wall = runtime.now();
     // The wall clock was set back an hour before it was stored.
@@ -36,7 +36,7 @@ describe('the clock of a SQLite inbox', () => {
     expect(started({ wall: stored, clock: stored }, runtime).clock.read().clock).toBe(stored);
   });
 
-  it('advances to the clock of another process, never back, and continues from there', () => {
+  it('advances to a later clock of another process, and never goes back', () => {
     const { clock, runtime } = started({ wall: 0, clock: 0 });
     const { clock: now } = clock.read();
     clock.advanceTo(now - 10);

@@ -23,9 +23,9 @@ export interface ActivityRow extends ActivityCounts {
 const SLICE_MINUTES = 60;
 
 /**
- * Writes the closed minutes from `from` on, at most {@link SLICE_MINUTES}; without `from`, from the first minute that is
- * not written yet. It returns after a minute with activity, so that a receive can run before the next minute. Returns
- * `from` of the next call; `null` if all minutes are written.
+ * Writes the closed minutes from `from` on, at most {@link SLICE_MINUTES}; without `from`, from the first minute that
+ * is not written yet. It returns after a minute with activity, so that a receive can run before the next minute.
+ * Returns `from` of the next call; `null` if all minutes are written.
  */
 export function summarize(
   connection: SqliteConnection,
@@ -73,8 +73,8 @@ function firstUnwritten(connection: SqliteConnection, end: number): number {
 }
 
 /**
- * The last written minute before `end`. After the wall clock was set back, there are written minutes in the future; they
- * are written again when they are closed.
+ * The last written minute before `end`. After the wall clock was set back, there are written minutes in the future;
+ * they are written again when they are closed.
  */
 function lastWritten(connection: SqliteConnection, end: number): number | null {
   return connection.get<{ minute: number | null }>(

@@ -10,7 +10,7 @@ afterEach(() => inbox.close());
 
 const { redrive, skip, complete, fail, heartbeat } = OPERATIONS;
 
-/** The pending deliveries, by receipt. */
+/** The pending deliveries, in the order of their receipt. */
 const pending = () =>
   inbox.all<{ id: string; queue: string; crashes: number }>(
     `SELECT e.id, d.queue, d.crashes FROM payments_inbox_delivery d JOIN payments_inbox_event e ON e.seq = d.event_seq
@@ -18,7 +18,7 @@ const pending = () =>
   );
 
 describe('the deliveries of one ordering key on SQLite', () => {
-  it('IN-33 are held but for one, so that claims do not read the others', () => {
+  it('IN-33 wait except for one, so that claims do not read the others', () => {
     const worker = inbox.worker();
     for (let n = 0; n < 50; n += 1) inbox.receive({ id: `k${n}`, orderingKey: 'k' });
     inbox.receive({ id: 'other', orderingKey: 'free' });
@@ -29,7 +29,7 @@ describe('the deliveries of one ordering key on SQLite', () => {
     expect(pending().every(({ queue }) => queue === 'waiting')).toBe(true);
   });
 
-  it('IN-33 are held by claims in bounded numbers, if they were not held before', () => {
+  it('IN-33 claims make due deliveries of a busy key wait, about 500 per claim', () => {
     const worker = inbox.worker();
     const selections = Array.from({ length: 1300 }, (_, n) => {
       const id = inbox.receive({ id: `k${n}`, orderingKey: 'k' });
@@ -65,7 +65,7 @@ describe('the deliveries of one ordering key on SQLite', () => {
     expect(order).toEqual(['a', 'b', 'c', 'late 0', 'late 1']);
   });
 
-  it('are not held behind a suspect, which only claimSuspect leases', () => {
+  it('do not wait for a suspect, which only claimSuspect leases', () => {
     const [worker, other] = [inbox.worker(1000), inbox.worker(3_600_000)];
     inbox.receive({ id: 'suspect', orderingKey: 'k' });
     inbox.claim(worker);
@@ -79,7 +79,7 @@ describe('the deliveries of one ordering key on SQLite', () => {
     expect(inbox.claim(other).map(({ id }) => id)).toEqual(['next']);
   });
 
-  it('are held if they are redriven while one of them runs', () => {
+  it('wait after a redrive while one of them runs', () => {
     const worker = inbox.worker();
     inbox.receive({ id: 'dead', orderingKey: 'k' });
     const [lease] = inbox.claim(worker);

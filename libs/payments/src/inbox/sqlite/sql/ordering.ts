@@ -1,17 +1,18 @@
 import type { SqliteConnection } from '../thread/connection.js';
 
-/** What the deliveries of one company, handler and ordering key do. */
+/** The state of all deliveries that have the same company, handler and ordering key. */
 export interface OrderingState {
-  /** Whether a new delivery may run at once: none runs, and none is pending and due. */
+  /** Whether a new delivery may run at once: no other delivery of the key runs, or is pending and due. */
   readonly free: boolean;
   /**
-   * Whether to hold a delivery that is due now: another delivery of the key runs or is claimable now. When that one
-   * ends, the next is released, so claims read one delivery of a key and not its backlog. Suspects do not count.
+   * Whether a due delivery must wait for its turn: another delivery of the key runs or is claimable now. When an
+   * attempt of the key ends, the next delivery becomes claimable. So a claim reads one delivery of a key, not its whole
+   * backlog. Suspects do not count.
    */
   readonly busy: boolean;
 }
 
-/** The state of the handler's deliveries with that ordering key. Reads one index entry of each queue of the key. */
+/** Reads the state of an ordering key; `ordering` is its hash. Reads one index entry of each queue of the key. */
 export function orderingState(
   connection: SqliteConnection,
   handler: string,
@@ -29,7 +30,7 @@ export function orderingState(
   return { free: busy === 0 && suspect === 0, busy: busy === 1 };
 }
 
-/** Whether a delivery of the handler `?1` and the ordering key `?2` runs. */
+/** SQL: whether a delivery of the handler `?1` and the ordering key `?2` runs. */
 const RUNNING = `EXISTS (SELECT 1 FROM payments_inbox_delivery INDEXED BY payments_inbox_delivery_running
   WHERE state = 'running' AND handler = ?1 AND ordering = ?2)`;
 
@@ -48,7 +49,7 @@ export function isOrderingRunning(
 }
 
 /**
- * Whether the handler has done a delivery of that ordering key whose event is later; see
+ * Whether the handler has done a delivery of that ordering key whose event occurred later than `occurredAt`; see
  * {@link ClaimedDelivery.newerHandled}.
  */
 export function newerHandled(
@@ -69,9 +70,9 @@ export function newerHandled(
 }
 
 /**
- * After a delivery was settled, freed or skipped: makes the longest due held delivery of its ordering key claimable, if
- * none of the key runs. It keeps its due time, which is past, so it stays before those of its key that were received
- * later. Returns whether there was one.
+ * Makes the next waiting delivery of an ordering key claimable, if no delivery of the key runs. Call it after the
+ * delivery `seq` of the key was settled, freed or skipped. The next delivery is the longest due. It keeps its due time,
+ * so it stays before deliveries of the key that were received later. Returns whether there was a waiting delivery.
  */
 export function releaseNext(connection: SqliteConnection, seq: number, handler: string): boolean {
   const next = connection.get<{ event_seq: number }>(

@@ -3,18 +3,18 @@ import type { SqliteConnection } from '../thread/connection.js';
 import { pruneActivity } from './activity.js';
 import { UNDELIVERED } from './schema.js';
 
-/** Events that one call looks at: old events that are not finished are looked at again with each prune. */
+/** How many events one call reads at most. Each prune reads old events again that still have unfinished deliveries. */
 const SLICE = 1000;
 
 export interface PruneRequest {
   readonly bodiesMs: number;
   readonly tombstonesMs: number;
   readonly limit: number;
-  /** `next` of the call before; `null` for the first. */
+  /** `next` of the previous call; `null` for the first call. */
   readonly after: PruneCursor | null;
 }
 
-/** The last event that was looked at. */
+/** The position of the last event that a call has read. */
 export interface PruneCursor {
   readonly receivedAt: number;
   readonly seq: number;
@@ -22,43 +22,43 @@ export interface PruneCursor {
 
 export interface Pruned {
   readonly changed: number;
-  /** Whether all was looked at. */
+  /** Whether all old events have been read. */
   readonly done: boolean;
-  /** Where to go on. */
+  /** `after` of the next call. */
   readonly next: PruneCursor | null;
 }
 
-/** Deletes from at most `limit` events: tombstones past their time first, then bodies, the oldest first. */
+/** Deletes expired tombstones, then the bodies of old events, the oldest first; at most `limit` in one call. */
 export function prune(
   connection: SqliteConnection,
   { bodiesMs, tombstonesMs, limit, after }: PruneRequest,
   times: Times,
 ): Pruned {
-  const forgetBefore = times.wall - tombstonesMs;
+  const deleteBefore = times.wall - tombstonesMs;
   if (after === null) {
     pruneActivity(connection, times);
-    const forgotten = forgetTombstones(connection, forgetBefore, limit);
-    if (forgotten === limit) return { changed: forgotten, done: false, next: null };
-    // The bodies are for the next call.
-    if (forgotten > 0) return { changed: forgotten, done: false, next: FROM_THE_FIRST };
+    const deleted = deleteTombstones(connection, deleteBefore, limit);
+    if (deleted === limit) return { changed: deleted, done: false, next: null };
+    // The next call deletes the bodies.
+    if (deleted > 0) return { changed: deleted, done: false, next: START };
   }
-  let next = after ?? FROM_THE_FIRST;
-  const events = wholeEvents(connection, times.wall - bodiesMs, next);
+  let next = after ?? START;
+  const events = unprunedEvents(connection, times.wall - bodiesMs, next);
   let changed = 0;
-  for (const { seq, received_at, known_since, settled } of events) {
+  for (const { seq, received_at, known_since, finished } of events) {
     if (changed === limit) return { changed, done: false, next };
     next = { receivedAt: received_at, seq };
-    if (settled === 0) continue;
-    if (known_since < forgetBefore) deleteEvent(connection, seq);
+    if (finished === 0) continue;
+    if (known_since < deleteBefore) deleteEvent(connection, seq);
     else makeTombstone(connection, seq);
     changed += 1;
   }
   return { changed, done: events.length < SLICE, next };
 }
 
-const FROM_THE_FIRST: PruneCursor = { receivedAt: Number.MIN_SAFE_INTEGER, seq: 0 };
+const START: PruneCursor = { receivedAt: Number.MIN_SAFE_INTEGER, seq: 0 };
 
-function forgetTombstones(connection: SqliteConnection, before: number, limit: number): number {
+function deleteTombstones(connection: SqliteConnection, before: number, limit: number): number {
   return connection.run(
     `DELETE FROM payments_inbox_event WHERE seq IN (
        SELECT seq FROM payments_inbox_event INDEXED BY payments_inbox_event_pruned
@@ -67,23 +67,24 @@ function forgetTombstones(connection: SqliteConnection, before: number, limit: n
   );
 }
 
-interface WholeRow {
+interface UnprunedRow {
   readonly seq: number;
   readonly received_at: number;
-  /** When a copy of it could be older than the tombstone: an event from the future is remembered longer. */
+  /** The later of `received_at` and `occurred_at`: an event from the future is kept longer. */
   readonly known_since: number;
-  readonly settled: 0 | 1;
+  /** Whether all deliveries are done or skipped. */
+  readonly finished: 0 | 1;
 }
 
-function wholeEvents(
+function unprunedEvents(
   connection: SqliteConnection,
   before: number,
   { receivedAt, seq }: PruneCursor,
-): WholeRow[] {
-  return connection.all<WholeRow>(
+): UnprunedRow[] {
+  return connection.all<UnprunedRow>(
     `SELECT seq, received_at, max(received_at, occurred_at) AS known_since, NOT EXISTS (
        SELECT 1 FROM payments_inbox_delivery
-       WHERE event_seq = seq AND state NOT IN ('done', 'skipped')) AS settled
+       WHERE event_seq = seq AND state NOT IN ('done', 'skipped')) AS finished
      FROM payments_inbox_event INDEXED BY payments_inbox_event_pruned
      WHERE pruned = 0 AND received_at < ?1 AND received_at >= ?2 AND (received_at, seq) > (?2, ?3)
      ORDER BY received_at, seq LIMIT ${SLICE}`,

@@ -76,8 +76,8 @@ export function receive(
 }
 
 /**
- * The receipt of an event that is stored already, or whose payment transaction has another event already; `undefined` for
- * a new event.
+ * The receipt of an event that is stored already, or whose payment transaction has another event already; `undefined`
+ * for a new event.
  */
 function findKnown(
   connection: SqliteConnection,

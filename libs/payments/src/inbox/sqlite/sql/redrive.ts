@@ -20,13 +20,13 @@ interface EventRow {
   readonly received_at: number;
 }
 
-/** When a delivery becomes due, and whether its key is busy then. */
+/** When a delivery becomes due, and whether it then waits for its turn. */
 interface Due {
   readonly dueAt: number;
   readonly queue: 'due' | 'waiting';
 }
 
-/** Makes deliveries due again, and adds those of handlers that the event was never delivered to. */
+/** Makes deliveries due again. Adds a delivery if the event has none for the handler. */
 export function redrive(
   connection: SqliteConnection,
   request: RedriveRequest,
@@ -34,7 +34,7 @@ export function redrive(
 ): number {
   let changed = 0;
   request.selections.forEach(({ company, id, handlers }, index) => {
-    const event = findWhole(connection, company, id);
+    const event = findUnpruned(connection, company, id);
     if (event === undefined) return;
     const dueInMs = Math.round(request.dueInMs[index] ?? 0);
     for (const handler of new Set(handlers)) {
@@ -54,7 +54,7 @@ export function redrive(
   return changed;
 }
 
-function findWhole(
+function findUnpruned(
   connection: SqliteConnection,
   company: string,
   id: string,
@@ -78,7 +78,7 @@ function findDelivery(
   );
 }
 
-/** Never later than it is due already; one that is held stays held. */
+/** Makes a pending delivery due earlier, never later. A waiting delivery continues to wait. */
 function bringForward(
   connection: SqliteConnection,
   seq: number,

@@ -31,7 +31,7 @@ describe('the tables of the SQLite inbox', () => {
     expect(names()).toContain('payments_inbox_event');
   });
 
-  it('reject a delivery that no queue would ever return', () => {
+  it('reject a delivery that no queue contains', () => {
     createTables(connection, 100);
     connection.exec('PRAGMA foreign_keys = OFF');
     const insert = (columns: string) =>
@@ -41,34 +41,34 @@ describe('the tables of the SQLite inbox', () => {
       );
     expect(() => insert("'pending', NULL, x'00'")).toThrow('CHECK constraint');
     expect(() => insert("'pending', 'dead', x'00'")).toThrow('CHECK constraint');
-    // Only the end of a delivery of the same ordering key releases it.
+    // Without an ordering key, no other delivery would end its wait.
     expect(() => insert("'pending', 'waiting', NULL")).toThrow('CHECK constraint');
     insert("'pending', 'waiting', x'00'");
   });
 
-  it('are refused if an unreleased version created them, with the statements that drop them', () => {
+  it('are rejected with the statements that drop them if an unreleased version created them', () => {
     connection.exec(`
       CREATE TABLE payments_inbox_schema (version INTEGER);
       CREATE TABLE payments_inbox_event (seq INTEGER PRIMARY KEY);
       CREATE TABLE payments_inbox_body (event_seq INTEGER REFERENCES payments_inbox_event);
       PRAGMA foreign_keys = ON`);
-    let refusal: unknown;
+    let rejection: unknown;
     try {
       createTables(connection, 100);
     } catch (error) {
-      refusal = error;
+      rejection = error;
     }
-    expect(refusal).toMatchObject({
+    expect(rejection).toMatchObject({
       code: 'inbox_unavailable',
       message: expect.stringContaining('Delete the file'),
     });
-    const drops = /DROP TABLE.*/.exec(String(refusal))![0];
+    const drops = /DROP TABLE.*/.exec(String(rejection))![0];
     connection.exec(drops);
     expect(names()).toEqual([]);
     createTables(connection, 100);
   });
 
-  it('are refused if another version created them', () => {
+  it('are rejected if another version of the package created them', () => {
     createTables(connection, 100);
     connection.run('UPDATE payments_inbox_meta SET version = 99');
     expect(() => createTables(connection, 100)).toThrow('tables of version 99');

@@ -5,35 +5,37 @@ import type { SqliteConnection } from '../thread/connection.js';
 /** The version of the tables that this code reads and writes. */
 export const SCHEMA_VERSION = 1;
 
-/** Why an event has no deliveries: the values of the column `undelivered`. `none`: the event has deliveries or needs none. */
+/**
+ * Why an event has no deliveries: the values of the column `undelivered`. `none`: the event has deliveries or needs
+ * none.
+ */
 export const UNDELIVERED = { none: 0, unhandled: 1, stale: 2 } as const;
 
 /**
- * Bodies are in a table of their own, because each change of an event's row would write its body again. Indexes are
- * partial, so that an operation reads and writes only entries of the deliveries that it is about: an index without
- * finished deliveries stays small, however many the store keeps.
+ * Bodies are in a table of their own, because SQLite writes a whole row again when one column changes. Most indexes of
+ * deliveries are partial: an index without done deliveries stays small, however many done deliveries the table keeps.
  */
 const TABLES = `
   CREATE TABLE payments_inbox_meta (
     only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
-    version INTEGER NOT NULL, -- of these tables
+    version INTEGER NOT NULL, -- version of these tables
     catalog_version INTEGER NOT NULL, -- increases with each change of names or patterns of handlers
-    clock INTEGER NOT NULL, -- the clock of due times, when it was stored last
+    clock INTEGER NOT NULL, -- the store clock, when it was stored last
     wall INTEGER NOT NULL, -- the wall clock at that time
-    syncs INTEGER NOT NULL -- increases, so that a commit of nothing else writes something and is synced
+    syncs INTEGER NOT NULL -- increased to make a commit that writes nothing else sync the log
   ) STRICT;
 
   CREATE TABLE payments_inbox_event (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT, -- never used twice: leases contain it
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, -- AUTOINCREMENT: no number is used twice, because leases contain it
     company TEXT NOT NULL,
     id TEXT NOT NULL,
     event_type TEXT NOT NULL,
     occurred_at INTEGER NOT NULL,
     received_at INTEGER NOT NULL, -- wall clock
     ordering_key TEXT,
-    once_hash BLOB, -- of company, type and transaction, of a type that is processed once per transaction
+    once_hash BLOB, -- hash of company, type and payment transaction, for types that run once per transaction
     digest BLOB NOT NULL, -- SHA-256 of the body
-    stale INTEGER NOT NULL, -- 1: too old when it was received
+    stale INTEGER NOT NULL, -- 1: the event was too old when it was received
     undelivered INTEGER NOT NULL, -- one of UNDELIVERED
     pruned INTEGER NOT NULL DEFAULT 0 -- 1: a tombstone, without body and deliveries
   ) STRICT;
@@ -52,7 +54,7 @@ const TABLES = `
 
   CREATE TABLE payments_inbox_repeat (
     event_seq INTEGER NOT NULL REFERENCES payments_inbox_event ON DELETE CASCADE, -- of the first event
-    id TEXT NOT NULL, -- of another event of the same transaction
+    id TEXT NOT NULL, -- id of another event of the same payment transaction
     received_at INTEGER NOT NULL,
     PRIMARY KEY (event_seq, id)
   ) STRICT, WITHOUT ROWID;
@@ -61,7 +63,7 @@ const TABLES = `
     event_seq INTEGER NOT NULL REFERENCES payments_inbox_event ON DELETE CASCADE,
     handler TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('pending', 'running', 'done', 'dead', 'skipped')),
-    queue TEXT -- of the queues of its handler, the one that a pending or dead delivery is in
+    queue TEXT -- the queue of its handler that contains a pending or dead delivery
       CHECK (CASE state WHEN 'pending' THEN coalesce(queue, '') IN ('due', 'waiting', 'suspect')
         WHEN 'dead' THEN queue IS 'dead' ELSE queue IS NULL END)
       CHECK (queue IS NOT 'waiting' OR ordering IS NOT NULL),
@@ -70,15 +72,15 @@ const TABLES = `
     attempts INTEGER NOT NULL DEFAULT 0,
     token INTEGER NOT NULL DEFAULT 0,
     worker TEXT CHECK ((worker IS NULL) = (state <> 'running')),
-    due_at INTEGER CHECK ((due_at IS NULL) = (state <> 'pending')), -- on the clock in payments_inbox_meta
-    started_at INTEGER, -- the last attempt, wall clock
-    failed_at INTEGER, -- when the last attempt ended that failed or was lost
+    due_at INTEGER CHECK ((due_at IS NULL) = (state <> 'pending')), -- by the store clock
+    started_at INTEGER, -- start of the last attempt, wall clock
+    failed_at INTEGER, -- end of the last attempt that failed or was lost
     finished_at INTEGER,
     last_error TEXT,
     ordering BLOB, -- hash of company and ordering key
     occurred_at INTEGER NOT NULL,
     received_at INTEGER NOT NULL,
-    history TEXT NOT NULL DEFAULT '[]', -- a JSON array of arrays, without the attempt that made it done
+    history TEXT NOT NULL DEFAULT '[]', -- a JSON array of arrays, without the attempt that made the delivery done
     PRIMARY KEY (event_seq, handler)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX payments_inbox_delivery_queue ON payments_inbox_delivery (handler, queue, due_at, event_seq)
@@ -95,7 +97,7 @@ const TABLES = `
     WHERE state = 'done';
   CREATE INDEX payments_inbox_delivery_failed ON payments_inbox_delivery (failed_at) WHERE failed_at IS NOT NULL;
 
-  CREATE TABLE payments_inbox_handled ( -- what a tombstone remembers of its done deliveries
+  CREATE TABLE payments_inbox_handled ( -- the done deliveries of tombstones that had an ordering key
     handler TEXT NOT NULL,
     ordering BLOB NOT NULL,
     occurred_at INTEGER NOT NULL,
@@ -113,19 +115,19 @@ const TABLES = `
 
   CREATE TABLE payments_inbox_worker (
     id TEXT PRIMARY KEY,
-    lease_ms INTEGER NOT NULL, -- of one that retired: its grace
+    lease_ms INTEGER NOT NULL, -- of a retired worker: its grace
     heartbeat_at INTEGER NOT NULL, -- changes with each heartbeat
     retired INTEGER NOT NULL DEFAULT 0,
     handlers TEXT NOT NULL -- a JSON array of objects
   ) STRICT, WITHOUT ROWID;
 
   CREATE TABLE payments_inbox_pause (
-    handler TEXT PRIMARY KEY -- a name, or * for all
+    handler TEXT PRIMARY KEY -- a name, or * for all handlers
   ) STRICT, WITHOUT ROWID;
 
   CREATE TABLE payments_inbox_activity (
-    minute INTEGER NOT NULL, -- its start
-    handler TEXT NOT NULL, -- '' for all together
+    minute INTEGER NOT NULL, -- start of the minute, wall clock
+    handler TEXT NOT NULL, -- '' for all handlers together
     received INTEGER NOT NULL,
     done INTEGER NOT NULL,
     failed INTEGER NOT NULL,

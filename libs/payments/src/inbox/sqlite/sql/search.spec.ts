@@ -12,7 +12,7 @@ afterEach(() => inbox.close());
 const { fail, heartbeat, stats, summarize } = OPERATIONS;
 
 describe('queries and maintenance on SQLite', () => {
-  it('list a few matching events among many, in slices', async () => {
+  it('a list finds a few matching events among several slices of others', async () => {
     const worker = inbox.worker();
     const receiveMany = (count: number, handlers: string[], first: number) => {
       const events = Array.from({ length: count }, (_, n) =>
@@ -46,10 +46,10 @@ describe('queries and maintenance on SQLite', () => {
       after = page.next;
     }
     expect(count).toBe(2 * SLICE + 1003);
-    await expect(list({}, 'x')).rejects.toThrow('"next" of the page before');
+    await expect(list({}, 'x')).rejects.toThrow('"next" of the previous page');
   });
 
-  it('IN-07 prune events behind many that are not finished, in bounded calls', () => {
+  it('IN-07 prune finds a finished event after many unfinished events, in several calls', () => {
     const { connection } = inbox;
     for (let n = 0; n < 2100; n += 1) inbox.receive({ handlers: ['audit'] });
     inbox.receive({ id: 'last', handlers: [] });
@@ -69,7 +69,7 @@ describe('queries and maintenance on SQLite', () => {
     ).toBeNull();
   });
 
-  it('IN-38 write the minutes of a day, rewrite the last two, and rewrite minutes that a jump of the wall clock repeats', () => {
+  it('IN-38 summarize writes a day, and rewrites the last two minutes and minutes that a clock jump repeats', () => {
     const MINUTE = 60_000;
     const minutes = () =>
       inbox
@@ -96,7 +96,7 @@ describe('queries and maintenance on SQLite', () => {
     inbox.receive();
     summarizeAt(2001 * MINUTE + 20_000);
     expect(minutes().at(-1)).toEqual([2000, 2]);
-    // The wall clock is set back by an hour, and again comes to minutes that were written.
+    // The wall clock is set back by an hour, so that it repeats minutes that were written.
     inbox.now = 1941 * MINUTE;
     inbox.receive();
     summarizeAt(1942 * MINUTE + 10_000);
@@ -108,7 +108,7 @@ describe('queries and maintenance on SQLite', () => {
     ]);
   });
 
-  it('IN-28 count pending deliveries that are held or suspects, too', () => {
+  it('IN-28 stats count pending deliveries that wait for their turn or are suspects', () => {
     const [worker, other] = [inbox.worker(1000), inbox.worker(3_600_000)];
     const { connection } = inbox;
     for (const id of ['a', 'b', 'c']) inbox.receive({ id, orderingKey: 'k', handlers: ['book'] });

@@ -5,7 +5,9 @@ import { UNDELIVERED } from './schema.js';
 import { describe, EVENT_COLUMNS, toEvent, toStored } from './stored-rows.js';
 import type { EventBody, EventRow, StoredEventMessage } from './stored-rows.js';
 
-/** How many events one slice looks at: a few milliseconds, so that a search over all never stalls a receive. */
+/**
+ * How many events one slice reads: a few milliseconds of work, so that a search of all events never delays a receive.
+ */
 export const SLICE = 2000;
 
 export interface ListRequest {
@@ -21,15 +23,15 @@ export interface Cursor {
   readonly seq: number;
 }
 
-/** What one slice found, with the position of each, and where the next slice starts; `null` after the last slice. */
+/** The events that one slice found, each with its position. */
 export interface ListSlice {
   readonly found: readonly { readonly at: Cursor; readonly event: StoredEventMessage }[];
+  /** `after` of the next slice; `null` after the last slice. */
   readonly next: Cursor | null;
 }
 
 /**
- * A page of a list, slice by slice: however long the search, no operation of the thread takes longer than a
- * slice, and receives are done in between.
+ * Reads a page of a list slice by slice, so that the thread can run receives between two slices of a long search.
  */
 export async function listPage(
   { filter, order, limit, after }: Parameters<InboxStore['list']>[0],
@@ -38,7 +40,7 @@ export async function listPage(
   let from: Cursor | null = after === null ? null : toCursor(after);
   const found: ListSlice['found'][number][] = [];
   do {
-    // One more than requested: if it is found, there is another page.
+    // Reads one event more than requested, to find out whether there is another page.
     const slice = await readSlice({ filter, order, limit: limit + 1 - found.length, after: from });
     found.push(...slice.found);
     from = slice.next;
@@ -53,18 +55,18 @@ export async function listPage(
 function toCursor(after: string): Cursor {
   const [, receivedAt, seq] = /^(-?\d{1,16})\.(\d{1,16})$/.exec(after) ?? [];
   if (receivedAt === undefined || seq === undefined) {
-    throw new TypeError('"after" must be the "next" of the page before, or null.');
+    throw new TypeError('"after" must be the "next" of the previous page, or null.');
   }
   return { receivedAt: Number(receivedAt), seq: Number(seq) };
 }
 
-/** Clauses of a `WHERE`, and what they are bound to. */
-interface Clauses {
+/** Conditions of a `WHERE`, and the values of their placeholders. */
+interface Conditions {
   readonly sql: string[];
   readonly values: unknown[];
 }
 
-/** The matching events among the next {@link SLICE} in order, at most `limit`. */
+/** Reads the next {@link SLICE} events in order; returns those that match the filter, at most `limit`. */
 export function listSlice(
   connection: SqliteConnection,
   request: ListRequest,
@@ -76,7 +78,7 @@ export function listSlice(
     order === 'newest' ? `received_at DESC, ${column} DESC` : `received_at, ${column}`;
   const within = rangeOf(request, seq);
   const matching = matchOf(filter);
-  // If there is nothing to match, it reads only as many as are requested.
+  // Without conditions, every event matches.
   const size = matching.sql.length === 0 ? Math.min(SLICE, limit) : SLICE;
   const slice = `FROM ${table} ${within.sql.join(' AND ')} ORDER BY ${sorted(seq)}`;
   const last = connection.get<{ receivedAt: number; seq: number }>(
@@ -98,7 +100,7 @@ export function listSlice(
   };
 }
 
-/** The smallest index that holds all that can match, in order of receipt. */
+/** The smallest index that contains all events that can match, in order of receipt. */
 function sourceOf({ ids, state }: EventFilter): { table: string; seq: string } {
   if (ids !== undefined) return { table: 'payments_inbox_event WHERE 1', seq: 'seq' };
   if (isUndone(state)) {
@@ -119,13 +121,13 @@ function isUndelivered(state: EventFilter['state']): state is 'unhandled' | 'sta
   return state === 'unhandled' || state === 'stale';
 }
 
-/** Whether it is the state of a delivery, other than done. */
+/** Whether the state is a state of deliveries, other than done. */
 function isUndone(state: EventFilter['state']): boolean {
   return state !== undefined && state !== 'done' && !isUndelivered(state);
 }
 
-/** The part of the source that this slice and the later ones read. */
-function rangeOf({ filter, order, after }: ListRequest, seq: string): Clauses {
+/** The conditions on the index: they select the entries that this slice and the later slices read. */
+function rangeOf({ filter, order, after }: ListRequest, seq: string): Conditions {
   const { ids, from, to, state } = filter;
   const sql = [''];
   const values: unknown[] = [];
@@ -147,8 +149,8 @@ function rangeOf({ filter, order, after }: ListRequest, seq: string): Clauses {
   return { sql, values };
 }
 
-/** What is to hold of an event itself. */
-function matchOf({ company, eventType, handler, state, search }: EventFilter): Clauses {
+/** The conditions on the row of an event and on its deliveries. */
+function matchOf({ company, eventType, handler, state, search }: EventFilter): Conditions {
   const sql: string[] = [];
   const values: unknown[] = [];
   const add = (clause: string, ...bound: unknown[]) => {
@@ -182,7 +184,7 @@ function matchOf({ company, eventType, handler, state, search }: EventFilter): C
   return { sql, values };
 }
 
-/** The event of that id, whole. */
+/** The event of that id, with its body and all histories. */
 export function find(
   connection: SqliteConnection,
   { company, id }: { readonly company: string; readonly id: string },

@@ -10,15 +10,15 @@ afterEach(() => inbox.close());
 
 const { complete, fail, release } = OPERATIONS;
 
-/** The pending deliveries, by receipt. */
+/** The pending deliveries, in the order of their receipt. */
 const pending = () =>
   inbox.all<{ id: string; queue: string; crashes: number }>(
     `SELECT e.id, d.queue, d.crashes FROM payments_inbox_delivery d JOIN payments_inbox_event e ON e.seq = d.event_seq
      WHERE d.state = 'pending' ORDER BY e.seq`,
   );
 
-describe('claims and settlements on SQLite', () => {
-  it('lease nothing to a worker that is not live', () => {
+describe('claims and outcomes on SQLite', () => {
+  it('a claim and a receive lease nothing to a worker that is not live', () => {
     const assign = { worker: 'unknown', handlers: ['book'] };
     inbox.receive({ assign });
     expect(pending()).toHaveLength(1);
@@ -27,7 +27,7 @@ describe('claims and settlements on SQLite', () => {
     expect(OPERATIONS.claimSuspect(inbox.connection, request, inbox.times)).toBeNull();
   });
 
-  it('report no event as newer that has the same time', () => {
+  it('newerHandled is false for an event of the same time', () => {
     const worker = inbox.worker();
     for (const [id, occurredAt] of [
       ['first', 10],
@@ -48,7 +48,7 @@ describe('claims and settlements on SQLite', () => {
     ]);
   });
 
-  it('IN-20 keep each attempt in the history if a delivery that is done runs again', () => {
+  it('IN-20 the history keeps each attempt of a done delivery that runs again', () => {
     const worker = inbox.worker();
     const id = inbox.receive();
     const selections = [{ company: 'acme', id, handlers: ['book'] }];
@@ -68,7 +68,7 @@ describe('claims and settlements on SQLite', () => {
     );
   });
 
-  it('IN-13 compare only the state and the token, and no clock', () => {
+  it('IN-13 settling compares only the state and the token, and no clock', () => {
     const worker = inbox.worker();
     inbox.receive();
     const [lease] = inbox.claim(worker);
@@ -84,7 +84,7 @@ describe('claims and settlements on SQLite', () => {
     expect(complete(connection, { lease: again! }, inbox.times).settled).toBe(true);
   });
 
-  it('IN-18 make a retry due on the monotonic clock, and show its time on the wall clock', () => {
+  it('IN-18 a retry is due by the store clock, and find returns its time by the wall clock', () => {
     const worker = inbox.worker();
     const id = inbox.receive();
     const [lease] = inbox.claim(worker);

@@ -5,7 +5,9 @@ import type { SqliteConnection } from '../thread/connection.js';
 import { pausedHandlers } from './catalog.js';
 import { UNDELIVERED } from './schema.js';
 
-/** For each counted state, the index and the conditions that select its deliveries. The index starts with the handler. */
+/**
+ * For each counted state, the index and the conditions that select its deliveries. The index starts with the handler.
+ */
 const PARTS = [
   { state: 'dead', index: 'queue', where: ["queue = 'dead'"] },
   {

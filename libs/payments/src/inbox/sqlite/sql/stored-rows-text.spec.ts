@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { fromStored, hashOf, orderingOf, toReadable, toStored } from './stored-rows.js';
 
 describe('text in SQLite', () => {
-  it('is read as it was stored, with any characters', () => {
+  it('has every character after it was stored and read', () => {
     for (const text of ['', 'tx-1', 'é漢😀', '"\\', '\0\n', '\ud800', '\ud801x', '\\u0000']) {
       expect(fromStored(toStored(text))).toBe(text);
       expect(toStored(text).isWellFormed()).toBe(true);
@@ -17,7 +17,7 @@ describe('text in SQLite', () => {
     }
   });
 
-  it('has hashes of 16 bytes, different ones for different companies and ordering keys', () => {
+  it('has a hash of 16 bytes that differs for each company and ordering key', () => {
     const hashes = [
       orderingOf('a', 'b'),
       orderingOf('a', 'c'),
@@ -33,7 +33,7 @@ describe('text in SQLite', () => {
     expect(orderingOf('a', null)).toBeNull();
   });
 
-  it('is well-formed if it is an error', () => {
+  it('is well-formed and without NULs if it is an error message', () => {
     expect(toReadable('a\0b\ud800')).toBe('a\uFFFDb\uFFFD');
   });
 });

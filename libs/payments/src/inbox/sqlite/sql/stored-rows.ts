@@ -41,7 +41,9 @@ export interface StoredDeliveryMessage extends Omit<
   readonly history: string;
 }
 
-/** A {@link StoredEvent} as the thread sends it: times are numbers, the headers are JSON, the body is a `Uint8Array`. */
+/**
+ * A {@link StoredEvent} as the thread sends it: times are numbers, the headers are JSON, the body is a `Uint8Array`.
+ */
 export interface StoredEventMessage extends Omit<
   StoredEvent,
   'raw' | 'headers' | 'occurredAt' | 'receivedAt' | 'repeats' | 'deliveries'
@@ -134,9 +136,9 @@ export function withAttempt(
 const PLAIN = /^[ !#-[\]-~]*$/;
 
 /**
- * The form in which SQLite stores a text. SQLite's text is UTF-8, and some programs read it only up to the first NUL, but
- * a JavaScript string may contain NULs and lone surrogates. The stored text has the escapes of JSON, so that two different
- * strings are always stored as different texts. An ordinary id is stored unchanged.
+ * The form in which SQLite stores a text. SQLite's text is UTF-8, and some programs read it only up to the first NUL,
+ * but a JavaScript string may contain NULs and lone surrogates. The stored text has the escapes of JSON, so that two
+ * different strings are always stored as different texts. An ordinary id is stored unchanged.
  */
 export function toStored(text: string): string {
   return PLAIN.test(text) ? text : JSON.stringify(text).slice(1, -1);
@@ -161,7 +163,9 @@ export function hashOf(...texts: readonly string[]): Uint8Array {
   return hash('sha256', JSON.stringify(texts), 'buffer').subarray(0, 16);
 }
 
-/** The hash of a company and an ordering key. Deliveries of one handler with the same hash never run at the same time. */
+/**
+ * The hash of a company and an ordering key. Deliveries of one handler with the same hash never run at the same time.
+ */
 export function orderingOf(company: string, orderingKey: string | null): Uint8Array | null {
   return orderingKey === null ? null : hashOf(company, orderingKey);
 }

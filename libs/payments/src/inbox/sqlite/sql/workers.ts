@@ -179,8 +179,8 @@ interface KnownHeartbeat {
 /**
  * Finds the workers that send no heartbeats. It compares no clocks of different processes, because they may differ by
  * any amount after a jump of the wall clock: a change of `heartbeat_at` is a heartbeat. A check has the time at which
- * it was requested. If the check then waits for a lock, it reads heartbeats that are later than its time. So the age of a
- * heartbeat counts from the check after the one that first read it.
+ * it was requested. If the check then waits for a lock, it reads heartbeats that are later than its time. So the age of
+ * a heartbeat counts from the check after the one that first read it.
  */
 export class WorkerLiveness {
   #known = new Map<string, KnownHeartbeat>();

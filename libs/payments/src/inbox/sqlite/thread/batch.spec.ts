@@ -29,25 +29,25 @@ const stored = () =>
   connection.all<{ id: string }>('SELECT id FROM payments_inbox_event').map(({ id }) => id);
 
 describe('a batch', () => {
-  it('stores the calls that succeed if another one fails', () => {
+  it('stores the calls that succeed if another call of the batch fails', () => {
     const calls = [
       receiveCall('a'),
       receiveCall('b', { handlers: ['twice', 'twice'] }),
       receiveCall('c'),
     ];
-    const answers = runBatch(connection, calls, SETTINGS);
-    expect(answers.map((answer) => 'failure' in answer)).toEqual([false, true, false]);
+    const responses = runBatch(connection, calls, SETTINGS);
+    expect(responses.map((response) => 'failure' in response)).toEqual([false, true, false]);
     expect(stored()).toEqual(['a', 'c']);
   });
 
-  it('sees what its own calls change: workers, pauses and the version of the catalog', () => {
+  it('runs each call with the workers, pauses and catalog version that earlier calls have changed', () => {
     const assign = { worker: 'w', handlers: ['book'] };
     const call = (name: Call['name'], request: unknown): Call => {
       number += 1;
       return { number, name, request, times: inbox.times };
     };
     const patterns = [{ name: 'book', patterns: ['*'] }];
-    const answers = runBatch(
+    const responses = runBatch(
       connection,
       [
         receiveCall('no such worker', { assign }),
@@ -62,8 +62,10 @@ describe('a batch', () => {
       ],
       SETTINGS,
     );
-    const receipts = answers.flatMap((answer) =>
-      'value' in answer && Array.isArray(answer.value) ? (answer.value as ReceiptMessage[]) : [],
+    const receipts = responses.flatMap((response) =>
+      'value' in response && Array.isArray(response.value)
+        ? (response.value as ReceiptMessage[])
+        : [],
     );
     expect(receipts.map(({ id, outcome, claimed }) => [id, outcome, claimed.length])).toEqual([
       ['no such worker', 'stored', 0],
@@ -74,15 +76,15 @@ describe('a batch', () => {
     ]);
   });
 
-  it('answers a registration with the version that it makes, after an event of the version before it', () => {
+  it('responds to a registration with the catalog version that the registration creates', () => {
     const handlers = [{ name: 'book', patterns: ['*'] }];
     const request = { id: 'w', leaseMs: 1000, handlers };
     const register: Call = { number: 1, name: 'register', request, times: inbox.times };
-    const answers = runBatch(connection, [receiveCall('a'), register], SETTINGS);
-    expect(answers[1]).toMatchObject({ value: { version: 1, handlers: [{ name: 'book' }] } });
+    const responses = runBatch(connection, [receiveCall('a'), register], SETTINGS);
+    expect(responses[1]).toMatchObject({ value: { version: 1, handlers: [{ name: 'book' }] } });
   });
 
-  it('keeps nothing for later reads, because another process may have changed it', () => {
+  it('keeps no cached value after its end, because another process may change the value', () => {
     inbox.receive();
     const request = { worker: inbox.worker(), wanted: [{ handler: 'mail', limit: 1 }] };
     runBatch(connection, [{ number: 1, name: 'claim', request, times: inbox.times }], SETTINGS);
@@ -90,7 +92,7 @@ describe('a batch', () => {
     expect(OPERATIONS.nextDue(connection, { handlers: ['book'] }, inbox.times)).toBeNull();
   });
 
-  it('stores nothing of a single call that fails, and works afterwards', () => {
+  it('stores nothing of a batch whose only call fails, and the next batch succeeds', () => {
     const [a, b] = [receiveCall('a'), receiveCall('b', { handlers: ['twice', 'twice'] })];
     const both = { ...a, request: { events: [...eventsOf(a), ...eventsOf(b)] } };
     expect(runBatch(connection, [both], SETTINGS)).toEqual([
@@ -101,12 +103,14 @@ describe('a batch', () => {
     expect(stored()).toEqual(['c']);
   });
 
-  it('answers every call if the disk is full, with the fix and without the body, and works afterwards', () => {
+  it('rejects calls on a full disk with the fix and without the body, and the next batch succeeds', () => {
     const { page_count } = connection.get<{ page_count: number }>('PRAGMA page_count')!;
     connection.exec(`PRAGMA max_page_count = ${page_count + 2}`);
     const raw = Buffer.alloc(50_000, 'card 4111111111111111 ');
-    const answers = runBatch(connection, [receiveCall('a'), receiveCall('b', { raw })], SETTINGS);
-    const failures = answers.flatMap((answer) => ('failure' in answer ? [answer.failure] : []));
+    const responses = runBatch(connection, [receiveCall('a'), receiveCall('b', { raw })], SETTINGS);
+    const failures = responses.flatMap((response) =>
+      'failure' in response ? [response.failure] : [],
+    );
     expect(failures.length).toBeGreaterThan(0);
     for (const { code, message } of failures) {
       expect(code).toBe('inbox_unavailable');
@@ -119,7 +123,7 @@ describe('a batch', () => {
     expect(again).toMatchObject({ value: [{ outcome: 'stored', id: 'b' }] });
   });
 
-  it('is bounded in operations and in bytes, and has at least one operation', () => {
+  it('has at most maxBatch calls and about 8 MiB of bodies, and at least one call', () => {
     const small = Array.from({ length: 7 }, (_, index) => receiveCall(String(index)));
     expect(takeBatch(small, 3)).toHaveLength(3);
     expect(small).toHaveLength(4);

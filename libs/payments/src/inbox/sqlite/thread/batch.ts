@@ -23,10 +23,10 @@ export function takeBatch(queue: Call[], maxBatch: number): Call[] {
 }
 
 /**
- * Group commit: runs several writes in one transaction, so that one fsync serves all. If one write fails, the batch runs
- * all of them again in a new transaction, each in its own savepoint, so that the failure does not affect the others. It
- * uses no savepoints the first time, because SQLite copies each page that changes in a savepoint. If the transaction
- * itself fails, all calls fail.
+ * Group commit: runs several writes in one transaction, so that one fsync serves all. If one write fails, the batch
+ * runs all of them again in a new transaction, each in its own savepoint, so that the failure does not affect the
+ * others. It uses no savepoints the first time, because SQLite copies each page that changes in a savepoint. If the
+ * transaction itself fails, all calls fail.
  */
 export function runBatch(
   connection: SqliteConnection,
@@ -114,7 +114,8 @@ function runInSavepoint(connection: SqliteConnection, call: Call): CallResponse 
       connection.run('ROLLBACK TO payments_inbox_call');
       connection.run('RELEASE payments_inbox_call');
     } catch {
-      // SQLite has rolled the whole transaction back, for example because the disk is full: nothing of the batch is stored.
+      // SQLite has rolled the whole transaction back, for example because the disk is full: nothing of the batch is
+      // stored.
       throw error;
     }
     return { number: call.number, failure: toFailure(error) };

@@ -6,14 +6,14 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { resolveSqliteOptions } from '../sqlite-options.js';
 import { SqliteClient } from './client.js';
 
-/** A thread whose disk hangs: it answers nothing. It ends when it is closed, or is to look for writes. */
+/** A thread whose disk hangs: it responds to no call. It ends at a message `close` or `listen`. */
 const HUNG_THREAD = `
   import { parentPort } from 'node:worker_threads';
   parentPort.on('message', ({ kind }) => kind !== 'calls' && process.exit());
   parentPort.postMessage({ kind: 'opened', sqliteVersion: '3.51.3', clock: { wall: 0, clock: 0 } });
 `;
 
-describe('the client of a thread whose disk hangs', () => {
+describe('SqliteClient with a thread whose disk hangs', () => {
   let folder: string;
   let client: SqliteClient;
   beforeEach(async () => {
@@ -35,8 +35,8 @@ describe('the client of a thread whose disk hangs', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('rejects calls that wait behind too many others, also if those have timed out, until the thread ends', async () => {
-    // It may time out as well; then the first call starts another thread.
+  it('rejects calls while the thread has 20,000 others, timed-out ones included, until the thread ends', async () => {
+    // This call may time out too; then the next call starts another thread.
     await client.open().catch(() => {});
     const call = () => client.call('pause', { handler: 'book', paused: true });
     const late = await Promise.allSettled(Array.from({ length: 20_000 }, call));

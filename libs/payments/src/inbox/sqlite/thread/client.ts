@@ -20,7 +20,7 @@ import { findThreadFile } from './thread-file.js';
 /** How many receives one message carries at most. */
 const MAX_GATHERED = 16;
 
-/** How many milliseconds after an unexpected end of the thread the client starts another, if the store has listeners. */
+/** Milliseconds from an unexpected end of the thread to the start of another, if the store has listeners. */
 const RESTART_MS = 1000;
 
 /**

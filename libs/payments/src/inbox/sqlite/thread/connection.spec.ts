@@ -25,8 +25,8 @@ afterEach(() => {
 const pragma = (connection: SqliteConnection, name: string) =>
   Object.values(connection.get(`PRAGMA ${name}`)!)[0];
 
-describe('the connections', () => {
-  it('are set so that the thread syncs every commit, and the event loop none', () => {
+describe('SqliteConnection', () => {
+  it('syncs every commit of the thread, and no commit of the event loop', () => {
     expect(pragma(writer, 'journal_mode')).toBe('wal');
     expect(pragma(committer, 'journal_mode')).toBe('wal');
     const [NORMAL, FULL] = [1, 2];
@@ -37,7 +37,7 @@ describe('the connections', () => {
     expect([pragma(writer, 'foreign_keys'), pragma(committer, 'foreign_keys')]).toEqual([1, 1]);
   });
 
-  it('bind numbered parameters by their numbers, also those that are used several times', () => {
+  it('binds numbered parameters by their numbers, also a number that occurs twice', () => {
     expect(writer.get('SELECT ?2 AS b, ?1 AS a, ?2 AS again', [1, 2])).toEqual({
       b: 2,
       a: 1,
@@ -46,7 +46,7 @@ describe('the connections', () => {
     expect(writer.get('SELECT ? AS a, ? AS b', [1, 2])).toEqual({ a: 1, b: 2 });
   });
 
-  it('wait for a lock at most as long as given', () => {
+  it('retries an action while the file is locked, for at most the given time', () => {
     writer.run('BEGIN IMMEDIATE');
     let tries = 0;
     const attempt = () => {
@@ -66,7 +66,7 @@ describe('the connections', () => {
     committer.rollback();
   });
 
-  it('throw other errors at once', () => {
+  it('throws errors other than a lock at once', () => {
     let tries = 0;
     const attempt = () => {
       tries += 1;
@@ -76,7 +76,7 @@ describe('the connections', () => {
     expect(tries).toBe(1);
   });
 
-  it('is found under both names of its class', () => {
+  it('loads the database class under each of its two names', () => {
     class Either {}
     expect(driverOf({ DatabaseSync: Either })).toBe(Either);
     expect(driverOf({ Database: Either })).toBe(Either);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { isOldSqlite, rejectOldSqlite } from './database-file.js';
 
-describe('the SQLite in use', () => {
+describe('the version of SQLite', () => {
   it.each([
     ['3.47.2', true],
     ['3.51.2', true],
@@ -13,7 +13,7 @@ describe('the SQLite in use', () => {
     expect(isOldSqlite(version)).toBe(old);
   });
 
-  it('is rejected with the reason, the versions of Node that fix it, and the option to start anyway', () => {
+  it('is rejected with the bug, the versions of Node that fix it, and the option to start anyway', () => {
     expect(() => rejectOldSqlite('3.47.2')).toThrow(
       /3\.47\.2.*WAL-reset bug.*Node 24\.15\.0.*22\.22\.3.*process\.versions\.sqlite.*allowOldSqlite/,
     );

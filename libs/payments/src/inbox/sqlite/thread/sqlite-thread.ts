@@ -40,8 +40,8 @@ const CLOCK_SLACK_MS = 500;
 const OWN_CALL = 0;
 
 /**
- * Runs the calls of the store. Writes wait in a queue and run in batches, reads run at once. A window is a time in which
- * the thread does not use the file, so that the event loop can commit without waiting for a lock.
+ * Runs the calls of the store. Writes wait in a queue and run in batches, reads run at once. A window is a time in
+ * which the thread does not use the file, so that the event loop can commit without waiting for a lock.
  */
 export class SqliteServer {
   #queue: Call[] = [];
@@ -54,6 +54,7 @@ export class SqliteServer {
   #poll: NodeJS.Timeout | undefined;
   /** Whether the last step was a window: then a batch runs before the next window. */
   #windowWasLast = false;
+  /** Of the last check for writes of other processes; read at the start, so that the first check misses no write. */
   #dataVersion = 0;
 
   constructor(
@@ -64,6 +65,7 @@ export class SqliteServer {
   ) {}
 
   start(): void {
+    this.#dataVersion = this.#readDataVersion();
     this.port.on('message', (message: ToThread) => {
       this.#take(message);
       this.#schedule(this.settings.groupCommitMs);
@@ -121,8 +123,8 @@ export class SqliteServer {
 
   /**
    * Makes all processes of the file use the latest of their clocks. If the stored clock is ahead of the calls, another
-   * process has a later clock, and the calls use it. If the stored clock is too far behind, the batch stores the clock of
-   * the calls.
+   * process has a later clock, and the calls use it. If the stored clock is too far behind, the batch stores the clock
+   * of the calls.
    */
   #withClock(calls: readonly Call[]): readonly Call[] {
     const latest = calls.map(({ times }) => times).reduce((a, b) => (b.clock > a.clock ? b : a));
@@ -134,7 +136,8 @@ export class SqliteServer {
         times: { ...call.times, clock: call.times.clock + aheadMs },
       }));
     }
-    // Not if the batch has only claims: most claims of an idle inbox find nothing, and would cost an fsync for the clock.
+    // Not if the batch has only claims: most claims of an idle inbox find nothing, and would cost an fsync for the
+    // clock.
     if (aheadMs > -CLOCK_SLACK_MS || calls.every(({ name }) => name.startsWith('claim'))) {
       return calls;
     }
@@ -168,7 +171,6 @@ export class SqliteServer {
   #listen(on: boolean): void {
     clearInterval(this.#poll);
     if (!on) return;
-    this.#dataVersion = this.#readDataVersion();
     this.#poll = setInterval(() => {
       const version = this.#readDataVersion();
       if (version !== this.#dataVersion) this.#send({ kind: 'changed' });

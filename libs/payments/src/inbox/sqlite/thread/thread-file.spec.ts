@@ -15,7 +15,7 @@ describe('the file of the SQLite thread', () => {
   it.each([
     [undefined, 'another file'],
     [pathToFileURL('/app/dist/main.mjs').href, 'main.mjs'],
-  ])('is refused if the entry was bundled into %s', (url, name) => {
+  ])('is rejected if a bundler merged the entry into %s', (url, name) => {
     expect(() => entryPath(url)).toThrow(
       `a bundler merged the worker thread of the SQLite inbox into ${name}. Bundle ` +
         '"nestjs-payments/sqlite/thread" as a second entry',
@@ -30,7 +30,7 @@ describe('the file of the SQLite thread', () => {
     }
   });
 
-  it('is refused with the option and the fix if "threadPath" names no file', async () => {
+  it('is rejected with the name of the option and the fix if "threadPath" does not exist', async () => {
     await expect(findThreadFile(resolve('gone.js'))).rejects.toMatchObject({
       code: 'options_invalid',
       message: expect.stringMatching(/does not exist: .*gone\.js\. .*"sqliteInbox threadPath"/),

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { optionsInvalid } from '../../../errors/options-invalid.js';
 
-/** Name of the compiled entry of the thread. */
+/** The file name of the compiled entry of the thread. */
 const ENTRY = 'sqlite-thread.js';
 
 const FIX =
@@ -21,11 +21,11 @@ export async function findThreadFile(threadPath: string | null): Promise<string>
   throw optionsInvalid(`the worker thread of the SQLite inbox does not exist: ${path}. ${FIX}`);
 }
 
-/** Defined only if this file was compiled to CommonJS, as test runners and bundlers do. */
+/** Defined only if a test runner or a bundler has compiled this file to CommonJS. */
 declare const __filename: string | undefined;
 
 async function ownEntry(): Promise<string> {
-  // Jest in CommonJS cannot import the entry, which is an ES module only, but the entry is next to this file.
+  // Jest in CommonJS cannot import the entry, because the entry is an ES module; but the entry is next to this file.
   const neighbor = typeof __filename === 'string' ? join(dirname(__filename), ENTRY) : undefined;
   if (neighbor !== undefined && existsSync(neighbor)) return neighbor;
   const { threadUrl } = await import('./sqlite-thread.js');
@@ -33,9 +33,9 @@ async function ownEntry(): Promise<string> {
 }
 
 /**
- * Path of the entry, if its URL is still that of a file of its own.
+ * The path of the entry, from its URL.
  *
- * @throws PaymentsError `options_invalid` if it is not.
+ * @throws PaymentsError `options_invalid` if a bundler merged the entry into another file.
  */
 export function entryPath(url: string | undefined): string {
   const path = url === undefined ? undefined : fileURLToPath(url);
