@@ -61,33 +61,34 @@ export class InboxRedrive {
     }
     const spacingMs = 1000 / ratePerSecond;
     await this.catalog.refresh();
-    const all = state === 'unhandled' || state === 'stale' ? this.catalog.names() : undefined;
-    const { handlers = all } = query;
+    const hasNoDeliveries = state === 'unhandled' || state === 'stale';
+    const { handlers = hasNoDeliveries ? this.catalog.names() : undefined } = query;
     this.#checkHandlers(handlers);
     const filter = filterOf(query, handlers === undefined && !force ? DEFAULT_STATE : undefined);
-    const toRun = (event: StoredEvent): readonly string[] => {
-      const isReplay = event.stale && event.deliveries.length === 0;
-      if (isReplay && state !== 'stale' && ids === undefined) return [];
+    const handlersToRun = (event: StoredEvent): readonly string[] => {
+      // A stale event may be a replay, so it runs only if the query names it.
+      const mayBeReplay = event.stale && event.deliveries.length === 0;
+      if (mayBeReplay && state !== 'stale' && ids === undefined) return [];
       const wanted =
         handlers === undefined
           ? matchingHandlers(event, query.handler, filter.state)
           : handlers.filter((name) => this.catalog.matching(event.eventType).includes(name));
       return wanted.filter((name) => isRedrivable(stateOf(event, name), force));
     };
-    return this.#each(filter, toRun, async (selections, seen) => {
+    return this.#each(filter, handlersToRun, async (selections, seen) => {
       if (dryRun) return count(selections);
-      const dueInMs = selections.map((_one, index) => Math.round((seen + index) * spacingMs));
+      const dueInMs = selections.map((_selection, index) => Math.round((seen + index) * spacingMs));
       return this.store.redrive(selections, { force, dueInMs });
     });
   }
 
   async skip(query: DeliveryQuery): Promise<SelectionResult> {
     const state = query.state ?? DEFAULT_STATE;
-    const toSkip = (event: StoredEvent) =>
+    const handlersToSkip = (event: StoredEvent) =>
       matchingHandlers(event, query.handler, state).filter((name) =>
         isSkippable(stateOf(event, name)),
       );
-    return this.#each(filterOf(query, state), toSkip, async (selections) =>
+    return this.#each(filterOf(query, state), handlersToSkip, async (selections) =>
       query.dryRun ? count(selections) : this.store.skip(selections),
     );
   }
