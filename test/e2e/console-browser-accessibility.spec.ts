@@ -117,10 +117,10 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     await using app = await ConsoleApplication.start();
     await using door = await FrontDoor.before(app.url);
     const page = await app.open(browser(), '', { at: door.url });
-    await page.getByText('Nothing received yet.').waitFor();
+    await page.getByText('No event received yet.').waitFor();
     await page.evaluate(() => Object.assign(globalThis, { loadedOnce: true }));
     await door.shut();
-    const gone = page.getByText(/Not reachable since \d\d:\d\d:\d\d; trying again/);
+    const gone = page.getByText(/Not reachable since \d\d:\d\d:\d\d\./);
     const since = await gone.textContent();
     await page.getByRole('button', { name: '6 h' }).click();
     await eventually(() => expect(page.url()).toContain('minutes=360'));
@@ -137,7 +137,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     const page = await app.open(browser());
     await page.clock.install();
     await page.reload();
-    await page.getByText('Nothing received yet.').waitFor();
+    await page.getByText('No event received yet.').waitFor();
     await setHidden(page, true);
     const asked: string[] = [];
     page.on('request', (request) => asked.push(request.url()));
@@ -153,7 +153,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     const page = await browser().page();
     const { username, password } = OPERATOR;
     await page.goto(Object.assign(new URL(app.url), { username, password }).href);
-    await page.getByText('Nothing received yet.').waitFor();
+    await page.getByText('No event received yet.').waitFor();
   });
 
   it('keeps the position in a list in the address: reload, back and forward', async () => {

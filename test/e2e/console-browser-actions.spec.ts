@@ -67,7 +67,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     await page.getByText('Filter: stale').waitFor();
     await page.getByRole('row', { name: /evt_old stale/ }).waitFor();
     await page.getByRole('link', { name: 'evt_old' }).click();
-    await page.getByText('It was too old when it was received').waitFor();
+    await page.getByText('The event was too old when it was received').waitFor();
     await page.getByRole('button', { name: 'Run the existing handlers' }).click();
     await confirm(page);
     await card(page, 'Orders.markPaid').getByText(', done').waitFor();
@@ -130,7 +130,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     const page = await app.open(browser(), 'events?state=dead&eventType=transaction.completed');
     await page.getByLabel('All on this page').check();
     await page.getByText('50 events selected').waitFor();
-    await page.getByRole('button', { name: 'Select all that match the filter' }).click();
+    await page.getByRole('button', { name: 'Select all events that match the filter' }).click();
     await page.getByRole('button', { name: /^Redrive/ }).click();
     expect(await (await asked(page)).textContent()).toContain('52 deliveries of 52 events');
     await confirm(page);
@@ -167,7 +167,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     const dialog = page.getByRole('dialog');
     await dialog.getByText('There is nothing to redrive').waitFor();
     expect(await dialog.locator('button[type=submit]').isDisabled()).toBe(true);
-    await dialog.getByLabel(/^Run again although done/).check();
+    await dialog.getByLabel(/^Also run deliveries that are done/).check();
     await confirm(page);
     await eventually(() => expect(app.handlers.ran).toEqual(['markPaid evt_1', 'markPaid evt_1']));
   });
@@ -208,7 +208,11 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     await row.getByText('not in this process; last seen').waitFor();
     expect(await page.getByRole('button', { name: 'Forget Orders.markPaid' }).count()).toBe(0);
     await page.getByRole('button', { name: 'Forget Old.handler' }).click();
-    await (await asked(page)).getByText('Its pending and dead deliveries are skipped').waitFor();
+    await (
+      await asked(page)
+    )
+      .getByText('The pending and dead deliveries of this handler are skipped')
+      .waitFor();
     await confirm(page);
     await page.getByText('Old.handler is forgotten: 1 delivery skipped.').waitFor();
     await row.waitFor({ state: 'detached' });

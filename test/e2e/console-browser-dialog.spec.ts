@@ -7,7 +7,7 @@ import { eventually } from '../support/time/waiting.js';
 /** Selects all that match what the list shows, and asks to redrive it. */
 async function redriveAll(page: Page): Promise<void> {
   await page.getByLabel('All on this page').check();
-  await page.getByRole('button', { name: 'Select all that match the filter' }).click();
+  await page.getByRole('button', { name: 'Select all events that match the filter' }).click();
   await page.getByRole('button', { name: /^Redrive/ }).click();
 }
 
@@ -51,7 +51,7 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
     expect(await dialog.locator('button[type=submit]').isDisabled()).toBe(true);
     await page.evaluate(() => (globalThis as unknown as { endLimits(): void }).endLimits());
     await dialog.getByText('The server did not respond within 15 s.').waitFor();
-    await dialog.getByText('How many could not be counted. They will run.').waitFor();
+    await dialog.getByText('The deliveries could not be counted. They will run.').waitFor();
     await confirm(page);
     await page.getByText('51 deliveries of 51 events redriven.').waitFor();
   });
@@ -77,7 +77,7 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
     const rest = 'deliveries, handler Orders.markPaid, that match search evt';
     expect(await scope.textContent()).toBe(`All dead ${rest}`);
     expect(await dialog.textContent()).toContain('51 deliveries of 51 events will run.');
-    await dialog.getByLabel(/^Run again although done/).check();
+    await dialog.getByLabel(/^Also run deliveries that are done/).check();
     await eventually(async () => expect(await scope.textContent()).toBe(`All ${rest}`));
   });
 

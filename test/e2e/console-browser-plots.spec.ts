@@ -95,15 +95,12 @@ describeInBrowser('the plots of the inbox console', (browser) => {
       activity: [{ startsAt: '2026-11-20T08:00:00.000Z', ...none }],
     }));
     for (const [ms, text] of [
-      [70_000, /^Closed minutes, until [^.]*\.\s*$/],
-      [
-        240_000,
-        /^Closed minutes, until [^.]*\.\s+That was 4 min ago: later minutes are not written/,
-      ],
+      [70_000, /^Closed minutes until [^.]*\.\s*$/],
+      [240_000, /^Closed minutes until [^.]*\.\s+That was 4 min ago: later minutes are not stored/],
     ] as const) {
       late = ms;
       await page.reload();
-      const note = page.getByText('Closed minutes, until');
+      const note = page.getByText('Closed minutes until');
       await note.waitFor();
       expect((await note.textContent())!.trim()).toMatch(text);
     }

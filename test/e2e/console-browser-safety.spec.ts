@@ -137,7 +137,7 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
       seen.push({ url, authorized: 'authorization' in headers });
     });
     const signedIn = await app.open(browser());
-    await signedIn.getByText('Nothing received yet.').waitFor();
+    await signedIn.getByText('No event received yet.').waitFor();
     await using site = await hostile(app.url);
     const page = await signedIn.context().newPage();
     const popup = page.waitForEvent('popup');
@@ -160,7 +160,7 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
   it('is not shown in a frame of another site', async () => {
     await using app = await ConsoleApplication.start();
     const signedIn = await app.open(browser());
-    await signedIn.getByText('Nothing received yet.').waitFor();
+    await signedIn.getByText('No event received yet.').waitFor();
     const page = await signedIn.context().newPage();
     await page.goto(app.merchant.url);
     await page.setContent(`<iframe src="${app.url}"></iframe>`);
@@ -175,7 +175,7 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
     const page = await app.open(browser());
     await page.clock.install();
     await page.reload();
-    await page.getByText('Nothing received yet.').waitFor();
+    await page.getByText('No event received yet.').waitFor();
     app.door.open = false;
     await page.clock.runFor(5_000);
     await page.getByText('You are not signed in any more.').waitFor();
@@ -190,6 +190,6 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
     await page.getByRole('button', { name: 'Reload and sign in' }).click();
     // The page before the reload shows the first text too.
     await page.getByText('You are not signed in').waitFor({ state: 'detached' });
-    await page.getByText('Nothing received yet.').waitFor();
+    await page.getByText('No event received yet.').waitFor();
   });
 });

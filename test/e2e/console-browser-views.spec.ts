@@ -19,7 +19,7 @@ describeInBrowser('views of the inbox console', (browser) => {
     }
     const received = page.getByRole('listitem').filter({ hasText: 'no closed minute yet' });
     expect(await received.textContent()).toMatch(/^– received/);
-    expect(await page.getByText('Nothing received yet.').count()).toBe(0);
+    expect(await page.getByText('No event received yet.').count()).toBe(0);
   });
 
   it('IN-28 shows counts beyond 10,000 as 10,000+', async () => {
@@ -61,9 +61,9 @@ describeInBrowser('views of the inbox console', (browser) => {
   it('shows live counts without a reload, and new events only after a click', async () => {
     await using app = await ConsoleApplication.start();
     const overview = await app.open(browser());
-    await overview.getByText('Nothing received yet.').waitFor();
+    await overview.getByText('No event received yet.').waitFor();
     const list = await app.open(browser(), 'events');
-    await list.getByText('Nothing received yet.').waitFor();
+    await list.getByText('No event received yet.').waitFor();
 
     app.handlers.trouble = 'the ledger is closed';
     await app.receive({ id: 'evt_1' });

@@ -8,14 +8,14 @@ import { counted } from './format.js';
  *   | { filter: Record<string, string>, handler?: string }} Target
  * @typedef {{ kind: 'redrive' | 'skip', target: Target, done?: boolean }} DeliveryAction
  *   `done`: the selected deliveries are done, so only force runs them again
- * @typedef {{ kind: 'pause' | 'resume' | 'forget', handler: string }} HandlerAction `*` for all; not to forget
+ * @typedef {{ kind: 'pause' | 'resume' | 'forget', handler: string }} HandlerAction `*` pauses or resumes all handlers
  * @typedef {DeliveryAction | HandlerAction} Action
  *
- * @typedef {object} Choice what the dialog lets choose
+ * @typedef {object} Choice the settings in the dialog
  * @property {boolean} force
  * @property {number | undefined} ratePerSecond
  *
- * @typedef {import('./api.js').SelectionResult} SelectionResult `events` is missing of forgotten handlers
+ * @typedef {import('./api.js').SelectionResult} SelectionResult without `events` after forgetting a handler
  */
 
 /**
@@ -37,7 +37,7 @@ export function titleOf(action) {
 }
 
 /**
- * The selected deliveries, in words. A filter without a state selects the dead ones, unless force is chosen.
+ * Describes the selected deliveries. A filter without a state selects dead deliveries, or deliveries of all states with `force`.
  *
  * @param {DeliveryAction} action
  * @param {boolean} force
@@ -64,7 +64,7 @@ export function scopeOf({ target }, force) {
  */
 export function consequenceOf(action, count, uncounted = false) {
   if (isOfDeliveries(action)) {
-    const some = uncounted ? 'How many could not be counted. They' : amount(count);
+    const some = uncounted ? 'The deliveries could not be counted. They' : amount(count);
     return `${some} ${consequences[action.kind]}`;
   }
   return consequences[action.kind];
@@ -80,12 +80,13 @@ const verbs = {
 
 const consequences = {
   pause:
-    'Its deliveries wait, in every process, until it is resumed. Running ones end; receiving goes on.',
-  resume: 'Deliveries that waited run, the longest due first.',
-  redrive: 'will run. Pending ones keep their count of attempts; the others start from the first.',
-  skip: 'will not run. Skipped ones stay in the inbox and can be redriven.',
+    'Deliveries wait, in all processes, until you resume. Running deliveries end normally. New events are still received.',
+  resume: 'Waiting deliveries run, the longest due first.',
+  redrive:
+    'will run. Pending deliveries keep their number of attempts; all others start again with the first attempt.',
+  skip: 'will not run. Skipped deliveries stay in the inbox and can be redriven.',
   forget:
-    'Its pending and dead deliveries are skipped, and new events get no delivery to it. If a process with this handler starts again, the handler is back.',
+    'The pending and dead deliveries of this handler are skipped, and new events get no delivery for it. If a process with this handler starts, the handler appears again.',
 };
 
 /** @param {SelectionResult | null} count */
@@ -94,13 +95,13 @@ export function amount(count) {
   return `${counted(count.deliveries, 'delivery')} of ${counted(count.events, 'event')}`;
 }
 
-/** The words on the button that does it. @param {Action} action @param {SelectionResult | null} count */
+/** The label of the confirmation button. @param {Action} action @param {SelectionResult | null} count */
 export function verbOf(action, count) {
   const verb = verbs[action.kind];
   return count === null ? verb : `${verb} ${counted(count.deliveries, 'delivery')}`;
 }
 
-/** What is announced afterwards. @param {Action} action @param {SelectionResult | null} count */
+/** The message after the action. @param {Action} action @param {SelectionResult | null} count */
 export function resultOf(action, count) {
   if (action.kind === 'forget') {
     return `${action.handler} is forgotten: ${counted(count?.deliveries ?? 0, 'delivery')} skipped.`;

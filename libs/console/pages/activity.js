@@ -15,7 +15,7 @@ export function groupSize(minutes) {
 }
 
 /**
- * Minutes grouped by the clock: the mean per minute of counts, and the slowest minute of times.
+ * Groups minutes by the clock. Counts become the mean per minute; times become those of the slowest minute.
  *
  * @param {Minute[]} activity oldest first
  * @returns {Minute[]}

@@ -47,9 +47,9 @@
  *
  * @typedef {object} Handler
  * @property {string} name
- * @property {boolean} here whether the process that responds has it
- * @property {string | null} lastSeenAt when a live process last had it
- * @property {Counts | null} activity in the minutes shown; `null` if none is closed yet
+ * @property {boolean} here whether the process that responds has the handler
+ * @property {string | null} lastSeenAt when a live process last had the handler
+ * @property {Counts | null} activity in the shown minutes; `null` if no minute is closed yet
  *
  * @typedef {object} Stats
  * @property {(CappedCount & { handler: string, state: 'pending' | 'running' | 'dead' })[]} deliveries
@@ -84,19 +84,19 @@ export class ApiError extends Error {
     this.status = status;
   }
 
-  /** The server is not reachable, or failed. */
-  get gone() {
+  /** The server is not reachable or failed. */
+  get unavailable() {
     return this.status === 0 || this.status >= 500;
   }
 
-  /** Not signed in, or not allowed: another request would only open the password prompt again. */
-  get refused() {
+  /** The user is not signed in or not allowed. Another request would only open the password dialog again. */
+  get unauthorized() {
     return this.status === 401 || this.status === 403;
   }
 }
 
 /**
- * Addresses are built from the page's own, without its credentials: a page opened as `https://name:password@host/` may not
+ * Builds an address from the page's own address, without credentials: a page opened as `https://name:password@host/` must not
  * fetch addresses that contain them.
  *
  * @param {string} path
@@ -127,13 +127,13 @@ async function call(path, request) {
     throw new ApiError(
       0,
       late
-        ? `The server did not answer within ${TIMEOUT_MS / 1000} s.`
+        ? `The server did not respond within ${TIMEOUT_MS / 1000} s.`
         : 'The server is not reachable.',
     );
   }
   if (response.ok && body !== undefined) return body;
   const message =
-    typeof body?.error === 'string' ? body.error : `The server responded ${response.status}.`;
+    typeof body?.error === 'string' ? body.error : `The server responded with ${response.status}.`;
   throw new ApiError(response.ok ? 502 : response.status, message);
 }
 

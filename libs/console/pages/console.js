@@ -19,7 +19,7 @@ function Console() {
     /** @returns {Promise<import('./api.js').Overview & { askedAt: number }>} */
     async (signal) => ({ ...(await get('overview', { minutes }, signal)), askedAt: Date.now() }),
   );
-  // A new range starts a new request. Until its response arrives, the last one is shown.
+  // A new range starts a new request. Until its response arrives, show the previous response.
   const last = useRef(polled.value);
   const overview = (last.current = polled.value ?? last.current);
   const [action, setAction] = useState(/** @type {Action | null} */ (null));
@@ -28,7 +28,7 @@ function Console() {
   const trail = useRef(new Map());
   const list = useRef('#/events');
   if (route.view === 'events') list.current = hash;
-  // If only the filter changes, the focus stays in its field.
+  // Without the filter: if only the filter changes, the focus stays in its field.
   const where = `${hash.replace(/\?.*/s, '')} ${route.params.after ?? ''}`;
 
   useEffect(() => {
@@ -70,7 +70,7 @@ function Console() {
               ask=${ask}
             />`
           : html`<p class="quiet loading">
-              ${polled.error ? 'Nothing to show yet.' : 'Loading the inbox …'}
+              ${polled.error ? 'No data yet.' : 'Loading the inbox …'}
             </p>`
       }
     </main>
@@ -85,7 +85,7 @@ function Console() {
  * @param {number} props.minutes
  * @param {number} props.acted
  * @param {Map<string, string>} props.trail
- * @param {string} props.list link to the list as it was left
+ * @param {string} props.list link to the list with its last filter and page
  * @param {(action: Action) => void} props.ask
  */
 function View({ route, overview, minutes, acted, trail, list, ask }) {
@@ -152,7 +152,7 @@ function Notices({ error, since, stats, notice, ask }) {
           <span
             ><strong>Paused:</strong>${' '}
             ${handler === '*' ? 'all handlers' : html`<bdi>${visible(handler)}</bdi>`}. Deliveries
-            wait; receiving goes on.</span
+            wait. New events are still received.</span
           >
           <button type="button" onClick=${() => ask({ kind: 'resume', handler })}>Resume …</button>
         </p>`,
@@ -163,9 +163,9 @@ function Notices({ error, since, stats, notice, ask }) {
 
 /** @param {{ error: import('./api.js').ApiError, since: Date | null }} props */
 function Trouble({ error, since }) {
-  if (error.refused) {
+  if (error.unauthorized) {
     return html`<p class="notice trouble">
-      <span><strong>You are not signed in any more.</strong> What is shown may be old.</span>
+      <span><strong>You are not signed in any more.</strong> The data may be out of date.</span>
       <button type="button" onClick=${() => location.reload()}>Reload and sign in</button>
     </p>`;
   }
@@ -173,7 +173,8 @@ function Trouble({ error, since }) {
   const reason = error.status === 0 ? '' : ` ${visible(error.message)}`;
   return html`<p class="notice trouble">
     <span
-      ><strong>Not reachable${when};</strong> trying again.${reason} What is shown may be old.</span
+      ><strong>Not reachable${when}.</strong>${reason} The page keeps trying. The data may be out of
+      date.</span
     >
   </p>`;
 }

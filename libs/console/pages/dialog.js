@@ -13,7 +13,7 @@ import { ApiError } from './api.js';
 import { visible } from './format.js';
 
 /**
- * Asks for confirmation of an action, after it has counted what the action would change. If the action fails, it stays open
+ * Asks for confirmation of an action and shows how many deliveries it would change. If the action fails, the dialog stays open
  * and shows the reason.
  *
  * @param {object} props
@@ -40,7 +40,7 @@ export function Confirm({ action, onDone, onCancel }) {
     const element = dialog.current;
     element?.showModal();
     cancel.current?.focus();
-    // close() returns the focus to where it was; removing the element does not.
+    // close() returns the focus to the previous element; removing the dialog does not.
     return () => element?.close();
   }, []);
 
@@ -54,8 +54,8 @@ export function Confirm({ action, onDone, onCancel }) {
       (counted) => current && setCount(counted),
       (thrown) => {
         if (!current) return;
-        // After an outage there may be too many to count in time, and then the action is needed most.
-        setUncounted(thrown instanceof ApiError && thrown.gone);
+        // Allow the action without a count: after an outage, there may be too many deliveries to count in time.
+        setUncounted(thrown instanceof ApiError && thrown.unavailable);
         setError(reasonOf(thrown));
       },
     );
@@ -64,7 +64,7 @@ export function Confirm({ action, onDone, onCancel }) {
     };
   }, [force]);
 
-  // The page no longer shows what the action is about.
+  // Close the dialog: the page does not show the target of the action any more.
   useEffect(() => {
     const leave = () => {
       if (!busy) onCancel();
@@ -116,14 +116,14 @@ export function Confirm({ action, onDone, onCancel }) {
             disabled=${busy}
             onChange=${() => setForce(!force)}
           />
-          Run again although done: their effects may happen twice
+          Also run deliveries that are done: their effects may happen twice
         </label>`
       }
       ${
         action.kind === 'redrive' &&
         'filter' in action.target &&
         html`<label class="rate">
-          Events a second
+          Events per second
           <input
             type="number"
             min="0.01"
@@ -159,19 +159,19 @@ export function Confirm({ action, onDone, onCancel }) {
 function nothingTo(action, force) {
   if (action.kind === 'skip')
     return 'There is nothing to skip: only pending and dead deliveries can be skipped.';
-  if (force) return 'There is nothing to run: a running delivery is not changed.';
-  return 'There is nothing to redrive: done deliveries run again only if you choose that below.';
+  if (force) return 'There is nothing to run: running deliveries are not changed.';
+  return 'There is nothing to redrive: deliveries that are done run again only if you select it below.';
 }
 
 /**
  * @param {unknown} thrown
- * @param {boolean} [acted] whether it was more than a count
+ * @param {boolean} [acted] whether the request was the action itself, not a count
  */
 function reasonOf(thrown, acted = false) {
   const status = /** @type {{ status?: number }} */ (thrown).status;
   const message = thrown instanceof Error ? thrown.message : String(thrown);
   if (status === 401) return 'You are not signed in any more. Reload the page and sign in.';
   return acted && status === 0
-    ? `${message} It is not known whether the action was done: check first.`
+    ? `${message} It is not known whether the action was performed: check this first.`
     : message;
 }

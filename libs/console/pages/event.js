@@ -12,9 +12,9 @@ import { usePolled } from './polling.js';
  * @param {object} props
  * @param {string} props.company
  * @param {string} props.id
- * @param {string} props.back link to the list as it was left
- * @param {number} props.clockMs the server's clock minus this one's
- * @param {number} props.acted grows with every action done
+ * @param {string} props.back link to the list with its last filter and page
+ * @param {number} props.clockMs the server's clock minus the browser's clock
+ * @param {number} props.acted number of actions performed
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
 export function EventPage({ company, id, back, clockMs, acted, ask }) {
@@ -24,7 +24,7 @@ export function EventPage({ company, id, back, clockMs, acted, ask }) {
     reload,
   } = usePolled(
     `${company}\n${id}`,
-    // In the query, because browsers remove an id such as ".." from a path.
+    // The id is in the query, because browsers remove an id such as ".." from a path.
     /** @returns {Promise<import('./api.js').StoredEvent>} */
     (signal) => get('event', { company, id }, signal),
   );
@@ -73,14 +73,14 @@ export function EventPage({ company, id, back, clockMs, acted, ask }) {
       <${Payload} payload=${event.payload ?? null} error=${event.bodyError} />
     </section>
     <section aria-labelledby="headers">
-      <h2 id="headers">Headers kept</h2>
+      <h2 id="headers">Stored headers</h2>
       <${Headers} headers=${event.headers} />
     </section>
   `;
 }
 
 /**
- * Whether the body is stored, readable or not: only then can deliveries run again.
+ * Whether the body is stored. Deliveries can run again only with a stored body.
  *
  * @param {import('./api.js').StoredEvent} event
  */
@@ -96,15 +96,17 @@ function hasBody({ payload, bodyError }) {
 function NoDelivery({ event, ask }) {
   const { company, id, eventType, stale } = event;
   if (eventType === 'webhook.test') {
-    return html`<p class="empty">A test of the webhook. No handler runs for it.</p>`;
+    return html`<p class="empty">A test webhook. No handler runs for it.</p>`;
   }
   if (!hasBody(event)) {
-    return html`<p class="empty">Deleted with the body: all were done or skipped.</p>`;
+    return html`<p class="empty">
+      The deliveries were deleted with the body. All were done or skipped.
+    </p>`;
   }
   const target = { events: [{ company, id }] };
   const why = stale
-    ? html`<strong>Stale.</strong> It was too old when it was received: it may be a replay of an
-        event whose id is no longer stored.`
+    ? html`<strong>Stale.</strong> The event was too old when it was received: it may be a replay of
+        an event whose id is no longer stored.`
     : html`<strong>Unhandled.</strong> No handler matched this event when it was received.`;
   return html`<div class="empty">
     <p>${why}</p>
@@ -196,7 +198,7 @@ function History({ history, name }) {
             <td role="cell" class="outcome">
               <${Badge} state=${outcome} />
               ${error && html`<${Foreign} text=${error} class="error" />`}
-              ${outcome === 'lost' && html`${' '}<small>its process died or was cut off</small>`}
+              ${outcome === 'lost' && html`${' '}<small>its process ended or lost its lease</small>`}
             </td>
           </tr>`,
       )}

@@ -19,13 +19,13 @@ export function filterOf(params) {
  * @param {object} props
  * @param {Record<string, string>} props.params
  * @param {readonly string[]} props.handlers
- * @param {readonly string[]} props.types event types seen, to choose from
- * @param {boolean} props.companies whether there are several
+ * @param {readonly string[]} props.types event types of the list, as suggestions
+ * @param {boolean} props.companies whether there are several companies
  * @param {(params: Record<string, string>) => void} props.onFilter
  */
 export function Filters({ params, handlers, types, companies, onFilter }) {
   const form = useRef(/** @type {HTMLFormElement | null} */ (null));
-  /** By name, what a time field shows of a time that it cannot show completely. */
+  /** The text that each time field shows for its parameter, which may be more precise. */
   const times = useRef(/** @type {Record<string, string>} */ ({}));
   const key = JSON.stringify(params);
   useEffect(() => {
@@ -39,7 +39,7 @@ export function Filters({ params, handlers, types, companies, onFilter }) {
   const apply = () => {
     const given = fieldsOf(form.current).map(({ name, type, value }) => {
       if (type !== 'datetime-local') return [name, value.trim()];
-      // The field does not contain milliseconds, nor the hour that a clock shows twice when it goes back.
+      // The field has no milliseconds, and it is ambiguous in the hour that repeats when clocks go back.
       const untouched = value !== '' && value === times.current[name];
       return [name, untouched ? params[name] : fromLocal(value)];
     });

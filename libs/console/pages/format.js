@@ -27,7 +27,7 @@ export function capped({ count, more }) {
 }
 
 /**
- * Sum of counts; there are more if any has more.
+ * The sum of counts. `more` is true if it is true for any count.
  *
  * @param {import('./api.js').CappedCount[]} counts
  * @returns {import('./api.js').CappedCount}
@@ -88,8 +88,8 @@ export function Badge({ state, children }) {
   return html`<span class=${`badge ${state}`}>${children ?? state}</span>`;
 }
 
-/** Control, invisible and bidirectional characters: they change how the rest of a text reads. */
-const UNSEEN = /(?![\t\n])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+/** Control, invisible and bidirectional characters: they can change how the text around them is displayed. */
+const INVISIBLE = /(?![\t\n])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /**
  * Makes invisible characters visible, as `\u202e`.
@@ -97,11 +97,14 @@ const UNSEEN = /(?![\t\n])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
  * @param {string} text
  */
 export function visible(text) {
-  return text.replace(UNSEEN, (one) => `\\u${one.codePointAt(0)?.toString(16).padStart(4, '0')}`);
+  return text.replace(
+    INVISIBLE,
+    (one) => `\\u${one.codePointAt(0)?.toString(16).padStart(4, '0')}`,
+  );
 }
 
 /**
- * Text of other origin, isolated so that its direction does not change the text around it.
+ * Text from outside the console. It is isolated, so that its direction does not change the text around it.
  *
  * @param {{ text: string, class?: string }} props
  */

@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import { Time, capped, duration, number, plural, total, visible } from './format.js';
 import { listLink } from './route.js';
 
-/** States that are counted now. @type {readonly ('pending' | 'running' | 'dead')[]} */
+/** The states whose current number of deliveries is shown. @type {readonly ('pending' | 'running' | 'dead')[]} */
 const UNFINISHED = ['pending', 'running', 'dead'];
 
 /**
@@ -10,7 +10,7 @@ const UNFINISHED = ['pending', 'running', 'dead'];
  * @param {import('./api.js').Handler[]} props.handlers
  * @param {import('./api.js').Stats} props.stats
  * @param {import('./api.js').Minute[]} props.activity
- * @param {string} props.range of time, of `activity`
+ * @param {string} props.range label of the time range of `activity`
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
 export function Handlers({ handlers, stats, activity, range, ask }) {
@@ -42,7 +42,7 @@ export function Handlers({ handlers, stats, activity, range, ask }) {
           ${UNFINISHED.map((state) => html`<${Count} stats=${stats} state=${state} handler=${name} />`)}
           <${Done} counts=${handler.activity} />
           <td role="cell" class="act">
-            <${Claims} handler=${name} paused=${paused} ask=${ask} />
+            <${PauseButton} handler=${name} paused=${paused} ask=${ask} />
             ${
               !handler.here &&
               html`${' '}<button
@@ -64,7 +64,7 @@ export function Handlers({ handlers, stats, activity, range, ask }) {
         </th>
         ${UNFINISHED.map((state) => html`<${Count} stats=${stats} state=${state} />`)}
         <${Done} counts=${together(activity)} />
-        <td role="cell" class="act"><${Claims} handler="*" paused=${all} ask=${ask} /></td>
+        <td role="cell" class="act"><${PauseButton} handler="*" paused=${all} ask=${ask} /></td>
       </tr>
     </tfoot>
   </table>`;
@@ -82,8 +82,8 @@ function Elsewhere({ handler: { here, lastSeenAt } }) {
 /** @param {{ stats: import('./api.js').Stats, state: 'pending' | 'running' | 'dead', handler?: string }} props */
 function Count({ stats, state, handler }) {
   const count = sum(stats, state, handler);
-  const what = count.count === 1 && !count.more ? 'delivery' : plural('delivery');
-  const label = `${capped(count)} ${what} ${state}${handler === undefined ? '' : ` of ${visible(handler)}`}`;
+  const noun = count.count === 1 && !count.more ? 'delivery' : plural('delivery');
+  const label = `${capped(count)} ${noun} ${state}${handler === undefined ? '' : ` of ${visible(handler)}`}`;
   return html`<td role="cell" class="number" data-state=${state}>
     ${
       count.count === 0
@@ -95,9 +95,9 @@ function Count({ stats, state, handler }) {
   </td>`;
 }
 
-/** @typedef {Pick<import('./api.js').Counts, 'done' | 'failed' | 'p95Ms'>} Settled */
+/** @typedef {Pick<import('./api.js').Counts, 'done' | 'failed' | 'p95Ms'>} Attempts */
 
-/** What happened in the minutes shown. @param {{ counts: Settled | null }} props */
+/** The attempts in the shown minutes. @param {{ counts: Attempts | null }} props */
 function Done({ counts }) {
   const values = {
     done: counts === null ? '–' : number(counts.done),
@@ -118,7 +118,7 @@ function Done({ counts }) {
  * @param {boolean} props.paused
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
-function Claims({ handler, paused, ask }) {
+function PauseButton({ handler, paused, ask }) {
   const kind = paused ? 'resume' : 'pause';
   const verb = paused ? 'Resume' : 'Pause';
   return html`<button
@@ -145,7 +145,7 @@ export function sum(stats, state, handler) {
 
 /**
  * @param {import('./api.js').Minute[]} activity
- * @returns {Settled | null}
+ * @returns {Attempts | null}
  */
 function together(activity) {
   if (activity.length === 0) return null;

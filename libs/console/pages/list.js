@@ -13,14 +13,14 @@ import { Selection } from './selection.js';
 const LIMIT = 50;
 
 /**
- * The list of events. Rows keep their place while their states are updated; new events are counted in a notice and shown on
- * demand.
+ * The list of events. The states in the rows are updated, but the rows stay in their order. A button shows the number of
+ * new events and adds them to the list.
  *
  * @param {object} props
  * @param {Record<string, string>} props.params
  * @param {readonly string[]} props.handlers
  * @param {Map<string, string>} props.trail by the cursor of a page, the link to the page before
- * @param {number} props.acted grows with every action done
+ * @param {number} props.acted number of actions performed
  * @param {(action: import('./actions.js').Action) => void} props.ask
  */
 export function EventList({ params, handlers, trail, acted, ask }) {
@@ -28,7 +28,7 @@ export function EventList({ params, handlers, trail, acted, ask }) {
   const filter = filterOf(params);
   const query = { ...filter, order: order === 'oldest' ? 'oldest' : 'newest', limit: LIMIT };
   const question = JSON.stringify({ ...query, after });
-  // After an action, request the list again. Until the response arrives, the last one is shown.
+  // After an action, request the list again. Until the response arrives, show the previous response.
   const asked = `${acted} ${question}`;
   const { value: fresh, error } = usePolled(
     asked,
@@ -58,7 +58,7 @@ export function EventList({ params, handlers, trail, acted, ask }) {
   const events = (page?.events ?? []).map((event) => current.get(keyOf(event)) ?? event);
   const known = new Set(events.map(keyOf));
   const added = [...current.keys()].filter((key) => !known.has(key)).length;
-  const gone = fresh ? events.length - (current.size - added) : 0;
+  const missing = fresh ? events.length - (current.size - added) : 0;
   several.current ||= events.some(({ company }) => company !== 'default');
   const companies = several.current || Boolean(filter.company);
   const next = page?.next ?? null;
@@ -93,9 +93,9 @@ export function EventList({ params, handlers, trail, acted, ask }) {
     <div aria-live="polite" class="fresh">
       ${
         page &&
-        (added > 0 || gone > 0) &&
+        (added > 0 || missing > 0) &&
         html`<button type="button" onClick=${show}>
-          ${changed(added, gone, Boolean(after))}: show
+          ${changed(added, missing, Boolean(after))}: show
         </button>`
       }
     </div>
@@ -132,12 +132,12 @@ export function EventList({ params, handlers, trail, acted, ask }) {
 
 /**
  * @param {number} added
- * @param {number} gone
+ * @param {number} missing
  * @param {boolean} later whether it is not the first page
  */
-function changed(added, gone, later) {
-  // Each new event moves one off the end of the first page. If more are gone, some do not match any more.
-  if (later || gone > added) return 'The list has changed';
+function changed(added, missing, later) {
+  // Each new event moves one event to the next page. If more have disappeared, some do not match any more.
+  if (later || missing > added) return 'The list has changed';
   return added >= LIMIT ? `${LIMIT} or more new events` : counted(added, 'new event');
 }
 
@@ -163,7 +163,7 @@ function Nothing({ filtered, later }) {
     </p>`;
   }
   return html`<p class="empty">
-    <strong>Nothing received yet.</strong> Send a test webhook with${' '}
-    <code>payments.sendTestWebhook()</code>, and it shows up here.
+    <strong>No event received yet.</strong> Send a test webhook with${' '}
+    <code>payments.sendTestWebhook()</code>. It then appears here.
   </p>`;
 }

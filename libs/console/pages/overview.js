@@ -4,9 +4,9 @@ import { Handlers, sum } from './handlers.js';
 import { Plots } from './plots.js';
 import { listLink } from './route.js';
 
-/** Age from which the oldest pending delivery is highlighted. */
+/** Age from which the oldest pending delivery is highlighted, in milliseconds. */
 const LONG_MS = 5 * 60_000;
-/** Ranges that can be shown, in minutes, and their names. */
+/** The time ranges of the overview: minutes and label. */
 export const RANGES = { 15: '15 min', 60: '1 h', 360: '6 h', 1440: '24 h' };
 
 /**
@@ -24,8 +24,8 @@ export function Overview({ overview, minutes, onRange, ask }) {
     ${
       lastReceivedAt === null &&
       html`<p class="empty">
-        <strong>Nothing received yet.</strong> Send a test webhook with${' '}
-        <code>payments.sendTestWebhook()</code>, and it shows up here.
+        <strong>No event received yet.</strong> Send a test webhook with${' '}
+        <code>payments.sendTestWebhook()</code>. It then appears here.
       </p>`
     }
     <section aria-labelledby="handlers">
@@ -49,7 +49,7 @@ export function Overview({ overview, minutes, onRange, ask }) {
     <section aria-labelledby="activity">
       <div class="heading">
         <h2 id="activity">Activity</h2>
-        <div class="choices" role="group" aria-label="Time shown">
+        <div class="choices" role="group" aria-label="Time range">
           ${Object.entries(RANGES).map(
             ([value, label]) =>
               html`<button
@@ -93,7 +93,9 @@ function Figures({ overview: { stats, activity, lastReceivedAt }, minutes }) {
     <li class=${unhandled.count > 0 ? 'warn' : ''}>
       <a href=${listLink({ state: 'unhandled' })}>
         <strong>${capped(unhandled)}</strong> <span>unhandled</span>
-        <small>${unhandled.count > 0 ? 'no handler took them' : 'each found a handler'}</small>
+        <small
+          >${unhandled.count > 0 ? 'no handler matched them' : 'every event had a handler'}</small
+        >
       </a>
     </li>
     ${
@@ -123,15 +125,15 @@ function Figures({ overview: { stats, activity, lastReceivedAt }, minutes }) {
 function Oldest({ stats: { oldestPendingMs, paused } }) {
   if (oldestPendingMs === null) {
     return html`<li>
-      <div><strong>none</strong> <span>pending</span> <small>nothing waits or runs</small></div>
+      <div><strong>none</strong> <span>pending</span> <small>no delivery waits</small></div>
     </li>`;
   }
   const long = oldestPendingMs >= LONG_MS;
-  const why = paused.length > 0 ? 'handlers are paused' : 'is a handler failing?';
+  const why = paused.length > 0 ? 'handlers are paused' : 'does a handler fail?';
   return html`<li class=${long ? 'warn' : ''}>
     <a href=${listLink({ state: 'pending', order: 'oldest' })}>
       <strong>${duration(oldestPendingMs)}</strong> <span>oldest pending</span>
-      <small>${long ? why : 'since its receipt'}</small>
+      <small>${long ? why : 'since it was received'}</small>
     </a>
   </li>`;
 }

@@ -2,13 +2,13 @@ import { html } from 'htm/preact';
 import { useMemo, useState } from 'preact/hooks';
 import { number, visible } from './format.js';
 
-/** Longer texts are shown on demand: their layout would make the page hang. */
-const SHOWN = 20_000;
+/** Maximum number of characters that are shown at first: longer texts can block the page. */
+const SHOWN_CHARACTERS = 20_000;
 /** Maximum indentation: deeper levels are not readable, and each line would contain it. */
-const DEEPEST = 40;
+const MAX_INDENTATION = 40;
 
 /**
- * Indents JSON without parsing its values: numbers keep every digit, strings keep their escapes, and duplicate keys stay.
+ * Indents JSON and keeps its values as text: numbers keep all digits, strings keep their escapes, and duplicate keys remain.
  *
  * @param {string} text
  * @returns {string | null} `null` if it is not JSON
@@ -20,7 +20,7 @@ export function indented(text) {
     return null;
   }
   let depth = 0;
-  const line = () => `\n${'  '.repeat(Math.min(depth, DEEPEST))}`;
+  const line = () => `\n${'  '.repeat(Math.min(depth, MAX_INDENTATION))}`;
   const tokens = text.match(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/g) ?? [];
   return tokens
     .map((token, index) => {
@@ -56,12 +56,12 @@ export function Payload({ payload, error }) {
   }
   if (payload === null) {
     return html`<p class="quiet">
-      The body was deleted after the retention of the application (<code>worker.keepMs</code>). Its
-      id is still stored, so a copy would not run again.
+      The body was deleted when its retention time ended (<code>worker.keepMs</code>). The id of the
+      event is still stored, so that a duplicate does not run.
     </p>`;
   }
   const shown = (form === 'indented' ? pretty : null) ?? payload;
-  const cut = !whole && shown.length > SHOWN;
+  const cut = !whole && shown.length > SHOWN_CHARACTERS;
   return html`
     <div class="tools">
       <div class="choices" role="group" aria-label="Form of the payload">
@@ -75,11 +75,11 @@ export function Payload({ payload, error }) {
       <${Copy} text=${payload} what="payload" />
     </div>
     <pre class="payload" tabindex="0" aria-label="Payload">
-${visible(cut ? shown.slice(0, SHOWN) : shown)}</pre>
+${visible(cut ? shown.slice(0, SHOWN_CHARACTERS) : shown)}</pre>
     ${
       cut &&
       html`<p>
-        The first ${number(SHOWN)} of ${number(shown.length)} characters.${' '}
+        The first ${number(SHOWN_CHARACTERS)} of ${number(shown.length)} characters.${' '}
         <button type="button" onClick=${() => setWhole(true)}>Show all</button>
       </p>`
     }
@@ -87,7 +87,7 @@ ${visible(cut ? shown.slice(0, SHOWN) : shown)}</pre>
 }
 
 /**
- * Copies the text exactly as received, not as shown.
+ * A button that copies the text exactly as it was received.
  *
  * @param {{ text: string, what: string }} props
  */
@@ -95,11 +95,11 @@ export function Copy({ text, what }) {
   const [notice, setNotice] = useState('');
   const copy = async () => {
     try {
-      // Browsers allow this only over https, or on this machine.
+      // Browsers allow this only over HTTPS or on localhost.
       await navigator.clipboard.writeText(text);
       setNotice('copied');
     } catch {
-      setNotice(copiedByHand(text) ? 'copied' : 'the browser does not let a page copy');
+      setNotice(copyWithTextArea(text) ? 'copied' : 'the browser does not allow copying');
     }
   };
   return html`<span class="copy">
@@ -109,7 +109,7 @@ export function Copy({ text, what }) {
 }
 
 /** @param {string} text */
-function copiedByHand(text) {
+function copyWithTextArea(text) {
   const area = document.createElement('textarea');
   area.value = text;
   document.body.append(area);

@@ -12,13 +12,13 @@ const hour = new Intl.DateTimeFormat(undefined, {
 });
 
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5];
-/** Ticks of a logarithmic time axis: milliseconds with a short name. */
+/** Ticks of a logarithmic time axis, in milliseconds: values with a short label. */
 const STEPS = [1, 10, 100, 1000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 360_000_000];
 
 const { stepped, bars: barred } = /** @type {Required<uPlot.Series.PathBuilderFactories>} */ (
   uPlot.paths
 );
-/** From the start of a minute to its end. */
+/** Drawing styles whose steps and bars go from the start of a minute to its end. */
 const asSteps = stepped({ align: 1 });
 const asBars = barred({ align: 1, size: [1, Infinity] });
 
@@ -39,7 +39,7 @@ export function dataOf(lines, activity) {
   );
   const last = times.at(-1);
   if (last === undefined) return [times, ...values];
-  // A minute is drawn from its start to the next time, so the newest needs its end.
+  // A minute is drawn from its start to the next time, so the newest minute needs an end.
   const lengthS = last - (times.at(-2) ?? last - 60);
   const ends = lines.map(({ field, bars }, line) =>
     bars || field.endsWith('Ms') ? null : (values[line]?.at(-1) ?? null),
@@ -115,7 +115,7 @@ export function optionsOf({ lines, show, log, width, colour, setPointed }) {
 }
 
 /**
- * Points that are always drawn: a minute between two empty ones has no line that would show it.
+ * Points that are always drawn: a minute between two empty minutes has no line to its neighbours.
  *
  * @param {uPlot} plot
  * @param {number} series

@@ -30,7 +30,7 @@ const TIMES = [
   { field: 'p50Ms', label: 'p50' },
 ];
 
-/** Age from which the newest closed minute is late: usually it is written 10 to 70 s after its end. */
+/** Age from which the newest closed minute is late, in milliseconds. A minute is usually written 10 to 70 s after its end. */
 const LATE_MS = 3 * 60_000;
 
 /** @param {{ activity: Minute[], now: string }} props */
@@ -39,7 +39,7 @@ export function Plots({ activity, now }) {
   const newest = activity.at(-1);
   if (!newest) {
     return html`<p class="empty">
-      <strong>No closed minute yet.</strong> Activity is written once a minute; the first minute
+      <strong>No closed minute yet.</strong> Activity is stored once per minute. The first minute
       appears about two minutes after the start.
     </p>`;
   }
@@ -49,8 +49,8 @@ export function Plots({ activity, now }) {
   const means = size === 1 ? '' : `, means of ${size} minutes`;
   const worst = size === 1 ? '' : `, the slowest of ${size} minutes`;
   return html`<p class=${`until ${lateMs > LATE_MS ? 'late' : 'quiet'}`}>
-      Closed minutes, until${' '}<${Time} at=${new Date(endedAt).toISOString()} />.${' '}
-      ${lateMs > LATE_MS && `That was ${duration(lateMs)} ago: later minutes are not written yet.`}
+      Closed minutes until${' '}<${Time} at=${new Date(endedAt).toISOString()} />.${' '}
+      ${lateMs > LATE_MS && `That was ${duration(lateMs)} ago: later minutes are not stored yet.`}
     </p>
     <div class="plots">
       <${Plot}
@@ -70,7 +70,7 @@ export function Plots({ activity, now }) {
 }
 
 /**
- * A plot, with the same data as text: a key with the values under the pointer (or of the newest minute), and a table.
+ * A plot and the same data as text: a key with the values under the pointer (or of the newest minute), and a table.
  *
  * @param {object} props
  * @param {string} props.title
@@ -154,7 +154,7 @@ function Minutes({ title, lines, activity, show }) {
     <summary>As a table</summary>
     ${
       busy.length === 0
-        ? html`<p class="quiet">Nothing happened in this time.</p>`
+        ? html`<p class="quiet">No activity in this time.</p>`
         : html`<div
             class="scrolled"
             tabindex="0"

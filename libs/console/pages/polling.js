@@ -2,7 +2,7 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError } from './api.js';
 
 const EVERY_MS = 2000;
-/** Pause after a slow response, as a multiple of its duration: a server spends at most a fifth of its time on one page. */
+/** Minimum pause after a response, as a multiple of its duration: a page uses at most a fifth of the server's time. */
 const PAUSE_FACTOR = 4;
 
 /**
@@ -11,8 +11,8 @@ const PAUSE_FACTOR = 4;
  * @template T
  * @typedef {object} Polled
  * @property {T | undefined} value the last result, which is kept while the server is not reachable
- * @property {ApiError | null} error why the last call failed
- * @property {Date | null} since when the failures began
+ * @property {ApiError | null} error the error of the last call
+ * @property {Date | null} since time of the first failed call in a row
  * @property {() => void} reload calls `load` now
  */
 
@@ -32,7 +32,7 @@ export function usePolled(key, load) {
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     let timer;
     let round = new AbortController();
-    let refused = false;
+    let unauthorized = false;
 
     const run = async () => {
       clearTimeout(timer);
@@ -51,13 +51,13 @@ export function usePolled(key, load) {
           const { value } = last.key === key ? last : nothing;
           return { key, value, error, since: last.since ?? new Date() };
         });
-        refused = error.refused;
+        unauthorized = error.unauthorized;
       }
       const took = performance.now() - begun;
       timer = setTimeout(next, Math.max(EVERY_MS, PAUSE_FACTOR * took));
     };
     const next = () => {
-      if (!document.hidden && !refused) void run();
+      if (!document.hidden && !unauthorized) void run();
     };
 
     ask.current = () => void run();
@@ -71,7 +71,7 @@ export function usePolled(key, load) {
   }, [key]);
 
   const reload = useCallback(() => ask.current(), []);
-  // If the server is not reachable, that applies to every request.
-  const { error, since } = state.key === key || state.error?.gone ? state : nothing;
+  // An unreachable server is an error for all requests, so keep the error for the new key.
+  const { error, since } = state.key === key || state.error?.unavailable ? state : nothing;
   return { value: state.key === key ? state.value : undefined, error, since, reload };
 }

@@ -4,7 +4,7 @@ import { eventLink } from './route.js';
 
 /** @typedef {import('./api.js').StoredEvent} StoredEvent */
 
-/** Neither part can hold a line break. @param {{ company: string, id: string }} event */
+/** Identifies an event: neither part can contain a line break. @param {{ company: string, id: string }} event */
 export function keyOf({ company, id }) {
   return `${company}\n${id}`;
 }
@@ -14,7 +14,7 @@ export function keyOf({ company, id }) {
  * @param {readonly StoredEvent[]} props.events
  * @param {boolean} props.companies whether to show the company of each event
  * @param {ReadonlySet<string>} props.selected
- * @param {boolean} props.allMatching whether all matching events are selected, those of other pages included
+ * @param {boolean} props.allMatching whether all matching events are selected, also those of other pages
  * @param {(keys: ReadonlySet<string>) => void} props.onSelect
  */
 export function Rows({ events, companies, selected, allMatching, onSelect }) {
@@ -64,7 +64,7 @@ export function Rows({ events, companies, selected, allMatching, onSelect }) {
 
 /** @param {{ event: StoredEvent }} props */
 function Deliveries({ event: { deliveries, eventType, stale } }) {
-  // It needs no handler.
+  // A test webhook needs no handler.
   if (deliveries.length === 0 && eventType === 'webhook.test') return html`<small>test</small>`;
   if (deliveries.length === 0) return html`<${Badge} state=${stale ? 'stale' : 'unhandled'} />`;
   return html`<ul>

@@ -4,10 +4,10 @@ import { counted } from './format.js';
 import { keyOf } from './rows.js';
 
 /**
- * The selection, and its actions.
+ * The selected events, with the buttons for their actions.
  *
  * @param {object} props
- * @param {readonly import('./api.js').StoredEvent[]} props.events those on the page
+ * @param {readonly import('./api.js').StoredEvent[]} props.events the events on the page
  * @param {ReadonlySet<string>} props.selected
  * @param {(keys: ReadonlySet<string>) => void} props.onSelect
  * @param {Record<string, string>} props.filter
@@ -26,7 +26,7 @@ export function Selection(props) {
   });
 
   const any = allMatching || chosen.length > 0;
-  // A filter with a handler selects only deliveries to it.
+  // A filter with a handler selects only the deliveries to this handler.
   const handler = filter.handler ? { handler: filter.handler } : {};
   const target = allMatching
     ? { filter, ...handler }
@@ -46,7 +46,7 @@ export function Selection(props) {
       more &&
       !allMatching &&
       html`<button type="button" class="link" onClick=${() => onAllMatching(true)}>
-        Select all that match the filter
+        Select all events that match the filter
       </button>`
     }
     <span role="status">${selectionText(allMatching, chosen.length)}</span>
@@ -70,6 +70,6 @@ export function Selection(props) {
  * @param {number} chosen
  */
 function selectionText(allMatching, chosen) {
-  if (allMatching) return 'all that match are selected';
+  if (allMatching) return 'all matching events selected';
   return chosen > 0 ? `${counted(chosen, 'event')} selected` : '';
 }

@@ -7,9 +7,9 @@ export interface BasicAuthOptions {
   users?: Readonly<Record<string, string>>;
   /** Verifies names and passwords that are stored elsewhere. It must compare in constant time. */
   verify?: (name: string, password: string) => boolean | Promise<boolean>;
-  /** Name of the protected area, which some browsers show when they ask for the password. Default `Payments console`. */
+  /** Name of the protected area, which some browsers show in the password dialog. Default `Payments console`. */
   realm?: string;
-  /** Clock and timers that limit wrong passwords. Default: the machine's. */
+  /** Clock and timers for the limit of wrong passwords. Default: the system's. */
   runtime?: ConsoleRuntime;
 }
 
@@ -22,7 +22,7 @@ export function checkedUsers(
 ): [name: string, password: string][] {
   const entries = typeof users === 'object' && users !== null ? Object.entries(users) : [];
   if (entries.length === 0) {
-    throw basicAuthInvalid('"users" must hold a password for at least one name.');
+    throw basicAuthInvalid('"users" must contain a password for at least one name.');
   }
   return entries.map(([name, password]) => {
     if (name === '' || name.length > 100 || name.includes(':') || CONTROL_CHARACTER.test(name)) {
@@ -38,7 +38,7 @@ export function checkedUsers(
     }
     if (CONTROL_CHARACTER.test(password)) {
       throw basicAuthInvalid(
-        `the password of "${name}" has a control character, perhaps a line end, which no browser can send.`,
+        `the password of "${name}" has a control character, perhaps a line end. No browser can send it.`,
       );
     }
     return [name.normalize('NFC'), password.normalize('NFC')];

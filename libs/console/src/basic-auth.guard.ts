@@ -11,7 +11,7 @@ import { OPERATOR, printable } from './operator-name.js';
 import { SignInLimiter } from './sign-in-limiter.js';
 import { ThrottledLog } from './throttled-log.js';
 
-/** What a client sent. */
+/** The name and the password that a client sent. */
 interface BasicCredentials {
   readonly name: string;
   readonly password: string;
@@ -21,9 +21,9 @@ interface BasicCredentials {
  * Requires a name and a password with HTTP Basic authentication (RFC 7617). Use it only behind TLS.
  *
  * Passwords are compared in constant time. Guesses are limited per user name over all clients: ten wrong passwords per
- * minute are checked at once; above it each check waits up to 3 seconds, and at most 1,200 per minute are checked.
+ * minute cause no delay; after more, each check waits up to 3 seconds, and at most 1,200 per minute are checked.
  * A client that signed in with the same name from the same network (IPv4 address, /48 of IPv6) within 12 hours does not
- * wait. `request.ip` names the client, so configure which proxies the application trusts. Wrong passwords are logged at
+ * wait. `request.ip` identifies the client, so configure which proxies the application trusts. Wrong passwords are logged at
  * most once per minute.
  *
  * @example
@@ -43,7 +43,7 @@ interface BasicCredentials {
  * ```
  */
 export class BasicAuthGuard implements CanActivate {
-  // Private fields: nothing of them is visible if the guard is logged or inspected.
+  // Private fields, so that a log or an inspection of the guard shows no secret.
   readonly #key = randomBytes(32);
   readonly #digests: ReadonlyMap<string, Buffer>;
   readonly #verify: BasicAuthOptions['verify'];
@@ -56,7 +56,7 @@ export class BasicAuthGuard implements CanActivate {
     const { users, verify, realm, runtime = systemRuntime } = options ?? {};
     if ((users === undefined) === (verify === undefined)) {
       throw basicAuthInvalid(
-        'it needs either "users", passwords by name, or "verify": new BasicAuthGuard({ users: { ops: … } }).',
+        'give either "users" (passwords by name) or "verify": new BasicAuthGuard({ users: { ops: … } }).',
       );
     }
     if (verify !== undefined && typeof verify !== 'function') {
@@ -74,7 +74,7 @@ export class BasicAuthGuard implements CanActivate {
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const http = context.switchToHttp();
     const request = http.getRequest<ConsoleRequest & { [OPERATOR]?: string }>();
-    // Express response or Fastify reply.
+    // The response of Express or the reply of Fastify.
     const response = http.getResponse<{ header(name: string, value: string): unknown }>();
     const credentials = parseBasic(request.headers.authorization);
     if (credentials === null) {
@@ -85,8 +85,8 @@ export class BasicAuthGuard implements CanActivate {
     if (attempt === null) {
       this.#log.warn(
         'flood',
-        'Passwords arrive faster than they are checked: somebody is guessing. Operators who signed in from their ' +
-          'network within 12 hours are not affected; new ones may have to try again.',
+        'Passwords arrive faster than they can be checked: somebody may be guessing them. Operators who signed in from their ' +
+          'network within 12 hours are not affected; other operators may have to try again.',
       );
       response.header('Retry-After', '1');
       throw new ConsoleException(429, 'Too many attempts to sign in. Try again in a second.');
@@ -98,7 +98,7 @@ export class BasicAuthGuard implements CanActivate {
       attempt.end(correct);
     }
     if (!correct) {
-      // Without the name: some users type the password in its place.
+      // Without the name: some users type their password into the field of the name.
       const from = printable(clientAddress(request));
       this.#log.warn('wrong', `A wrong name or password came from ${from}.`);
       response.header('WWW-Authenticate', this.#challenge);
@@ -111,17 +111,17 @@ export class BasicAuthGuard implements CanActivate {
 
   async #isCorrect({ name, password }: BasicCredentials): Promise<boolean> {
     if (this.#verify !== undefined) {
-      // In JavaScript it may return any value.
+      // A function in JavaScript may return any value.
       const result: unknown = await this.#verify(name, password);
       return result === true;
     }
     const expected = this.#digests.get(name);
-    // An unknown name takes the same time.
+    // Compare for unknown names too, so that they take the same time.
     const same = timingSafeEqual(this.#digest(password), expected ?? this.#key);
     return same && expected !== undefined;
   }
 
-  /** All digests have the same length, for any length of the password. */
+  /** A digest has the same length for passwords of any length, as timingSafeEqual() requires. */
   #digest(password: string): Buffer {
     return createHmac('sha256', this.#key).update(password).digest();
   }

@@ -6,7 +6,7 @@ interface EventId {
   readonly id: string;
 }
 
-/** Events of one company, as many as a filter allows. */
+/** Events of one company. */
 interface Group {
   readonly company: string;
   readonly ids: readonly string[];
@@ -94,14 +94,14 @@ export class BulkSelection {
     for (const group of groupByCompany(events)) {
       const changed = await act(group);
       this.#deliveries += changed.deliveries;
-      // If fewer were changed, the result does not name them: count the first ones.
+      // The result contains only the number of changed events. Count the first ones.
       for (const id of group.ids.slice(0, changed.events))
         this.#changed.add(`${group.company}/${id}`);
     }
   }
 }
 
-/** Each event once. */
+/** Groups events by company, without duplicates. */
 function groupByCompany(events: readonly EventId[]): Group[] {
   const groups = Map.groupBy(events, ({ company }) => company);
   return [...groups].map(([company, group]) => ({

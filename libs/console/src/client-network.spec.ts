@@ -12,7 +12,7 @@ describe('networkOf', () => {
     ['fe80::1%eth0', 'fe80::2%eth1'],
     ['203.0.113.9', '::ffff:203.0.113.9'],
     ['127.0.0.1', '::ffff:7f00:1'],
-  ])('is the same for %s and %s', (one, other) => {
+  ])('returns the same network for %s and %s', (one, other) => {
     expect(networkOf(one)).toBe(networkOf(other));
   });
 
@@ -22,7 +22,7 @@ describe('networkOf', () => {
     ['203.0.113.9', '203.0.113.10'],
     ['::ffff:203.0.113.9', '::ffff:203.0.113.10'],
     ['::ffff:203.0.113.9', '::1'],
-  ])('is not the same for %s and %s', (one, other) => {
+  ])('returns different networks for %s and %s', (one, other) => {
     expect(networkOf(one)).not.toBe(networkOf(other));
   });
 });
@@ -31,9 +31,12 @@ describe('clientAddress', () => {
   const from = (ip: string | undefined, remoteAddress?: string) =>
     clientAddress({ ip, socket: { remoteAddress } } as ConsoleRequest);
 
-  it.each(['203.0.113.9', '2001:db8::1', '::ffff:203.0.113.9'])('takes %s as forwarded', (ip) => {
-    expect(from(ip, '10.0.0.1')).toBe(ip);
-  });
+  it.each(['203.0.113.9', '2001:db8::1', '::ffff:203.0.113.9'])(
+    'returns the forwarded address %s',
+    (ip) => {
+      expect(from(ip, '10.0.0.1')).toBe(ip);
+    },
+  );
 
   it.each(['unknown', '', '203.0.113.9:4711', '[2001:db8::1]', '203.0.113.999', '_hidden'])(
     'takes the address of the connection if "%s" was forwarded',
@@ -42,7 +45,7 @@ describe('clientAddress', () => {
     },
   );
 
-  it('is empty for a request without a connection', () => {
+  it('returns an empty text for a request without a connection', () => {
     expect(from(undefined)).toBe('');
   });
 });
@@ -55,11 +58,11 @@ describe('networksOfClient', () => {
       headers: { 'x-forwarded-for': forwarded },
     } as unknown as ConsoleRequest);
 
-  it('is only the connection if the application trusts no proxy, for any forwarded address', () => {
+  it('returns only the network of the connection if the application trusts no proxy', () => {
     expect(of('10.0.0.1', '10.0.0.1', '203.0.113.9')).toEqual(['10.0.0.1']);
   });
 
-  it('holds what the client cannot choose after an address that it may have chosen', () => {
+  it('returns the networks of the nearest proxy and of the connection after a forwarded address', () => {
     expect(of('203.0.113.9', '10.0.0.1', '203.0.113.9, 198.51.100.7')).toEqual([
       '203.0.113.9',
       '198.51.100.7',

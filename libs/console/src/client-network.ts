@@ -6,17 +6,17 @@ import type { ConsoleRequest } from './console-request.js';
 const SITE_GROUPS = 3;
 
 /**
- * Address of the client, as far as the application trusts its proxies. A forwarded value that is not an IP address
- * does not count: then it is the address of the connection.
+ * Address of the client, as far as the application trusts its proxies. If the forwarded value is not an IP address, the
+ * address of the connection is used.
  */
 export function clientAddress({ ip, socket }: ConsoleRequest): string {
   return ip !== undefined && isIP(ip) !== 0 ? ip : (socket.remoteAddress ?? '');
 }
 
 /**
- * Networks that a request came through. The first is that of {@link clientAddress}. If that address was forwarded, and the
- * application trusts too many proxies, the client may have chosen it. So those that the client cannot choose follow: the
- * address that the nearest proxy added to `X-Forwarded-For`, and that of the connection.
+ * Networks that a request came through. The first is the network of {@link clientAddress}. If that address was forwarded,
+ * and the application trusts too many proxies, the client may have invented it. Therefore two networks follow that the
+ * client cannot invent: of the address that the nearest proxy added to `X-Forwarded-For`, and of the connection.
  */
 export function networksOfClient(request: ConsoleRequest): readonly [string, ...string[]] {
   const address = clientAddress(request);
@@ -26,7 +26,7 @@ export function networksOfClient(request: ConsoleRequest): readonly [string, ...
   return [networkOf(address), networkOf(added), networkOf(remoteAddress)];
 }
 
-/** The network that an address belongs to: an IPv4 address itself, mapped to IPv6 or not, and the /48 of IPv6. */
+/** The network of an address: the address itself for IPv4 (also if it is mapped to IPv6), and the /48 for IPv6. */
 export function networkOf(address: string): string {
   if (!isIPv6(address)) return address;
   // URL normalises every form of an address: lower case, without a dotted end.

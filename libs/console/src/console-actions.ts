@@ -8,12 +8,12 @@ import { printable } from './operator-name.js';
 import { HandlerDto, RedriveDto, SkipDto } from './request-dtos.js';
 import { validBody } from './request-validation.js';
 
-/** The actions of an operator. */
+/** The actions that an operator can perform. */
 export const CONSOLE_ACTIONS = ['redrive', 'skip', 'pause', 'resume', 'forget'] as const;
 export type ConsoleAction = (typeof CONSOLE_ACTIONS)[number];
 
-/** An action that was done: its description for the log, and its result. */
-interface Outcome {
+/** A performed action: its description for the log, and its result. */
+interface PerformedAction {
   readonly description: string;
   readonly result: Partial<SelectionResult>;
 }
@@ -47,7 +47,7 @@ export class ConsoleActions {
     }
   }
 
-  async #perform(action: ConsoleAction, body: unknown): Promise<Outcome> {
+  async #perform(action: ConsoleAction, body: unknown): Promise<PerformedAction> {
     if (action === 'redrive' || action === 'skip') {
       const request = await validBody(action === 'redrive' ? RedriveDto : SkipDto, body);
       requireOneSelection(request);
@@ -77,7 +77,7 @@ export class ConsoleActions {
     );
   }
 
-  /** @param stored whether handlers that only stored deliveries or a pause name are known too */
+  /** @param stored whether to include handlers that only a stored delivery or a pause names */
   async #requireKnown(handler: string | undefined, stored = true): Promise<void> {
     if (handler === undefined) return;
     const names = await this.inbox.call(async (inbox) => {
@@ -86,26 +86,26 @@ export class ConsoleActions {
     });
     if (names.includes(handler)) return;
     throw badRequest(
-      `No handler is named ${JSON.stringify(handler)}. There are: ${names.join(', ') || 'none'}.`,
+      `No handler is named ${JSON.stringify(handler)}. The handlers are: ${names.join(', ') || 'none'}.`,
     );
   }
 }
 
-/** The rules that more than one field of a request takes part in. @throws ConsoleException 400. */
+/** Checks the rules about combinations of fields. @throws ConsoleException 400. */
 function requireOneSelection(request: SkipDto | RedriveDto): void {
   const { events, filter, handler } = request;
   if ((events === undefined) === (filter === undefined)) {
     throw badRequest('The body must have either "events" or "filter".');
   }
   if (handler !== undefined && (filter?.handler ?? handler) !== handler) {
-    throw badRequest('"handler" and "filter.handler" name two handlers: leave one out.');
+    throw badRequest('"handler" and "filter.handler" are different handlers: leave one out.');
   }
   if (
     events !== undefined &&
     request instanceof RedriveDto &&
     request.ratePerSecond !== undefined
   ) {
-    throw badRequest('"ratePerSecond" goes with "filter": it does not apply to "events".');
+    throw badRequest('"ratePerSecond" is only for "filter": leave it out with "events".');
   }
 }
 
@@ -152,7 +152,7 @@ async function skip(inbox: PaymentInbox, request: SkipDto): Promise<SelectionRes
   return selection.result;
 }
 
-/** The request, for the log. */
+/** Describes a request for the log. */
 function describe(request: SkipDto | RedriveDto): string {
   const { events, filter, handler, dryRun } = request;
   const { force = false, ratePerSecond } = request as Partial<RedriveDto>;
@@ -167,7 +167,7 @@ function describe(request: SkipDto | RedriveDto): string {
   ].join(', ');
 }
 
-/** The text of a search may be a customer's data. */
+/** Replaces the search text by its length, because it may be a customer's data. */
 function withoutSearch({ search, ...filter }: EventFilter): object {
   return { ...filter, ...(search !== undefined && { search: `${search.length} characters` }) };
 }

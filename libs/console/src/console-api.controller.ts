@@ -15,7 +15,7 @@ import { validQuery } from './request-validation.js';
 import { ResponseWriter } from './response-writer.js';
 
 /**
- * The requests of the page. They are read and validated here, and responses are written through the adapter, so that the
+ * The API of the page. It reads and validates requests itself, and writes responses through the adapter. So the
  * application's pipes, interceptors and filters, which are made for its own routes, change neither.
  */
 @Injectable()
@@ -41,19 +41,19 @@ export class ConsoleApi {
   async listEvents(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
     const query = await validQuery(EventListQueryDto, queryOf(request));
     const page = await this.inbox.call((inbox) => inbox.list(query.toQuery())).catch(asBadCursor);
-    // Events of a list have no bodies; JSON leaves out what is undefined.
+    // Leave out the bodies: JSON omits undefined fields.
     const events = page.events.map((event) => ({ ...event, raw: undefined }));
     this.responses.json(response, 200, { events, next: page.next });
   }
 
-  /** Company and id are in the query: in a path, browsers remove `..`, and some proxies decode `%2F`. */
+  /** Company and id are in the query, because browsers remove `..` from a path, and some proxies decode `%2F` there. */
   @Get('api/event')
   async showEvent(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
     const { company, id } = await validQuery(EventIdDto, queryOf(request));
     const who = await this.#operatorOf(request);
     const event = await this.inbox.call((inbox) => inbox.get(id, company));
     if (event === undefined) {
-      throw new ConsoleException(404, 'No such event is stored. It may have been deleted by now.');
+      throw new ConsoleException(404, 'The inbox has no such event. It may have been deleted.');
     }
     this.audit.viewed(who, { company, id });
     this.responses.json(response, 200, withPayload(event));
@@ -75,12 +75,12 @@ export class ConsoleApi {
   }
 }
 
-/** The body as text; bytes that are not UTF-8 become U+FFFD. */
+/** Adds the body as text. Bytes that are not UTF-8 become U+FFFD. */
 function withPayload({ raw, deliveries, ...event }: StoredEvent): object {
   return { ...event, payload: raw?.toString('utf8') ?? null, deliveries };
 }
 
-/** Cursors have another form in each store, and a store throws a TypeError for one that is not its own. */
+/** Cursors have a different form in each store. A store throws a TypeError for an invalid cursor. */
 function asBadCursor(error: unknown): never {
   if (!(error instanceof TypeError)) throw error;
   throw badRequest('"after" must be "next" of the previous page. Start again from the first page.');

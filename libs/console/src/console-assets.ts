@@ -25,7 +25,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml; charset=utf-8',
 };
 
-/** Third-party files: name in an import (`bare`), name in the URL (`asset`), and file next to what `require` resolves. */
+/** Third-party files: name in an import (`bare`), name in the URL (`asset`), and file next to the main file of `found`. */
 const LIBRARIES = [
   { bare: 'preact', asset: 'preact.mjs', found: 'preact', file: 'preact.mjs' },
   { bare: 'preact/hooks', asset: 'hooks.mjs', found: 'preact/hooks', file: 'hooks.mjs' },
@@ -70,8 +70,8 @@ export class ConsoleAssets {
   }
 
   /**
-   * The page for a browser that finds its files below `base`: `./` if its own address ends with a slash; if not, `./` and
-   * the last part of the address.
+   * The page for a browser that finds its files below `base`. `base` is `./` if the page's address ends with a slash;
+   * otherwise it is `./` and the last part of the address.
    */
   page(base: string): ConsolePageText {
     const libraries = LIBRARIES.flatMap(({ bare, asset: name }) =>

@@ -15,7 +15,7 @@ export function badRequest(message: string): ConsoleException {
   return new ConsoleException(400, message);
 }
 
-/** Filter of the page: responds to the console's own exceptions and leaves all others to the application's filters. */
+/** Exception filter of the page: it handles the console's own exceptions. The application's filters handle all others. */
 @Catch(ConsoleException)
 @Injectable()
 export class PageExceptionFilter implements ExceptionFilter {
@@ -23,7 +23,7 @@ export class PageExceptionFilter implements ExceptionFilter {
 
   catch(error: unknown, host: ArgumentsHost): void {
     const response = host.switchToHttp().getResponse<unknown>();
-    // A guard may have responded itself, and an interceptor may fail after the response was sent.
+    // Do nothing if a guard has already responded, or if an interceptor fails after the response was sent.
     if (this.responses.isSent(response)) return;
     this.responses.protect(response);
     const { status, message } = this.describe(error);
@@ -36,7 +36,7 @@ export class PageExceptionFilter implements ExceptionFilter {
   }
 }
 
-/** Filter of the API: responds to every exception, those of the application's guards included, with `{ "error": … }`. */
+/** Exception filter of the API: it responds with `{ "error": … }` to all exceptions, also of the application's guards. */
 @Catch()
 @Injectable()
 export class ApiExceptionFilter extends PageExceptionFilter {

@@ -7,7 +7,7 @@ import { consoleInvalid } from './console-options.js';
 import { printable } from './operator-name.js';
 import { ThrottledLog } from './throttled-log.js';
 
-/** Errors of a program, as opposed to errors of a store, which rejects with the errors of its driver. */
+/** Errors that mean a bug or an invalid request. All others are errors of the store's driver. */
 const PROGRAM_ERRORS = [TypeError, RangeError, ReferenceError, SyntaxError, ConsoleException];
 
 /** The application's inbox. Any module of the application may import `PaymentsModule`. */

@@ -17,7 +17,7 @@ export interface PaymentsConsoleOptions {
    */
   path: string;
   /**
-   * Guards that decide who may use the console: all of them must let a request pass. Without one, the application
+   * Guards that decide who may use the console: all of them must accept a request. Without a guard, the application
    * starts only if `NODE_ENV` is `development`, and the console responds only to this machine.
    */
   guards?: readonly ConsoleGuard[];
@@ -25,11 +25,11 @@ export interface PaymentsConsoleOptions {
   imports?: ModuleMetadata['imports'];
   /**
    * Returns the operator's name, for the log and the page, or a promise of it. The first 100 characters are kept, without
-   * control characters. If it throws or rejects, no action is done and no payload is shown. Default: the name that
+   * control characters. If it throws or rejects, the console performs no action and shows no payload. Default: the name that
    * {@link BasicAuthGuard} accepted, or `username`, `email`, `sub`, `id` or `name` of `request.user`, or `unknown`.
    */
   who?: (request: ConsoleRequest) => string | undefined | Promise<string | undefined>;
-  /** Clocks that limit how often the inbox is queried and warnings are logged. Default: the machine's. */
+  /** Clocks for the limits of inbox queries and of warnings. Default: the system's. */
   runtime?: ConsoleRuntime;
 }
 
@@ -45,7 +45,7 @@ export interface ResolvedConsoleOptions {
 /** Nest injection token of the {@link ResolvedConsoleOptions}. */
 export const CONSOLE_OPTIONS = Symbol('PAYMENTS_CONSOLE_OPTIONS');
 
-/** The machine's own clocks and timers. */
+/** The system's clocks and timers. */
 export const systemRuntime: ConsoleRuntime = Object.freeze({
   now: () => Date.now(),
   monotonic: () => performance.now(),
@@ -80,7 +80,7 @@ export function resolveConsoleOptions(options: PaymentsConsoleOptions): Resolved
   }
   if (!Array.isArray(guards) || !guards.every(isGuard)) {
     throw consoleInvalid(
-      '"guards" must be a list of guards: classes or objects with canActivate(). If one of them is undefined, two ' +
+      '"guards" must be a list of guards: classes or objects with canActivate(). If a guard is undefined, two ' +
         'files import each other.',
     );
   }
@@ -95,7 +95,7 @@ export function resolveConsoleOptions(options: PaymentsConsoleOptions): Resolved
 }
 
 /**
- * Without a guard, everybody could read payments and act on them. That is allowed only on a developer's machine.
+ * Without a guard, everybody could read payments and act on them. This is allowed only if `NODE_ENV` is `development`.
  *
  * @throws PaymentsError `options_invalid`.
  */

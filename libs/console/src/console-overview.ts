@@ -10,43 +10,43 @@ import { ConsoleInbox } from './console-inbox.js';
 import { CONSOLE_OPTIONS } from './console-options.js';
 import type { ResolvedConsoleOptions } from './console-options.js';
 
-/** How long a result is reused, in milliseconds: many open consoles query the store as often as one. */
+/** How long a result is reused, in milliseconds, so that many open consoles query the store as rarely as one. */
 const FRESH_MS = 1000;
 
-/** A handler that an operator may name. */
+/** A handler that an operator can select. */
 export interface ConsoleHandler {
   readonly name: string;
-  /** Whether this process has it. */
+  /** Whether this process has the handler. */
   readonly here: boolean;
-  /** When a live worker last had it; `null` if the database knows only its deliveries. */
+  /** When a live worker last had the handler; `null` if the store has only its deliveries or its pause. */
   readonly lastSeenAt: Date | null;
   /**
-   * Its counts over the minutes of {@link InboxOverview.activity}, with `p50Ms` and `p95Ms` of the slowest minute;
-   * `null` if there are no such minutes yet.
+   * Counts of the handler over the minutes of {@link InboxOverview.activity}, with `p50Ms` and `p95Ms` of the slowest
+   * minute; `null` if there is no minute yet.
    */
   readonly activity: ActivityCounts | null;
 }
 
-/** One closed minute, all handlers together. */
+/** The activity of all handlers in one closed minute. */
 export interface ConsoleMinute extends ActivityCounts {
   readonly startsAt: Date;
 }
 
 /** The data of the page's first view. */
 export interface InboxOverview {
-  /** When the inbox was queried, by this process's clock. */
+  /** When the inbox was queried, by the process clock. */
   readonly now: Date;
   readonly capabilities: InboxCapabilities;
   /** Handlers of this process, those of the catalog, and those with stored deliveries or a pause; by name. */
   readonly handlers: readonly ConsoleHandler[];
   readonly stats: InboxStats;
-  /** When the newest event was received, by the store's clock; `null` if none is stored. */
+  /** When the newest event was received, by the store clock; `null` if no event is stored. */
   readonly lastReceivedAt: Date | null;
   /** Closed minutes, the oldest first; empty until the first one is written. */
   readonly activity: readonly ConsoleMinute[];
 }
 
-/** The part that does not depend on the number of minutes. */
+/** The part of the overview that does not depend on the number of minutes. */
 type InboxState = Omit<InboxOverview, 'activity' | 'handlers'> & {
   readonly handlers: readonly Omit<ConsoleHandler, 'activity'>[];
 };
@@ -54,7 +54,7 @@ type InboxState = Omit<InboxOverview, 'activity' | 'handlers'> & {
 /** Counts and activity, each queried at most once per second. */
 @Injectable()
 export class ConsoleOverview {
-  /** Counts, and activity by number of minutes. A request may ask for 1 to 1,440 minutes, which bounds it. */
+  /** Counts, and activity by number of minutes. A request has 1 to 1,440 minutes, which bounds the size of the cache. */
   readonly #cache = new Map<string, { at: number; result: Promise<unknown> }>();
 
   constructor(
@@ -82,7 +82,7 @@ export class ConsoleOverview {
     this.#cache.clear();
   }
 
-  /** The cached result, or that of a new query. Each key is used for one query. */
+  /** Returns the cached result or the result of a new query. Each key belongs to one query. */
   #cached<T>(key: string, query: (inbox: PaymentInbox) => Promise<T>): Promise<T> {
     const at = this.options.runtime.monotonic();
     for (const [old, entry] of this.#cache) {
@@ -108,7 +108,7 @@ export class ConsoleOverview {
   }
 }
 
-/** Every handler that an operator may name, by name. */
+/** All handlers that an operator can select, sorted by name. */
 export async function handlersOf(
   inbox: PaymentInbox,
   { deliveries, paused }: InboxStats,

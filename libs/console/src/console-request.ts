@@ -5,12 +5,12 @@ import { badRequest, ConsoleException } from './console-exception.filter.js';
 /** Largest body that the console reads itself, in bytes. */
 const MAX_BODY_BYTES = 1024 ** 2;
 
-/** What the console reads of a request, of Express or of Fastify. `who` gets the adapter's own object. */
+/** The fields of a request that the console reads, on Express and Fastify. The option `who` receives the adapter's own object. */
 export interface ConsoleRequest {
   readonly method: string;
   /** Path and query, as they were sent. */
   readonly url: string;
-  /** The same, if a router of Express has removed its own prefix from `url`. */
+  /** Path and query as they were sent, if a router of Express has removed its own prefix from `url`. */
   readonly originalUrl?: string;
   readonly headers: IncomingHttpHeaders;
   /** Parameters of the route, decoded. */
@@ -40,7 +40,7 @@ export function queryOf(request: ConsoleRequest): Record<string, string> {
   for (const [name, value] of new URLSearchParams(splitUrl(request)[1])) {
     if (fields.has(name)) {
       const shown = JSON.stringify(name.slice(0, 40));
-      throw badRequest(`${shown} is in the query more than once: give it once.`);
+      throw badRequest(`${shown} is in the query more than once: send it once.`);
     }
     fields.set(name, value);
   }
@@ -54,8 +54,8 @@ export function headerOf({ headers }: ConsoleRequest, name: string): string | un
 }
 
 /**
- * The JSON of a body: the application parses bodies (the usual case), keeps them as bytes or text, or does not read
- * them (`bodyParser: false` on Express).
+ * The JSON of a body. It supports applications that parse bodies (the usual case), that keep them as bytes or text, and
+ * that do not read them (`bodyParser: false` on Express).
  *
  * @throws ConsoleException 400 if it is not JSON, 413 if it is larger than 1 MiB.
  */
@@ -71,7 +71,7 @@ export async function jsonBodyOf(request: ConsoleRequest): Promise<unknown> {
   }
 }
 
-/** `undefined` if there is no body to read: on Fastify, or if something else has read it. */
+/** Reads a body that the application has not read. `undefined` on Fastify, or if the body was already read. */
 async function unreadTextOf(stream: Readable): Promise<Buffer | undefined> {
   if (typeof stream.read !== 'function' || stream.readableDidRead) return undefined;
   const chunks: Buffer[] = [];

@@ -25,7 +25,7 @@ import { ApiOriginGuard, PageOriginGuard } from './request-origin.guard.js';
 import { ResponseWriter } from './response-writer.js';
 import { ThrottledLog } from './throttled-log.js';
 
-/** Checks the guards when the application boots: at that time the environment is complete, `.env` files included. */
+/** Checks the guards when the application boots: at that time, `.env` files have been read. */
 @Injectable()
 class GuardCheck implements OnModuleInit {
   readonly #logger = new Logger('PaymentsConsole');
@@ -43,7 +43,7 @@ class GuardCheck implements OnModuleInit {
 }
 
 /**
- * A page for operators in the application itself: it shows the events of the payments inbox, which of them failed and
+ * A page for operators in the application: it shows the events of the payments inbox, which of them failed and
  * why, and has buttons to redrive, skip, pause and resume. Needs `PaymentsModule` in any module of the application.
  *
  * @example
@@ -60,9 +60,9 @@ class GuardCheck implements OnModuleInit {
 @Module({})
 export class PaymentsConsoleModule {
   /**
-   * Mounts the console at `path`, for operators that the `guards` let in. You can register it at several paths. There is
-   * no `registerAsync`: Nest maps routes before asynchronous options are known. Put what is known late (a password, a
-   * key) into a guard that injects it.
+   * Mounts the console at `path`, for operators that the `guards` accept. You can register it at several paths. There is
+   * no `registerAsync`, because Nest maps routes before asynchronous options are known. If a password or a key is known
+   * only later, use a guard that injects it.
    *
    * @throws PaymentsError `options_invalid`, which names the option and the fix. Without a guard, the boot of the
    *   application rejects with it, unless `NODE_ENV` is `development`.

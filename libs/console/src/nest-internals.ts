@@ -4,11 +4,11 @@ import { HttpAdapterHost } from '@nestjs/core';
 import type { ModuleRef } from '@nestjs/core';
 
 /*
- * Everything here relies on behaviour that Nest, its packages or Fastify do not document. Checked with @nestjs/core 11.1.4
+ * Code that relies on undocumented behaviour of Nest, its packages or Fastify. Checked with @nestjs/core 11.1.4
  * and 12.5.1, @nestjs/throttler 5.2.0 and 6.7.1, and Fastify 5.
  */
 
-/** Injection token and metadata key of @nestjs/throttler. Its decorator SkipThrottle() would make it a dependency. */
+/** Injection token and metadata key of @nestjs/throttler. Using its decorator SkipThrottle() would make it a dependency. */
 const THROTTLER_OPTIONS = 'THROTTLER:MODULE_OPTIONS';
 const THROTTLER_SKIP = 'THROTTLER:SKIP';
 
@@ -24,7 +24,7 @@ export class ThrottlerExemption implements OnModuleInit {
     private readonly controllers: readonly Type[],
   ) {}
 
-  /** At this time, the options of `ThrottlerModule.forRootAsync()` are known. */
+  /** In this phase of the boot, the options of `ThrottlerModule.forRootAsync()` are known. */
   onModuleInit(): void {
     for (const { name = 'default' } of this.#throttlers()) {
       for (const controller of this.controllers) {
@@ -48,7 +48,7 @@ export class ThrottlerExemption implements OnModuleInit {
   }
 }
 
-/** What is used here of a Fastify instance and of a route; the package does not depend on Fastify. */
+/** The used parts of a Fastify instance and of a route. The package does not depend on Fastify. */
 interface FastifyLike {
   addHook(name: 'onRoute', hook: (route: FastifyRoute) => void): void;
   hasRoute(route: { method: string; url: string }): boolean;
@@ -72,14 +72,14 @@ export const AllowTrailingSlash = (): MethodDecorator => (_target, _name, descri
 };
 
 /**
- * Nest removes the slash from the end of every path. Express responds with and without one; on Fastify, this adds a second
+ * Nest removes the slash from the end of every path. Express responds with and without it; on Fastify, this class adds a second
  * route. Nest copies the metadata of a method to the handler that it registers.
  */
 @Injectable()
 export class TrailingSlashRoutes {
   constructor(host: HttpAdapterHost) {
     host.init$.subscribe(() => {
-      // There is no adapter in an application without HTTP.
+      // An application without HTTP has no adapter.
       const adapter: HttpAdapterHost['httpAdapter'] | undefined = host.httpAdapter;
       if (adapter?.getType() !== 'fastify') return;
       const fastify = adapter.getInstance<FastifyLike>();
@@ -88,7 +88,7 @@ export class TrailingSlashRoutes {
       fastify.addHook('onRoute', ({ method, url, handler }) => {
         if (method !== 'GET' || !Reflect.getMetadata(TRAILING_SLASH, handler)) return;
         const route = { method, url: `${url}/`, handler };
-        // Several registrations of the console add the same hook.
+        // Each registration of the console adds this hook, so the route may already exist.
         if (!url.endsWith('/') && !fastify.hasRoute(route)) fastify.route(route);
       });
     });

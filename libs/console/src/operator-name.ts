@@ -2,12 +2,12 @@ import type { PaymentsConsoleOptions } from './console-options.js';
 import type { ConsoleRequest } from './console-request.js';
 
 const MAX_LENGTH = 100;
-/** Fields of `request.user` that may hold the name, the best one first. */
+/** Fields of `request.user` that may contain the name, in order of preference. */
 const CLAIMS = ['username', 'email', 'sub', 'id', 'name'] as const;
-/** Control and format characters, line ends and lone surrogates: they can forge a line of a log, or change its direction. */
+/** Control and format characters, line ends and lone surrogates: they can forge a log line, or reverse its text. */
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]+/gu;
 
-/** Where `BasicAuthGuard` stores the name that it accepted: a symbol, so that no request can set it. */
+/** Key of a request under which `BasicAuthGuard` stores the accepted name. It is a symbol, so that no request can set it. */
 export const OPERATOR = Symbol('PAYMENTS_CONSOLE_OPERATOR');
 
 /** The operator's name, safe to log; `null` if it is not known. */
@@ -21,7 +21,7 @@ export async function operatorName(
   return cleaned === '' ? null : Array.from(cleaned).slice(0, MAX_LENGTH).join('');
 }
 
-/** A text on one line, with a space in place of characters that cannot be printed. */
+/** Replaces line ends and characters that cannot be printed by a space. */
 export function printable(text: string): string {
   return text.replace(UNPRINTABLE, ' ');
 }

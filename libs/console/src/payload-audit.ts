@@ -3,14 +3,14 @@ import { CONSOLE_OPTIONS } from './console-options.js';
 import type { ResolvedConsoleOptions } from './console-options.js';
 import { printable } from './operator-name.js';
 
-/** The page requests an event every 2 seconds while it is open. One line covers this time, in milliseconds. */
+/** Time between two lines about the same operator and event, in milliseconds. An open page requests its event every 2 s. */
 const INTERVAL_MS = 60_000;
-/** How many views are remembered. Each view above this number is logged again. */
+/** Maximum number of remembered views. Views above this number are logged each time. */
 const MAX_REMEMBERED = 1_000;
 
 /**
- * Logs who viewed the payload of which event: one line per operator and event per minute. The bound loses no line: a view
- * that is not remembered is logged more often than necessary. No line contains a payload.
+ * Logs which operator viewed the payload of which event: at most one line per operator and event per minute. A view that
+ * is not remembered is logged each time, so no view is missing. No line contains a payload.
  */
 @Injectable()
 export class PayloadAudit {
@@ -20,7 +20,7 @@ export class PayloadAudit {
 
   constructor(@Inject(CONSOLE_OPTIONS) private readonly options: ResolvedConsoleOptions) {}
 
-  /** Call it before the payload is sent. `who` is `null` if the operator is not known. */
+  /** Logs a view. Call it before the payload is sent. `who` is `null` if the operator is not known. */
   viewed(who: string | null, { company, id }: { company: string; id: string }): void {
     const now = this.options.runtime.monotonic();
     for (const [view, at] of this.#logged) {

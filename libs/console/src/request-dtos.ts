@@ -19,8 +19,8 @@ import {
 import type { EventFilter, EventState, ListQuery } from 'nestjs-payments';
 
 /*
- * Requests of the console. Each message completes the sentence `"field" must be …`, and all rules of a field have the
- * same message, so that it names everything that is allowed.
+ * Requests of the console. Each message completes the sentence `"field" must be …`. All rules of a field have the same
+ * message, which names all allowed values.
  */
 
 const STATES: readonly EventState[] = [
@@ -178,14 +178,14 @@ export class RedriveDto extends SkipDto {
   @IsBoolean(BOOLEAN)
   force = false;
 
-  /** How many events become due per second, if they are selected by a filter. */
+  /** How many events become due per second. Only for a `filter`. */
   @Optional()
   @IsPositive(RATE)
   @Max(1000, RATE)
   ratePerSecond?: number;
 }
 
-/** The handler to pause or resume, `*` for all; or the handler to forget. */
+/** The handler to pause, resume or forget. `*` pauses or resumes all handlers. */
 export class HandlerDto {
   @Matches(/^\P{Cc}{1,200}$/u, { message: 'the name of a handler, or * for all' })
   handler!: string;

@@ -10,7 +10,7 @@ import { isForwardingHeader } from './forwarding-headers.js';
 import { ResponseWriter } from './response-writer.js';
 import { ThrottledLog } from './throttled-log.js';
 
-/** First guard of the page and its files. They hold no data, so every site may link to them. */
+/** First guard of the page and its files. They contain no data, so every site may link to them. */
 @Injectable()
 export class PageOriginGuard implements CanActivate {
   constructor(
@@ -29,11 +29,11 @@ export class PageOriginGuard implements CanActivate {
 
   protected check(request: ConsoleRequest): void {
     if (this.options.guards.length > 0) return;
-    this.reject('a client that is not on this machine', () => requireThisMachine(request));
+    this.logRejection('a client that is not on this machine', () => requireThisMachine(request));
   }
 
-  /** Logs what `check` throws. */
-  protected reject(subject: string, check: () => void): void {
+  /** Logs and rethrows the exception of `check`. */
+  protected logRejection(subject: string, check: () => void): void {
     try {
       check();
     } catch (error) {
@@ -49,12 +49,12 @@ export class PageOriginGuard implements CanActivate {
 /** First guard of every route that shows or changes data. */
 @Injectable()
 export class ApiOriginGuard extends PageOriginGuard {
-  /** @throws ConsoleException 403, or 415. */
+  /** @throws ConsoleException 403, or 415 if the body of an action is not JSON. */
   protected override check(request: ConsoleRequest): void {
     super.check(request);
-    this.reject('a request of another site', () => requireSameOrigin(request));
+    this.logRejection('a request from another site', () => requireSameOrigin(request));
     if (request.method !== 'GET' && request.method !== 'HEAD') {
-      this.reject('a forged request', () => requireUnforgeable(request));
+      this.logRejection('a forged request', () => requireUnforgeable(request));
     }
   }
 }
@@ -76,29 +76,29 @@ function requireThisMachine(request: ConsoleRequest): void {
   );
 }
 
-/** Browsers send where a request comes from. "same-site", another subdomain, is another origin too. */
+/** Rejects requests from pages of other origins. A page of another subdomain ("same-site") is another origin, too. */
 function requireSameOrigin(request: ConsoleRequest): void {
   const site = request.headers['sec-fetch-site'];
   if (site !== undefined && site !== 'same-origin' && site !== 'none') {
     throw new ConsoleException(
       403,
-      'The request comes from a page of another site. Open the console itself.',
+      'The request comes from a page of another site. Open the console in the browser.',
     );
   }
   const { origin } = request.headers;
   if (origin === undefined) return;
-  // Only the browser knows the scheme: TLS may end at a proxy.
+  // Use the scheme that the browser sent: TLS may end at a proxy, so the scheme of the request may differ.
   const page = URL.canParse(origin) ? new URL(origin) : undefined;
   const host = page && hostOf(request, page.protocol)?.host;
   if (page !== undefined && page.host !== '' && page.host === host) return;
   throw new ConsoleException(
     403,
-    'The request comes from a page of another host than it was sent to. If there is a proxy, configure it to ' +
+    'The host of the page differs from the host of the request. If there is a proxy, configure it to ' +
       'forward the Host header.',
   );
 }
 
-/** Requires what no form can send, and no script of another site without permission (a CORS preflight request). */
+/** Requires a header and a content type that no form can send, nor a script of another site without CORS permission. */
 function requireUnforgeable(request: ConsoleRequest): void {
   if (headerOf(request, 'x-payments-console') !== '1') {
     throw new ConsoleException(403, 'An action needs the header "x-payments-console: 1".');
@@ -113,7 +113,7 @@ function requireUnforgeable(request: ConsoleRequest): void {
 }
 
 function hostOf(request: ConsoleRequest, protocol: string): URL | undefined {
-  // HTTP/2 has another name for it.
+  // HTTP/2 has the header `:authority` instead of `Host`.
   const host = headerOf(request, 'host') ?? headerOf(request, ':authority');
   if (host === undefined || /[/?#@\\\s]/.test(host)) return undefined;
   const url = `${protocol}//${host}`;

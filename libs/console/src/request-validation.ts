@@ -16,7 +16,7 @@ export async function validBody<T extends object>(dto: new () => T, body: unknow
   return validated(dto, body, 'body');
 }
 
-/** Calls the validator directly: a pipe would be the application's to configure. */
+/** Calls the validator directly, because the application configures its pipes. */
 async function validated<T extends object>(
   dto: new () => T,
   plain: object,
@@ -34,7 +34,7 @@ function describe(error: ValidationError, source: 'query' | 'body', parent = '')
   const path = /^\d+$/.test(name) ? `${parent}[${name}]` : [parent, name].filter(Boolean).join('.');
   if ('whitelistValidation' in constraints) {
     const known = fieldsOf(target!.constructor as new () => object);
-    return `There is no ${JSON.stringify(path)} in the ${source}. There may be: ${known}.`;
+    return `The ${source} must not have the field ${JSON.stringify(path)}. Its fields are: ${known}.`;
   }
   const [rule] = Object.values(constraints);
   if (rule !== undefined) {
@@ -43,7 +43,7 @@ function describe(error: ValidationError, source: 'query' | 'body', parent = '')
   return describe(children[0]!, source, path);
 }
 
-/** The fields of a class: `useDefineForClassFields` makes each of them an own property of an instance. */
+/** The fields of a class. With the compiler option `useDefineForClassFields`, an instance has all of them. */
 function fieldsOf(dto: new () => object): string {
   return Object.keys(new dto()).join(', ');
 }

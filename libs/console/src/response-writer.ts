@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 
-/** Headers of every response: it cannot run scripts, be framed, stored or sniffed, and other sites cannot read it. */
+/** Headers of every response: browsers must not run its scripts, frame, store or sniff it, or let other sites read it. */
 const RESPONSE_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy': "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
@@ -19,7 +19,7 @@ const CORS_HEADERS = [
   'access-control-expose-headers',
 ];
 
-/** A response of Express, or a reply of Fastify, which holds Node's response. */
+/** A response of Express, or a reply of Fastify, whose `raw` is Node's response. */
 interface HttpResponse {
   removeHeader(name: string): unknown;
   readonly raw?: { removeHeader(name: string): unknown };
@@ -63,7 +63,7 @@ export class ResponseWriter {
     void this.host.httpAdapter.reply(response, body, status);
   }
 
-  /** Whether the response is already sent, for example by a guard that redirects or a middleware with a time limit. */
+  /** Whether the response was already sent, for example by a guard that redirects or a middleware with a time limit. */
   isSent(response: unknown): boolean {
     return this.host.httpAdapter.isHeadersSent(response);
   }

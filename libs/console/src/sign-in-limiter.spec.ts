@@ -3,32 +3,32 @@ import { FakeRuntime } from '../../../test/support/time/fake-runtime.js';
 import { turns } from '../../../test/support/time/waiting.js';
 import { SignInLimiter } from './sign-in-limiter.js';
 
-/** Clients that sign in as one name; only the password of the operator is right. */
+/** Clients that sign in with one user name. Only the operator sends the right password. */
 class Clients {
   readonly runtime = new FakeRuntime();
   readonly limiter = new SignInLimiter(this.runtime);
   checked = 0;
-  refused = 0;
+  rejected = 0;
 
-  /** Sends a password. Resolves with the milliseconds until it was accepted, or with why it was not. */
+  /** Sends a password. Resolves with the milliseconds until it was accepted, or with the reason why it was not. */
   async try(
     network: string | readonly [string, ...string[]],
     right = false,
     name = 'ops',
-  ): Promise<number | 'wrong' | 'refused'> {
+  ): Promise<number | 'wrong' | 'rejected'> {
     const begun = this.runtime.monotonic();
     const attempt = await this.limiter.admit(
       name,
       typeof network === 'string' ? [network] : network,
     );
-    if (attempt === null) this.refused += 1;
+    if (attempt === null) this.rejected += 1;
     else this.checked += 1;
     attempt?.end(right);
-    if (attempt === null) return 'refused';
+    if (attempt === null) return 'rejected';
     return right ? this.runtime.monotonic() - begun : 'wrong';
   }
 
-  /** Lets `perSecond` wrong passwords arrive, each from the next network, and calls `meanwhile` every second. */
+  /** Sends `perSecond` wrong passwords, each from the next network, and calls `meanwhile` every second. */
   async attack(
     seconds: number,
     perSecond: number,
@@ -43,10 +43,10 @@ class Clients {
     }
   }
 
-  /** The operator sends the right password once a second until it is accepted; resolves with the milliseconds. */
+  /** Sends the right password once per second until it is accepted. Resolves with the milliseconds. */
   async operator(network: string | readonly [string, ...string[]]): Promise<number> {
     const begun = this.runtime.monotonic();
-    while ((await this.try(network, true)) === 'refused') {
+    while ((await this.try(network, true)) === 'rejected') {
       await new Promise<void>((resolve) => this.runtime.schedule(1000, resolve));
     }
     return this.runtime.monotonic() - begun;
@@ -60,7 +60,7 @@ const among =
     everyTime(n % pool);
 
 describe('SignInLimiter', () => {
-  it('checks ten wrong passwords of a name without a delay, and delays each further check by 0.1 s more, up to 3 s', async () => {
+  it('does not delay ten wrong passwords, and delays each further check by 0.1 s more, up to 3 s', async () => {
     const clients = new Clients();
     for (let n = 0; n < 10; n += 1) await clients.try(everyTime(n));
     const delays: (number | undefined)[] = [];
@@ -101,23 +101,26 @@ describe('SignInLimiter', () => {
       200,
       (n) => [everyTime(n), '198.51.100.7', '172.16.0.1'],
     ],
-  ])('SE-13 lets a new operator in within 3 seconds while %s', async (_, perSecond, network) => {
-    const clients = new Clients();
-    const waits: Promise<number>[] = [];
-    await clients.attack(30, perSecond, network, (second) => {
-      // From another network each time, so that the operator stays new.
-      if (second >= 10 && second % 5 === 0) {
-        waits.push(clients.operator([`192.0.2.${second}`, '172.16.0.1']));
-      }
-    });
-    const attack = clients.attack(5, perSecond, network);
-    // The clock moves in steps of the time between two guesses.
-    expect(Math.max(...(await Promise.all(waits)))).toBeLessThanOrEqual(3000 + 1000 / perSecond);
-    expect(waits).toHaveLength(4);
-    await attack;
-  });
+  ])(
+    'SE-13 accepts the password of a new operator within 3 seconds while %s',
+    async (_, perSecond, network) => {
+      const clients = new Clients();
+      const waits: Promise<number>[] = [];
+      await clients.attack(30, perSecond, network, (second) => {
+        // From another network each time, so that no earlier sign-in is remembered.
+        if (second >= 10 && second % 5 === 0) {
+          waits.push(clients.operator([`192.0.2.${second}`, '172.16.0.1']));
+        }
+      });
+      const attack = clients.attack(5, perSecond, network);
+      // The clock moves in steps of the time between two guesses.
+      expect(Math.max(...(await Promise.all(waits)))).toBeLessThanOrEqual(3000 + 1000 / perSecond);
+      expect(waits).toHaveLength(4);
+      await attack;
+    },
+  );
 
-  it('SE-13 never delays an operator whose network has signed in, in a flood of any size', async () => {
+  it('SE-13 never delays an operator whose network has signed in, for any number of wrong passwords', async () => {
     const clients = new Clients();
     expect(await clients.try('192.0.2.1', true)).toBe(0);
     const waits: Promise<number | string>[] = [];
@@ -125,12 +128,12 @@ describe('SignInLimiter', () => {
       for (let file = 0; file < 5; file += 1) waits.push(clients.try('192.0.2.1', true));
     });
     expect(new Set(await Promise.all(waits))).toEqual(new Set([0]));
-    // The network of another client has not signed in, so its attempt waits.
+    // Another network has not signed in, so its attempt waits.
     void clients.limiter.admit('ops', ['192.0.2.2']);
     expect(clients.runtime.pending).toBeGreaterThan(0);
   });
 
-  it('delays a network that has signed in if it sends more than ten wrong passwords a minute itself', async () => {
+  it('delays a network that has signed in if it sends more than ten wrong passwords per minute', async () => {
     const clients = new Clients();
     await clients.attack(20, 10, everyTime);
     void clients.try('192.0.2.1', true);
@@ -144,7 +147,7 @@ describe('SignInLimiter', () => {
     expect(await clients.try('192.0.2.1', true)).toBe(0);
   });
 
-  it('treats a network like a new one 12 hours after it signed in for the last time', async () => {
+  it('delays a network again 12 hours after its last sign-in', async () => {
     const clients = new Clients();
     await clients.try('192.0.2.1', true);
     clients.runtime.advance(12 * 3_600_000 - 10_000);
@@ -156,7 +159,7 @@ describe('SignInLimiter', () => {
     expect(clients.runtime.pending).toBe(waiting + 1);
   });
 
-  it('remembers the 1,000 pairs of name and network that signed in last', async () => {
+  it('remembers the last 1,000 pairs of user name and network that signed in', async () => {
     const clients = new Clients();
     for (let n = 0; n < 1001; n += 1) await clients.try(everyTime(n), true);
     for (let n = 0; n < 10; n += 1) await clients.try(`192.0.2.${n}`);
@@ -166,17 +169,17 @@ describe('SignInLimiter', () => {
     expect(clients.runtime.pending).toBe(1);
   });
 
-  it('counts made-up names in a fixed number of places', async () => {
+  it('counts invented user names in a fixed number of counters', async () => {
     const clients = new Clients();
     for (let n = 0; n < 12_000 && clients.runtime.pending === 0; n += 1) {
       void clients.try(everyTime(n), false, `name ${n}`);
       if (n % 50 === 0) await turns(1);
     }
-    // A name that was never tried is delayed for the wrong passwords of others that share its place.
+    // A new user name is delayed, because other names with wrong passwords share its counter.
     expect(clients.runtime.pending).toBeGreaterThan(0);
   });
 
-  it('forgets the wrong passwords of networks after some minutes', async () => {
+  it('halves the count of wrong passwords of networks every five minutes', async () => {
     const clients = new Clients();
     for (let n = 0; n < 3; n += 1) await clients.try('192.0.2.1');
     for (let minutes = 0; minutes < 20; minutes += 5) {
@@ -185,7 +188,7 @@ describe('SignInLimiter', () => {
     }
     for (let n = 0; n < 10; n += 1) await clients.try(everyTime(n));
     const waiting = Array.from({ length: 60 }, () => clients.try('192.0.2.1'));
-    expect(await clients.try('192.0.2.2', true)).toBe('refused');
+    expect(await clients.try('192.0.2.2', true)).toBe('rejected');
     clients.runtime.advance(3000);
     expect(new Set(await Promise.all(waiting))).toEqual(new Set(['wrong']));
   });
@@ -196,7 +199,7 @@ describe('SignInLimiter', () => {
     expect(clients.runtime.pending).toBe(0);
   });
 
-  it('checks 50 attempts of a network that has signed in in parallel, and delays further ones', async () => {
+  it('checks 50 concurrent attempts of a network that has signed in, and delays further ones', async () => {
     const clients = new Clients();
     await clients.try('192.0.2.1', true);
     for (let n = 0; n < 50; n += 1) await clients.limiter.admit('ops', ['192.0.2.1']);
@@ -204,7 +207,7 @@ describe('SignInLimiter', () => {
     expect(clients.runtime.pending).toBe(1);
   });
 
-  it('treats names that nobody has like all others', async () => {
+  it('treats unknown user names like existing ones', async () => {
     const flood = async (name: string): Promise<unknown> => {
       const clients = new Clients();
       await clients.try('192.0.2.9', true, 'ops');
@@ -215,15 +218,15 @@ describe('SignInLimiter', () => {
         clients.runtime.advance(10);
         await turns(1);
       }
-      const { checked, refused } = clients;
-      return { delays, checked, refused };
+      const { checked, rejected } = clients;
+      return { delays, checked, rejected };
     };
     const real = await flood('ops');
     expect({ ...(real as object), checked: 1 }).not.toEqual(real);
     expect(await flood('nobody')).toEqual(real);
   });
 
-  it('lets at most 240 attempts of all names wait, and a new operator in after a flood of ten names', async () => {
+  it('lets at most 240 attempts wait, and accepts a new operator after wrong passwords of ten names', async () => {
     const clients = new Clients();
     let most = 0;
     for (let n = 0; n < 2_000; n += 1) {

@@ -1,30 +1,34 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { ConsoleRuntime } from './console-options.js';
 
-/** Wrong passwords of one name that cause no delay; one is forgotten every {@link FORGET_MS}. */
-const FREE = 10;
-const FORGET_MS = 6_000;
-/** Each further wrong password delays the next check by {@link STEP_MS} more, up to {@link LONGEST_MS}. */
+/** Number of wrong passwords of one user name that cause no delay. */
+const UNDELAYED = 10;
+/** The count of wrong passwords of a user name decreases by one after this time, in milliseconds. */
+const DECREMENT_MS = 6_000;
+/** Each further wrong password adds this time to the delay of the next check, in milliseconds. */
 const STEP_MS = 100;
-const LONGEST_MS = 3_000;
-const MOST_WRONG = FREE + LONGEST_MS / STEP_MS;
-/** Attempts that wait or are checked at the same time: of one name, and of all names. */
-const PLACES_PER_NAME = 60;
-const PLACES = 240;
-/** Names and networks are counted by their keyed hashes, so that made-up ones take no further memory. */
-const NAMES = 1_024;
-const NETWORKS = 2 ** 18;
-/** The wrong passwords of every network are halved this often. */
+const MAX_DELAY_MS = 3_000;
+const MAX_WRONG = UNDELAYED + MAX_DELAY_MS / STEP_MS;
+/** Maximum number of attempts of one user name that wait or are checked at the same time. */
+const SLOTS_PER_NAME = 60;
+/** Maximum number of attempts of all user names that wait or are checked at the same time. */
+const SLOTS = 240;
+/** Number of counters for user names. A keyed hash selects the counter, so invented names need no more memory. */
+const NAME_COUNTERS = 1_024;
+/** Number of counters for networks, selected by a keyed hash, too. */
+const NETWORK_COUNTERS = 2 ** 18;
+/** The counters of all networks are halved after this time, in milliseconds. */
 const HALVE_MS = 300_000;
-/** Pairs of name and network that signed in: how many are remembered, and how long after the last time. */
+/** Maximum number of pairs of user name and network whose sign-in is remembered. */
 const SIGNED_IN = 1_000;
+/** How long a sign-in is remembered, in milliseconds. */
 const SIGNED_IN_MS = 12 * 3_600_000;
-/** Checks of one such pair at the same time: a page loads its files in parallel. */
+/** Maximum number of concurrent checks of a remembered pair: a page loads its files in parallel. */
 const PARALLEL = 50;
 
 /** An attempt whose password may be checked now. */
 export interface AdmittedAttempt {
-  /** Reports the result of the check; `undefined` if the check failed. Call it once. */
+  /** Reports whether the password was right; `undefined` if the check failed with an error. Call it once. */
   end(right: boolean | undefined): void;
 }
 
@@ -34,39 +38,40 @@ interface WrongCount {
 }
 
 interface SignedIn extends WrongCount {
-  underWay: number;
+  active: number;
   lastMs: number;
 }
 
 interface Name extends WrongCount {
-  underWay: number;
+  active: number;
 }
 
 interface Attempt {
   readonly name: Name;
-  /** Indexes of the networks that the request came through. */
+  /** Indexes of the counters of the networks that the request came through. */
   readonly networks: ReadonlySet<number>;
-  /** Gives the place of a waiting attempt to another one; `null` as soon as the check has begun. */
+  /** Rejects a waiting attempt, so that another attempt gets its slot; `null` as soon as the check has begun. */
   displace: (() => void) | null;
 }
 
 /**
- * Limits how fast passwords are guessed, per user name over all clients, without locking the right password out.
+ * Limits how many passwords can be guessed per user name, over all clients. The right password is always accepted.
  *
- * Up to 10 wrong passwords per minute of one name are checked at once. Above it, each check waits: 0.1 s, 0.2 s and so
- * on up to 3 s, whether the password is right or wrong. At most 60 attempts of a name wait or are checked, so at most
- * 1,200 are checked per minute.
- * If all places are taken, an attempt takes the place of a waiting one whose network sent more wrong passwords in the
- * last minutes; if there is none, it is refused without a check.
+ * Up to 10 wrong passwords per minute of one user name cause no delay. After more wrong passwords, each check waits: 0.1 s,
+ * 0.2 s and so on up to 3 s, for right and wrong passwords alike. At most 60 attempts of a user name wait or are checked
+ * at the same time, so at most 1,200 per minute are checked.
  *
- * A client whose network signed in with the same name within 12 hours is not delayed, unless that network itself
- * sends more than 10 wrong passwords a minute. Memory is bounded, and names that exist are treated like all others.
+ * If no slot is free, the attempt gets the slot of a waiting attempt whose network sent more wrong passwords in the last
+ * minutes. If there is no such attempt, the limiter rejects it without a check.
+ *
+ * A client whose network signed in with the same user name within 12 hours is not delayed, unless this network itself
+ * sends more than 10 wrong passwords per minute. Memory is bounded. Existing and unknown user names are treated alike.
  */
 export class SignInLimiter {
   readonly #key = randomBytes(32);
   readonly #names = new Map<number, Name>();
-  /** Wrong passwords by network. */
-  readonly #networks = new Uint8Array(NETWORKS);
+  /** Number of wrong passwords, by network counter. */
+  readonly #networks = new Uint8Array(NETWORK_COUNTERS);
   readonly #attempts = new Set<Attempt>();
   readonly #signedIn = new Map<string, SignedIn>();
   #halvedAt: number;
@@ -84,11 +89,11 @@ export class SignInLimiter {
     const pair = `${name}\0${networks[0]}`;
     const known = this.#known(pair);
     return known === undefined
-      ? this.#asUnknown(name, networks, pair)
-      : Promise.resolve(this.#asKnown(known, pair));
+      ? this.#admitUnknown(name, networks, pair)
+      : Promise.resolve(this.#admitKnown(known, pair));
   }
 
-  /** The pair; `undefined` if it never signed in, did so too long ago, or sends wrong passwords itself. */
+  /** A pair that signed in; `undefined` if it has not, if its sign-in is too old, or if it sends wrong passwords. */
   #known(pair: string): SignedIn | undefined {
     const known = this.#signedIn.get(pair);
     if (known === undefined) return undefined;
@@ -97,78 +102,80 @@ export class SignInLimiter {
       this.#signedIn.delete(pair);
       return undefined;
     }
-    return wrongOf(known, now) < FREE && known.underWay < PARALLEL ? known : undefined;
+    return wrongOf(known, now) < UNDELAYED && known.active < PARALLEL ? known : undefined;
   }
 
-  #asKnown(known: SignedIn, pair: string): AdmittedAttempt {
-    known.underWay += 1;
+  #admitKnown(known: SignedIn, pair: string): AdmittedAttempt {
+    known.active += 1;
     return {
       end: (right) => {
-        known.underWay -= 1;
+        known.active -= 1;
         if (right === true) this.#remember(pair);
         if (right === false) countWrong(known, this.runtime.monotonic());
       },
     };
   }
 
-  async #asUnknown(
+  async #admitUnknown(
     name: string,
     networks: readonly string[],
     pair: string,
   ): Promise<AdmittedAttempt | null> {
     const attempt: Attempt = {
       name: this.#nameOf(name),
-      networks: new Set(networks.map((network) => this.#hash('network', network) % NETWORKS)),
+      networks: new Set(
+        networks.map((network) => this.#hash('network', network) % NETWORK_COUNTERS),
+      ),
       displace: null,
     };
     if (!this.#makeRoom(attempt)) return null;
     const delayMs = delayOf(attempt.name, this.runtime.monotonic());
-    this.#enter(attempt);
+    this.#addAttempt(attempt);
     if (delayMs > 0 && !(await this.#wait(attempt, delayMs))) return null;
     return {
       end: (right) => {
-        this.#leave(attempt);
+        this.#removeAttempt(attempt);
         if (right === true) this.#remember(pair);
         if (right === false) this.#countWrong(attempt);
       },
     };
   }
 
-  /** Whether there is a place for an attempt. If all are taken, it gets that of a waiting attempt of a worse network. */
+  /** Whether the attempt has a slot. If none is free, it gets the slot of a waiting attempt with more wrong passwords. */
   #makeRoom(attempt: Attempt): boolean {
-    const full = attempt.name.underWay >= PLACES_PER_NAME;
-    if (!full && this.#attempts.size < PLACES) return true;
-    let wrong = this.#wrongOf(attempt);
+    const full = attempt.name.active >= SLOTS_PER_NAME;
+    if (!full && this.#attempts.size < SLOTS) return true;
+    let mostWrong = this.#wrongOf(attempt);
     let worst: Attempt | undefined;
-    for (const rival of this.#attempts) {
-      if (rival.displace === null || (full && rival.name !== attempt.name)) continue;
-      const theirs = this.#wrongOf(rival);
-      if (theirs <= wrong) continue;
-      wrong = theirs;
-      worst = rival;
+    for (const other of this.#attempts) {
+      if (other.displace === null || (full && other.name !== attempt.name)) continue;
+      const wrong = this.#wrongOf(other);
+      if (wrong <= mostWrong) continue;
+      mostWrong = wrong;
+      worst = other;
     }
     worst?.displace?.();
     return worst !== undefined;
   }
 
-  /** Wrong passwords of its networks. One that all attempts have in common, a proxy, does not change their order. */
+  /** Number of wrong passwords of the attempt's networks. A proxy that all attempts share does not change their order. */
   #wrongOf({ networks }: Attempt): number {
     let wrong = 0;
     for (const network of networks) wrong += this.#networks[network]!;
     return wrong;
   }
 
-  #enter(attempt: Attempt): void {
+  #addAttempt(attempt: Attempt): void {
     this.#attempts.add(attempt);
-    attempt.name.underWay += 1;
+    attempt.name.active += 1;
   }
 
-  #leave(attempt: Attempt): void {
+  #removeAttempt(attempt: Attempt): void {
     this.#attempts.delete(attempt);
-    attempt.name.underWay -= 1;
+    attempt.name.active -= 1;
   }
 
-  /** Whether the attempt kept its place until its delay was over. */
+  /** Resolves with `true` after the delay, or with `false` if another attempt got the slot. */
   #wait(attempt: Attempt, delayMs: number): Promise<boolean> {
     return new Promise((resolve) => {
       const stop = this.runtime.schedule(delayMs, () => {
@@ -177,15 +184,15 @@ export class SignInLimiter {
       });
       attempt.displace = () => {
         stop();
-        this.#leave(attempt);
+        this.#removeAttempt(attempt);
         resolve(false);
       };
     });
   }
 
   #nameOf(text: string): Name {
-    const index = this.#hash('name', text) % NAMES;
-    const name = this.#names.get(index) ?? { wrong: 0, at: 0, underWay: 0 };
+    const index = this.#hash('name', text) % NAME_COUNTERS;
+    const name = this.#names.get(index) ?? { wrong: 0, at: 0, active: 0 };
     this.#names.set(index, name);
     return name;
   }
@@ -195,7 +202,7 @@ export class SignInLimiter {
     countWrong(name, now);
     if (now - this.#halvedAt >= HALVE_MS) {
       this.#halvedAt = now;
-      for (let index = 0; index < NETWORKS; index += 1) this.#networks[index]! >>= 1;
+      for (let index = 0; index < NETWORK_COUNTERS; index += 1) this.#networks[index]! >>= 1;
     }
     for (const network of networks) {
       this.#networks[network] = Math.min(255, this.#networks[network]! + 1);
@@ -203,9 +210,9 @@ export class SignInLimiter {
   }
 
   #remember(pair: string): void {
-    const known = this.#signedIn.get(pair) ?? { wrong: 0, at: 0, lastMs: 0, underWay: 0 };
+    const known = this.#signedIn.get(pair) ?? { wrong: 0, at: 0, lastMs: 0, active: 0 };
     known.lastMs = this.runtime.monotonic();
-    // The pair that signed in last is the last to be forgotten.
+    // A map keeps the order of insertion: the pair with the oldest sign-in comes first.
     this.#signedIn.delete(pair);
     this.#signedIn.set(pair, known);
     const [oldest] = this.#signedIn.keys();
@@ -218,16 +225,16 @@ export class SignInLimiter {
 }
 
 function delayOf(name: Name, now: number): number {
-  const wrong = Math.ceil(wrongOf(name, now) + name.underWay + 1 - FREE);
-  return Math.min(LONGEST_MS, Math.max(0, wrong) * STEP_MS);
+  const wrong = Math.ceil(wrongOf(name, now) + name.active + 1 - UNDELAYED);
+  return Math.min(MAX_DELAY_MS, Math.max(0, wrong) * STEP_MS);
 }
 
-/** Wrong passwords that are not forgotten yet. */
+/** The current number of wrong passwords: it decreases with time. */
 function wrongOf({ wrong, at }: WrongCount, now: number): number {
-  return Math.max(0, wrong - (now - at) / FORGET_MS);
+  return Math.max(0, wrong - (now - at) / DECREMENT_MS);
 }
 
 function countWrong(count: WrongCount, now: number): void {
-  count.wrong = Math.min(MOST_WRONG, wrongOf(count, now) + 1);
+  count.wrong = Math.min(MAX_WRONG, wrongOf(count, now) + 1);
   count.at = now;
 }

@@ -4,7 +4,7 @@ import type { ConsoleRuntime } from './console-options.js';
 /** Time between two lines with the same subject, in milliseconds. */
 const INTERVAL_MS = 60_000;
 
-/** Logs at most one warning per subject and minute, with the number of suppressed ones. There are few subjects. */
+/** Logs at most one warning per subject and minute, with the number of suppressed warnings. Use few different subjects. */
 export class ThrottledLog {
   readonly #lines = new Map<string, { readonly at: number; suppressed: number }>();
 
