@@ -30,7 +30,7 @@ describe('docs/data-at-rest.md', () => {
   }, 60_000);
   afterAll(() => program.remove());
 
-  it('shows code that compiles under strict', () => {
+  it('docs/data-at-rest.md shows code that compiles with strict', () => {
     expect(program.files).toEqual(['aes-body-codec.ts', 'app.module.ts', 'old-bodies.ts']);
     expect(program.complaints).toEqual([]);
   });

@@ -175,7 +175,7 @@ onOneAdapter('copies of an event', (start) => {
     expect(line).not.toContain('1000000');
   });
 
-  it('IN-16 runs a handler for one event of a transaction at a time, and for others in parallel', async () => {
+  it('IN-16 runs a handler for events of one transaction one at a time, and for others in parallel', async () => {
     reset();
     await using app = await start({ providers: [Orders] });
     const send = (id: string, transactionId: string) =>

@@ -91,7 +91,7 @@ onOneAdapter('data classes of handlers', (start) => {
     ],
     ['a type rule', { transactionId: ID, amount: '4242' }, 'amount (min), amount (isInt)'],
   ])(
-    'WH-24 makes the delivery of an event whose data breaks %s a dead letter at once, and keeps it',
+    'WH-24 makes a delivery a dead letter at once if its data breaks %s, and keeps the event',
     async (_, data, rules) => {
       await using app = await start({ providers: [Single] });
       const sent = delivery({ id: 'e-1', data });

@@ -50,7 +50,7 @@ async function aFewTurns(): Promise<void> {
 }
 
 onEachAdapter((start) => {
-  it('IN-24 close() waits for a running handler, which responds 200, and leaves no timer', async () => {
+  it('IN-24 close() waits for a running handler, lets its sender get the response 200, and leaves no timer', async () => {
     const runtime = reset();
     await using app = await start({ providers: [Slow], payments: { runtime } });
     const response = app.send(delivery());

@@ -99,7 +99,7 @@ onOneAdapter('patterns and inheritance of handlers', (start) => {
     }
   });
 
-  it('WH-18 runs an inherited handler on each subclass, and an override with its own decorator only', async () => {
+  it('WH-18 runs an inherited handler on each subclass, and an override only for its own event types', async () => {
     await using app = await start({ providers: [First, Second] });
     await app.send(delivery({ eventType: 'a' }));
     expect(app.app.get(First).ran).toEqual(['inherited by First']);

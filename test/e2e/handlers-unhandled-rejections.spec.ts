@@ -131,7 +131,7 @@ describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
 describe('with the flag --unhandled-rejections', () => {
   const adapter = 'express';
 
-  it('WH-24 lets Node print a warning for an unrelated rejection with the flag warn', async () => {
+  it('WH-24 lets Node print a warning for an unrelated rejection with --unhandled-rejections=warn', async () => {
     await using merchant = await Merchant.start(adapter, 2, '--unhandled-rejections=warn');
     await merchant.execute('unrelated');
     await merchant.execute('unrelated');
@@ -142,7 +142,7 @@ describe('with the flag --unhandled-rejections', () => {
     await merchant.wrote('did not await a promise, which rejected');
   });
 
-  it('WH-24 lets Node set the exit code for an unrelated rejection with the flag warn-with-error-code', async () => {
+  it('WH-24 lets Node set the exit code with --unhandled-rejections=warn-with-error-code', async () => {
     await using merchant = await Merchant.start(
       adapter,
       2,

@@ -19,12 +19,12 @@ describe('docs/testing.md', () => {
   }, 60_000);
   afterAll(() => program.remove());
 
-  it('AP-14 shows code that compiles under strict', () => {
+  it('AP-14 docs/testing.md shows code that compiles with strict', () => {
     expect(program.complaints).toEqual([]);
     expect(program.files).toHaveLength(11);
   });
 
-  it('AP-14 shows tests that pass', async () => {
+  it('AP-14 docs/testing.md shows tests that pass', async () => {
     const config = {
       rootDir: program.folder,
       testMatch: ['**/*.spec.js'],

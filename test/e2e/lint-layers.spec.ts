@@ -120,23 +120,23 @@ describe('the linter', () => {
 
   const rejects = ({ file }: Sample) => found.has(`${RESTRICTED} ${file}`);
 
-  it('has a rule for every folder of the module', () => {
+  it('.oxlintrc.json restricts the imports of every folder of the module', () => {
     const folders = readdirSync(join(ROOT, SOURCE), { withFileTypes: true })
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => name);
     expect(folders.toSorted()).toEqual(Object.keys(LAYERS).toSorted());
   });
 
-  it('rejects every import against the direction of the layers, at any depth', () => {
+  it('the linter rejects every import against the direction of the layers, at any depth', () => {
     const forbidden = samples.filter(({ accepted }) => !accepted);
     expect(forbidden.filter((sample) => !rejects(sample))).toEqual([]);
   });
 
-  it('accepts the imports along the direction of the layers', () => {
+  it('the linter accepts imports along the direction of the layers', () => {
     expect(samples.filter((sample) => sample.accepted && rejects(sample))).toEqual([]);
   });
 
-  it('rejects a cycle of type imports', () => {
+  it('the linter rejects a cycle of type imports', () => {
     for (const file of Object.keys(CYCLE)) expect(found).toContain(`import(no-cycle) ${file}`);
   });
 });

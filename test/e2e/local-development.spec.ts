@@ -40,7 +40,7 @@ describe('docs/local-development.md', () => {
     await rm(folder, { recursive: true });
   });
 
-  it('AP-16 shows commands that work', async () => {
+  it('AP-16 docs/local-development.md shows commands that work', async () => {
     const [start = '', ...others] = commands;
     const flags = start
       .replace('http://127.0.0.1:3000/webhooks/payments', receiver.url)

@@ -33,7 +33,7 @@ describe('README', () => {
   }, 60_000);
   afterAll(() => program.remove());
 
-  it('shows code that compiles under strict', () => {
+  it('README.md shows code that compiles with strict', () => {
     expect(program.files).toEqual([
       'src/orders.ts',
       'src/app.module.ts',
@@ -43,7 +43,7 @@ describe('README', () => {
     expect(program.complaints).toEqual([]);
   });
 
-  it('shows code that compiles under strict on the package page too', () => {
+  it('libs/payments/README.md shows code that compiles with strict', () => {
     const page = new ReadmeProgram('libs/payments/README.md');
     page.remove();
     expect(page.files).toEqual(['app.module.ts']);
@@ -51,7 +51,7 @@ describe('README', () => {
   }, 60_000);
 
   it.each(['main.js', 'main.fastify.js'])(
-    'shows a quick start that handles a payment, %s',
+    'README.md shows a quick start that handles a payment with %s',
     async (main) => {
       const port = await freePort();
       await using emulator = await PaymentsEmulator.start({

@@ -9,7 +9,7 @@ describe('docs/security.md', () => {
   beforeAll(() => void (program = new ReadmeProgram('docs/security.md')), 60_000);
   afterAll(() => program.remove());
 
-  it('SE-05 shows an allowlist with a rate limit that compiles and rejects requests', async () => {
+  it('SE-05 docs/security.md shows an allowlist with a rate limit that compiles and rejects requests', async () => {
     expect(program.files).toEqual(['webhook-check.ts']);
     expect(program.complaints).toEqual([]);
     const url = pathToFileURL(join(program.folder, 'webhook-check.js')).href;
