@@ -26,7 +26,7 @@ export const BEHAVIOURS = [
 ] as const;
 export type Behaviour = (typeof BEHAVIOURS)[number];
 
-/** Behaviours that leave an effect behind if they succeed. */
+/** Behaviours that store an effect if they succeed. */
 export const COMMITTING: ReadonlySet<Behaviour> = new Set<Behaviour>([
   'commit',
   'commit, then throw',
@@ -35,14 +35,14 @@ export const COMMITTING: ReadonlySet<Behaviour> = new Set<Behaviour>([
   'commit twice',
 ]);
 
-/** How long a handler that works takes, and how long one that commits slowly does, in units of a lease. */
+/** How long handlers take: with the behaviour `work`, and with `commit slowly`; and their time limit. In milliseconds. */
 export interface BehaviourTimes {
   readonly workMs: number;
   readonly slowCommitMs: number;
   readonly timeoutMs: number;
 }
 
-/** Runs one attempt. */
+/** Runs one attempt of a handler with the given behaviour. */
 export async function behave(
   behaviour: Behaviour,
   process: SimulatedProcess,
@@ -64,9 +64,9 @@ export async function behave(
       await process.sleep(times.workMs);
       return;
     case 'fail':
-      throw new Error('The handler failed, as the scenario says.');
+      throw new Error('The scenario makes this handler fail.');
     case 'give up':
-      throw new UnrecoverableError('The handler gave up, as the scenario says.');
+      throw new UnrecoverableError('The scenario makes this handler fail for good.');
     case 'hang until aborted':
       await new Promise((_resolve, reject) => {
         context.signal.addEventListener('abort', () => reject(context.signal.reason as Error));
@@ -80,7 +80,7 @@ export async function behave(
       return;
     case 'commit, then throw':
       await commit();
-      throw new Error('The handler failed after its commit, as the scenario says.');
+      throw new Error('The scenario makes this handler fail after its commit.');
     case 'commit, then work':
       await commit();
       await process.sleep(times.workMs);
@@ -91,7 +91,7 @@ export async function behave(
     case 'commit nothing':
       await context.commit((tx) => {
         const failed = (): never => {
-          throw new Error('The work of the commit failed, as the scenario says.');
+          throw new Error('The scenario makes the work of this commit fail.');
         };
         const written = database.write(tx, effect);
         return written === undefined ? failed() : written.then(failed);
@@ -99,7 +99,7 @@ export async function behave(
       return;
     case 'commit twice':
       await commit();
-      await expectRefused(commit());
+      await attemptSecondCommit(commit());
       return;
     case 'commit after the time limit':
       await process.sleep(times.timeoutMs + times.workMs);
@@ -112,7 +112,7 @@ export async function behave(
   }
 }
 
-/** A second commit of a run is refused; the model finds its effect if it is not. */
-async function expectRefused(second: Promise<unknown>): Promise<void> {
+/** Ignores the rejection of a second commit. If the commit is not rejected, the checks find its effect twice. */
+async function attemptSecondCommit(second: Promise<unknown>): Promise<void> {
   await second.catch(() => {});
 }

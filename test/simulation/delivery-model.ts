@@ -11,11 +11,11 @@ import type {
 } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { applyAction, checkFailure, newDelivery } from './delivery-rules.ts';
 import type { ModelDelivery, OperatorAction } from './delivery-rules.ts';
-import type { RunJournal } from './run-journal.ts';
+import type { AttemptJournal } from './attempt-journal.ts';
 
 /**
- * What every delivery must be, by the operations that took effect. It repeats the rules of the contract on plain
- * records; nothing of the package's code is in it.
+ * The expected state of every delivery, computed from the operations that took effect. It implements the rules of the
+ * contract on plain records, without any code of the package.
  */
 export class DeliveryModel {
   readonly violations: string[] = [];
@@ -25,11 +25,11 @@ export class DeliveryModel {
   readonly #lastTokens = new Map<string, number>();
 
   readonly #store: InboxStore;
-  readonly #journal: RunJournal;
+  readonly #journal: AttemptJournal;
   readonly #maxAttempts: number;
   readonly #now: () => number;
 
-  constructor(store: InboxStore, journal: RunJournal, maxAttempts: number, now: () => number) {
+  constructor(store: InboxStore, journal: AttemptJournal, maxAttempts: number, now: () => number) {
     this.#store = store;
     this.#journal = journal;
     this.#maxAttempts = maxAttempts;
@@ -40,7 +40,7 @@ export class DeliveryModel {
     return this.#deliveries.get(`${company}/${id}/${handler}`);
   }
 
-  /** Whether a worker holds a delivery. */
+  /** Whether a worker has a running delivery. */
   holds(worker: string): boolean {
     return [...this.#deliveries.values()].some(
       ({ state, holder }) => state === 'running' && holder?.worker === worker,
@@ -63,7 +63,9 @@ export class DeliveryModel {
       const once = `${company}/${eventType}/${orderingKey}`;
       const first = this.#once.get(once);
       if (eventType === 'transaction.completed' && orderingKey !== null && first !== undefined) {
-        this.violations.push(`${company}/${id} was stored, and so was ${first}: ${once}`);
+        this.violations.push(
+          `${company}/${id} was stored, although ${first} has the same transaction: ${once}`,
+        );
       }
       this.#once.set(once, id);
       for (const { name, patterns } of known) {
@@ -83,7 +85,7 @@ export class DeliveryModel {
       const first = await this.#store.find(company, receipt.id);
       const noted = first?.repeats.some((repeat) => repeat.id === id) ?? false;
       if (receipt.id !== id && !noted) {
-        this.violations.push(`${company}/${id} was ignored without a note on ${receipt.id}`);
+        this.violations.push(`${company}/${id} is a duplicate, but not a repeat of ${receipt.id}`);
       }
     }
   }
@@ -93,7 +95,7 @@ export class DeliveryModel {
       const key = keyOf(lease);
       const delivery = this.#deliveries.get(key);
       if (delivery === undefined) {
-        this.violations.push(`${key} was claimed, and is not known`);
+        this.violations.push(`${key} was claimed, but was never received`);
         continue;
       }
       const expected = this.#nextAttempt(key, delivery);
@@ -107,7 +109,7 @@ export class DeliveryModel {
       }
       if (lease.crashes >= 2 && !alone) {
         this.violations.push(
-          `IN-19 ${key} with ${lease.crashes} crashes was claimed not to run alone`,
+          `IN-19 ${key} with ${lease.crashes} crashes was claimed by a worker that runs other deliveries`,
         );
       }
       this.#lastTokens.set(key, lease.token);
@@ -117,7 +119,7 @@ export class DeliveryModel {
     }
   }
 
-  /** Of `complete`, `fail`, `release` and `commit`, when it took effect or was refused. */
+  /** Call it after `complete`, `fail`, `release` or `commit`, settled or not. */
   settled(
     lease: Lease,
     by:
@@ -132,10 +134,12 @@ export class DeliveryModel {
     const { holder } = delivery;
     const current = delivery.state === 'running' && holder?.token === lease.token;
     if (settled && !current) {
-      this.violations.push(`IN-13 a stale holder of ${key} (token ${lease.token}) settled it`);
+      this.violations.push(`IN-13 token ${lease.token} of ${key} was outdated, but settled it`);
     }
     if (!settled && current && !this.#journal.lost(holder.worker, holder.since)) {
-      this.violations.push(`IN-13 the holder of ${key} (token ${lease.token}) was refused`);
+      this.violations.push(
+        `IN-13 token ${lease.token} of ${key} was current, but did not settle it`,
+      );
     }
     if (!settled) return;
     delivery.holder = null;
@@ -150,7 +154,7 @@ export class DeliveryModel {
     }
   }
 
-  /** After an operator's action: takes over what it changed, and checks that it could. */
+  /** Call it after an operator's action: it checks the changes, and applies them to the model. */
   async operated(selections: readonly DeliverySelection[], by: OperatorAction): Promise<void> {
     for (const { company, id, handlers } of selections) {
       const stored = await this.#store.find(company, id);
@@ -161,17 +165,17 @@ export class DeliveryModel {
     }
   }
 
-  /** After a handler was forgotten: its pending and dead deliveries are skipped. */
+  /** Call it after a handler was forgotten: its pending and dead deliveries are skipped. */
   forgotten(handler: string): void {
     for (const [key, delivery] of this.#deliveries) {
       if (!key.endsWith(`/${handler}`)) continue;
       if (delivery.state === 'pending' || delivery.state === 'dead') delivery.state = 'skipped';
-      // One that its dead worker held may be freed or not.
+      // A running delivery of a dead worker may have been freed or not.
       else if (delivery.state === 'running') delivery.holder = null;
     }
   }
 
-  /** Compares what is stored with what must be; only deliveries that nothing changes any more. */
+  /** Compares the stored deliveries with the model. Call it when no operation is under way. */
   async checkStored(): Promise<void> {
     const seen = new Set<string>();
     const page = await this.#store.list({ filter: {}, order: 'oldest', limit: 1000, after: null });
@@ -183,7 +187,7 @@ export class DeliveryModel {
         const is = `${state} after ${attempts} attempts`;
         const must = `${model?.state} after ${model?.attempts} attempts`;
         const uncertain = model?.state === 'running' && model.holder === null;
-        if (is !== must && !uncertain) this.violations.push(`${key} is ${is}, and must be ${must}`);
+        if (is !== must && !uncertain) this.violations.push(`${key} is ${is}, not ${must}`);
       }
     }
     for (const key of this.#deliveries.keys()) {
@@ -191,7 +195,7 @@ export class DeliveryModel {
     }
   }
 
-  /** Which attempt a claim must be, and whether there may be a claim at all. */
+  /** The number of the attempt that a claim starts. Checks that the delivery may be claimed. */
   #nextAttempt(key: string, delivery: ModelDelivery): number {
     const { state, attempts, holder } = delivery;
     if (state === 'pending') return attempts + 1;
@@ -201,7 +205,7 @@ export class DeliveryModel {
     }
     if (holder === null) return attempts;
     if (!this.#journal.lost(holder.worker, holder.since)) {
-      this.violations.push(`IN-11 ${key} was claimed while ${holder.worker} held it`);
+      this.violations.push(`IN-11 ${key} was claimed while worker ${holder.worker} ran it`);
     }
     const charged = holder.alone && !this.#journal.hasRetired(holder.worker);
     return charged ? attempts + 1 : attempts;
@@ -209,7 +213,7 @@ export class DeliveryModel {
 
   #operated(key: string, state: DeliveryState, attempts: number, by: OperatorAction): void {
     const model = this.#deliveries.get(key);
-    // Without one, a redrive added it.
+    // A redrive added a delivery that the model does not have.
     if (model === undefined) this.#deliveries.set(key, newDelivery(state, attempts));
     else this.violations.push(...applyAction(key, model, { state, attempts }, by));
   }

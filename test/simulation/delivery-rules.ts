@@ -1,12 +1,12 @@
 import type { DeliveryState } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 
-/** What a delivery must be. */
+/** The expected state of a delivery. */
 export interface ModelDelivery {
   state: DeliveryState;
   attempts: number;
-  /** Who claimed it last, while it is `running`. */
+  /** The last claim, while the delivery is `running`. */
   holder: { token: number; worker: string; alone: boolean; since: number } | null;
-  /** Times that an operator forced it to run again. */
+  /** How often an operator forced a delivery that was done to run again. */
   forced: number;
 }
 
@@ -16,25 +16,25 @@ export function newDelivery(state: DeliveryState = 'pending', attempts = 0): Mod
   return { state, attempts, holder: null, forced: 0 };
 }
 
-/** Whether a failed attempt may be followed by another one, or by none. Returns what is wrong. */
+/** Checks whether a failed attempt is retried, or not, as it must be. Returns the violations. */
 export function checkFailure(
   key: string,
   attempts: number,
   { retryInMs, error }: { readonly retryInMs: number | null; readonly error: string },
   maxAttempts: number,
 ): string[] {
-  const unrecoverable = error.includes('gave up');
+  const unrecoverable = error.includes('fail for good');
   if (retryInMs === null) {
     const allowed = attempts >= maxAttempts || unrecoverable;
     return allowed ? [] : [`IN-18 ${key} is dead after ${attempts} attempts: ${error}`];
   }
   return [
-    ...(attempts >= maxAttempts ? [`IN-18 ${key} is to run again after ${attempts} attempts`] : []),
-    ...(unrecoverable ? [`IN-18 ${key} is to run again though its handler gave up`] : []),
+    ...(attempts >= maxAttempts ? [`IN-18 ${key} will be retried after ${attempts} attempts`] : []),
+    ...(unrecoverable ? [`IN-18 ${key} will be retried although its error is unrecoverable`] : []),
   ];
 }
 
-/** Changes a delivery to what an operator's action made of it. Returns what the action must not have done. */
+/** Applies an operator's action to the model of a delivery. Returns violations of the rules for such actions. */
 export function applyAction(
   key: string,
   model: ModelDelivery,

@@ -12,13 +12,13 @@ export interface SimulatedDatabase {
   readonly synchronous: boolean;
   /** Writes an effect, as part of a transaction. */
   write(tx: unknown, effect: string): void | Promise<void>;
-  /** Effects of transactions that committed. */
+  /** The effects of committed transactions. */
   effects(): Promise<readonly string[]>;
 }
 
 /**
- * Makes the memory store durable, shared and transactional: it outlives the simulated processes, and a commit applies
- * its effects and settles its delivery in one step that no fault divides.
+ * Makes the memory store durable, shared and transactional: it stays when a simulated process ends, and a commit stores
+ * its effects and settles its delivery in one step, which no fault interrupts.
  */
 export function durableMemory(memory: InboxStore): SimulatedDatabase {
   const committed: string[] = [];
@@ -26,7 +26,8 @@ export function durableMemory(memory: InboxStore): SimulatedDatabase {
     const effects: string[] = [];
     const result = await work(effects);
     const { settled, nextDue } = await memory.complete(lease);
-    if (!settled) throw new PaymentsError('lease_lost', 'The delivery belongs to another run.');
+    if (!settled)
+      throw new PaymentsError('lease_lost', 'Another worker has taken over the delivery.');
     committed.push(...effects);
     return { result, nextDue };
   };

@@ -10,7 +10,7 @@ interface SentEvent {
   acknowledged: boolean;
 }
 
-/** Sends the events of a scenario like the service: again and again, until they are acknowledged. */
+/** Sends the events of a scenario as the service does: it repeats each one until it is acknowledged. */
 export class EventSender {
   readonly #sent = new Map<string, SentEvent>();
   readonly #events: readonly EventPlan[];
@@ -30,7 +30,7 @@ export class EventSender {
     this.#resendMs = resendMs;
   }
 
-  /** Whether everything that was sent is acknowledged. */
+  /** Whether all events that were sent are acknowledged. */
   get allAcknowledged(): boolean {
     return [...this.#sent.values()].every(({ acknowledged }) => acknowledged);
   }
@@ -53,7 +53,7 @@ export class EventSender {
     this.#deliver(sent, to);
   }
 
-  /** Sends a delivery until it is acknowledged, to one process after the other. */
+  /** Sends an event to one process after the other, until one acknowledges it. */
   #deliver(sent: SentEvent, to: number): void {
     const { application } = this.#fleet.slots[to % SLOTS]!;
     const resend = this.#timeline.schedule(this.#resendMs, () => {

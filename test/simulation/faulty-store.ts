@@ -2,20 +2,20 @@ import type { InboxStore, Lease } from '../../libs/payments/dist/inbox/store/inb
 import { never } from './simulated-process.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 
-/** Sees each store operation when it has taken effect, before its process knows. */
+/** Called for each store operation after it took effect, before its process gets the result. */
 export interface StoreObserver {
   called(process: SimulatedProcess, operation: string): void;
-  /** The work of a commit has ended, and the commit may take effect from now on. */
+  /** Called when the work of a commit has ended. From now on the commit may take effect. */
   worked(process: SimulatedProcess, lease: Lease): void;
   ended(
     process: SimulatedProcess,
     operation: string,
     parameters: readonly unknown[],
     outcome: { readonly result: unknown } | { readonly error: unknown },
-    /** When it was sent: it took effect then or later. */
+    /** When the process sent the operation. It took effect then or later. */
     sentAt: number,
   ): Promise<void> | void;
-  /** The process knows the result now. */
+  /** Called when the process has got the result. */
   answered(
     process: SimulatedProcess,
     operation: string,
@@ -24,12 +24,12 @@ export interface StoreObserver {
   ): void;
 }
 
-/** The store as one process sees it: operations take time and fail, before or after they took effect. */
+/** The store for one process. Its operations take time, and faults make them fail before or after they take effect. */
 export function faultyStore(
   store: InboxStore,
   process: SimulatedProcess,
   observer: StoreObserver,
-  /** How long an operation takes that a fault makes slow, in milliseconds. */
+  /** How long a slow operation takes, in milliseconds. */
   slowMs: number,
 ): InboxStore {
   const call = async (operation: string, parameters: readonly unknown[]): Promise<unknown> => {
@@ -43,7 +43,7 @@ export function faultyStore(
     const sentAt = process.timeline.now;
     const outcome = await apply(operation, parameters);
     await observer.ended(process, operation, parameters, outcome, sentAt);
-    // Kept for a claim that leased something.
+    // A fault for claims waits for a claim that leases a delivery.
     if (fault !== null && fault.endsWith('after') && isEmpty(operation, outcome)) {
       process.addFault({ operation: operation as 'claim', kind: fault });
       fault = null;
@@ -73,7 +73,7 @@ export function faultyStore(
       return { error };
     }
   };
-  /** The database rolls back a transaction whose process died. */
+  /** Runs a transaction. The database rolls it back if the process dies. */
   const abortable = (parameter: unknown, lease: Lease): unknown => {
     if (typeof parameter !== 'function') return parameter;
     return (tx: unknown): unknown => {

@@ -3,7 +3,7 @@ import { COMMITTING } from './behaviour.ts';
 import type { SimulatedDatabase } from './durable-memory-store.ts';
 import type { HandlerName, Scenario } from './scenario.ts';
 
-/** Compares what is stored with its counts, and with the effects of the handlers. */
+/** Compares the stored deliveries with the statistics, and with the effects of the handlers. */
 export class FinalChecks {
   readonly violations: string[] = [];
   readonly #database: SimulatedDatabase;
@@ -26,7 +26,7 @@ export class FinalChecks {
     return (await store.list({ filter: {}, order: 'oldest', limit: 1000, after: null })).events;
   }
 
-  /** Counts equal rows. */
+  /** Checks that the counts of `stats()` equal the stored rows. */
   async checkStats(): Promise<void> {
     const counted = new Map<string, number>();
     for (const { deliveries } of await this.stored()) {
@@ -45,7 +45,7 @@ export class FinalChecks {
     }
   }
 
-  /** Effects of commits exist once, and those of done deliveries that only ever commit exist. */
+  /** Checks that each effect exists once, and that deliveries are not done without the effect that they commit. */
   async checkEffects(events: readonly StoredEvent[]): Promise<void> {
     const times = new Map<string, number>();
     for (const effect of await this.#database.effects()) {
@@ -68,7 +68,7 @@ export class FinalChecks {
   }
 }
 
-/** Names the deliveries that are not final. */
+/** The deliveries that are not done, dead or skipped, as text. */
 export function stuck(events: readonly StoredEvent[]): string {
   return events
     .flatMap(({ company, id, deliveries }) =>

@@ -1,7 +1,7 @@
 import type { SimulatedDatabase } from './durable-memory-store.ts';
 import { faultyStore } from './faulty-store.ts';
 import type { StoreObserver } from './faulty-store.ts';
-import type { RunJournal } from './run-journal.ts';
+import type { AttemptJournal } from './attempt-journal.ts';
 import { FIRST_VERSION, SLOTS } from './scenario.ts';
 import type { HandlerName } from './scenario.ts';
 import { SeededRandom } from '../../apps/demo/src/chaos/seeded-random.ts';
@@ -13,7 +13,7 @@ import type { Timeline } from './virtual-timeline.ts';
 /** How much longer than `drainMs` a drain may take while operations are slow or fail, in milliseconds. */
 const DRAIN_MARGIN_MS = 60_000;
 
-/** One process of the application; each that ends is followed by another. */
+/** One of the processes. When it ends, a new one takes its place. */
 export interface Slot {
   readonly index: number;
   handlers: readonly HandlerName[];
@@ -22,7 +22,7 @@ export interface Slot {
   application: SimulatedApplication | null;
 }
 
-/** The processes of the application on one database. */
+/** The processes of the application, which share one database. */
 export class ProcessFleet {
   readonly violations: string[] = [];
   readonly slots: readonly Slot[] = Array.from({ length: SLOTS }, (_, index) => ({
@@ -38,22 +38,22 @@ export class ProcessFleet {
   readonly #database: SimulatedDatabase;
   readonly #times: ApplicationTimes;
   readonly #random: SeededRandom;
-  readonly #journal: RunJournal;
+  readonly #journal: AttemptJournal;
   readonly #observer: StoreObserver;
 
   constructor(
-    stage: {
+    setup: {
       readonly timeline: Timeline;
       readonly database: SimulatedDatabase;
       readonly times: ApplicationTimes;
     },
     random: SeededRandom,
-    journal: RunJournal,
+    journal: AttemptJournal,
     observer: StoreObserver,
   ) {
-    this.#timeline = stage.timeline;
-    this.#database = stage.database;
-    this.#times = stage.times;
+    this.#timeline = setup.timeline;
+    this.#database = setup.database;
+    this.#times = setup.times;
     this.#random = random;
     this.#journal = journal;
     this.#observer = observer;
@@ -95,7 +95,7 @@ export class ProcessFleet {
         if (slot.process === null && !this.#ended) this.start(slot);
       });
     });
-    // An application whose store cannot be opened does not start.
+    // An application does not start if its store cannot be opened.
     application.start().catch(() => process.crash());
   }
 
@@ -109,7 +109,7 @@ export class ProcessFleet {
     void application.drain().then(
       () => {
         cancel();
-        // Servers and databases close meanwhile.
+        // The HTTP server and other providers close during this time.
         timeline.schedule(this.#times.closingMs, () => process.crash());
       },
       (error: unknown) =>
@@ -117,14 +117,14 @@ export class ProcessFleet {
     );
   }
 
-  /** A drain ends, unless the process is paused. Returns a function that stops watching. */
+  /** Adds a violation if a drain does not end in time, unless the process is paused. Returns a function that stops the check. */
   #watchDrain(process: SimulatedProcess): () => void {
     const limitMs = this.#times.drainMs + DRAIN_MARGIN_MS;
     let cancel = (): void => {};
     const watch = (ms: number): void => {
       cancel = process.runtime.schedule(ms, () => {
         if (process.awakeMs < limitMs) watch(limitMs - process.awakeMs);
-        else this.violations.push(`IN-24 ${process.name} still drains`);
+        else this.violations.push(`IN-24 the drain of ${process.name} has not ended in time`);
       });
     };
     watch(limitMs);

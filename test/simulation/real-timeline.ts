@@ -1,9 +1,9 @@
 import type { Timeline } from './virtual-timeline.ts';
 
-/** Between two looks at a condition, in milliseconds. */
+/** Milliseconds between two checks of a condition. */
 const POLL_MS = 20;
 
-/** Time as it passes, for stores that have no virtual time. */
+/** Real time, for stores that cannot use virtual time. */
 export class RealTimeline implements Timeline {
   readonly #start = performance.now();
   readonly #timers = new Set<NodeJS.Timeout>();
@@ -37,7 +37,7 @@ export class RealTimeline implements Timeline {
     return true;
   }
 
-  /** Ends every timer, of all processes. */
+  /** Stops all timers of all processes. */
   stop(): void {
     for (const timer of this.#timers) clearTimeout(timer);
     this.#timers.clear();

@@ -25,7 +25,7 @@ export interface EventPlan {
   readonly scripts: Readonly<Record<HandlerName, readonly Behaviour[]>>;
 }
 
-/** One thing that happens. Numbers of events and processes count modulo how many there are. */
+/** One step of a scenario. The numbers of events and processes are taken modulo how many there are. */
 export type Step =
   | { readonly step: 'send'; readonly event: number; readonly to: number }
   | { readonly step: 'send under another id'; readonly event: number; readonly to: number }
@@ -47,19 +47,19 @@ export type Step =
   | { readonly step: 'forget'; readonly handler: HandlerName; readonly in: number }
   | { readonly step: 'set the wall clock'; readonly byMs: number };
 
-/** A whole run: its events, what happens, and the seed of everything that is drawn meanwhile. */
+/** A scenario: its events, its steps, and the seed of all random numbers that it needs. */
 export interface Scenario {
   readonly seed: number;
   readonly events: readonly EventPlan[];
   readonly steps: readonly Step[];
 }
 
-/** Which steps a scenario has. Real databases have no virtual time, so some are left out there. */
+/** Which steps and behaviours a scenario may have. Some need virtual time, which real databases do not have. */
 export interface ScenarioBounds {
   readonly maxSteps: number;
   readonly behaviours: readonly Behaviour[];
   readonly steps: ReadonlySet<Step['step']>;
-  /** What the times of steps are multiplied by, and their limit in milliseconds. */
+  /** Factor for the times of steps, and their maximum in milliseconds. */
   readonly timeScale: number;
   readonly maxMs: number;
 }
@@ -172,7 +172,7 @@ const STEPS: readonly { readonly weight: number; readonly arbitrary: fc.Arbitrar
   },
 ] as const;
 
-/** Scenarios, the smaller ones first when one that fails is made smaller. */
+/** Random scenarios. fast-check shrinks a failing scenario to smaller ones. */
 export function scenarios(bounds: ScenarioBounds): fc.Arbitrary<Scenario> {
   const script = fc.array(fc.constantFrom(...bounds.behaviours), { minLength: 1, maxLength: 3 });
   const plan = fc.record({

@@ -3,18 +3,18 @@
  *
  * npm run simulate                                  a minute of scenarios in virtual time, on the memory store
  * npm run simulate -- --seconds 600                 ten minutes
- * npm run simulate -- --seed 42 --path 17:0:3       one scenario of another run again, with a trace
- * npm run simulate -- --store sqlite                in real time; or `postgres`
+ * npm run simulate -- --seed 42 --path 17:0:3       repeats one scenario of an earlier run, with a trace
+ * npm run simulate -- --store sqlite                scenarios in real time, on SQLite (or `postgres`)
  */
 import { parseArgs } from 'node:util';
 import { Logger } from '@nestjs/common';
 import * as fc from 'fast-check';
 import { startPostgres } from 'test-postgres';
 import type { PostgresServer } from 'test-postgres';
-import { playInPostgres, playInSqlite, REAL } from './real-stages.ts';
+import { playInPostgres, playInSqlite, REAL } from './play-durable.ts';
 import { scenarios, VIRTUAL } from './scenario.ts';
 import type { Scenario } from './scenario.ts';
-import { playInMemory } from './stages.ts';
+import { playInMemory } from './play-memory.ts';
 
 const { values: flags } = parseArgs({
   options: {
@@ -40,7 +40,7 @@ let played = 0;
 let stepsPlayed = 0;
 const bounds = flags.store === 'memory' ? VIRTUAL : REAL;
 const property = fc.asyncProperty(scenarios(bounds), async (scenario: Scenario) => {
-  // The last one may outlast the time limit.
+  // The last scenario may end after the time limit.
   current = play(scenario);
   const wrong = await current;
   played += 1;
@@ -51,7 +51,7 @@ const result = await fc.check(property, {
   seed,
   numRuns: flags.path === undefined ? Number.MAX_SAFE_INTEGER : 1,
   ...(flags.path !== undefined && { path: flags.path, endOnFailure: true }),
-  // In real time a scenario does not repeat exactly, so a smaller one that fails is not searched for.
+  // A scenario in real time does not repeat exactly, so shrinking would not find a smaller failing one.
   ...(flags.store !== 'memory' && { endOnFailure: true }),
   ...(flags.path === undefined && {
     interruptAfterTimeLimit: seconds * 1000,

@@ -23,7 +23,7 @@ import { behave } from './behaviour.ts';
 import type { Behaviour, BehaviourTimes } from './behaviour.ts';
 import { Container } from './container.ts';
 import type { SimulatedDatabase } from './durable-memory-store.ts';
-import type { RunJournal } from './run-journal.ts';
+import type { AttemptJournal } from './attempt-journal.ts';
 import { HANDLERS } from './scenario.ts';
 import type { HandlerName } from './scenario.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
@@ -35,11 +35,11 @@ export interface ApplicationTimes extends BehaviourTimes {
   readonly retry: RetrySchedule;
   /** How long a process is down between a crash and its restart. */
   readonly downMs: number;
-  /** How long the sender waits before it sends again what was not acknowledged. */
+  /** How long the sender waits before it repeats an event that was not acknowledged. */
   readonly resendMs: number;
-  /** How long a process lives on after its drain. */
+  /** How long a process runs on after its drain. */
   readonly closingMs: number;
-  /** How long an operation takes that a fault makes slow. */
+  /** How long a slow store operation takes. */
   readonly slowMs: number;
 }
 
@@ -55,7 +55,7 @@ export const VIRTUAL_TIMES: ApplicationTimes = {
   closingMs: 3_000,
   slowMs: 7_000,
 };
-/** How many runs of one handler are under way at the same time in one process. */
+/** Maximum number of concurrent attempts of one handler in one process. */
 export const CONCURRENCY: Readonly<Record<HandlerName, number>> = {
   book: 3,
   mail: 2,
@@ -76,7 +76,7 @@ export class SimulatedApplication {
   #started = false;
   readonly #process: SimulatedProcess;
   readonly #times: ApplicationTimes;
-  readonly #journal: RunJournal;
+  readonly #journal: AttemptJournal;
 
   constructor(
     process: SimulatedProcess,
@@ -84,7 +84,7 @@ export class SimulatedApplication {
     database: SimulatedDatabase,
     handlers: readonly HandlerName[],
     times: ApplicationTimes,
-    journal: RunJournal,
+    journal: AttemptJournal,
   ) {
     this.#process = process;
     this.#store = store;
@@ -116,7 +116,7 @@ export class SimulatedApplication {
     this.#inbox = container.get(PaymentInbox);
   }
 
-  /** Whether it receives deliveries: as soon as its store is open. */
+  /** Whether it receives webhook requests, as it does when its store is open. */
   get started(): boolean {
     return this.#started;
   }
@@ -138,7 +138,7 @@ export class SimulatedApplication {
     await Promise.all([this.#worker.drain(), this.#maintenance.stop()]);
   }
 
-  /** Takes a delivery in. Resolves if the sender is answered 2xx. */
+  /** Receives an event. Resolves if the response is 2xx. */
   async receive(company: string, body: Buffer): Promise<void> {
     const arrivedAt = this.#process.runtime.monotonic();
     await this.#inbox.receive(new VerifiedEvent(company, parseEnvelope(body), body, arrivedAt));

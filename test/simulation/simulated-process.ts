@@ -17,10 +17,10 @@ export const FAULTY_OPERATIONS = [
   'release',
 ] as const;
 
-/** What goes wrong, once, with the next call of one operation. */
+/** A fault of the next call of one store operation. */
 export interface Fault {
   readonly operation: (typeof FAULTY_OPERATIONS)[number];
-  /** Whether the operation has taken effect by then. */
+  /** Whether the operation takes effect before the fault. */
   readonly kind:
     | 'reject before'
     | 'reject after'
@@ -32,24 +32,24 @@ export interface Fault {
 
 /** The wall clock at the start of a simulation. */
 const START = Date.UTC(2026, 0, 1);
-/** Delays of a store operation on its way there and back, in milliseconds. */
+/** Network delays of a store operation, for each direction, in milliseconds. */
 const DELAYS_MS = [0, 0, 0, 0, 1, 2, 10, 40];
 
 /**
- * One process: its clocks and timers, and what the machine does to it. After a crash nothing of it goes on: its
- * timers never run and what it waits for never comes.
+ * One process: its clocks, its timers, and its faults. After a crash, its timers never run, and the promises that it
+ * awaits never resolve.
  */
 export class SimulatedProcess {
   #alive = true;
   #pausedUntil = -Infinity;
-  /** Until when the store cannot be reached from here. */
+  /** The end of the outage in which this process cannot reach the store. */
   #cutOffUntil = -Infinity;
   #waiting: (() => void)[] = [];
   #onDeath: (() => void)[] = [];
   readonly #faults: Fault[] = [];
   #lastFaultAt = -Infinity;
   readonly #startedAt: number;
-  /** Since when it drains. */
+  /** When its drain began. */
   draining = false;
   readonly runtime: PaymentsRuntime;
 
@@ -61,7 +61,7 @@ export class SimulatedProcess {
     name: string,
     timeline: Timeline,
     random: SeededRandom,
-    /** How far its wall clock is off, in milliseconds. */
+    /** How far its wall clock is ahead, in milliseconds; negative if it is behind. */
     skewMs: number,
   ) {
     this.name = name;
@@ -78,12 +78,12 @@ export class SimulatedProcess {
     };
   }
 
-  /** How long it has not been paused, in milliseconds. */
+  /** Milliseconds since it was last paused. */
   get awakeMs(): number {
     return this.timeline.now - Math.max(0, this.#pausedUntil);
   }
 
-  /** How long nothing has stopped it: no pause, no outage and no fault. In milliseconds. */
+  /** Milliseconds since its last pause, outage or fault. */
   get undisturbedMs(): number {
     const since = Math.max(
       this.#pausedUntil,
@@ -98,14 +98,14 @@ export class SimulatedProcess {
     return this.#alive;
   }
 
-  /** Runs the callback unless the process is dead; while it is paused, afterwards. */
+  /** Runs the callback: after the pause if the process is paused, and never if it is dead. */
   deliver(callback: () => void): void {
     if (!this.#alive) return;
     if (this.timeline.now < this.#pausedUntil) this.#waiting.push(callback);
     else callback();
   }
 
-  /** Stops everything in the process for a while, as a blocked event loop or SIGSTOP does. */
+  /** Stops the process for some time, as a blocked event loop or SIGSTOP does. */
   pauseFor(ms: number): void {
     this.#pausedUntil = Math.max(this.#pausedUntil, this.timeline.now + ms);
     this.timeline.schedule(ms, () => {
@@ -116,7 +116,7 @@ export class SimulatedProcess {
     });
   }
 
-  /** Makes every store operation reject for a while. */
+  /** Makes every store operation reject for some time. */
   cutOffFor(ms: number): void {
     this.#cutOffUntil = Math.max(this.#cutOffUntil, this.timeline.now + ms);
   }
@@ -140,7 +140,7 @@ export class SimulatedProcess {
     this.#faults.push(fault);
   }
 
-  /** Ends all faults, those to come included. */
+  /** Removes all faults, also those that have not happened yet. */
   heal(): void {
     this.#faults.length = 0;
     if (this.cutOff) this.#lastFaultAt = this.timeline.now;
@@ -156,7 +156,7 @@ export class SimulatedProcess {
     return this.#faults.splice(index, 1)[0]!.kind;
   }
 
-  /** Whether to drop a hint; the seed decides. */
+  /** Whether to lose a wake-up. The seed decides. */
   oneIn(count: number): boolean {
     return this.#random.between(1, count) === 1;
   }
@@ -165,13 +165,13 @@ export class SimulatedProcess {
     return new Promise((resolve) => this.runtime.schedule(ms, resolve));
   }
 
-  /** Some time on the way to the store or back. */
+  /** Waits for the network delay of one direction. */
   transfer(): Promise<void> {
     return this.sleep(this.#random.pick(DELAYS_MS));
   }
 }
 
-/** What a process waits for that is dead. */
+/** A promise that never resolves, for a dead process. */
 export function never(): Promise<never> {
   return new Promise(() => {});
 }

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import * as fc from 'fast-check';
 import { scenarios, VIRTUAL } from './scenario.ts';
 import type { EventPlan, Scenario, Step } from './scenario.ts';
-import { playInMemory } from './stages.ts';
+import { playInMemory } from './play-memory.ts';
 
 /** Time for random scenarios, in milliseconds. */
 const BUDGET_MS = 6_000;
@@ -20,13 +20,13 @@ const event = (over: Partial<EventPlan> = {}): EventPlan => ({
 const play = (events: readonly EventPlan[], steps: readonly Step[]): Promise<string[]> =>
   playInMemory({ seed: 1, events, steps });
 
-describe('The inbox in a simulation of faults', () => {
-  it('random scenarios: every acknowledged event becomes final, and nothing is done twice', async () => {
+describe('the inbox, with simulated faults', () => {
+  it('random scenarios make every acknowledged event final, and no effect exists twice', async () => {
     const property = fc.asyncProperty(scenarios(VIRTUAL), async (scenario: Scenario) => {
       const wrong = await playInMemory(scenario);
       if (wrong.length > 0) throw new Error(wrong[0]);
     });
-    // The same scenarios in each run of the tests; `npm run simulate` plays others.
+    // The tests always play the same scenarios. `npm run simulate` plays others.
     const result = await fc.check(property, {
       seed: 1,
       numRuns: 100_000,
@@ -40,7 +40,7 @@ describe('The inbox in a simulation of faults', () => {
     expect(result.numRuns).toBeGreaterThan(10);
   });
 
-  it('a scenario repeats exactly', async () => {
+  it('a scenario with the same seed repeats exactly', async () => {
     const [scenario] = fc.sample(scenarios(VIRTUAL), { numRuns: 1, seed: 7 });
     const traces = [0, 1].map(() => [] as string[]);
     for (const trace of traces)
@@ -49,7 +49,7 @@ describe('The inbox in a simulation of faults', () => {
     expect(traces[1]).toEqual(traces[0]);
   });
 
-  it('IN-11 deliveries of a claim whose answer was lost run again', async () => {
+  it('IN-11 deliveries are claimed again if the response of their claim was lost', async () => {
     const lost: Step = {
       step: 'fault',
       in: 0,
@@ -69,7 +69,7 @@ describe('The inbox in a simulation of faults', () => {
     expect(await play([event()], steps)).toEqual([]);
   });
 
-  it('IN-19 an event that crashes its process takes no attempt from others', async () => {
+  it('IN-19 an event that crashes its process charges no attempt to other deliveries', async () => {
     const poison = event({
       transactionId: null,
       scripts: {
@@ -90,7 +90,7 @@ describe('The inbox in a simulation of faults', () => {
     expect(await play([poison, innocent], steps)).toEqual([]);
   });
 
-  it('IN-32 a rolling deploy to a version with one more handler, and back', async () => {
+  it('IN-32 a rolling deploy to a version with one more handler, and back, loses no delivery', async () => {
     const steps: Step[] = [0, 1, 2].flatMap((slot): Step[] => [
       { step: 'drain and restart', in: slot, deploy: true },
       { step: 'send', event: slot, to: slot + 1 },
@@ -104,7 +104,7 @@ describe('The inbox in a simulation of faults', () => {
   });
 });
 
-/** Ids of workers are random in each run. */
+/** Replaces the ids of workers, which are random in each run. */
 function withoutIds(line: string): string {
   return line.replaceAll(/[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/g, 'id');
 }

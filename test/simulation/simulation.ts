@@ -5,7 +5,7 @@ import { EventSender } from './event-sender.ts';
 import { FinalChecks, stuck } from './final-checks.ts';
 import { ProcessFleet } from './process-fleet.ts';
 import type { Slot } from './process-fleet.ts';
-import { RunJournal } from './run-journal.ts';
+import { AttemptJournal } from './attempt-journal.ts';
 import { SECOND_VERSION, FIRST_VERSION } from './scenario.ts';
 import type { Scenario, Step } from './scenario.ts';
 import { CONCURRENCY } from './simulated-application.ts';
@@ -13,26 +13,26 @@ import type { ApplicationTimes, SimulatedApplication } from './simulated-applica
 import { shown, StoreObservation } from './store-observation.ts';
 import type { Timeline } from './virtual-timeline.ts';
 
-/** What a simulation runs on. */
-export interface SimulationStage {
+/** The timeline, the store and the times of a simulation. */
+export interface SimulationSetup {
   readonly timeline: Timeline;
   readonly database: SimulatedDatabase;
   readonly times: ApplicationTimes;
-  /** Whether store operations take effect one at a time, so that every one of them can be checked. */
+  /** Whether store operations take effect one at a time, so that the simulation can check each of them. */
   readonly exact: boolean;
   /** Moves the wall clock of the store. */
   setWallClock(byMs: number): void;
-  /** How long it may take until everything is final once nothing fails any more, in milliseconds. */
+  /** After the last fault, all deliveries must become final within this time, in milliseconds. */
   readonly settleMs: number;
-  /** Called with each step, each operation that took effect and each run. */
+  /** Called with a line for each step, each operation that took effect and each attempt. */
   trace?(line: string): void;
 }
 
-/** How much later than its time limit a handler begins at most, in real milliseconds on a busy machine. */
+/** Maximum time between the start of an attempt's time limit and of its handler, in milliseconds on a busy machine. */
 const DISPATCH_MS = 200;
-/** Plays a scenario, and finds what must not happen. */
+/** Plays a scenario, and finds violations of the promises. */
 export class Simulation {
-  readonly #journal: RunJournal;
+  readonly #journal: AttemptJournal;
   readonly #model: DeliveryModel;
   readonly #observation: StoreObservation;
   readonly #fleet: ProcessFleet;
@@ -40,28 +40,28 @@ export class Simulation {
   readonly #checks: FinalChecks;
   readonly #violations: string[] = [];
   readonly #scenario: Scenario;
-  readonly #stage: SimulationStage;
+  readonly #setup: SimulationSetup;
 
-  constructor(scenario: Scenario, stage: SimulationStage) {
+  constructor(scenario: Scenario, setup: SimulationSetup) {
     this.#scenario = scenario;
-    this.#stage = stage;
-    const { times, timeline, database } = stage;
+    this.#setup = setup;
+    const { times, timeline, database } = setup;
     const now = (): number => timeline.now;
-    this.#journal = new RunJournal(
+    this.#journal = new AttemptJournal(
       (line) => this.#trace(() => line),
       {
         leaseMs: times.leaseMs,
-        timeoutMs: times.timeoutMs - (stage.exact ? 0 : DISPATCH_MS),
+        timeoutMs: times.timeoutMs - (setup.exact ? 0 : DISPATCH_MS),
         concurrency: CONCURRENCY,
       },
       now,
     );
     this.#model = new DeliveryModel(database.store, this.#journal, times.retry.attempts, now);
-    this.#observation = new StoreObservation(this.#journal, this.#model, stage, (line) =>
+    this.#observation = new StoreObservation(this.#journal, this.#model, setup, (line) =>
       this.#trace(line),
     );
     const random = new SeededRandom(scenario.seed);
-    this.#fleet = new ProcessFleet(stage, random, this.#journal, this.#observation);
+    this.#fleet = new ProcessFleet(setup, random, this.#journal, this.#observation);
     this.#sender = new EventSender(scenario.events, this.#fleet, timeline, times.resendMs);
     this.#checks = new FinalChecks(database, scenario, (...delivery) => this.#forced(...delivery));
   }
@@ -71,15 +71,15 @@ export class Simulation {
     return this.#fleet.end();
   }
 
-  /** Returns what was wrong, the first first; empty if all was right. */
+  /** Returns the violations in the order in which they were found. */
   async run(): Promise<string[]> {
-    const { timeline } = this.#stage;
+    const { timeline } = this.#setup;
     for (const slot of this.#fleet.slots) this.#fleet.start(slot);
     for (const step of this.#scenario.steps) {
       this.#trace(() => `step ${shown(step)}`);
       this.#play(step);
       await timeline.run(0);
-      if (this.#stage.exact) {
+      if (this.#setup.exact) {
         this.#journal.checkHeartbeats();
         await this.#checks.checkStats();
       }
@@ -96,8 +96,8 @@ export class Simulation {
   }
 
   #trace(line: () => string): void {
-    const { timeline } = this.#stage;
-    this.#stage.trace?.(`${timeline.now.toFixed(0).padStart(9)} ms  ${line()}`);
+    const { timeline } = this.#setup;
+    this.#setup.trace?.(`${timeline.now.toFixed(0).padStart(9)} ms  ${line()}`);
   }
 
   #play(step: Step): void {
@@ -151,20 +151,20 @@ export class Simulation {
         this.#operate(step.in, (inbox) => inbox.forgetHandler(step.handler));
         break;
       case 'set the wall clock':
-        this.#stage.setWallClock(step.byMs);
+        this.#setup.setWallClock(step.byMs);
         break;
     }
   }
 
-  /** What an operator does, in a process that is up. It may fail; what it changed is checked. */
+  /** Runs an operator's action in a process that is up. The action may fail; its changes are checked. */
   #operate(index: number, act: (inbox: SimulatedApplication['inbox']) => Promise<unknown>): void {
     const { application } = this.#fleet.slots[index]!;
     if (application?.started) act(application.inbox).catch(() => {});
   }
 
-  /** Nothing fails any more, all processes run the last version, and time passes: everything must become final. */
+  /** Removes all faults and deploys the last version to all processes. Then all deliveries must become final. */
   async #settle(): Promise<void> {
-    const { timeline, database, settleMs } = this.#stage;
+    const { timeline, database, settleMs } = this.#setup;
     for (const { process } of this.#fleet.slots) process?.heal();
     const up = (): boolean =>
       this.#fleet.slots.every(({ application }) => application?.started ?? false);
@@ -177,10 +177,10 @@ export class Simulation {
     }
     const final = async (): Promise<boolean> => {
       for (const { process } of this.#fleet.slots) process?.heal();
-      if (this.#stage.exact) this.#journal.checkHeartbeats();
+      if (this.#setup.exact) this.#journal.checkHeartbeats();
       if (this.violations.length > 0) return true;
       const { deliveries, paused } = await database.store.stats();
-      // An operator's last action may still be on its way.
+      // The last operator's action may still be under way.
       for (const handler of paused) await database.store.pause(handler, false);
       return this.#sender.allAcknowledged && deliveries.every(({ state }) => state === 'dead');
     };
@@ -188,16 +188,18 @@ export class Simulation {
     if (this.violations.length > 0) return;
     const events = await this.#checks.stored();
     if (!this.#sender.allAcknowledged)
-      this.#violations.push('deliveries are not acknowledged though nothing fails any more');
+      this.#violations.push('events are not acknowledged, although all faults are over');
     else if (!settled)
-      this.#violations.push(`nothing fails any more, and these are stuck: ${stuck(events)}`);
+      this.#violations.push(
+        `deliveries are not final, although all faults are over: ${stuck(events)}`,
+      );
     await this.#checks.checkStats();
-    if (this.#stage.exact) await this.#model.checkStored();
+    if (this.#setup.exact) await this.#model.checkStored();
     await this.#checks.checkEffects(events);
   }
 
   #forced(company: string, id: string, handler: string): number {
-    if (this.#stage.exact) return this.#model.get(company, id, handler)?.forced ?? 0;
+    if (this.#setup.exact) return this.#model.get(company, id, handler)?.forced ?? 0;
     return this.#scenario.steps.filter((step) => step.step === 'redrive' && step.force).length;
   }
 }

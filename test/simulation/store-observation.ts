@@ -12,34 +12,34 @@ import type {
 } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import type { DeliveryModel } from './delivery-model.ts';
 import type { StoreObserver } from './faulty-store.ts';
-import type { RunJournal } from './run-journal.ts';
+import type { AttemptJournal } from './attempt-journal.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 
-/** Reports each store operation that took effect to the journal of the runs and, if it can, to the model. */
+/** Reports each store operation that took effect to the attempt journal and, if `exact`, to the delivery model. */
 export class StoreObservation implements StoreObserver {
   readonly violations: string[] = [];
-  readonly #journal: RunJournal;
+  readonly #journal: AttemptJournal;
   readonly #model: DeliveryModel;
   readonly #exact: boolean;
   readonly #trace: (line: () => string) => void;
 
   constructor(
-    journal: RunJournal,
+    journal: AttemptJournal,
     model: DeliveryModel,
     /** `exact`: store operations take effect one at a time, so that the model can check each. */
-    stage: { readonly exact: boolean },
+    setup: { readonly exact: boolean },
     trace: (line: () => string) => void,
   ) {
     this.#journal = journal;
     this.#model = model;
-    this.#exact = stage.exact;
+    this.#exact = setup.exact;
     this.#trace = trace;
   }
 
   called(process: SimulatedProcess, operation: string): void {
     const claims = operation === 'claim' || operation === 'claimSuspect';
     if (claims && process.draining)
-      this.violations.push(`IN-24 ${process.name} claims while it drains`);
+      this.violations.push(`IN-24 ${process.name} claimed deliveries while it drained`);
   }
 
   worked(process: SimulatedProcess, lease: Lease): void {
@@ -58,9 +58,9 @@ export class StoreObservation implements StoreObserver {
     const done = 'result' in outcome;
     const [first, second] = parameters;
     if (operation === 'register' && done)
-      this.#journal.beat((first as WorkerRegistration).id, sentAt);
+      this.#journal.heartbeat((first as WorkerRegistration).id, sentAt);
     if (operation === 'heartbeat' && done && (result as HeartbeatResult).alive)
-      this.#journal.beat(first as string, sentAt);
+      this.#journal.heartbeat(first as string, sentAt);
     if (operation === 'retire' && done) this.#retired(process, first as string, second as number);
     if (operation === 'heartbeat' && done && !(result as HeartbeatResult).alive) {
       this.#journal.declaredDead(first as string);
@@ -77,11 +77,11 @@ export class StoreObservation implements StoreObserver {
     result: unknown,
   ): void {
     if (operation !== 'heartbeat' || (result as HeartbeatResult).alive) return;
-    // The worker has had time to act on it.
+    // The worker has got the result of its heartbeat.
     process.runtime.schedule(50, () => this.#journal.checkAborted(process, worker as string));
   }
 
-  /** A worker that holds nothing is removed at once, whatever its grace. */
+  /** A retired worker without running deliveries is removed at once, without a grace. */
   #retired(process: SimulatedProcess, worker: string, graceMs: number): void {
     const removed = this.#exact && !this.#model.holds(worker);
     this.#journal.retired(worker, removed ? 0 : graceMs, process.draining && !removed);
@@ -161,7 +161,7 @@ export class StoreObservation implements StoreObserver {
   }
 }
 
-/** A value in one line of a trace, without bodies. */
+/** A value as text for one line of a trace, without bodies. */
 export function shown(value: unknown): string {
   const text = JSON.stringify(value, (key, one: unknown) => (key === 'raw' ? undefined : one));
   return text === undefined ? 'nothing' : text.slice(0, 600);

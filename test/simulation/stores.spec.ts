@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import * as fc from 'fast-check';
 import { startPostgres } from 'test-postgres';
 import type { PostgresServer } from 'test-postgres';
-import { playInPostgres, playInSqlite, REAL } from './real-stages.ts';
+import { playInPostgres, playInSqlite, REAL } from './play-durable.ts';
 import { scenarios } from './scenario.ts';
 import type { Scenario } from './scenario.ts';
 
@@ -12,7 +12,7 @@ const SCENARIOS = 4;
 
 beforeAll(() => Logger.overrideLogger(false));
 
-/** Plays random scenarios. Returns what was wrong, with how to play the scenario again. */
+/** Plays random scenarios. Returns the first violations, with the seed that repeats the scenario. */
 async function wrongs(
   store: string,
   play: (scenario: Scenario) => Promise<string[]>,
@@ -24,18 +24,18 @@ async function wrongs(
   );
 }
 
-describe('Faults on durable stores, in real time', () => {
+describe('the inbox, with simulated faults in real time', () => {
   let server: PostgresServer;
   beforeAll(async () => {
     server = await startPostgres();
   });
   afterAll(() => server.end(), 60_000);
 
-  it('SQLite: every acknowledged event becomes final, and effects exist once', async () => {
+  it('makes every acknowledged event on SQLite final, and effects exist once', async () => {
     expect(await wrongs('SQLite', playInSqlite)).toEqual([]);
   });
 
-  it('PostgreSQL: every acknowledged event becomes final, and effects exist once', async () => {
+  it('makes every acknowledged event on PostgreSQL final, and effects exist once', async () => {
     const play = async (scenario: Scenario) =>
       playInPostgres(scenario, await server.createDatabase());
     expect(await wrongs('PostgreSQL', play)).toEqual([]);

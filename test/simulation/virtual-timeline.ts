@@ -7,7 +7,7 @@ interface Timer {
   readonly callback: () => void;
 }
 
-/** Passes time and runs what is due: in virtual time here, in real time in {@link RealTimeline}. */
+/** Passes time and runs due timers: virtual time in {@link VirtualTimeline}, real time in `RealTimeline`. */
 export interface Timeline {
   /** Milliseconds since the start. */
   readonly now: number;
@@ -18,12 +18,12 @@ export interface Timeline {
   until(condition: () => boolean | Promise<boolean>, limitMs: number): Promise<boolean>;
 }
 
-/** Turns of the event loop without a new timer, after which everything is taken to wait for time. */
+/** After so many turns of the event loop without a new timer, all code is considered to wait for a timer. */
 const QUIET_TURNS = 3;
 
 /**
- * Virtual time: nothing really waits. Everything that takes time is a timer here, and one timer runs at a time, until
- * nothing else can go on without time. Timers of the same millisecond run in an order that the seed decides.
+ * Virtual time, which passes without waiting. Every delay is a timer here. The timeline runs one timer at a time, and the
+ * next one when all code waits for a timer. The seed decides the order of timers of the same millisecond.
  */
 export class VirtualTimeline implements Timeline {
   #now = 0;

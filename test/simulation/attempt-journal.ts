@@ -1,8 +1,8 @@
 import type { Lease } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import type { SimulatedProcess } from './simulated-process.ts';
 
-/** One attempt of a handler, as the handler itself sees it. */
-export interface JournalRun {
+/** One attempt, as its handler records it. */
+export interface JournalAttempt {
   readonly process: SimulatedProcess;
   readonly handler: string;
   readonly company: string;
@@ -15,48 +15,48 @@ export interface JournalRun {
   readonly worker: string;
   readonly alone: boolean;
   ended: boolean;
-  /** Whether a commit of this run took effect. */
+  /** Whether a commit of this attempt took effect. */
   committed: boolean;
 }
 
-/** A claim that a process was given. */
-interface Holder {
+/** The claim of a delivery. */
+interface Claim {
   readonly worker: string;
   readonly alone: boolean;
 }
 
-/** What is known of a worker, in milliseconds of virtual time. */
-interface Beats {
+/** The heartbeats and the end of a worker, in milliseconds of virtual time. */
+interface Heartbeats {
   /** When its last heartbeat took effect. */
   last: number;
-  /** When a heartbeat took effect that was too late. */
+  /** When a late heartbeat last took effect; other workers may have declared this one dead before. */
   lostAt: number;
-  /** Until when it keeps its deliveries after it retired. */
+  /** End of its grace, if it retired. */
   retiredUntil: number;
-  /** Until when a closing application must keep the deliveries of handlers that still run. */
+  /** Until then, no other worker may free the deliveries of handlers that still run; `Infinity` unless it retired. */
   graceUntil: number;
 }
 
-/** How long a closing application keeps the deliveries of handlers that still run, in milliseconds. */
+/** The minimum grace of an application that closes while handlers run, in milliseconds. */
 const GRACE_MS = 10_000;
 
 /** Limits of the simulated application, in milliseconds. */
 export interface JournalLimits {
   readonly leaseMs: number;
   readonly timeoutMs: number;
-  /** By handler. */
+  /** Maximum number of concurrent attempts in a process, by handler. */
   readonly concurrency: Readonly<Record<string, number>>;
 }
 
-/** Records what handlers do in all processes, and finds what they must never do. */
-export class RunJournal {
+/** Records the attempts of all processes, and finds violations of the promises about attempts. */
+export class AttemptJournal {
   readonly violations: string[] = [];
-  readonly #runs: JournalRun[] = [];
-  /** Who claimed a delivery last, by process and delivery. */
-  readonly #claims = new Map<string, Holder>();
-  readonly #beats = new Map<string, Beats>();
+  readonly #attempts: JournalAttempt[] = [];
+  /** The last claim of each delivery by each process. */
+  readonly #claims = new Map<string, Claim>();
+  readonly #heartbeats = new Map<string, Heartbeats>();
 
-  /** Workers whose processes learned that they are dead. */
+  /** Workers of which a process knows that they were declared dead. */
   readonly #declaredDead = new Set<string>();
   readonly #limits: JournalLimits;
   readonly #now: () => number;
@@ -68,9 +68,9 @@ export class RunJournal {
     this.#trace = trace;
   }
 
-  /** A worker registered or sent a heartbeat that took effect. */
-  beat(worker: string, now: number): void {
-    const known = this.#beats.get(worker) ?? {
+  /** Call it when a registration or heartbeat of a worker took effect. */
+  heartbeat(worker: string, now: number): void {
+    const known = this.#heartbeats.get(worker) ?? {
       last: now,
       lostAt: -Infinity,
       retiredUntil: Infinity,
@@ -78,43 +78,43 @@ export class RunJournal {
     };
     if (now - known.last >= this.#limits.leaseMs) known.lostAt = now;
     known.last = now;
-    this.#beats.set(worker, known);
+    this.#heartbeats.set(worker, known);
   }
 
-  /** A worker retired: because its application closes, or because its process goes on under another id. */
+  /** Call it when a worker retired: its application closes, or its process has registered under another id. */
   retired(worker: string, graceMs: number, closing: boolean): void {
-    const known = this.#beats.get(worker);
+    const known = this.#heartbeats.get(worker);
     if (known === undefined) return;
     known.retiredUntil = Math.min(known.retiredUntil, this.#now() + graceMs);
     const mustMs = closing ? Math.max(graceMs, GRACE_MS) : graceMs;
     known.graceUntil = Math.min(known.graceUntil, this.#now() + mustMs);
   }
 
-  /** Whether others may have freed the deliveries of a worker, now or since `since`. */
+  /** Whether other workers may have freed the deliveries of a worker since the time `since`. */
   lost(worker: string, since: number): boolean {
-    const known = this.#beats.get(worker);
+    const known = this.#heartbeats.get(worker);
     if (known === undefined) return true;
     if (known.retiredUntil <= this.#now() || known.lostAt >= since) return true;
     return known.retiredUntil === Infinity && this.#now() - known.last >= this.#limits.leaseMs;
   }
 
   hasRetired(worker: string): boolean {
-    return (this.#beats.get(worker)?.retiredUntil ?? Infinity) < Infinity;
+    return (this.#heartbeats.get(worker)?.retiredUntil ?? Infinity) < Infinity;
   }
 
   claimed(process: SimulatedProcess, worker: string, lease: Lease, alone: boolean): void {
     this.#claims.set(claimKey(process, lease), { worker, alone });
   }
 
-  /** Of a handler that begins. */
+  /** Call it when a handler begins an attempt. */
   begin(
     run: Pick<
-      JournalRun,
+      JournalAttempt,
       'process' | 'handler' | 'company' | 'id' | 'orderingKey' | 'attempt' | 'signal'
     >,
-  ): JournalRun {
+  ): JournalAttempt {
     const holder = this.#claims.get(claimKey(run.process, run)) ?? { worker: '?', alone: false };
-    const begun: JournalRun = {
+    const begun: JournalAttempt = {
       ...run,
       ...holder,
       startedAt: this.#now(),
@@ -122,9 +122,9 @@ export class RunJournal {
       committed: false,
     };
     this.#checkOverlap(begun);
-    this.#checkPlaces(begun);
+    this.#checkSlots(begun);
     this.#checkAlone(begun);
-    this.#runs.push(begun);
+    this.#attempts.push(begun);
     begun.signal.addEventListener('abort', () => this.#checkAbort(begun));
     this.#trace(`begin ${nameOf(begun)}`);
     return begun;
@@ -137,12 +137,12 @@ export class RunJournal {
     }
   }
 
-  /** The store reported to a process that one of its workers is dead. */
+  /** Call it when the store has reported to a process that its worker is dead. */
   declaredDead(worker: string): void {
     this.#declaredDead.add(worker);
   }
 
-  /** A worker learned that it was declared dead: its runs must be aborted at once. */
+  /** Checks that the attempts of a worker are aborted. Call it after the worker knows that it was declared dead. */
   checkAborted(process: SimulatedProcess, worker: string): void {
     for (const run of this.#live()) {
       if (run.process !== process || run.worker !== worker || run.committed) continue;
@@ -154,38 +154,38 @@ export class RunJournal {
     }
   }
 
-  /** A process that nothing stops must send heartbeats for every worker that it runs deliveries of. */
+  /** Checks that each undisturbed process sends heartbeats for all its workers with running attempts. */
   checkHeartbeats(): void {
     const { leaseMs } = this.#limits;
     for (const run of this.#live()) {
-      const beats = this.#beats.get(run.worker);
-      if (beats === undefined || beats.retiredUntil < Infinity) continue;
+      const heartbeats = this.#heartbeats.get(run.worker);
+      if (heartbeats === undefined || heartbeats.retiredUntil < Infinity) continue;
       if (run.committed || run.signal.aborted || run.process.undisturbedMs < 2 * leaseMs) continue;
-      if (this.#now() - beats.last < leaseMs) continue;
+      if (this.#now() - heartbeats.last < leaseMs) continue;
       this.violations.push(
         `IN-12 no heartbeat was sent for ${nameOf(run)}, though nothing stopped it`,
       );
     }
   }
 
-  /** Runs whose handlers have not ended, in processes that are alive. */
-  #live(): JournalRun[] {
-    return this.#runs.filter(({ ended, process }) => !ended && process.alive);
+  /** Attempts whose handlers have not ended, in processes that are alive. */
+  #live(): JournalAttempt[] {
+    return this.#attempts.filter(({ ended, process }) => !ended && process.alive);
   }
 
-  /** Whether its place is free although its handler has not ended. */
-  #timedOut(run: JournalRun): boolean {
+  /** Whether its time limit is over: its slot is free although its handler has not ended. */
+  #timedOut(run: JournalAttempt): boolean {
     return run.signal.aborted && this.#now() - run.startedAt >= this.#limits.timeoutMs - 1;
   }
 
-  /** A heartbeat that fails aborts nothing. */
-  #checkAbort(run: JournalRun): void {
+  /** An attempt may be aborted by its time limit, a drain, or the death of its worker; not by a failed heartbeat. */
+  #checkAbort(run: JournalAttempt): void {
     if (this.#timedOut(run) || run.process.draining || this.#declaredDead.has(run.worker)) return;
     this.violations.push(`IN-14 ${nameOf(run)} was aborted without a reason`);
   }
 
-  #checkOverlap(run: JournalRun): void {
-    // The exception: a process that was paused past its lease has not found out yet.
+  #checkOverlap(run: JournalAttempt): void {
+    // The documented exception: a process that was paused past its lease and does not know that its worker is dead.
     if (this.lost(run.worker, run.startedAt)) return;
     for (const other of this.#live()) {
       const sameKey = other.orderingKey !== null && other.orderingKey === run.orderingKey;
@@ -198,31 +198,31 @@ export class RunJournal {
   }
 
   #inGrace(worker: string): boolean {
-    const { graceUntil, lostAt } = this.#beats.get(worker)!;
+    const { graceUntil, lostAt } = this.#heartbeats.get(worker)!;
     return graceUntil < Infinity && this.#now() < graceUntil && lostAt === -Infinity;
   }
 
-  #checkPlaces(run: JournalRun): void {
+  #checkSlots(run: JournalAttempt): void {
     const others = this.#live().filter(
       (other) =>
         other.process === run.process && other.handler === run.handler && !this.#timedOut(other),
     );
     const limit = this.#limits.concurrency[run.handler]!;
-    // A worker that was declared dead goes on with new places, next to aborted runs that have not ended yet.
+    // After its worker was declared dead, a process has new slots, while aborted attempts may not have ended yet.
     const running = others.filter(({ signal }) => !signal.aborted).length;
     if (running >= limit) {
-      this.violations.push(`IN-30 ${nameOf(run)} is one too many: ${limit} run already`);
+      this.violations.push(`IN-30 ${nameOf(run)} exceeds the concurrency of ${limit}`);
     }
   }
 
-  #checkAlone(run: JournalRun): void {
+  #checkAlone(run: JournalAttempt): void {
     const others = this.#live().filter(
       (other) => other.process === run.process && !other.signal.aborted,
     );
     const alone = run.alone ? others[0] : others.find((other) => other.alone);
     if (alone !== undefined) {
       this.violations.push(
-        `IN-19 ${nameOf(run)} and ${nameOf(alone)} ran together; one is to run alone`,
+        `IN-19 ${nameOf(run)} and ${nameOf(alone)} ran together, but one of them must run alone`,
       );
     }
   }
@@ -235,6 +235,6 @@ function claimKey(
   return `${process.name}/${company}/${id}/${handler}`;
 }
 
-export function nameOf(run: JournalRun): string {
+export function nameOf(run: JournalAttempt): string {
   return `attempt ${run.attempt} of ${run.company}/${run.id} to ${run.handler} in ${run.process.name} (since ${run.startedAt} ms)`;
 }

@@ -9,7 +9,7 @@ import { VirtualTimeline } from './virtual-timeline.ts';
 const HOUR = 3_600_000;
 const START = Date.UTC(2026, 0, 1);
 
-/** Plays a scenario on the memory store, in virtual time. Returns what was wrong. */
+/** Plays a scenario in virtual time, on the memory store. Returns the violations. */
 export async function playInMemory(
   scenario: Scenario,
   trace?: (line: string) => void,

@@ -18,7 +18,7 @@ import type { Scenario, ScenarioBounds } from './scenario.ts';
 import type { ApplicationTimes } from './simulated-application.ts';
 import { Simulation } from './simulation.ts';
 
-/** Everything is shorter in real time, but for the lease, which has a lower bound. */
+/** Shorter times than in virtual time, except the lease, which has a lower bound. */
 const REAL_TIMES: ApplicationTimes = {
   workMs: 40,
   slowCommitMs: 300,
@@ -31,7 +31,7 @@ const REAL_TIMES: ApplicationTimes = {
   closingMs: 100,
   slowMs: 700,
 };
-/** Without the wall clock, which cannot be set, and without what ends only after the grace of a drain. */
+/** Without steps that set the wall clock, which a test cannot do, and without handlers that outlast the grace of a drain. */
 export const REAL: ScenarioBounds = {
   maxSteps: 25,
   behaviours: BEHAVIOURS.filter((one) => one !== 'ignore the signal'),
@@ -41,7 +41,7 @@ export const REAL: ScenarioBounds = {
 };
 const SETTLE_MS = 60_000;
 
-/** Plays a scenario on a SQLite file of its own, in real time. Returns what was wrong. */
+/** Plays a scenario in real time, on a new SQLite file. Returns the violations. */
 export async function playInSqlite(
   scenario: Scenario,
   trace?: (line: string) => void,
@@ -75,7 +75,7 @@ export async function playInSqlite(
   }
 }
 
-/** Plays a scenario on a PostgreSQL database of its own, in real time. Returns what was wrong. */
+/** Plays a scenario in real time, on a new PostgreSQL database. Returns the violations. */
 export async function playInPostgres(
   scenario: Scenario,
   connectionString: string,
