@@ -94,8 +94,9 @@ export const family: Family = {
     const known = 'event' in expected && sent.has(expected.event);
     const signed = !known && random.next() < 0.7;
     const valid = signedRequest(company, bytes);
-    const unsent = signed ? valid : { ...valid, signature: `sha512=${random.hex(128)}` };
-    const request = random.next() < 0.8 ? withLength(unsent) : chunked(unsent, 1000);
+    const webhookRequest = signed ? valid : { ...valid, signature: `sha512=${random.hex(128)}` };
+    const request =
+      random.next() < 0.8 ? withLength(webhookRequest) : chunked(webhookRequest, 1000);
     if (signed && 'event' in expected) sent.add(expected.event);
     const label = `${signed ? 'signed' : 'forged'} body ${bytes.toString('base64').slice(0, 500)}`;
     tally.check(label, await exchange(port, [request]), signed ? expected : REJECTED);
