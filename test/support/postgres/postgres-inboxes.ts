@@ -152,3 +152,19 @@ export async function claim(
 export function idsOf(claimed: readonly { readonly id: string }[]): string[] {
   return claimed.map(({ id }) => id);
 }
+
+/** Runs a statement, rolls it back, and returns how many pages of 8 KiB it read. */
+export async function pagesRead(
+  client: Client,
+  text: string,
+  values: readonly (string | string[])[] = [],
+): Promise<number> {
+  await client.query('BEGIN');
+  const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Record<string, number> }[] }>(
+    `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`,
+    [...values],
+  );
+  await client.query('ROLLBACK');
+  const { Plan } = rows[0]!['QUERY PLAN'][0]!;
+  return Plan['Shared Hit Blocks']! + Plan['Shared Read Blocks']!;
+}
