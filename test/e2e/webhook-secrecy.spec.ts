@@ -14,7 +14,7 @@ import {
 import type { CompanyDirectory, InboxReceipt } from 'nestjs-payments';
 import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import { containerText } from '../support/log/visible-text.js';
-import { resolveCompany } from '../../libs/payments/src/companies/resolve-company.js';
+import { resolveCompany } from '../../libs/payments/src/companies/company.js';
 import { resolveOptions } from '../../libs/payments/src/payments-options.js';
 import type { Answer } from '../support/http/http-exchange.js';
 import { Receiving } from '../support/webhook/webhook-controllers.js';

@@ -2,9 +2,8 @@ import type { ThrottledLog } from '../errors/throttled-log.js';
 import { describeError, PaymentsError } from '../errors/payments-error.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 import { withTimeLimit } from '../runtime/deadline.js';
-import { isCompanyId, resolveCompany } from './resolve-company.js';
-import type { CompanyDefaults } from './resolve-company.js';
-import type { Company, CompanyDirectory, ResolvedCompany } from './company.js';
+import { isCompanyId, resolveCompany } from './company.js';
+import type { CompanyDefaults, Company, CompanyDirectory, ResolvedCompany } from './company.js';
 
 /** Looks up companies in the application's directory, and validates what it returns. */
 export class CompanyLookup {

@@ -6,8 +6,7 @@ import { withTimeLimit } from '../runtime/deadline.js';
 import { SharedSecrets } from './companies.js';
 import type { Companies } from './companies.js';
 import { CompanyLookup, LookupBudget } from './company-lookup.js';
-import type { CompanyDefaults } from './resolve-company.js';
-import type { CompanyDirectory, ResolvedCompany } from './company.js';
+import type { CompanyDefaults, CompanyDirectory, ResolvedCompany } from './company.js';
 
 /** For how long results are cached: a company, no company (or one with another id), and a failure. */
 const FOUND_MS = 60_000;

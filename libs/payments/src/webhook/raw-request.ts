@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
-import { DEFAULT_COMPANY } from '../companies/company.js';
-import { isCompanyId } from '../companies/resolve-company.js';
+import { DEFAULT_COMPANY, isCompanyId } from '../companies/company.js';
 import { PaymentsError } from '../errors/payments-error.js';
 import { BoundedBuffer, readInto } from '../runtime/bounded-buffer.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';

@@ -8,7 +8,7 @@ import * as fc from 'fast-check';
 import { express } from '../../../../test/support/http/express.js';
 import { holds, codeOf } from '../../../../test/support/assertions.js';
 import { OPTIONS } from '../../../../test/support/webhook/webhook-application.js';
-import { isCompanyId } from '../companies/resolve-company.js';
+import { isCompanyId } from '../companies/company.js';
 import { PaymentsModule } from '../payments.module.js';
 import { resolveWebhookPath } from './webhook-options.js';
 import { WebhookRoutes } from './webhook-routes.js';

@@ -8,8 +8,7 @@ import {
   ModulesContainer,
 } from '@nestjs/core';
 import { pathToRegexp } from 'path-to-regexp';
-import { DEFAULT_COMPANY } from '../companies/company.js';
-import { isCompanyId } from '../companies/resolve-company.js';
+import { DEFAULT_COMPANY, isCompanyId } from '../companies/company.js';
 import { declaredRoute, expressPath, globalPrefixOf, httpAdapterOf } from '../nest-internals.js';
 import type { DeclaredRoute, NestHost } from '../nest-internals.js';
 import { WEBHOOK_PATH } from './webhook-options.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import * as fc from 'fast-check';
 import { holds } from '../../../../test/support/assertions.js';
-import { isCompanyId } from './resolve-company.js';
+import { isCompanyId } from './company.js';
 
 const ALLOWED = 'ABCXYZabcxyz0189._~-'.split('');
 const text = fc.oneof(
