@@ -11,7 +11,7 @@ import {
 } from '../support/console/console-application.js';
 import { eventually } from '../support/time/waiting.js';
 
-/** SQLite inboxes on one file of their own. */
+/** Creates SQLite inboxes on a new file. */
 async function sqliteFile() {
   const folder = await mkdtemp(join(tmpdir(), 'payments-console-'));
   return {
@@ -21,7 +21,7 @@ async function sqliteFile() {
 }
 
 consoleOnEachAdapter((start) => {
-  it('redrives and skips what matches a filter: dead deliveries by default, or those in the given state', async () => {
+  it('redrives and skips the deliveries that match a filter; without a state, the dead ones', async () => {
     await using app = await start();
     for (const id of ['evt-1', 'evt-2', 'f-1']) await app.deliver({ id }, 'dead');
     await app.deliver({ id: 'evt-3' });
@@ -65,7 +65,7 @@ consoleOnEachAdapter((start) => {
     expect(await app.states('done')).toEqual({ 'Orders.markPaid': 'done' });
   });
 
-  it('rejects forgetting a handler that a running process has, and logs that', async () => {
+  it('rejects and logs an attempt to forget a handler that a running process has', async () => {
     await using app = await start();
     await app.deliver({ id: 'e-1' }, 'dead');
     const handler = 'Orders.markPaid';
@@ -79,7 +79,7 @@ consoleOnEachAdapter((start) => {
     ]);
   });
 
-  it('forgets a handler that no running process has, skips its deliveries, and logs which operator did it', async () => {
+  it('forgets a handler that no running process has, skips its deliveries, and logs the operator', async () => {
     await using file = await sqliteFile();
     const { inbox } = file;
     const old = await start({ providers: [Receipts], payments: { inbox: inbox() } });

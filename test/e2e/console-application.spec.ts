@@ -22,7 +22,7 @@ class Wrapping implements NestInterceptor {
   }
 }
 
-/** Fails on responses of other modules. */
+/** An interceptor that fails on responses of other modules. */
 @Injectable()
 class Meddling implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
@@ -171,7 +171,7 @@ consoleOnEachAdapter((start) => {
     expect(app.log.filter((line) => /^(?:error|fatal)/.test(line))).toEqual([]);
   });
 
-  it('logs the error of a guard, and does not send it', async () => {
+  it('logs an error of a guard, and does not send its message', async () => {
     const failing: CanActivate = {
       canActivate: () => {
         throw new Error('ldap://10.0.0.7 refused');

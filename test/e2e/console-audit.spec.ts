@@ -38,17 +38,17 @@ consoleOnEachAdapter((start) => {
     }
   });
 
-  it('SE-13 loses no view of 1,050 operators', async () => {
+  it('SE-13 logs the views of 1,050 operators', async () => {
     await using app = await start({ console: { who } });
     await app.deliver({ id: 'e-1' });
     for (let n = 0; n < 1050; n += 1) await app.get(at('e-1'), as(`operator ${n}`));
     expect(new Set(views(app)).size).toBe(1050);
-    // Those beyond the first thousand are logged again.
+    // Views above the first thousand are not remembered, so they are logged again.
     for (let n = 0; n < 1050; n += 1) await app.get(at('e-1'), as(`operator ${n}`));
     expect(views(app)).toHaveLength(1100);
   });
 
-  it('logs no view of an event that is not shown, and shows no event if "who" throws', async () => {
+  it('logs no view of an event that does not exist, and shows no event if "who" throws', async () => {
     let failing = false;
     await using app = await start({
       console: {
@@ -71,7 +71,7 @@ consoleOnEachAdapter((start) => {
     expect(views(app)).toEqual([]);
   });
 
-  it('writes one line per view, whatever characters the names contain', async () => {
+  it('writes one line per view for names with any characters', async () => {
     await using app = await start({ console: { who: () => 'ann"\u2028: redrive\u202e' } });
     await app.deliver({ id: 'e\u2028"1' });
     await app.get(`/api/event?company=default&id=${encodeURIComponent('e\u2028"1')}`);

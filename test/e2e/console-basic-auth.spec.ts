@@ -47,7 +47,7 @@ consoleOnEachAdapter((start) => {
     }
     const other = basic('Bjørn', 'pässword þat is long: ü');
     expect((await app.get('/api/overview', other)).body).toMatchObject({ who: 'Bjørn' });
-    // Some keyboards send the accent after the letter.
+    // Some keyboards send an accent as a separate character after the letter.
     const decomposed = basic('Bjørn', 'pässword þat is long: ü'.normalize('NFD'));
     expect((await app.get('/api/overview', decomposed)).body).toMatchObject({ who: 'Bjørn' });
     await app.post('pause', { handler: '*' }, { headers: { ...ACTION, ...other } });
@@ -100,7 +100,7 @@ consoleOnEachAdapter((start) => {
     expect(down.text).not.toContain('10.0.0.7');
   });
 
-  it('guards other routes of the application too', async () => {
+  it('can guard other routes of the application', async () => {
     @Controller('metrics')
     @UseGuards(new BasicAuthGuard({ users: { ann: PASSWORD } }))
     class Metrics {

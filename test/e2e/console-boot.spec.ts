@@ -22,7 +22,7 @@ function setEnvironment(value: string | undefined): void {
   else process.env['NODE_ENV'] = value;
 }
 
-/** What the boot rejects with. */
+/** Returns the error with which the boot rejects. */
 async function bootError(options: object): Promise<{ code?: string; message: string }> {
   try {
     const app = await WebhookApplication.start({
@@ -53,7 +53,7 @@ class BadgeGuard implements CanActivate {
 
 describe('console boot', () => {
   it.each([undefined, '', 'production', 'test', 'dev', 'Development', 'development '])(
-    'refuses to start without a guard if NODE_ENV is %p, and names the fix',
+    'does not start without a guard if NODE_ENV is %p, and names the fix',
     async (value) => {
       setEnvironment(value);
       for (const guards of [undefined, []]) {
@@ -86,14 +86,14 @@ describe('console boot', () => {
     ['who that is not a function', { path: PATH, guards: [asOperator()], who: 'ann' }, /"who"/],
     ['a runtime without timers', { path: PATH, guards: [asOperator()], runtime: {} }, /"runtime"/],
     ['an unknown option', { path: PATH, guard: asOperator() }, /no option "guard"/],
-  ])('refuses to start with %s', async (_, options, message) => {
+  ])('does not start with %s', async (_, options, message) => {
     expect(await bootError(options)).toMatchObject({
       code: 'options_invalid',
       message: expect.stringMatching(message),
     });
   });
 
-  it('refuses to start without an inbox, and names the missing module', async () => {
+  it('does not start without an inbox, and names the missing module', async () => {
     const started = WebhookApplication.start({
       payments: false,
       imports: [PaymentsConsoleModule.register({ path: PATH, guards: [asOperator()] })],
@@ -131,7 +131,7 @@ consoleOnEachAdapter((start) => {
     expect(called).toEqual(['a', 'b']);
   });
 
-  it('separates path and guards of two registrations', async () => {
+  it('uses the path and the guards of each of two registrations', async () => {
     const closed: CanActivate = { canActivate: () => false };
     await using app = await start({
       imports: [PaymentsConsoleModule.register({ path: 'closed', guards: [closed] })],
@@ -142,7 +142,7 @@ consoleOnEachAdapter((start) => {
     expect(await app.get('')).toMatchObject({ status: 200 });
   });
 
-  it('without a guard, responds to this machine only', async () => {
+  it('responds only to this machine without a guard', async () => {
     setEnvironment('development');
     await using app = await start({ console: { guards: [] } });
     const { port } = new URL(app.merchant.url);

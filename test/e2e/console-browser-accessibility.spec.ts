@@ -23,17 +23,17 @@ import { SECRET } from '../support/webhook/webhook-application.js';
 
 const EVENT = 'events/default/evt_1';
 
-/** A page that was navigated to sets the focus to its heading, a frame later. */
+/** After a navigation, the page sets the focus to its heading one frame later. */
 const headingFocused = (page: Page) =>
   eventually(async () => expect(await isFocused(page.locator('h1'))).toBe(true));
 
-/** Presses Tab until the element has the focus, which must be seen. */
+/** Presses Tab until the element has the focus. The focus must be visible. */
 async function tabTo(page: Page, target: Locator): Promise<void> {
   await pressTabTo(page, target);
   expect(await outlineOf(target)).not.toBe('none');
 }
 
-/** Opens each view of an inbox that has a bit of everything. */
+/** Opens each view of an inbox with events in many states. */
 async function* views(app: ConsoleApplication, page: Page): AsyncGenerator<string> {
   app.handlers.trouble = 'the ledger is closed';
   const long = 'x'.repeat(200);
@@ -113,7 +113,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     },
   );
 
-  it('shows since when the server is not reachable, and continues when it is back', async () => {
+  it('shows since when the server is not reachable, and continues when it is reachable again', async () => {
     await using app = await ConsoleApplication.start();
     await using door = await FrontDoor.before(app.url);
     const page = await app.open(browser(), '', { at: door.url });
@@ -132,7 +132,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     expect(await page.evaluate(() => 'loadedOnce' in globalThis)).toBe(true);
   });
 
-  it('sends no requests while the page is hidden, and one right after it is visible again', async () => {
+  it('sends no request while the page is hidden, and one as soon as it is visible', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());
     await page.clock.install();
@@ -156,7 +156,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     await page.getByText('No event received yet.').waitFor();
   });
 
-  it('keeps the position in a list in the address: reload, back and forward', async () => {
+  it('keeps the page of the list in the address, for reload, back and forward', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive(...Array.from({ length: 51 }, (_, index) => ({ id: `evt_${index}` })));
     const page = await app.open(browser(), 'events?order=oldest');
@@ -175,7 +175,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     expect(page.url()).not.toContain('after');
   });
 
-  it('shows every digit of a payload, the beginning of a long one, and copies the bytes as received', async () => {
+  it('shows all digits of a payload, the beginning of a long payload, and copies the received text', async () => {
     await using app = await ConsoleApplication.start();
     const permissions = ['clipboard-read', 'clipboard-write'];
     const body = (note: string) =>
@@ -197,7 +197,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     expect(await clipboardOf(page)).toBe(raw);
   });
 
-  it('SE-11 shows why a body cannot be decoded, and redrives its deliveries', async () => {
+  it('SE-11 shows the reason why a body cannot be decoded, and redrives its deliveries', async () => {
     const key = { missing: false };
     await using app = await ConsoleApplication.start({
       bodyCodec: {

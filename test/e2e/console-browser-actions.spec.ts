@@ -83,7 +83,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     const redrive = card(page, 'Orders.markPaid').getByRole('button', { name: /^Redrive/ });
     for (const leave of [
       () => page.keyboard.press('Escape'),
-      // The focus is on the safe button.
+      // The focus is on Cancel.
       () => page.keyboard.press('Enter'),
       () => page.getByRole('button', { name: 'Cancel' }).click(),
     ]) {
@@ -114,7 +114,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     expect(await (await asked(page)).textContent()).toContain('2 deliveries of 2 events');
     await confirm(page);
     await eventually(async () => expect(await page.locator('.events tbody tr').count()).toBe(1));
-    // They leave the list of dead deliveries before they run.
+    // The deliveries disappear from the list of dead deliveries before they run.
     for (const id of ['evt_1', 'evt_3']) await app.settled(id);
     expect((await app.states('evt_1'))['Orders.markPaid']).toBe('done');
     expect((await app.states('evt_2'))['Orders.markPaid']).toBe('dead');
@@ -157,7 +157,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     ).toBeGreaterThan(0);
   });
 
-  it('runs done deliveries again only if the operator confirms that too', async () => {
+  it('runs deliveries that are done again only if the operator selects it', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1', eventType: 'webhook.test' });
     const page = await app.open(browser(), 'events/default/evt_1');

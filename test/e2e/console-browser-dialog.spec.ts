@@ -4,14 +4,14 @@ import { describeInBrowser } from '../support/browser/test-browser.js';
 import { ConsoleApplication, asked, confirm } from '../support/console/console-browser.js';
 import { eventually } from '../support/time/waiting.js';
 
-/** Selects all that match what the list shows, and asks to redrive it. */
+/** Selects all events that match the filter, and opens the dialog to redrive them. */
 async function redriveAll(page: Page): Promise<void> {
   await page.getByLabel('All on this page').check();
   await page.getByRole('button', { name: 'Select all events that match the filter' }).click();
   await page.getByRole('button', { name: /^Redrive/ }).click();
 }
 
-/** Starts with more dead deliveries than a page of the list holds. */
+/** Starts with more dead deliveries than a page of the list shows. */
 async function afterAnOutage(): Promise<ConsoleApplication> {
   const app = await ConsoleApplication.start();
   app.handlers.trouble = 'the ledger is closed';
@@ -21,10 +21,10 @@ async function afterAnOutage(): Promise<ConsoleApplication> {
 }
 
 describeInBrowser('the dialog of the inbox console', (browser) => {
-  it('can be confirmed if counting exceeds the time limit, and shows that', async () => {
+  it('can be confirmed if counting exceeds the time limit, and shows a note', async () => {
     await using app = await afterAnOutage();
     const page = await app.open(browser());
-    // The test ends the time limits.
+    // The test ends the time limits itself.
     await page.addInitScript(() => {
       const limits: AbortController[] = [];
       AbortSignal.timeout = () => {

@@ -14,7 +14,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
       name: /^Events per minute: received at most 1, done at most 2, failed attempts at most 0/,
     });
     await plot.waitFor();
-    // Nothing else paints them from now on.
+    // From now on, only a change of the color scheme repaints the plots.
     app.door.open = false;
     await page.getByText('You are not signed in any more.').waitFor();
     for (const colorScheme of ['light', 'dark'] as const) {
@@ -31,7 +31,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     await closedMinutes(page, () => ({}));
     await page.reload();
     await page.getByText('Events per minute, means of 15 minutes').waitFor();
-    // From 00:01 on, so that the first quarter is a minute short.
+    // The data start at 00:01, so that the first quarter has 14 minutes.
     const points = await page.evaluate<Record<string, unknown>[]>(`(async () => {
       const { grouped } = await import(document.baseURI.replace(/#.*/, '') + 'assets/activity.js');
       return grouped(Array.from({ length: 1440 }, (_, index) => ({
@@ -84,7 +84,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     await eventually(async () => expect(await painted()).toBeGreaterThan(0));
   });
 
-  it('shows activity until the newest closed minute, and how late it is', async () => {
+  it('shows activity until the newest closed minute, and the delay of that minute', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());
     let late = 0;

@@ -11,7 +11,7 @@ import { setHidden } from '../support/browser/page-appearance.js';
 
 const MARKUP = `</pre></title><script>ran=1</script><img src=x onerror="ran=1">" autofocus onfocus="ran=1" x="`;
 
-/** Elements of the page that only a payload could have made. */
+/** Elements of the page that can only come from markup in a payload. */
 const STRANGE = 'body script, body img, body [onerror], body [onfocus], body [autofocus], title *';
 
 const query = (params: Record<string, string>) => new URLSearchParams(params).toString();
@@ -27,7 +27,7 @@ async function statusAndText(
   return [response.status(), await response.text()];
 }
 
-/** A page of another site, which asks the console for things in the operator's browser. */
+/** A page of another site that sends requests to the console in the operator's browser. */
 async function hostile(console: string) {
   const forged = `
     const target = ${JSON.stringify(console)};
@@ -112,7 +112,7 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
     const nobody = await browser().page();
-    // With nobody there to ask for a name, the browser gives up.
+    // Without a user who enters a name, the browser stops.
     await expect(nobody.goto(app.url)).rejects.toThrow('ERR_INVALID_AUTH_CREDENTIALS');
     const stranger = await browser().page({
       httpCredentials: { ...OPERATOR, password: 'another one' },
@@ -149,7 +149,7 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
       .then((form) => form.textContent('body'));
     expect(response).toMatch(/comes from a page of another site/);
     expect(await page.evaluate(() => (globalThis as unknown as { got: string }).got)).toBe('');
-    // It was the operator's browser that asked, with what signs the operator in.
+    // The operator's browser sent the requests, with the operator's credentials.
     expect(seen.filter(({ url }) => url.endsWith('/api/pause')).length).toBeGreaterThanOrEqual(3);
     expect(seen.some(({ authorized }) => authorized)).toBe(true);
     expect((await app.inbox.stats()).paused).toEqual([]);
@@ -183,12 +183,12 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
     page.on('request', (request) => requested.push(request.url()));
     await page.clock.runFor(60_000);
     await setHidden(page, false);
-    // An earlier request would be reported before this one.
+    // The browser would report an earlier request before this one.
     await page.evaluate(() => fetch('assets/icon.svg').then(({ status }) => status));
     expect(requested).toEqual([`${app.url}assets/icon.svg`]);
     app.door.open = true;
     await page.getByRole('button', { name: 'Reload and sign in' }).click();
-    // The page before the reload shows the first text too.
+    // The page also shows the first text before the reload.
     await page.getByText('You are not signed in').waitFor({ state: 'detached' });
     await page.getByText('No event received yet.').waitFor();
   });

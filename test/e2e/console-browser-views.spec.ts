@@ -22,7 +22,7 @@ describeInBrowser('views of the inbox console', (browser) => {
     expect(await page.getByText('No event received yet.').count()).toBe(0);
   });
 
-  it('IN-28 shows counts beyond 10,000 as 10,000+', async () => {
+  it('IN-28 shows counts above 10,000 as 10,000+', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());
     const many = { count: 10_000, more: true };

@@ -100,7 +100,7 @@ consoleOnEachAdapter((start) => {
     '__proto__',
     'x'.repeat(255),
     '🔑'.repeat(127),
-  ])('finds, redrives and skips an event of id %j', async (id) => {
+  ])('finds, redrives and skips an event with the id %j', async (id) => {
     await using app = await start();
     await app.deliver({ id }, 'dead');
     expect(await app.get(eventPath(id))).toMatchObject({ status: 200, body: { id } });
@@ -153,7 +153,7 @@ consoleOnEachAdapter((start) => {
     expect((await app.get(eventPath('e-1'))).body['payload']).toBeNull();
   });
 
-  it('SE-11 shows the payload that bodyCodec decodes, or why it cannot', async () => {
+  it('SE-11 shows the payload that bodyCodec decodes, or the decoding error', async () => {
     const codec = { key: 1, reverse: (bytes: Buffer) => Buffer.from(bytes.toReversed()) };
     await using app = await start({
       payments: {

@@ -91,7 +91,7 @@ consoleOnEachAdapter((start) => {
     expect(done.size).toBeGreaterThan(10);
   });
 
-  it('serves files with their type, and 304 if the browser has them', async () => {
+  it('serves files with their type, and responds 304 if the browser has the file', async () => {
     await using app = await start();
     const types = {
       'console.css': 'text/css; charset=utf-8',
@@ -130,7 +130,7 @@ consoleOnEachAdapter((start) => {
     'console.js%00',
     'constructor',
     '__proto__',
-  ])('has no file %s', async (file) => {
+  ])('responds 404 for the file %s', async (file) => {
     await using app = await start();
     const response = await app.get(`/assets/${file}`);
     expect(response).toMatchObject({

@@ -19,7 +19,7 @@ consoleOnEachAdapter((start) => {
       'ann [Nest] LOG "root" x',
     ],
     ['a long name', { username: '🔑'.repeat(500) }, '🔑'.repeat(100)],
-  ])('names the operator by %s', async (_, user, who) => {
+  ])('reads the name of the operator from %s', async (_, user, who) => {
     const guard: CanActivate = {
       canActivate: (context) => {
         context.switchToHttp().getRequest<{ user?: unknown }>().user = user;

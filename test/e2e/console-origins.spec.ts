@@ -117,7 +117,7 @@ consoleOnEachAdapter((start) => {
     ['as a form', { ...ACTION, 'content-type': 'application/x-www-form-urlencoded' }, 415],
     ['as text', { ...ACTION, 'content-type': 'text/plain' }, 415],
     [
-      'as a content type that begins with JSON',
+      'with a content type that begins with JSON',
       { ...ACTION, 'content-type': 'application/jsonp' },
       415,
     ],
@@ -130,7 +130,7 @@ consoleOnEachAdapter((start) => {
     expect((await app.get('/api/overview')).body).toMatchObject({ stats: { paused: [] } });
   });
 
-  it('responds 404 to actions with methods other than POST, and changes nothing', async () => {
+  it('responds 404 to an action with a method other than POST, and changes nothing', async () => {
     await using app = await start();
     await app.deliver({ id: 'e-1' }, 'dead');
     for (const [action] of ACTIONS) {

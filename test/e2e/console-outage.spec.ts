@@ -26,9 +26,9 @@ class FailingInbox implements InboxDefinition {
 }
 
 const OUTAGES: [string, Error][] = [
-  ['the error of an inbox', new PaymentInboxError('inbox_unavailable', 'at 10.0.0.7:5432')],
+  ['an error of an inbox', new PaymentInboxError('inbox_unavailable', 'at 10.0.0.7:5432')],
   [
-    'the error of a driver',
+    'an error of a driver',
     Object.assign(new Error('connect ECONNREFUSED 10.0.0.7:5432'), { code: 'ECONNREFUSED' }),
   ],
 ];
@@ -43,7 +43,7 @@ const POSTS: [string, object][] = [
 ];
 
 consoleOnEachAdapter((start) => {
-  it.each(OUTAGES)('responds 503 for %s, logs the cause, and recovers', async (_, failure) => {
+  it.each(OUTAGES)('responds 503 after %s, logs the cause, and recovers', async (_, failure) => {
     const inbox = new FailingInbox();
     await using app = await start({ payments: { inbox } });
     await app.deliver({ id: 'e-1' });

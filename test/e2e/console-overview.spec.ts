@@ -70,7 +70,7 @@ consoleOnEachAdapter((start) => {
     expect(quiet.handlers['Receipts.send']).toMatchObject({ received: 0, done: 0, p95Ms: null });
   });
 
-  it('queries the inbox once per second for any number of open consoles, and again right after an action', async () => {
+  it('queries the inbox once per second for any number of consoles, and at once after an action', async () => {
     await using app = await start();
     const inbox = app.merchant.app.get(PaymentInbox);
     const stats = inbox.stats.bind(inbox);

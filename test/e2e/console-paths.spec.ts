@@ -34,19 +34,16 @@ consoleOnEachAdapter((start) => {
       PATH,
     ],
   };
-  it.each(Object.entries(SETTINGS))(
-    'is available in an application with %s',
-    async (_, [main, place]) => {
-      await using app = await start({ main: async (it) => void (await main(it)) });
-      const headers = { 'x-v': '7', accept: 'application/json;v=3' };
-      for (const path of ['', '/', '/assets/console.js', '/api/overview']) {
-        const response = await app.merchant.exchange(place + path, { method: 'GET', headers });
-        expect([path, response.status]).toEqual([path, 200]);
-      }
-      const page = await app.merchant.exchange(place, { method: 'GET' });
-      for (const address of addressesOf(page, place)) expect(address).toContain(`${place}/assets/`);
-    },
-  );
+  it.each(Object.entries(SETTINGS))('works in an application with %s', async (_, [main, place]) => {
+    await using app = await start({ main: async (it) => void (await main(it)) });
+    const headers = { 'x-v': '7', accept: 'application/json;v=3' };
+    for (const path of ['', '/', '/assets/console.js', '/api/overview']) {
+      const response = await app.merchant.exchange(place + path, { method: 'GET', headers });
+      expect([path, response.status]).toEqual([path, 200]);
+    }
+    const page = await app.merchant.exchange(place, { method: 'GET' });
+    for (const address of addressesOf(page, place)) expect(address).toContain(`${place}/assets/`);
+  });
 
   it('is available below the path of a RouterModule', async () => {
     await using app = await start({

@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from '@jest/globals';
 import { consoleOnEachAdapter } from '../support/console/console-application.js';
 
-/** Headers that proxies, networks and platforms document, each of which they add to a request. */
+/** Headers that proxies, networks and platforms add to requests, according to their documentation. */
 const ADDED: Readonly<Record<string, readonly string[]>> = {
   'the standards': ['Forwarded', 'Via', 'CDN-Loop'],
   'common proxies': [

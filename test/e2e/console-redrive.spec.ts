@@ -8,7 +8,7 @@ import {
 import { eventually } from '../support/time/waiting.js';
 
 consoleOnEachAdapter((start) => {
-  it('redrives a selected event, and logs which operator did it', async () => {
+  it('redrives a selected event, and logs the operator', async () => {
     await using app = await start();
     await app.deliver({ id: 'e-1', data: { name: 'Jane Roe' } }, 'dead');
     await app.deliver({ id: 'e-2' }, 'dead');
@@ -85,7 +85,7 @@ consoleOnEachAdapter((start) => {
     const inbox = app.merchant.app.get(PaymentInbox);
     await app.deliver({ id: 'e-1', eventType: 'nobody.knows' });
     expect((await app.post('redrive', selected('e-1'))).body).toEqual({ events: 0, deliveries: 0 });
-    // Like an event from before the handler was added: it has no delivery.
+    // An event that was received before the handler was added has no delivery.
     await app.deliver({ id: 'e-2', eventType: 'payout.settled' });
     const list = inbox.list.bind(inbox);
     inbox.list = async (query) => {
@@ -136,7 +136,7 @@ consoleOnEachAdapter((start) => {
     expect((await app.get('/api/events?state=stale')).body['events']).toEqual([]);
   });
 
-  it('adds a delivery to the given handler if a selected event has none', async () => {
+  it('adds a delivery for the given handler if a selected event has none', async () => {
     await using app = await start({ providers: [Receipts] });
     await app.deliver({ id: 'e-1', eventType: 'payout.settled' });
     await app.deliver({ id: 'e-2' }, 'dead');

@@ -124,7 +124,7 @@ consoleOnEachAdapter((start) => {
     },
   );
 
-  it('rejects every body that is not valid with 400, a message and a log line, and changes nothing', async () => {
+  it('rejects each invalid body with 400, a message and a log line, and changes nothing', async () => {
     await using app = await start();
     await app.deliver({ id: 'e-1' }, 'dead');
     for (const [title, action, body, message] of BODIES) {
@@ -160,7 +160,7 @@ consoleOnEachAdapter((start) => {
     });
   });
 
-  it('writes one log line per request, whatever characters the request contains', async () => {
+  it('writes one log line per request for requests with any characters', async () => {
     await using app = await start();
     const handler = 'x\n[Nest] LOG "root": redrive everything';
     await app.post('pause', { handler });

@@ -80,7 +80,7 @@ describeInBrowser('the hosted checkout in a browser', (browser) => {
     expect(status(invoice.transactionId)).toBe('pending');
   });
 
-  it('fails the transaction if the payment is declined', async () => {
+  it('fails the transaction if the customer declines the payment', async () => {
     const invoice = emulator.createCheckoutInvoice(payment);
     const page = await browser().page();
     await page.goto(invoice.checkoutUrl);

@@ -11,7 +11,7 @@ let emulator: PaymentsEmulator;
 
 useEmulator((started) => ({ emulator } = started));
 
-/** Holds the first response to a matching request until it is released. */
+/** Delays the first response to a matching request until the test releases it. */
 async function holdFirst(
   page: Page,
   url: RegExp,
@@ -64,7 +64,7 @@ describeInBrowser('a delayed response on the page', (browser) => {
     );
   });
 
-  it('does not lose a choice made while a fault is being switched on', async () => {
+  it('keeps a selection that the user makes while a fault is being switched on', async () => {
     const page = await browser().page();
     const { held, release } = await holdFirst(page, /\/faults\/delivery\/tamperSignature$/, 'PUT');
     await page.goto(`${emulator.baseUrl}/emulator`);
@@ -82,7 +82,7 @@ describeInBrowser('a delayed response on the page', (browser) => {
     );
   });
 
-  it('does not hide the result of an attempt that has ended in the meantime', async () => {
+  it('shows the result of an attempt that ends while its details are loading', async () => {
     emulator.setFaults({ delivery: { delay: { ms: 600_000 } } });
     const page = await browser().page();
     const record = /\/emulator\/deliveries\/[\da-f-]{36}$/;

@@ -96,7 +96,7 @@ describeInBrowser('the delivery log in a browser', (browser) => {
     expect(receiver.received[1]?.body).toEqual(receiver.first.body);
   });
 
-  it('sends a test webhook, and creates and settles transactions of each kind', async () => {
+  it('sends a test webhook, and creates, completes and declines transactions', async () => {
     const page = await browser().page();
     await openLog(page, emulator);
     await press(page, 'Send a test webhook');
@@ -129,7 +129,7 @@ describeInBrowser('the delivery log in a browser', (browser) => {
     await page.getByText('No delivery matches.').waitFor();
   });
 
-  it('does not overwrite what is being typed when data arrive', async () => {
+  it('does not overwrite the text that the user types when new data arrive', async () => {
     const page = await browser().page();
     await openLog(page, emulator);
     await page.getByLabel('Reference').fill('half-typed');
@@ -142,7 +142,7 @@ describeInBrowser('the delivery log in a browser', (browser) => {
     expect(await page.getByLabel('Amount').inputValue()).toBe('77');
   });
 
-  it('is filtered by company, state and text, and keeps the filter in its URL', async () => {
+  it('filters by company, state and text, and keeps the filter in its URL', async () => {
     emulator.createCompany({ companyId: 'other' });
     emulator.sendEvent({ eventType: 'a.one' });
     await emulator.idle();

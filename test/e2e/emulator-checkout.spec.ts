@@ -55,7 +55,7 @@ describe('the hosted checkout', () => {
     expect(receiver.received).toEqual([]);
   });
 
-  it('cancels without a payment; the invoice can be paid later', async () => {
+  it('cancels without a payment, and allows a later payment of the invoice', async () => {
     const customer = new CheckoutCustomer(emulator);
     await customer.confirm();
     expect(await customer.send('cancel')).toContain('The invoice is still open');
@@ -66,7 +66,7 @@ describe('the hosted checkout', () => {
     expect(await customer.send('pay')).toContain('>Paid<');
   });
 
-  it('shows that the invoice was completed or declined elsewhere', async () => {
+  it('shows that a control has completed or declined the invoice', async () => {
     const [paid, failed] = [new CheckoutCustomer(emulator), new CheckoutCustomer(emulator)];
     await paid.confirm();
     emulator.complete(paid.invoice.transactionId);
@@ -96,7 +96,7 @@ describe('the hosted checkout', () => {
       expect(text).toContain('No such invoice');
       expect(text).not.toContain('<b>');
     }
-    // Forms of a page that was open while the emulator restarted.
+    // The browser sends a form of a page that was open while the emulator restarted.
     for (const move of ['pay', 'phone', 'code']) {
       const pressed = `${emulator.baseUrl}/emulator/checkout/none/${move}`;
       const response = await fetch(pressed, { method: 'POST' });

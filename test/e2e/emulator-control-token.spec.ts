@@ -99,7 +99,7 @@ describe('SE-14 the control token of an emulator that listens on all addresses',
 });
 
 describe('SE-14 the webhook URL of an emulator that other machines can reach', () => {
-  /** Creates a lookup that returns the next of these addresses at each call, and finally always the last one. */
+  /** Creates a lookup that returns these addresses one after the other, and then always the last one. */
   const resolving = (...addresses: string[]): LookupAll => {
     let asked = 0;
     return (_hostname, _options, callback) => {
@@ -119,29 +119,32 @@ describe('SE-14 the webhook URL of an emulator that other machines can reach', (
     'fe80::1',
     'fd00::1',
     '::ffff:10.0.0.1',
-  ])('is rejected if its name resolves to %s, at the start and by a control', async (address) => {
-    const lookup = resolving(address);
-    await expect(start({ webhookUrl, lookup })).rejects.toThrow(/^webhookUrl must not point to/);
-    await using emulator = await start({ lookup });
-    const headers = { authorization: `Bearer ${emulator.controlToken}` };
-    const companies = `${emulator.baseUrl}/emulator/companies`;
-    const created = await post(companies, { companyId: 'a', webhookUrl }, headers);
-    expect(created.status).toBe(400);
-    const body = JSON.stringify({ url: webhookUrl });
-    const put = await fetch(`${companies}/default/webhook`, {
-      method: 'PUT',
-      headers: { ...headers, 'content-type': 'application/json' },
-      body,
-    });
-    expect([put.status, await put.text()]).toEqual([
-      400,
-      expect.stringContaining('url must not point to'),
-    ]);
-    expect(emulator.companies()).toHaveLength(1);
-    expect(emulator.company.webhook.url).toBeNull();
-  });
+  ])(
+    'is rejected at the start and by a control if its host name resolves to %s',
+    async (address) => {
+      const lookup = resolving(address);
+      await expect(start({ webhookUrl, lookup })).rejects.toThrow(/^webhookUrl must not point to/);
+      await using emulator = await start({ lookup });
+      const headers = { authorization: `Bearer ${emulator.controlToken}` };
+      const companies = `${emulator.baseUrl}/emulator/companies`;
+      const created = await post(companies, { companyId: 'a', webhookUrl }, headers);
+      expect(created.status).toBe(400);
+      const body = JSON.stringify({ url: webhookUrl });
+      const put = await fetch(`${companies}/default/webhook`, {
+        method: 'PUT',
+        headers: { ...headers, 'content-type': 'application/json' },
+        body,
+      });
+      expect([put.status, await put.text()]).toEqual([
+        400,
+        expect.stringContaining('url must not point to'),
+      ]);
+      expect(emulator.companies()).toHaveLength(1);
+      expect(emulator.company.webhook.url).toBeNull();
+    },
+  );
 
-  it('is checked again for each delivery', async () => {
+  it('is resolved and checked again for each delivery', async () => {
     const lookup = resolving('192.0.2.77', '127.0.0.1');
     await using emulator = await start({ webhookUrl, lookup });
     emulator.sendEvent({ eventType: 'x.y' });
@@ -151,7 +154,7 @@ describe('SE-14 the webhook URL of an emulator that other machines can reach', (
     ]);
   });
 
-  it('webhook URLs may point to a private network with allowPrivateWebhooks; its responses are logged in part', async () => {
+  it('may point to a private network with allowPrivateWebhooks; the log keeps a part of the responses', async () => {
     await using receiver = await WebhookReceiver.start();
     receiver.respond = (_, response) =>
       response
@@ -168,7 +171,7 @@ describe('SE-14 the webhook URL of an emulator that other machines can reach', (
     });
   });
 
-  it('webhook URLs may point to this machine if only this machine can reach the emulator', async () => {
+  it('may point to this machine if only this machine can reach the emulator', async () => {
     await using receiver = await WebhookReceiver.start();
     await using emulator = await PaymentsEmulator.start({ webhookUrl: receiver.url });
     receiver.respond = (_, response) =>

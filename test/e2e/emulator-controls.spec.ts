@@ -32,7 +32,7 @@ describe('controls over HTTP', () => {
     expect((await requestToken(request)).status).toBe(200);
   });
 
-  it('respond with 409 if an id or client id is taken, and with 404 if an id does not exist', async () => {
+  it('respond with 409 if an id or client id is in use, and with 404 if an id does not exist', async () => {
     expect((await post(`${controls}/companies`, { companyId: 'default' })).status).toBe(409);
     const { clientId } = emulator.company;
     expect((await post(`${controls}/companies`, { clientId })).status).toBe(409);

@@ -144,7 +144,7 @@ describe('delivery faults', () => {
     expect(await arrived({ redeliver: [1_000, 2_000] })).toHaveLength(3);
   });
 
-  it('apply to their own company only', async () => {
+  it('apply to one company only', async () => {
     const { companyId } = emulator.createCompany({ webhookUrl: receiver.url });
     emulator.setFaults({ delivery: { drop: {} } }, companyId);
     emulator.sendEvent({ companyId, eventType: 'theirs' });
@@ -153,13 +153,13 @@ describe('delivery faults', () => {
     expect(receiver.received.map(({ event }) => event.eventType)).toEqual(['ours']);
   });
 
-  it('do not apply any more after the plan is replaced', async () => {
+  it('stop when the plan is replaced', async () => {
     await arrived({ drop: {} });
     expect(await arrived({})).toHaveLength(1);
     expect(emulator.faults()).toEqual({ delivery: {} });
   });
 
-  it('next: the plan contains the remaining count', async () => {
+  it('next: the returned plan contains the remaining count', async () => {
     await arrived({ drop: { next: 3 } }, 2);
     expect(emulator.faults()).toEqual({ delivery: { drop: { next: 1 } } });
   });

@@ -153,7 +153,7 @@ describe('reset', () => {
     expect(emulator.faults('acme')).toEqual({});
   });
 
-  it('revokes the tokens issued before', async () => {
+  it('revokes all earlier tokens', async () => {
     await using emulator = await PaymentsEmulator.start({ seed: 'a', clock: new ManualClock() });
     const before = await getToken(emulator);
     await emulator.reset();
@@ -162,7 +162,7 @@ describe('reset', () => {
     expect((await get(url, await getToken(emulator))).status).toBe(404);
   });
 
-  it('repeats the ids of a seeded run', async () => {
+  it('makes a seeded emulator repeat its ids', async () => {
     await using emulator = await PaymentsEmulator.start({ seed: 'a' });
     const { transactionId } = emulator.createStkPush(payment);
     await emulator.reset();
@@ -223,7 +223,7 @@ describe('close', () => {
     await asked;
   });
 
-  it('is called at the end of an await using block', async () => {
+  it('runs at the end of an "await using" block', async () => {
     let url: string;
     {
       await using emulator = await PaymentsEmulator.start();

@@ -34,7 +34,7 @@ describe('the one-time code', () => {
     expect(await customer.send('code', { code: next })).toContain('Code accepted');
   });
 
-  it('does not count an input without six digits as a try', async () => {
+  it('does not count input that is not six digits as a try', async () => {
     const customer = new CheckoutCustomer(emulator);
     await customer.requestCode();
     expect(await customer.send('code', { code: '12' })).toContain('The code has six digits.');

@@ -36,7 +36,7 @@ function statuses(calls: number): Promise<number[]> {
   );
 }
 
-/** Returns the code of the connection error that a request fails with. */
+/** Returns the code of the connection error with which a request fails. */
 async function errorCodeOf(request: Promise<unknown>): Promise<unknown> {
   return request.then(
     () => 'responded',
@@ -132,7 +132,7 @@ describe('response faults of the API', () => {
     expect(await statuses(1)).toEqual([200]);
   });
 
-  it('apply to calls with a token of their own company only, and to no control', async () => {
+  it('apply only to calls with a token of the company, and to no control', async () => {
     setApiFaults({ error: {} });
     const other = emulator.createCompany();
     const theirs = await getToken(emulator, { baseUrl: emulator.baseUrl, ...other });

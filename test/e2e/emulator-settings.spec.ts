@@ -36,7 +36,7 @@ async function seenBy(program: string, ...args: string[]): Promise<string[]> {
 }
 
 const seenByShell = (shell: string, lines: string): Promise<string[]> =>
-  // As if pasted: the shell runs the lines, and then starts the application.
+  // The shell runs the lines as if they were pasted, and then starts the application.
   seenBy(shell, '-c', `${lines}\n"$0" -e "$1"`, process.execPath, PRINT);
 const seenByNode = (file: string): Promise<string[]> =>
   seenBy(process.execPath, `--env-file=${file}`, '-e', PRINT);
@@ -47,25 +47,22 @@ describe('the settings that payments-emulator prints', () => {
   it.each([
     ['generated values', []],
     ['awkward values', ['--client-secret', ' a b$c#d`e"f\\n ', '--webhook-secret', "it's #1 "]],
-  ])(
-    'AP-16 work pasted into a shell, and saved as .env with dotenv and Node: %s',
-    async (_, flags) => {
-      const emulator = runEmulator(...FREE_PORTS, '--client-id', 'shop', ...flags);
-      const lines = await settingsIn(emulator);
-      const file = join(folder, '.env');
-      await writeFile(file, lines);
-      const seen = await seenByShell('sh', lines);
-      expect(seen).toEqual([
-        expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
-        'shop',
-        flags[1] ?? expect.stringMatching(/^sk_sandbox_\w+$/),
-        flags[3] ?? expect.stringMatching(/^whsec_\w+$/),
-      ]);
-      expect(await seenByShell('bash', lines)).toEqual(seen);
-      expect(await seenByNode(file)).toEqual(seen);
-      expect(await seenByDotenv(file)).toEqual(seen);
-    },
-  );
+  ])('AP-16 work in a shell and as .env file with dotenv and Node: %s', async (_, flags) => {
+    const emulator = runEmulator(...FREE_PORTS, '--client-id', 'shop', ...flags);
+    const lines = await settingsIn(emulator);
+    const file = join(folder, '.env');
+    await writeFile(file, lines);
+    const seen = await seenByShell('sh', lines);
+    expect(seen).toEqual([
+      expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+      'shop',
+      flags[1] ?? expect.stringMatching(/^sk_sandbox_\w+$/),
+      flags[3] ?? expect.stringMatching(/^whsec_\w+$/),
+    ]);
+    expect(await seenByShell('bash', lines)).toEqual(seen);
+    expect(await seenByNode(file)).toEqual(seen);
+    expect(await seenByDotenv(file)).toEqual(seen);
+  });
 
   it('AP-16 are the same at the next start with the same --seed, and differ without it', async () => {
     const start = async (...flags: string[]): Promise<string> => {
@@ -117,7 +114,7 @@ describe('payments-emulator --save-env', () => {
   it.each([
     ['another variable line', 'PAYMENTS_CLIENT_SECRET=real\n', 'PAYMENTS_CLIENT_SECRET'],
     [
-      'its own lines pointed at another service',
+      'the lines of an earlier start point to another service',
       '# Written by payments-emulator --save-env, which replaces these lines at each start:\n' +
         'PAYMENTS_BASE_URL=https://payments.example.com\n',
       'PAYMENTS_BASE_URL',

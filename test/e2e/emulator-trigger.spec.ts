@@ -43,10 +43,10 @@ describe('payments-emulator trigger', () => {
     );
   });
 
-  it('AP-16 reaches an emulator at the default address without --url', async () => {
+  it('AP-16 uses the default address of the emulator without --url', async () => {
     const running = runEmulator('--webhook-url', receiver.url);
     const started = await Promise.race([running.found(/^export /m), running.ended]);
-    // If another program uses the default port, this test has nothing to check.
+    // The test checks nothing if another program uses the default port.
     if (started === 1) return expect(running.printed.err).toContain('is in use');
     expect(await emulatorCommand('trigger', 'transaction.completed')).toMatchObject({
       code: 0,
@@ -93,7 +93,9 @@ describe('payments-emulator trigger', () => {
   it('explains a delivery that was not sent, got no response, or was changed by a fault', async () => {
     emulator.setFaults({ delivery: { tamperSignature: { next: 1 } } });
     receiver.respondWith(401);
-    expect((await triggerHere('a.b')).err).toContain('a fault of the emulator changed this delivery');
+    expect((await triggerHere('a.b')).err).toContain(
+      'a fault of the emulator changed this delivery',
+    );
     emulator.setWebhook({ url: 'http://127.0.0.1:1/w' });
     expect((await triggerHere('a.b')).err).toContain('check that the application runs');
     emulator.setWebhook({ url: null });

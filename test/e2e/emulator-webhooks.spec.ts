@@ -42,7 +42,7 @@ describe("a company's webhook", () => {
     expect(headers['x-webhook-signature']).toBe(signatureOf(body, after));
   });
 
-  it('has its own URL, secret and active flag for each company', async () => {
+  it('has a separate URL, secret and active flag for each company', async () => {
     await using theirs = await WebhookReceiver.start();
     const other = emulator.createCompany({
       companyId: 'other',

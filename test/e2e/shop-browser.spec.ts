@@ -90,7 +90,7 @@ describeInBrowser('the shop in a browser', (browser) => {
         .waitFor();
     });
 
-    it('orders once if the button is clicked twice, and again after the customer goes back', async () => {
+    it('creates one order for a double click, and another one after the customer goes back', async () => {
       const page = await browser().page();
       const orders = new Set<string>();
       page.on('response', (response) => {
@@ -176,7 +176,7 @@ describeInBrowser('the shop in a browser', (browser) => {
         const reference = new URL(page.url()).pathname.slice('/orders/'.length);
         pay(reference, 65.1);
         await showsStatus(page, 'Paid');
-        // The icon that has just appeared is still animated.
+        // Wait for the animation of the new icon.
         await eventually(fits);
         await page.goto(`${shop.url}/ledger`);
         await page.getByRole('link', { name: reference }).waitFor();
@@ -185,7 +185,7 @@ describeInBrowser('the shop in a browser', (browser) => {
     );
   });
 
-  it('shows that the shop is not reachable, and the payment that arrived meanwhile after its restart', async () => {
+  it('shows that the shop is not reachable, and after its restart the payment of the meantime', async () => {
     const SHOP_DATA = mkdtempSync(join(tmpdir(), 'shop-browser-'));
     const redeliver = [...Array<number>(10).fill(500), ...Array<number>(10).fill(5000)];
     await using emulator = await PaymentsEmulator.start({ redeliver });
@@ -198,7 +198,9 @@ describeInBrowser('the shop in a browser', (browser) => {
     await showsStatus(page, 'Waiting for your payment');
     await mark(page);
     await first.process.kill('SIGKILL');
-    await page.getByText(/^The shop has not been reachable since .*The page keeps trying/).waitFor();
+    await page
+      .getByText(/^The shop has not been reachable since .*The page keeps trying/)
+      .waitFor();
     emulator.complete(order.checkoutUrl!.split('/').at(-1)!);
     await using again = await RunningShop.start({ ...settings, PORT: new URL(first.url).port });
     await again.recorded('patient', [12]);
@@ -209,7 +211,7 @@ describeInBrowser('the shop in a browser', (browser) => {
     rmSync(SHOP_DATA, { recursive: true });
   });
 
-  it('connects again after its events were rejected for a while', async () => {
+  it('reconnects after the shop rejected its event stream', async () => {
     await using service = await ScriptedPaymentsService.start();
     await using shop = await RunningShop.start(service.settings);
     await shop.createOrder('refused', 5);
@@ -222,7 +224,7 @@ describeInBrowser('the shop in a browser', (browser) => {
     await page.getByText('Live: this page updates itself.').waitFor();
   });
 
-  it('has no link to a checkout address that is a script', async () => {
+  it('shows no link if the checkout address is a script', async () => {
     await using service = await ScriptedPaymentsService.start();
     service.checkout = async () => ({ checkoutUrl: 'javascript:document.title="ran"' });
     await using shop = await RunningShop.start(service.settings);

@@ -125,7 +125,7 @@ describe.each([
     }
   });
 
-  it('shows a page at one instance what another instance has recorded, and the same ledger at both', async () => {
+  it('shows payments of one instance on a page of another, and the same ledger on both', async () => {
     const fresh = { ...settings, ...(await storage.settings()) };
     await using one = await RunningShop.start(fresh);
     await using other = await RunningShop.start(fresh);
@@ -135,7 +135,7 @@ describe.each([
     expect(await order.next()).toMatchObject({ status: 'pending' });
     const none = { payments: 0, amount: 0, unmatched: { payments: 0, amount: 0 } };
     expect(await ledger.next()).toEqual(none);
-    // The first instance is paused, so that the other one records the payments.
+    // Pause the first instance, so that the other one records the payments.
     emulator.setWebhook({ url: other.webhookUrl });
     one.process.pause();
     for (const [externalReference, amount, recorded] of [
@@ -178,7 +178,7 @@ describe.each([
   });
 });
 
-it('records a payment and completes its delivery in one transaction, which no reader sees half done', async () => {
+it('records a payment and completes its delivery in one transaction', async () => {
   const SHOP_DATA = mkdtempSync(join(tmpdir(), 'shop-durable-'));
   await using emulator = await PaymentsEmulator.start();
   await using shop = await RunningShop.start({ ...settingsFor(emulator), SHOP_DATA });

@@ -76,7 +76,7 @@ describe.each(['express', 'fastify'])('the pages of the shop on %s', (adapter) =
     }
   });
 
-  it('orders once if a form is sent twice at the same time, and again from a page that is loaded again', async () => {
+  it('creates one order for a form that is sent twice, and another one after a reload', async () => {
     const form = `product=milk&idempotencyKey=${keyOf(await page('/'))}`;
     const [first, second] = await Promise.all([buy(form), buy(form)]);
     expect([first.status, second.status]).toEqual([303, 303]);
@@ -185,14 +185,14 @@ describe.each(['express', 'fastify'])('the pages of the shop on %s', (adapter) =
 });
 
 describe.each(['express', 'fastify'])('a closing shop on %s', (adapter) => {
-  it('ends the event streams of its pages, and does not wait for pages that connect again', async () => {
+  it('ends the event streams of its pages, and does not wait for pages that reconnect', async () => {
     await using emulator = await PaymentsEmulator.start();
     await using shop = await RunningShop.start({ ...settingsFor(emulator), SHOP_ADAPTER: adapter });
     await shop.createOrder('open', 5);
     const streams = ['/api/orders/open/events', '/api/orders/open/events', '/api/ledger/events'];
     const events = await Promise.all(streams.map((path) => PageEvents.open(shop.url + path)));
     for (const one of events) await one.next();
-    // A browser opens its stream again and again, over the same connection.
+    // A browser reopens its event stream on the same connection each time.
     const stop = new AbortController();
     const requests = requestRepeatedly(`${shop.url}/api/ledger/events`, stop.signal);
     expect(await shop.process.kill('SIGTERM')).toEqual({ code: 0, signal: null });

@@ -163,7 +163,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
     expect(await amounts('third')).toEqual([]);
   });
 
-  it('gets a new token if its token is rejected', async () => {
+  it('requests a new token if the service rejects the current token', async () => {
     await shop.createOrder('token-before', 10);
     emulator.revokeTokens();
     expect((await shop.createOrder('token-after', 10)).checkoutUrl).not.toBeNull();
@@ -172,7 +172,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
     expect(await amounts('token-after')).toEqual([10]);
   });
 
-  it('responds with a test webhook', async () => {
+  it('responds with 200 to a test webhook', async () => {
     emulator.sendEvent({ eventType: 'webhook.test' });
     await emulator.idle();
     expect(emulator.deliveries({ eventType: 'webhook.test' })[0]?.response?.status).toBe(200);

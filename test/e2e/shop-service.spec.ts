@@ -78,7 +78,7 @@ describe.each(['express', 'fastify'])(
       expect((await shop.ledger('quick'))[0]).not.toHaveProperty('unmatched');
     });
 
-    it('records a payment once if it is delivered many times, also at the same time', async () => {
+    it('records a payment once if its event is delivered many times, also concurrently', async () => {
       const paid = service.pay('copies', 40);
       const id = 'event-of-copies';
       const deliver = () => service.deliver(shop.webhookUrl, paid, { id });
@@ -89,7 +89,7 @@ describe.each(['express', 'fastify'])(
       expect(await shop.ledger('copies')).toMatchObject([{ amount: 40, unmatched: true }]);
     });
 
-    it('rejects a delivery that is tampered with or signed with another secret', async () => {
+    it('rejects a tampered delivery and one that is signed with another secret', async () => {
       const paid = service.pay('forged', 40);
       const tamper = (body: string) => body.replace('40', '41');
       expect(await service.deliver(shop.webhookUrl, paid, { tamper })).toBe(401);
@@ -104,7 +104,7 @@ describe.each(['express', 'fastify'])(
       expect(entry).toMatchObject({ reference: null, amount: 40, unmatched: true });
     });
 
-    it('responds with at once, and retries until the transaction is complete', async () => {
+    it('responds at once, and retries until the transaction is complete', async () => {
       const paid = service.pay('slow', 40);
       service.transactions.set(paid.transactionId, 'settling');
       expect(await service.deliver(shop.webhookUrl, paid)).toBe(200);
