@@ -99,7 +99,7 @@ describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
   it('WH-24 lets an unrelated rejection end the process, with one and with two applications', async () => {
     await using two = await Merchant.start(adapter, 2);
     expect(await two.exitAfter('unrelated')).toBe(1);
-    expect(two.count('Error: of somebody else')).toBe(1);
+    expect(two.count('Error: unrelated error')).toBe(1);
     expect(two.output).toContain('Node.js v');
     expect(two.output).not.toContain('did not await a promise');
     await using merchant = await Merchant.start(adapter);
@@ -112,7 +112,7 @@ describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
     await merchant.execute('listen');
     await merchant.execute('unrelated');
     await merchant.execute('ping');
-    await merchant.wrote('listener saw of somebody else');
+    await merchant.wrote('listener saw unrelated error');
     expect(await merchant.receive()).toBe(200);
     await merchant.execute('release');
     await merchant.execute('ping');
@@ -135,7 +135,7 @@ describe('with the flag --unhandled-rejections', () => {
     await using merchant = await Merchant.start(adapter, 2, '--unhandled-rejections=warn');
     await merchant.execute('unrelated');
     await merchant.execute('unrelated');
-    await merchant.wrote('UnhandledPromiseRejectionWarning: Error: of somebody else', 2);
+    await merchant.wrote('UnhandledPromiseRejectionWarning: Error: unrelated error', 2);
     expect(await merchant.receive()).toBe(200);
     await merchant.execute('release');
     await merchant.execute('ping');
@@ -151,7 +151,7 @@ describe('with the flag --unhandled-rejections', () => {
     );
     await merchant.execute('unrelated');
     await merchant.execute('ping');
-    await merchant.wrote('UnhandledPromiseRejectionWarning: Error: of somebody else');
+    await merchant.wrote('UnhandledPromiseRejectionWarning: Error: unrelated error');
     // The module still catches the rejections of its handlers.
     expect(await merchant.receive()).toBe(200);
     await merchant.execute('release');

@@ -1,5 +1,5 @@
-// A merchant's process, to be run on its own: what an unhandled rejection does to a process, a test cannot
-// show within its own. Takes the adapter and how many applications; says "ready <url>…" and then obeys.
+// A process with merchant applications, to test what an unhandled rejection does to a process. Arguments: the adapter, the
+// number of applications and the webhook secret. Sends "ready <url>…" to its parent and then executes its commands.
 import 'reflect-metadata';
 import { Injectable, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -10,7 +10,7 @@ import { OnPaymentEvent, PaymentsModule } from 'nestjs-payments';
 const [adapter, count, webhookSecret] = process.argv.slice(2);
 const released = Promise.withResolvers();
 
-/** A stray: nobody awaits it, and it fails when the test says so. */
+/** Returns a promise that the handler does not await. It rejects after the command `release`. */
 async function failLater() {
   await released.promise;
   throw new Error('left behind');
@@ -51,7 +51,7 @@ for (let i = 0; i < Number(count); i += 1) apps.push(await start());
 
 const commands = {
   release: () => released.resolve(),
-  unrelated: () => void Promise.reject(new Error('of somebody else')),
+  unrelated: () => void Promise.reject(new Error('unrelated error')),
   'unrelated text': () => void Promise.reject('only text'),
   listen: () =>
     process.on('unhandledRejection', (reason) => console.log(`listener saw ${reason.message}`)),
@@ -63,11 +63,11 @@ const commands = {
   ping: () => {},
 };
 /** @param {string} command */
-async function obey(command) {
+async function execute(command) {
   await commands[command]();
-  // By now an unhandled rejection of this turn has had its consequence.
-  setImmediate(() => process.connected && process.send(`did ${command}`));
+  // Node handles unhandled rejections of this turn of the event loop before setImmediate() runs.
+  setImmediate(() => process.connected && process.send(`executed ${command}`));
 }
 
-process.on('message', (command) => void obey(String(command)));
+process.on('message', (command) => void execute(String(command)));
 process.send(`ready ${(await Promise.all(apps.map((app) => app.getUrl()))).join(' ')}`);
