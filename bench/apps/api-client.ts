@@ -58,7 +58,7 @@ serveCommands(null, {
       while (left > 0) {
         left -= 1;
         const { status } = await call();
-        if (status !== 'complete') throw new Error('The answer is not the transaction.');
+        if (status !== 'complete') throw new Error('The response is not the transaction.');
       }
     };
     await Promise.all(Array.from({ length: width }, caller));

@@ -9,8 +9,7 @@ import { COMPANY } from './payments-options.ts';
 
 class Webhooks {
   receive({ verifiedEvent }: VerifiedRequest): void {
-    if (verifiedEvent.company !== 'default')
-      throw new TypeError('The delivery was not verified.');
+    if (verifiedEvent.company !== 'default') throw new TypeError('The delivery was not verified.');
   }
 }
 const method = Object.getOwnPropertyDescriptor(Webhooks.prototype, 'receive')!;

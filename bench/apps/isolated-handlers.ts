@@ -1,4 +1,4 @@
-// An application with a fast handler and one whose runs never end.
+// An application with a fast handler, and a handler whose attempts never end.
 import { setTimeout } from 'node:timers/promises';
 import { OnPaymentEvent, PaymentsModule } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
@@ -10,7 +10,7 @@ import { COMPANY, inboxOf } from './payments-options.ts';
 import type { InboxChoice } from './payments-options.ts';
 
 const RATE = 20;
-/** Events that hang: more than a handler has places. */
+/** Number of events whose attempts never end: more than a handler has slots. */
 const HANGING = 40;
 const PLACES = 20;
 
@@ -39,7 +39,7 @@ const app = await listen('express', {
 const url = await app.getUrl();
 
 serveCommands(url, {
-  /** Resolves when all places of the other handler hang. */
+  /** Resolves when all slots of the hanging handler are in use. */
   async hang() {
     for (let event = 0; event < HANGING; event += 1) void send('hangs.done');
     await allHang.promise;

@@ -1,4 +1,4 @@
-// A Nest route without verification: it parses the JSON and answers 200.
+// A Nest route without verification: it parses the JSON and responds with 200.
 import { Body, Controller, HttpCode, Post } from '@nestjs/common';
 import { configuration, serveCommands } from '../processes/command-server.ts';
 import { listen } from './nest-application.ts';

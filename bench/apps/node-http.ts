@@ -1,5 +1,5 @@
 // node:http and an HMAC without a framework: the lower limit of the costs. With a database, deliveries that arrive
-// together are stored by one multi-row insert, and answered when it is committed.
+// together are stored by one multi-row insert. The responses follow when it is committed.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -10,8 +10,8 @@ export async function startLoad(ending: AsyncDisposableStack): Promise<Child> {
 }
 
 /**
- * A server under load: answers per second, the server's processor time for each answer in milliseconds, and the
- * latency of the answers. If `settled` is true, each round ends only when the server has handled every delivery.
+ * A server under load: responses per second, the server's processor time for each response in milliseconds, and
+ * the latency of the responses. If `settled` is true, each round ends only when the server has handled every delivery.
  */
 export function underLoad(
   name: string,

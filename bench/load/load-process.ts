@@ -15,9 +15,9 @@ export interface LoadOrder {
 
 /** The result of a load. */
 export interface LoadResult {
-  /** From the first byte sent to the last answer read. */
+  /** From the first byte sent to the last response read. */
   readonly seconds: number;
-  /** Latency of an answer, in milliseconds. */
+  /** Latency of a response, in milliseconds. */
   readonly p50: number;
   readonly p99: number;
 }
@@ -41,10 +41,10 @@ function requestBytes(host: string, path: string, { headers, body }: Delivery): 
 
 /**
  * Sends the requests over `connections` kept-alive connections. Each connection sends its next request as soon as it
- * has read the previous answer. The parser supports what Nest and Node send, a content length or chunks, and uses far
+ * has read the previous response. The parser supports what Nest and Node send, a content length or chunks, and uses far
  * less processor time than the server.
  *
- * @throws if an answer is not a 2xx.
+ * @throws if an response is not a 2xx.
  */
 async function closedLoop(
   { hostname, port }: URL,
@@ -87,22 +87,22 @@ function open(host: string, port: number): Promise<Socket> {
 
 function exchange(socket: Socket, request: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
-    let answer = '';
+    let response = '';
     const done = (error?: Error): void => {
       socket.off('data', onData).off('error', done).off('close', onClose);
       if (error) reject(error);
       else resolve();
     };
     const onClose = (): void =>
-      done(new Error(`The server closed the connection. Its answer so far: ${answer}`));
+      done(new Error(`The server closed the connection. Its response so far: ${response}`));
     const onData = (chunk: Buffer): void => {
-      answer += chunk.toString('latin1');
-      const body = answer.indexOf('\r\n\r\n') + 4;
-      if (body === 3 || !isComplete(answer, body)) return;
+      response += chunk.toString('latin1');
+      const body = response.indexOf('\r\n\r\n') + 4;
+      if (body === 3 || !isComplete(response, body)) return;
       done(
-        /^HTTP\/1\.1 2\d\d/.test(answer)
+        /^HTTP\/1\.1 2\d\d/.test(response)
           ? undefined
-          : new Error(`The answer is not a 2xx: ${answer}`),
+          : new Error(`The response is not a 2xx: ${response}`),
       );
     };
     socket.on('data', onData).on('error', done).on('close', onClose);
@@ -110,8 +110,8 @@ function exchange(socket: Socket, request: Buffer): Promise<void> {
   });
 }
 
-function isComplete(answer: string, body: number): boolean {
-  const length = /\r\ncontent-length: (\d+)/i.exec(answer);
-  if (length) return answer.length >= body + Number(length[1]);
-  return answer.endsWith('0\r\n\r\n') || answer.startsWith('HTTP/1.1 204');
+function isComplete(response: string, body: number): boolean {
+  const length = /\r\ncontent-length: (\d+)/i.exec(response);
+  if (length) return response.length >= body + Number(length[1]);
+  return response.endsWith('0\r\n\r\n') || response.startsWith('HTTP/1.1 204');
 }

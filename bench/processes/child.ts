@@ -5,7 +5,7 @@ import type { Usage } from './command-server.ts';
 
 const END_MS = 10_000;
 
-interface Answer {
+interface CommandResponse {
   readonly id: number;
   readonly value?: unknown;
   readonly error?: string;
@@ -20,7 +20,7 @@ export class Child {
 
   private constructor(child: ChildProcess, file: string) {
     this.#process = child;
-    child.on('message', ({ id, value, error }: Answer) => {
+    child.on('message', ({ id, value, error }: CommandResponse) => {
       const pending = this.#pending.get(id);
       this.#pending.delete(id);
       if (error === undefined) pending?.resolve(value);
@@ -52,7 +52,7 @@ export class Child {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
     const child = new Child(forked, file);
-    child.#ready = await child.#answerTo(0);
+    child.#ready = await child.#responseTo(0);
     return child;
   }
 
@@ -61,14 +61,14 @@ export class Child {
     return this.#ready;
   }
 
-  /** Sends a command. Resolves with its answer. */
+  /** Sends a command. Resolves with its response. */
   ask<T>(command: string, value?: unknown): Promise<T> {
     const id = (this.#lastId += 1);
-    const answer = this.#answerTo(id);
+    const response = this.#responseTo(id);
     this.#process.send({ id, command, value }, (error) => {
       if (error) this.#pending.get(id)?.reject(error);
     });
-    return answer as Promise<T>;
+    return response as Promise<T>;
   }
 
   /** The resources that the process has used so far. */
@@ -87,7 +87,7 @@ export class Child {
     clearTimeout(timer);
   }
 
-  #answerTo(id: number): Promise<unknown> {
+  #responseTo(id: number): Promise<unknown> {
     const pending = Promise.withResolvers<unknown>();
     this.#pending.set(id, pending);
     return pending.promise;

@@ -1,4 +1,4 @@
-// The side of a child process: it reads its configuration and answers the commands of the bench.
+// The side of a child process: it reads its configuration and responds to the commands of the bench.
 
 /** The configuration that the process was started with. */
 export function configuration(): unknown {
@@ -21,7 +21,7 @@ export interface Command {
 }
 
 /**
- * Sends `ready` to the bench and then answers its commands. The process exits on the command `end`, or when the bench
+ * Sends `ready` to the bench and then responds to its commands. The process exits on the command `end`, or when the bench
  * disconnects.
  */
 export function serveCommands(

@@ -11,7 +11,7 @@ const PENDING = 4_000_000;
 const OF_ONE_KEY = 600_000;
 const CLAIMED = 64;
 
-/** Copied deliveries are pending, and not held by a worker. */
+/** Copied deliveries are pending, so no worker runs them. */
 const WAITING = {
   state: "'pending'",
   worker: 'NULL',
@@ -52,7 +52,7 @@ export const backlogPostgres: Row = {
       });
       if (copies > 0) {
         await receive(store, [eventFor('busy')]);
-        // It runs, so that deliveries of its ordering key wait.
+        // This delivery runs, so that all others of its ordering key wait.
         await store.claim({ worker, wanted: [{ handler: 'busy', limit: 1 }] });
         await copy(server, connectionString, copies - 1, { ...WAITING, ...values });
       }

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { Child } from '../processes/child.ts';
 import type { Row } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
-import { at, atMostMs, latencies } from './latency-postgres.ts';
+import { atMostMs, latencies, PER_SECOND, quantileOf } from './event-latency.ts';
 import { temporaryFolder } from './temporary-storage.ts';
 
 const MEDIAN = 'p50';
@@ -18,12 +18,14 @@ export const latencySqlite: Row = {
     ending.defer(() => app.end());
     const percentile = (name: string, share: number) => ({
       name,
-      measure: async () => ({ value: at(await latencies(app, sized(scale, 10) * 1000), share) }),
+      measure: async () => ({
+        value: quantileOf(await latencies(app, sized(scale, 10) * 1000), share),
+      }),
     });
     return [
       {
         id: 'latency-sqlite',
-        title: '500 events/s',
+        title: `${PER_SECOND} events/s`,
         unit: 'ms',
         better: 'lower',
         contenders: [percentile(MEDIAN, 0.5), percentile(P99, 0.99)],

@@ -30,7 +30,7 @@ export const receiveExpress: Row = {
     return [
       {
         id: 'receive-express',
-        title: 'Deliveries answered, 64 connections',
+        title: 'Responses to webhook requests, 64 connections',
         unit: 'events/s',
         better: 'higher',
         warmUp: WARM_UP,
@@ -50,10 +50,10 @@ export const receiveExpress: Row = {
           atLeast(1.25, OURS, GOLEVELUP, 'at least 1.25 of @golevelup/nestjs-stripe'),
         ],
         notes: [
-          'Ours answers when the handler has succeeded and the event is known, so that a copy of it would be told. ' +
-            'The bare route verifies and keeps nothing. @golevelup/nestjs-stripe verifies HMAC-SHA256, which ' +
+          'nestjs-payments responds when the handler has succeeded and the event is stored, so that a copy is recognised. ' +
+            'The bare route verifies and stores nothing. @golevelup/nestjs-stripe verifies HMAC-SHA256, which ' +
             'this processor may compute several times faster than the HMAC-SHA512 the service signs with. The last ' +
-            'line is a controller of the application under WebhookGuard: verified and parsed, and kept nowhere.',
+            'line is a controller of the application under WebhookGuard: verified and parsed, and not stored.',
         ],
       },
       {

@@ -27,7 +27,7 @@ export const receiveFastify: Row = {
     return [
       {
         id: 'receive-fastify',
-        title: 'Deliveries answered, 64 connections',
+        title: 'Responses to webhook requests, 64 connections',
         unit: 'events/s',
         better: 'higher',
         warmUp: WARM_UP,

@@ -59,7 +59,7 @@ export const receivePostgres: Row = {
     return [
       {
         id: 'receive-postgres',
-        title: `Deliveries answered, ${WIDTH} connections`,
+        title: `Responses to webhook requests, ${WIDTH} connections`,
         unit: 'events/s',
         better: 'higher',
         contenders: [

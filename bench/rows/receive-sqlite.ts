@@ -37,7 +37,7 @@ export const receiveSqlite: Row = {
     return [
       {
         id: 'receive-sqlite',
-        title: 'Deliveries answered, 64 connections',
+        title: 'Responses to webhook requests, 64 connections',
         unit: 'events/s',
         better: 'higher',
         warmUp: WARM_UP,
@@ -49,7 +49,7 @@ export const receiveSqlite: Row = {
         ],
         targets: [atLeast(0.85, OURS, MEMORY, 'at least 0.85 of the memory inbox')],
         notes: [
-          'Each answer means that the event is on the disk, fsync included. Handlers run meanwhile, in the same ' +
+          'Each response means that the event is on the disk, fsync included. Handlers run meanwhile, in the same ' +
             'process, but for the second line. The last line inserts the same bodies, prepared, from the thread ' +
             'that prepares them: what SQLite itself gives on this disk.',
         ],

@@ -1,0 +1,74 @@
+import { Agent, request } from 'node:http';
+import { setTimeout as wait } from 'node:timers/promises';
+import { delivery } from '../load/deliveries.ts';
+import type { Delivery } from '../load/deliveries.ts';
+import type { Child } from '../processes/child.ts';
+import { epochMs } from '../queues/handler-counter.ts';
+import type { Target } from '../rounds/row.ts';
+
+/** Events per second. */
+export const PER_SECOND = 500;
+/** Milliseconds between two looks at how many events are due. */
+const TICK_MS = 2;
+
+/** A target: in the median of the rounds, `subject` is at most `bound` milliseconds. */
+export function atMostMs(subject: string, bound: number): Target {
+  return { text: `at most ${bound} ms`, of: 'value', subject, at: 'most', bound };
+}
+
+/**
+ * Sends {@link PER_SECOND} events per second for `ms` milliseconds, however slow the responses are.
+ *
+ * @returns milliseconds from sending to the call of the handler, for each event, sorted.
+ */
+export async function latencies(app: Child, ms: number): Promise<number[]> {
+  const agent = new Agent({ keepAlive: true });
+  const sentAt = new Map<string, number>();
+  const responses: Promise<void>[] = [];
+  const begun = performance.now();
+  while (performance.now() - begun < ms) {
+    const due = ((performance.now() - begun) / 1000) * PER_SECOND;
+    while (responses.length < due) {
+      const event = delivery('payments');
+      sentAt.set((JSON.parse(event.body.toString()) as { id: string }).id, epochMs());
+      responses.push(post(app.ready as string, agent, event));
+    }
+    await wait(TICK_MS);
+  }
+  await Promise.all(responses);
+  const found: number[] = [];
+  while (found.length < responses.length) {
+    for (const [id, handledAt] of await app.ask<[string, number][]>('handled')) {
+      const sent = sentAt.get(id);
+      if (sent !== undefined) found.push(handledAt - sent);
+    }
+    await wait(20);
+  }
+  agent.destroy();
+  return found.toSorted((a, b) => a - b);
+}
+
+/**
+ * Sends an event, and again if the server closed the idle connection at that moment: the inbox ignores a copy.
+ *
+ * @throws if the response is not a 2xx.
+ */
+function post(url: string, agent: Agent, { body, headers }: Delivery): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const sending = request(url, { method: 'POST', agent, headers }, (response) => {
+      response.resume();
+      if (response.statusCode! < 300) response.once('end', resolve);
+      else reject(new Error(`The response is ${response.statusCode}, not a 2xx.`));
+    });
+    sending.once('error', (error: Error & { code?: string }) => {
+      if (error.code !== 'ECONNRESET' || !sending.reusedSocket) reject(error);
+      else resolve(post(url, agent, { body, headers }));
+    });
+    sending.end(body);
+  });
+}
+
+/** The value at a share of the sorted values: 0.5 is the median. */
+export function quantileOf(sorted: readonly number[], share: number): number {
+  return sorted[Math.floor((sorted.length - 1) * share)] ?? 0;
+}
