@@ -77,12 +77,15 @@ describe('paymentsConfig', () => {
     ['PAYMENTS_WEBHOOK_SECRET', (value: string) => `\`${value}\``, 'is surrounded by quotes'],
     ['PAYMENTS_WEBHOOK_SECRET_PREVIOUS', () => `'${PRIVATE}'\n`, 'ends with a line break and is'],
     ['PAYMENTS_WEBHOOK_SECRET_PREVIOUS', () => `\`${PRIVATE}\``, 'is surrounded by quotes'],
-  ] as const)('HT-32 rejects at boot a %s that is not trimmed: %s', async (name, wrap, fault) => {
-    process.env[name] = wrap(process.env[name] ?? '');
-    const { error, shown } = await bootFailure(payments());
-    expect(error).toMatchObject({ code: 'options_invalid' });
-    expect(error.message).toContain(`${name} ${fault}`);
-    expect(error.message).toMatch(/never part of it: remove them\.$/);
-    expect(shown).not.toContain(PRIVATE);
-  });
+  ] as const)(
+    'HT-32 the module rejects a %s that is not trimmed at boot: %s',
+    async (name, wrap, fault) => {
+      process.env[name] = wrap(process.env[name] ?? '');
+      const { error, shown } = await bootFailure(payments());
+      expect(error).toMatchObject({ code: 'options_invalid' });
+      expect(error.message).toContain(`${name} ${fault}`);
+      expect(error.message).toMatch(/never part of it: remove them\.$/);
+      expect(shown).not.toContain(PRIVATE);
+    },
+  );
 });

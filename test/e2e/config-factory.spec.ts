@@ -23,14 +23,17 @@ describe('the options factory of forRootAsync', () => {
       },
     ],
     ['rejects', async () => Promise.reject(new TypeError('the vault is sealed'))],
-  ])('is named in the error if it %s, with the original as the cause', async (_, useFactory) => {
-    const { error, shown } = await bootFailure(PaymentsModule.forRootAsync({ useFactory }));
-    expect(error).toBeInstanceOf(PaymentsError);
-    expect(error.code).toBe('options_invalid');
-    expect(error.message).toContain(FAILED);
-    expect(error.cause).toEqual(new TypeError('the vault is sealed'));
-    expect(shown).toContain('the vault is sealed');
-  });
+  ])(
+    'the boot error names an options factory that %s, and its cause is the original error',
+    async (_, useFactory) => {
+      const { error, shown } = await bootFailure(PaymentsModule.forRootAsync({ useFactory }));
+      expect(error).toBeInstanceOf(PaymentsError);
+      expect(error.code).toBe('options_invalid');
+      expect(error.message).toContain(FAILED);
+      expect(error.cause).toEqual(new TypeError('the vault is sealed'));
+      expect(shown).toContain('the vault is sealed');
+    },
+  );
 
   it('the boot error names the class of an options factory that throws', async () => {
     const { error } = await bootFailure(PaymentsModule.forRootAsync({ useClass: Failing }));
@@ -38,12 +41,15 @@ describe('the options factory of forRootAsync', () => {
     expect(error.cause).toEqual(new TypeError('the vault is sealed'));
   });
 
-  it.each([undefined, null])('is named in the error if it returns %p', async (nothing) => {
-    const module = PaymentsModule.forRootAsync({ useFactory: () => nothing as never });
-    const { error } = await bootFailure(module);
-    expect(error.code).toBe('options_invalid');
-    expect(error.message).toMatch(/options factory.*returned nothing\. Return the options/);
-  });
+  it.each([undefined, null])(
+    'the boot error names an options factory that returns %p',
+    async (nothing) => {
+      const module = PaymentsModule.forRootAsync({ useFactory: () => nothing as never });
+      const { error } = await bootFailure(module);
+      expect(error.code).toBe('options_invalid');
+      expect(error.message).toMatch(/options factory.*returned nothing\. Return the options/);
+    },
+  );
 
   it('the boot error does not show the result of an options factory that returns no object', async () => {
     const module = PaymentsModule.forRootAsync({ useFactory: () => PRIVATE as never });

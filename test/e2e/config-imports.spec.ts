@@ -55,20 +55,23 @@ describe('AP-09 PaymentsModule imported in two modules', () => {
     ['forRoot twice', () => [forRoot(), forRoot()]],
     ['forRootAsync twice', () => [forRootAsync(), forRootAsync()]],
     ['forRoot and forRootAsync', () => [forRoot(), forRootAsync()]],
-    ['one of them global', () => [forRoot(true), forRootAsync()]],
-    ['both global', () => [forRootAsync(true), forRoot(true)]],
-  ])('AP-09 rejects %s, naming both modules and the fix', async (_, create) => {
-    const [first, second] = create();
-    const { error } = await bootFailure(
-      SettingsModule,
-      importing('BillingModule', first!),
-      importing('OrdersModule', second!),
-      importing('UnrelatedModule'),
-    );
-    expect(error).toMatchObject({ code: 'options_invalid' });
-    expect(error.message).toContain(twice('BillingModule', 'OrdersModule'));
-    expect(error.message).toMatch(/exports PaymentsModule.*"isGlobal: true"/);
-  });
+    ['one import is global', () => [forRoot(true), forRootAsync()]],
+    ['both imports are global', () => [forRootAsync(true), forRoot(true)]],
+  ])(
+    'AP-09 an import in two modules (%s) is rejected, and the error names both modules and the fix',
+    async (_, create) => {
+      const [first, second] = create();
+      const { error } = await bootFailure(
+        SettingsModule,
+        importing('BillingModule', first!),
+        importing('OrdersModule', second!),
+        importing('UnrelatedModule'),
+      );
+      expect(error).toMatchObject({ code: 'options_invalid' });
+      expect(error.message).toContain(twice('BillingModule', 'OrdersModule'));
+      expect(error.message).toMatch(/exports PaymentsModule.*"isGlobal: true"/);
+    },
+  );
 
   it('AP-09 a second import is rejected before an options factory runs', async () => {
     let runs = 0;

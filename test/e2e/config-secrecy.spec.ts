@@ -141,7 +141,7 @@ describe('visibleText', () => {
     ['a member of a set', new Set([[CLIENT_SECRET]])],
     ['a field of a function', Object.assign(() => {}, { value: CLIENT_SECRET })],
     ['an error', { error: new Error(CLIENT_SECRET) }],
-  ])('finds a secret in %s', (__, value) => {
+  ])('visibleText() finds a secret in %s', (__, value) => {
     expect(visibleText({ value })).toMatch(PRIVATE);
   });
 });

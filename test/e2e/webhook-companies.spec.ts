@@ -52,7 +52,7 @@ describe.each(Object.keys(ADAPTERS))('several companies on %s', (adapter) => {
     'default',
     '..%2Facme',
     'acme%00',
-  ])('WH-15 responses 401 to the unknown company "%s"', async (id) => {
+  ])('WH-15 the unknown company "%s" gets 401', async (id) => {
     const response = await app.send(signedWebhook(ACME), { path: `/webhooks/payments/${id}` });
     expect(response).toMatchObject({ status: 401, body: { code: 'company_unknown' } });
     expect(orders.seen).toEqual([]);

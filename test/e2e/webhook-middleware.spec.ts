@@ -65,9 +65,12 @@ describe.each(Object.keys(BODY_OPTIONS))('plugins of Fastify with %s', (option) 
     };
 
   it.each([
-    ['one hook', (route: Route) => (route.preParsing = note('theirs'))],
-    ['several', (route: Route) => (route.preParsing = [note('theirs'), note('more')])],
-  ])('WH-12 keep %s they put before the parsing of a route', async (_, onRoute) => {
+    ['one preParsing hook', (route: Route) => (route.preParsing = note('theirs'))],
+    [
+      'several preParsing hooks',
+      (route: Route) => (route.preParsing = [note('theirs'), note('more')]),
+    ],
+  ])('WH-12 the module keeps %s of a Fastify plugin on the webhook route', async (_, onRoute) => {
     hooked.length = 0;
     const adapter = new FastifyAdapter();
     adapter.getInstance().addHook('onRoute', (route) => void onRoute(route as Route));

@@ -239,7 +239,7 @@ describe('invalid options', () => {
     { webhook: { maxAgeMs: false as const }, inbox: DURABLE },
     { webhook: { maxAgeMs: 31 * DAY }, worker: { knowMs: 31 * DAY }, inbox: DURABLE },
     { webhookSecret: Array<string>(10).fill('whsec') },
-  ])('boots with %j', async (payments) => {
+  ])('the module accepts the options %j', async (payments) => {
     await using app = await WebhookApplication.start({ payments });
     expect(app.url).toMatch(/^http/);
   });

@@ -157,7 +157,7 @@ describe.each(Object.keys(ADAPTERS))('secrecy on %s', (adapter) => {
 
 describe('secrecy of what is printed', () => {
   it.each([undefined, 'sha512=zz', signBody(Buffer.from('other'), WEBHOOK_SECRET)])(
-    'Signature: shows nothing in the error for the header %p',
+    'Signature: the error for the signature header %p shows nothing of it',
     (header) => {
       const body = Buffer.from(PAYLOAD);
       let error: unknown;

@@ -24,16 +24,19 @@ describe('readPaymentsEnvironment', () => {
     ['former', ['another-private-value', 'former']],
     ['', 'another-private-value'],
     ['  ', 'another-private-value'],
-  ])('returns the webhook secrets if the previous one is %j', (previous, expected) => {
-    const variables = { ...VARIABLES, PAYMENTS_WEBHOOK_SECRET_PREVIOUS: previous };
-    expect(readPaymentsEnvironment(variables).webhookSecret).toEqual(expected);
-  });
+  ])(
+    'readPaymentsEnvironment() returns the webhook secrets if the previous secret is %j',
+    (previous, expected) => {
+      const variables = { ...VARIABLES, PAYMENTS_WEBHOOK_SECRET_PREVIOUS: previous };
+      expect(readPaymentsEnvironment(variables).webhookSecret).toEqual(expected);
+    },
+  );
 
   it.each([
     ['true', true],
     ['false', false],
     ['', false],
-  ])('reads PAYMENTS_ALLOW_INSECURE_HTTP=%s as %p', (value, expected) => {
+  ])('readPaymentsEnvironment() reads PAYMENTS_ALLOW_INSECURE_HTTP=%s as %p', (value, expected) => {
     const variables = { ...VARIABLES, PAYMENTS_ALLOW_INSECURE_HTTP: value };
     expect(readPaymentsEnvironment(variables).allowInsecureHttp).toBe(expected);
   });
@@ -73,12 +76,15 @@ describe('checkPaymentsEnvironment', () => {
     ['PAYMENTS_WEBHOOK_SECRET', 'private\r\n', /ends with a line break/],
     ['PAYMENTS_WEBHOOK_SECRET_PREVIOUS', 'private ', /ends with white space/],
     ['PAYMENTS_ALLOW_INSECURE_HTTP', 'yes', /must be true or false/],
-  ])('reports %s=%j with one text that names it and not its value', (name, value, words) => {
-    const faults = checkPaymentsEnvironment({ ...VARIABLES, [name]: value });
-    expect(faults).toEqual([expect.stringMatching(words)]);
-    expect(faults[0]).toMatch(new RegExp(`^${name} `));
-    expect(faults[0]).not.toContain('private');
-  });
+  ])(
+    'checkPaymentsEnvironment() reports %s=%j in one fault, with the name and without the value',
+    (name, value, words) => {
+      const faults = checkPaymentsEnvironment({ ...VARIABLES, [name]: value });
+      expect(faults).toEqual([expect.stringMatching(words)]);
+      expect(faults[0]).toMatch(new RegExp(`^${name} `));
+      expect(faults[0]).not.toContain('private');
+    },
+  );
 });
 
 describe('surroundingFault', () => {

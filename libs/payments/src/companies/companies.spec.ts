@@ -11,7 +11,7 @@ describe('ListedCompanies', () => {
   const bolt = resolveCompany({ ...ACME, id: 'bolt' }, DEFAULTS);
   const acme = resolveCompany(ACME, DEFAULTS);
 
-  it('returns the only company for "default" too, and one of several for its id only', async () => {
+  it('ListedCompanies returns the only company for "default" too, and one of several for its id only', async () => {
     expect(await new ListedCompanies([acme]).find('default')).toBe(acme);
     expect(await new ListedCompanies([acme, bolt]).find('default')).toBeUndefined();
     expect(await new ListedCompanies([acme, bolt]).find('bolt')).toBe(bolt);
@@ -29,7 +29,7 @@ const company = (id: string, ...webhookSecret: string[]) =>
   });
 
 describe('SharedSecrets', () => {
-  it('SE-10 returns the id of another company that has any of the secrets', () => {
+  it('SE-10 SharedSecrets returns the id of another company that has any of the secrets', () => {
     const secrets = new SharedSecrets();
     expect(secrets.add(company('acme', 'one', 'two'))).toBeUndefined();
     expect(secrets.add(company('bolt', 'three'))).toBeUndefined();
@@ -37,13 +37,13 @@ describe('SharedSecrets', () => {
     expect(secrets.add(company('dock', 'three', 'five'))).toBe('bolt');
   });
 
-  it('SE-10 accepts a company that has a secret twice, or is added again', () => {
+  it('SE-10 SharedSecrets accepts a company that has a secret twice, or is added again', () => {
     const secrets = new SharedSecrets();
     expect(secrets.add(company('acme', 'one', 'one'))).toBeUndefined();
     expect(secrets.add(company('acme', 'one'))).toBeUndefined();
   });
 
-  it('SE-10 forgets the secrets of a removed company, and of no other company', () => {
+  it('SE-10 SharedSecrets forgets the secrets of a removed company, and of no other company', () => {
     const secrets = new SharedSecrets();
     secrets.add(company('acme', 'one'));
     secrets.add(company('bolt', 'one'));
@@ -53,7 +53,7 @@ describe('SharedSecrets', () => {
     expect(secrets.add(company('cafe', 'one'))).toBeUndefined();
   });
 
-  it('SE-12 shows no secret to util.inspect', () => {
+  it('SE-12 SharedSecrets shows no secret to util.inspect', () => {
     const secrets = new SharedSecrets();
     secrets.add(company('acme', 'a-private-value'));
     expect(inspect(secrets, { depth: 9, showHidden: true })).not.toContain('a-private-value');

@@ -4,7 +4,7 @@ import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
 import { LookupBudget, RateLimit } from './company-lookup.js';
 
 describe('LookupBudget', () => {
-  it('SE-06 exempts the 100,000 verified ids that were used last, and no older one', async () => {
+  it('SE-06 LookupBudget exempts the 100,000 verified ids that were used last, and no older one', async () => {
     const runtime = new FakeRuntime();
     const log = new ThrottledLog({ warn: () => {}, error: () => {} }, runtime);
     const budget = new LookupBudget(1, runtime, log);
@@ -26,7 +26,7 @@ describe('RateLimit', () => {
     return taken;
   };
 
-  it('gives at most perSecond permits within any period of one second', () => {
+  it('RateLimit gives at most perSecond permits within any period of one second', () => {
     const runtime = new FakeRuntime();
     const limit = new RateLimit(3, runtime);
     expect(limit.take()).toBe(true);
@@ -42,7 +42,7 @@ describe('RateLimit', () => {
     expect(takeAll(limit)).toBe(2);
   });
 
-  it('does not save unused permits for later', () => {
+  it('RateLimit does not save unused permits for later', () => {
     const runtime = new FakeRuntime();
     const limit = new RateLimit(2, runtime);
     runtime.advance(60_000);

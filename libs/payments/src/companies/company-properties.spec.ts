@@ -12,7 +12,7 @@ const text = fc.oneof(
 );
 
 describe('isCompanyId', () => {
-  it('accepts 1 to 100 unreserved characters that are not a dot segment', () => {
+  it('isCompanyId() accepts 1 to 100 unreserved characters that are not a dot segment', () => {
     holds(
       fc.property(text, (id) => {
         const characters = id.split('').every((one) => /[a-z0-9._~-]/i.test(one) && one < '\x7f');
@@ -22,7 +22,7 @@ describe('isCompanyId', () => {
     );
   });
 
-  it('accepts only ids that stay one path segment if a client or proxy normalizes the path', () => {
+  it('isCompanyId() accepts only ids that stay one path segment if a client or proxy normalizes the path', () => {
     holds(
       fc.property(text, (id) => {
         if (!isCompanyId(id)) return;
@@ -33,7 +33,7 @@ describe('isCompanyId', () => {
     );
   });
 
-  it('rejects everything that is not a string', () => {
+  it('isCompanyId() rejects everything that is not a string', () => {
     holds(
       fc.property(fc.anything(), (id) => {
         if (isCompanyId(id)) expect(typeof id).toBe('string');

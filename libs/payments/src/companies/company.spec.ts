@@ -18,12 +18,12 @@ describe('SigningKey', () => {
       Buffer.from('what do ya want for nothing?'),
       '164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea2505549758bf75c05a994a6d034f65f8f0e6fdcaeab1a34d4a6b4b636e070a38bce737',
     ],
-  ])('returns the HMAC-SHA512 of RFC 4231 for the key %s', (key, body, expected) => {
+  ])('SigningKey returns the HMAC-SHA512 of RFC 4231 for the key %s', (key, body, expected) => {
     expect(new SigningKey(hex(key).toString('latin1')).sign(body)).toEqual(hex(expected));
   });
 
   it.each(['', 's', 'clé secrète €', '\ud800', 's'.repeat(129)])(
-    'uses the UTF-8 encoding of the secret %j as the key',
+    'SigningKey uses the UTF-8 encoding of the secret %j as the key',
     (secret) => {
       const body = Buffer.alloc(300, 'b');
       const expected = createHmac('sha512', Buffer.from(secret)).update(body).digest();
@@ -31,14 +31,14 @@ describe('SigningKey', () => {
     },
   );
 
-  it('signs each body independently of the bodies before it', () => {
+  it('SigningKey signs each body independently of the bodies before it', () => {
     const key = new SigningKey('whsec_1');
     const first = key.sign(Buffer.from('a'));
     expect(key.sign(Buffer.from('b'))).not.toEqual(first);
     expect(key.sign(new Uint8Array([97]))).toEqual(first);
   });
 
-  it('hides the secret from util.inspect and JSON.stringify', () => {
+  it('SigningKey hides the secret from util.inspect and JSON.stringify', () => {
     const key = new SigningKey('whsec_1');
     key.sign(Buffer.from('a'));
     expect(inspect(key, { depth: 9 }) + JSON.stringify(key)).toBe('SigningKey {}{}');

@@ -26,7 +26,7 @@ describe('DirectoryCompanies', () => {
   });
   afterEach(() => Logger.overrideLogger(['error']));
 
-  it('keeps companies cached during lookups of many invented ids', async () => {
+  it('DirectoryCompanies keeps companies cached during lookups of many invented ids', async () => {
     await companies.find('acme');
     for (let i = 0; i <= 1000; i += 1) await companies.find(`stranger-${i}`);
     lookups.length = 0;
@@ -39,7 +39,7 @@ describe('DirectoryCompanies', () => {
     expect(lookups).toEqual(['stranger-0']);
   });
 
-  it('keeps the newest 10,000 companies cached', async () => {
+  it('DirectoryCompanies keeps the newest 10,000 companies cached', async () => {
     for (let i = 0; i <= 10_000; i += 1) await companies.find(`c-${i}`);
     lookups.length = 0;
     await companies.find('c-1');
@@ -49,7 +49,7 @@ describe('DirectoryCompanies', () => {
     expect(lookups).toEqual(['c-0']);
   });
 
-  it('counts the 60 s of a cached company from the end of its lookup', async () => {
+  it('DirectoryCompanies counts the 60 s of a cached company from the end of its lookup', async () => {
     let found: (company: Company) => void = () => {};
     respond = async () => new Promise((resolve) => (found = resolve));
     const first = companies.find('acme');
@@ -65,7 +65,7 @@ describe('DirectoryCompanies', () => {
     expect(lookups).toEqual(['acme', 'acme']);
   });
 
-  it('shares one lookup among simultaneous callers when a cached company has expired', async () => {
+  it('DirectoryCompanies shares one lookup among simultaneous callers when a cached company has expired', async () => {
     await companies.find('acme');
     runtime.advance(60_000);
     const all = await Promise.all([companies.find('acme'), companies.find('acme')]);
@@ -73,7 +73,7 @@ describe('DirectoryCompanies', () => {
     expect(all[0]).toBe(all[1]);
   });
 
-  it('shares a failure among simultaneous callers, and caches it for a second', async () => {
+  it('DirectoryCompanies shares a failure among simultaneous callers, and caches it for a second', async () => {
     respond = async () => Promise.reject(new Error('down'));
     const both = await Promise.allSettled([companies.find('acme'), companies.find('acme')]);
     expect(both.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
@@ -86,7 +86,7 @@ describe('DirectoryCompanies', () => {
     expect(await companies.find('acme')).toMatchObject({ id: 'acme' });
   });
 
-  it('finds a removed company again 5 s after it is added again', async () => {
+  it('DirectoryCompanies finds a removed company again 5 s after it is added again', async () => {
     await companies.find('acme');
     runtime.advance(60_000);
     respond = () => undefined;
@@ -102,7 +102,7 @@ describe('DirectoryCompanies', () => {
       (error: { code: string }) => error.code,
     );
 
-  it('SE-06 limits the lookups per second for webhook requests, but not for calls of the application', async () => {
+  it('SE-06 DirectoryCompanies limits the lookups per second for webhook requests, but not for calls of the application', async () => {
     const ids = ['stranger-1', 'stranger-2', 'acme', 'bolt'];
     expect(await Promise.all(ids.map(forWebhook))).toEqual([
       'none',
@@ -120,7 +120,7 @@ describe('DirectoryCompanies', () => {
     expect(await forWebhook('cafe')).toBe('cafe');
   });
 
-  it('SE-06 does not limit lookups of ids that had a valid signature, until their company is removed', async () => {
+  it('SE-06 DirectoryCompanies does not limit lookups of ids that had a valid signature, until their company is removed', async () => {
     await forWebhook('acme');
     companies.verified('acme');
     runtime.advance(60_000);
@@ -135,7 +135,7 @@ describe('DirectoryCompanies', () => {
     expect(await forWebhook('acme')).toBe('directory_unavailable');
   });
 
-  it('SE-06 ends a lookup without a result at its time limit, and starts a new one later', async () => {
+  it('SE-06 DirectoryCompanies ends a lookup without a result at its time limit, and starts a new one later', async () => {
     let found: (company: Company) => void = () => {};
     respond = async () => new Promise((resolve) => (found = resolve));
     const first = forWebhook('acme');
@@ -152,7 +152,7 @@ describe('DirectoryCompanies', () => {
     expect(lookups).toEqual(['acme', 'acme']);
   });
 
-  it('SE-06 rejects a webhook request at its deadline, and uses the result of its lookup for the next one', async () => {
+  it('SE-06 DirectoryCompanies rejects a webhook request at its deadline, and uses the result of its lookup for the next one', async () => {
     let found: (company: Company) => void = () => {};
     respond = async () => new Promise((resolve) => (found = resolve));
     const arrivedAt = runtime.monotonic();
@@ -166,7 +166,7 @@ describe('DirectoryCompanies', () => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('SE-06 limits the simultaneous lookups for webhook requests to the number per second', async () => {
+  it('SE-06 DirectoryCompanies limits the simultaneous lookups for webhook requests to the number per second', async () => {
     respond = async () => new Promise(() => {});
     const hanging = ['a', 'b', 'c'].map(forWebhook);
     runtime.advance(2000);
@@ -182,7 +182,7 @@ describe('DirectoryCompanies', () => {
     ['no id', undefined, /returned a company without a valid "id"/],
     ['an invalid id', 'acme ', /without a valid "id"/],
     ['a number as id', 17, /without a valid "id"/],
-  ])('SE-07 treats a company with %s as no company', async (_, id, words) => {
+  ])('SE-07 DirectoryCompanies treats a company with %s as no company', async (_, id, words) => {
     respond = () => ({ ...ACME, id }) as Company;
     expect(await forWebhook('acme')).toBe('none');
     expect(log.lines).toEqual([expect.stringMatching(words)]);
@@ -200,7 +200,7 @@ describe('DirectoryCompanies', () => {
     expect(await forWebhook('acme')).toBe('acme');
   });
 
-  it('SE-10 logs companies with the same webhook secret once per minute, without the secret', async () => {
+  it('SE-10 DirectoryCompanies logs companies with the same webhook secret once per minute, without the secret', async () => {
     respond = (id) => ({ ...ACME, id, webhookSecret: [`${id}-private`, 'shared-private'] });
     for (const id of ['acme', 'bolt', 'cafe']) await companies.find(id);
     expect(log.lines).toEqual([

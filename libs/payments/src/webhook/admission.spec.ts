@@ -24,12 +24,12 @@ async function rejection(check: unknown): Promise<Record<string, unknown>> {
 }
 
 describe('runCheck', () => {
-  it('SE-05 admits a request if the check returns nothing, or a promise of nothing', async () => {
+  it('SE-05 runCheck() admits a request if the check returns nothing, or a promise of nothing', async () => {
     expect(runCheck(() => undefined, request)).toBeUndefined();
     await expect(run(async () => undefined)).resolves.toBeUndefined();
   });
 
-  it('SE-05 passes the request to the check', async () => {
+  it('SE-05 runCheck() passes the request to the check', async () => {
     let passed: unknown;
     await run((argument: unknown) => void (passed = argument));
     expect(passed).toBe(request);
@@ -41,7 +41,7 @@ describe('runCheck', () => {
     [{ status: 400, message: 'No.' }, 400, undefined, 'No.'],
     [{ status: 599, retryAfterSeconds: 0 }, 599, 0, 'The application rejected the request.'],
   ])(
-    'SE-05 rejects a request with the status, wait and message of %j',
+    'SE-05 runCheck() rejects a request with the status, wait and message of %j',
     async (result, status, retryAfterSeconds, message) => {
       const expected = { status, retryAfterSeconds, code: 'request_rejected', message };
       expect(await rejection(() => result)).toMatchObject(expected);
@@ -67,15 +67,18 @@ describe('runCheck', () => {
     ['half a second', { retryAfterSeconds: 0.5 }, /"retryAfterSeconds"/],
     ['a message that is an object', { message: {} }, /"message"/],
     ['an object whose getter throws', throwing, /a getter/],
-  ])('SE-05 rejects a request with 503 if the check returns %s', async (_, result, reason) => {
-    const expected = {
-      status: 503,
-      code: 'request_rejected',
-      reason: expect.stringMatching(reason),
-    };
-    expect(await rejection(() => result)).toMatchObject(expected);
-    expect(await rejection(async () => result)).toMatchObject(expected);
-  });
+  ])(
+    'SE-05 runCheck() rejects a request with 503 if the check returns %s',
+    async (_, result, reason) => {
+      const expected = {
+        status: 503,
+        code: 'request_rejected',
+        reason: expect.stringMatching(reason),
+      };
+      expect(await rejection(() => result)).toMatchObject(expected);
+      expect(await rejection(async () => result)).toMatchObject(expected);
+    },
+  );
 
   it.each([
     [
@@ -88,7 +91,7 @@ describe('runCheck', () => {
     ['rejects', async () => Promise.reject(new Error('no route')), /Error: no route/],
     ['rejects with undefined', async () => Promise.reject(undefined), /undefined was thrown/],
   ])(
-    'SE-05 rejects a request with 503 if the check %s, and the response does not contain the cause',
+    'SE-05 runCheck() rejects a request with 503 if the check %s, and the response does not contain the cause',
     async (_, check, reason) => {
       const { message, ...rest } = await rejection(check);
       expect(rest).toMatchObject({
@@ -104,7 +107,7 @@ describe('runCheck', () => {
 });
 
 describe('requireFittingLength', () => {
-  it('WH-04 rejects a Content-Length over the limit', () => {
+  it('WH-04 requireFittingLength() rejects a Content-Length over the limit', () => {
     for (const length of ['101', 101, [101]]) {
       const headers = { 'content-length': length } as never;
       expect(codeOf(() => requireFittingLength(headers, 100))).toBe('payload_too_large');
@@ -128,7 +131,7 @@ describe('requirePlainJson', () => {
     { 'content-type': json, 'content-encoding': '' },
     { 'content-type': json, 'content-encoding': null },
     { 'content-type': json, 'content-encoding': {} },
-  ])('WH-30 accepts the headers %j', (headers) => {
+  ])('WH-30 requirePlainJson() accepts the headers %j', (headers) => {
     expect(() => requirePlainJson(headers as never)).not.toThrow();
   });
 
@@ -142,7 +145,7 @@ describe('requirePlainJson', () => {
       'content_encoding_unsupported',
     ],
     [{ 'content-type': json, 'content-encoding': 1 }, 'content_encoding_unsupported'],
-  ])('WH-05 rejects the headers %j with %s', (headers, code) => {
+  ])('WH-05 requirePlainJson() rejects the headers %j with %s', (headers, code) => {
     expect(codeOf(() => requirePlainJson(headers as never))).toBe(code);
   });
 });

@@ -28,7 +28,7 @@ describe('PendingRequests', () => {
     return { request, rejections };
   };
 
-  it('SE-03 rejects a new request above the maximum number if all others are younger than 25 ms', () => {
+  it('SE-03 PendingRequests rejects a new request above the maximum number if all others are younger than 25 ms', () => {
     const [first] = [add(), add(), add()];
     runtime.advance(24);
     expect(codeOf(() => requests.add())).toBe('webhook_busy');
@@ -37,7 +37,7 @@ describe('PendingRequests', () => {
     expect(requests.count).toBe(3);
   });
 
-  it('SE-03 rejects the oldest request in favour of a new one if it is at least 25 ms old', () => {
+  it('SE-03 PendingRequests rejects the oldest request in favour of a new one if it is at least 25 ms old', () => {
     const first = add();
     runtime.advance(1);
     const others = [add(), add()];
@@ -49,7 +49,7 @@ describe('PendingRequests', () => {
     expect(codeOf(() => requests.add())).toBe('webhook_busy');
   });
 
-  it('SE-03 rejects more bytes than the limit if all requests are younger than 25 ms', () => {
+  it('SE-03 PendingRequests rejects more bytes than the limit if all requests are younger than 25 ms', () => {
     const [first, second] = [add(), add()];
     expect(first.request.reserve(MAX_BYTES - 1)).toBe(true);
     expect(second.request.reserve(1)).toBe(true);
@@ -58,7 +58,7 @@ describe('PendingRequests', () => {
     expect(requests).toMatchObject({ count: 1, bytes: MAX_BYTES - 1 });
   });
 
-  it('SE-03 rejects the oldest requests if another request needs their bytes', () => {
+  it('SE-03 PendingRequests rejects the oldest requests if another request needs their bytes', () => {
     const [first, second] = [add(), add()];
     first.request.reserve(4000);
     second.request.reserve(5000);
@@ -71,14 +71,14 @@ describe('PendingRequests', () => {
     expect(requests).toMatchObject({ count: 1, bytes: MAX_BYTES });
   });
 
-  it('counts no bytes of a released request', () => {
+  it('PendingRequests counts no bytes of a released request', () => {
     const { request } = add();
     request.release();
     expect(request.reserve(10)).toBe(false);
     expect(requests).toMatchObject({ count: 0, bytes: 0 });
   });
 
-  it('rejects a request once, together with its waiting promises, and never after its release', async () => {
+  it('PendingRequests rejects a request once, together with its waiting promises, and never after its release', async () => {
     const { request, rejections } = add();
     const waiting = request.until(new Promise(() => {}));
     request.reject(new Error('over'));
@@ -92,7 +92,7 @@ describe('PendingRequests', () => {
     await expect(other.request.until(Promise.resolve(1))).resolves.toBe(1);
   });
 
-  it('SE-03 stays within both limits, and returns to zero after any sequence of calls', () => {
+  it('SE-03 PendingRequests stays within both limits, and returns to zero after any sequence of calls', () => {
     const step = fc.record({
       call: fc.constantFrom('add', 'add', 'reserve', 'reserve', 'release', 'reject', 'wait'),
       which: fc.nat(20),

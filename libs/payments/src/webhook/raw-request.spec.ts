@@ -19,12 +19,12 @@ describe('readRawBody', () => {
     return { pending, bytes: readRawBody(stream, limit, pending).finally(() => pending.release()) };
   };
 
-  it('joins the chunks of a body', async () => {
+  it('readRawBody() joins the chunks of a body', async () => {
     const chunks = [Buffer.from('a'), Buffer.from('b')];
     expect(await start(Readable.from(chunks)).bytes).toEqual(Buffer.from('ab'));
   });
 
-  it('rejects a body over its limit, and a body over the limit of all pending requests', async () => {
+  it('readRawBody() rejects a body over its limit, and a body over the limit of all pending requests', async () => {
     const over = [Buffer.alloc(60), Buffer.alloc(41)];
     const { bytes } = start(Readable.from(over));
     await expect(bytes).rejects.toMatchObject({ code: 'payload_too_large' });
@@ -34,7 +34,7 @@ describe('readRawBody', () => {
   });
 
   it.each(['reject', 'release'] as const)(
-    'SE-03 keeps no body in memory after %s() of its pending request',
+    'SE-03 readRawBody() keeps no body in memory after %s() of its pending request',
     async (end) => {
       setFlagsFromString('--expose-gc');
       const collectGarbage = runInNewContext('gc') as () => void;
@@ -55,7 +55,7 @@ describe('readRawBody', () => {
     },
   );
 
-  it('counts allocated bytes, not received bytes, as pending', async () => {
+  it('readRawBody() counts allocated bytes, not received bytes, as pending', async () => {
     const stream = new PassThrough();
     const { pending, bytes } = start(stream, 1000);
     stream.write('a');
@@ -66,7 +66,7 @@ describe('readRawBody', () => {
     expect(await bytes).toHaveLength(2);
   });
 
-  it('stops reading when the pending request is rejected', async () => {
+  it('readRawBody() stops reading when the pending request is rejected', async () => {
     const { pending, bytes } = start(new PassThrough());
     pending.reject(new Error('too late'));
     await expect(bytes).rejects.toThrow('too late');
@@ -81,12 +81,12 @@ describe('ChunkCount', () => {
     return count;
   };
 
-  it('SE-01 rejects a body of one-byte chunks after about 4,096 chunks', () => {
+  it('SE-01 ChunkCount rejects a body of one-byte chunks after about 4,096 chunks', () => {
     expect(accepted(1)).toBeGreaterThanOrEqual(4096);
     expect(accepted(1)).toBeLessThan(4200);
   });
 
-  it('WH-07 accepts a body with any number of 64-byte chunks', () => {
+  it('WH-07 ChunkCount accepts a body with any number of 64-byte chunks', () => {
     expect(accepted(64)).toBe(100_000);
   });
 });

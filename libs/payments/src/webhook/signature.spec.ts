@@ -43,7 +43,7 @@ describe('signature vectors from a program in another language', () => {
 });
 
 describe('verifySignature', () => {
-  it('rejects hex digits outside ASCII, even if their low byte is a hex digit', () => {
+  it('verifySignature() rejects hex digits outside ASCII, even if their low byte is a hex digit', () => {
     const body = Buffer.from('{}');
     const signature = signBody(body, 'whsec_1');
     const wide = signature.replace(/\d$|[a-f]$/, (digit) =>

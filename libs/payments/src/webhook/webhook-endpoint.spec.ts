@@ -55,7 +55,7 @@ describe.each(['express', 'fastify'])('WebhookEndpoint on %s', (type) => {
     endpoint = new RecordedEndpoint(type);
   });
 
-  it('writes the responses of one turn of the event loop together, at the end of the turn', async () => {
+  it('WebhookEndpoint writes the responses of one turn of the event loop together, at the end of the turn', async () => {
     const first = endpoint.request('first');
     await microtasks();
     setImmediate(() => endpoint.written.push('other work'));
@@ -67,7 +67,7 @@ describe.each(['express', 'fastify'])('WebhookEndpoint on %s', (type) => {
     expect(endpoint.written).toEqual(['first', 'second', 'other work']);
   });
 
-  it('writes the response of the next turn at the end of that turn', async () => {
+  it('WebhookEndpoint writes the response of the next turn at the end of that turn', async () => {
     await endpoint.request('first');
     const second = endpoint.request('second');
     await microtasks();
@@ -76,7 +76,7 @@ describe.each(['express', 'fastify'])('WebhookEndpoint on %s', (type) => {
     expect(endpoint.written).toEqual(['first', 'second']);
   });
 
-  it('writes the other responses of a turn if writing one of them fails', async () => {
+  it('WebhookEndpoint writes the other responses of a turn if writing one of them fails', async () => {
     const fails = endpoint.request('fails', () => {
       throw new Error('the socket is gone');
     });
@@ -92,7 +92,7 @@ describe('WebhookEndpoint', () => {
   beforeEach(() => Logger.overrideLogger((log = new CapturedLog())));
   afterEach(() => Logger.overrideLogger(['error']));
 
-  it('SE-08 responds with 503 to an unexpected error, and logs it once per minute', async () => {
+  it('SE-08 WebhookEndpoint responds with 503 to an unexpected error, and logs it once per minute', async () => {
     const verifier = { verify: async () => Promise.reject(new TypeError('broken verifier')) };
     const endpoint = new WebhookEndpoint(
       new HttpAdapterHost(),

@@ -14,7 +14,7 @@ async function documentedStatus(): Promise<Record<string, string>> {
 }
 
 describe('REJECTION_STATUS', () => {
-  it('WH-30 has the same codes and statuses as docs/security.md', async () => {
+  it('WH-30 REJECTION_STATUS has the same codes and statuses as docs/security.md', async () => {
     const statuses = Object.entries(REJECTION_STATUS).map(([code, status]) => [code, `${status}`]);
     expect(await documentedStatus()).toEqual({
       ...Object.fromEntries(statuses),
@@ -37,14 +37,14 @@ describe('RejectionLog', () => {
       .mockImplementation((line) => void lines.push(String(line)));
   });
 
-  it('logs the first rejection at once, with code, company and fix', () => {
+  it('RejectionLog logs the first rejection at once, with code, company and fix', () => {
     new RejectionLog(runtime).logRejection(wrong, 'acme');
     expect(lines).toEqual([
       'A webhook request of company acme was rejected (signature_mismatch). Check the secret.',
     ]);
   });
 
-  it('logs at most one line per code and minute, with the number of suppressed lines', () => {
+  it('RejectionLog logs at most one line per code and minute, with the number of suppressed lines', () => {
     const log = new RejectionLog(runtime);
     for (let i = 0; i < 1000; i += 1) log.logRejection(wrong);
     log.logRejection(new PaymentsError('payload_invalid', 'No envelope.'));

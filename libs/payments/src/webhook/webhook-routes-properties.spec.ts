@@ -28,7 +28,7 @@ describe('resolveWebhookPath', () => {
     fc.webPath(),
   );
 
-  it('accepts only paths that clients send unchanged, and is idempotent', () => {
+  it('resolveWebhookPath() accepts only paths that clients send unchanged, and is idempotent', () => {
     holds(
       fc.property(path, (given) => {
         if (codeOf(() => resolveWebhookPath(given)) === 'options_invalid') return;
@@ -55,7 +55,7 @@ describe('WebhookRoutes', () => {
   });
   afterAll(() => app.close());
 
-  it('finds the same company in a path as Express, and none if Express has no route for the path', () => {
+  it('WebhookRoutes finds the same company in a path as Express, and none if Express has no route for the path', () => {
     let found: unknown;
     const router = express.Router();
     for (const path of routes.endpointPaths()) {

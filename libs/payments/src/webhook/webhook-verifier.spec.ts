@@ -4,7 +4,7 @@ import { storedHeaders, WebhookGuard } from './webhook-verifier.js';
 import type { WebhookVerifier } from './webhook-verifier.js';
 
 describe('storedHeaders', () => {
-  it('stores the listed headers only', () => {
+  it('storedHeaders() stores the listed headers only', () => {
     const stored = {
       'content-type': 'application/json',
       'content-length': '12',
@@ -29,7 +29,7 @@ describe('storedHeaders', () => {
     expect(storedHeaders(others)).toEqual({});
   });
 
-  it('joins several values, removes control characters and cuts at 256 characters', () => {
+  it('storedHeaders() joins several values, removes control characters and cuts at 256 characters', () => {
     const stored = storedHeaders({
       'user-agent': 'a'.repeat(300),
       'x-request-id': 'a\tb\u0000c\u0085d\u007f\r\n',
@@ -54,17 +54,20 @@ describe('storedHeaders', () => {
     ...[undefined, null, '', [], [undefined], {}, { toString: 1 }, Symbol('s'), () => 1].map(
       (value) => [value, undefined],
     ),
-  ] as [unknown, string | undefined][])('WH-30 stores the header value %p as %j', (value, text) => {
-    const headers = { 'content-length': value, 'user-agent': 'service' } as never;
-    expect(storedHeaders(headers)).toEqual({
-      ...(text !== undefined && { 'content-length': text }),
-      'user-agent': 'service',
-    });
-  });
+  ] as [unknown, string | undefined][])(
+    'WH-30 storedHeaders() stores the header value %p as %j',
+    (value, text) => {
+      const headers = { 'content-length': value, 'user-agent': 'service' } as never;
+      expect(storedHeaders(headers)).toEqual({
+        ...(text !== undefined && { 'content-length': text }),
+        'user-agent': 'service',
+      });
+    },
+  );
 });
 
 describe('WebhookGuard', () => {
-  it("passes an unexpected error on to the application's exception filter", async () => {
+  it("WebhookGuard passes an unexpected error on to the application's exception filter", async () => {
     const verifier = {
       verify: async () => Promise.reject(new TypeError('broken verifier')),
     } as unknown as WebhookVerifier;
