@@ -112,7 +112,7 @@ onEachDurableInbox((durable) => {
     expect(await data.effects()).toEqual(['paid']);
   });
 
-  it('IN-13 a commit of an attempt whose lease was lost is rejected, and the other attempt has the effect once', async () => {
+  it('IN-13 a commit without a valid lease is rejected, and the effect of the other attempt happens once', async () => {
     const data = await durable.data();
     const rejections: string[] = [];
     let runs = 0;

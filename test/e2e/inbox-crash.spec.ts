@@ -92,15 +92,15 @@ onEachDurableInbox((durable) => {
   it('IN-12 a delivery whose process died runs again, with the lost attempt recorded and not charged', async () => {
     const data = await durable.data();
     const first = await start(data, { worker: LEASES });
-    await first.send('held', 'book on continue');
-    await first.reported('ran held 1');
+    await first.send('lost', 'book on continue');
+    await first.reported('ran lost 1');
     const second = await start(data, { worker: LEASES });
     await first.kill();
     second.continueHandlers();
-    await second.reported('ended held');
-    expect(second.lines).toContain('ran held 1');
-    expect(await data.effects()).toEqual(['held']);
-    const [delivery] = (await readBack(data, 'held')).deliveries;
+    await second.reported('ended lost');
+    expect(second.lines).toContain('ran lost 1');
+    expect(await data.effects()).toEqual(['lost']);
+    const [delivery] = (await readBack(data, 'lost')).deliveries;
     expect(delivery).toMatchObject({ state: 'done', attempts: 1 });
     expect(delivery!.history.map(({ outcome }) => outcome)).toEqual(['lost', 'done']);
   }, 60_000);

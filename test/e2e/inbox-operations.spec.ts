@@ -52,7 +52,7 @@ onEachDurableInbox((durable) => {
     await eventually(() => expect(ran).toEqual(['before', 'waits']));
   });
 
-  it('IN-28 stats() counts unfinished deliveries and unhandled events, with what is paused and the oldest age', async () => {
+  it('IN-28 stats() counts unfinished deliveries and unhandled events, with paused handlers and oldest age', async () => {
     const data = await durable.data();
     const { app, state, receive, inbox } = await startHalfBroken(data);
     await using _app = app;

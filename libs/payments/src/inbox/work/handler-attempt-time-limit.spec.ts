@@ -4,7 +4,7 @@ import { started, turns, WorkerHarness } from '../../../../../test/support/inbox
 import { fixed, none } from '../../events/retry-schedule.js';
 
 describe('the time limit of a HandlerAttempt', () => {
-  it('IN-30 a handler over its time limit is aborted, fails and frees its slot; ignoring the signal is logged', () =>
+  it('IN-30 a handler over its time limit fails and frees its slot; if it ignores its signal, that is logged', () =>
     logged(async (log) => {
       const harness = await started(
         new WorkerHarness({ concurrency: 1, timeoutMs: 5000, retry: fixed([60_000]) }),
