@@ -47,11 +47,13 @@ DECLARE
   -- How many deliveries the search read.
   v_seen integer;
   v_first timestamptz;
-  v_keys uuid[];
+  -- The deliveries of the search whose key this transaction has locked, and those of them that it leased.
+  v_orderings uuid[];
   v_events bigint[];
   v_taken bigint[];
-  r_events bigint[];
-  r_handlers text[];
+  -- All deliveries that were leased so far.
+  v_claimed_events bigint[];
+  v_claimed_handlers text[];
 BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'claims of the payment inbox need READ COMMITTED, and this transaction is %',
@@ -71,7 +73,7 @@ BEGIN
       v_window := CASE WHEN v_waiting > 0 THEN greatest(p_limits[v_position], ${MIN_WINDOW}) ELSE p_limits[v_position] END;
       SELECT array_agg(f.ordering) FILTER (WHERE f.free), array_agg(f.event) FILTER (WHERE f.free), count(*),
              min(f.due_at), (array_agg(f.due_at))[count(*)], (array_agg(f.event))[count(*)]
-        INTO v_keys, v_events, v_seen, v_first, v_due, v_event
+        INTO v_orderings, v_events, v_seen, v_first, v_due, v_event
         FROM (
           SELECT c.*, c.ordering IS NULL OR pg_try_advisory_xact_lock(${keyLock('c.ordering', 'v_handler')}) AS free
             FROM (
@@ -91,7 +93,7 @@ BEGIN
         WITH locked AS MATERIALIZED (
           SELECT l.tuple, n.position, n.ordering,
                  n.ordering IS NOT NULL AND ${isRunning(schema, 'n.ordering', 'v_handler')} AS busy
-            FROM unnest(v_keys, v_events) WITH ORDINALITY AS n (ordering, event, position)
+            FROM unnest(v_orderings, v_events) WITH ORDINALITY AS n (ordering, event, position)
            CROSS JOIN LATERAL (
              SELECT d.ctid AS tuple FROM ${schema}.delivery d
               WHERE d.event = n.event AND d.handler = v_handler
@@ -116,8 +118,8 @@ BEGIN
           RETURNING c.position, d.event
         )
         SELECT array_agg(t.event ORDER BY t.position), (SELECT count(*) FROM waiting) INTO v_taken, v_waiting FROM taken t;
-        r_events := r_events || v_taken;
-        r_handlers := r_handlers || array_fill(v_handler, ARRAY[COALESCE(cardinality(v_taken), 0)]);
+        v_claimed_events := v_claimed_events || v_taken;
+        v_claimed_handlers := v_claimed_handlers || array_fill(v_handler, ARRAY[COALESCE(cardinality(v_taken), 0)]);
         v_left := v_left - COALESCE(cardinality(v_taken), 0);
       END IF;
       EXIT WHEN v_left <= 0 OR v_seen < v_window;
@@ -125,7 +127,7 @@ BEGIN
   END LOOP;
   RETURN QUERY
   SELECT ${claimedValues(schema)}, NULL::timestamptz, NULL::double precision
-    FROM unnest(r_events, r_handlers) WITH ORDINALITY AS n (event, handler, position)
+    FROM unnest(v_claimed_events, v_claimed_handlers) WITH ORDINALITY AS n (event, handler, position)
     JOIN ${schema}.delivery l ON l.event = n.event AND l.handler = n.handler
     JOIN ${schema}.event e ON e.seq = n.event
    ORDER BY n.position;

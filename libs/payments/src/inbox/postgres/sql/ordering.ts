@@ -53,6 +53,7 @@ export const newerHandled = (
  * the disk; redrive and skip wait for claims. So these operations cannot deadlock.
  */
 export const orderingFunctions = (schema: string): string => `
+-- Takes the advisory locks of keys, and waits for them. Returns whether there was a key.
 CREATE FUNCTION ${schema}.lock_keys(p_orderings uuid[], p_handlers text[]) RETURNS boolean
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $lock$
@@ -64,6 +65,7 @@ BEGIN
   RETURN FOUND;
 END $lock$;
 
+-- Makes the next waiting delivery of each key claimable, due now. Returns the keys that had one.
 CREATE FUNCTION ${schema}.release_next(p_orderings uuid[], p_handlers text[])
 RETURNS TABLE (o_ordering uuid, o_handler text)
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}

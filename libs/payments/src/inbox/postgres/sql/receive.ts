@@ -43,7 +43,9 @@ export class ReceiveStatement {
       for (const [index, receipt] of storedReceipts(events, deliveries, row!)) {
         receipts[index] = receipt;
       }
-      for (const [position, outcome, id] of JSON.parse(row!['o_others'] ?? '[]') as NotStored[]) {
+      for (const [position, outcome, id] of JSON.parse(
+        row!['o_not_stored'] ?? '[]',
+      ) as NotStored[]) {
         const { index, event } = events[position - 1]!;
         const knownId = id === null ? event.id : fromStored(id);
         receipts[index] = { outcome, id: knownId, claimed: [], pending: false };
@@ -114,7 +116,7 @@ CREATE FUNCTION ${schema}.receive(p_companies text[], p_ids text[], p_once bytea
   p_occurred_ms float8[], p_keys text[], p_orderings uuid[], p_digests bytea[], p_raws bytea[], p_headers text[],
   p_stale boolean[], p_unhandled boolean[], p_versions bigint[], p_first boolean[],
   d_positions bigint[], d_handlers text[], d_workers uuid[], d_orderings uuid[], d_occurred_ms float8[])
-RETURNS TABLE (o_received_ms double precision, o_seqs bigint[], o_runs boolean[], o_newer boolean[], o_others json)
+RETURNS TABLE (o_received_ms double precision, o_seqs bigint[], o_runs boolean[], o_newer boolean[], o_not_stored json)
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $receive$
 DECLARE
@@ -206,7 +208,7 @@ BEGIN
   -- For each event that was not stored: the stored event with its id, or else with its once key.
   SELECT json_agg(json_build_array(i.position, CASE WHEN k.id IS NULL THEN 'outdated'
                                                WHEN k.id = i.id AND k.digest <> i.digest THEN 'conflict'
-                                               ELSE 'duplicate' END, k.id)) INTO o_others
+                                               ELSE 'duplicate' END, k.id)) INTO o_not_stored
     FROM unnest(o_seqs, p_companies, p_ids, p_once, p_digests, p_versions)
       WITH ORDINALITY AS i (seq, company, id, once, digest, version, position)
     LEFT JOIN LATERAL (

@@ -76,7 +76,7 @@ function indexesOf(array: string | null | undefined): Set<number> {
 
 /**
  * SQL for the history of a delivery `d` with one more attempt; a full history loses its oldest attempt. The arguments are
- * SQL. `HistoryEntry` describes the format.
+ * SQL. `outcome` is a code of `HistoryEntry`: d for done, f for failed, l for lost.
  */
 export function historyWith(endedAt: string, outcome: string, error?: string): string {
   const startedAt = `COALESCE(d.started_at, ${endedAt})`;

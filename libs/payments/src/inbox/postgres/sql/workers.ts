@@ -100,6 +100,7 @@ DECLARE
   v_handlers text[];
   v_late boolean;
 BEGIN
+  -- A heartbeat that is late itself declares no worker dead, since the database may have been down for all workers.
   SELECT ${isExpired('w')} INTO v_late FROM ${schema}.worker w WHERE w.id = p_worker AND NOT w.retired;
   UPDATE ${schema}.worker w SET heartbeat_at = v_now WHERE w.id = p_worker AND NOT w.retired;
   o_alive := FOUND;
