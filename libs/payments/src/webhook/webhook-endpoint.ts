@@ -80,8 +80,17 @@ export class RawBodyMiddleware {
       return;
     }
     const { headers, url, socket } = request;
-    const streams = { body: request, readBefore: request, request, response };
-    this.admission.admit({ headers, url, socket, company, ...streams }).then(
+    const unread = {
+      headers,
+      url,
+      socket,
+      company,
+      body: request,
+      readBefore: request,
+      request,
+      response,
+    };
+    this.admission.admit(unread).then(
       (pending) => {
         this.pending.attach(request, pending);
         next();
@@ -110,12 +119,12 @@ export class RawBodyMiddleware {
     const company = companyParam(params);
     // A hook may have left the bytes on Fastify's request, and an adapter of a serverless platform on Node's.
     const readBefore = { rawBody: request.rawBody ?? raw.rawBody, body: raw.body };
-    const streams = { body, readBefore, request, response: reply.raw };
+    const response = reply.raw;
+    const unread = { headers, url, socket, company, body, readBefore, request, response };
     try {
-      const pending = await this.admission.admit({ headers, url, socket, company, ...streams });
-      this.pending.attach(raw, pending);
+      this.pending.attach(raw, await this.admission.admit(unread));
     } catch (error) {
-      return sendWithFastify(reply, this.#reject(error, body, raw, reply.raw));
+      return sendWithFastify(reply, this.#reject(error, body, raw, response));
     }
     return emptyFastifyBody(headers, Number(headerText(headers['content-length'])) || 0);
   };
