@@ -23,7 +23,7 @@ function drained(list: LinkedList<Item>): string {
 }
 
 describe('LinkedList', () => {
-  it('returns its items in the order in which they were added', () => {
+  it('a list returns its items in the order in which they were added', () => {
     const [list] = listOf('abcd');
     expect(drained(list)).toBe('abcd');
     expect(list.first).toBe(null);
@@ -35,14 +35,17 @@ describe('LinkedList', () => {
     ['d', 'abc'],
     ['bc', 'ad'],
     ['abcd', ''],
-  ])('deletes %s of abcd, adds it to another list, and appends e to the rest', (gone, kept) => {
-    const [list, items] = listOf('abcd');
-    const other = new LinkedList<Item>();
-    for (const item of items.filter(({ name }) => gone.includes(name))) {
-      list.delete(item);
-      other.add(item);
-    }
-    list.add({ name: 'e', next: null, previous: null });
-    expect([drained(list), drained(other)]).toEqual([`${kept}e`, gone]);
-  });
+  ])(
+    'items %s of abcd can move to another list, and the rest, %s, keeps its order',
+    (gone, kept) => {
+      const [list, items] = listOf('abcd');
+      const other = new LinkedList<Item>();
+      for (const item of items.filter(({ name }) => gone.includes(name))) {
+        list.delete(item);
+        other.add(item);
+      }
+      list.add({ name: 'e', next: null, previous: null });
+      expect([drained(list), drained(other)]).toEqual([`${kept}e`, gone]);
+    },
+  );
 });

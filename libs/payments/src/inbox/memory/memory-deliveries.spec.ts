@@ -1,23 +1,15 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import { incoming, REDRIVE_FORCED, TestWorker } from '../../testing/contract/contract-fixtures.js';
+import { incoming, REDRIVE_FORCED } from '../../testing/contract/contract-fixtures.js';
+import { startMemoryStore } from '../../../../../test/support/inbox/memory-harness.js';
+import type { MemoryHarness } from '../../../../../test/support/inbox/memory-harness.js';
 import type { IncomingEvent } from '../store/inbox-store.js';
-import { MemoryStore } from './memory-inbox.js';
 
-let now = 0;
-const runtime: PaymentsRuntime = {
-  now: () => now,
-  monotonic: () => now,
-  random: () => 0.5,
-  schedule: () => () => {},
-};
-let store: MemoryStore;
-let worker: TestWorker;
+let clock: MemoryHarness['clock'];
+let store: MemoryHarness['store'];
+let worker: MemoryHarness['worker'];
 
 beforeEach(async () => {
-  now = 0;
-  store = new MemoryStore({ maxEvents: 100, maxBytes: 10_000, retentionMs: 50 }, runtime);
-  worker = await TestWorker.start(store);
+  ({ clock, store, worker } = await startMemoryStore({ maxEvents: 100, maxBytes: 10_000 }));
 });
 
 const ofKey = (id: string, occurredMs = 0): IncomingEvent =>
@@ -25,13 +17,13 @@ const ofKey = (id: string, occurredMs = 0): IncomingEvent =>
 const selection = { company: 'acme', id: 'a', handlers: ['book'] };
 
 describe('MemoryDeliveries', () => {
-  it('keeps the last 20 attempts of a delivery that is done and redriven again and again', async () => {
+  it('a delivery that is redriven many times keeps its last 20 attempts', async () => {
     await store.receive([incoming({ id: 'a' })]);
     const attempts = async () => (await store.find('acme', 'a'))!.deliveries[0]!.history;
     await store.fail(await worker.claimOne(), { error: 'no', retryInMs: 0 });
-    now = 5;
+    clock.now = 5;
     const second = await worker.claimOne();
-    now = 7;
+    clock.now = 7;
     await store.complete(second);
     await store.redrive([selection], { force: true, dueInMs: [0] });
     expect(await attempts()).toMatchObject([
@@ -47,7 +39,7 @@ describe('MemoryDeliveries', () => {
     expect(outcomes).toEqual(Array.from({ length: 20 }, () => '1 done'));
   });
 
-  it('IN-16 leaves deliveries held that wait for a running one, and counts those that are due later', async () => {
+  it('IN-16 nextDueInMs ignores deliveries that wait for their ordering key, unless they are due later', async () => {
     const [a, b, c] = ['a', 'b', 'c'].map((id) => ofKey(id));
     await store.receive([c!]);
     await store.fail(await worker.claimOne(), { error: 'no', retryInMs: null });
@@ -60,15 +52,15 @@ describe('MemoryDeliveries', () => {
     expect(await store.nextDueInMs(['book'])).toBe(9);
     await store.skip([later]);
     expect(await store.nextDueInMs(['book'])).toBe(null);
-    now = 5;
+    clock.now = 5;
     await store.receive([incoming({ id: 'd' })]);
-    now = 6;
+    clock.now = 6;
     expect(await store.complete(running)).toEqual({ settled: true, nextDue: true });
-    // The held one is due now, so that a busy key does not pass the others.
+    // The waiting delivery became due now, so deliveries of a busy key do not overtake others.
     expect((await worker.claim()).map(({ id }) => id)).toEqual(['d', 'b']);
   });
 
-  it('knows that a newer event of a key was handled, until all events of the key are forgotten', async () => {
+  it('newerHandled is true until all events of the ordering key are forgotten', async () => {
     const newerHandled = async (id: string, occurredMs: number) => {
       await store.receive([ofKey(id, occurredMs)]);
       const lease = await worker.claimOne();
@@ -76,26 +68,26 @@ describe('MemoryDeliveries', () => {
       return lease.newerHandled;
     };
     expect(await newerHandled('a', 100)).toBe(false);
-    now = 40;
+    clock.now = 40;
     expect(await newerHandled('b', 50)).toBe(true);
-    now = 55;
+    clock.now = 55;
     expect(await newerHandled('c', 70)).toBe(true);
     expect(await store.find('acme', 'a')).toBe(undefined);
-    now = 500;
+    clock.now = 500;
     expect(await newerHandled('d', 60)).toBe(false);
   });
 
-  it('skips a delivery once that is selected twice', async () => {
+  it('skip counts a delivery once if it is selected twice', async () => {
     await store.receive([incoming({ id: 'a' })]);
     expect(await store.skip([selection, selection])).toBe(1);
     expect(await store.stats()).toMatchObject({ deliveries: [] });
   });
 
-  it('IN-38 counts no attempt as failed that was done before a redrive', async () => {
+  it('IN-38 the activity does not count an attempt that was done before a redrive as failed', async () => {
     await store.receive([incoming({ id: 'a' })]);
     await store.complete(await worker.claimOne());
     await store.redrive([selection], REDRIVE_FORCED);
-    now = 130_000;
+    clock.now = 130_000;
     await store.summarize();
     const minutes = await store.activity(1440);
     expect(minutes.map(({ total }) => total.failed).filter((failed) => failed > 0)).toEqual([]);

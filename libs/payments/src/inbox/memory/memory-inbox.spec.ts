@@ -1,24 +1,15 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import { incoming, TestWorker } from '../../testing/contract/contract-fixtures.js';
+import { incoming } from '../../testing/contract/contract-fixtures.js';
+import { startMemoryStore } from '../../../../../test/support/inbox/memory-harness.js';
+import type { MemoryHarness } from '../../../../../test/support/inbox/memory-harness.js';
 import type { IncomingEvent } from '../store/inbox-store.js';
-import type { MemoryLimits } from './event-index.js';
-import { MemoryStore } from './memory-inbox.js';
 
-let now = 0;
-const runtime: PaymentsRuntime = {
-  now: () => now,
-  monotonic: () => now,
-  random: () => 0.5,
-  schedule: () => () => {},
-};
-let store: MemoryStore;
-let worker: TestWorker;
+let clock: MemoryHarness['clock'];
+let store: MemoryHarness['store'];
+let worker: MemoryHarness['worker'];
 
-async function start(limits: Partial<MemoryLimits> = {}): Promise<void> {
-  now = 0;
-  store = new MemoryStore({ maxEvents: 4, maxBytes: 100, retentionMs: 50, ...limits }, runtime);
-  worker = await TestWorker.start(store);
+async function start(limits?: Parameters<typeof startMemoryStore>[0]): Promise<void> {
+  ({ clock, store, worker } = await startMemoryStore(limits));
 }
 
 beforeEach(() => start());
@@ -28,21 +19,21 @@ const event = (id: string, bytes = 10, fields: Partial<IncomingEvent> = {}) =>
 const outcomes = async (...events: IncomingEvent[]) =>
   (await store.receive(events)).map(({ outcome }) => outcome);
 
-/** Receives an event, and finishes it. */
+/** Receives an event, and completes its delivery. */
 async function finish(id: string, bytes = 10, fields: Partial<IncomingEvent> = {}): Promise<void> {
   expect(await outcomes(event(id, bytes, fields))).toEqual(['stored']);
   await store.complete(await worker.claimOne());
-  now += 1;
+  clock.now += 1;
 }
 
-/** `body`, `tombstone` or `forgotten`. */
+/** What is stored of each event: `body`, `tombstone` or `forgotten`. */
 async function kept(...ids: string[]): Promise<string[]> {
   const found = await Promise.all(ids.map((id) => store.find('acme', id)));
   return found.map((one) => (one === undefined ? 'forgotten' : one.raw ? 'body' : 'tombstone'));
 }
 
 describe('MemoryStore', () => {
-  it('rejects a batch as a whole with inbox_full, and counts its duplicates once', async () => {
+  it('receive rejects a whole batch with inbox_full, and counts its duplicates once', async () => {
     await start({ maxEvents: 2 });
     const batch = [event('a'), event('b'), event('c')];
     await expect(store.receive(batch)).rejects.toMatchObject({ code: 'inbox_full' });
@@ -56,7 +47,7 @@ describe('MemoryStore', () => {
     await expect(store.receive([event('c')])).rejects.toThrow(/full/);
   });
 
-  it('needs no room for copies of one transaction, and for what is outdated', async () => {
+  it('copies of a transaction and outdated events need no room', async () => {
     await start({ maxEvents: 1 });
     const copies = [event('a', 10, { onceKey: 'tx' }), event('b', 10, { onceKey: 'tx' })];
     expect(await outcomes(...copies, event('c', 10, { catalogVersion: 7 }))).toEqual([
@@ -66,7 +57,7 @@ describe('MemoryStore', () => {
     ]);
   });
 
-  it('deletes the bodies that finished first to make room, and no more than it must', async () => {
+  it('receive makes room by deleting the bodies of the events that finished first, and no more', async () => {
     await finish('a', 40);
     await finish('b', 40);
     await store.receive([event('c', 20)]);
@@ -78,7 +69,7 @@ describe('MemoryStore', () => {
     expect(await kept('a', 'b')).toEqual(['forgotten', 'body']);
   });
 
-  it('deletes the events that finished first to make room, under both of their keys', async () => {
+  it('receive makes room by forgetting the events that finished first, with their id and once key', async () => {
     for (const id of ['a', 'b', 'c', 'd']) await finish(id, 10, { onceKey: `key of ${id}` });
     await store.receive([event('e'), event('f')]);
     expect(await kept('a', 'b', 'c', 'd')).toEqual(['forgotten', 'forgotten', 'body', 'body']);
@@ -86,7 +77,7 @@ describe('MemoryStore', () => {
     expect(await outcomes(event('y', 10, { onceKey: 'key of a' }))).toEqual(['stored']);
   });
 
-  it('deletes nothing if what is unfinished leaves too little room', async () => {
+  it('receive deletes nothing if unfinished events leave too little room', async () => {
     await finish('a', 50);
     await store.receive([event('b', 40)]);
     const tooMany = ['c', 'd', 'e', 'f'].map((id) => event(id, 1));
@@ -97,41 +88,41 @@ describe('MemoryStore', () => {
     expect(await outcomes(event('c', 60))).toEqual(['stored']);
   });
 
-  it('deletes nothing of an event that is redriven', async () => {
+  it('receive deletes nothing of an event that was redriven', async () => {
     await finish('a', 40);
     await finish('b', 40);
     const selection = { company: 'acme', id: 'a', handlers: ['book'] };
     await store.redrive([selection], { force: true, dueInMs: [0] });
     await store.receive([event('c', 60)]);
     expect(await kept('a', 'b')).toEqual(['body', 'tombstone']);
-    now += 1000;
+    clock.now += 1000;
     await store.receive([]);
     expect(await kept('a', 'b')).toEqual(['body', 'forgotten']);
   });
 
-  it('deletes a dead letter as a whole: with its tombstone, copies would be answered as handled', async () => {
+  it('receive makes room by forgetting a dead letter: a tombstone would make its copies duplicates', async () => {
     await store.receive([event('a', 60)]);
     await store.fail(await worker.claimOne(), { error: 'no', retryInMs: null });
     await store.receive([event('b', 60)]);
     expect(await kept('a')).toEqual(['forgotten']);
   });
 
-  it('IN-07 forgets what finished as long ago as the retention, and nothing after it', async () => {
+  it('IN-07 the store forgets events that finished a retention ago, and no later ones', async () => {
     await finish('a');
     await finish('b');
-    now = 49;
+    clock.now = 49;
     expect(await outcomes(event('a'), event('b'))).toEqual(['duplicate', 'duplicate']);
-    now = 50;
+    clock.now = 50;
     expect(await outcomes(event('b'), event('a'))).toEqual(['duplicate', 'stored']);
   });
 
-  it('knows a copy whose original is deleted to make room for the same batch', async () => {
+  it('a copy is a duplicate even if its original is deleted to make room for the same batch', async () => {
     await start({ maxEvents: 1 });
     await finish('a');
     expect(await outcomes(event('b'), event('a'))).toEqual(['stored', 'duplicate']);
   });
 
-  it('counts no deliveries of events that it deleted', async () => {
+  it('stats do not count deliveries of deleted events', async () => {
     await start({ maxEvents: 1 });
     await store.receive([event('a')]);
     await store.fail(await worker.claimOne(), { error: 'no', retryInMs: null });
@@ -143,7 +134,7 @@ describe('MemoryStore', () => {
     });
   });
 
-  it('calls its listeners if something is received, redriven or resumed, until they are removed', async () => {
+  it('onWake listeners are called after a receive, a redrive and a resume, until they are removed', async () => {
     let calls = 0;
     const stop = store.onWake(() => (calls += 1));
     await store.receive([event('a'), event('b', 10, { handlers: [] })]);
@@ -161,7 +152,7 @@ describe('MemoryStore', () => {
     expect(calls).toBe(3);
   });
 
-  it('IN-01 returns copies of bodies, and keeps one of its own', async () => {
+  it('IN-01 a change of a received or returned body does not change the stored body', async () => {
     const received = event('a', 4);
     await store.receive([received]);
     received.raw.fill(1);
@@ -169,10 +160,10 @@ describe('MemoryStore', () => {
     expect((await store.find('acme', 'a'))!.raw!.toString('hex')).toBe('00000000');
   });
 
-  it('IN-33 claims other work next to 20,000 deliveries of a busy key as fast as alone', async () => {
+  it('IN-33 20,000 deliveries that wait for one ordering key do not slow down other claims', async () => {
     await start({ maxEvents: 100_000, maxBytes: 1e9 });
     const key = { orderingKey: 'k' };
-    await store.receive(Array.from({ length: 20_000 }, (_, n) => event(`held ${n}`, 1, key)));
+    await store.receive(Array.from({ length: 20_000 }, (_, n) => event(`waiting ${n}`, 1, key)));
     const [busy] = await worker.claim(['book'], 1);
     expect(await worker.claim()).toEqual([]);
     const begun = performance.now();

@@ -6,13 +6,13 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 1440 * MINUTE_MS;
 const START = Date.UTC(2026, 0, 1);
 
-/** An event without deliveries that was received so many minutes after the start. */
+/** An event without deliveries, received `minutes` after the start. */
 const receivedAfter = (minutes: number) =>
   ({ receivedMs: START + minutes * MINUTE_MS, deliveries: [] }) as unknown as MemoryEvent;
 
 describe('MemoryActivity', () => {
   it.each([2 * MINUTE_MS, DAY_MS])(
-    'IN-36 counts every minute once, after the wall clock was set %i ms ahead and back again',
+    'IN-36 every minute counts once after the wall clock was set %i ms ahead and back again',
     (aheadMs) => {
       const activity = new MemoryActivity();
       const rows: MemoryEvent[] = [];

@@ -33,14 +33,14 @@ function drained(queue: PriorityQueue<Item>): Item[] {
 }
 
 describe('PriorityQueue', () => {
-  it.each([1, 10, 100_000])('returns its items in order (%d ranks)', (ranks) => {
+  it.each([1, 10, 100_000])('a queue returns its items in order (%d ranks)', (ranks) => {
     const [queue, items] = queueOf(500, ranks);
     expect(queue.size).toBe(500);
     expect(seqs(drained(queue))).toEqual(seqs(inOrder(items)));
     expect(queue.size).toBe(0);
   });
 
-  it('deletes items from the middle, and keeps the others in order', () => {
+  it('a queue keeps its order after items in its middle were deleted', () => {
     const [queue, items] = queueOf(500, 1000);
     const gone = items.filter(({ seq }) => seq % 3 === 0);
     for (const item of gone) queue.delete(item);

@@ -1,0 +1,26 @@
+import { MemoryStore } from '../../../libs/payments/src/inbox/memory/memory-inbox.js';
+import type { MemoryLimits } from '../../../libs/payments/src/inbox/memory/event-index.js';
+import { TestWorker } from '../../../libs/payments/src/testing/contract/contract-fixtures.js';
+
+/** A memory store with a registered worker, and a clock that the test sets. */
+export interface MemoryHarness {
+  readonly store: MemoryStore;
+  readonly worker: TestWorker;
+  /** The time of the wall clock and of the monotonic clock, in milliseconds from 0. */
+  readonly clock: { now: number };
+}
+
+/** Opens a memory store with small limits: 4 events, 100 bytes, and a retention of 50 ms. */
+export async function startMemoryStore(limits: Partial<MemoryLimits> = {}): Promise<MemoryHarness> {
+  const clock = { now: 0 };
+  const store = new MemoryStore(
+    { maxEvents: 4, maxBytes: 100, retentionMs: 50, ...limits },
+    {
+      now: () => clock.now,
+      monotonic: () => clock.now,
+      random: () => 0.5,
+      schedule: () => () => {},
+    },
+  );
+  return { store, worker: await TestWorker.start(store), clock };
+}
