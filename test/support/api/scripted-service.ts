@@ -2,19 +2,19 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 
-/** A request the scripted service got. */
+/** A request that the scripted service received. */
 export interface SeenRequest {
   method: string;
-  /** With its query, exactly as it came. */
+  /** The path with its query, exactly as received. */
   path: string;
   headers: IncomingMessage['headers'];
   body: string;
 }
 
-/** What the service does with a request. May leave it unanswered. */
+/** Handles a request. It may send no response. */
 export type Script = (request: SeenRequest, response: ServerResponse) => void;
 
-/** Answers with JSON. */
+/** Responds with JSON. */
 export function json(status: number, body: unknown, headers: Record<string, string> = {}): Script {
   return (_, response) => {
     response.writeHead(status, { 'content-type': 'application/json', ...headers });
@@ -22,17 +22,17 @@ export function json(status: number, body: unknown, headers: Record<string, stri
   };
 }
 
-/** Never answers. */
+/** Never responds. */
 export const silence: Script = () => {};
 
-/** Breaks the connection without an answer. */
+/** Closes the connection without a response. */
 export const hangUp: Script = (_, response) => {
   response.socket?.destroy();
 };
 
 /**
- * A payments service on loopback, written from the service's page alone: a token endpoint and everything else,
- * each with a script a test can change.
+ * A payments service on loopback, written only from the documentation of the service. It has a script for the token endpoint
+ * and one for all other paths. Tests can change both.
  */
 export class ScriptedService {
   readonly tokenRequests: SeenRequest[] = [];
@@ -40,16 +40,16 @@ export class ScriptedService {
   readonly sockets = new Set<Socket>();
   connections = 0;
 
-  /** The n-th token request answers `token-n`, for 3599 seconds. */
+  /** By default, the response to the n-th token request is `token-n`, valid for 3599 seconds. */
   onToken: Script = (request, response) => json(200, this.tokenAnswer())(request, response);
-  /** Everything else; where `queue` holds scripts, they come first, one a call. */
+  /** Handles all other requests, after the scripts in `queue`, each of which handles one request. */
   onCall: Script = json(200, { status: 'complete' });
   readonly queue: Script[] = [];
 
   readonly #server = createServer((request, response) => void this.#serve(request, response));
 
   private constructor() {
-    // A connection ends when a test says so, and not because the machine was slow.
+    // Only tests end connections. A slow machine must not.
     this.#server.keepAliveTimeout = 0;
     this.#server.on('connection', (socket) => {
       this.connections += 1;
@@ -79,7 +79,7 @@ export class ScriptedService {
     return { access_token: token, expires_in: expiresIn, token_type: 'Bearer' };
   }
 
-  /** Answers calls that carry one of these tokens, and 401 the others. */
+  /** Accepts calls with one of these tokens, and responds with 401 to all others. */
   acceptOnly(...tokens: string[]): void {
     this.onCall = (request, response) => {
       const token = request.headers.authorization?.replace('Bearer ', '') ?? '';

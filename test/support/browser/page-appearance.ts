@@ -2,8 +2,8 @@
 import type { Locator, Page } from 'playwright-core';
 
 /**
- * The texts of a page that stand out too little from what is behind them: less than 4.5 to 1, as WCAG's level AA asks
- * of text. What is disabled is not asked.
+ * The texts of a page whose contrast with their background is less than 4.5 to 1, the minimum of WCAG level AA. Disabled
+ * elements are ignored, as WCAG allows.
  */
 export function weakTexts(page: Page): Promise<string[]> {
   return page.evaluate(() => {
@@ -44,7 +44,7 @@ export function weakTexts(page: Page): Promise<string[]> {
   });
 }
 
-/** How bright the page is behind all, from 0 to 1. */
+/** The brightness of the page's background, from 0 to 1. */
 export function brightness(page: Page): Promise<number> {
   return page.evaluate(() => {
     const parts = getComputedStyle(document.body).backgroundColor.match(/\d+/g) ?? [];
@@ -84,7 +84,7 @@ export function isPaintedIn(page: Page, selector: string): Promise<boolean> {
   }, selector);
 }
 
-/** Has the page think that its tab is behind another, or before it again. */
+/** Makes the page hidden, as in a background tab, or visible again. */
 export async function setHidden(page: Page, hidden: boolean): Promise<void> {
   await page.evaluate((hidden) => {
     Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });

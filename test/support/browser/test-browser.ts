@@ -39,7 +39,7 @@ export function findChromium(): string | undefined {
   return named;
 }
 
-/** A real Chromium. It records what no page may do; see {@link troubles}. */
+/** A real Chromium. It records errors of pages; see {@link troubles}. */
 export class TestBrowser implements AsyncDisposable {
   readonly #browser: Browser;
   readonly #contexts = new Set<BrowserContext>();
@@ -55,7 +55,7 @@ export class TestBrowser implements AsyncDisposable {
     return new TestBrowser(await chromium.launch({ executablePath, args: FLAGS }));
   }
 
-  /** A page in a new profile, without cookies, credentials or storage of another. */
+  /** Opens a page in a new profile, without cookies, credentials or storage of other pages. */
   async page(options: BrowserContextOptions = {}): Promise<Page> {
     const context = await this.#browser.newContext(options);
     this.#contexts.add(context);
@@ -99,7 +99,7 @@ export function arrived(page: Page, address: RegExp): Promise<void> {
   return eventually(() => expect(page.url()).toMatch(address));
 }
 
-/** Clicks twice on what sends a form, and waits until neither click has a request under way. */
+/** Double-clicks the button that sends a form, and waits until all requests have ended. */
 export async function clickTwice(button: Locator): Promise<void> {
   const page = button.page();
   let [sent, ended] = [0, 0];
@@ -113,7 +113,7 @@ export async function clickTwice(button: Locator): Promise<void> {
   await eventually(() => expect([sent > 0, ended]).toEqual([true, sent]));
 }
 
-/** Presses Tab until an element has the focus; throws after so many presses. */
+/** Presses Tab until an element has the focus. Throws after `atMost` presses. */
 export async function tabTo(page: Page, target: Locator, atMost = 60): Promise<void> {
   await target.waitFor();
   for (let presses = 0; presses < atMost; presses += 1) {

@@ -91,7 +91,7 @@ export class ConsoleApplication implements AsyncDisposable {
     return this.merchant.exchange(PATH + path, { method: 'GET', headers });
   }
 
-  /** A POST as the page sends it, with the changes named. */
+  /** A POST as the page sends it, with the given changes. */
   post(action: string, body: unknown, changes: Exchange = {}): Promise<Answer> {
     return this.merchant.exchange(`${PATH}/api/${action}`, {
       headers: ACTION,
@@ -136,7 +136,7 @@ export const basic = (name: string, password: string) => ({
 /** Options of a console with a password. */
 export const guarded = (options: BasicAuthOptions) => ({ guards: [new BasicAuthGuard(options)] });
 
-/** Declares the same promises for each HTTP adapter. */
+/** Declares the same tests for each HTTP adapter. */
 export function consoleOnEachAdapter(
   promises: (start: (setup?: ConsoleSetup) => Promise<ConsoleApplication>, name: string) => void,
 ): void {

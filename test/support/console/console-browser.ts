@@ -33,7 +33,7 @@ class Door implements CanActivate {
 export class ConsoleApplication implements AsyncDisposable {
   private constructor(
     readonly merchant: WebhookApplication,
-    /** The runs of the two handlers, and the error of the first one. */
+    /** The attempts of the two handlers, and the error of the first one. */
     readonly handlers: { ran: string[]; trouble: string | null },
     readonly door: { open: boolean },
     private readonly folder: string,
@@ -91,7 +91,7 @@ export class ConsoleApplication implements AsyncDisposable {
 
   async send(sent: SignedWebhook, headers: Record<string, string> = {}): Promise<void> {
     const { status } = await this.merchant.send(sent, { headers });
-    if (status !== 200) throw new Error(`a delivery was answered ${status}`);
+    if (status !== 200) throw new Error(`a webhook request got the status ${status}`);
   }
 
   /** Waits until no delivery of an event is pending or running. */
@@ -178,7 +178,7 @@ export async function confirm(page: Page): Promise<void> {
   await dialog.waitFor({ state: 'detached' });
 }
 
-/** A proxy in front of an application, which a test can shut and open again. */
+/** A proxy in front of an application, which a test can close and open again. */
 export class FrontDoor implements AsyncDisposable {
   readonly #sockets = new Set<Socket>();
   #server: Server | undefined;

@@ -6,12 +6,12 @@ import ts from 'typescript';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 
-/** The code blocks of a page that name a file, compiled as a reader's strict project would. */
+/** The code blocks of a page that name a file, compiled as in a strict project of a reader. */
 export class ReadmeProgram {
   /** Where the compiled files are; below the repository, so that packages are found. */
   readonly folder = join(ROOT, 'node_modules/.cache', `readme-${process.pid}-${randomUUID()}`);
   readonly files: string[];
-  /** What the compiler says. */
+  /** The errors of the compiler. */
   readonly complaints: string[];
 
   /** @param others files next to the blocks, by name: what they import, or declarations of globals */

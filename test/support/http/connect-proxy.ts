@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 
-/** A proxy on loopback that understands only CONNECT, and what it was asked to connect to. */
+/** A proxy on loopback that supports only CONNECT. It records the requested targets. */
 export class ConnectProxy {
   readonly targets: string[] = [];
   readonly #sockets = new Set<Socket>();

@@ -1,14 +1,14 @@
 import { createRequire } from 'node:module';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** A middleware, as Express and its parsers have them. */
+/** A middleware of Express or of its parsers. */
 export type Middleware = (
   request: IncomingMessage,
   response: ServerResponse,
   next: (error?: unknown) => void,
 ) => void;
 
-/** A router, as Express has them. */
+/** A router of Express. */
 type Router = Middleware & {
   post(path: string, handler: (request: { params: { company?: string } }) => void): void;
 };
@@ -20,5 +20,5 @@ interface Express {
   raw(options?: object): Middleware;
 }
 
-/** What the tests use of Express, which brings no types. */
+/** The parts of Express that the tests use. Express has no types of its own. */
 export const express = createRequire(import.meta.url)('express') as Express;

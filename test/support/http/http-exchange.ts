@@ -5,26 +5,26 @@ import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 
-/** A whole answer, as a sender sees it. */
+/** A complete response, as a sender receives it. */
 export interface Answer {
   status: number;
   headers: IncomingHttpHeaders;
   text: string;
-  /** The parsed body, where it is JSON. */
+  /** The parsed body, if it is JSON. */
   body: Record<string, unknown>;
 }
 
 export interface Exchange {
   method?: string;
-  /** What stands in the request line, where it is not the path. */
+  /** The target in the request line, if it differs from the path. */
   target?: string;
-  /** Names and values in turn, so that one name may come twice; or a record. */
+  /** A record, or names and values in turn, so that a name can appear twice. */
   headers?: readonly string[] | Record<string, string>;
-  /** One chunk goes with a Content-Length, several go chunked, each in a packet of its own. */
+  /** One chunk is sent with a Content-Length. Several are sent chunked, each in its own packet. */
   body?: Uint8Array | readonly Uint8Array[];
 }
 
-/** Sends one request with Node's client, which adds only lengths. */
+/** Sends one request with Node's client, which adds only headers about lengths. */
 export async function exchange(
   url: string | URL,
   { method = 'POST', target, headers = [], body }: Exchange = {},
@@ -41,18 +41,18 @@ export async function exchange(
   const path = target === undefined ? {} : { path: target };
   const outgoing = request(url, { method, headers: pairs, agent: false, ...path });
   outgoing.setNoDelay(true);
-  // From now on, since an answer may come, and the connection end, before all of the body is sent.
-  const answered = once(outgoing, 'response');
-  answered.catch(() => {});
+  // Listens now, because the response may come, and the connection end, before the whole body is sent.
+  const responded = once(outgoing, 'response');
+  responded.catch(() => {});
   outgoing.on('error', () => {});
   const closed = new Promise<void>((resolve) => outgoing.once('close', resolve));
   for (const chunk of chunks) {
-    // The callback comes once the chunk is in the kernel's hands, so that chunks travel apart.
+    // Node calls back when the kernel has the chunk, so chunks are sent separately.
     const sent = new Promise<void>((resolve) => outgoing.write(chunk, () => resolve()));
     await Promise.race([sent, closed]);
   }
   outgoing.end();
-  const [incoming] = (await answered) as [NodeJS.ReadableStream & Incoming];
+  const [incoming] = (await responded) as [NodeJS.ReadableStream & Incoming];
   const received = (await buffer(incoming)).toString();
   return {
     status: incoming.statusCode,
@@ -67,10 +67,10 @@ interface Incoming {
   headers: IncomingHttpHeaders;
 }
 
-/** A connection whose bytes a test writes itself. */
+/** A connection on which a test writes the bytes itself. */
 export class RawConnection {
   #received = '';
-  /** Statuses that were asked for. */
+  /** How many statuses were read. */
   #read = 0;
   readonly #end: Promise<unknown>;
 
@@ -88,12 +88,12 @@ export class RawConnection {
     return connection;
   }
 
-  /** Resolves once the kernel has taken it; `false` where the other side is gone. */
+  /** Resolves when the kernel has the bytes: with `false` if the other side has closed the connection. */
   async write(data: string | Uint8Array): Promise<boolean> {
     return new Promise((resolve) => this.socket.write(data, (error) => resolve(!error)));
   }
 
-  /** The status of the next answer, which may have come already; `undefined` where the connection ends without one. */
+  /** The status of the next response, received already or not; `undefined` if the connection ends without one. */
   async status(): Promise<number | undefined> {
     this.#read += 1;
     for (;;) {
@@ -104,7 +104,7 @@ export class RawConnection {
     }
   }
 
-  /** Everything received until the connection was closed. */
+  /** All data that was received until the connection was closed. */
   async all(): Promise<string> {
     await this.#end;
     return this.#received;

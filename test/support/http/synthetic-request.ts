@@ -3,21 +3,21 @@ import { PassThrough } from 'node:stream';
 import type { INestApplication } from '@nestjs/common';
 import type { Answer } from './http-exchange.js';
 
-/** A request that no connection carried, as the adapters of serverless platforms make them. */
+/** A request without a connection, as the adapters of serverless platforms create it. */
 export interface SyntheticRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, unknown>>;
-  /** What the stream gives. */
+  /** The chunks of the stream. */
   readonly body: Uint8Array;
   /** The socket; `undefined` for none. Default: one like that of `serverless-http`. */
   readonly socket?: unknown;
-  /** What else is set on the request, over what this sets. */
+  /** Other properties of the request, which replace the default ones. */
   readonly fields?: Readonly<Record<string, unknown>>;
 }
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
 
-/** Gives a synthetic request to the application, past its server, and resolves with the answer. */
+/** Passes a synthetic request directly to the application, not through its server. Resolves with the response. */
 export async function sendSynthetic(
   app: INestApplication,
   synthetic: SyntheticRequest,
@@ -37,10 +37,10 @@ export async function sendSynthetic(
   const response = new ServerResponse(request);
   const wire = new PassThrough();
   response.assignSocket(wire as never);
-  const answered = new Promise((resolve) => response.once('finish', resolve));
+  const responded = new Promise((resolve) => response.once('finish', resolve));
   const instance = app.getHttpAdapter().getInstance() as Listener & { routing?: Listener };
   (instance.routing ?? instance)(request, response);
-  await answered;
+  await responded;
   const [, text = ''] = String(wire.read()).split('\r\n\r\n');
   return { status: response.statusCode, body: JSON.parse(text) } as Answer;
 }

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { LoggerService } from '@nestjs/common';
 
-/** A Nest logger that keeps its lines. */
+/** A Nest logger that records its lines. */
 export class CapturedLog implements LoggerService {
   readonly lines: string[] = [];
 
@@ -30,7 +30,7 @@ export class CapturedLog implements LoggerService {
   }
 }
 
-/** Captures what the work logs. */
+/** Records the log lines of `work`. */
 export async function logged<R>(work: (log: CapturedLog) => Promise<R>): Promise<R> {
   const log = new CapturedLog();
   Logger.overrideLogger(log);

@@ -5,7 +5,7 @@ import { ModulesContainer } from '@nestjs/core';
 const ONE_LEVEL = { depth: 0, maxArrayLength: null, maxStringLength: null } as const;
 
 /**
- * Everything that `util.inspect` shows of a value at unlimited depth, but each object once: of Nest's container
+ * The output of `util.inspect` for a value at unlimited depth, but with each object only once: for Nest's container,
  * `inspect` itself would print gigabytes.
  */
 export function visibleText(root: unknown): string {
@@ -24,7 +24,7 @@ export function visibleText(root: unknown): string {
 
 function partsOf(value: unknown): unknown[] {
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return [];
-  // Shows what it wants to, which is printed already.
+  // A custom function prints the whole object.
   if (inspect.custom in value) return [inspect(value, { ...ONE_LEVEL, depth: Infinity })];
   if (ArrayBuffer.isView(value)) return [];
   const properties = Object.entries(Object.getOwnPropertyDescriptors(value))
@@ -35,7 +35,7 @@ function partsOf(value: unknown): unknown[] {
   return properties;
 }
 
-/** {@link visibleText} of Nest's container and of every instance in it, which the container itself does not show. */
+/** {@link visibleText} of Nest's container and of every instance in it, which `inspect` does not print with the container. */
 export function containerText(app: INestApplication): string {
   const container = app.get(ModulesContainer);
   const instances: unknown[] = [...container.values()].flatMap(({ providers, controllers }) =>

@@ -52,7 +52,7 @@ export class ProgramProcess implements AsyncDisposable {
     });
   }
 
-  /** Resolves with the first line of the output that matches. Rejects if the process ends before. */
+  /** Resolves with the first line of the output that matches. Rejects if the process ends first. */
   async line(pattern: RegExp): Promise<RegExpExecArray> {
     const found = new Promise<RegExpExecArray>((resolve) => {
       const check = (): void => {

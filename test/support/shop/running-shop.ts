@@ -25,7 +25,7 @@ export function settingsFor({ baseUrl, company }: PaymentsEmulator): ShopSetting
   };
 }
 
-/** Status and JSON body of an answer. */
+/** Status and JSON body of a response. */
 export interface Answer<T> {
   status: number;
   body: T;

@@ -30,7 +30,7 @@ export interface DeliveryChanges {
 
 /**
  * A payments service with the documented endpoints only: the token endpoint and `GET /v1/transactions/{id}`, whose
- * answer has only a status. Everything else is 404, unless a test sets `checkout`.
+ * response has only a status. Everything else is 404, unless a test sets `checkout`.
  */
 export class ScriptedPaymentsService implements AsyncDisposable {
   /** Status of each transaction by its id. */
@@ -76,7 +76,7 @@ export class ScriptedPaymentsService implements AsyncDisposable {
     };
   }
 
-  /** Delivers an event. Resolves with the status of the answer. */
+  /** Delivers an event. Resolves with the status of the response. */
   async deliver(
     url: string,
     data: object,

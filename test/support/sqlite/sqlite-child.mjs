@@ -1,5 +1,5 @@
-// A process that tests may kill: `node sqlite-child.mjs <role> <file>`. It reports what it did on its standard output,
-// synchronously: a line that was written is true, whatever happens next.
+// A process that tests may kill: `node sqlite-child.mjs <role> <file>`. It reports each step on its standard output,
+// synchronously, so that no line is lost by a crash.
 import { writeSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { randomUUID } from 'node:crypto';
@@ -77,7 +77,7 @@ const roles = {
     }
   },
 
-  /** Claims one after the other, until it is killed. */
+  /** Claims one delivery after the other, until it is killed. */
   async claim() {
     const store = await open();
     const claim = await register(store);
@@ -89,7 +89,7 @@ const roles = {
     }
   },
 
-  /** Claims and completes until nothing is left. */
+  /** Claims and completes until no delivery is due. */
   async work() {
     const store = await open();
     const claim = await register(store);
@@ -106,7 +106,7 @@ const roles = {
     await store.close();
   },
 
-  /** Has its thread killed under it. */
+  /** Kills the thread of its store. */
   async threadDeath() {
     const workers = [];
     process.on('worker', (worker) => workers.push(worker));
@@ -133,7 +133,7 @@ const roles = {
     await store.close();
   },
 
-  /** Listens, closes nothing, and has nothing left to do. */
+  /** Opens a store, does not close it, and has no other work that keeps it alive. */
   async idle() {
     const store = await open();
     store.onWake(() => {});

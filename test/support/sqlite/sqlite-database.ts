@@ -10,9 +10,9 @@ import {
 import type { DriverDatabase } from '../../../libs/payments/src/inbox/sqlite/thread/connection.js';
 import { OPERATIONS } from '../../../libs/payments/src/inbox/sqlite/thread/operations.js';
 
-/** The operations of the SQLite inbox on a database in memory, at a time that the test sets. */
+/** The operations of the SQLite inbox on a database in memory, with a clock that the test sets. */
 export class SqliteDatabase {
-  /** On all clocks. */
+  /** The time of all clocks. */
   now = 1_000_000;
   #received = 0;
 
@@ -39,7 +39,7 @@ export class SqliteDatabase {
     return id;
   }
 
-  /** Receives an event of the given fields for one handler, `book`; returns its id. */
+  /** Receives an event with the given fields for one handler, `book`. Returns its id. */
   receive(event: Partial<EventMessage> = {}): string {
     const message = this.event(event);
     OPERATIONS.receive(this.connection, { events: [message] }, this.times);

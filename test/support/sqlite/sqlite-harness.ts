@@ -17,7 +17,7 @@ export {
   TestWorker,
 } from '../../../libs/payments/dist/testing/contract/contract-fixtures.js';
 
-/** Stores on one file of its own, with one clock, and what else an application has in the file. */
+/** SQLite stores on one new file with one clock, and the application's own connections to the file. */
 export class SqliteHarness {
   readonly folder = mkdtempSync(join(tmpdir(), 'payments-inbox-'));
   readonly file = join(this.folder, 'inbox.db');
@@ -26,7 +26,7 @@ export class SqliteHarness {
   #aheadMs = 0;
   #wallJumpMs = 0;
 
-  /** Lets time pass for every store of this harness, on both clocks. */
+  /** Advances both clocks of every store of this harness. */
   advance(ms: number): void {
     this.#aheadMs += ms;
   }
@@ -36,10 +36,10 @@ export class SqliteHarness {
     this.#wallJumpMs += ms;
   }
 
-  /** A store that is not opened; of a process whose wall clock is `clockOffsetMs` off, if given. */
+  /** A store that is not opened. Its process's wall clock is `clockOffsetMs` ahead. */
   store(settings: Partial<SqliteSettings> = {}, clockOffsetMs = 0): SqliteStore {
     const store = new SqliteStore(
-      // The oldest Node that is supported has an old SQLite.
+      // The oldest supported Node has an old SQLite.
       { ...resolveSqliteOptions({ file: this.file, allowOldSqlite: true }), ...settings },
       {
         ...systemRuntime,
@@ -57,7 +57,7 @@ export class SqliteHarness {
     return store;
   }
 
-  /** A connection of the application's own. */
+  /** Opens a connection of the application. */
   connect(): DatabaseSync {
     const connection = new DatabaseSync(this.file);
     connection.exec('PRAGMA busy_timeout = 5000');
@@ -65,7 +65,7 @@ export class SqliteHarness {
     return connection;
   }
 
-  /** Registers a worker at a store; returns how to claim for the handler `book`. */
+  /** Registers a worker at a store. Returns a function that claims deliveries of the handler `book`. */
   async claimer(store: SqliteStore): Promise<(limit: number) => Promise<ClaimedDelivery[]>> {
     const worker = await TestWorker.start(store);
     return (limit) => worker.claim(['book'], limit);
@@ -82,11 +82,11 @@ export class SqliteHarness {
 export interface Child {
   /** The lines that it has printed. */
   readonly lines: readonly string[];
-  /** Resolves when it has printed so many lines, or has ended. */
+  /** Resolves when the process has printed so many lines, or has ended. */
   readonly told: (lines: number) => Promise<void>;
-  /** SIGKILL; resolves when it is gone. */
+  /** Sends SIGKILL. Resolves when the process has ended. */
   readonly kill: () => Promise<void>;
-  /** Resolves when it is gone, with its exit code and what it wrote to its standard error. */
+  /** Resolves when the process has ended, with its exit code and its standard error. */
   readonly ended: Promise<{ readonly code: number | null; readonly stderr: string }>;
 }
 
@@ -98,7 +98,7 @@ export function startChild(what: string, file: string, flags: readonly string[] 
   const lines: string[] = [];
   let waiting: { count: number; resolve: () => void } | undefined;
   createInterface(child.stdout).on('line', (line) => {
-    // The warning about an old SQLite, on an old Node.
+    // An old Node prints a warning about its old SQLite.
     if (line.includes('[Nest]')) return;
     lines.push(line);
     if (waiting !== undefined && lines.length >= waiting.count) waiting.resolve();

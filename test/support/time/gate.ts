@@ -1,4 +1,4 @@
-/** Holds handlers until the test opens it, or makes them fail. */
+/** Makes handlers wait until the test opens the gate, or makes them fail. */
 export class Gate {
   /** How many handlers have called {@link pass}. */
   entered = 0;

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import type { FakeRuntime } from './fake-runtime.js';
 
-/** Repeats an assertion until it holds; after `deadlineMs` milliseconds, throws what it last threw. */
+/** Repeats an assertion until it holds. After `deadlineMs` milliseconds, it throws the last error of the assertion. */
 export async function eventually<T>(assert: () => Promise<T> | T, deadlineMs = 15_000): Promise<T> {
   const end = performance.now() + deadlineMs;
   for (;;) {
@@ -18,7 +18,7 @@ export async function eventually<T>(assert: () => Promise<T> | T, deadlineMs = 1
 export async function until(condition: () => boolean, what = 'the condition'): Promise<void> {
   const end = performance.now() + 15_000;
   while (!condition()) {
-    if (performance.now() > end) throw new Error(`${what} did not come`);
+    if (performance.now() > end) throw new Error(`${what} did not happen`);
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
@@ -34,7 +34,7 @@ export async function timersAtRest(runtime: FakeRuntime): Promise<number> {
   return count;
 }
 
-/** Lets the event loop turn so many times, for example until a client has read what a server of this process wrote. */
+/** Turns the event loop so many times, for example until a client has read the output of a server of this process. */
 export async function turns(count: number): Promise<void> {
   for (let n = 0; n < count; n += 1) await new Promise((resolve) => setImmediate(resolve));
 }

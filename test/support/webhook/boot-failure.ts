@@ -5,7 +5,7 @@ import { NestFactory } from '@nestjs/core';
 import type { PaymentsError } from 'nestjs-payments';
 import { CapturedLog } from '../log/captured-log.js';
 
-/** The error that an application with these imports fails to boot with, and everything it printed. */
+/** Boots an application that must fail. Returns its error and all its output. */
 export async function bootFailure(
   ...imports: NonNullable<ModuleMetadata['imports']>
 ): Promise<{ error: PaymentsError; shown: string }> {

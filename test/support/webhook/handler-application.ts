@@ -13,14 +13,14 @@ export type Start = (
 ) => Promise<WebhookApplication>;
 
 /**
- * Declares the same promises for each HTTP adapter. Time stands still in the applications it starts, so that
- * nothing is retried unless a test advances the clock.
+ * Declares the same tests for each HTTP adapter. The clock of the applications stands still, so that nothing is retried
+ * unless a test advances it.
  */
 export function onEachAdapter(promises: (start: Start) => void): void {
   describe.each(Object.keys(ADAPTERS))('on %s', (name) => promises(startOn(name)));
 }
 
-/** Declares promises that do not depend on the HTTP adapter: like {@link onEachAdapter}, but on Express only. */
+/** Like {@link onEachAdapter}, but only on Express, for tests that do not depend on the HTTP adapter. */
 export function onOneAdapter(title: string, promises: (start: Start) => void): void {
   describe(title, () => promises(startOn('express')));
 }
@@ -34,7 +34,7 @@ function startOn(adapter: string): Start {
     });
 }
 
-/** A delivery of the company `default`, signed. */
+/** A signed webhook request of the company `default`. */
 export function delivery(payload: EnvelopeFields = {}): SignedWebhook {
   return signedWebhook({ webhookSecret: SECRET }, payload);
 }

@@ -4,7 +4,7 @@ import { signBody } from 'nestjs-payments';
 export const FORGED = signBody(Buffer.from('another body'), 'whsec_of_nobody');
 const FORM = { 'Content-Type': 'application/json', 'X-Webhook-Signature': FORGED };
 
-/** The head of a request, whose body is announced and not sent. */
+/** The head of a request that announces a body of 1,000 bytes, which the test does not send. */
 export function head(
   path = '/webhooks/payments',
   headers: Record<string, string | undefined> = {},

@@ -73,13 +73,13 @@ export class Orders {
     this.seen.push({ event, context });
   }
 
-  /** How often the event of that id was handled. */
+  /** How often the event with this id was handled. */
   count(id: string): number {
     return this.seen.filter(({ event }) => event.id === id).length;
   }
 }
 
-/** A merchant's application, as a merchant starts it, on a free port of loopback. */
+/** A merchant's application, on a free port of the loopback interface. */
 export class WebhookApplication implements AsyncDisposable {
   private constructor(
     readonly app: INestApplication,
@@ -109,7 +109,7 @@ export class WebhookApplication implements AsyncDisposable {
     return new WebhookApplication(app, await app.getUrl(), log);
   }
 
-  /** Sends a delivery, with the changes named; `undefined` takes a header away. */
+  /** Sends a webhook request with the given changes. `undefined` removes a header. */
   async send(
     delivery: SignedWebhook,
     changes: {
@@ -138,14 +138,14 @@ export class WebhookApplication implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     const server = this.app.getHttpServer() as Server;
-    // A browser opens connections it may never ask anything on; a server that closes waits a minute for those.
-    const hurry = setInterval(() => {
+    // A browser may open connections without a request. A server that closes would wait a minute for them.
+    const closeIdle = setInterval(() => {
       if (!server.listening) server.closeAllConnections();
     }, 1000);
     try {
       await this.app.close();
     } finally {
-      clearInterval(hurry);
+      clearInterval(closeIdle);
     }
   }
 }

@@ -16,10 +16,10 @@ import { IsNotEmpty, IsObject, IsString } from 'class-validator';
 import { PaymentInbox, VerifiedEvent, WebhookGuard } from 'nestjs-payments';
 import type { InboxReceipt, VerifiedRequest } from 'nestjs-payments';
 
-/** What the guard makes of a request. */
+/** A request after the guard has verified it. */
 export type Request = VerifiedRequest & { body: unknown; rawBody: Buffer };
 
-/** What every controller below does. */
+/** Base class of the controllers: it passes verified events to the inbox. */
 export abstract class Receiving {
   constructor(@Inject(PaymentInbox) private readonly inbox: PaymentInbox) {}
 
