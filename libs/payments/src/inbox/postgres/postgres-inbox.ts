@@ -67,7 +67,7 @@ export function postgresInbox(options: PostgresInboxOptions): InboxDefinition {
 }
 
 /** The store of `postgresInbox()`. */
-export class PostgresStore implements InboxStore<PostgresTransaction> {
+class PostgresStore implements InboxStore<PostgresTransaction> {
   readonly capabilities = Object.freeze({
     durable: true,
     shared: true,

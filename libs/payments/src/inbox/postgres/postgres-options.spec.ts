@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { Pool } from 'pg';
-import { loadDriver } from './connection/connection-source.js';
+import { loadPgDriver } from './connection/connection-source.js';
 import { postgresInbox } from './postgres-inbox.js';
 import type { PostgresInboxOptions } from './postgres-options.js';
 import { resolvePostgresOptions } from './postgres-options.js';
@@ -68,8 +68,8 @@ describe('options of postgresInbox', () => {
     const missing = Object.assign(new Error('Cannot find package pg'), {
       code: 'ERR_MODULE_NOT_FOUND',
     });
-    await expect(loadDriver(() => Promise.reject(missing))).rejects.toThrow(/npm install pg/);
+    await expect(loadPgDriver(() => Promise.reject(missing))).rejects.toThrow(/npm install pg/);
     const broken = new SyntaxError('in the driver');
-    await expect(loadDriver(() => Promise.reject(broken))).rejects.toBe(broken);
+    await expect(loadPgDriver(() => Promise.reject(broken))).rejects.toBe(broken);
   });
 });

@@ -28,7 +28,7 @@ export async function openPool(
 }
 
 async function createPool(options: ResolvedPostgresOptions): Promise<Pool> {
-  const { Pool } = await loadDriver();
+  const { Pool } = await loadPgDriver();
   return new Pool({
     connectionString: options.connectionString,
     max: options.poolSize,
@@ -48,7 +48,7 @@ async function createPool(options: ResolvedPostgresOptions): Promise<Pool> {
  *
  * @throws PaymentsError `options_invalid` if it is not installed.
  */
-export async function loadDriver(
+export async function loadPgDriver(
   load: () => Promise<unknown> = () => import('pg'),
 ): Promise<Driver> {
   try {
