@@ -4,7 +4,7 @@ import { incoming, SqliteHarness, TestWorker } from '../support/sqlite/sqlite-ha
 const HOUR = 3_600_000;
 const LEASE = 60_000;
 const BOOK = ['book'];
-/** How far the stored clock is behind at most. */
+/** How many milliseconds the stored clock is behind at most. */
 const SLACK = 500;
 
 let harness: SqliteHarness;
@@ -14,7 +14,7 @@ beforeEach(() => {
 afterEach(() => harness.dispose());
 
 describe.each([HOUR, -HOUR])('IN-36 a wall clock that jumps by %d ms, on SQLite', (jump) => {
-  it('delays nothing of a process that starts after it, and of one that was there before', async () => {
+  it('delays no delivery of a process that started before the jump or after it', async () => {
     const before = await harness.open();
     const worker = await TestWorker.start(before);
     await before.receive([incoming({ id: 'retry' })]);
@@ -22,14 +22,14 @@ describe.each([HOUR, -HOUR])('IN-36 a wall clock that jumps by %d ms, on SQLite'
     harness.jumpWallClock(jump);
     const after = await harness.open();
     expect(await after.nextDueInMs(BOOK)).toBeLessThanOrEqual(10_000 + SLACK);
-    // What one process receives is due in the other soon, whichever clock is ahead.
+    // A delivery that one process receives is due in the other within 500 ms, whichever clock is ahead.
     for (const [id, from, to] of [
       ['new', after, before],
       ['old', before, after],
     ] as const) {
       await from.receive([incoming({ id })]);
       const other = await TestWorker.start(to);
-      // The first claim finds out that the other clock is ahead.
+      // The first claim reads from the file that the other clock is ahead.
       const found = await other.claim();
       harness.advance(SLACK);
       found.push(...(await other.claim()));
@@ -40,7 +40,7 @@ describe.each([HOUR, -HOUR])('IN-36 a wall clock that jumps by %d ms, on SQLite'
     expect((await after.find('acme', 'retry'))?.deliveries[0]?.state).toBe('running');
   });
 
-  it('lets no process declare a worker dead that sends heartbeats', async () => {
+  it('makes no process declare a worker dead that sends heartbeats', async () => {
     const before = await harness.open();
     const worker = await TestWorker.start(before);
     await before.receive([incoming()]);

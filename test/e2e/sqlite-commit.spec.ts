@@ -73,14 +73,14 @@ describe('a commit on SQLite', () => {
     ['an END in a script', "INSERT INTO ledger VALUES (';', 1); END; SELECT 1"],
     ['ROLLBACK', 'ROLLBACK'],
     ['BEGIN', 'BEGIN IMMEDIATE'],
-    // SQLite itself refuses these, on a Node that can ask it to.
+    // SQLite itself rejects these, on a Node that has `setAuthorizer`.
     ...('setAuthorizer' in DatabaseSync.prototype
       ? [
           ['ATTACH', "ATTACH ':memory:' AS other"],
           ['PRAGMA synchronous', 'PRAGMA synchronous = OFF'],
         ]
       : []),
-  ])('rejects %s in its work, and stores nothing', async (_name, sql) => {
+  ])('rejects %s in the callback, and stores nothing', async (_name, sql) => {
     const [lease] = await claimed();
     const commit = store.commit(lease!, (tx) => {
       write(tx, 'before');
@@ -91,7 +91,7 @@ describe('a commit on SQLite', () => {
     expect((await store.complete(lease!)).settled).toBe(true);
   });
 
-  it('allows savepoints, triggers and any text in strings in its work', async () => {
+  it('allows savepoints, triggers and any text in strings in the callback', async () => {
     const [lease] = await claimed();
     await store.commit(lease!, (tx) => {
       tx.exec('SAVEPOINT mine');
@@ -105,7 +105,7 @@ describe('a commit on SQLite', () => {
     expect(ledger()).toEqual(['; COMMIT;']);
   });
 
-  it("throws the errors of the application's SQL, also of a deferred constraint", async () => {
+  it("rejects with the error of the application's SQL, also for a deferred constraint", async () => {
     const [lease, other] = await claimed(2);
     const unknown = store.commit(lease!, (tx) => tx.exec('INSERT INTO nowhere VALUES (1)'));
     await expect(unknown).rejects.toThrow('no such table: nowhere');
@@ -130,7 +130,7 @@ describe('a commit on SQLite', () => {
     expect(ledger()).toEqual(['waited']);
   });
 
-  it('rejects if the lock is not released in time, and stores nothing', async () => {
+  it('rejects if the lock is not released within busyTimeoutMs, and stores nothing', async () => {
     const [lease] = await claimed();
     const application = harness.connect();
     application.exec('BEGIN IMMEDIATE');
@@ -144,7 +144,7 @@ describe('a commit on SQLite', () => {
     expect((await store.complete(lease!)).settled).toBe(true);
   });
 
-  it('runs next to receives, claims and other commits', async () => {
+  it('succeeds at the same time as receives, claims and other commits', async () => {
     const leases = await claimed(100);
     const [commits, receives] = await Promise.all([
       Promise.all(leases.map((lease) => store.commit(lease, (tx) => write(tx, lease.id)))),

@@ -11,7 +11,7 @@ describe('a SQLite inbox that is killed', () => {
   it('IN-09 has stored every event that it acknowledged, after 50 rounds of kill -9', async () => {
     const acknowledged: string[] = [];
     for (let round = 0; round < 50; round += 2) {
-      // Two at a time, on one file: each is killed while the other writes, checkpoints or recovers.
+      // Two processes at a time use one file: each is killed while the other writes, checkpoints or recovers.
       await Promise.all(
         [0, 13].map(async (more) => {
           const child = startChild('receive', harness.file);
@@ -29,13 +29,13 @@ describe('a SQLite inbox that is killed', () => {
     expect(connection.prepare('PRAGMA integrity_check').get()).toMatchObject({
       integrity_check: 'ok',
     });
-    // What was stored is to be run.
+    // Each stored event has a delivery that is still to run.
     const store = await harness.open();
     const { deliveries } = await store.stats();
     expect(deliveries).toMatchObject([{ handler: 'book', state: 'pending', count: ids.size }]);
   }, 360_000);
 
-  it('has counted every attempt of a claim that it answered', async () => {
+  it('has counted the attempt of every delivery that a claim returned', async () => {
     const claimed: string[] = [];
     for (let round = 0; round < 8; round += 1) {
       const child = startChild('claim', harness.file);
@@ -55,7 +55,7 @@ describe('a SQLite inbox that is killed', () => {
     expect(claimed.filter((id) => !ids.has(id))).toEqual([]);
   }, 120_000);
 
-  it('IN-22 has one settled delivery for each effect of a commit, and one effect for each settled delivery', async () => {
+  it('IN-22 has one effect of a commit for each done delivery, and no other effects', async () => {
     await (await harness.open()).close();
     const connection = harness.connect();
     connection.exec('CREATE TABLE ledger (id TEXT NOT NULL)');

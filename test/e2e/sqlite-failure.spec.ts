@@ -12,7 +12,7 @@ beforeEach(() => {
 afterEach(() => harness.dispose());
 
 describe('failures of a SQLite inbox', () => {
-  it('IN-08 a receive rejects in bounded time if the file is locked, and works again when the lock is released', async () => {
+  it('IN-08 a receive rejects in bounded time while the file is locked, and succeeds after that', async () => {
     const store = await harness.open({ busyTimeoutMs: 200 });
     const application = harness.connect();
     application.exec('BEGIN IMMEDIATE');
@@ -23,26 +23,26 @@ describe('failures of a SQLite inbox', () => {
       message: expect.stringMatching(/database is locked.*"busyTimeoutMs"/),
     });
     expect(String(rejection)).not.toContain('4111');
-    // What only reads is not held up by a writer.
+    // Reads do not wait for the lock of a writer.
     expect((await store.stats()).deliveries).toEqual([]);
     application.exec('ROLLBACK');
     expect(await store.receive([incoming({ raw })])).toMatchObject([{ outcome: 'stored' }]);
   });
 
-  it('an invalid operation fails without the others of its batch', async () => {
+  it('an invalid operation rejects, and the other operations of its batch succeed', async () => {
     const store = await harness.open({ groupCommitMs: 20 });
     const twice = incoming({ handlers: ['book', 'book'] });
     const [good, bad, other] = await Promise.allSettled([
       store.receive([incoming()]),
-      store.receive([incoming({ id: 'beside' }), twice]),
+      store.receive([incoming({ id: 'same-batch' }), twice]),
       store.receive([incoming()]),
     ]);
     expect([good.status, bad.status, other.status]).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-    expect(await store.find('acme', 'beside')).toBeUndefined();
+    expect(await store.find('acme', 'same-batch')).toBeUndefined();
     expect((await store.stats()).deliveries).toMatchObject([{ state: 'pending', count: 2 }]);
   });
 
-  it('a request that is no plain data is rejected without the others of its message', async () => {
+  it('a request that is no plain data is rejected, and the other requests of its message succeed', async () => {
     const store = await harness.open();
     const handlers = [(() => {}) as never];
     const [odd, good] = await Promise.allSettled([
@@ -68,7 +68,7 @@ describe('failures of a SQLite inbox', () => {
     });
   });
 
-  it('tables of another version are refused', async () => {
+  it('tables of another version are rejected', async () => {
     await (await harness.open()).close();
     harness.connect().exec('UPDATE payments_inbox_meta SET version = 99');
     await expect(harness.store().open()).rejects.toMatchObject({
@@ -77,7 +77,7 @@ describe('failures of a SQLite inbox', () => {
     });
   });
 
-  it('tables of an unreleased version are refused with the statements that drop them', async () => {
+  it('tables of an unreleased version are rejected with the statements that drop them', async () => {
     harness.connect().exec('CREATE TABLE payments_inbox_schema (version INTEGER)');
     await expect(harness.store().open()).rejects.toMatchObject({
       code: 'inbox_unavailable',
@@ -85,7 +85,7 @@ describe('failures of a SQLite inbox', () => {
     });
   });
 
-  it('a SQLite with the WAL-reset bug is refused before a file is created', async () => {
+  it('a SQLite with the WAL-reset bug is rejected before a file is created', async () => {
     const old = { allowOldSqlite: false, sqliteVersion: '3.51.2' };
     await expect(harness.store(old).open()).rejects.toMatchObject({
       code: 'options_invalid',

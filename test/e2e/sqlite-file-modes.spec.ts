@@ -29,7 +29,7 @@ const SHARED = /allow other users/;
 
 (process.platform === 'win32' ? describe.skip : describe)('the files of a SQLite inbox', () => {
   it.each(['000', '022', '477'])(
-    'SE-11 main file, -wal and -shm are created with mode 0600 under the umask %s',
+    'SE-11 the database file, -wal and -shm are created with mode 0600 under the umask %s',
     async (umask) => {
       const before = process.umask(Number.parseInt(umask, 8));
       try {
@@ -52,7 +52,7 @@ const SHARED = /allow other users/;
     expect(children.map(({ lines }) => lines.length > 0)).toEqual([true, true, true, true]);
   });
 
-  it('SE-11 files that others may access are named at boot with their modes and the fix', async () => {
+  it('SE-11 a warning at boot names the files that others may access, their modes and the fix', async () => {
     const folder = join(harness.folder, "the shop's data");
     mkdirSync(folder);
     const file = join(folder, 'inbox.db');
@@ -73,7 +73,7 @@ const SHARED = /allow other users/;
     await second.close();
   });
 
-  it('SE-11 only the file that others may access is named at boot', async () => {
+  it('SE-11 the warning at boot names only the file that others may access', async () => {
     await harness.open();
     chmodSync(`${harness.file}-wal`, 0o620);
     await harness.open();
@@ -81,7 +81,7 @@ const SHARED = /allow other users/;
     expect(warning).toContain(`access them: ${harness.file}-wal (mode 0620). Run: chmod 600 `);
   });
 
-  it('SE-11 the files behind a symbolic link are reported', async () => {
+  it('SE-11 the warning at boot names the files that a symbolic link leads to', async () => {
     const link = join(harness.folder, 'link.db');
     // SQLite itself creates the file of a link that leads nowhere.
     symlinkSync(harness.file, link);
@@ -96,7 +96,7 @@ const SHARED = /allow other users/;
     ]);
   });
 
-  it('a folder that does not exist keeps its message, and nothing is created', async () => {
+  it('a missing folder is reported as such, and no file is created', async () => {
     const file = join(harness.folder, 'none', 'inbox.db');
     await expect(harness.store({ file }).open()).rejects.toThrow('Its folder must exist');
     expect(readdirSync(harness.folder)).toEqual([]);

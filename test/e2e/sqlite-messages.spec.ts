@@ -4,16 +4,16 @@ import type { ToThread } from '../../libs/payments/dist/inbox/sqlite/thread/oper
 import { incoming, SqliteHarness } from '../support/sqlite/sqlite-harness.ts';
 
 let harness: SqliteHarness;
-/** The operations that went to a thread, by message. */
+/** The names of the operations in each message to a thread. */
 let sent: () => string[][];
 beforeEach(() => {
   harness = new SqliteHarness();
   const post = jest.spyOn(Worker.prototype, 'postMessage');
   sent = () =>
     post.mock.calls.flatMap(([message]) => {
-      const told = message as ToThread;
-      const names = told.kind === 'calls' ? told.calls.map(({ name }) => name) : [];
-      // Sent when a store opens.
+      const toThread = message as ToThread;
+      const names = toThread.kind === 'calls' ? toThread.calls.map(({ name }) => name) : [];
+      // A store sends `sync` when it opens.
       return names.length === 0 || names[0] === 'sync' ? [] : [names];
     });
 });
@@ -38,7 +38,7 @@ describe('messages of a SQLite inbox to its thread', () => {
     await Promise.all(receives);
   });
 
-  it('many receives are sent before the turn ends, so that the thread begins with them', async () => {
+  it('16 receives are sent before the turn of the event loop ends', async () => {
     const store = await harness.open();
     const receives = Array.from({ length: 20 }, () => store.receive([incoming()]));
     await Promise.all(receives);
@@ -53,7 +53,7 @@ describe('messages of a SQLite inbox to its thread', () => {
     expect(sent().map(({ length }) => length)).toEqual([20, 16, 4]);
   });
 
-  it('other operations are sent at once, with the receives before them', async () => {
+  it('an operation other than receive is sent at once, with the receives before it', async () => {
     const store = await harness.open();
     const received = store.receive([incoming({ id: 'a' })]);
     const claimed = store.claim({ worker: 'w', wanted: [{ handler: 'book', limit: 1 }] });

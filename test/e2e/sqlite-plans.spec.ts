@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(() => inbox.close());
 
-/** The plan of each statement that was prepared, a line for each table that it reads. */
+/** The plan of each prepared statement, with a line for each table that the statement reads. */
 function plans(): { sql: string; lines: string[] }[] {
   return [...statements]
     .filter((sql) => !sql.startsWith('EXPLAIN'))
@@ -32,7 +32,7 @@ function planOf(...texts: string[]): string {
   return found[0]!.lines.join('; ');
 }
 
-/** Runs every operation once, with something to do for each statement. */
+/** Runs every operation, with data for which it executes each of its statements. */
 function runEverything(): void {
   const { connection } = inbox;
   const [dying, worker] = [inbox.worker(1000), inbox.worker(3_600_000)];
@@ -75,13 +75,13 @@ function runEverything(): void {
 }
 
 describe('the plans of the statements on SQLite', () => {
-  it('IN-26 IN-33 scan no table and no index of what is finished', () => {
+  it('IN-26 IN-33 no statement scans a table, or an index of done deliveries', () => {
     runEverything();
     expect(statements.size).toBeGreaterThan(55);
     const scans = plans().flatMap(({ lines }) =>
       lines.filter((line) => /^SCAN (payments_|[de]$|[de] )/.test(line)),
     );
-    // As large as the lists of handlers, workers and pauses, what runs now, and the first entry of an index.
+    // The exceptions are small: handlers, workers, pauses, running deliveries, and the first entry of an index.
     expect([...new Set(scans)].toSorted()).toEqual([
       'SCAN payments_inbox_delivery USING INDEX payments_inbox_delivery_running',
       'SCAN payments_inbox_handler',
@@ -143,12 +143,12 @@ describe('the plans of the statements on SQLite', () => {
       ['SELECT seq, id', 'once_hash = ?'],
       'SEARCH payments_inbox_event USING INDEX payments_inbox_event_once (once_hash=?)',
     ],
-  ])('IN-33 read only what they need: %j', (texts, plan) => {
+  ])('IN-33 the statement with %j reads only the index entries that it needs', (texts, plan) => {
     runEverything();
     expect(planOf(...texts)).toBe(plan);
   });
 
-  it('sort nothing that is due or held', () => {
+  it('no statement sorts due or waiting deliveries', () => {
     runEverything();
     const sorted = plans().filter(
       ({ sql, lines }) =>
@@ -158,7 +158,7 @@ describe('the plans of the statements on SQLite', () => {
     expect(sorted).toEqual([]);
   });
 
-  it('IN-28 count up to the cap: stats reads at most 10,001 entries for each handler and state', () => {
+  it('IN-28 stats reads at most 10,001 index entries for each handler and state', () => {
     const worker = inbox.worker();
     inbox.connection.exec(`
       INSERT INTO payments_inbox_event (seq, company, id, event_type, occurred_at, received_at, digest, stale, undelivered)
@@ -177,7 +177,7 @@ describe('the plans of the statements on SQLite', () => {
     expect(Math.max(...read)).toBe(10_001);
     const counts = plans().filter(({ sql }) => sql.includes('count(*)'));
     expect(counts.every(({ sql }) => sql.includes('LIMIT'))).toBe(true);
-    // Without a look at the rows.
+    // A covering index: no row of the table is read.
     const rowsRead = counts.filter(
       ({ lines }) => !lines.some((line) => line.includes('COVERING INDEX')),
     );

@@ -12,7 +12,7 @@ import { Recorder, whyNotRecorded } from '../support/sqlite/power-loss/recorder.
 import type { FileOperation } from '../support/sqlite/power-loss/recorder.js';
 import { SURVIVALS, VolatileDisk } from '../support/sqlite/power-loss/volatile-disk.js';
 
-/** Power losses of a recording. */
+/** How many power losses are tried with each recording. */
 const CUTS = 60;
 const EVENTS = 160;
 
@@ -22,7 +22,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The operations of merchants that work on one inbox at the same time. */
+/** Records the file operations of several processes that use one inbox at the same time. */
 async function record(names: readonly string[]): Promise<FileOperation[]> {
   const recorder = new Recorder();
   try {
@@ -53,7 +53,7 @@ function seeded(seed: number): () => number {
   };
 }
 
-/** Which operations the power fails after: some right after an acknowledgement, and some anywhere. */
+/** The operations after which the power fails: half of them right after an acknowledgement. */
 function cutsOf(operations: readonly FileOperation[], random: () => number): Set<number> {
   const acknowledgements = operations.flatMap(({ path }, index) =>
     path.endsWith('.ack') ? [index] : [],
@@ -66,7 +66,7 @@ function cutsOf(operations: readonly FileOperation[], random: () => number): Set
   );
 }
 
-/** What is wrong with an inbox after each of many power losses. */
+/** Describes every defect of the inbox after each power loss; empty if there is none. */
 async function losses(
   operations: readonly FileOperation[],
   seed: number,
@@ -93,7 +93,7 @@ async function losses(
         return found.map((line) => `seed ${seed}, operation ${index}, ${survival}: ${line}`);
       });
     examined.push(examination);
-    // A few at a time.
+    // At most four at a time.
     await examined.at(-4);
   }
   return (await Promise.all(examined)).flat();
@@ -152,7 +152,7 @@ function readFile(file: string): [integrity: string, effects: string[]] {
     const integrity = database.prepare('PRAGMA integrity_check').get() as {
       integrity_check: string;
     };
-    // The table may be younger than the power loss.
+    // The power may have failed before the table was created.
     const made = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'effect'").get();
     const rows = made === undefined ? [] : database.prepare('SELECT id FROM effect').all();
     return [integrity.integrity_check, rows.map(({ id }) => String(id)).toSorted()];
@@ -171,7 +171,7 @@ describeIfRecorded(
       ['one process', ['a']],
       ['two processes', ['a', 'b']],
     ])(
-      'IN-09 has every acknowledged event and settlement, and effects exactly with their settlements, of %s',
+      'IN-09 of %s has every acknowledged event and outcome, and an effect for each done delivery',
       async (_, names) => {
         const operations = await record(names);
         expect(await losses(operations, 1)).toEqual([]);

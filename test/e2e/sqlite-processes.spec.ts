@@ -8,7 +8,7 @@ beforeEach(() => {
 afterEach(() => harness.dispose());
 
 describe('several processes on one SQLite file', () => {
-  it('IN-11 IN-16 run each delivery once, and those of one ordering key one at a time', async () => {
+  it('IN-11 IN-16 run each delivery once, and the deliveries of one ordering key one at a time', async () => {
     const store = await harness.open();
     const events = Array.from({ length: 120 }, (_, index) =>
       incoming({ orderingKey: `key-${index % 5}` }),
@@ -17,11 +17,11 @@ describe('several processes on one SQLite file', () => {
     const children = [startChild('work', harness.file), startChild('work', harness.file)];
     const ends = await Promise.all(children.map(({ ended }) => ended));
     expect(ends.map(({ code }) => code)).toEqual([0, 0]);
-    const told = children.flatMap(({ lines }) => lines);
-    const began = told.filter((line) => line.startsWith('began '));
+    const reported = children.flatMap(({ lines }) => lines);
+    const began = reported.filter((line) => line.startsWith('began '));
     expect(began).toHaveLength(120);
     expect(new Set(began).size).toBe(120);
-    expect(told.filter((line) => line.startsWith('lost '))).toEqual([]);
+    expect(reported.filter((line) => line.startsWith('lost '))).toEqual([]);
     expect((await store.stats()).deliveries).toEqual([]);
   }, 60_000);
 
@@ -33,14 +33,14 @@ describe('several processes on one SQLite file', () => {
     expect(versions).toHaveLength(1);
   }, 30_000);
 
-  it('end by themselves if they closed nothing and have nothing to do', async () => {
+  it('exit without a close of the store if they have nothing to do', async () => {
     const child = startChild('idle', harness.file);
     const { code } = await child.ended;
     expect(child.lines).toEqual(['idle']);
     expect(code).toBe(0);
   }, 30_000);
 
-  it('start another thread if theirs dies, and reject what it had not answered', async () => {
+  it('start another thread if their thread ends, and reject the calls that it had not completed', async () => {
     const child = startChild('threadDeath', harness.file, [
       '--disable-warning=ExperimentalWarning',
     ]);

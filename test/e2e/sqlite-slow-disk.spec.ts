@@ -45,11 +45,11 @@ describe('a SQLite inbox on a slow disk', () => {
     const store = await harness.open({ slowCommitMs: 50 });
     const before = performance.now();
     await Promise.all(Array.from({ length: 200 }, () => store.receive([incoming()])));
-    // One by one they would take 10 seconds.
+    // In 200 transactions, they would take 10 seconds.
     expect(performance.now() - before).toBeLessThan(5000);
   }, 15_000);
 
-  it('has at most a batch of operations in one transaction', async () => {
+  it('commits at most maxBatch operations in one transaction', async () => {
     const store = await harness.open({ slowCommitMs: 50, maxBatch: 5 });
     const before = performance.now();
     await Promise.all(Array.from({ length: 20 }, () => store.receive([incoming()])));
@@ -66,12 +66,12 @@ describe('a SQLite inbox on a slow disk', () => {
     await expect(store.stats()).rejects.toThrow('is closed');
   });
 
-  it('IN-08 rejects in time if the disk hangs, with an error that says that the operation may still take effect', async () => {
+  it('IN-08 rejects in bounded time if the disk hangs, and warns that the operation may take effect later', async () => {
     const store = await harness.open({ slowCommitMs: 6000, busyTimeoutMs: 100 });
     const receive = store.receive([incoming()]);
     await expect(receive).rejects.toMatchObject({
       code: 'inbox_unavailable',
-      message: expect.stringContaining('did not respond within 5200 ms'),
+      message: expect.stringMatching(/did not respond within 5200 ms.*may take effect later/),
     });
   }, 20_000);
 });

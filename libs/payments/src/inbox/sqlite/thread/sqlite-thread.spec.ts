@@ -228,6 +228,11 @@ describe('SqliteServer', () => {
   });
 });
 
+/** Throws after 4.5 s, before Jest's own limit, so that a failed test does not loop for ever. */
 async function until(reached: () => boolean): Promise<void> {
-  while (!reached()) await new Promise((resolve) => setImmediate(resolve));
+  const end = performance.now() + 4500;
+  while (!reached()) {
+    if (performance.now() > end) throw new Error('The thread did not send the expected message.');
+    await new Promise((resolve) => setImmediate(resolve));
+  }
 }
