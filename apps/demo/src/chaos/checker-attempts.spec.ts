@@ -64,6 +64,13 @@ describe('check(): heartbeats', () => {
     expect(rules({ processes: [{ name: 'p', journal, endedAt: 4000 }] })).toEqual([]);
   });
 
+  it('allows missing heartbeats after a process has killed itself', () => {
+    const start = attempt('p/1', 'a', 1300, 1400)[0]!;
+    const killed = { kind: 'process-killed', at: 1400, attempt: 'p/1' } as const;
+    const journal = [...heartbeats(0, 1250), start, killed];
+    expect(rules({ processes: [{ name: 'p', journal, endedAt: 4000 }] })).toEqual([]);
+  });
+
   it('reports missing heartbeats before a retirement that the store confirmed', () => {
     const journal: JournalEntry[] = [
       ...heartbeats(0, 1250),

@@ -67,6 +67,9 @@ export function heartbeatGaps(
       .filter(({ at, end }) => end - at > SLOW_MS)
       .map(({ at, end }) => [at, end] as const),
   ];
+  // The chaos runner may notice late that a process has killed itself.
+  const last = journal.at(-1);
+  const end = last?.kind === 'process-killed' ? last.at : (endedAt ?? until);
   return [...Map.groupBy(heartbeats, ({ worker }) => worker)].flatMap(([worker, own]) => {
     const retired = journal.find(
       (entry) => entry.kind === 'worker-retired' && entry.worker === worker,
@@ -74,7 +77,7 @@ export function heartbeatGaps(
     return own.flatMap(({ at: from, alive }, index) => {
       if (alive !== true) return [];
       const next = own.slice(index + 1).find((heartbeat) => heartbeat.alive !== null);
-      const to = next?.end ?? retired?.at ?? endedAt ?? until;
+      const to = next?.end ?? retired?.at ?? end;
       if (to - from < leaseMs) return [];
       const explained = slow.some(([start, end]) => start < to && end > from);
       return [{ from, to, explained }];
