@@ -1,3 +1,4 @@
+import { deepStrictEqual } from 'node:assert/strict';
 import { describe, expect, it } from '@jest/globals';
 import * as fc from 'fast-check';
 import { holds, codeOf } from '../../../../test/support/assertions.js';
@@ -83,7 +84,8 @@ describe('parseEnvelope', () => {
       fc.property(valid, (text) => {
         const { id, eventType, timestamp, data, metadata } = JSON.parse(text, withoutProto);
         const wanted = { id, eventType, timestamp, data, metadata: metadata ?? {} };
-        expect(parseEnvelope(Buffer.from(text))).toEqual(wanted);
+        // Faster than toEqual() for large bodies.
+        deepStrictEqual(parseEnvelope(Buffer.from(text)), wanted);
       }),
     );
   });
