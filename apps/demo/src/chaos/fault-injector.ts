@@ -58,9 +58,10 @@ export class FaultInjector {
   async takeOver(signal: AbortSignal): Promise<void> {
     const stale = await this.#runner(-Infinity, signal);
     if (stale === null) return;
-    await this.#stopOutsideOfTransactions(stale, signal);
+    // Another process may already take the delivery over while this one is stopped and continued several times.
     const from = monotonicMs();
-    const holder = await this.#runner(from, signal);
+    await this.#stopOutsideOfTransactions(stale, signal);
+    const holder = await this.#runner(from, signal, stale);
     stale.signal('SIGCONT');
     if (holder !== null) {
       this.injected.push({ kind: 'takeover', process: stale.name, from, to: monotonicMs() });
@@ -87,12 +88,17 @@ export class FaultInjector {
     }
   }
 
-  /** The process that started the handler of the takeover event after `since`; `null` if none does in time. */
-  async #runner(since: number, signal: AbortSignal): Promise<ApplicationProcess | null> {
+  /** The process, other than `except`, that started the handler of the takeover event after `since`; `null` if none does. */
+  async #runner(
+    since: number,
+    signal: AbortSignal,
+    except?: ApplicationProcess,
+  ): Promise<ApplicationProcess | null> {
     const end = monotonicMs() + HANDLER_START_MS;
-    const runs = ({ setup, endedAt }: ApplicationProcess): boolean =>
-      endedAt === null &&
-      readJournal(setup.journal).some(
+    const runs = (process: ApplicationProcess): boolean =>
+      process !== except &&
+      process.endedAt === null &&
+      readJournal(process.setup.journal).some(
         (entry) =>
           entry.kind === 'attempt-started' &&
           entry.event === TAKEOVER_EVENT.id &&
