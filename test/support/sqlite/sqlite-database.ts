@@ -2,12 +2,14 @@ import { randomUUID } from 'node:crypto';
 import type { ClaimedMessage } from '../../../libs/payments/src/inbox/sqlite/sql/claim.js';
 import type { EventMessage } from '../../../libs/payments/src/inbox/sqlite/sql/receive.js';
 import { createTables } from '../../../libs/payments/src/inbox/sqlite/sql/schema.js';
-import type { Times } from '../../../libs/payments/src/inbox/sqlite/store-clock.js';
 import {
   loadDriver,
   SqliteConnection,
 } from '../../../libs/payments/src/inbox/sqlite/thread/connection.js';
-import type { DriverDatabase } from '../../../libs/payments/src/inbox/sqlite/thread/connection.js';
+import type {
+  DriverDatabase,
+  Times,
+} from '../../../libs/payments/src/inbox/sqlite/thread/connection.js';
 import { OPERATIONS } from '../../../libs/payments/src/inbox/sqlite/thread/operations.js';
 
 /** The operations of the SQLite inbox on a database in memory, with a clock that the test sets. */

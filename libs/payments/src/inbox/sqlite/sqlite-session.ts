@@ -2,13 +2,11 @@ import { Logger } from '@nestjs/common';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { CommitResult, Lease } from '../store/inbox-store.js';
 import { SqliteCommitter } from './sql/commit.js';
-import { toError, toFailure, unavailable } from './sqlite-failure.js';
+import { loadDriver, toError, toFailure, unavailable } from './thread/connection.js';
+import type { SqliteConnection, StoredClock, Times } from './thread/connection.js';
 import type { SqliteSettings } from './sqlite-options.js';
 import type { SqliteTransaction } from './sqlite-transaction.js';
-import { StoreClock } from './store-clock.js';
 import { SqliteClient } from './thread/client.js';
-import { loadDriver } from './thread/connection.js';
-import type { SqliteConnection } from './thread/connection.js';
 import {
   isOldSqlite,
   oldSqliteReason,
@@ -111,5 +109,36 @@ export class SqliteSession {
   #check(): void {
     if (this.#stage === 'new') throw unavailable('is not open yet.');
     if (this.#stage === 'closed') throw unavailable('is closed.');
+  }
+}
+
+/**
+ * The store clock of one process: monotonic, so that a jump of the wall clock neither delays a delivery nor makes it
+ * due. The process continues the clock in the file. It uses the wall clock only for the time since the clock was
+ * stored.
+ */
+export class StoreClock {
+  #offset: number | undefined;
+
+  constructor(private readonly runtime: PaymentsRuntime) {}
+
+  /** Continues the stored clock. Only the first call has an effect. */
+  start(stored: StoredClock): void {
+    if (this.#offset !== undefined) return;
+    const wall = Math.floor(this.runtime.now());
+    const clock = stored.wall === 0 ? wall : stored.clock + Math.max(0, wall - stored.wall);
+    this.#offset = clock - Math.floor(this.runtime.monotonic());
+  }
+
+  /** Sets the clock forward to the clock of another process; never back. */
+  advanceTo(clock: number): void {
+    const behind = clock - this.read().clock;
+    if (behind > 0) this.#offset = (this.#offset ?? 0) + behind;
+  }
+
+  read(): Times {
+    const monotonic = Math.floor(this.runtime.monotonic());
+    const wall = Math.floor(this.runtime.now());
+    return { wall, clock: monotonic + (this.#offset ?? 0), monotonic };
   }
 }

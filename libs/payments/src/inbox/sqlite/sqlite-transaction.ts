@@ -1,4 +1,4 @@
-import { primaryCode } from './sqlite-failure.js';
+import { primaryCode } from './thread/connection.js';
 import type { DriverDatabase, SqliteRow, SqliteValue } from './thread/connection.js';
 
 /** A parameter by position, or an object with all named parameters. */

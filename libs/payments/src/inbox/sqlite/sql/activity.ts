@@ -1,6 +1,5 @@
 import type { ActivityCounts, ActivityMinute } from '../../store/inbox-store.js';
-import type { Times } from '../store-clock.js';
-import type { SqliteConnection } from '../thread/connection.js';
+import type { SqliteConnection, Times } from '../thread/connection.js';
 
 const MINUTE_MS = 60_000;
 

@@ -1,6 +1,5 @@
 import type { HandlerCatalog, HandlerDeclaration } from '../../store/inbox-store.js';
-import type { Times } from '../store-clock.js';
-import type { SqliteConnection } from '../thread/connection.js';
+import type { SqliteConnection, Times } from '../thread/connection.js';
 
 /** A {@link HandlerCatalog} as the thread sends it: times are numbers. */
 export interface CatalogMessage extends Omit<HandlerCatalog, 'handlers'> {

@@ -1,6 +1,5 @@
 import type { ClaimedDelivery, ClaimRequest, SuspectRequest } from '../../store/inbox-store.js';
-import type { Times } from '../store-clock.js';
-import type { SqliteConnection } from '../thread/connection.js';
+import type { SqliteConnection, Times } from '../thread/connection.js';
 import { unpaused } from './catalog.js';
 import { isOrderingRunning, newerHandled } from './ordering.js';
 import { fromStored, toBuffer } from './stored-rows.js';

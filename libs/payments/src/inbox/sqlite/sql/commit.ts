@@ -1,12 +1,11 @@
 import { types } from 'node:util';
 import { PaymentsError } from '../../../errors/payments-error.js';
 import type { CommitResult, Lease } from '../../store/inbox-store.js';
-import { isBusy, primaryCode, toError, toFailure, unavailable } from '../sqlite-failure.js';
+import { isBusy, primaryCode, toError, toFailure, unavailable } from '../thread/connection.js';
+import type { SqliteConnection, Times } from '../thread/connection.js';
 import { openTransaction } from '../sqlite-transaction.js';
 import type { SqliteTransaction } from '../sqlite-transaction.js';
-import type { Times } from '../store-clock.js';
 import type { SqliteClient } from '../thread/client.js';
-import type { SqliteConnection } from '../thread/connection.js';
 import { complete, isCurrent } from './settle.js';
 
 /** How many milliseconds the event loop runs commits before it does other work. */

@@ -1,5 +1,4 @@
-import type { Times } from '../store-clock.js';
-import type { SqliteConnection } from '../thread/connection.js';
+import type { SqliteConnection, Times } from '../thread/connection.js';
 import { pruneActivity } from './activity.js';
 import { UNDELIVERED } from './schema.js';
 

@@ -1,8 +1,7 @@
 import { hash } from 'node:crypto';
 import { TEST_EVENT_TYPE } from '../../../events/payment-event.js';
 import type { IncomingEvent, StoreReceipt } from '../../store/inbox-store.js';
-import type { Times } from '../store-clock.js';
-import type { SqliteConnection } from '../thread/connection.js';
+import type { SqliteConnection, Times } from '../thread/connection.js';
 import { catalogVersion, unpaused } from './catalog.js';
 import { newerHandled, orderingState } from './ordering.js';
 import { UNDELIVERED } from './schema.js';

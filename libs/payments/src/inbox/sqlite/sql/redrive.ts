@@ -1,6 +1,5 @@
 import type { DeliverySelection } from '../../store/inbox-store.js';
-import type { Times } from '../store-clock.js';
-import type { SqliteConnection } from '../thread/connection.js';
+import type { SqliteConnection, Times } from '../thread/connection.js';
 import { orderingState } from './ordering.js';
 import { UNDELIVERED } from './schema.js';
 import { fromStored, historyOf, orderingOf, toStored } from './stored-rows.js';

@@ -1,6 +1,5 @@
 import type { EventFilter, EventPage, InboxStore } from '../../store/inbox-store.js';
-import type { Times } from '../store-clock.js';
-import type { SqliteConnection } from '../thread/connection.js';
+import type { SqliteConnection, Times } from '../thread/connection.js';
 import { UNDELIVERED } from './schema.js';
 import { describe, EVENT_COLUMNS, toEvent, toStored } from './stored-rows.js';
 import type { EventBody, EventRow, StoredEventMessage } from './stored-rows.js';

@@ -1,7 +1,6 @@
 import { boundedError } from '../../store/stored-event.js';
 import type { DeliverySelection, Lease, SettleResult } from '../../store/inbox-store.js';
-import type { Times } from '../store-clock.js';
-import type { SqliteConnection } from '../thread/connection.js';
+import type { SqliteConnection, Times } from '../thread/connection.js';
 import { releaseNext } from './ordering.js';
 import { toReadable, toStored, withAttempt } from './stored-rows.js';
 

@@ -1,7 +1,6 @@
 import { COUNT_CAP } from '../../store/stored-event.js';
 import type { CappedCount, InboxStats } from '../../store/inbox-store.js';
-import type { Times } from '../store-clock.js';
-import type { SqliteConnection } from '../thread/connection.js';
+import type { SqliteConnection, Times } from '../thread/connection.js';
 import { pausedHandlers } from './catalog.js';
 import { UNDELIVERED } from './schema.js';
 

@@ -2,8 +2,7 @@ import { hash } from 'node:crypto';
 import { HISTORY_LENGTH, toHistory } from '../../store/stored-event.js';
 import type { HistoryEntry } from '../../store/stored-event.js';
 import type { DeliveryState, StoredDelivery, StoredEvent } from '../../store/inbox-store.js';
-import type { Times } from '../store-clock.js';
-import type { SqliteConnection } from '../thread/connection.js';
+import type { SqliteConnection, Times } from '../thread/connection.js';
 
 /** The columns of {@link EventRow} in a query of `payments_inbox_event e`. */
 export const EVENT_COLUMNS =

@@ -3,8 +3,7 @@ import type {
   HeartbeatResult,
   WorkerRegistration,
 } from '../../store/inbox-store.js';
-import type { Times } from '../store-clock.js';
-import type { SqliteConnection } from '../thread/connection.js';
+import type { SqliteConnection, Times } from '../thread/connection.js';
 import { catalog, refreshCatalog, unpaused } from './catalog.js';
 import type { CatalogMessage } from './catalog.js';
 import { releaseNext } from './ordering.js';

@@ -1,7 +1,6 @@
-import { toFailure } from '../sqlite-failure.js';
-import type { SqliteSettings } from '../sqlite-options.js';
-import { retryWhileBusy, sleep } from './connection.js';
+import { retryWhileBusy, sleep, toFailure } from './connection.js';
 import type { SqliteConnection } from './connection.js';
+import type { SqliteSettings } from '../sqlite-options.js';
 import { perform } from './operations.js';
 import type { Call, CallResponse, OperationName } from './operations.js';
 import { bytesOf } from './pending-calls.js';

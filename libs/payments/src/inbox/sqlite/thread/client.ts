@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import type { PaymentsError } from '../../../errors/payments-error.js';
-import { toError, unavailable } from '../sqlite-failure.js';
-import type { Times } from '../store-clock.js';
+import { toError, unavailable } from './connection.js';
+import type { Times } from './connection.js';
 import type {
   Call,
   CallResponse,

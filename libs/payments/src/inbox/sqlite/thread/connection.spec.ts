@@ -2,8 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { isBusy } from '../sqlite-failure.js';
-import { driverOf, loadDriver, retryWhileBusy } from './connection.js';
+import { driverOf, isBusy, loadDriver, retryWhileBusy } from './connection.js';
 import type { SqliteConnection } from './connection.js';
 import { openCommitter, openWriter } from './database-file.js';
 

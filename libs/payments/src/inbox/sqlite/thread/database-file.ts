@@ -1,9 +1,8 @@
 import { closeSync, fchmodSync, openSync, realpathSync, statSync } from 'node:fs';
 import { PaymentsError } from '../../../errors/payments-error.js';
 import { protect } from '../sqlite-transaction.js';
-import type { StoredClock, Times } from '../store-clock.js';
 import { retryWhileBusy, SqliteConnection } from './connection.js';
-import type { Driver } from './connection.js';
+import type { Driver, StoredClock, Times } from './connection.js';
 
 /** Only the owner of the file can read and write it. */
 const PRIVATE = 0o600;

@@ -8,10 +8,8 @@ import { find, listSlice } from '../sql/search.js';
 import { complete, fail, release, skip } from '../sql/settle.js';
 import { stats } from '../sql/stats.js';
 import { heartbeat, register, retire } from '../sql/workers.js';
-import type { ThreadFailure } from '../sqlite-failure.js';
+import type { SqliteConnection, StoredClock, ThreadFailure, Times } from './connection.js';
 import type { SqliteSettings } from '../sqlite-options.js';
-import type { StoredClock, Times } from '../store-clock.js';
-import type { SqliteConnection } from './connection.js';
 import { sync } from './database-file.js';
 
 /** Operations that write. The thread commits those that arrive together in one transaction. */

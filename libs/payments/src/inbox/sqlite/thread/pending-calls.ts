@@ -1,5 +1,5 @@
 import { PaymentsError } from '../../../errors/payments-error.js';
-import { unavailable } from '../sqlite-failure.js';
+import { unavailable } from './connection.js';
 import type { Call, RequestOf } from './operations.js';
 
 /** How the client ends a call. */

@@ -5,10 +5,9 @@ import { MessageChannel } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { resolveSqliteOptions } from '../sqlite-options.js';
-import type { Times } from '../store-clock.js';
-import { createTables } from '../sql/schema.js';
 import { loadDriver } from './connection.js';
-import type { SqliteConnection } from './connection.js';
+import type { SqliteConnection, Times } from './connection.js';
+import { createTables } from '../sql/schema.js';
 import {
   isOldSqlite,
   openWriter,

@@ -1,11 +1,10 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { createTables } from '../sql/schema.js';
-import { toFailure } from '../sqlite-failure.js';
+import { loadDriver, toFailure } from './connection.js';
+import type { SqliteConnection } from './connection.js';
 import type { SqliteSettings } from '../sqlite-options.js';
 import { runBatch, runRead, takeBatch } from './batch.js';
-import { loadDriver } from './connection.js';
-import type { SqliteConnection } from './connection.js';
 import {
   createPrivateFile,
   openWriter,
