@@ -87,7 +87,6 @@ export class MemoryDelivery {
 /** The deliveries of one company, handler and ordering key. At most one of them runs. */
 interface OrderingKey {
   readonly name: string;
-  /** How many deliveries are stored. */
   size: number;
   running: MemoryDelivery | null;
   /** `null` before the first pending delivery: most deliveries are assigned on receipt. */
@@ -162,7 +161,6 @@ export class HandlerQueue {
     return isNextDue;
   }
 
-  /** Forgets a finished delivery. */
   forget({ state, key }: MemoryDelivery): void {
     this.counts[state] -= 1;
     if (key !== null && (key.size -= 1) === 0) this.#keys.delete(key.name);
@@ -181,9 +179,8 @@ export class HandlerQueue {
 
 /** Whether no delivery of the ordering key is running, or pending and due. */
 export function isFree(key: OrderingKey | null, now: number): boolean {
-  if (key?.running) return false;
   for (const { dueAt } of key?.pending ?? []) if (dueAt <= now) return false;
-  return true;
+  return !key?.running;
 }
 
 /** Whether the first delivery has been due for longer than the second. */
@@ -213,38 +210,41 @@ export class PriorityQueue<T extends Queued<T>> {
 
   add(item: T): void {
     item.queue = this;
-    this.#items.push(item);
-    this.#move(item, this.#items.length - 1);
+    this.#up(item, this.#items.push(item) - 1);
   }
 
   delete(item: T): void {
     const last = this.#items.pop()!;
-    if (last !== item) this.#move(last, item.position);
+    if (last !== item) this.#down(last, this.#up(last, item.position));
     item.queue = null;
   }
 
-  /** Moves the item from the index up or down, until it is after its parent and before its children. */
-  #move(item: T, index: number): void {
+  /** Moves the item from the index towards the first one. Returns its final index. */
+  #up(item: T, index: number): number {
     let at = index;
-    for (let to = this.#swapWith(item, at); to !== at; to = this.#swapWith(item, at)) {
-      this.#put(this.#items[to]!, at);
-      at = to;
+    for (let parent = (at - 1) >> 1; at > 0; parent = (at - 1) >> 1) {
+      if (!this.before(item, this.#items[parent]!)) break;
+      this.#put(this.#items[parent]!, at);
+      at = parent;
+    }
+    return this.#put(item, at);
+  }
+
+  #down(item: T, index: number): void {
+    let at = index;
+    for (let child = 2 * at + 1; child < this.#items.length; child = 2 * at + 1) {
+      const right = this.#items[child + 1];
+      if (right !== undefined && this.before(right, this.#items[child]!)) child += 1;
+      if (!this.before(this.#items[child]!, item)) break;
+      this.#put(this.#items[child]!, at);
+      at = child;
     }
     this.#put(item, at);
   }
 
-  #put(item: T, index: number): void {
+  #put(item: T, index: number): number {
     this.#items[index] = item;
     item.position = index;
-  }
-
-  /** The index of the parent or child that the item at the index changes places with; the index itself if none. */
-  #swapWith(item: T, index: number): number {
-    const items = this.#items;
-    const parent = (index - 1) >> 1;
-    if (index > 0 && this.before(item, items[parent]!)) return parent;
-    let child = 2 * index + 1;
-    if (child + 1 < items.length && this.before(items[child + 1]!, items[child]!)) child += 1;
-    return child < items.length && this.before(items[child]!, item) ? child : index;
+    return index;
   }
 }

@@ -31,12 +31,12 @@ export const fencingCases: readonly InboxContractCase[] = [
       };
       await settlesNothing();
       deepEqual(await states(store, event), { book: 'pending 0' });
-      const held = (await other.claimSuspect(false))!;
-      ok(held.token > stale.token);
+      const current = (await other.claimSuspect(false))!;
+      ok(current.token > stale.token);
       await settlesNothing();
       deepEqual(await states(store, event), { book: 'running 1' });
-      equal((await other.store.complete(held)).settled, true);
-      deepEqual(await other.store.complete(held), NOT_SETTLED);
+      equal((await other.store.complete(current)).settled, true);
+      deepEqual(await other.store.complete(current), NOT_SETTLED);
       await settlesNothing();
       deepEqual(await states(store, event), { book: 'done 1' });
     },
@@ -158,13 +158,13 @@ export const fencingCases: readonly InboxContractCase[] = [
       await other.declareOthersDead(advance);
       const late = store.commit(stale, (tx) => effects!.write(tx, 'late'));
       await rejects(late, { code: 'lease_lost' });
-      const held = (await other.claimSuspect(false))!;
+      const current = (await other.claimSuspect(false))!;
       const stillLate = store.commit(stale, (tx) => effects!.write(tx, 'stale'));
       await rejects(stillLate, { code: 'lease_lost' });
       deepEqual(await effects!.read(), []);
       deepEqual(await states(store, event), { book: 'running 1' });
-      await other.store.commit(held, (tx) => effects!.write(tx, 'held'));
-      deepEqual(await effects!.read(), ['held']);
+      await other.store.commit(current, (tx) => effects!.write(tx, 'current'));
+      deepEqual(await effects!.read(), ['current']);
     },
   },
   {
