@@ -186,7 +186,7 @@ export interface DeliveryTransition {
   readonly by: string;
 }
 
-/** All transitions. Tests compare the state diagram of `docs/architecture.md` and each store with this list. */
+/** All transitions. Tests compare the state diagram of the documentation and each store with this list. */
 export const DELIVERY_TRANSITIONS: readonly DeliveryTransition[] = Object.freeze([
   { from: 'new', to: 'pending', by: 'receive' },
   { from: 'new', to: 'running', by: 'receive (assigned)' },
