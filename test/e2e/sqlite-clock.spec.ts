@@ -48,7 +48,7 @@ describe.each([HOUR, -HOUR])('IN-36 a wall clock that jumps by %d ms, on SQLite'
     harness.jumpWallClock(jump);
     const after = await harness.open();
     const observer = await TestWorker.start(after);
-    for (let beat = 0; beat < 6; beat += 1) {
+    for (let round = 0; round < 6; round += 1) {
       expect(await observer.heartbeat()).toMatchObject({ alive: true });
       harness.advance(LEASE / 3);
       expect(await worker.heartbeat()).toMatchObject({ alive: true });

@@ -137,7 +137,7 @@ describe('a commit on SQLite', () => {
     const commit = store.commit(lease!, (tx) => write(tx, 'never'));
     await expect(commit).rejects.toMatchObject({
       code: 'inbox_unavailable',
-      message: expect.stringContaining('held the file locked'),
+      message: expect.stringContaining('locked the file for'),
     });
     application.exec('ROLLBACK');
     expect(ledger()).toEqual([]);

@@ -115,7 +115,7 @@ export class SqliteCommitter {
         if (!attempt()) {
           if (performance.now() < deadline) return true;
           throw unavailable(
-            `could not commit: another connection held the file locked for ${this.busyTimeoutMs} ms. ` +
+            `could not commit: another connection locked the file for ${this.busyTimeoutMs} ms. ` +
               'Look for a long transaction.',
           );
         }

@@ -59,8 +59,8 @@ describe('the deliveries of one ordering key on SQLite', () => {
       const [lease] = inbox.claim(worker);
       order.push(lease!.id);
       if (n < 2) inbox.receive({ id: `late ${n}`, orderingKey: 'k' });
-      const settlement = complete(inbox.connection, { lease: lease! }, inbox.times);
-      expect(settlement).toEqual({ settled: true, nextDue: n < 4 });
+      const result = complete(inbox.connection, { lease: lease! }, inbox.times);
+      expect(result).toEqual({ settled: true, nextDue: n < 4 });
     }
     expect(order).toEqual(['a', 'b', 'c', 'late 0', 'late 1']);
   });

@@ -194,7 +194,7 @@ export interface ThreadFailure {
 
 /** The fix for each of SQLite's primary result codes (https://www.sqlite.org/rescode.html). */
 const FIXES: Readonly<Record<number, string>> = {
-  5: 'Another connection held the file locked for longer than "busyTimeoutMs": look for a long transaction.',
+  5: 'Another connection locked the file for longer than "busyTimeoutMs": look for a long transaction.',
   8: 'The process needs to write the file and its folder.',
   10: "The file's disk reported an error: read the log of the system.",
   11: 'The file is damaged: restore it from a backup.',
