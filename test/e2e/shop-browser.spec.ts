@@ -199,7 +199,7 @@ describeInBrowser('the shop in a browser', (browser) => {
     await mark(page);
     await first.process.kill('SIGKILL');
     await page
-      .getByText(/^The shop has not been reachable since .*The page keeps trying/)
+      .getByText(/^The shop has not been reachable since .*The page keeps\s+trying/)
       .waitFor();
     emulator.complete(order.checkoutUrl!.split('/').at(-1)!);
     await using again = await RunningShop.start({ ...settings, PORT: new URL(first.url).port });
