@@ -5,7 +5,7 @@ import { expect, it } from '@jest/globals';
 import type { APIResponse, Page, Response } from 'playwright-core';
 import { describeInBrowser } from '../support/browser/test-browser.js';
 import { ConsoleApplication, OPERATOR, asked } from '../support/console/console-browser.js';
-import { delivery } from '../support/webhook/handler-application.js';
+import { webhookRequest } from '../support/webhook/handler-application.js';
 import { eventually } from '../support/time/waiting.js';
 import { setHidden } from '../support/browser/page-appearance.js';
 
@@ -70,7 +70,7 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
     app.handlers.trouble = MARKUP;
     const id = `evt_${MARKUP}`;
     const eventType = `transaction.${MARKUP}`;
-    const sent = delivery({
+    const sent = webhookRequest({
       id,
       eventType,
       data: { transactionId: MARKUP, note: MARKUP, [MARKUP]: '\u202eltr', amount: 1 },

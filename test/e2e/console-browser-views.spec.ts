@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { describeInBrowser } from '../support/browser/test-browser.js';
 import { ConsoleApplication, changed } from '../support/console/console-browser.js';
-import { delivery } from '../support/webhook/handler-application.js';
+import { webhookRequest } from '../support/webhook/handler-application.js';
 
 /** The cell of the overview with the number of a handler's deliveries in a state. */
 const count = (page: Page, handler: string, state: string) =>
@@ -50,7 +50,7 @@ describeInBrowser('views of the inbox console', (browser) => {
     await using app = await ConsoleApplication.start();
     const data = { transactionId: 't-1' };
     await app.receive({ id: 'evt_1', data });
-    await app.send(delivery({ id: 'evt_2', data }));
+    await app.send(webhookRequest({ id: 'evt_2', data }));
     const page = await app.open(browser(), 'events/default/evt_1');
     const repeats = page.getByRole('region', { name: 'Repeats' });
     await repeats.getByText('evt_2').waitFor();

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { none } from 'nestjs-payments';
 import type { BodyCodec, IncomingEvent, PaymentEvent, PaymentInbox } from 'nestjs-payments';
 import { eventually } from '../support/time/waiting.js';
-import { delivery } from '../support/webhook/handler-application.js';
+import { webhookRequest } from '../support/webhook/handler-application.js';
 import { inboxOf, post, startOn, states } from '../support/inbox/inbox-application.js';
 import type { Handle } from '../support/inbox/inbox-application.js';
 import { onEachInbox } from '../support/inbox/inbox-content.js';
@@ -65,7 +65,10 @@ describe('docs/data-at-rest.md', () => {
         seen.push({ event, raw });
       });
       const { app, inbox } = running;
-      const sent = delivery({ id: 'evt_paid', data: { transactionId: 'tx_1', phone: PHONE } });
+      const sent = webhookRequest({
+        id: 'evt_paid',
+        data: { transactionId: 'tx_1', phone: PHONE },
+      });
       expect((await app.send(sent)).status).toBe(200);
       await eventually(async () =>
         expect(await states(app, 'evt_paid')).toEqual({ book: 'done 1' }),

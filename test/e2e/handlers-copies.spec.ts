@@ -5,7 +5,7 @@ import type { PaymentEvent } from 'nestjs-payments';
 import { until } from '../support/time/waiting.js';
 import { Gate } from '../support/time/gate.js';
 import {
-  delivery,
+  webhookRequest,
   onOneAdapter,
   stored,
   storedDelivery,
@@ -40,7 +40,7 @@ onOneAdapter('copies of an event', (start) => {
   it('WH-21 runs each handler once for 50 simultaneous copies of an event, and responds 200 to all', async () => {
     reset();
     await using app = await start({ providers: [Orders] });
-    const sent = delivery({ id: 'e-1' });
+    const sent = webhookRequest({ id: 'e-1' });
     let responded = 0;
     const responses = Array.from({ length: 50 }, async () => {
       const response = await app.send(sent);
@@ -65,7 +65,7 @@ onOneAdapter('copies of an event', (start) => {
     reset();
     broken = true;
     await using app = await start({ providers: [Orders] });
-    const sent = delivery({ id: 'e-1' });
+    const sent = webhookRequest({ id: 'e-1' });
     const responses = Array.from({ length: 10 }, () => app.send(sent));
     // The second handler has completed; the responses wait only for the first.
     await until(() => ran.length === 2 && gate.entered === 1);
@@ -81,7 +81,7 @@ onOneAdapter('copies of an event', (start) => {
     reset();
     gate.open();
     await using app = await start({ providers: [Orders] });
-    const sent = delivery({ id: 'e-1' });
+    const sent = webhookRequest({ id: 'e-1' });
     expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'handled' } });
     for (let copy = 0; copy < 3; copy += 1) {
       expect(await app.send(sent)).toMatchObject({
@@ -98,7 +98,7 @@ onOneAdapter('copies of an event', (start) => {
     gate.open();
     broken = true;
     await using app = await start({ providers: [Orders] });
-    const sent = delivery({ id: 'e-1' });
+    const sent = webhookRequest({ id: 'e-1' });
     expect(await app.send(sent)).toMatchObject({ status: 503 });
     broken = false;
     expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'duplicate' } });
@@ -122,8 +122,8 @@ onOneAdapter('copies of an event', (start) => {
       const payments = oncePerTransaction && { oncePerTransaction };
       await using app = await start({ providers: [Orders], ...(payments && { payments }) });
       const data = { transactionId: 't-1' };
-      expect(await app.send(delivery({ id: 'e-1', data }))).toMatchObject({ status: 200 });
-      const copy = await app.send(delivery({ id: 'e-2', data: { ...data, later: true } }));
+      expect(await app.send(webhookRequest({ id: 'e-1', data }))).toMatchObject({ status: 200 });
+      const copy = await app.send(webhookRequest({ id: 'e-2', data: { ...data, later: true } }));
       expect(copy).toMatchObject({ status: 200, body: { status, id: ids.at(-1) } });
       expect(ran.filter((name) => name.startsWith('gated'))).toEqual(
         ids.map((id) => `gated ${id}`),
@@ -154,20 +154,20 @@ onOneAdapter('copies of an event', (start) => {
       { id: 'e-11', eventType: 'c', data: { transactionId: 't-1' } },
     ];
     for (const event of events) {
-      const response = await app.send(delivery(event));
+      const response = await app.send(webhookRequest(event));
       expect(response).toMatchObject({ status: 200, body: { status: 'handled', id: event.id } });
     }
     // An event with an id that was received before is always a duplicate.
-    expect((await app.send(delivery(events[3]))).body['status']).toBe('duplicate');
+    expect((await app.send(webhookRequest(events[3]))).body['status']).toBe('duplicate');
   });
 
   it('IN-05 keeps the first body of an event id, logs a second body, and runs no handler for it', async () => {
     reset();
     gate.open();
     await using app = await start({ providers: [Orders] });
-    const first = delivery({ id: 'e-1', data: { amount: 1 } });
+    const first = webhookRequest({ id: 'e-1', data: { amount: 1 } });
     await app.send(first);
-    const response = await app.send(delivery({ id: 'e-1', data: { amount: 1_000_000 } }));
+    const response = await app.send(webhookRequest({ id: 'e-1', data: { amount: 1_000_000 } }));
     expect(response).toMatchObject({ status: 200, body: { status: 'duplicate' } });
     expect(ran).toHaveLength(2);
     expect((await stored(app, 'e-1')).raw?.equals(first.body)).toBe(true);
@@ -179,7 +179,7 @@ onOneAdapter('copies of an event', (start) => {
     reset();
     await using app = await start({ providers: [Orders] });
     const send = (id: string, transactionId: string) =>
-      app.send(delivery({ id, eventType: 'transaction.updated', data: { transactionId } }));
+      app.send(webhookRequest({ id, eventType: 'transaction.updated', data: { transactionId } }));
     const responses = [send('e-1', 't-1'), send('e-2', 't-1'), send('e-3', 't-2')];
     await until(() => ran.filter((name) => name.startsWith('quick')).length === 3);
     await until(() => gate.inside === 2);

@@ -5,7 +5,7 @@ import { IsInt, IsString, IsUUID, Min, ValidateNested } from 'class-validator';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
 import {
-  delivery,
+  webhookRequest,
   onOneAdapter,
   stored,
   storedDelivery,
@@ -70,7 +70,7 @@ onOneAdapter('data classes of handlers', (start) => {
     got.length = 0;
     await using app = await start({ providers: [provider] });
     const data = { transactionId: ID, amount: 15, customer: { name: 'Ada' }, extra: { a: 1 } };
-    expect(await app.send(delivery({ data }))).toMatchObject({ status: 200 });
+    expect(await app.send(webhookRequest({ data }))).toMatchObject({ status: 200 });
     expect(got[0]!.data).toBeInstanceOf(Paid);
     expect(got[0]!.data.customer).toBeInstanceOf(Customer);
     expect(got[0]!.data.cents).toBe(1500);
@@ -94,7 +94,7 @@ onOneAdapter('data classes of handlers', (start) => {
     'WH-24 makes a delivery a dead letter at once if its data breaks %s, and keeps the event',
     async (_, data, rules) => {
       await using app = await start({ providers: [Single] });
-      const sent = delivery({ id: 'e-1', data });
+      const sent = webhookRequest({ id: 'e-1', data });
       const response = await app.send(sent);
       expect(response).toMatchObject({ status: 503, body: { code: 'handlers_failed' } });
       const { state, attempts, lastError } = await storedDelivery(app, 'e-1');
@@ -114,7 +114,11 @@ onOneAdapter('data classes of handlers', (start) => {
 
   it('WH-24 stores and logs no value of the payload if a @Transform of the data class throws', async () => {
     await using app = await start({ providers: [Single] });
-    const sent = delivery({ id: 'e-1', eventType: 'transaction.exact', data: { amount: 'x4242' } });
+    const sent = webhookRequest({
+      id: 'e-1',
+      eventType: 'transaction.exact',
+      data: { amount: 'x4242' },
+    });
     expect(await app.send(sent)).toMatchObject({ status: 503 });
     const { state, lastError } = await storedDelivery(app, 'e-1');
     expect(state).toBe('dead');

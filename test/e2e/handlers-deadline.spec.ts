@@ -6,7 +6,11 @@ import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
 import { FakeRuntime } from '../support/time/fake-runtime.js';
 import { until, timersAtRest } from '../support/time/waiting.js';
 import { Gate } from '../support/time/gate.js';
-import { delivery, onEachAdapter, storedDelivery } from '../support/webhook/handler-application.js';
+import {
+  webhookRequest,
+  onEachAdapter,
+  storedDelivery,
+} from '../support/webhook/handler-application.js';
 
 let gate: Gate;
 let contexts: PaymentEventContext[] = [];
@@ -34,7 +38,7 @@ onEachAdapter((start) => {
     contexts = [];
     const runtime = new FakeRuntime();
     await using app = await start({ providers: [Slow], payments: { runtime } });
-    const sent = delivery({ id: 'e-1' });
+    const sent = webhookRequest({ id: 'e-1' });
     const first = app.send(sent);
     await gate.arrival;
     runtime.advance(24_999);
@@ -46,7 +50,7 @@ onEachAdapter((start) => {
       responded = true;
       return response;
     });
-    const other = app.send(delivery({ id: 'e-2' }));
+    const other = app.send(webhookRequest({ id: 'e-2' }));
     await until(() => gate.entered === 2);
     // The handler runs for the other event, and was not started again for the first.
     expect({ responded, ids: contexts.length, most: gate.most }).toEqual({
@@ -72,7 +76,7 @@ onEachAdapter((start) => {
         deadlineMs: 20_000,
       },
     });
-    const sent = delivery({ id: 'e-1' });
+    const sent = webhookRequest({ id: 'e-1' });
     for (let copy = 0; copy < 5; copy += 1) {
       const before = await timersAtRest(runtime);
       const response = app.send(sent);
@@ -94,7 +98,7 @@ onEachAdapter((start) => {
     gate = new Gate();
     const runtime = new FakeRuntime();
     await using app = await start({ providers: [Slow], payments: { runtime, deadlineMs: 10_000 } });
-    const sent = delivery();
+    const sent = webhookRequest();
     const first = app.send(sent);
     await gate.arrival;
     runtime.advance(6000);
@@ -129,8 +133,8 @@ onEachAdapter((start) => {
         });
       },
     });
-    await app.send(delivery());
-    await app.send(delivery());
+    await app.send(webhookRequest());
+    await app.send(webhookRequest());
     expect(seen).toEqual([undefined, undefined, undefined, undefined]);
   });
 });

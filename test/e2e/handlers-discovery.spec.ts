@@ -3,7 +3,7 @@ import { Controller, Get, Injectable, Module } from '@nestjs/common';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
 import {
-  delivery,
+  webhookRequest,
   onOneAdapter,
   Recorder,
   stored,
@@ -50,7 +50,7 @@ function named(name: string): typeof Plain {
 onOneAdapter('discovery of handlers', (start) => {
   it('WH-18 runs a handler on a controller that also has routes', async () => {
     await using app = await start({ controllers: [OrdersController] });
-    await app.send(delivery({ id: 'e-1' }));
+    await app.send(webhookRequest({ id: 'e-1' }));
     const answer = await fetch(`${app.url}/orders`);
     expect(await answer.json()).toEqual(['e-1']);
   });
@@ -75,7 +75,7 @@ onOneAdapter('discovery of handlers', (start) => {
         { provide: 'SAME', useFactory: (same: Plain) => same, inject: ['VALUE'] },
       ],
     });
-    const sent = delivery();
+    const sent = webhookRequest();
     expect(await app.send(sent)).toMatchObject({ status: 200 });
     const { deliveries } = await stored(app, JSON.parse(sent.body.toString()).id);
     expect(deliveries.map(({ handler }) => handler).toSorted()).toEqual([
@@ -114,7 +114,7 @@ onOneAdapter('discovery of handlers', (start) => {
     await using app = await start({
       imports: [MiddleModule, { module: WideModule, global: true, providers: [InGlobal] }],
     });
-    await app.send(delivery());
+    await app.send(webhookRequest());
     expect(ran.toSorted()).toEqual(['deep', 'wide']);
   });
 
@@ -155,7 +155,7 @@ onOneAdapter('discovery of handlers', (start) => {
       ],
     });
     expect(touched).toEqual([]);
-    await app.send(delivery());
+    await app.send(webhookRequest());
     expect(touched).toEqual(['handled']);
   });
 });

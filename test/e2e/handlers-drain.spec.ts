@@ -5,7 +5,11 @@ import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
 import { FakeRuntime } from '../support/time/fake-runtime.js';
 import { until, timersAtRest, eventually } from '../support/time/waiting.js';
 import { Gate } from '../support/time/gate.js';
-import { delivery, onEachAdapter, storedDelivery } from '../support/webhook/handler-application.js';
+import {
+  webhookRequest,
+  onEachAdapter,
+  storedDelivery,
+} from '../support/webhook/handler-application.js';
 
 let gate: Gate;
 let contexts: PaymentEventContext[] = [];
@@ -53,7 +57,7 @@ onEachAdapter((start) => {
   it('IN-24 close() waits for a running handler, lets its sender get the response 200, and leaves no timer', async () => {
     const runtime = reset();
     await using app = await start({ providers: [Slow], payments: { runtime } });
-    const response = app.send(delivery());
+    const response = app.send(webhookRequest());
     await gate.arrival;
     const close = closing(app);
     await aFewTurns();
@@ -69,7 +73,7 @@ onEachAdapter((start) => {
   it('IN-24 close() responds to a waiting copy of an event when its handler has ended', async () => {
     const runtime = reset();
     await using app = await start({ providers: [Slow], payments: { runtime } });
-    const sent = delivery();
+    const sent = webhookRequest();
     const first = app.send(sent);
     await gate.arrival;
     const before = await timersAtRest(runtime);
@@ -88,11 +92,11 @@ onEachAdapter((start) => {
   it('IN-24 responds 503 to webhook requests while the memory inbox drains, and stores no event', async () => {
     reset();
     await using app = await start({ providers: [Slow] });
-    const first = app.send(delivery());
+    const first = app.send(webhookRequest());
     await gate.arrival;
     const close = closing(app);
     await aFewTurns();
-    expect(await app.send(delivery({ id: 'late' }))).toMatchObject({
+    expect(await app.send(webhookRequest({ id: 'late' }))).toMatchObject({
       status: 503,
       body: { code: 'inbox_unavailable' },
     });
@@ -107,10 +111,10 @@ onEachAdapter((start) => {
     const runtime = reset();
     const worker = { concurrency: 1 };
     await using app = await start({ providers: [Slow], payments: { runtime, worker } });
-    const first = app.send(delivery({ id: 'e-1' }));
+    const first = app.send(webhookRequest({ id: 'e-1' }));
     await gate.arrival;
     const before = await timersAtRest(runtime);
-    const second = app.send(delivery({ id: 'e-2' }));
+    const second = app.send(webhookRequest({ id: 'e-2' }));
     await until(() => runtime.pending > before, 'the deadline of the second');
     // The second delivery is stored and waits for a free slot.
     await eventually(() => storedDelivery(app, 'e-2'));
@@ -128,7 +132,7 @@ onEachAdapter((start) => {
     const runtime = reset();
     gate.slam(new Error('broken'));
     await using app = await start({ providers: [Slow], payments: { runtime } });
-    expect((await app.send(delivery())).status).toBe(503);
+    expect((await app.send(webhookRequest())).status).toBe(503);
     await app.app.close();
     expect(runtime.pending).toBe(0);
   });
@@ -136,7 +140,7 @@ onEachAdapter((start) => {
   it('IN-24 aborts running handlers after drainMs, and does not count their attempts', async () => {
     const runtime = reset();
     await using app = await start({ providers: [AbortsOnSignal], payments: { runtime } });
-    const response = app.send(delivery({ id: 'e-1' }));
+    const response = app.send(webhookRequest({ id: 'e-1' }));
     await until(() => contexts.length === 1);
     const close = closing(app);
     await aFewTurns();
@@ -161,7 +165,7 @@ onEachAdapter((start) => {
     const runtime = reset();
     const worker = { drainMs: 100, leaseMs: 1000 };
     await using app = await start({ providers: [Slow], payments: { runtime, worker } });
-    const response = app.send(delivery());
+    const response = app.send(webhookRequest());
     await gate.arrival;
     const close = closing(app);
     await aFewTurns();
@@ -180,7 +184,7 @@ onEachAdapter((start) => {
     reset();
     gate.open();
     await using app = await start({ providers: [Slow] });
-    await app.send(delivery());
+    await app.send(webhookRequest());
     await Promise.all([app.app.close(), app.app.close()]);
   });
 });

@@ -5,7 +5,11 @@ import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
 import { concat, EMPTY, map, of, throwError } from 'rxjs';
 import type { Observable } from 'rxjs';
-import { delivery, onOneAdapter, storedDelivery } from '../support/webhook/handler-application.js';
+import {
+  webhookRequest,
+  onOneAdapter,
+  storedDelivery,
+} from '../support/webhook/handler-application.js';
 
 /** Calls of guards, interceptors and handlers, in order. */
 let seen: unknown[] = [];
@@ -108,11 +112,11 @@ onOneAdapter('enhancers of handlers', (start) => {
     async (name, host) => {
       seen = [];
       await using app = await start(host());
-      expect(await app.send(delivery({ id: 'e-1' }))).toMatchObject({ status: 200 });
+      expect(await app.send(webhookRequest({ id: 'e-1' }))).toMatchObject({ status: 200 });
       const method = name.startsWith('GuardedClass') ? 'onClass' : 'onMethod';
       const of = `${name.split(/[ ,]/)[0]}.${method}`;
       expect(seen).toEqual([{ guard: 'payments', args: 2, of, company: 'default' }, 'e-1']);
-      expect(await app.send(delivery({ id: 'e-2', data: { amount: 0 } }))).toMatchObject({
+      expect(await app.send(webhookRequest({ id: 'e-2', data: { amount: 0 } }))).toMatchObject({
         status: 503,
       });
       expect(seen).not.toContain('e-2');
@@ -135,7 +139,7 @@ onOneAdapter('enhancers of handlers', (start) => {
       }
     }
     await using app = await start({ providers: [Orders] });
-    expect(await app.send(delivery())).toMatchObject({ status: 200 });
+    expect(await app.send(webhookRequest())).toMatchObject({ status: 200 });
     expect(seen[0]).toBe('before payments');
     expect(seen[1]).toBe('handler');
     expect(seen.at(-1)).toBe('after value');
@@ -161,7 +165,7 @@ onOneAdapter('enhancers of handlers', (start) => {
       }
     }
     await using app = await start({ providers: [Orders] });
-    expect(await app.send(delivery({ id: 'e-1' }))).toMatchObject({ status: 503 });
+    expect(await app.send(webhookRequest({ id: 'e-1' }))).toMatchObject({ status: 503 });
     expect((await storedDelivery(app, 'e-1')).state).toBe('pending');
   });
 });

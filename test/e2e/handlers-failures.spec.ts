@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnPaymentEvent, UnrecoverableError } from 'nestjs-payments';
 import {
-  delivery,
+  webhookRequest,
   onEachAdapter,
   stored,
   storedDelivery,
@@ -137,7 +137,7 @@ onEachAdapter((start) => {
     Object.assign(runs, { first: 0, second: 0, third: 0 });
     broken = true;
     await using app = await start({ providers: [Three] });
-    const sent = delivery({ id: 'e-1' });
+    const sent = webhookRequest({ id: 'e-1' });
     expect(await app.send(sent)).toMatchObject({
       status: 503,
       body: { code: 'handlers_failed', message: expect.stringMatching(/^1 of 3 handlers/) },
@@ -163,7 +163,7 @@ onEachAdapter((start) => {
       'WH-24 stores and logs %s that a handler throws, and does not send it to the sender',
       async (id, make, expected) => {
         thrown = make;
-        const response = await app.send(delivery({ id, eventType }));
+        const response = await app.send(webhookRequest({ id, eventType }));
         expect(response).toMatchObject({ status: 503, body: { code: 'handlers_failed' } });
         expect(Object.keys(response.body).toSorted()).toEqual(['code', 'message', 'statusCode']);
         expect(response.body['message']).toBe(
@@ -184,7 +184,7 @@ onEachAdapter((start) => {
   it('WH-24 logs the stack frames of an error, and its message once, truncated', async () => {
     thrown = () => new Error('m'.repeat(5000));
     await using app = await start({ providers: [Thrower] });
-    await app.send(delivery({ eventType: 'at once' }));
+    await app.send(webhookRequest({ eventType: 'at once' }));
     const [line] = app.log.matching(/failed \(attempt/);
     expect(line).toMatch(/\n {4}at .*thrown.*handlers-failures\.spec/);
     expect(line!.match(/m{100,}/g)).toHaveLength(1);
@@ -195,7 +195,7 @@ onEachAdapter((start) => {
   it('WH-24 makes a delivery a dead letter at once after an UnrecoverableError, and logs it', async () => {
     thrown = () => new UnrecoverableError('only KES is booked here');
     await using app = await start({ providers: [Thrower] });
-    await app.send(delivery({ id: 'e-1', eventType: 'later' }));
+    await app.send(webhookRequest({ id: 'e-1', eventType: 'later' }));
     expect(await storedDelivery(app, 'e-1')).toMatchObject({
       state: 'dead',
       attempts: 1,

@@ -3,7 +3,11 @@ import { Catch, Controller, Injectable, Scope, UseFilters, UseGuards } from '@ne
 import type { ArgumentsHost, CanActivate, ExceptionFilter } from '@nestjs/common';
 import { OnPaymentEvent, UnrecoverableError } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
-import { delivery, onOneAdapter, storedDelivery } from '../support/webhook/handler-application.js';
+import {
+  webhookRequest,
+  onOneAdapter,
+  storedDelivery,
+} from '../support/webhook/handler-application.js';
 import type { WebhookApplication } from '../support/webhook/webhook-application.js';
 
 class Declined extends Error {}
@@ -99,7 +103,7 @@ onOneAdapter('exception filters of handlers', (start) => {
   };
   const run = async (app: WebhookApplication, eventType: string) => {
     caught.length = 0;
-    const { status } = await app.send(delivery({ id: eventType, eventType }));
+    const { status } = await app.send(webhookRequest({ id: eventType, eventType }));
     const { state, lastError } = await storedDelivery(app, eventType);
     return { eventType, status, state, lastError };
   };

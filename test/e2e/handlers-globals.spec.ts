@@ -3,7 +3,11 @@ import { Catch, Controller, Get, Injectable, Scope } from '@nestjs/common';
 import type { ArgumentsHost, CanActivate, NestInterceptor, PipeTransform } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE } from '@nestjs/core';
 import { OnPaymentEvent } from 'nestjs-payments';
-import { delivery, onEachAdapter, storedDelivery } from '../support/webhook/handler-application.js';
+import {
+  webhookRequest,
+  onEachAdapter,
+  storedDelivery,
+} from '../support/webhook/handler-application.js';
 
 let called: string[] = [];
 
@@ -126,9 +130,11 @@ onEachAdapter((start) => {
 
 async function expectNoneRan(app: Parameters<typeof storedDelivery>[0]): Promise<void> {
   handled.length = 0;
-  expect(await app.send(delivery({ eventType: 'good' }))).toMatchObject({ status: 200 });
+  expect(await app.send(webhookRequest({ eventType: 'good' }))).toMatchObject({ status: 200 });
   expect(handled).toEqual(['good']);
-  expect(await app.send(delivery({ id: 'e-1', eventType: 'bad' }))).toMatchObject({ status: 503 });
+  expect(await app.send(webhookRequest({ id: 'e-1', eventType: 'bad' }))).toMatchObject({
+    status: 503,
+  });
   expect(await storedDelivery(app, 'e-1')).toMatchObject({
     state: 'pending',
     lastError: 'Error: the handler',

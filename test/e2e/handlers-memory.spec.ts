@@ -6,7 +6,7 @@ import { FakeRuntime } from '../support/time/fake-runtime.js';
 import { until } from '../support/time/waiting.js';
 import { Gate } from '../support/time/gate.js';
 import {
-  delivery,
+  webhookRequest,
   onOneAdapter,
   stored,
   storedDelivery,
@@ -44,7 +44,7 @@ async function knows(app: WebhookApplication, id: string): Promise<boolean> {
 
 /** An event whose body has about `bytes` bytes. */
 function sized(id: string, bytes: number, eventType = 'quick') {
-  return delivery({ id, eventType, data: { padding: 'x'.repeat(bytes) } });
+  return webhookRequest({ id, eventType, data: { padding: 'x'.repeat(bytes) } });
 }
 
 onOneAdapter('the memory inbox', (start) => {
@@ -52,10 +52,12 @@ onOneAdapter('the memory inbox', (start) => {
     reset();
     const inbox = memoryInbox({ maxEvents: 3 });
     await using app = await start({ providers: [Orders], payments: { inbox } });
-    const slow = app.send(delivery({ id: 'slow', eventType: 'slow' }));
+    const slow = app.send(webhookRequest({ id: 'slow', eventType: 'slow' }));
     await gate.arrival;
     for (const id of ['e-1', 'e-2', 'e-3', 'e-4']) {
-      expect(await app.send(delivery({ id, eventType: 'quick' }))).toMatchObject({ status: 200 });
+      expect(await app.send(webhookRequest({ id, eventType: 'quick' }))).toMatchObject({
+        status: 200,
+      });
     }
     const known = await Promise.all(
       ['slow', 'e-1', 'e-2', 'e-3', 'e-4'].map((id) => knows(app, id)),
@@ -69,17 +71,17 @@ onOneAdapter('the memory inbox', (start) => {
     reset();
     const inbox = memoryInbox({ maxEvents: 2 });
     await using app = await start({ providers: [Orders], payments: { inbox } });
-    const first = delivery({ id: 'e-1', eventType: 'slow' });
-    const responses = [app.send(first), app.send(delivery({ id: 'e-2', eventType: 'slow' }))];
+    const first = webhookRequest({ id: 'e-1', eventType: 'slow' });
+    const responses = [app.send(first), app.send(webhookRequest({ id: 'e-2', eventType: 'slow' }))];
     await until(() => gate.inside === 2);
-    const rejected = await app.send(delivery({ id: 'e-3', eventType: 'quick' }));
+    const rejected = await app.send(webhookRequest({ id: 'e-3', eventType: 'quick' }));
     expect(rejected).toMatchObject({ status: 503, body: { code: 'inbox_full' } });
     expect(rejected.body['message']).toMatch(/Raise "maxEvents" or "maxBytes"/);
     const copy = app.send(first);
     gate.open();
     for (const response of await Promise.all([...responses, copy]))
       expect(response.status).toBe(200);
-    expect(await app.send(delivery({ id: 'e-3', eventType: 'quick' }))).toMatchObject({
+    expect(await app.send(webhookRequest({ id: 'e-3', eventType: 'quick' }))).toMatchObject({
       status: 200,
     });
     expect(ran.toSorted()).toEqual(['e-1', 'e-2', 'e-3']);
@@ -136,7 +138,7 @@ onOneAdapter('the memory inbox', (start) => {
     const runtime = new FakeRuntime();
     const inbox = memoryInbox({ retentionMs: 60_000 });
     await using app = await start({ providers: [Orders], payments: { inbox, runtime } });
-    const sent = delivery({ id: 'e-1', eventType: 'quick' });
+    const sent = webhookRequest({ id: 'e-1', eventType: 'quick' });
     await app.send(sent);
     runtime.advance(59_999);
     expect((await app.send(sent)).body['status']).toBe('duplicate');

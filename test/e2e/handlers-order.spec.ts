@@ -3,7 +3,7 @@ import { Injectable, Module } from '@nestjs/common';
 import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
 import { OnPaymentEvent } from 'nestjs-payments';
 import { Gate } from '../support/time/gate.js';
-import { delivery, onEachAdapter } from '../support/webhook/handler-application.js';
+import { webhookRequest, onEachAdapter } from '../support/webhook/handler-application.js';
 import type { Setup } from '../support/webhook/webhook-application.js';
 
 let gate: Gate;
@@ -60,7 +60,7 @@ onEachAdapter((start) => {
         gate = new Gate();
         events = [];
         await using app = await start({ ...(metadata as object), payments: { isGlobal } });
-        const response = app.send(delivery());
+        const response = app.send(webhookRequest());
         await gate.arrival;
         const closed = app.app.close();
         await new Promise((resolve) => setImmediate(resolve));

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnPaymentEvent } from 'nestjs-payments';
-import { delivery, onOneAdapter, Recorder } from '../support/webhook/handler-application.js';
+import { webhookRequest, onOneAdapter, Recorder } from '../support/webhook/handler-application.js';
 
 @Injectable()
 class Patterns extends Recorder {
@@ -94,27 +94,27 @@ onOneAdapter('patterns and inheritance of handlers', (start) => {
     const { ran } = app.app.get(Patterns);
     for (const [eventType, names] of MATCHES) {
       ran.length = 0;
-      expect(await app.send(delivery({ eventType }))).toMatchObject({ status: 200 });
+      expect(await app.send(webhookRequest({ eventType }))).toMatchObject({ status: 200 });
       expect([eventType, ...ran.toSorted()]).toEqual([eventType, ...names]);
     }
   });
 
   it('WH-18 runs an inherited handler on each subclass, and an override only for its own event types', async () => {
     await using app = await start({ providers: [First, Second] });
-    await app.send(delivery({ eventType: 'a' }));
+    await app.send(webhookRequest({ eventType: 'a' }));
     expect(app.app.get(First).ran).toEqual(['inherited by First']);
     expect(app.app.get(Second).ran.toSorted()).toEqual([
       'inherited by Second',
       'silenced',
       'the base',
     ]);
-    await app.send(delivery({ eventType: 'b' }));
+    await app.send(webhookRequest({ eventType: 'b' }));
     expect(app.app.get(First).ran).toEqual(['inherited by First', 'the override']);
   });
 
   it('WH-18 runs a handler that a mixin copied to a class', async () => {
     await using app = await start({ providers: [Mixed] });
-    expect(await app.send(delivery())).toMatchObject({ status: 200 });
+    expect(await app.send(webhookRequest())).toMatchObject({ status: 200 });
     expect(app.app.get(Mixed).ran).toEqual(['exact']);
   });
 });

@@ -12,7 +12,11 @@ import type { ArgumentMetadata, ExecutionContext, PipeTransform } from '@nestjs/
 import { IsIn } from 'class-validator';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
-import { delivery, onOneAdapter, storedDelivery } from '../support/webhook/handler-application.js';
+import {
+  webhookRequest,
+  onOneAdapter,
+  storedDelivery,
+} from '../support/webhook/handler-application.js';
 
 let seen: unknown[] = [];
 
@@ -68,7 +72,7 @@ onOneAdapter('pipes of handlers', (start) => {
         const Subclass = class Subclass extends base {};
         decorate(Subclass);
         await using app = await start({ providers: [Subclass] });
-        await app.send(delivery({ id: 'e-1' }));
+        await app.send(webhookRequest({ id: 'e-1' }));
       }
       expect(seen).toEqual(['piped e-1', 'default', 'piped e-1', 'default']);
     },
@@ -91,9 +95,9 @@ onOneAdapter('pipes of handlers', (start) => {
       }
     }
     await using app = await start({ providers: [Orders] });
-    expect(await app.send(delivery())).toMatchObject({ status: 200 });
+    expect(await app.send(webhookRequest())).toMatchObject({ status: 200 });
     expect(seen).toEqual(['transaction.completed', '*#handle', true]);
-    expect(await app.send(delivery({ id: 'e-2', eventType: 'other' }))).toMatchObject({
+    expect(await app.send(webhookRequest({ id: 'e-2', eventType: 'other' }))).toMatchObject({
       status: 503,
     });
     expect(await storedDelivery(app, 'e-2', '*#typed')).toMatchObject({
@@ -112,7 +116,7 @@ onOneAdapter('pipes of handlers', (start) => {
       }
     }
     await using app = await start({ providers: [Orders] });
-    await app.send(delivery({ data: { transactionId: 't-1' } }));
+    await app.send(webhookRequest({ data: { transactionId: 't-1' } }));
     expect(seen).toEqual(['payments t-1', '*#handle']);
   });
 
@@ -126,7 +130,7 @@ onOneAdapter('pipes of handlers', (start) => {
       }
     }
     await using app = await start({ providers: [Orders] });
-    await app.send(delivery({ data: { transactionId: 't-1' } }));
+    await app.send(webhookRequest({ data: { transactionId: 't-1' } }));
     expect(seen).toEqual([{ transactionId: 't-1' }, '*#handle']);
   });
 
@@ -149,7 +153,7 @@ onOneAdapter('pipes of handlers', (start) => {
       handle(@TransactionId() _id: unknown, _context: PaymentEventContext): void {}
     }
     await using app = await start({ providers: [Orders] });
-    expect(await app.send(delivery())).toMatchObject({ status: 200 });
+    expect(await app.send(webhookRequest())).toMatchObject({ status: 200 });
     expect(seen).toHaveLength(2);
     expect(seen).toContainEqual(['custom', 'Object']);
   });

@@ -4,7 +4,11 @@ import { exponential, fixed, none, OnPaymentEvent, UnrecoverableError } from 'ne
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
 import { eventually, timersAtRest, until } from '../support/time/waiting.js';
 import { FakeRuntime } from '../support/time/fake-runtime.js';
-import { delivery, onOneAdapter, storedDelivery } from '../support/webhook/handler-application.js';
+import {
+  webhookRequest,
+  onOneAdapter,
+  storedDelivery,
+} from '../support/webhook/handler-application.js';
 import type { WebhookApplication } from '../support/webhook/webhook-application.js';
 
 let attempts: number[] = [];
@@ -45,7 +49,7 @@ onOneAdapter('retries of deliveries', (start) => {
   it('IN-18 retries a delivery after attempt^4 seconds with jitter, until the handler succeeds', async () => {
     const runtime = reset(4);
     await using app = await start({ providers: [Flaky], payments: { runtime } });
-    expect(await app.send(delivery({ id: 'e-1' }))).toMatchObject({ status: 503 });
+    expect(await app.send(webhookRequest({ id: 'e-1' }))).toMatchObject({ status: 503 });
     // 1, 16 and 81 s, times 1.5, because random() of the runtime returns 0.5.
     for (const [index, waitMs] of [1500, 24_000, 121_500].entries()) {
       await failed(app, 'e-1', index + 1);
@@ -58,7 +62,7 @@ onOneAdapter('retries of deliveries', (start) => {
       expect(await storedDelivery(app, 'e-1')).toMatchObject({ state: 'done', attempts: 4 }),
     );
     expect(attempts).toEqual([1, 2, 3, 4]);
-    expect(await app.send(delivery({ id: 'e-1' }))).toMatchObject({ status: 200 });
+    expect(await app.send(webhookRequest({ id: 'e-1' }))).toMatchObject({ status: 200 });
     expect(attempts).toHaveLength(4);
   });
 
@@ -66,7 +70,7 @@ onOneAdapter('retries of deliveries', (start) => {
     const runtime = reset();
     const worker = { retry: fixed([50, 50]) };
     await using app = await start({ providers: [Flaky], payments: { runtime, worker } });
-    await app.send(delivery({ id: 'e-1' }));
+    await app.send(webhookRequest({ id: 'e-1' }));
     for (const attempt of [1, 2]) {
       await failed(app, 'e-1', attempt);
       await until(() => runtime.nextIn === 50);
@@ -88,7 +92,7 @@ onOneAdapter('retries of deliveries', (start) => {
     const runtime = reset(4);
     const worker = { retry: exponential({ attempts: 2, firstMs: 20 }) };
     await using app = await start({ providers: [Flaky], payments: { runtime, worker } });
-    const sent = delivery({ id: 'e-1' });
+    const sent = webhookRequest({ id: 'e-1' });
     await app.send(sent);
     await failed(app, 'e-1', 1);
     await until(() => runtime.nextIn === 30);
@@ -122,7 +126,7 @@ onOneAdapter('retries of deliveries', (start) => {
       }
     }
     await using app = await start({ providers: [Schedules], payments: { runtime } });
-    expect(await app.send(delivery({ id: 'e-1' }))).toMatchObject({ status: 503 });
+    expect(await app.send(webhookRequest({ id: 'e-1' }))).toMatchObject({ status: 503 });
     const now = runtime.now();
     expect(await storedDelivery(app, 'e-1', 'once')).toMatchObject({ state: 'dead', attempts: 1 });
     expect(await storedDelivery(app, 'e-1', 'hopeless')).toMatchObject({
@@ -146,8 +150,8 @@ onOneAdapter('retries of deliveries', (start) => {
     }
     const worker = { concurrency: 1 };
     await using app = await start({ providers: [Flaky, Other], payments: { runtime, worker } });
-    await app.send(delivery({ id: 'e-1' }));
-    await app.send(delivery({ id: 'e-2' }));
+    await app.send(webhookRequest({ id: 'e-1' }));
+    await app.send(webhookRequest({ id: 'e-2' }));
     expect(attempts).toHaveLength(2);
     expect(others).toBe(2);
     await until(() => runtime.nextIn === 1500);
@@ -161,7 +165,7 @@ onOneAdapter('retries of deliveries', (start) => {
     const worker = { retry: fixed([3_600_000]) };
     await using app = await start({ providers: [Flaky], payments: { runtime, worker } });
     const before = await timersAtRest(runtime);
-    for (let i = 0; i < 20; i += 1) await app.send(delivery());
+    for (let i = 0; i < 20; i += 1) await app.send(webhookRequest());
     expect(await timersAtRest(runtime)).toBe(before);
   });
 });

@@ -5,7 +5,7 @@ import { UseGuards } from '@nestjs/common';
 import { REQUEST } from '@nestjs/core';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext } from 'nestjs-payments';
-import { delivery, onOneAdapter } from '../support/webhook/handler-application.js';
+import { webhookRequest, onOneAdapter } from '../support/webhook/handler-application.js';
 
 interface PaymentRequest {
   event: PaymentEvent;
@@ -113,7 +113,7 @@ onOneAdapter('scopes of handlers', (start) => {
       notes = [];
       await using app = await start(metadata);
       for (const id of ['e-1', 'e-2']) {
-        expect(await app.send(delivery({ id }))).toMatchObject({ status: 200 });
+        expect(await app.send(webhookRequest({ id }))).toMatchObject({ status: 200 });
       }
       expect(notes.map(({ event }) => event.id)).toEqual(['e-1', 'e-2']);
       expect(notes[0]!.instance).not.toBe(notes[1]!.instance);
@@ -145,7 +145,7 @@ onOneAdapter('scopes of handlers', (start) => {
       }
     }
     await using app = await start({ providers: [Flaky] });
-    const sent = delivery();
+    const sent = webhookRequest();
     expect(await app.send(sent)).toMatchObject({ status: 503 });
     expect(await app.send(sent)).toMatchObject({ status: 200 });
     expect(notes).toHaveLength(3);
@@ -167,7 +167,7 @@ onOneAdapter('scopes of handlers', (start) => {
       return Holder;
     };
     await using app = await start({ imports: [declare('left'), declare('right')] });
-    expect(await app.send(delivery())).toMatchObject({ status: 200 });
+    expect(await app.send(webhookRequest())).toMatchObject({ status: 200 });
     expect(notes.map(({ extra }) => String(extra)).toSorted()).toEqual(['left', 'right']);
   });
 
@@ -188,7 +188,7 @@ onOneAdapter('scopes of handlers', (start) => {
         { provide: 'X', useExisting: Subclass },
       ],
     });
-    expect(await app.send(delivery())).toMatchObject({ status: 200 });
+    expect(await app.send(webhookRequest())).toMatchObject({ status: 200 });
     expect(notes.map(({ instance }) => instance instanceof Subclass)).toEqual([true]);
   });
 
@@ -207,7 +207,7 @@ onOneAdapter('scopes of handlers', (start) => {
       }
     }
     await using app = await start({ providers: [Single] });
-    for (let i = 0; i < 3; i += 1) await app.send(delivery());
+    for (let i = 0; i < 3; i += 1) await app.send(webhookRequest());
     expect([made, ran]).toEqual([1, 3]);
   });
 });

@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { Injectable, Module } from '@nestjs/common';
 import { OnPaymentEvent, PaymentInbox } from 'nestjs-payments';
 import { FakeRuntime } from '../support/time/fake-runtime.js';
-import { delivery, onEachAdapter } from '../support/webhook/handler-application.js';
+import { webhookRequest, onEachAdapter } from '../support/webhook/handler-application.js';
 
 @Injectable()
 class Orders {
@@ -42,7 +42,7 @@ onEachAdapter((start) => {
     await using app = await start({ providers: [Orders], payments: { runtime } });
     const send = async (eventType: string, id?: string): Promise<void> => {
       expect(
-        await app.send(delivery({ eventType, ...(id !== undefined && { id }) })),
+        await app.send(webhookRequest({ eventType, ...(id !== undefined && { id }) })),
       ).toMatchObject({ status: 200, body: { status: 'unhandled' } });
     };
     const warned = (): string[] => app.log.matching(/^warn .*No handler takes/);
@@ -72,7 +72,7 @@ onEachAdapter((start) => {
   it('WH-29 logs no second warning for a copy of an event without a handler', async () => {
     const runtime = new FakeRuntime();
     await using app = await start({ providers: [Orders], payments: { runtime } });
-    const sent = delivery({ eventType: 'invoice.created' });
+    const sent = webhookRequest({ eventType: 'invoice.created' });
     for (const status of ['unhandled', 'duplicate']) {
       expect(await app.send(sent)).toMatchObject({ status: 200, body: { status } });
       runtime.advance(60_000);
@@ -83,14 +83,14 @@ onEachAdapter((start) => {
   it('WH-29 logs at most 101 lines per minute about events without a handler', async () => {
     await using app = await start({ providers: [Orders] });
     for (let index = 0; index < 150; index += 1) {
-      await app.send(delivery({ eventType: `made.up-${index}` }));
+      await app.send(webhookRequest({ eventType: `made.up-${index}` }));
     }
     expect(app.log.matching(/No handler takes/)).toHaveLength(101);
   });
 
   it('WH-29 WH-10 does not warn of a webhook.test event or count it as unhandled', async () => {
     await using app = await start({ providers: [Orders] });
-    await app.send(delivery({ eventType: 'webhook.test' }));
+    await app.send(webhookRequest({ eventType: 'webhook.test' }));
     expect(app.log.matching(/No handler takes/)).toEqual([]);
     const inbox = app.app.get(PaymentInbox);
     expect(await inbox.stats()).toMatchObject({ unhandled: { count: 0 } });

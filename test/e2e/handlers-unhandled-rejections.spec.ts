@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { eventually } from '../support/time/waiting.js';
-import { delivery } from '../support/webhook/handler-application.js';
+import { webhookRequest } from '../support/webhook/handler-application.js';
 import { ADAPTERS, SECRET } from '../support/webhook/webhook-application.js';
 
 const SCRIPT = fileURLToPath(
@@ -46,7 +46,7 @@ class Merchant implements AsyncDisposable {
   }
 
   async receive(url = this.urls[0]!): Promise<number> {
-    const { path, headers, body } = delivery();
+    const { path, headers, body } = webhookRequest();
     return (await fetch(url + path, { method: 'POST', headers, body })).status;
   }
 

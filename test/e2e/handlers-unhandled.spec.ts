@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { Injectable } from '@nestjs/common';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent } from 'nestjs-payments';
-import { delivery, onOneAdapter, stored } from '../support/webhook/handler-application.js';
+import { webhookRequest, onOneAdapter, stored } from '../support/webhook/handler-application.js';
 
 @Injectable()
 class Named {
@@ -22,7 +22,7 @@ class Named {
 onOneAdapter('events without a handler', (start) => {
   it('WH-10 responds 200 to a webhook.test event without a handler, and logs it as a test', async () => {
     await using app = await start({});
-    const sent = delivery({ id: 'e-1', eventType: 'webhook.test' });
+    const sent = webhookRequest({ id: 'e-1', eventType: 'webhook.test' });
     expect(await app.send(sent)).toMatchObject({
       status: 200,
       body: { received: true, status: 'unhandled', id: 'e-1' },
@@ -45,7 +45,7 @@ onOneAdapter('events without a handler', (start) => {
     'WH-11 WH-25 responds 200 to the event type %s without a handler, and stores it as unhandled',
     async (eventType) => {
       await using app = await start({});
-      const sent = delivery({ id: 'e-1', eventType });
+      const sent = webhookRequest({ id: 'e-1', eventType });
       expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'unhandled' } });
       expect(await stored(app, 'e-1')).toMatchObject({ eventType, deliveries: [] });
       expect((await stored(app, 'e-1')).raw?.equals(sent.body)).toBe(true);
@@ -56,7 +56,7 @@ onOneAdapter('events without a handler', (start) => {
   it('WH-25 runs handlers of event types that are property names, such as constructor', async () => {
     await using app = await start({ providers: [Named] });
     for (const eventType of ['constructor', '__proto__', 'toString', 'prototype']) {
-      expect(await app.send(delivery({ eventType }))).toMatchObject({ status: 200 });
+      expect(await app.send(webhookRequest({ eventType }))).toMatchObject({ status: 200 });
     }
     expect(app.app.get(Named).seen).toEqual(['constructor', '__proto__']);
   });
@@ -64,7 +64,7 @@ onOneAdapter('events without a handler', (start) => {
   it('WH-25 handles events whose id is a property name, such as constructor', async () => {
     await using app = await start({ providers: [Named] });
     for (const id of ['__proto__', 'constructor']) {
-      const sent = delivery({ id, eventType: 'constructor' });
+      const sent = webhookRequest({ id, eventType: 'constructor' });
       expect((await app.send(sent)).body['status']).toBe('handled');
       expect((await app.send(sent)).body['status']).toBe('duplicate');
     }

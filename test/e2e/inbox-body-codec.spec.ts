@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { fixed } from 'nestjs-payments';
 import type { BodyCodec, WorkerOptions } from 'nestjs-payments';
 import { eventually } from '../support/time/waiting.js';
-import { delivery } from '../support/webhook/handler-application.js';
+import { webhookRequest } from '../support/webhook/handler-application.js';
 import { AT_ONCE, inboxOf, post, startOn, states } from '../support/inbox/inbox-application.js';
 import { onEachInbox } from '../support/inbox/inbox-content.js';
 
@@ -40,13 +40,13 @@ onEachInbox((content) => {
   it('SE-11 a copy is a duplicate and another body a conflict, although each encoding differs', async () => {
     await using running = await start();
     const { app, ran } = running;
-    const first = delivery({ id: 'evt_1', data: { amount: 1 } });
+    const first = webhookRequest({ id: 'evt_1', data: { amount: 1 } });
     const responses = await Promise.all(Array.from({ length: 10 }, () => app.send(first)));
     expect(responses.map(({ status }) => status)).toEqual(Array(10).fill(200));
     await eventually(async () => expect(await states(app, 'evt_1')).toEqual({ book: 'done 1' }));
     expect((await app.send(first)).body).toMatchObject({ status: 'duplicate' });
     expect(app.log.matching(/was received again with another body/)).toEqual([]);
-    const other = await app.send(delivery({ id: 'evt_1', data: { amount: 2 } }));
+    const other = await app.send(webhookRequest({ id: 'evt_1', data: { amount: 2 } }));
     expect(other).toMatchObject({ status: 200, body: { status: 'duplicate' } });
     expect(app.log.matching(/evt_1 .*was received again with another body/)).toHaveLength(1);
     expect((await inboxOf(app).get('evt_1'))!.raw!.equals(first.body)).toBe(true);
@@ -57,7 +57,7 @@ onEachInbox((content) => {
     await using running = await start();
     const { app, ran, faults } = running;
     faults.encode.add('evt_1');
-    const sent = delivery({ id: 'evt_1' });
+    const sent = webhookRequest({ id: 'evt_1' });
     for (let count = 0; count < 5; count += 1) {
       expect(await app.send(sent)).toMatchObject({
         status: 503,

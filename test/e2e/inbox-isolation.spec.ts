@@ -6,7 +6,7 @@ import type { InboxDefinition, PaymentEvent } from 'nestjs-payments';
 import { INBOX_STORE } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import type { InboxStore } from '../../libs/payments/dist/inbox/store/inbox-store.js';
 import { eventually } from '../support/time/waiting.js';
-import { delivery } from '../support/webhook/handler-application.js';
+import { webhookRequest } from '../support/webhook/handler-application.js';
 import { inboxOf } from '../support/inbox/inbox-application.js';
 import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
 import { WebhookApplication } from '../support/webhook/webhook-application.js';
@@ -63,7 +63,7 @@ class FourHandlers {
   async work(app: WebhookApplication): Promise<void> {
     for (let event = 0; event < EVENTS; event += 1) {
       const id = crypto.randomUUID();
-      await app.send(delivery({ id, eventType: 'works.done', data: { transactionId: id } }));
+      await app.send(webhookRequest({ id, eventType: 'works.done', data: { transactionId: id } }));
       await eventually(() => expect(this.handled).toContain(id));
     }
   }
@@ -72,7 +72,7 @@ class FourHandlers {
 /** Sends events, without waiting for the responses. */
 function send(app: WebhookApplication, eventType: string, count: number): void {
   for (let event = 0; event < count; event += 1) {
-    void app.send(delivery({ id: `${eventType}-${event}`, eventType })).catch(() => {});
+    void app.send(webhookRequest({ id: `${eventType}-${event}`, eventType })).catch(() => {});
   }
 }
 

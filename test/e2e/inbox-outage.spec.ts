@@ -4,7 +4,7 @@ import { exponential, fixed } from 'nestjs-payments';
 import { post, startOn, states } from '../support/inbox/inbox-application.js';
 import type { Handle } from '../support/inbox/inbox-application.js';
 import { Gate } from '../support/time/gate.js';
-import { delivery } from '../support/webhook/handler-application.js';
+import { webhookRequest } from '../support/webhook/handler-application.js';
 import { book, onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
 import { eventually } from '../support/time/waiting.js';
 
@@ -28,7 +28,7 @@ onEachDurableInbox(
       other.exec('PRAGMA busy_timeout = 5000');
       other.exec('BEGIN IMMEDIATE');
       const begun = performance.now();
-      const responses = await Promise.all(['a', 'b'].map((id) => app.send(delivery({ id }))));
+      const responses = await Promise.all(['a', 'b'].map((id) => app.send(webhookRequest({ id }))));
       expect(performance.now() - begun).toBeLessThan(BOUND_MS);
       for (const { status, body } of responses) {
         expect([status, body['code']]).toEqual([503, 'inbox_unavailable']);
@@ -71,7 +71,9 @@ onEachDurableInbox(
         await durable.server().stop(mode);
         const begun = performance.now();
         const responses = await Promise.all(
-          Array.from({ length: 10 }, (_, index) => app.send(delivery({ id: `down ${index}` }))),
+          Array.from({ length: 10 }, (_, index) =>
+            app.send(webhookRequest({ id: `down ${index}` })),
+          ),
         );
         expect(performance.now() - begun).toBeLessThan(BOUND_MS);
         for (const { status, body } of responses) {

@@ -4,7 +4,7 @@ import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import { inboxOf, post, startOn, states } from '../support/inbox/inbox-application.js';
 import type { Handle } from '../support/inbox/inbox-application.js';
 import { Gate } from '../support/time/gate.js';
-import { delivery } from '../support/webhook/handler-application.js';
+import { webhookRequest } from '../support/webhook/handler-application.js';
 import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
 import { eventually } from '../support/time/waiting.js';
 import { company, SECRET } from '../support/webhook/webhook-application.js';
@@ -38,7 +38,7 @@ onEachDurableInbox((durable) => {
     const handle: Handle = ({ id }) => void ran.push(id);
     await using a = await startOn(data, { book: handle });
     await using b = await startOn(data, { book: handle });
-    const sent = delivery({ id: 'paid' });
+    const sent = webhookRequest({ id: 'paid' });
     const responses = await Promise.all(
       Array.from({ length: 50 }, (_, index) => (index % 2 ? a : b).send(sent)),
     );
@@ -95,7 +95,7 @@ onEachDurableInbox((durable) => {
       },
     };
     await using app = await startOn(data, handlers, { worker: { retry: none } });
-    const sent = delivery({ id: 'paid' });
+    const sent = webhookRequest({ id: 'paid' });
     const copy = async () => (await app.send(sent)).status;
     expect(await copy()).toBe(200);
     await eventually(async () =>
@@ -119,7 +119,7 @@ onEachDurableInbox((durable) => {
     await using a = await startOn(data, { book: handle });
     await using b = await startOn(data, { book: handle });
     const send = (app: typeof a, id: string, eventType = 'transaction.completed') =>
-      app.send(delivery({ id, eventType, data: { transactionId: 'T', amount: id } }));
+      app.send(webhookRequest({ id, eventType, data: { transactionId: 'T', amount: id } }));
     expect((await send(a, 'first')).body).toMatchObject({ status: 'stored', id: 'first' });
     for (const id of ['second', 'third', 'second']) {
       const { status, body } = await send(b, id);

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { systemRuntime } from '../../libs/payments/src/runtime/payments-runtime.js';
-import { delivery } from '../support/webhook/handler-application.js';
+import { webhookRequest } from '../support/webhook/handler-application.js';
 import { inboxOf, startOn } from '../support/inbox/inbox-application.js';
 import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
 import type { InboxData } from '../support/inbox/durable-inboxes.js';
@@ -24,9 +24,9 @@ async function applicationOn(data: InboxData, webhook: PaymentsModuleOptions['we
     ran,
     /** An event whose timestamp is `ageMs` ago. */
     event: (id: string, ageMs = 0) =>
-      delivery({ id, timestamp: new Date(runtime.now() - ageMs).toISOString() }),
+      webhookRequest({ id, timestamp: new Date(runtime.now() - ageMs).toISOString() }),
     /** Sends the event, runs due deliveries, and returns the status code and the receipt. */
-    send: async (sent: ReturnType<typeof delivery>) => {
+    send: async (sent: ReturnType<typeof webhookRequest>) => {
       const { status, body } = await app.send(sent);
       await inbox.runDue({ forMs: 20_000 });
       return `${status} ${String(body['status'])}`;

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { OnPaymentEvent } from 'nestjs-payments';
 import type { PaymentEvent, PaymentInbox } from 'nestjs-payments';
 import { eventually } from '../support/time/waiting.js';
-import { delivery } from '../support/webhook/handler-application.js';
+import { webhookRequest } from '../support/webhook/handler-application.js';
 import { inboxOf, post, startOn, states } from '../support/inbox/inbox-application.js';
 import type { Handle } from '../support/inbox/inbox-application.js';
 import { onEachDurableInbox } from '../support/inbox/durable-inboxes.js';
@@ -71,15 +71,15 @@ onEachDurableInbox((durable) => {
     const data = await durable.data();
     const { next, receiver, handled } = versions(data);
     await using a = await receiver();
-    expect((await a.send(delivery({ id: 'early' }))).body['status']).toBe('unhandled');
+    expect((await a.send(webhookRequest({ id: 'early' }))).body['status']).toBe('unhandled');
     {
       await using b = await next();
       await registered(inboxOf(b), 'book', 'mail');
-      expect((await a.send(delivery({ id: 'running' }))).body['status']).toBe('stored');
+      expect((await a.send(webhookRequest({ id: 'running' }))).body['status']).toBe('stored');
       await eventually(() => expect(handled('mail')).toEqual(['running']));
     }
     // No process has the handler `mail` now, so its deliveries wait.
-    expect((await a.send(delivery({ id: 'down' }))).body['status']).toBe('stored');
+    expect((await a.send(webhookRequest({ id: 'down' }))).body['status']).toBe('stored');
     expect(await states(a, 'down')).toEqual({ book: 'pending 0', mail: 'pending 0' });
     await using c = await next();
     await eventually(() => expect(handled('mail')).toEqual(['down', 'running']));
@@ -140,7 +140,8 @@ onEachDurableInbox((durable) => {
       expect(ledger!.patterns.toSorted()).toEqual(['paid', 'refund.*']);
     });
     const ids = Array.from({ length: 8 }, (_, index) => `e${index}`);
-    for (const id of ids) await a.send(delivery({ id, eventType: 'refund.created', data: {} }));
+    for (const id of ids)
+      await a.send(webhookRequest({ id, eventType: 'refund.created', data: {} }));
     await eventually(() =>
       expect(ran.toSorted()).toEqual(ids.map((id) => `next refund.created ${id}`)),
     );

@@ -16,7 +16,7 @@ import { signedWebhook } from '../support/webhook/signed-webhook.js';
 import { containerText } from '../support/log/visible-text.js';
 import { resolveCompany } from '../../libs/payments/src/companies/company.js';
 import { resolveOptions } from '../../libs/payments/src/payments-options.js';
-import type { Answer } from '../support/http/http-exchange.js';
+import type { HttpResponse } from '../support/http/http-exchange.js';
 import { Receiving } from '../support/webhook/webhook-controllers.js';
 import type { Request } from '../support/webhook/webhook-controllers.js';
 import { ADAPTERS, OPTIONS, WebhookApplication } from '../support/webhook/webhook-application.js';
@@ -90,7 +90,7 @@ describe.each(Object.keys(ADAPTERS))('secrecy on %s', (adapter) => {
 
   const data = { note: PAYLOAD };
   const good = () => signedWebhook(COMPANY, { data });
-  const cases: Record<string, (path: string) => Promise<Answer>> = {
+  const cases: Record<string, (path: string) => Promise<HttpResponse>> = {
     'a request without a signature': async (path) =>
       app.send(good(), { path, headers: { 'X-Webhook-Signature': undefined } }),
     'a wrong signature': async (path) =>

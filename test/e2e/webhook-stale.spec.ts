@@ -3,7 +3,7 @@ import { Controller, HttpCode, Inject, Post, Req, UseGuards } from '@nestjs/comm
 import { PaymentInbox, WebhookGuard } from 'nestjs-payments';
 import type { InboxReceipt, VerifiedRequest } from 'nestjs-payments';
 import { FakeRuntime } from '../support/time/fake-runtime.js';
-import { delivery, onOneAdapter, stored } from '../support/webhook/handler-application.js';
+import { webhookRequest, onOneAdapter, stored } from '../support/webhook/handler-application.js';
 import { Orders } from '../support/webhook/webhook-application.js';
 
 const HOUR = 3_600_000;
@@ -33,7 +33,7 @@ onOneAdapter('stale deliveries', (start) => {
     await using app = await start({ providers: [Orders], payments: { runtime, webhook: LIMIT } });
     const orders = app.app.get(Orders);
     const inbox = app.app.get(PaymentInbox);
-    const sent = delivery({ id: 'e-1', timestamp: ago(50 * HOUR) });
+    const sent = webhookRequest({ id: 'e-1', timestamp: ago(50 * HOUR) });
     expect(await app.send(sent)).toMatchObject({
       status: 200,
       body: { received: true, status: 'stale', id: 'e-1' },
@@ -73,7 +73,7 @@ onOneAdapter('stale deliveries', (start) => {
       [HOUR + 1, 'stale'],
       [-HOUR, 'handled'],
     ] as const) {
-      const sent = delivery({ id: String(ms), timestamp: ago(ms) });
+      const sent = webhookRequest({ id: String(ms), timestamp: ago(ms) });
       expect(await app.send(sent)).toMatchObject({ status: 200, body: { status } });
     }
   });
@@ -81,7 +81,7 @@ onOneAdapter('stale deliveries', (start) => {
   it('SE-09 a copy of a stored event is a duplicate at any age', async () => {
     const { runtime, ago } = clock();
     await using app = await start({ providers: [Orders], payments: { runtime, webhook: LIMIT } });
-    const sent = delivery({ id: 'e-1', timestamp: ago(0) });
+    const sent = webhookRequest({ id: 'e-1', timestamp: ago(0) });
     expect(await app.send(sent)).toMatchObject({ body: { status: 'handled' } });
     runtime.advance(2 * HOUR);
     expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'duplicate' } });
@@ -93,7 +93,7 @@ onOneAdapter('stale deliveries', (start) => {
     const { runtime, ago } = clock();
     await using app = await start({ providers: [Orders], payments: { runtime, webhook: LIMIT } });
     const send = async (eventType: string) => {
-      const sent = delivery({ eventType, timestamp: ago(2 * HOUR) });
+      const sent = webhookRequest({ eventType, timestamp: ago(2 * HOUR) });
       expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'stale' } });
     };
     const warned = () => app.log.matching(/^warn .*stale/);
@@ -114,7 +114,7 @@ onOneAdapter('stale deliveries', (start) => {
   it('SE-09 WH-10 a webhook.test event is never stale', async () => {
     const { runtime, ago } = clock();
     await using app = await start({ payments: { runtime, webhook: LIMIT } });
-    const sent = delivery({ id: 'e-1', eventType: 'webhook.test', timestamp: ago(2 * HOUR) });
+    const sent = webhookRequest({ id: 'e-1', eventType: 'webhook.test', timestamp: ago(2 * HOUR) });
     expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'unhandled' } });
     expect(await stored(app, 'e-1')).toMatchObject({ stale: false });
     expect(app.log.matching(/^log Test event e-1/)).toHaveLength(1);
@@ -127,7 +127,7 @@ onOneAdapter('stale deliveries', (start) => {
       controllers: [OwnController],
       providers: [Orders],
     });
-    const sent = delivery({ id: 'e-1', timestamp: ago(2 * HOUR) });
+    const sent = webhookRequest({ id: 'e-1', timestamp: ago(2 * HOUR) });
     const response = await app.send(sent, { path: '/own' });
     expect(response).toMatchObject({ status: 200, body: { status: 'stale', id: 'e-1' } });
     expect(app.app.get(Orders).seen).toEqual([]);
@@ -135,7 +135,7 @@ onOneAdapter('stale deliveries', (start) => {
 
   it('SE-09 the memory inbox handles an event of any age, unless webhook.maxAgeMs is set', async () => {
     await using app = await start({ providers: [Orders] });
-    const sent = delivery({ id: 'e-1', timestamp: '2001-01-01T00:00:00.000Z' });
+    const sent = webhookRequest({ id: 'e-1', timestamp: '2001-01-01T00:00:00.000Z' });
     expect(await app.send(sent)).toMatchObject({ status: 200, body: { status: 'handled' } });
   });
 
@@ -143,7 +143,7 @@ onOneAdapter('stale deliveries', (start) => {
     const { runtime, ago } = clock();
     await using app = await start({ providers: [Orders], payments: { runtime, webhook: LIMIT } });
     for (const id of ['e-1', 'e-2']) {
-      await app.send(delivery({ id, timestamp: ago(2 * HOUR) }));
+      await app.send(webhookRequest({ id, timestamp: ago(2 * HOUR) }));
     }
     const inbox = app.app.get(PaymentInbox);
     const handlers = (await inbox.handlers()).map(({ name }) => name);
@@ -160,8 +160,8 @@ onOneAdapter('stale deliveries', (start) => {
     const { runtime, ago } = clock();
     await using app = await start({ providers: [Orders], payments: { runtime, webhook: LIMIT } });
     const data = { transactionId: 't-1' };
-    await app.send(delivery({ id: 'late', timestamp: ago(2 * HOUR), data }));
-    const fresh = delivery({ id: 'fresh', timestamp: ago(0), data });
+    await app.send(webhookRequest({ id: 'late', timestamp: ago(2 * HOUR), data }));
+    const fresh = webhookRequest({ id: 'fresh', timestamp: ago(0), data });
     expect(await app.send(fresh)).toMatchObject({ status: 200, body: { status: 'handled' } });
   });
 });

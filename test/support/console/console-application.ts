@@ -9,8 +9,8 @@ import { BasicAuthGuard, PaymentsConsoleModule } from 'nestjs-payments-console';
 import type { BasicAuthOptions, PaymentsConsoleOptions } from 'nestjs-payments-console';
 import type { EnvelopeFields } from '../webhook/signed-webhook.js';
 import { FakeRuntime } from '../time/fake-runtime.js';
-import { delivery } from '../webhook/handler-application.js';
-import type { Answer, Exchange } from '../http/http-exchange.js';
+import { webhookRequest } from '../webhook/handler-application.js';
+import type { HttpResponse, Exchange } from '../http/http-exchange.js';
 import { ADAPTERS, WebhookApplication } from '../webhook/webhook-application.js';
 import type { Setup } from '../webhook/webhook-application.js';
 
@@ -87,12 +87,12 @@ export class ConsoleApplication implements AsyncDisposable {
   }
 
   /** A GET below the console's path. */
-  get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
+  get(path: string, headers: Record<string, string> = {}): Promise<HttpResponse> {
     return this.merchant.exchange(PATH + path, { method: 'GET', headers });
   }
 
   /** A POST as the page sends it, with the given changes. */
-  post(action: string, body: unknown, changes: Exchange = {}): Promise<Answer> {
+  post(action: string, body: unknown, changes: Exchange = {}): Promise<HttpResponse> {
     return this.merchant.exchange(`${PATH}/api/${action}`, {
       headers: ACTION,
       body: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
@@ -103,7 +103,7 @@ export class ConsoleApplication implements AsyncDisposable {
   /** Delivers an event. With `fault`, the handler fails, and its delivery is in that state afterwards. */
   async deliver(payload: EnvelopeFields & { id: string }, fault?: 'dead' | 'pending') {
     if (fault !== undefined) this.orders.faults.set(payload.id, fault);
-    await this.merchant.send(delivery(payload));
+    await this.merchant.send(webhookRequest(payload));
     this.orders.faults.delete(payload.id);
   }
 
@@ -163,7 +163,7 @@ export function setHeadersFirst(
 }
 
 /** Addresses of the page's files and of its import map, as a browser that is at `at` resolves them. */
-export function addressesOf(page: Answer, at: string): string[] {
+export function addressesOf(page: HttpResponse, at: string): string[] {
   const map = JSON.parse(importMapOf(page)) as { imports: Record<string, string> };
   const linked = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address]) => address!);
   return [...linked, ...Object.values(map.imports)].map(
@@ -172,6 +172,6 @@ export function addressesOf(page: Answer, at: string): string[] {
 }
 
 /** The text of the inline import map. */
-export function importMapOf({ text }: Answer): string {
+export function importMapOf({ text }: HttpResponse): string {
   return /<script type="importmap">(.*?)<\/script>/s.exec(text)![1]!;
 }

@@ -13,7 +13,7 @@ import type { EnvelopeFields, SignedWebhook } from '../webhook/signed-webhook.js
 import type { BrowserContextOptions, Locator, Page } from 'playwright-core';
 import type { TestBrowser } from '../browser/test-browser.js';
 import { eventually } from '../time/waiting.js';
-import { delivery } from '../webhook/handler-application.js';
+import { webhookRequest } from '../webhook/handler-application.js';
 import { WebhookApplication } from '../webhook/webhook-application.js';
 
 export const OPERATOR = { username: 'ada', password: 'correct horse battery staple' };
@@ -85,7 +85,7 @@ export class ConsoleApplication implements AsyncDisposable {
 
   /** Delivers events in their order, and waits until each was attempted. */
   async receive(...events: (EnvelopeFields & { id: string })[]): Promise<void> {
-    for (const event of events) await this.send(delivery(event));
+    for (const event of events) await this.send(webhookRequest(event));
     for (const { id } of events) await this.settled(id);
   }
 

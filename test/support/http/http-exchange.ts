@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 
 /** A complete response, as a sender receives it. */
-export interface Answer {
+export interface HttpResponse {
   status: number;
   headers: IncomingHttpHeaders;
   text: string;
@@ -28,7 +28,7 @@ export interface Exchange {
 export async function exchange(
   url: string | URL,
   { method = 'POST', target, headers = [], body }: Exchange = {},
-): Promise<Answer> {
+): Promise<HttpResponse> {
   const pairs = [...(isList(headers) ? headers : Object.entries(headers).flat())];
   const named = (name: string) =>
     pairs.some((part, i) => i % 2 === 0 && part.toLowerCase() === name);

@@ -1,7 +1,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { PassThrough } from 'node:stream';
 import type { INestApplication } from '@nestjs/common';
-import type { Answer } from './http-exchange.js';
+import type { HttpResponse } from './http-exchange.js';
 
 /** A request without a connection, as the adapters of serverless platforms create it. */
 export interface SyntheticRequest {
@@ -21,7 +21,7 @@ type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
 export async function sendSynthetic(
   app: INestApplication,
   synthetic: SyntheticRequest,
-): Promise<Answer> {
+): Promise<HttpResponse> {
   const { path, headers, body, fields } = synthetic;
   const socket = 'socket' in synthetic ? synthetic.socket : socketStub();
   const request = new IncomingMessage(socket as never);
@@ -42,7 +42,7 @@ export async function sendSynthetic(
   (instance.routing ?? instance)(request, response);
   await responded;
   const [, text = ''] = String(wire.read()).split('\r\n\r\n');
-  return { status: response.statusCode, body: JSON.parse(text) } as Answer;
+  return { status: response.statusCode, body: JSON.parse(text) } as HttpResponse;
 }
 
 function socketStub(): unknown {

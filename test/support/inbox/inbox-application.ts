@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { OnPaymentEvent, PaymentInbox, exponential, none } from 'nestjs-payments';
 import type { PaymentEvent, PaymentEventContext, PaymentsModuleOptions } from 'nestjs-payments';
-import { delivery } from '../webhook/handler-application.js';
+import { webhookRequest } from '../webhook/handler-application.js';
 import { expect } from '@jest/globals';
 import { eventually } from '../time/waiting.js';
 import type { InboxData } from './durable-inboxes.js';
@@ -45,7 +45,7 @@ export async function post(
   data?: Record<string, unknown>,
 ): Promise<number> {
   const own = data && { eventType: 'transaction.updated', data };
-  const { status } = await app.send(delivery({ id, ...own }));
+  const { status } = await app.send(webhookRequest({ id, ...own }));
   return status;
 }
 

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { delivery } from '../webhook/handler-application.js';
+import { webhookRequest } from '../webhook/handler-application.js';
 import type { InboxData } from './durable-inboxes.js';
 import { SECRET } from '../webhook/webhook-application.js';
 import type { WorkerOptions } from 'nestjs-payments';
@@ -75,7 +75,7 @@ export class MerchantProcess {
 
   /** Sends an event whose handler does the named action. Returns the status; rejects if there is no response. */
   async send(id: string, action: string, data: Record<string, unknown> = {}): Promise<number> {
-    const request = delivery({ id, data: { do: action, ...data } });
+    const request = webhookRequest({ id, data: { do: action, ...data } });
     const response = await fetch(this.url + request.path, request);
     await response.arrayBuffer();
     return response.status;

@@ -26,7 +26,7 @@ export function settingsFor({ baseUrl, company }: PaymentsEmulator): ShopSetting
 }
 
 /** Status and JSON body of a response. */
-export interface Answer<T> {
+export interface ShopResponse<T> {
   status: number;
   body: T;
 }
@@ -73,7 +73,7 @@ export class RunningShop implements AsyncDisposable {
   }
 
   /** `POST /api/orders` with any body. */
-  post<T = Order>(body: unknown): Promise<Answer<T>> {
+  post<T = Order>(body: unknown): Promise<ShopResponse<T>> {
     return this.#call('/api/orders', {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -82,7 +82,7 @@ export class RunningShop implements AsyncDisposable {
   }
 
   /** `GET` of a path. */
-  get<T>(path: string): Promise<Answer<T>> {
+  get<T>(path: string): Promise<ShopResponse<T>> {
     return this.#call(path);
   }
 
@@ -137,7 +137,7 @@ export class RunningShop implements AsyncDisposable {
     await this.process[Symbol.asyncDispose]();
   }
 
-  async #call<T>(path: string, init: RequestInit = {}): Promise<Answer<T>> {
+  async #call<T>(path: string, init: RequestInit = {}): Promise<ShopResponse<T>> {
     const response = await fetch(this.url + path, init);
     return { status: response.status, body: (await response.json()) as T };
   }

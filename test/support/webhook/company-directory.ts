@@ -1,6 +1,6 @@
 import { afterEach, beforeEach } from '@jest/globals';
 import type { Company, CompanyDirectory } from 'nestjs-payments';
-import type { Answer } from '../http/http-exchange.js';
+import type { HttpResponse } from '../http/http-exchange.js';
 import { FakeRuntime } from '../time/fake-runtime.js';
 import { signedWebhook } from './signed-webhook.js';
 import { ADAPTERS, company, WebhookApplication } from './webhook-application.js';
@@ -25,7 +25,7 @@ export interface DirectoryContext {
   runtime: FakeRuntime;
   application: WebhookApplication;
   /** Sends a webhook request, signed for the company `from`, to the path of `id`. */
-  sendTo(id: string, from?: Company): Promise<Answer>;
+  sendTo(id: string, from?: Company): Promise<HttpResponse>;
 }
 
 /** Starts an application with a directory before each test. Call it in a `describe`. */

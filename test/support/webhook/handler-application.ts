@@ -35,7 +35,7 @@ function startOn(adapter: string): Start {
 }
 
 /** A signed webhook request of the company `default`. */
-export function delivery(payload: EnvelopeFields = {}): SignedWebhook {
+export function webhookRequest(payload: EnvelopeFields = {}): SignedWebhook {
   return signedWebhook({ webhookSecret: SECRET }, payload);
 }
 

@@ -16,7 +16,7 @@ import type {
 import type { SignedWebhook } from './signed-webhook.js';
 import { CapturedLog } from '../log/captured-log.js';
 import { exchange } from '../http/http-exchange.js';
-import type { Answer, Exchange } from '../http/http-exchange.js';
+import type { HttpResponse, Exchange } from '../http/http-exchange.js';
 
 export const SECRET = 'whsec_R8s0xkq2vT5uY7wZ';
 
@@ -118,7 +118,7 @@ export class WebhookApplication implements AsyncDisposable {
       headers?: Record<string, string | undefined>;
       body?: Uint8Array | readonly Uint8Array[];
     } = {},
-  ): Promise<Answer> {
+  ): Promise<HttpResponse> {
     const headers = new Map(Object.entries<string | undefined>(delivery.headers));
     for (const [name, value] of Object.entries(changes.headers ?? {})) headers.set(name, value);
     const kept = [...headers].flatMap(([name, value]) =>
@@ -132,7 +132,7 @@ export class WebhookApplication implements AsyncDisposable {
   }
 
   /** Sends any request. */
-  async exchange(path: string, request: Exchange = {}): Promise<Answer> {
+  async exchange(path: string, request: Exchange = {}): Promise<HttpResponse> {
     return exchange(this.url + path, request);
   }
 
