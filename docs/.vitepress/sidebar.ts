@@ -1,7 +1,11 @@
-import type { DefaultTheme } from 'vitepress';
+interface SidebarGroup {
+  readonly text: string;
+  /** `link`: path of the page on the site, without its extension. */
+  readonly items: { readonly text: string; readonly link: string }[];
+}
 
 /** The pages, ordered by what a reader wants to do. Every page of `docs/` is in it. */
-export const SIDEBAR: DefaultTheme.SidebarItem[] = [
+export const SIDEBAR: SidebarGroup[] = [
   {
     text: 'Start',
     items: [

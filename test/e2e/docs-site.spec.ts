@@ -1,0 +1,23 @@
+import { existsSync, globSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { SIDEBAR } from '../../docs/.vitepress/sidebar.ts';
+
+const docs = resolve(import.meta.dirname, '../../docs');
+/** Paths of pages on the site. TypeDoc writes `/api/` while the site is built. */
+const links = SIDEBAR.flatMap(({ items }) => items.map(({ link }) => link));
+
+describe('The sidebar of the documentation site', () => {
+  it('links only to pages that exist', () => {
+    const missing = links.filter((link) => {
+      const file = link.endsWith('/') ? `${link}index.md` : `${link}.md`;
+      return link !== '/api/' && !existsSync(join(docs, file));
+    });
+    expect(missing).toEqual([]);
+  });
+
+  it('contains every page except the home page', () => {
+    const pages = globSync('*.md', { cwd: docs }).map((file) => `/${file.replace(/\.md$/, '')}`);
+    expect(pages.filter((page) => page !== '/index' && !links.includes(page))).toEqual([]);
+  });
+});
