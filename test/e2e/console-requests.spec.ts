@@ -79,7 +79,7 @@ const BODIES: [string, string, unknown, string][] = [
     { events: [event], ratePerSecond: 5 },
     '"ratePerSecond" is only for "filter": leave it out with "events".',
   ],
-  ['an unknown field', 'redrive', { events: [event], more: 1 }, 'There is no "more" in the body.'],
+  ['an unknown field', 'redrive', { events: [event], more: 1 }, 'The body must not have the field "more".'],
   ['an unknown filter', 'skip', { filter: { ids: [] } }, 'There is no "filter.ids" in the body.'],
   ['an unknown state', 'skip', { filter: { state: 'gone' } }, '"filter.state" must be one of pend'],
   ['a time in words', 'skip', { filter: { from: 'today' } }, '"filter.from" must be a time such'],
