@@ -79,8 +79,18 @@ const BODIES: [string, string, unknown, string][] = [
     { events: [event], ratePerSecond: 5 },
     '"ratePerSecond" is only for "filter": leave it out with "events".',
   ],
-  ['an unknown field', 'redrive', { events: [event], more: 1 }, 'The body must not have the field "more".'],
-  ['an unknown filter', 'skip', { filter: { ids: [] } }, 'There is no "filter.ids" in the body.'],
+  [
+    'an unknown field',
+    'redrive',
+    { events: [event], more: 1 },
+    'The body must not have the field "more".',
+  ],
+  [
+    'an unknown filter',
+    'skip',
+    { filter: { ids: [] } },
+    'The body must not have the field "filter.ids".',
+  ],
   ['an unknown state', 'skip', { filter: { state: 'gone' } }, '"filter.state" must be one of pend'],
   ['a time in words', 'skip', { filter: { from: 'today' } }, '"filter.from" must be a time such'],
   ['an empty search', 'skip', { filter: { search: '' } }, '"filter.search" must be a text of 1 to'],
@@ -95,7 +105,12 @@ const BODIES: [string, string, unknown, string][] = [
   ],
   ['a rate as text', 'redrive', { filter: {}, ratePerSecond: '5' }, '"ratePerSecond" must be'],
   ['a rate of 1,001', 'redrive', { filter: {}, ratePerSecond: 1001 }, '"ratePerSecond" must be'],
-  ['force for a skip', 'skip', { filter: {}, force: true }, 'There is no "force" in the body.'],
+  [
+    'force for a skip',
+    'skip',
+    { filter: {}, force: true },
+    'The body must not have the field "force".',
+  ],
   [
     'two handlers',
     'redrive',
@@ -106,7 +121,12 @@ const BODIES: [string, string, unknown, string][] = [
   ['an empty handler', 'pause', { handler: '' }, '"handler" must be the name of a handler, or *'],
   ['an unknown handler', 'pause', { handler: 'Nobody' }, 'No handler is named "Nobody"'],
   ['an unknown handler', 'resume', { handler: 'Nobody' }, 'No handler is named "Nobody"'],
-  ['an unknown field', 'resume', { handler: '*', all: true }, 'There is no "all" in the body.'],
+  [
+    'an unknown field',
+    'resume',
+    { handler: '*', all: true },
+    'The body must not have the field "all".',
+  ],
   ['all handlers', 'forget', { handler: '*' }, '"handler" must be the name of one handler to for'],
   ['an unknown handler', 'forget', { handler: 'Nobody' }, 'No handler is named "Nobody"'],
 ];
