@@ -8,7 +8,7 @@ export {
 export type { PaymentsEnvironment } from './payments-config.js';
 export type { PaymentsModuleOptions, PaymentsOptionsFactory } from './payments-options.js';
 export { PaymentsError, UnrecoverableError } from './errors/payments-error.js';
-export type { PaymentsErrorCode } from './errors/payments-error.js';
+export type { PaymentsErrorCode } from './errors/payments-error-code.js';
 export type { PaymentsRuntime } from './runtime/payments-runtime.js';
 
 export { DEFAULT_COMPANY } from './companies/company.js';

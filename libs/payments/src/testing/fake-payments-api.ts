@@ -10,7 +10,7 @@ import type {
   PaymentsApi,
 } from '../api/payments-api.js';
 import { DEFAULT_COMPANY } from '../companies/company.js';
-import type { PaymentsErrorCode } from '../errors/payments-error.js';
+import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
 
 /** A call that the application made. Options that the call did not set are left out. */
 export type FakeCall = Pick<BodyOptions, 'query' | 'body' | 'headers' | 'idempotencyKey'> & {

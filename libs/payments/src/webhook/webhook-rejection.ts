@@ -1,6 +1,6 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { describeError, framesOf, PaymentsError } from '../errors/payments-error.js';
-import type { PaymentsErrorCode } from '../errors/payments-error.js';
+import type { PaymentsErrorCode } from '../errors/payments-error-code.js';
 import { ThrottledLog } from '../errors/throttled-log.js';
 import { PAYMENTS_RUNTIME } from '../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../runtime/payments-runtime.js';

@@ -1,4 +1,5 @@
-import { PaymentsError, type PaymentsErrorCode } from '../../errors/payments-error.js';
+import type { PaymentsErrorCode } from '../../errors/payments-error-code.js';
+import { PaymentsError } from '../../errors/payments-error.js';
 import type { DeadlineEnd } from '../../runtime/deadline.js';
 import type { HttpFailure } from '../http/http-exchange.js';
 

@@ -1,5 +1,5 @@
 import { PaymentsError } from '../../../errors/payments-error.js';
-import type { PaymentsErrorCode } from '../../../errors/payments-error.js';
+import type { PaymentsErrorCode } from '../../../errors/payments-error-code.js';
 
 /** A value in SQLite: a number with a fraction is REAL, a number without one and a `bigint` are INTEGER. */
 export type SqliteValue = null | number | bigint | string | Uint8Array;

@@ -1,0 +1,232 @@
+/**
+ * Every `code` of a `PaymentsError`. It is a closed union, so the compiler can check that a `switch` covers all
+ * codes. A minor release may add codes. `docs/troubleshoot.md` is generated from the comments and groups below.
+ */
+export type PaymentsErrorCode =
+  // Group: Rejected webhook requests
+  /**
+   * The webhook request has no `X-Webhook-Signature` header. Fix: none if a stranger sent it. If all webhook requests
+   * are rejected, configure the proxy to forward the header.
+   */
+  | 'signature_missing'
+  /**
+   * The header `X-Webhook-Signature` does not contain `sha512=` followed by 128 hex digits, or has more than 10
+   * values. Fix: none if a stranger sent it. If all webhook requests are rejected, find the proxy that changes the
+   * header.
+   */
+  | 'signature_malformed'
+  /**
+   * None of the company's webhook secrets gives the signature of the received bytes. Fix: set `webhookSecret` to the
+   * secret that the service has for this company and environment, and turn off everything in the proxy that changes
+   * bodies.
+   */
+  | 'signature_mismatch'
+  /**
+   * No company has this id. Fix: for a webhook request, compare the last segment of the address that is registered
+   * with the service with the ids in `companies`. For a call, check the id that is passed to `forCompany()`. A
+   * directory must return a company with exactly the id that it was called with.
+   */
+  | 'company_unknown'
+  /**
+   * The signature is valid, but the body is not an event. Fix: the message names the field; ask the operator of the
+   * service why it sends this body.
+   */
+  | 'payload_invalid'
+  /**
+   * The body has more than `webhook.bodyLimitBytes` bytes, or arrives in more than 4,096 chunks of which most have
+   * less than 64 bytes. Fix: raise the limit if the service really sends larger bodies; let the proxy buffer requests.
+   */
+  | 'payload_too_large'
+  /**
+   * The content type of the webhook request is not `application/json`. Fix: configure the proxy to forward the header
+   * `Content-Type`.
+   */
+  | 'content_type_unsupported'
+  /**
+   * The webhook request has a `Content-Encoding`, but the signature covers the bytes as the service sent them. Fix:
+   * turn off the compression of requests in the proxy.
+   */
+  | 'content_encoding_unsupported'
+  /**
+   * The application's own check `webhook.before` rejected the webhook request, threw, or took longer than
+   * `webhook.bodyTimeoutMs`. Fix: none if the check works as intended. If the status is 503, the log contains the
+   * error of the check.
+   */
+  | 'request_rejected'
+  /**
+   * The number or the bytes of webhook requests whose signature is not verified yet reached `webhook.maxPending` or
+   * `webhook.maxPendingBytes`. Fix: none if it is short, because the service sends the events again. If it lasts,
+   * admit only the addresses of the service, or raise the limits if the requests are genuine.
+   */
+  | 'webhook_busy'
+  /**
+   * The body of the webhook request did not arrive within `webhook.bodyTimeoutMs`. Fix: let the proxy buffer requests,
+   * so that it sends a body only when it is complete.
+   */
+  | 'body_timeout'
+  /**
+   * Other code read the body of the webhook request before the module could, so the signature cannot be checked. Fix:
+   * if main.ts adds a body parser before Nest creates the application, add it later or exclude the webhook route from
+   * it. If `WebhookGuard` is a global guard, apply it to the route with `@UseGuards` instead.
+   */
+  | 'raw_body_unavailable'
+  // Group: Receiving and handling events
+  /**
+   * The company directory threw, did not respond within `deadlineMs`, or had to look up too many unverified companies.
+   * Fix: the log contains the error of the directory. The service sends the event again. If strangers invent company
+   * ids, reject them in `webhook.before`, or raise `webhook.maxLookupsPerSecond`.
+   */
+  | 'directory_unavailable'
+  /**
+   * The database of the inbox failed or did not respond, or the application is starting or closing. Fix: the message
+   * or the log names the error of the database; repair it. Work continues without a restart, and the service sends the
+   * event again.
+   */
+  | 'inbox_unavailable'
+  /**
+   * The memory inbox is full of events whose handlers have not finished, or too many events wait for the database of a
+   * durable inbox. Fix: find out what delays the handlers or the database. Replace the memory inbox by a durable one,
+   * or raise its `maxEvents` and `maxBytes`.
+   */
+  | 'inbox_full'
+  /**
+   * The event was not stored (memory inbox: handled) within `deadlineMs` after it arrived. Fix: none if it is rare,
+   * because the service sends the event again. Otherwise use a durable inbox if handlers are slow, or check the load
+   * of the database.
+   */
+  | 'deadline_passed'
+  /**
+   * Memory inbox only: a handler of the event failed. Fix: the log contains the error of the handler; fix it. The
+   * service sends the event again, and only the failed handlers run again.
+   */
+  | 'handlers_failed'
+  /**
+   * An attempt of a handler took longer than its `timeoutMs`. Fix: pass `context.signal` to every call that takes
+   * long, and make the handler faster or raise `timeoutMs` of `@OnPaymentEvent` or `worker.timeoutMs`.
+   */
+  | 'handler_timeout'
+  /**
+   * `data` of the event breaks a rule of the handler's data class, so the delivery became a dead letter. Fix: the
+   * message names the field and the rule. Correct the class, deploy it, and redrive the event.
+   */
+  | 'data_invalid'
+  /**
+   * The option `bodyCodec` could not decode the stored body of an event. Fix: add the missing key to the codec. The
+   * worker retries the delivery; redrive it if it is dead.
+   */
+  | 'body_undecodable'
+  /**
+   * A handler threw `UnrecoverableError`, or no attempt is left after a crash or after the retry schedule was
+   * shortened. Fix: read `lastError` of the delivery, remove the cause, and redrive the delivery.
+   */
+  | 'unrecoverable'
+  /**
+   * Another process took over the delivery before `context.commit` finished, so nothing was committed. Fix: none for a
+   * single occurrence, because the other process handles the delivery. If it is frequent, find the code that blocks
+   * the event loop, or raise `worker.leaseMs`.
+   */
+  | 'lease_lost'
+  /**
+   * `context.commit` was called, but the inbox or the test context has no transaction. Fix: use `sqliteInbox()` or
+   * `postgresInbox()`, in the database of your own tables. In a unit test, pass `commit` to `handlerContext()`.
+   */
+  | 'commit_unsupported'
+  /**
+   * `context.commit` was called a second time, or after the handler had returned. Fix: do all work in one commit, and
+   * await it in the handler.
+   */
+  | 'commit_rejected'
+  // Group: Access tokens
+  /**
+   * The service rejected the client id and the client secret. Fix: set `clientId` and `clientSecret` to the values for
+   * this `baseUrl`; sandbox and production have different ones. The message says when the next token request is
+   * possible.
+   */
+  | 'invalid_credentials'
+  /**
+   * The token endpoint did not respond, responded with an error, or returned no usable token. Fix: check `baseUrl`,
+   * which must not end in `/v1`, and the network. The message names the status, and when the next token request is
+   * possible.
+   */
+  | 'token_unavailable'
+  // Group: Calls to the payments service
+  /**
+   * The service responded with 401 to a fresh token too. Fix: check that `baseUrl` and the credentials belong
+   * together: a sandbox token is valid only in the sandbox. The service may also expect the token in another header:
+   * see `api.tokenHeader`.
+   */
+  | 'authentication_failed'
+  /** The service responded with 403. Fix: ask the operator of the service to permit this call to the company. */
+  | 'permission_denied'
+  /**
+   * The service responded with 404. Fix: check the id and the path; a transaction of the sandbox does not exist in
+   * production.
+   */
+  | 'not_found'
+  /**
+   * The service responded with 409: the call contradicts the current state. Fix: read the current state with a GET,
+   * and decide whether to repeat the call.
+   */
+  | 'conflict'
+  /** The service responded with 400 or 422. Fix: read `body` of the error, and correct the request. */
+  | 'validation_failed'
+  /**
+   * The service responded with 429; the module had retried a GET. Fix: wait `retryAfterMs` of the error, and call less
+   * often.
+   */
+  | 'rate_limited'
+  /**
+   * The service responded with 5xx; the module had retried a GET. Fix: repeat a GET later. Before you repeat another
+   * method, check with `GET /v1/transactions/{id}` whether the call had an effect.
+   */
+  | 'server_error'
+  /**
+   * The service responded with a status that the module does not expect. Fix: read `status` and `body` of the error,
+   * and check the path and method of the call.
+   */
+  | 'unexpected_status'
+  /**
+   * The service responded with a redirect, which the module does not follow, because it would send the token to that
+   * address. Fix: set `baseUrl` to the final address.
+   */
+  | 'redirect_not_followed'
+  /**
+   * The connection failed, and the call had no effect. Fix: check `baseUrl`, DNS, proxy and TLS certificate; the
+   * message names the system's error. It is safe to repeat the call.
+   */
+  | 'connection_failed'
+  /**
+   * There was no response within `api.attemptTimeoutMs` or `api.deadlineMs`, and the call had no effect. Fix: repeat
+   * the call later; raise the limit if the service is always slow.
+   */
+  | 'timeout'
+  /**
+   * The caller's signal or the shutdown of the application ended the call, and the call had no effect. Fix: none;
+   * repeat the call if its result is still needed.
+   */
+  | 'aborted'
+  /**
+   * A call that changes something, or a COMMIT of the inbox, was sent and had no response. Fix: check with `GET
+   * /v1/transactions/{id}` whether the call had an effect before you repeat it. The inbox resolves the outcome of a
+   * COMMIT by itself.
+   */
+  | 'outcome_unknown'
+  /** The response has more than `api.maxResponseBytes` bytes. Fix: request less at a time, or raise the limit. */
+  | 'response_too_large'
+  /**
+   * The body of a successful response is not a JSON object, or cannot be decompressed. Fix: check that `baseUrl` is
+   * the service and not a page of a proxy. The service accepted the call, so check its effect before you repeat it.
+   */
+  | 'response_invalid'
+  // Group: Configuration of the application
+  /**
+   * An option or an environment variable is missing or wrong, so the application does not start. Fix: the message
+   * names the option, its unit and its bounds; the documentation lists all options on the page Settings.
+   */
+  | 'options_invalid'
+  /**
+   * A handler is declared in a way in which it, or one of its guards, would never run, two handlers have the same
+   * name, or a delivery belongs to a handler that this process does not have. Fix: the message names the handler and
+   * the fix.
+   */
+  | 'handlers_invalid';
