@@ -29,7 +29,7 @@ export class ShopEnvironment {
   @Matches(/^[^\0]+$/, { message: 'SHOP_DATA must be the path of a folder' })
   SHOP_DATA: string = 'shop-data';
 
-  /** Address of a PostgreSQL database, to use instead of SQLite. */
+  /** Address of a PostgreSQL database, to use instead of SQLite. Default: none. */
   @IsOptional()
   @Matches(/^postgres(ql)?:\/\/(?=.)/, {
     message: 'DATABASE_URL must be an address such as postgres://shop:password@localhost/shop',
@@ -54,7 +54,7 @@ export class ShopEnvironment {
   @Matches(/\S/, { message: 'PAYMENTS_PAID_STATUS must be a status such as complete' })
   PAYMENTS_PAID_STATUS: string = 'complete';
 
-  /** Password of the console of the inbox. Without it, there is no console. */
+  /** Password of the console of the inbox. Default: none, and no console. */
   @IsOptional()
   @Matches(/^\P{Cc}{12,200}$/u, PASSWORD)
   SHOP_CONSOLE_PASSWORD?: string;

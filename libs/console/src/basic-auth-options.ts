@@ -3,9 +3,15 @@ import type { ConsoleRuntime } from './console-options.js';
 
 /** Options of {@link BasicAuthGuard}: `users` or `verify`. */
 export interface BasicAuthOptions {
-  /** Passwords by name. A name has no colon, a password 12 to 200 characters; neither has control characters. */
+  /**
+   * Passwords by name. A name has no colon, a password 12 to 200 characters; neither has control characters. Required,
+   * unless `verify` is set.
+   */
   users?: Readonly<Record<string, string>>;
-  /** Verifies names and passwords that are stored elsewhere. It must compare in constant time. */
+  /**
+   * Verifies names and passwords that are stored elsewhere. It must compare in constant time. Required, unless `users`
+   * is set.
+   */
   verify?: (name: string, password: string) => boolean | Promise<boolean>;
   /** Name of the protected area, which some browsers show in the password dialog. Default `Payments console`. */
   realm?: string;

@@ -18,7 +18,7 @@ export interface PaymentsConsoleOptions {
   path: string;
   /**
    * Guards that decide who may use the console: all of them must accept a request. Without a guard, the application
-   * starts only if `NODE_ENV` is `development`, and the console responds only to this machine.
+   * starts only if `NODE_ENV` is `development`, and the console responds only to this machine. Default: none.
    */
   guards?: readonly ConsoleGuard[];
   /** Modules that export what the guards inject. Default: none. */

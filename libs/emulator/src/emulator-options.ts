@@ -53,9 +53,9 @@ export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
   readonly faults?: FaultPlan | undefined;
   /** Response bodies that the service does not document. Default: the emulator's own. */
   readonly shapes?: Partial<ResponseShapes> | undefined;
-  /** Called with each delivery attempt that has ended. An error that it throws is logged. */
+  /** Called with each delivery attempt that has ended. An error that it throws is logged. Default: none. */
   readonly onDelivery?: ((delivery: DeliveryRecord) => void) | undefined;
-  /** Default: the system clock. */
+  /** Clock of all lifetimes, waits and timestamps. Default: the system clock. */
   readonly clock?: EmulatorClock | undefined;
   /**
    * Sends the deliveries. Default: Node's `fetch`, or one that connects to public addresses only if webhook URLs must be

@@ -31,25 +31,28 @@ export interface PaymentsModuleOptions extends ReceiveOptions {
    * production have different addresses and different credentials. Required, unless every company has its own.
    */
   baseUrl?: string;
-  /** Client id of the one company; see {@link Company.clientId}. */
+  /** Client id of the one company; see {@link Company.clientId}. Required, unless `companies` is set. */
   clientId?: string;
-  /** Client secret of the one company; see {@link Company.clientSecret}. */
+  /** Client secret of the one company; see {@link Company.clientSecret}. Required, unless `companies` is set. */
   clientSecret?: string;
-  /** Webhook secret of the one company, or several secrets, current first; see {@link Company.webhookSecret}. */
+  /**
+   * Webhook secret of the one company, or several secrets, current first; see {@link Company.webhookSecret}. Required,
+   * unless `companies` is set.
+   */
   webhookSecret?: string | readonly string[];
-  /** A list of companies, or a directory that finds them. */
+  /** A list of companies, or a directory that finds them. Default: the one company of `clientId`. */
   companies?: readonly Company[] | CompanyDirectory;
   /** Allows `http:` addresses other than loopback, for a trusted network. Default `false`. */
   allowInsecureHttp?: boolean;
   /** Stores events until they are handled. Default {@link memoryInbox}. */
   inbox?: InboxDefinition;
-  /** How webhook requests are admitted and read. */
+  /** How webhook requests are admitted and read. Every field has a default. */
   webhook?: WebhookOptions;
-  /** Encodes stored bodies, for example to encrypt them. Default: bodies are stored as received. */
+  /** Encodes stored bodies, for example to encrypt them. Default: none; bodies are stored as received. */
   bodyCodec?: BodyCodec;
-  /** How handlers run. */
+  /** How handlers run, and how long events are kept. Every field has a default. */
   worker?: WorkerOptions;
-  /** How the payments service is called. */
+  /** How the payments service is called. Every field has a default. */
   api?: PaymentsApiOptions;
   /** Clocks, timers, randomness and environment, for tests. Default: those of Node.js. */
   runtime?: PaymentsRuntime;

@@ -18,27 +18,27 @@ export class CompanyInput {
 
 /** A company to create. Every field has a default; omitted secrets are generated. */
 export class NewCompany {
-  /** 1 to 64 letters, digits, `_` or `-`. Default: a generated id. */
+  /** Id of the company: 1 to 64 letters, digits, `_` or `-`. Default: a generated id. */
   @IsOptional()
   @IsCompanyId()
   companyId?: string | undefined;
 
-  /** The sandbox client id: 1 to 256 characters, no colon. */
+  /** The sandbox client id: 1 to 256 characters, no colon. Default: a generated one. */
   @IsOptional()
   @IsClientId()
   clientId?: string | undefined;
 
-  /** The sandbox client secret: 1 to 1024 characters, sent as UTF-8. */
+  /** The sandbox client secret: 1 to 1024 characters, sent as UTF-8. Default: a generated one. */
   @IsOptional()
   @IsSecret()
   clientSecret?: string | undefined;
 
-  /** The production client id: 1 to 256 characters, no colon. */
+  /** The production client id: 1 to 256 characters, no colon. Default: a generated one. */
   @IsOptional()
   @IsClientId()
   productionClientId?: string | undefined;
 
-  /** The production client secret: 1 to 1024 characters, sent as UTF-8. */
+  /** The production client secret: 1 to 1024 characters, sent as UTF-8. Default: a generated one. */
   @IsOptional()
   @IsSecret()
   productionClientSecret?: string | undefined;
@@ -48,12 +48,12 @@ export class NewCompany {
   @IsWebhookUrl()
   webhookUrl?: string | undefined;
 
-  /** 1 to 1024 characters. */
+  /** The webhook secret: 1 to 1024 characters. Default: a generated one. */
   @IsOptional()
   @IsSecret()
   webhookSecret?: string | undefined;
 
-  /** Default: true. */
+  /** Whether the emulator sends events to the webhook. Default: true. */
   @IsOptional()
   @IsBoolean({ message: 'webhookActive must be true or false' })
   webhookActive?: boolean | undefined;

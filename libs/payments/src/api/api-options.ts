@@ -61,7 +61,7 @@ export interface PaymentsApiOptions extends HttpOptions {
   tokenTimeoutMs?: number;
   /** The largest response body that is read, in bytes after decompression. 1 to 268,435,456. Default 5,242,880. */
   maxResponseBytes?: number;
-  /** When a GET is retried; `false` for never. See {@link RetryPolicy} for the defaults. */
+  /** When a GET is retried; `false` for never. Every field of {@link RetryPolicy} has a default. */
   retry?: Partial<RetryPolicy> | false;
   /**
    * The most companies whose tokens are kept. The token that was not used for the longest time is dropped first.
@@ -82,7 +82,7 @@ export interface PaymentsApiOptions extends HttpOptions {
   userAgent?: string;
   /**
    * Called after every attempt and every token request, with facts that are safe to log or count. Errors of this
-   * function do not affect the call; a warning is logged for the first error.
+   * function do not affect the call; a warning is logged for the first error. Default: none.
    *
    * @example
    * ```ts

@@ -21,7 +21,7 @@ export interface OnPaymentEventOptions<D extends object = object> {
   /**
    * A class with class-validator rules that `event.data` must satisfy. The handler then gets `event.data` as an instance
    * of the class. If `data` breaks a rule, the delivery becomes a dead letter at once, with the code `data_invalid`, and
-   * the inbox keeps the event. Fields without a rule stay in `data`.
+   * the inbox keeps the event. Fields without a rule stay in `data`. Default: none; `data` is not checked.
    */
   data?: new () => D;
   /**

@@ -110,8 +110,8 @@ export interface WebhookOptions {
    * age.
    *
    * 1,000 to 315,360,000,000 (10 years), with a durable inbox at most `worker.knowMs`; `false` for no limit. Default:
-   * `worker.knowMs` with a durable inbox. `false` with the memory inbox: it loses all ids at a restart, after which a
-   * late event is likelier than a replay.
+   * `worker.knowMs` with a durable inbox; `false` with the memory inbox, because it loses all ids at a restart, after
+   * which a late event is likelier than a replay.
    *
    * If the clock of this process is slow by some time, a replay counts as fresh for as long after its id was deleted. So
    * set a limit that is below `worker.knowMs` by more than your clocks can differ. With the memory inbox, set at most

@@ -31,7 +31,7 @@ export interface HttpOptions {
   /**
    * Agents that replace the module's own, with the adapter `'http'`: for a proxy (`https-proxy-agent`), a
    * client certificate or a private certificate authority. Their limits replace `maxSockets` and apply to
-   * token requests too. The application closes the agents.
+   * token requests too. The application closes the agents. Default: agents of the module.
    *
    * No adapter reads `HTTP_PROXY` and `HTTPS_PROXY` by itself, because a proxy that is set for other traffic
    * would see tokens. (The global `fetch` does if Node.js was started with `NODE_USE_ENV_PROXY=1`.)
@@ -40,7 +40,7 @@ export interface HttpOptions {
   /**
    * A dispatcher of undici 7 or later that replaces the module's own, with the adapter `'undici'`: for a proxy
    * (`EnvHttpProxyAgent`), a client certificate or a mock. Its limits replace `maxSockets` and apply to token
-   * requests too. The application closes the dispatcher.
+   * requests too. The application closes the dispatcher. Default: a dispatcher of the module.
    *
    * @example
    * ```ts

@@ -40,13 +40,13 @@ export type RunTransaction = <R>(work: (open: OpenTransaction) => Promise<R>) =>
 /** Options of {@link postgresInbox}. Use at most one of `connectionString` and `pool`; all others have defaults. */
 export interface PostgresInboxOptions {
   /**
-   * How to connect, e.g. `postgres://shop:secret@db.internal/shop`. Without it and without `pool`, the environment
-   * variables of PostgreSQL apply (`PGHOST`, `PGUSER` and so on).
+   * How to connect, such as `postgres://shop:secret@db.internal/shop`. Default: the environment variables of PostgreSQL
+   * (`PGHOST`, `PGUSER` and so on), if there is no `pool` either.
    */
   connectionString?: string;
   /**
    * The application's own pool of `pg`. The inbox does not close it. The inbox makes one more connection with the pool's
-   * options, on which it receives notifications of new deliveries.
+   * options, on which it receives notifications of new deliveries. Default: a pool of the inbox's own.
    */
   pool?: Pool;
   /**
@@ -74,10 +74,13 @@ export interface PostgresInboxOptions {
   /**
    * Whether each connection prepares frequent statements once, by name, which saves the database a fifth to a third of its
    * work. A pooler that gives each transaction another connection must support this (PgBouncer does since 1.21, with
-   * `max_prepared_statements`). Default `true`; with `pool` it is `false`, because the pool may connect to such a pooler.
+   * `max_prepared_statements`). Default `true`; with `pool` it is `false`, because the pool may connect to a pooler.
    */
   preparedStatements?: boolean;
-  /** Runs `context.commit` in a transaction of the application's ORM or query builder. */
+  /**
+   * Runs `context.commit` in a transaction of the application's ORM or query builder. Default: in a transaction on a
+   * connection of `pg`.
+   */
   runTransaction?: RunTransaction;
 }
 
