@@ -2,14 +2,19 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { format, resolveConfig } from 'prettier';
 import { decisionTable } from './decisions.ts';
+import { errorCodeSections } from './error-codes.ts';
 import { replacePart } from './marked-part.ts';
 import { findProofs, linkProofs } from './promises.ts';
+import { environmentTable, helpText, OPTION_GROUPS, optionSections } from './settings.ts';
 
 /** The formatted text of each page with generated parts, by path from the root of the repository. */
 export async function generatePages(root: string): Promise<Map<string, string>> {
+  const errorCodes = await errorCodeSections(root);
   const pages: Record<string, (page: string) => string> = {
     'docs/promises.md': (page) => linkProofs(page, findProofs(root)),
     'docs/decisions/index.md': (page) => replacePart(page, 'decisions', decisionTable(root)),
+    'docs/troubleshoot.md': (page) => replacePart(page, 'error-codes', errorCodes),
+    'docs/settings.md': (page) => settingsPage(root, page),
   };
   const generated = new Map<string, string>();
   for (const [page, generate] of Object.entries(pages)) {
@@ -19,4 +24,16 @@ export async function generatePages(root: string): Promise<Map<string, string>> 
     generated.set(page, await format(text, { ...options, filepath: path }));
   }
   return generated;
+}
+
+function settingsPage(root: string, page: string): string {
+  const parts = {
+    ...Object.fromEntries(
+      Object.entries(OPTION_GROUPS).map(([name, groups]) => [name, optionSections(root, groups)]),
+    ),
+    environment: environmentTable(root),
+    'emulator-command': helpText(root, 'command-help.ts'),
+    'emulator-trigger': helpText(root, 'trigger-command.ts'),
+  };
+  return Object.entries(parts).reduce((text, [name, part]) => replacePart(text, name, part), page);
 }
