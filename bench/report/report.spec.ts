@@ -31,7 +31,7 @@ const row = {
 };
 
 describe('the report', () => {
-  it('replaces the text between the markers and keeps the text around them', () => {
+  it('the report replaces the text between the markers and keeps the text around them', () => {
     const page =
       'Before\n<!-- bench:a -->\nold\n<!-- /bench:a -->\nAfter <!-- bench:b --><!-- /bench:b -->';
     const filled = replaceBetweenMarkers(page, 'a', 'new');
@@ -41,12 +41,12 @@ describe('the report', () => {
     expect(markersOf(page)).toEqual(['a', 'b']);
   });
 
-  it('throws if the markers are missing or in the wrong order', () => {
+  it('the report throws if the markers are missing or in the wrong order', () => {
     expect(() => replaceBetweenMarkers('nothing', 'a', 'new')).toThrow('<!-- bench:a -->');
     expect(() => replaceBetweenMarkers('<!-- /bench:a --><!-- bench:a -->', 'a', '')).toThrow();
   });
 
-  it('shows the median, the middle half, and the median ratio of the first contender to each other one', () => {
+  it('the report shows the median, the middle half, and the median ratio of the first contender to each other one', () => {
     expect(cellsOf(table)).toEqual([
       ['', 'events/s', 'middle half', 'first : this'],
       ['ours', '1,200', '1,100 – 2,100', ''],
@@ -54,14 +54,14 @@ describe('the report', () => {
     ]);
   });
 
-  it('shows the processor time of a contender if it was measured', () => {
+  it('the report shows the processor time of a contender if it was measured', () => {
     const [ours, peer] = table.contenders;
     const counted = ours!.rounds.map(({ value }) => ({ value, more: { cpuMsPerEvent: 0.25 } }));
     const cells = cellsOf({ ...table, contenders: [{ name: 'ours', rounds: counted }, peer!] });
     expect(cells.map((row) => row.at(-1))).toEqual(['processor, µs', '250', '–']);
   });
 
-  it('compares the ratio, the difference or the value of a target with its bound', () => {
+  it('the report compares the ratio, the difference or the value of a target with its bound', () => {
     const [half, more] = table.targets;
     expect(checkTarget(table, half!)).toEqual({ found: 0.5, reached: true });
     expect(checkTarget(table, more!)).toEqual({ found: 0.5, reached: false });
@@ -76,12 +76,12 @@ describe('the report', () => {
     ]);
   });
 
-  it('formats numbers with three significant digits', () => {
+  it('the report formats numbers with three significant digits', () => {
     const written = [0, 0.12345, 1.5, 12.345, 123.4, 1234.5, 987_654, 3, Number.NaN].map(figure);
     expect(written).toEqual(['0', '0.123', '1.50', '12.3', '123', '1,230', '988,000', '3', '–']);
   });
 
-  it('formats tables for Markdown and for the terminal', () => {
+  it('the report formats tables for Markdown and for the terminal', () => {
     const cells = [
       ['', 'n'],
       ['a|b', '10'],
@@ -90,7 +90,7 @@ describe('the report', () => {
     expect(terminalTable(cells)).toBe('        n\n  a|b  10');
   });
 
-  it('draws a bar for each contender in proportion to its median', () => {
+  it('the report draws a bar for each contender in proportion to its median', () => {
     const svg = barChart(row);
     const widths = [...svg.matchAll(/<rect class="bar[^"]*"[^>]* width="([\d.]+)"/g)].map(([, w]) =>
       Number(w),
@@ -105,7 +105,7 @@ describe('the report', () => {
 describe('the sizing', () => {
   const costs = { appCpuMs: 0.5, databaseCpuMs: 0.25, walBytes: 2000, storedBytes: 1000 };
 
-  it('plans half of each core, and at least two instances', () => {
+  it('the sizing plans half of each core, and at least two instances', () => {
     expect(sizeFor(10, costs)).toMatchObject({ instances: 2, databaseCores: 1, connections: 22 });
     expect(sizeFor(10_000, costs)).toMatchObject({
       instances: 10,
@@ -116,7 +116,7 @@ describe('the sizing', () => {
     });
   });
 
-  it('has no costs if one was not measured', () => {
+  it('the sizing has no costs if one was not measured', () => {
     expect(costsOf({ row })).toBeNull();
   });
 });

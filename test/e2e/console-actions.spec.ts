@@ -21,7 +21,7 @@ async function sqliteFile() {
 }
 
 consoleOnEachAdapter((start) => {
-  it('redrives and skips the deliveries that match a filter; without a state, the dead ones', async () => {
+  it('the console redrives and skips the deliveries that match a filter; without a state, the dead ones', async () => {
     await using app = await start();
     for (const id of ['evt-1', 'evt-2', 'f-1']) await app.deliver({ id }, 'dead');
     await app.deliver({ id: 'evt-3' });
@@ -47,7 +47,7 @@ consoleOnEachAdapter((start) => {
     ]);
   });
 
-  it('skips pending and dead deliveries of selected events', async () => {
+  it('the console skips pending and dead deliveries of selected events', async () => {
     await using app = await start();
     await app.deliver({ id: 'dead' }, 'dead');
     await app.deliver({ id: 'pending' }, 'pending');
@@ -65,7 +65,7 @@ consoleOnEachAdapter((start) => {
     expect(await app.states('done')).toEqual({ 'Orders.markPaid': 'done' });
   });
 
-  it('rejects and logs an attempt to forget a handler that a running process has', async () => {
+  it('the console rejects and logs a request to forget a handler that a running process has', async () => {
     await using app = await start();
     await app.deliver({ id: 'e-1' }, 'dead');
     const handler = 'Orders.markPaid';
@@ -79,7 +79,7 @@ consoleOnEachAdapter((start) => {
     ]);
   });
 
-  it('forgets a handler that no running process has, skips its deliveries, and logs the operator', async () => {
+  it('the console forgets a handler that no running process has, skips its deliveries, and logs the operator', async () => {
     await using file = await sqliteFile();
     const { inbox } = file;
     const old = await start({ providers: [Receipts], payments: { inbox: inbox() } });
@@ -109,7 +109,7 @@ consoleOnEachAdapter((start) => {
     expect(await names()).toMatchObject([{ name: 'Orders.markPaid' }]);
   });
 
-  it('pauses and resumes one handler, and all handlers', async () => {
+  it('the console pauses and resumes one handler, and all handlers', async () => {
     await using app = await start();
     for (const handler of ['Orders.markPaid', '*']) {
       expect(await app.post('pause', { handler })).toMatchObject({ status: 200, text: '{}' });

@@ -92,7 +92,7 @@ const MAINS: Record<string, { providers: object[]; main: (app: INestApplication)
 
 consoleOnEachAdapter((start) => {
   it.each(Object.entries(MAINS))(
-    'is not changed by global interceptors, pipes and filters %s, and respects the global guard',
+    'the console is not changed by global interceptors, pipes and filters %s, and respects the global guard',
     async (_, { providers, main }) => {
       await using app = await start({
         controllers: [Cats],
@@ -138,17 +138,20 @@ consoleOnEachAdapter((start) => {
     },
   );
 
-  it.each(Object.keys(BODY_OPTIONS))('reads the body of an action with %s', async (option) => {
-    await using app = await start({ nest: BODY_OPTIONS[option]! });
-    expect(await app.post('pause', { handler: '*' })).toMatchObject({ status: 200, body: {} });
-    const { body } = await app.get('/api/overview');
-    expect(body).toMatchObject({ stats: { paused: ['*'] } });
-    const malformed = await app.post('pause', '{"handler":');
-    expect(malformed.status).toBe(400);
-  });
+  it.each(Object.keys(BODY_OPTIONS))(
+    'the console reads the body of an action with %s',
+    async (option) => {
+      await using app = await start({ nest: BODY_OPTIONS[option]! });
+      expect(await app.post('pause', { handler: '*' })).toMatchObject({ status: 200, body: {} });
+      const { body } = await app.get('/api/overview');
+      expect(body).toMatchObject({ stats: { paused: ['*'] } });
+      const malformed = await app.post('pause', '{"handler":');
+      expect(malformed.status).toBe(400);
+    },
+  );
 
   it.each(Object.keys(BODY_OPTIONS))(
-    'responds 413 to a body that is too large with %s',
+    'the console responds 413 to a body that is too large with %s',
     async (option) => {
       await using app = await start({ nest: BODY_OPTIONS[option]! });
       const body = Array.from({ length: 40 }, () => Buffer.alloc(64 * 1024, ' '));
@@ -157,7 +160,7 @@ consoleOnEachAdapter((start) => {
     },
   );
 
-  it('does not change the response of a guard', async () => {
+  it('the console does not change the response of a guard', async () => {
     const toLogin: CanActivate = {
       canActivate: (context) => {
         context.switchToHttp().getResponse<{ redirect(to: string): void }>().redirect('/login');
@@ -187,7 +190,7 @@ consoleOnEachAdapter((start) => {
     expect(app.log.some((line) => line.includes('10.0.0.7'))).toBe(true);
   });
 
-  it('does not change other routes of the application', async () => {
+  it('the console does not change other routes of the application', async () => {
     await using app = await start({ controllers: [Cats] });
     expect(await app.merchant.exchange('/cats', { method: 'GET' })).toMatchObject({
       status: 200,

@@ -71,7 +71,7 @@ consoleOnEachAdapter((start) => {
     expect(views(app)).toEqual([]);
   });
 
-  it('writes one line per view for names with any characters', async () => {
+  it('the console writes one line per view for names with any characters', async () => {
     await using app = await start({ console: { who: () => 'ann"\u2028: redrive\u202e' } });
     await app.deliver({ id: 'e\u2028"1' });
     await app.get(`/api/event?company=default&id=${encodeURIComponent('e\u2028"1')}`);

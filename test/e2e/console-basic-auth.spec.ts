@@ -29,7 +29,7 @@ class OperatorsOnly extends BasicAuthGuard {
 }
 
 consoleOnEachAdapter((start) => {
-  it('requires a name and a password, and shows and logs the name', async () => {
+  it('the console requires a name and a password, and shows and logs the name', async () => {
     await using app = await start({
       console: guarded({ users: { ann: PASSWORD, Bjørn: 'pässword þat is long: ü' } }),
     });
@@ -67,7 +67,7 @@ consoleOnEachAdapter((start) => {
     ['another scheme', { authorization: `Bearer ${PASSWORD}` }],
     ['credentials that are not base64', { authorization: 'Basic %%%' }],
     ['empty credentials', { authorization: 'Basic ' }],
-  ])('rejects %s', async (_, headers) => {
+  ])('the console rejects %s', async (_, headers) => {
     await using app = await start({ console: guarded({ users: { ann: PASSWORD } }) });
     expect(await app.get('/api/overview', headers)).toMatchObject({
       status: 401,
@@ -75,7 +75,7 @@ consoleOnEachAdapter((start) => {
     });
   });
 
-  it('injects providers into a guard that extends BasicAuthGuard', async () => {
+  it('the console injects providers into a guard that extends BasicAuthGuard', async () => {
     await using app = await start({ console: { guards: [OperatorsOnly], imports: [VaultModule] } });
     expect(await app.get('/api/overview')).toMatchObject({ status: 401 });
     expect((await app.get('/api/overview', basic('ops', PASSWORD))).body).toMatchObject({
@@ -83,7 +83,7 @@ consoleOnEachAdapter((start) => {
     });
   });
 
-  it('accepts only true from "verify"', async () => {
+  it('the console accepts a password only if "verify" returns true', async () => {
     const verify = async (user: string, password: string) => {
       if (user === 'down') throw new Error('ldap://10.0.0.7');
       return (user === 'odd' ? 'yes' : password === PASSWORD) as boolean;
@@ -100,7 +100,7 @@ consoleOnEachAdapter((start) => {
     expect(down.text).not.toContain('10.0.0.7');
   });
 
-  it('can guard other routes of the application', async () => {
+  it('BasicAuthGuard can guard other routes of the application', async () => {
     @Controller('metrics')
     @UseGuards(new BasicAuthGuard({ users: { ann: PASSWORD } }))
     class Metrics {

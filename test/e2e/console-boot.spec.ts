@@ -53,7 +53,7 @@ class BadgeGuard implements CanActivate {
 
 describe('console boot', () => {
   it.each([undefined, '', 'production', 'test', 'dev', 'Development', 'development '])(
-    'does not start without a guard if NODE_ENV is %p, and names the fix',
+    'the console does not start without a guard if NODE_ENV is %p; the error names the fix',
     async (value) => {
       setEnvironment(value);
       for (const guards of [undefined, []]) {
@@ -64,7 +64,7 @@ describe('console boot', () => {
     },
   );
 
-  it('starts without a guard in development, and warns', async () => {
+  it('the console starts without a guard in development, and warns', async () => {
     setEnvironment('development');
     await using app = await ConsoleApplication.start({ console: { guards: [] } });
     expect(app.log.filter((line) => /^warn .*ops\/payments.*no guard/.test(line))).toHaveLength(1);
@@ -86,14 +86,14 @@ describe('console boot', () => {
     ['who that is not a function', { path: PATH, guards: [asOperator()], who: 'ann' }, /"who"/],
     ['a runtime without timers', { path: PATH, guards: [asOperator()], runtime: {} }, /"runtime"/],
     ['an unknown option', { path: PATH, guard: asOperator() }, /no option "guard"/],
-  ])('does not start with %s', async (_, options, message) => {
+  ])('the console does not start with %s', async (_, options, message) => {
     expect(await bootError(options)).toMatchObject({
       code: 'options_invalid',
       message: expect.stringMatching(message),
     });
   });
 
-  it('does not start without an inbox, and names the missing module', async () => {
+  it('the console does not start without an inbox; the error names the missing module', async () => {
     const started = WebhookApplication.start({
       payments: false,
       imports: [PaymentsConsoleModule.register({ path: PATH, guards: [asOperator()] })],
@@ -103,12 +103,12 @@ describe('console boot', () => {
 });
 
 consoleOnEachAdapter((start) => {
-  it.each([true, false])('finds the inbox if isGlobal is %p', async (isGlobal) => {
+  it.each([true, false])('the console finds the inbox if isGlobal is %p', async (isGlobal) => {
     await using app = await start({ payments: { isGlobal } });
     expect(await app.get('/api/overview')).toMatchObject({ status: 200 });
   });
 
-  it('injects exports of the imported modules into guards', async () => {
+  it('the console injects exports of the imported modules into guards', async () => {
     await using app = await start({ console: { guards: [BadgeGuard], imports: [BadgesModule] } });
     for (const path of ['', '/assets/console.js', '/api/overview']) {
       expect(await app.get(path)).toMatchObject({ status: 403 });
@@ -131,7 +131,7 @@ consoleOnEachAdapter((start) => {
     expect(called).toEqual(['a', 'b']);
   });
 
-  it('uses the path and the guards of each of two registrations', async () => {
+  it('the console uses the path and the guards of each of two registrations', async () => {
     const closed: CanActivate = { canActivate: () => false };
     await using app = await start({
       imports: [PaymentsConsoleModule.register({ path: 'closed', guards: [closed] })],
@@ -142,7 +142,7 @@ consoleOnEachAdapter((start) => {
     expect(await app.get('')).toMatchObject({ status: 200 });
   });
 
-  it('responds only to this machine without a guard', async () => {
+  it('the console responds only to this machine without a guard', async () => {
     setEnvironment('development');
     await using app = await start({ console: { guards: [] } });
     const { port } = new URL(app.merchant.url);

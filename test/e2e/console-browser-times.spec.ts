@@ -6,7 +6,7 @@ import { eventually } from '../support/time/waiting.js';
 const EVENT = 'events/default/evt_1';
 
 describeInBrowser('times in the inbox console', (browser) => {
-  it('keeps an unchanged filter time exactly: its milliseconds, and its hour when clocks go back', async () => {
+  it('the console keeps an unchanged filter time exactly: its milliseconds, and its hour when clocks go back', async () => {
     await using app = await ConsoleApplication.start();
     const [from, to] = ['2026-10-25T01:30:15.250Z', '2026-10-25T02:30:00.001Z'];
     const place = `events?${new URLSearchParams({ from, to })}`;
@@ -25,7 +25,7 @@ describeInBrowser('times in the inbox console', (browser) => {
     expect(params().get('to')).toBe(to);
   });
 
-  it('shows when a delivery is due, and the remaining minutes only if they exceed clock differences', async () => {
+  it('the console shows when a delivery is due, and the remaining minutes only if they exceed clock differences', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
     const page = await app.open(browser());
@@ -53,7 +53,7 @@ describeInBrowser('times in the inbox console', (browser) => {
     }
   });
 
-  it('shows one row per attempt, even if two attempts began at the same time', async () => {
+  it('the console shows one row per attempt, even if two attempts began at the same time', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
     const page = await app.open(browser());

@@ -9,7 +9,7 @@ const count = (page: Page, handler: string, state: string) =>
   page.getByRole('row', { name: handler }).locator(`[data-state=${state}]`);
 
 describeInBrowser('views of the inbox console', (browser) => {
-  it('shows minutes that are not counted yet as unknown, not as zero', async () => {
+  it('the console shows minutes that are not counted yet as unknown, not as zero', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
     const page = await app.open(browser());
@@ -22,7 +22,7 @@ describeInBrowser('views of the inbox console', (browser) => {
     expect(await page.getByText('No event received yet.').count()).toBe(0);
   });
 
-  it('IN-28 shows counts above 10,000 as 10,000+', async () => {
+  it('IN-28 the console shows counts above 10,000 as 10,000+', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());
     const many = { count: 10_000, more: true };
@@ -46,7 +46,7 @@ describeInBrowser('views of the inbox console', (browser) => {
     await page.getByRole('link', { name: '10,000+ unhandled' }).waitFor();
   });
 
-  it('shows repeats of a transaction on the page of the first event', async () => {
+  it('the console shows repeats of a transaction on the page of the first event', async () => {
     await using app = await ConsoleApplication.start();
     const data = { transactionId: 't-1' };
     await app.receive({ id: 'evt_1', data });
@@ -58,7 +58,7 @@ describeInBrowser('views of the inbox console', (browser) => {
     await page.getByText('1 event on this page').waitFor();
   });
 
-  it('shows live counts without a reload, and new events only after a click', async () => {
+  it('the console shows live counts without a reload, and new events only after a click', async () => {
     await using app = await ConsoleApplication.start();
     const overview = await app.open(browser());
     await overview.getByText('No event received yet.').waitFor();

@@ -19,7 +19,7 @@ const NOTHING = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 consoleOnEachAdapter((start) => {
   it.each(['', '/'])(
-    'serves the page at its path followed by %p, and its files below the path',
+    'the console serves the page at its path followed by %p, and its files below the path',
     async (end) => {
       await using app = await start();
       const page = await app.get(end);
@@ -48,7 +48,7 @@ consoleOnEachAdapter((start) => {
   );
 
   it.each(['', '/'])(
-    'allows the page at %p to run only its own files and its import map',
+    'the console allows the page at %p to run only its own files and its import map',
     async (end) => {
       await using app = await start();
       const page = await app.get(end);
@@ -69,7 +69,7 @@ consoleOnEachAdapter((start) => {
     },
   );
 
-  it('serves every module that a module of the page imports', async () => {
+  it('the console serves every module that a module of the page imports', async () => {
     await using app = await start();
     const map = JSON.parse(importMapOf(await app.get('/'))) as { imports: Record<string, string> };
     const toDo = ['console.js', ...Object.values(map.imports).map((it) => it.split('/').at(-1)!)];
@@ -91,7 +91,7 @@ consoleOnEachAdapter((start) => {
     expect(done.size).toBeGreaterThan(10);
   });
 
-  it('serves files with their type, and responds 304 if the browser has the file', async () => {
+  it('the console serves files with their type, and responds 304 if the browser has the file', async () => {
     await using app = await start();
     const types = {
       'console.css': 'text/css; charset=utf-8',
@@ -130,7 +130,7 @@ consoleOnEachAdapter((start) => {
     'console.js%00',
     'constructor',
     '__proto__',
-  ])('responds 404 for the file %s', async (file) => {
+  ])('the console responds 404 for the file %s', async (file) => {
     await using app = await start();
     const response = await app.get(`/assets/${file}`);
     expect(response).toMatchObject({
@@ -140,7 +140,7 @@ consoleOnEachAdapter((start) => {
     });
   });
 
-  it('responds to HEAD as to GET, without the body', async () => {
+  it('the console responds to HEAD as to GET, without the body', async () => {
     await using app = await start();
     for (const path of ['', '/', '/assets/console.js', '/api/overview']) {
       const head = await app.merchant.exchange(PATH + path, { method: 'HEAD' });
@@ -151,7 +151,7 @@ consoleOnEachAdapter((start) => {
     }
   });
 
-  it('replaces the security headers that the application sets for all routes', async () => {
+  it('the console replaces the security headers that the application sets for all routes', async () => {
     await using app = await start({
       main: (it) =>
         setHeadersFirst(it, {

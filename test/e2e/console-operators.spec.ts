@@ -19,7 +19,7 @@ consoleOnEachAdapter((start) => {
       'ann [Nest] LOG "root" x',
     ],
     ['a long name', { username: '🔑'.repeat(500) }, '🔑'.repeat(100)],
-  ])('reads the name of the operator from %s', async (_, user, who) => {
+  ])('the console reads the name of the operator from %s', async (_, user, who) => {
     const guard: CanActivate = {
       canActivate: (context) => {
         context.switchToHttp().getRequest<{ user?: unknown }>().user = user;
@@ -50,7 +50,7 @@ consoleOnEachAdapter((start) => {
     expect((await app.get('/api/overview')).body).toMatchObject({ stats: { paused: [] } });
   });
 
-  it('awaits the promise of "who", and does nothing if it rejects', async () => {
+  it('the console awaits the promise of "who", and does nothing if it rejects', async () => {
     let session: Promise<string | undefined> = Promise.resolve('ann');
     await using app = await start({ console: { who: () => session } });
     expect((await app.get('/api/overview')).body).toMatchObject({ who: 'ann' });

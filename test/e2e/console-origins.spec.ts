@@ -53,7 +53,7 @@ const host = 'shop.example';
 
 consoleOnEachAdapter((start) => {
   it.each(FOREIGN)(
-    'rejects requests for data and actions from %s',
+    'the console rejects requests for data and actions from %s',
     async (_title, headers, message) => {
       await using app = await start();
       await app.deliver({ id: 'e-1' }, 'dead');
@@ -90,7 +90,7 @@ consoleOnEachAdapter((start) => {
     ['its own page on a port', { origin: 'https://shop.example:8443', host: 'Shop.Example:8443' }],
     ['an address typed by hand', { 'sec-fetch-site': 'none' }],
     ['a program', {}],
-  ])('accepts requests from %s', async (_title, headers) => {
+  ])('the console accepts requests from %s', async (_title, headers) => {
     await using app = await start();
     const sent = { host, ...headers };
     expect(await app.get('/api/overview', sent)).toMatchObject({ status: 200 });
@@ -98,13 +98,13 @@ consoleOnEachAdapter((start) => {
     expect(action).toMatchObject({ status: 200, body: {} });
   });
 
-  it('ignores X-Forwarded-Host, which every client can send', async () => {
+  it('the console ignores X-Forwarded-Host, which every client can send', async () => {
     await using app = await start();
     const headers = { host, origin: 'https://evil.example', 'x-forwarded-host': 'evil.example' };
     expect(await app.get('/api/overview', headers)).toMatchObject({ status: 403 });
   });
 
-  it('allows links from other sites to the page, but no frames', async () => {
+  it('the console allows links from other sites to the page, but no frames', async () => {
     await using app = await start();
     const page = await app.get('', { host, 'sec-fetch-site': 'cross-site' });
     expect(page).toMatchObject({ status: 200, headers: { 'x-frame-options': 'DENY' } });
@@ -122,7 +122,7 @@ consoleOnEachAdapter((start) => {
       415,
     ],
     ['without a content type', withoutType, 415],
-  ])('rejects an action sent %s', async (_title, headers, status) => {
+  ])('the console rejects an action sent %s', async (_title, headers, status) => {
     await using app = await start();
     for (const [action, body] of ACTIONS) {
       expect(await app.post(action, body, { headers })).toMatchObject({ status });
@@ -130,7 +130,7 @@ consoleOnEachAdapter((start) => {
     expect((await app.get('/api/overview')).body).toMatchObject({ stats: { paused: [] } });
   });
 
-  it('responds 404 to an action with a method other than POST, and changes nothing', async () => {
+  it('the console responds 404 to an action with a method other than POST, and changes nothing', async () => {
     await using app = await start();
     await app.deliver({ id: 'e-1' }, 'dead');
     for (const [action] of ACTIONS) {
@@ -144,7 +144,7 @@ consoleOnEachAdapter((start) => {
     expect(await app.states('e-1')).toEqual({ 'Orders.markPaid': 'dead' });
   });
 
-  it('rejects other origins in an application whose CORS settings allow all', async () => {
+  it('the console rejects other origins in an application whose CORS settings allow all', async () => {
     await using app = await start({
       main: (it) => it.enableCors({ origin: true, credentials: true, exposedHeaders: ['etag'] }),
     });

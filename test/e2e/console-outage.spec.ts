@@ -43,40 +43,43 @@ const POSTS: [string, object][] = [
 ];
 
 consoleOnEachAdapter((start) => {
-  it.each(OUTAGES)('responds 503 after %s, logs the cause, and recovers', async (_, failure) => {
-    const inbox = new FailingInbox();
-    await using app = await start({ payments: { inbox } });
-    await app.deliver({ id: 'e-1' });
-    inbox.failure = failure;
-    const responses = [
-      ...(await Promise.all(GETS.map((path) => app.get(path)))),
-      ...(await Promise.all(POSTS.map(([action, body]) => app.post(action, body)))),
-    ];
-    for (const response of responses) {
-      expect(response).toMatchObject({
-        status: 503,
-        body: {
-          error: expect.stringMatching(
-            /^The inbox is not reachable. See the application's log for the cause/,
-          ),
-        },
-        headers: { 'cache-control': 'no-store', 'x-frame-options': 'DENY' },
-      });
-      expect(response.text).not.toContain('10.0.0.7');
-    }
-    expect(await app.get('')).toMatchObject({ status: 200 });
-    const outages = app.log.filter((line) =>
-      line.startsWith('warn The console cannot reach the inbox'),
-    );
-    expect(outages).toEqual([expect.stringContaining('10.0.0.7')]);
-    const failed = app.log.filter((line) => /"ann": \w+ was rejected or failed/.test(line));
-    expect(failed).toHaveLength(POSTS.length);
-    inbox.failure = undefined;
-    app.runtime.advance(1000);
-    for (const path of GETS) expect(await app.get(path)).toMatchObject({ status: 200 });
-  });
+  it.each(OUTAGES)(
+    'the console responds 503 after %s, logs the cause, and recovers',
+    async (_, failure) => {
+      const inbox = new FailingInbox();
+      await using app = await start({ payments: { inbox } });
+      await app.deliver({ id: 'e-1' });
+      inbox.failure = failure;
+      const responses = [
+        ...(await Promise.all(GETS.map((path) => app.get(path)))),
+        ...(await Promise.all(POSTS.map(([action, body]) => app.post(action, body)))),
+      ];
+      for (const response of responses) {
+        expect(response).toMatchObject({
+          status: 503,
+          body: {
+            error: expect.stringMatching(
+              /^The inbox is not reachable. See the application's log for the cause/,
+            ),
+          },
+          headers: { 'cache-control': 'no-store', 'x-frame-options': 'DENY' },
+        });
+        expect(response.text).not.toContain('10.0.0.7');
+      }
+      expect(await app.get('')).toMatchObject({ status: 200 });
+      const outages = app.log.filter((line) =>
+        line.startsWith('warn The console cannot reach the inbox'),
+      );
+      expect(outages).toEqual([expect.stringContaining('10.0.0.7')]);
+      const failed = app.log.filter((line) => /"ann": \w+ was rejected or failed/.test(line));
+      expect(failed).toHaveLength(POSTS.length);
+      inbox.failure = undefined;
+      app.runtime.advance(1000);
+      for (const path of GETS) expect(await app.get(path)).toMatchObject({ status: 200 });
+    },
+  );
 
-  it('responds 500 for an error of the program, and logs it with its stack', async () => {
+  it('the console responds 500 for an error of the program, and logs it with its stack', async () => {
     await using app = await start();
     const inbox = app.merchant.app.get(PaymentInbox);
     inbox.get = async () => {
@@ -93,7 +96,7 @@ consoleOnEachAdapter((start) => {
     ).toBe(true);
   });
 
-  it('responds 400 to a cursor of another store', async () => {
+  it('the console responds 400 to a cursor of another store', async () => {
     await using app = await start();
     const inbox = app.merchant.app.get(PaymentInbox);
     inbox.list = async () => {

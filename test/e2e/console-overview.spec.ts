@@ -4,7 +4,7 @@ import { consoleOnEachAdapter, Receipts } from '../support/console/console-appli
 import { turns } from '../support/time/waiting.js';
 
 consoleOnEachAdapter((start) => {
-  it('shows handlers, counts and the time of the newest event', async () => {
+  it('the console shows handlers, counts and the time of the newest event', async () => {
     await using app = await start();
     await app.deliver({ id: 'e-1' });
     await app.deliver({ id: 'e-2' }, 'dead');
@@ -34,7 +34,7 @@ consoleOnEachAdapter((start) => {
     });
   });
 
-  it('IN-38 shows closed minutes, and sums of each handler over the minutes shown', async () => {
+  it('IN-38 the console shows closed minutes, and sums of each handler over the minutes shown', async () => {
     await using app = await start({ providers: [Receipts] });
     expect((await app.get('/api/overview')).body).toMatchObject({ lastReceivedAt: null });
     await app.deliver({ id: 'e-1' });
@@ -70,7 +70,7 @@ consoleOnEachAdapter((start) => {
     expect(quiet.handlers['Receipts.send']).toMatchObject({ received: 0, done: 0, p95Ms: null });
   });
 
-  it('queries the inbox once per second for any number of consoles, and at once after an action', async () => {
+  it('the console queries the inbox once per second for any number of consoles, and at once after an action', async () => {
     await using app = await start();
     const inbox = app.merchant.app.get(PaymentInbox);
     const stats = inbox.stats.bind(inbox);

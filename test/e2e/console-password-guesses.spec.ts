@@ -17,7 +17,7 @@ consoleOnEachAdapter((start, name) => {
       ? { adapter: new FastifyAdapter({ trustProxy: true }) }
       : { main: (app) => void (app as NestExpressApplication).set('trust proxy', true) };
 
-  it('SE-13 delays checks of a name after ten wrong passwords, except for an operator who has signed in', async () => {
+  it('SE-13 the console delays checks of a name after ten wrong passwords, except for an operator who has signed in', async () => {
     const runtime = new FakeRuntime();
     const users = { ann: PASSWORD, bob: PASSWORD };
     await using app = await start({ ...trusting(), console: guarded({ users, runtime }) });
@@ -43,7 +43,7 @@ consoleOnEachAdapter((start, name) => {
     expect(app.log.join('\n')).not.toMatch(/guess|ann/);
   });
 
-  it('SE-13 lets 60 attempts of a name wait, and prefers networks without wrong passwords', async () => {
+  it('SE-13 the console lets 60 attempts of a name wait, and prefers networks without wrong passwords', async () => {
     const runtime = new FakeRuntime();
     const users = { ann: PASSWORD };
     await using app = await start({ ...trusting(), console: guarded({ users, runtime }) });
@@ -71,7 +71,7 @@ consoleOnEachAdapter((start, name) => {
     ['values that are not addresses', (n) => `somebody-${n}`],
     ['addresses with a port', (n) => `203.0.113.9:${n}`],
     ['addresses of one site', (n) => `2001:db8:7:${n}::1`],
-  ])('SE-13 limits guesses that forge %s in X-Forwarded-For', async (_, forged) => {
+  ])('SE-13 the console limits guesses that forge %s in X-Forwarded-For', async (_, forged) => {
     const runtime = new FakeRuntime();
     const users = { ann: PASSWORD };
     await using app = await start({ ...trusting(), console: guarded({ users, runtime }) });
@@ -88,7 +88,7 @@ consoleOnEachAdapter((start, name) => {
     expect([refused, statuses.length - refused]).toEqual([30, 70]);
   });
 
-  it('uses the address of the connection for a client whose forwarded address is not an IP address', async () => {
+  it('the console uses the address of the connection for a client whose forwarded address is not an IP address', async () => {
     const runtime = new FakeRuntime();
     const users = { ann: PASSWORD };
     await using app = await start({ ...trusting(), console: guarded({ users, runtime }) });
@@ -107,7 +107,7 @@ consoleOnEachAdapter((start, name) => {
     runtime.advance(3000);
   });
 
-  it('lets a page load its files in parallel while passwords are checked asynchronously', async () => {
+  it('the console lets a page load its files in parallel while passwords are checked asynchronously', async () => {
     const verify = async () => {
       await new Promise((resolve) => setImmediate(resolve));
       return true;

@@ -34,18 +34,21 @@ consoleOnEachAdapter((start) => {
       PATH,
     ],
   };
-  it.each(Object.entries(SETTINGS))('works in an application with %s', async (_, [main, place]) => {
-    await using app = await start({ main: async (it) => void (await main(it)) });
-    const headers = { 'x-v': '7', accept: 'application/json;v=3' };
-    for (const path of ['', '/', '/assets/console.js', '/api/overview']) {
-      const response = await app.merchant.exchange(place + path, { method: 'GET', headers });
-      expect([path, response.status]).toEqual([path, 200]);
-    }
-    const page = await app.merchant.exchange(place, { method: 'GET' });
-    for (const address of addressesOf(page, place)) expect(address).toContain(`${place}/assets/`);
-  });
+  it.each(Object.entries(SETTINGS))(
+    'the console works in an application with %s',
+    async (_, [main, place]) => {
+      await using app = await start({ main: async (it) => void (await main(it)) });
+      const headers = { 'x-v': '7', accept: 'application/json;v=3' };
+      for (const path of ['', '/', '/assets/console.js', '/api/overview']) {
+        const response = await app.merchant.exchange(place + path, { method: 'GET', headers });
+        expect([path, response.status]).toEqual([path, 200]);
+      }
+      const page = await app.merchant.exchange(place, { method: 'GET' });
+      for (const address of addressesOf(page, place)) expect(address).toContain(`${place}/assets/`);
+    },
+  );
 
-  it('is available below the path of a RouterModule', async () => {
+  it('the console is available below the path of a RouterModule', async () => {
     await using app = await start({
       imports: [RouterModule.register([{ path: 'admin', module: PaymentsConsoleModule }])],
     });
@@ -62,7 +65,7 @@ consoleOnEachAdapter((start) => {
 });
 
 describe('console paths', () => {
-  it('boots on Fastify with ignoreTrailingSlash, and responds with and without the slash', async () => {
+  it('the console boots on Fastify with ignoreTrailingSlash, and responds with and without the slash', async () => {
     for (const option of [
       { ignoreTrailingSlash: true },
       { routerOptions: { ignoreTrailingSlash: true } },
@@ -73,7 +76,7 @@ describe('console paths', () => {
     }
   });
 
-  it('responds without a trailing slash on Express with strict routing', async () => {
+  it('the console responds without a trailing slash on Express with strict routing', async () => {
     const adapter = new ExpressAdapter();
     adapter.set('strict routing', true);
     await using app = await ConsoleApplication.start({ adapter });
@@ -82,7 +85,7 @@ describe('console paths', () => {
     expect(addressesOf(page, PATH)).toContain(`${PATH}/assets/console.js`);
   });
 
-  it('accepts slashes at both ends of the "path" option', async () => {
+  it('the console accepts slashes at both ends of the "path" option', async () => {
     await using app = await ConsoleApplication.start({
       console: { path: '/ops/payments/', guards: [asOperator()] },
     });

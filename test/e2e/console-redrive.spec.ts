@@ -8,7 +8,7 @@ import {
 import { eventually } from '../support/time/waiting.js';
 
 consoleOnEachAdapter((start) => {
-  it('redrives a selected event, and logs the operator', async () => {
+  it('the console redrives a selected event, and logs the operator', async () => {
     await using app = await start();
     await app.deliver({ id: 'e-1', data: { name: 'Jane Roe' } }, 'dead');
     await app.deliver({ id: 'e-2' }, 'dead');
@@ -29,7 +29,7 @@ consoleOnEachAdapter((start) => {
     expect(app.log.join('\n')).not.toContain('Jane Roe');
   });
 
-  it('redrives pending, dead and skipped deliveries of selected events, and done ones only with force', async () => {
+  it('the console redrives pending, dead and skipped deliveries of selected events, and done ones only with force', async () => {
     await using app = await start();
     await app.deliver({ id: 'pending' }, 'pending');
     await app.deliver({ id: 'done' });
@@ -61,7 +61,7 @@ consoleOnEachAdapter((start) => {
     });
   });
 
-  it('runs each delivery of a selected event once, even if one is done before the next is redriven', async () => {
+  it('the console runs each delivery of a selected event once, even if one is done before the next is redriven', async () => {
     await using app = await start({ providers: [Receipts] });
     await app.deliver({ id: 'e-1' }, 'dead');
     const inbox = app.merchant.app.get(PaymentInbox);
@@ -80,7 +80,7 @@ consoleOnEachAdapter((start) => {
     expect(app.orders.seen).toEqual(['e-1', 'e-1']);
   });
 
-  it('runs unhandled events with the handlers that exist now', async () => {
+  it('the console runs unhandled events with the handlers that exist now', async () => {
     await using app = await start({ providers: [Receipts] });
     const inbox = app.merchant.app.get(PaymentInbox);
     await app.deliver({ id: 'e-1', eventType: 'nobody.knows' });
@@ -116,7 +116,7 @@ consoleOnEachAdapter((start) => {
     ]);
   });
 
-  it('SE-09 lists stale events and runs them with the existing handlers, selected or all', async () => {
+  it('SE-09 the console lists stale events and runs them with the existing handlers, selected or all', async () => {
     await using app = await start({ payments: { webhook: { maxAgeMs: 60_000 } } });
     const timestamp = new Date(app.runtime.now() - 120_000).toISOString();
     for (const id of ['e-1', 'e-2', 'e-3']) await app.deliver({ id, timestamp });
@@ -136,7 +136,7 @@ consoleOnEachAdapter((start) => {
     expect((await app.get('/api/events?state=stale')).body['events']).toEqual([]);
   });
 
-  it('adds a delivery for the given handler if a selected event has none', async () => {
+  it('the console adds a delivery for the given handler if a selected event has none', async () => {
     await using app = await start({ providers: [Receipts] });
     await app.deliver({ id: 'e-1', eventType: 'payout.settled' });
     await app.deliver({ id: 'e-2' }, 'dead');
@@ -156,7 +156,7 @@ consoleOnEachAdapter((start) => {
     );
   });
 
-  it('redrives and skips stored deliveries to a handler of another process', async () => {
+  it('the console redrives and skips stored deliveries to a handler of another process', async () => {
     await using app = await start();
     for (const id of ['evt-1', 'evt-2', 'evt-3']) await app.deliver({ id }, 'dead');
     app.merchant.app.get(PaymentInbox).handlers = async () => [];

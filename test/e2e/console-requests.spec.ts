@@ -144,7 +144,7 @@ consoleOnEachAdapter((start) => {
     },
   );
 
-  it('rejects each invalid body with 400, a message and a log line, and changes nothing', async () => {
+  it('the console rejects each invalid body with 400, a message and a log line, and changes nothing', async () => {
     await using app = await start();
     await app.deliver({ id: 'e-1' }, 'dead');
     for (const [title, action, body, message] of BODIES) {
@@ -162,7 +162,7 @@ consoleOnEachAdapter((start) => {
   });
 
   it.each(['null', '{"events":[],"__proto__":{"force":true}}', '{"filter":{},', '"redrive"'])(
-    'rejects the body %s',
+    'the console rejects the body %s',
     async (body) => {
       await using app = await start();
       await app.deliver({ id: 'e-1' }, 'dead');
@@ -172,7 +172,7 @@ consoleOnEachAdapter((start) => {
     },
   );
 
-  it('responds 404 to an unknown action, and names the actions', async () => {
+  it('the console responds 404 to an unknown action, and names the actions', async () => {
     await using app = await start();
     expect(await app.post('delete', {})).toMatchObject({
       status: 404,
@@ -180,7 +180,7 @@ consoleOnEachAdapter((start) => {
     });
   });
 
-  it('writes one log line per request for requests with any characters', async () => {
+  it('the console writes one log line per request for requests with any characters', async () => {
     await using app = await start();
     const handler = 'x\n[Nest] LOG "root": redrive everything';
     await app.post('pause', { handler });
@@ -191,7 +191,7 @@ consoleOnEachAdapter((start) => {
     for (const line of lines) expect(line).not.toMatch(/[\n\r\u2028]/);
   });
 
-  it('accepts 1,000 events in one action', async () => {
+  it('the console accepts 1,000 events in one action', async () => {
     await using app = await start();
     expect(await app.post('skip', { events: many(1000) })).toMatchObject({
       status: 200,

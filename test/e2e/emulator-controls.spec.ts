@@ -183,7 +183,7 @@ describe('controls over HTTP', () => {
   });
 });
 
-it("serves none of the emulator's own endpoints under /v1", async () => {
+it("the emulator serves none of the emulator's own endpoints under /v1", async () => {
   const token = await getToken(emulator, sandbox(emulator));
   for (const path of ['companies', 'reset', 'checkout-invoices', 'transactions']) {
     expect((await post(`${emulator.baseUrl}/v1/${path}`, {})).status).toBe(404);

@@ -169,7 +169,7 @@ describe('a delivery', () => {
   });
 });
 
-it('delivers events of any type, including undocumented types', async () => {
+it('the emulator delivers events of any type, including undocumented types', async () => {
   const event = emulator.sendEvent({ eventType: 'payout.something_new', data: { deep: [1] } });
   await emulator.idle();
   expect(receiver.received[0]?.headers['x-webhook-event']).toBe('payout.something_new');

@@ -198,18 +198,18 @@ describe('the seed', () => {
       .toSorted((one, other) => one.localeCompare(other));
   }
 
-  it('repeats all faults of a run, and another seed gives other faults', async () => {
+  it('a seed repeats all faults of a run, and another seed gives other faults', async () => {
     const first = await run('one');
     expect(first.length).toBeGreaterThan(30);
     expect(await run('one')).toEqual(first);
     expect(await run('two')).not.toEqual(first);
   });
 
-  it('repeats all faults of a run with freshIds', async () => {
+  it('a seed repeats all faults of a run with freshIds', async () => {
     expect(await run('one', true)).toEqual(await run('one'));
   });
 
-  it('repeats the order of reordered deliveries', async () => {
+  it('a seed repeats the order of reordered deliveries', async () => {
     const order = async () => {
       await emulator.reset();
       receiver.received.length = 0;

@@ -121,7 +121,7 @@ describe('PaymentsEmulator.start', () => {
 });
 
 describe('reset', () => {
-  it('restores the state of the start, with the same addresses and credentials', async () => {
+  it('reset() restores the state of the start, with the same addresses and credentials', async () => {
     await using receiver = await WebhookReceiver.start();
     await using emulator = await PaymentsEmulator.start({
       webhookUrl: receiver.url,
@@ -143,7 +143,7 @@ describe('reset', () => {
     expect(emulator.faults()).toEqual({ api: { error: { next: 1 } } });
   });
 
-  it('removes the faults of created companies, also if their ids are used again', async () => {
+  it('reset() removes the faults of created companies, also if their ids are used again', async () => {
     await using emulator = await PaymentsEmulator.start();
     emulator.createCompany({ companyId: 'acme' });
     emulator.setFaults({ delivery: { drop: {} } }, 'acme');
@@ -153,7 +153,7 @@ describe('reset', () => {
     expect(emulator.faults('acme')).toEqual({});
   });
 
-  it('revokes all earlier tokens', async () => {
+  it('reset() revokes all earlier tokens', async () => {
     await using emulator = await PaymentsEmulator.start({ seed: 'a', clock: new ManualClock() });
     const before = await getToken(emulator);
     await emulator.reset();
@@ -162,14 +162,14 @@ describe('reset', () => {
     expect((await get(url, await getToken(emulator))).status).toBe(404);
   });
 
-  it('makes a seeded emulator repeat its ids', async () => {
+  it('reset() makes a seeded emulator repeat its ids', async () => {
     await using emulator = await PaymentsEmulator.start({ seed: 'a' });
     const { transactionId } = emulator.createStkPush(payment);
     await emulator.reset();
     expect(emulator.createStkPush(payment).transactionId).toBe(transactionId);
   });
 
-  it('returns new ids, but the same credentials, if freshIds is set', async () => {
+  it('reset() returns new ids, but the same credentials, if freshIds is set', async () => {
     await using emulator = await PaymentsEmulator.start({ seed: 'a', freshIds: true });
     const ids = () => {
       const { transactionId } = emulator.createStkPush(payment);
@@ -182,7 +182,7 @@ describe('reset', () => {
     expect(emulator.company).toEqual(company);
   });
 
-  it('cancels running deliveries and their redeliveries', async () => {
+  it('reset() cancels running deliveries and their redeliveries', async () => {
     await using receiver = await WebhookReceiver.start();
     await using emulator = await PaymentsEmulator.start({
       webhookUrl: receiver.url,
@@ -200,7 +200,7 @@ describe('reset', () => {
 });
 
 describe('close', () => {
-  it('stops listening and cancels deliveries; it is idempotent', async () => {
+  it('close() stops listening and cancels deliveries; it is idempotent', async () => {
     await using receiver = await WebhookReceiver.start();
     const emulator = await PaymentsEmulator.start({ webhookUrl: receiver.url });
     receiver.respond = () => undefined;
@@ -213,7 +213,7 @@ describe('close', () => {
     await expect(emulator.reset()).rejects.toThrow('has been closed');
   });
 
-  it('does not wait for a response that a fault delays', async () => {
+  it('close() does not wait for a response that a fault delays', async () => {
     const clock = new ManualClock();
     const emulator = await PaymentsEmulator.start({ clock });
     emulator.setFaults({ token: { slow: { ms: 3_600_000 } } });
@@ -223,7 +223,7 @@ describe('close', () => {
     await asked;
   });
 
-  it('runs at the end of an "await using" block', async () => {
+  it('close() runs at the end of an "await using" block', async () => {
     let url: string;
     {
       await using emulator = await PaymentsEmulator.start();

@@ -89,7 +89,7 @@ describe('payments-emulator --save-env', () => {
     return seenByShell('sh', lines);
   }
 
-  it('AP-16 saves the settings for dotenv and Node, readable by the owner only', async () => {
+  it('AP-16 --save-env saves the settings for dotenv and Node, readable by the owner only', async () => {
     const file = join(folder, '.env');
     const printed = await save(file);
     expect(await seenByNode(file)).toEqual(printed);
@@ -97,7 +97,7 @@ describe('payments-emulator --save-env', () => {
     expect((await stat(file)).mode & 0o777).toBe(0o600);
   });
 
-  it('AP-16 replaces its own lines only, and keeps all other lines', async () => {
+  it('AP-16 --save-env replaces its own lines only, and keeps all other lines', async () => {
     const file = join(folder, '.env');
     await writeFile(file, '# mine\r\nPORT=3000');
     await save(file);
@@ -119,7 +119,7 @@ describe('payments-emulator --save-env', () => {
         'PAYMENTS_BASE_URL=https://payments.example.com\n',
       'PAYMENTS_BASE_URL',
     ],
-  ])('AP-16 does not start if %s has another value', async (_, text, name) => {
+  ])('AP-16 --save-env does not start if %s has another value', async (_, text, name) => {
     const file = join(folder, '.env');
     await writeFile(file, text);
     expect(await emulatorCommand(...FREE_PORTS, '--save-env', file)).toEqual({

@@ -22,7 +22,7 @@ async function trigger(...args: string[]) {
 const triggerHere = (...args: string[]) => trigger(...args, '--url', emulator.baseUrl);
 
 describe('payments-emulator trigger', () => {
-  it('AP-16 completes a payment of a running emulator and delivers its signed event', async () => {
+  it('AP-16 trigger completes a payment of a running emulator and delivers its signed event', async () => {
     const flags = ['--amount', '350', '--reference', 'order-1'];
     const command = ['trigger', 'transaction.completed', ...flags, '--url', emulator.baseUrl];
     const { code, out, err } = await emulatorCommand(...command);
@@ -43,7 +43,7 @@ describe('payments-emulator trigger', () => {
     );
   });
 
-  it('AP-16 uses the default address of the emulator without --url', async () => {
+  it('AP-16 trigger uses the default address of the emulator without --url', async () => {
     const running = runEmulator('--webhook-url', receiver.url);
     const started = await Promise.race([running.found(/^export /m), running.ended]);
     // The test checks nothing if another program uses the default port.
@@ -55,7 +55,7 @@ describe('payments-emulator trigger', () => {
     return expect(receiver.first.event.data).toMatchObject({ amount: 100 });
   });
 
-  it('completes the given transaction', async () => {
+  it('trigger completes the given transaction', async () => {
     const { transactionId } = emulator.createStkPush({ amount: 7, externalReference: 'o-7' });
     const args = ['transaction.completed', '--transaction', transactionId];
     expect(await triggerHere(...args)).toMatchObject({ code: 0 });
@@ -67,7 +67,7 @@ describe('payments-emulator trigger', () => {
     });
   });
 
-  it('sends an event of any other type, with data, for another company', async () => {
+  it('trigger sends an event of any other type, with data, for another company', async () => {
     emulator.createCompany({ companyId: 'umbrella', webhookUrl: `${receiver.url}/umbrella` });
     const flags = ['--data', '{"n":1}', '--company', 'umbrella'];
     expect(await triggerHere('refund.created', ...flags)).toMatchObject({ code: 0 });
@@ -82,7 +82,7 @@ describe('payments-emulator trigger', () => {
     [404, 'failed: {url} responded with 404 in', 'has no webhook at this path'],
     [307, 'failed: {url} responded with 307 in', 'redirects are not followed'],
     [503, 'failed: {url} responded with 503 in', 'see the log of the application for the reason'],
-  ])('explains a response with status %d', async (status, outcome, advice) => {
+  ])('trigger explains a response with status %d', async (status, outcome, advice) => {
     receiver.respondWith(status);
     const { code, out, err } = await triggerHere('transaction.completed');
     expect(code).toBe(1);
@@ -90,7 +90,7 @@ describe('payments-emulator trigger', () => {
     expect(err).toContain(advice);
   });
 
-  it('explains a delivery that was not sent, got no response, or was changed by a fault', async () => {
+  it('trigger explains a delivery that was not sent, got no response, or was changed by a fault', async () => {
     emulator.setFaults({ delivery: { tamperSignature: { next: 1 } } });
     receiver.respondWith(401);
     expect((await triggerHere('a.b')).err).toContain(
@@ -105,7 +105,7 @@ describe('payments-emulator trigger', () => {
     expect(err).toContain('start the emulator with --webhook-url');
   });
 
-  it('explains how to start an emulator if none is running', async () => {
+  it('trigger explains how to start an emulator if none is running', async () => {
     await using gone = await PaymentsEmulator.start();
     await gone.close();
     const { code, out, err } = await trigger('a.b', '--url', gone.baseUrl);
@@ -115,7 +115,7 @@ describe('payments-emulator trigger', () => {
     );
   });
 
-  it('rejects a server that is not an emulator', async () => {
+  it('trigger rejects a server that is not an emulator', async () => {
     const url = new URL(receiver.url).origin;
     const { code, err } = await trigger('a.b', '--url', url);
     expect(code).toBe(1);
@@ -133,7 +133,7 @@ describe('payments-emulator trigger', () => {
     [['transaction.completed', '--data', '{}'], 1, 'data is not allowed for transaction.completed'],
     [['a.b', '--reference', 'x'], 1, '--reference is for transaction.completed only'],
     [['a.b', '--company', 'nobody'], 1, 'there is no company nobody'],
-  ])('rejects %j with exit code %d and one error message', async (args, code, message) => {
+  ])('trigger rejects %j with exit code %d and one error message', async (args, code, message) => {
     const withUrl = args.includes('--url') ? args : [...args, '--url', emulator.baseUrl];
     const refused = await trigger(...withUrl);
     expect(refused).toMatchObject({ code, out: '' });
@@ -145,7 +145,7 @@ describe('payments-emulator trigger', () => {
 });
 
 describe('emulator.trigger', () => {
-  it('resolves with the transaction, the event and the delivery', async () => {
+  it('trigger() resolves with the transaction, the event and the delivery', async () => {
     const { transaction, event, delivery } = await emulator.trigger({
       eventType: 'transaction.completed',
       amount: 12.5,
@@ -158,7 +158,7 @@ describe('emulator.trigger', () => {
     expect(receiver.first.event).toEqual(event);
   });
 
-  it('generates a different reference each time', async () => {
+  it('trigger() generates a different reference each time', async () => {
     const references = new Set<unknown>();
     for (let time = 0; time < 3; time++) {
       const { transaction } = await emulator.trigger({ eventType: 'transaction.completed' });
@@ -168,7 +168,7 @@ describe('emulator.trigger', () => {
     expect(references.size).toBe(3);
   });
 
-  it('is available as a control: POST /emulator/trigger', async () => {
+  it('trigger() is available as a control: POST /emulator/trigger', async () => {
     const url = `${emulator.productionBaseUrl}/emulator/trigger`;
     const response = await json(post(url, { eventType: 'transaction.completed', amount: 5 }));
     expect(response).toMatchObject({
@@ -177,7 +177,7 @@ describe('emulator.trigger', () => {
     });
   });
 
-  it('rejects fields that the given transaction determines', async () => {
+  it('trigger() rejects fields that the given transaction determines', async () => {
     const wrong = { eventType: 'transaction.completed', transactionId: 'x', amount: 5 };
     await expect(emulator.trigger(wrong)).rejects.toThrow(
       'amount is not allowed with transactionId',

@@ -19,7 +19,7 @@ class AllowAll implements CanActivate {
 const CODE = { code: 'handlers_invalid' };
 
 onEachAdapter((start) => {
-  it('IN-37 does not boot if two handlers have the same default name, and names both and the fix', async () => {
+  it('IN-37 the application does not boot if two handlers have the same default name; the error names both and the fix', async () => {
     @Injectable()
     class Others {
       @OnPaymentEvent('a')
@@ -34,7 +34,7 @@ onEachAdapter((start) => {
     );
   });
 
-  it('IN-37 boots with two handlers of the same type and method name if one sets another name', async () => {
+  it('IN-37 the application boots with two handlers of the same type and method name if one sets another name', async () => {
     @Injectable()
     class Others {
       @OnPaymentEvent('a', { name: 'others' })
@@ -45,7 +45,7 @@ onEachAdapter((start) => {
     expect(handlers.map(({ name }) => name)).toEqual(['a#handle', 'others']);
   });
 
-  it('IN-37 does not boot if the name of a handler is the default name of another', async () => {
+  it('IN-37 the application does not boot if the name of a handler is the default name of another', async () => {
     @Injectable()
     class Others {
       @OnPaymentEvent('b', { name: 'a#handle' })
@@ -56,7 +56,7 @@ onEachAdapter((start) => {
     await rejected.toThrow(/Orders\.handle \(App\) and Others\.other \(App\)/);
   });
 
-  it('IN-37 does not boot if a handler has so many types that its default name is too long', async () => {
+  it('IN-37 the application does not boot if a handler has so many types that its default name is too long', async () => {
     class Many {
       @OnPaymentEvent(Array.from({ length: 30 }, (_, index) => `family.kind-${index}`))
       handle(): void {}
@@ -66,7 +66,7 @@ onEachAdapter((start) => {
     await rejected.toThrow(/Many\.handle \(App\) is invalid.*default name.*\{ name: '…' \}/);
   });
 
-  it('WH-18 does not boot if two modules provide the same class, and names both modules', async () => {
+  it('WH-18 the application does not boot if two modules provide the same class; the error names both modules', async () => {
     @Module({ providers: [Orders] })
     class A {}
     @Module({ providers: [Orders] })
@@ -76,7 +76,7 @@ onEachAdapter((start) => {
     await rejected.toThrow(/\(A\) and Orders\.handle \(B\).*two modules provide the same class/);
   });
 
-  it('WH-18 boots with a class that one module provides and exports to another', async () => {
+  it('WH-18 the application boots with a class that one module provides and exports to another', async () => {
     @Module({ providers: [Orders], exports: [Orders] })
     class A {}
     @Module({ imports: [A] })
@@ -85,7 +85,7 @@ onEachAdapter((start) => {
     expect(app.url).toContain('http');
   });
 
-  it('WH-18 does not boot if a class with a handler is both provider and controller', async () => {
+  it('WH-18 the application does not boot if a class with a handler is both provider and controller', async () => {
     @Controller('twice')
     class Twice {
       @OnPaymentEvent('a')
@@ -98,7 +98,7 @@ onEachAdapter((start) => {
     ['an empty name', ''],
     ['a name of 201 characters', 'n'.repeat(201)],
     ['a name with a line break', 'a\nb'],
-  ])('WH-18 does not boot if a handler has %s', async (_, name) => {
+  ])('WH-18 the application does not boot if a handler has %s', async (_, name) => {
     @Injectable()
     class Odd {
       @OnPaymentEvent('a', { name })
@@ -107,7 +107,7 @@ onEachAdapter((start) => {
     await expect(start({ providers: [Odd] })).rejects.toThrow(/name has 1 to 200 characters/);
   });
 
-  it('WH-18 does not boot if another decorator replaced the decorated method', async () => {
+  it('WH-18 the application does not boot if another decorator replaced the decorated method', async () => {
     const wrap: MethodDecorator = (_target, _name, descriptor: PropertyDescriptor) => {
       descriptor.value = () => {};
     };
@@ -127,7 +127,7 @@ onEachAdapter((start) => {
     ['made by a factory', { provide: 'X', useFactory: () => new Guarded() }],
     ['a value', { provide: 'X', useValue: null as unknown }],
   ])(
-    'WH-19 does not boot if Nest would skip the guard of a provider that is %s',
+    'WH-19 the application does not boot if Nest would skip the guard of a provider that is %s',
     async (_, provider) => {
       if ('useValue' in provider) provider.useValue = new Guarded();
       await expect(start({ providers: [provider] })).rejects.toThrow(
@@ -136,7 +136,7 @@ onEachAdapter((start) => {
     },
   );
 
-  it('WH-19 does not boot if Nest would skip a filter class, and boots with a guard instance', async () => {
+  it('WH-19 the application does not boot if Nest would skip a filter class, and boots with a guard instance', async () => {
     class Filter {
       catch(): void {}
     }

@@ -37,7 +37,7 @@ function reset(): void {
 }
 
 onOneAdapter('copies of an event', (start) => {
-  it('WH-21 runs each handler once for 50 simultaneous copies of an event, and responds 200 to all', async () => {
+  it('WH-21 the application runs each handler once for 50 simultaneous copies of an event, and responds 200 to all', async () => {
     reset();
     await using app = await start({ providers: [Orders] });
     const sent = webhookRequest({ id: 'e-1' });
@@ -61,7 +61,7 @@ onOneAdapter('copies of an event', (start) => {
     expect(gate.entered).toBe(1);
   });
 
-  it('WH-21 responds 503 to waiting copies of an event after a failure, and retries for the next copy', async () => {
+  it('WH-21 the application responds 503 to waiting copies of an event after a failure, and retries for the next copy', async () => {
     reset();
     broken = true;
     await using app = await start({ providers: [Orders] });
@@ -77,7 +77,7 @@ onOneAdapter('copies of an event', (start) => {
     expect(await storedDelivery(app, 'e-1', '*#gated')).toMatchObject({ state: 'done' });
   });
 
-  it('WH-22 responds 200 to a copy of a handled event and runs no handler', async () => {
+  it('WH-22 the application responds 200 to a copy of a handled event and runs no handler', async () => {
     reset();
     gate.open();
     await using app = await start({ providers: [Orders] });
@@ -93,7 +93,7 @@ onOneAdapter('copies of an event', (start) => {
     expect((await storedDelivery(app, 'e-1', '*#gated')).attempts).toBe(1);
   });
 
-  it('WH-22 runs only the failed handler again for a copy of a failed event', async () => {
+  it('WH-22 the application runs only the failed handler again for a copy of a failed event', async () => {
     reset();
     gate.open();
     broken = true;
@@ -135,7 +135,7 @@ onOneAdapter('copies of an event', (start) => {
     },
   );
 
-  it('WH-23 handles events of another type or transaction, or without transaction id, as new', async () => {
+  it('WH-23 the application handles events of another type or transaction, or without transaction id, as new', async () => {
     reset();
     gate.open();
     const payments = { oncePerTransaction: ['a', 'b'] };
@@ -161,7 +161,7 @@ onOneAdapter('copies of an event', (start) => {
     expect((await app.send(webhookRequest(events[3]))).body['status']).toBe('duplicate');
   });
 
-  it('IN-05 keeps the first body of an event id, logs a second body, and runs no handler for it', async () => {
+  it('IN-05 the application keeps the first body of an event id, logs a second body, and runs no handler for it', async () => {
     reset();
     gate.open();
     await using app = await start({ providers: [Orders] });
@@ -175,7 +175,7 @@ onOneAdapter('copies of an event', (start) => {
     expect(line).not.toContain('1000000');
   });
 
-  it('IN-16 runs a handler for events of one transaction one at a time, and for others in parallel', async () => {
+  it('IN-16 the application runs a handler for events of one transaction one at a time, and for others in parallel', async () => {
     reset();
     await using app = await start({ providers: [Orders] });
     const send = (id: string, transactionId: string) =>

@@ -66,17 +66,20 @@ onOneAdapter('data classes of handlers', (start) => {
   it.each([
     ['a singleton provider', Single] as const,
     ['a request-scoped provider', Scoped] as const,
-  ])('WH-18 passes the handler an instance of its data class, for %s', async (_, provider) => {
-    got.length = 0;
-    await using app = await start({ providers: [provider] });
-    const data = { transactionId: ID, amount: 15, customer: { name: 'Ada' }, extra: { a: 1 } };
-    expect(await app.send(webhookRequest({ data }))).toMatchObject({ status: 200 });
-    expect(got[0]!.data).toBeInstanceOf(Paid);
-    expect(got[0]!.data.customer).toBeInstanceOf(Customer);
-    expect(got[0]!.data.cents).toBe(1500);
-    expect(got[0]!.data).toMatchObject({ extra: { a: 1 } });
-    expect(Object.isFrozen(got[0])).toBe(true);
-  });
+  ])(
+    'WH-18 the application passes the handler an instance of its data class, for %s',
+    async (_, provider) => {
+      got.length = 0;
+      await using app = await start({ providers: [provider] });
+      const data = { transactionId: ID, amount: 15, customer: { name: 'Ada' }, extra: { a: 1 } };
+      expect(await app.send(webhookRequest({ data }))).toMatchObject({ status: 200 });
+      expect(got[0]!.data).toBeInstanceOf(Paid);
+      expect(got[0]!.data.customer).toBeInstanceOf(Customer);
+      expect(got[0]!.data.cents).toBe(1500);
+      expect(got[0]!.data).toMatchObject({ extra: { a: 1 } });
+      expect(Object.isFrozen(got[0])).toBe(true);
+    },
+  );
 
   it.each([
     [
@@ -91,7 +94,7 @@ onOneAdapter('data classes of handlers', (start) => {
     ],
     ['a type rule', { transactionId: ID, amount: '4242' }, 'amount (min), amount (isInt)'],
   ])(
-    'WH-24 makes a delivery a dead letter at once if its data breaks %s, and keeps the event',
+    'WH-24 the application makes a delivery a dead letter at once if its data breaks %s, and keeps the event',
     async (_, data, rules) => {
       await using app = await start({ providers: [Single] });
       const sent = webhookRequest({ id: 'e-1', data });
@@ -112,7 +115,7 @@ onOneAdapter('data classes of handlers', (start) => {
     },
   );
 
-  it('WH-24 stores and logs no value of the payload if a @Transform of the data class throws', async () => {
+  it('WH-24 the application stores and logs no value of the payload if a @Transform of the data class throws', async () => {
     await using app = await start({ providers: [Single] });
     const sent = webhookRequest({
       id: 'e-1',

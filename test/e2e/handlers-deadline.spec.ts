@@ -33,7 +33,7 @@ async function pass(runtime: FakeRuntime, ms: number, step = 5000): Promise<void
 }
 
 onEachAdapter((start) => {
-  it('responds 503 at the deadline; the handler continues, and a copy of the event waits for it', async () => {
+  it('the application responds 503 at the deadline; the handler continues, and a copy of the event waits for it', async () => {
     gate = new Gate();
     contexts = [];
     const runtime = new FakeRuntime();
@@ -64,7 +64,7 @@ onEachAdapter((start) => {
     expect(await storedDelivery(app, 'e-1')).toMatchObject({ state: 'done', attempts: 1 });
   });
 
-  it('IN-14 runs a handler once that takes as long as ten leases, while five copies reach their deadline', async () => {
+  it('IN-14 the application runs a handler once that takes as long as ten leases, while five copies reach their deadline', async () => {
     gate = new Gate();
     contexts = [];
     const runtime = new FakeRuntime();
@@ -94,7 +94,7 @@ onEachAdapter((start) => {
     expect(app.log.matching(/was freed|not stored/)).toEqual([]);
   });
 
-  it('counts the deadline of a copy of an event from the arrival of the copy', async () => {
+  it('the application counts the deadline of a copy of an event from the arrival of the copy', async () => {
     gate = new Gate();
     const runtime = new FakeRuntime();
     await using app = await start({ providers: [Slow], payments: { runtime, deadlineMs: 10_000 } });
@@ -111,7 +111,7 @@ onEachAdapter((start) => {
     expect((await copy).status).toBe(200);
   });
 
-  it('runs handlers outside the async context of the webhook request that woke the worker', async () => {
+  it('the application runs handlers outside the async context of the webhook request that woke the worker', async () => {
     gate = new Gate();
     gate.open();
     const requests = new AsyncLocalStorage<string>();

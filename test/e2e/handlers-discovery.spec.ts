@@ -48,14 +48,14 @@ function named(name: string): typeof Plain {
 }
 
 onOneAdapter('discovery of handlers', (start) => {
-  it('WH-18 runs a handler on a controller that also has routes', async () => {
+  it('WH-18 the application runs a handler on a controller that also has routes', async () => {
     await using app = await start({ controllers: [OrdersController] });
     await app.send(webhookRequest({ id: 'e-1' }));
     const answer = await fetch(`${app.url}/orders`);
     expect(await answer.json()).toEqual(['e-1']);
   });
 
-  it('WH-18 runs each handler of class, factory, value and aliased providers once', async () => {
+  it('WH-18 the application runs each handler of class, factory, value and aliased providers once', async () => {
     const value = Plain.labelled(new Plain(), 'value');
     await using app = await start({
       providers: [
@@ -89,7 +89,7 @@ onOneAdapter('discovery of handlers', (start) => {
     expect(app.app.get<Plain>('ASYNC').ran).toEqual(['later']);
   });
 
-  it('WH-18 finds handlers in nested modules and in global modules', async () => {
+  it('WH-18 the application finds handlers in nested modules and in global modules', async () => {
     const ran: string[] = [];
     @Injectable()
     class Deep {

@@ -89,7 +89,7 @@ onEachAdapter((start) => {
     expect(gate.entered).toBe(1);
   });
 
-  it('IN-24 responds 503 to webhook requests while the memory inbox drains, and stores no event', async () => {
+  it('IN-24 the application responds 503 to webhook requests while the memory inbox drains, and stores no event', async () => {
     reset();
     await using app = await start({ providers: [Slow] });
     const first = app.send(webhookRequest());
@@ -107,7 +107,7 @@ onEachAdapter((start) => {
     expect(gate.entered).toBe(1);
   });
 
-  it('IN-24 starts no delivery that waits for a free slot during a drain, and responds 503', async () => {
+  it('IN-24 the application starts no delivery that waits for a free slot during a drain, and responds 503', async () => {
     const runtime = reset();
     const worker = { concurrency: 1 };
     await using app = await start({ providers: [Slow], payments: { runtime, worker } });
@@ -128,7 +128,7 @@ onEachAdapter((start) => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('IN-24 closes at once if no handler runs, even if deliveries are due later', async () => {
+  it('IN-24 the application closes at once if no handler runs, even if deliveries are due later', async () => {
     const runtime = reset();
     gate.slam(new Error('broken'));
     await using app = await start({ providers: [Slow], payments: { runtime } });
@@ -137,7 +137,7 @@ onEachAdapter((start) => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('IN-24 aborts running handlers after drainMs, and does not count their attempts', async () => {
+  it('IN-24 the application aborts running handlers after drainMs, and does not count their attempts', async () => {
     const runtime = reset();
     await using app = await start({ providers: [AbortsOnSignal], payments: { runtime } });
     const response = app.send(webhookRequest({ id: 'e-1' }));
@@ -161,7 +161,7 @@ onEachAdapter((start) => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('IN-24 closes soon after drainMs if a handler ignores its signal, and leaves no timer', async () => {
+  it('IN-24 the application closes soon after drainMs if a handler ignores its signal, and leaves no timer', async () => {
     const runtime = reset();
     const worker = { drainMs: 100, leaseMs: 1000 };
     await using app = await start({ providers: [Slow], payments: { runtime, worker } });
@@ -180,7 +180,7 @@ onEachAdapter((start) => {
     gate.open();
   });
 
-  it('IN-24 closes the application once if close() is called twice', async () => {
+  it('IN-24 the application closes the application once if close() is called twice', async () => {
     reset();
     gate.open();
     await using app = await start({ providers: [Slow] });

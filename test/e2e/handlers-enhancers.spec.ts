@@ -128,22 +128,25 @@ onOneAdapter('enhancers of handlers', (start) => {
   it.each([
     ['a promise', () => Promise.resolve('value')],
     ['an observable', () => of('first', 'value')],
-  ])('WH-19 runs interceptors around a handler that returns %s', async (_, returnValue) => {
-    seen = [];
-    @UseInterceptors(Wrap)
-    class Orders {
-      @OnPaymentEvent('*')
-      handle(): unknown {
-        seen.push('handler');
-        return returnValue();
+  ])(
+    'WH-19 the application runs interceptors around a handler that returns %s',
+    async (_, returnValue) => {
+      seen = [];
+      @UseInterceptors(Wrap)
+      class Orders {
+        @OnPaymentEvent('*')
+        handle(): unknown {
+          seen.push('handler');
+          return returnValue();
+        }
       }
-    }
-    await using app = await start({ providers: [Orders] });
-    expect(await app.send(webhookRequest())).toMatchObject({ status: 200 });
-    expect(seen[0]).toBe('before payments');
-    expect(seen[1]).toBe('handler');
-    expect(seen.at(-1)).toBe('after value');
-  });
+      await using app = await start({ providers: [Orders] });
+      expect(await app.send(webhookRequest())).toMatchObject({ status: 200 });
+      expect(seen[0]).toBe('before payments');
+      expect(seen[1]).toBe('handler');
+      expect(seen.at(-1)).toBe('after value');
+    },
+  );
 
   it.each([
     ['an observable that fails', () => throwError(() => new Error('late'))],
@@ -157,15 +160,18 @@ onOneAdapter('enhancers of handlers', (start) => {
     ],
     ['an observable without any value', () => EMPTY],
     ['a promise that rejects', () => Promise.reject(new Error('late'))],
-  ])('WH-19 fails the attempt if the handler returns %s', async (_, returnValue) => {
-    class Orders {
-      @OnPaymentEvent('*')
-      handle(): unknown {
-        return returnValue();
+  ])(
+    'WH-19 the application fails the attempt if the handler returns %s',
+    async (_, returnValue) => {
+      class Orders {
+        @OnPaymentEvent('*')
+        handle(): unknown {
+          return returnValue();
+        }
       }
-    }
-    await using app = await start({ providers: [Orders] });
-    expect(await app.send(webhookRequest({ id: 'e-1' }))).toMatchObject({ status: 503 });
-    expect((await storedDelivery(app, 'e-1')).state).toBe('pending');
-  });
+      await using app = await start({ providers: [Orders] });
+      expect(await app.send(webhookRequest({ id: 'e-1' }))).toMatchObject({ status: 503 });
+      expect((await storedDelivery(app, 'e-1')).state).toBe('pending');
+    },
+  );
 });

@@ -192,7 +192,7 @@ onEachAdapter((start) => {
     expect(app.log.lines.join()).not.toContain('ExceptionsHandler');
   });
 
-  it('WH-24 makes a delivery a dead letter at once after an UnrecoverableError, and logs it', async () => {
+  it('WH-24 the application makes a delivery a dead letter at once after an UnrecoverableError, and logs it', async () => {
     thrown = () => new UnrecoverableError('only KES is booked here');
     await using app = await start({ providers: [Thrower] });
     await app.send(webhookRequest({ id: 'e-1', eventType: 'later' }));

@@ -48,7 +48,7 @@ function sized(id: string, bytes: number, eventType = 'quick') {
 }
 
 onOneAdapter('the memory inbox', (start) => {
-  it('removes the oldest finished events beyond maxEvents, and never an unfinished event', async () => {
+  it('the memory inbox removes the oldest finished events beyond maxEvents, and never an unfinished event', async () => {
     reset();
     const inbox = memoryInbox({ maxEvents: 3 });
     await using app = await start({ providers: [Orders], payments: { inbox } });
@@ -67,7 +67,7 @@ onOneAdapter('the memory inbox', (start) => {
     expect((await slow).status).toBe(200);
   });
 
-  it('responds 503 inbox_full while all events are unfinished, but accepts copies of them', async () => {
+  it('the memory inbox responds 503 inbox_full while all events are unfinished, but accepts copies of them', async () => {
     reset();
     const inbox = memoryInbox({ maxEvents: 2 });
     await using app = await start({ providers: [Orders], payments: { inbox } });
@@ -87,7 +87,7 @@ onOneAdapter('the memory inbox', (start) => {
     expect(ran.toSorted()).toEqual(['e-1', 'e-2', 'e-3']);
   });
 
-  it('removes the bodies of finished events beyond maxBytes, and still recognises their copies', async () => {
+  it('the memory inbox removes the bodies of finished events beyond maxBytes, and still recognises their copies', async () => {
     reset();
     const inbox = memoryInbox({ maxBytes: 10_000 });
     await using app = await start({ providers: [Orders], payments: { inbox } });
@@ -103,7 +103,7 @@ onOneAdapter('the memory inbox', (start) => {
     expect(ran).toEqual(['e-1', 'e-2', 'e-3']);
   });
 
-  it('responds 503 inbox_full if the bodies of unfinished events leave too few bytes', async () => {
+  it('the memory inbox responds 503 inbox_full if the bodies of unfinished events leave too few bytes', async () => {
     reset();
     const inbox = memoryInbox({ maxBytes: 10_000 });
     await using app = await start({ providers: [Orders], payments: { inbox } });
@@ -116,7 +116,7 @@ onOneAdapter('the memory inbox', (start) => {
     expect(await app.send(sized('e-1', 4000))).toMatchObject({ status: 200 });
   });
 
-  it('WH-22 handles a copy as new if its dead event was removed to make room for other events', async () => {
+  it('WH-22 the memory inbox handles a copy as new if its dead event was removed to make room for other events', async () => {
     reset();
     broken = true;
     const inbox = memoryInbox({ maxBytes: 10_000 });
@@ -133,7 +133,7 @@ onOneAdapter('the memory inbox', (start) => {
     expect((await stored(app, 'dead')).raw?.equals(dead.body)).toBe(true);
   });
 
-  it('IN-07 treats a copy as a duplicate until its retention ends, and as new afterwards', async () => {
+  it('IN-07 the memory inbox treats a copy as a duplicate until its retention ends, and as new afterwards', async () => {
     reset();
     const runtime = new FakeRuntime();
     const inbox = memoryInbox({ retentionMs: 60_000 });

@@ -57,7 +57,7 @@ async function bundled(minify: boolean): Promise<(new () => object)[]> {
 }
 
 onOneAdapter('handlers of a minified application', (start) => {
-  it('IN-37 keeps the default names of handlers when esbuild minifies the application', async () => {
+  it('IN-37 the application keeps the default names of handlers when esbuild minifies the application', async () => {
     const names: string[][] = [];
     const classes: string[] = [];
     for (const minify of [false, true]) {

@@ -89,7 +89,7 @@ const MATCHES: [string, string[]][] = [
 ];
 
 onOneAdapter('patterns and inheritance of handlers', (start) => {
-  it('WH-18 runs a handler once if one or more of its patterns match the event type', async () => {
+  it('WH-18 the application runs a handler once if one or more of its patterns match the event type', async () => {
     await using app = await start({ providers: [Patterns] });
     const { ran } = app.app.get(Patterns);
     for (const [eventType, names] of MATCHES) {
@@ -99,7 +99,7 @@ onOneAdapter('patterns and inheritance of handlers', (start) => {
     }
   });
 
-  it('WH-18 runs an inherited handler on each subclass, and an override only for its own event types', async () => {
+  it('WH-18 the application runs an inherited handler on each subclass, and an override only for its own event types', async () => {
     await using app = await start({ providers: [First, Second] });
     await app.send(webhookRequest({ eventType: 'a' }));
     expect(app.app.get(First).ran).toEqual(['inherited by First']);
@@ -112,7 +112,7 @@ onOneAdapter('patterns and inheritance of handlers', (start) => {
     expect(app.app.get(First).ran).toEqual(['inherited by First', 'the override']);
   });
 
-  it('WH-18 runs a handler that a mixin copied to a class', async () => {
+  it('WH-18 the application runs a handler that a mixin copied to a class', async () => {
     await using app = await start({ providers: [Mixed] });
     expect(await app.send(webhookRequest())).toMatchObject({ status: 200 });
     expect(app.app.get(Mixed).ran).toEqual(['exact']);

@@ -44,7 +44,7 @@ onOneAdapter('pipes of handlers', (start) => {
     ['the class', 'over'],
     ['the parameter', 'at'],
   ] as const)(
-    'WH-19 runs pipes of %s on the event, for singleton and request-scoped providers',
+    'WH-19 the application runs pipes of %s on the event, for singleton and request-scoped providers',
     async (_, where) => {
       seen = [];
       class On {
@@ -78,7 +78,7 @@ onOneAdapter('pipes of handlers', (start) => {
     },
   );
 
-  it('WH-19 validates the event by the type of its parameter with a ValidationPipe', async () => {
+  it('WH-19 the application validates the event by the type of its parameter with a ValidationPipe', async () => {
     seen = [];
     @Injectable()
     class Orders {
@@ -106,7 +106,7 @@ onOneAdapter('pipes of handlers', (start) => {
     });
   });
 
-  it('WH-19 passes the execution context to parameter decorators of the application', async () => {
+  it('WH-19 the application passes the execution context to parameter decorators of the application', async () => {
     seen = [];
     @Injectable()
     class Orders {
@@ -120,7 +120,7 @@ onOneAdapter('pipes of handlers', (start) => {
     expect(seen).toEqual(['payments t-1', '*#handle']);
   });
 
-  it('WH-19 passes a field of the event to a parameter with @Body(field)', async () => {
+  it('WH-19 the application passes a field of the event to a parameter with @Body(field)', async () => {
     seen = [];
     @Injectable()
     class Orders {
@@ -134,7 +134,7 @@ onOneAdapter('pipes of handlers', (start) => {
     expect(seen).toEqual([{ transactionId: 't-1' }, '*#handle']);
   });
 
-  it('WH-19 runs each pipe once on each parameter of a handler that has a filter', async () => {
+  it('WH-19 the application runs each pipe once on each parameter of a handler that has a filter', async () => {
     seen = [];
     class Count implements PipeTransform {
       transform(value: unknown, { type, metatype }: ArgumentMetadata): unknown {

@@ -66,7 +66,7 @@ onOneAdapter('retries of deliveries', (start) => {
     expect(attempts).toHaveLength(4);
   });
 
-  it('IN-18 makes a delivery a dead letter after its last attempt, and logs it', async () => {
+  it('IN-18 the application makes a delivery a dead letter after its last attempt, and logs it', async () => {
     const runtime = reset();
     const worker = { retry: fixed([50, 50]) };
     await using app = await start({ providers: [Flaky], payments: { runtime, worker } });
@@ -88,7 +88,7 @@ onOneAdapter('retries of deliveries', (start) => {
     expect(attempts).toEqual([1, 2, 3]);
   });
 
-  it('IN-18 runs a dead delivery again when a copy of its event arrives, from attempt 1', async () => {
+  it('IN-18 the application runs a dead delivery again when a copy of its event arrives, from attempt 1', async () => {
     const runtime = reset(4);
     const worker = { retry: exponential({ attempts: 2, firstMs: 20 }) };
     await using app = await start({ providers: [Flaky], payments: { runtime, worker } });
@@ -106,7 +106,7 @@ onOneAdapter('retries of deliveries', (start) => {
     expect(await storedDelivery(app, 'e-1')).toMatchObject({ state: 'done', attempts: 2 });
   });
 
-  it('IN-18 uses the retry schedule of the handler, and does not retry an unrecoverable error', async () => {
+  it('IN-18 the application uses the retry schedule of the handler, and does not retry an unrecoverable error', async () => {
     const runtime = reset();
     @Injectable()
     class Schedules {
@@ -160,7 +160,7 @@ onOneAdapter('retries of deliveries', (start) => {
     expect(others).toBe(2);
   });
 
-  it('schedules no timer for each delivery that waits for its next attempt', async () => {
+  it('the application schedules no timer for each delivery that waits for its next attempt', async () => {
     const runtime = reset();
     const worker = { retry: fixed([3_600_000]) };
     await using app = await start({ providers: [Flaky], payments: { runtime, worker } });

@@ -108,7 +108,7 @@ onOneAdapter('scopes of handlers', (start) => {
     ],
     ['a request-scoped controller', { controllers: [ScopedController] }],
   ])(
-    'WH-18 runs each event on a new instance if the handler is %s, with the event as REQUEST',
+    'WH-18 the application runs each event on a new instance if the handler is %s, with the event as REQUEST',
     async (_, metadata) => {
       notes = [];
       await using app = await start(metadata);
@@ -125,7 +125,7 @@ onOneAdapter('scopes of handlers', (start) => {
     },
   );
 
-  it('WH-18 runs each attempt of each request-scoped handler on a new instance', async () => {
+  it('WH-18 the application runs each attempt of each request-scoped handler on a new instance', async () => {
     notes = [];
     let failures = 1;
     @Injectable({ scope: Scope.REQUEST })
@@ -152,7 +152,7 @@ onOneAdapter('scopes of handlers', (start) => {
     expect(new Set(notes.map(({ instance }) => instance)).size).toBe(3);
   });
 
-  it('WH-18 runs the handlers of two modules that use the same injection token', async () => {
+  it('WH-18 the application runs the handlers of two modules that use the same injection token', async () => {
     notes = [];
     const declare = (name: string) => {
       @Injectable({ scope: Scope.REQUEST })
@@ -171,7 +171,7 @@ onOneAdapter('scopes of handlers', (start) => {
     expect(notes.map(({ extra }) => String(extra)).toSorted()).toEqual(['left', 'right']);
   });
 
-  it('WH-18 runs a request-scoped handler once if its class also has aliases', async () => {
+  it('WH-18 the application runs a request-scoped handler once if its class also has aliases', async () => {
     notes = [];
     abstract class Base {
       @OnPaymentEvent('*')
@@ -192,7 +192,7 @@ onOneAdapter('scopes of handlers', (start) => {
     expect(notes.map(({ instance }) => instance instanceof Subclass)).toEqual([true]);
   });
 
-  it('WH-18 runs all events on the one instance of a singleton', async () => {
+  it('WH-18 the application runs all events on the one instance of a singleton', async () => {
     let made = 0;
     let ran = 0;
     @Injectable()

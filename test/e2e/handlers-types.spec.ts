@@ -102,11 +102,11 @@ abstract class Wrong {
   third(_event: PaymentEvent, _context: PaymentEventContext, _more: string): void {}
 }
 
-it("WH-18 checks the type of a handler's event against its decorator", () => {
+it("WH-18 the compiler checks the type of a handler's event against its decorator", () => {
   expect([Right, Wrong]).toHaveLength(2);
 });
 
-it('WH-18 throws if the decorator is applied to a method that would never run', () => {
+it('WH-18 OnPaymentEvent() throws if it decorates a method that would never run', () => {
   expect(() => {
     class Static {
       // @ts-expect-error a handler's name cannot be a symbol

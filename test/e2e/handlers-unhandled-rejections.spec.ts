@@ -96,7 +96,7 @@ describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
     await eventually(() => expect(merchant.output.match(/at failLater/g)).toHaveLength(3));
   });
 
-  it('WH-24 lets an unrelated rejection end the process, with one and with two applications', async () => {
+  it('WH-24 the application lets an unrelated rejection end the process, with one and with two applications', async () => {
     await using two = await Merchant.start(adapter, 2);
     expect(await two.exitAfter('unrelated')).toBe(1);
     expect(two.count('Error: unrelated error')).toBe(1);
@@ -107,7 +107,7 @@ describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
     expect(merchant.output).toContain('ERR_UNHANDLED_REJECTION');
   });
 
-  it("WH-24 leaves unrelated rejections to the application's own listener, and the process continues", async () => {
+  it("WH-24 the application leaves unrelated rejections to the application's own listener, and the process continues", async () => {
     await using merchant = await Merchant.start(adapter);
     await merchant.execute('listen');
     await merchant.execute('unrelated');
@@ -119,7 +119,7 @@ describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
     await merchant.wrote('did not await a promise, which rejected');
   });
 
-  it('WH-24 does not catch rejections after the application has closed', async () => {
+  it('WH-24 the application does not catch rejections after the application has closed', async () => {
     await using merchant = await Merchant.start(adapter);
     expect(await merchant.receive()).toBe(200);
     await merchant.execute('close');
@@ -131,7 +131,7 @@ describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
 describe('with the flag --unhandled-rejections', () => {
   const adapter = 'express';
 
-  it('WH-24 lets Node print a warning for an unrelated rejection with --unhandled-rejections=warn', async () => {
+  it('WH-24 the application lets Node print a warning for an unrelated rejection with --unhandled-rejections=warn', async () => {
     await using merchant = await Merchant.start(adapter, 2, '--unhandled-rejections=warn');
     await merchant.execute('unrelated');
     await merchant.execute('unrelated');
@@ -142,7 +142,7 @@ describe('with the flag --unhandled-rejections', () => {
     await merchant.wrote('did not await a promise, which rejected');
   });
 
-  it('WH-24 lets Node set the exit code with --unhandled-rejections=warn-with-error-code', async () => {
+  it('WH-24 the application lets Node set the exit code with --unhandled-rejections=warn-with-error-code', async () => {
     await using merchant = await Merchant.start(
       adapter,
       2,

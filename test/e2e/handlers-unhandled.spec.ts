@@ -20,7 +20,7 @@ class Named {
 }
 
 onOneAdapter('events without a handler', (start) => {
-  it('WH-10 responds 200 to a webhook.test event without a handler, and logs it as a test', async () => {
+  it('WH-10 the application responds 200 to a webhook.test event without a handler, and logs it as a test', async () => {
     await using app = await start({});
     const sent = webhookRequest({ id: 'e-1', eventType: 'webhook.test' });
     expect(await app.send(sent)).toMatchObject({
@@ -42,7 +42,7 @@ onOneAdapter('events without a handler', (start) => {
     'hasOwnProperty',
     '*',
   ])(
-    'WH-11 WH-25 responds 200 to the event type %s without a handler, and stores it as unhandled',
+    'WH-11 WH-25 the application responds 200 to the event type %s without a handler, and stores it as unhandled',
     async (eventType) => {
       await using app = await start({});
       const sent = webhookRequest({ id: 'e-1', eventType });
@@ -53,7 +53,7 @@ onOneAdapter('events without a handler', (start) => {
     },
   );
 
-  it('WH-25 runs handlers of event types that are property names, such as constructor', async () => {
+  it('WH-25 the application runs handlers of event types that are property names, such as constructor', async () => {
     await using app = await start({ providers: [Named] });
     for (const eventType of ['constructor', '__proto__', 'toString', 'prototype']) {
       expect(await app.send(webhookRequest({ eventType }))).toMatchObject({ status: 200 });
@@ -61,7 +61,7 @@ onOneAdapter('events without a handler', (start) => {
     expect(app.app.get(Named).seen).toEqual(['constructor', '__proto__']);
   });
 
-  it('WH-25 handles events whose id is a property name, such as constructor', async () => {
+  it('WH-25 the application handles events whose id is a property name, such as constructor', async () => {
     await using app = await start({ providers: [Named] });
     for (const id of ['__proto__', 'constructor']) {
       const sent = webhookRequest({ id, eventType: 'constructor' });

@@ -28,7 +28,7 @@ let app: INestApplication | undefined;
 afterEach(() => app?.close());
 
 it.each(Object.entries(ADAPTERS))(
-  'AP-13 replaces PaymentsApiService with FakePaymentsApi on %s',
+  'AP-13 a test replaces PaymentsApiService with FakePaymentsApi on %s',
   async (_, adapter) => {
     const payments = new FakePaymentsApi();
     const testing = await Test.createTestingModule({ imports: [App] })

@@ -48,7 +48,7 @@ describeInBrowser('the shop in a browser', (browser) => {
       return transactionId;
     }
 
-    it('shows a payment without a reload: on the order page, the ledger, the emulator and the console', async () => {
+    it('the shop shows a payment without a reload: on the order page, the ledger, the emulator and the console', async () => {
       const page = await browser().page({
         httpCredentials: { username: 'operator', password: PASSWORD },
       });
@@ -90,7 +90,7 @@ describeInBrowser('the shop in a browser', (browser) => {
         .waitFor();
     });
 
-    it('creates one order for a double click, and another one after the customer goes back', async () => {
+    it('the shop creates one order for a double click, and another one after the customer goes back', async () => {
       const page = await browser().page();
       const orders = new Set<string>();
       page.on('response', (response) => {
@@ -107,7 +107,7 @@ describeInBrowser('the shop in a browser', (browser) => {
       await eventually(() => expect(orders.size).toBe(2));
     });
 
-    it('shows a partial payment, the full payment and an overpayment in every tab', async () => {
+    it('the shop shows a partial payment, the full payment and an overpayment in every tab', async () => {
       await shop.createOrder('shared', 30);
       const [first, second] = [await browser().page(), await browser().page()];
       for (const page of [first, second]) {
@@ -131,7 +131,7 @@ describeInBrowser('the shop in a browser', (browser) => {
       }
     });
 
-    it('updates the ledger, escapes markup, and shows older entries page by page', async () => {
+    it('the shop updates the ledger, escapes markup, and shows older entries page by page', async () => {
       const page = await browser().page();
       await page.goto(`${shop.url}/ledger`);
       await page.getByText('Live: this page updates itself.').waitFor();
@@ -159,7 +159,7 @@ describeInBrowser('the shop in a browser', (browser) => {
     });
 
     it.each(['light', 'dark'] as const)(
-      'is readable and usable with the keyboard only at the width of a phone, %s',
+      'the shop is readable and usable with the keyboard only at the width of a phone, %s',
       async (colorScheme) => {
         const page = await browser().page({ colorScheme, viewport: { width: 390, height: 800 } });
         const fits = async () => {

@@ -178,7 +178,7 @@ describe.each([
   });
 });
 
-it('records a payment and completes its delivery in one transaction', async () => {
+it('the shop records a payment and completes its delivery in one transaction', async () => {
   const SHOP_DATA = mkdtempSync(join(tmpdir(), 'shop-durable-'));
   await using emulator = await PaymentsEmulator.start();
   await using shop = await RunningShop.start({ ...settingsFor(emulator), SHOP_DATA });

@@ -44,7 +44,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
   const amounts = async (reference: string) =>
     (await shop.ledger(reference)).map(({ amount }) => amount);
 
-  it('records each payment once if every delivery arrives twice and out of order', async () => {
+  it('the shop records each payment once if every delivery arrives twice and out of order', async () => {
     const references = ['d1', 'd2', 'd3', 'd4', 'd5'];
     for (const reference of references) await shop.createOrder(reference, 10);
     emulator.setFaults({ delivery: { duplicate: {}, reorder: { window: 10, maxWaitMs: 10_000 } } });
@@ -59,7 +59,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
     }
   });
 
-  it('records a payment once if two events report it, even at the same time', async () => {
+  it('the shop records a payment once if two events report it, even at the same time', async () => {
     await shop.createOrder('two-events', 10);
     const { transactionId } = emulator.createStkPush({
       amount: 10,
@@ -82,18 +82,18 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
     expect(await amounts('two-events')).toEqual([10]);
   });
 
-  it('records a payment without an order as unmatched', async () => {
+  it('the shop records a payment without an order as unmatched', async () => {
     await payAndRecord('nobody-ordered', 33);
     expect(await shop.ledger('nobody-ordered')).toMatchObject([{ amount: 33, unmatched: true }]);
     await shop.process.line(/WARN.*Recorded 33 for "nobody-ordered" .*matches no order/);
   });
 
-  it('does not use an unmatched payment for an order that is created later', async () => {
+  it('the shop does not use an unmatched payment for an order that is created later', async () => {
     await payAndRecord('too-early', 10);
     expect(await shop.createOrder('too-early', 10)).toMatchObject({ status: 'pending' });
   });
 
-  it('records a partial payment, and returns the order as paid only if its amount is covered', async () => {
+  it('the shop records a partial payment, and returns the order as paid only if its amount is covered', async () => {
     await shop.createOrder('parts', 0.3);
     await payAndRecord('parts', 0.1);
     expect(await shop.order('parts')).toMatchObject({ status: 'pending', amountPaid: 0.1 });
@@ -106,7 +106,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
     expect(await amounts('parts')).toEqual([0.1, 0.2]);
   });
 
-  it('records an overpayment, and returns it with the order', async () => {
+  it('the shop records an overpayment, and returns it with the order', async () => {
     await shop.createOrder('generous', 10);
     await payAndRecord('generous', 10);
     await payAndRecord('generous', 10);
@@ -115,7 +115,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
     await shop.process.line(/WARN.*the order is paid, with 20 of 10 paid/);
   });
 
-  it('records a payment only when its status at the API is complete', async () => {
+  it('the shop records a payment only when its status at the API is complete', async () => {
     const { transactionId } = emulator.createStkPush({ amount: 10, externalReference: 'early' });
     await shop.createOrder('early', 10);
     emulator.sendEvent({
@@ -131,7 +131,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
     expect(await amounts('early')).toEqual([10]);
   });
 
-  it('does not record a transaction that the API does not know', async () => {
+  it('the shop does not record a transaction that the API does not know', async () => {
     const data = { transactionId: 'made-up', amount: 10, externalReference: 'forged' };
     emulator.sendEvent({ eventType: 'transaction.completed', data });
     await emulator.idle();
@@ -142,7 +142,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
     await eventually(async () => expect(await shop.deliveries()).toMatchObject({ pending: 1 }));
   });
 
-  it('rejects a tampered delivery, and records the payment when the unchanged delivery arrives', async () => {
+  it('the shop rejects a tampered delivery, and records the payment when the unchanged delivery arrives', async () => {
     await shop.createOrder('tampered', 10);
     emulator.setFaults({ delivery: { tamperBody: { next: 1 } } });
     expect(await pay('tampered', 10)).toEqual([401]);
@@ -152,7 +152,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
     expect(await amounts('tampered')).toEqual([10]);
   });
 
-  it('accepts both secrets of a rotation, and no other', async () => {
+  it('the shop accepts both secrets of a rotation, and no other', async () => {
     const { webhookSecret } = emulator.company;
     emulator.setWebhook({ secret: PREVIOUS });
     await payAndRecord('previous', 10);
@@ -172,7 +172,7 @@ describe.each(['express', 'fastify'])('payments of the shop on %s', (adapter) =>
     expect(await amounts('token-after')).toEqual([10]);
   });
 
-  it('responds with 200 to a test webhook', async () => {
+  it('the shop responds with 200 to a test webhook', async () => {
     emulator.sendEvent({ eventType: 'webhook.test' });
     await emulator.idle();
     expect(emulator.deliveries({ eventType: 'webhook.test' })[0]?.response?.status).toBe(200);

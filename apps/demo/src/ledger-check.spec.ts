@@ -12,19 +12,19 @@ describe('checkLedger', () => {
     ['RECORDED 2 TIMES', [entry, entry]],
     ['WRONG AMOUNT', [{ ...entry, amount: 10 }]],
     ['WRONG REFERENCE', [{ ...entry, reference: 'milk' }]],
-  ])('returns %s', (result, ledger) => {
+  ])('checkLedger() returns %s', (result, ledger) => {
     const rows = checkLedger([paid], ledger);
     expect(rows).toMatchObject([{ result }]);
     expect(isCorrect(rows)).toBe(result.startsWith('ok'));
   });
 
-  it('returns NEVER PAID for an entry without a payment', () => {
+  it('checkLedger() returns NEVER PAID for an entry without a payment', () => {
     const rows = checkLedger([paid], [entry, { ...entry, transactionId: 't-2', reference: null }]);
     expect(rows.map(({ result }) => result)).toEqual(['ok', 'NEVER PAID']);
     expect(isCorrect(rows)).toBe(false);
   });
 
-  it('accepts an empty ledger if there was no payment', () => {
+  it('checkLedger() accepts an empty ledger if there was no payment', () => {
     expect(isCorrect(checkLedger([], []))).toBe(true);
   });
 });

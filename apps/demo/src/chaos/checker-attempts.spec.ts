@@ -16,17 +16,17 @@ const stopped = [...heartbeats(0, 1250), ...heartbeats(3000, 5000)];
 const stop = [{ kind: 'stop', process: 'p', from: 1300, to: 2900 } as const];
 
 describe('check(): overlapping attempts', () => {
-  it('reports overlapping attempts of one ordering key', () => {
+  it('check() reports overlapping attempts of one ordering key', () => {
     expect(rules({ processes: withHeartbeats(heartbeats(0, 5000)) })).toEqual([
       'overlapping-attempts',
     ]);
   });
 
-  it('allows an overlap after the first process lost its lease', () => {
+  it('check() allows an overlap after the first process lost its lease', () => {
     expect(rules({ processes: withHeartbeats(stopped), faults: stop })).toEqual([]);
   });
 
-  it('allows an overlap if the second process was blocked between its claim and its attempt', () => {
+  it('check() allows an overlap if the second process was blocked between its claim and its attempt', () => {
     const journal = [
       ...heartbeats(0, 1250),
       ...heartbeats(2600, 5000),
@@ -38,7 +38,7 @@ describe('check(): overlapping attempts', () => {
     expect(rules({ processes: [whole, blocked], faults: block })).toEqual([]);
   });
 
-  it('reports an overlap after the first worker retired', () => {
+  it('check() reports an overlap after the first worker retired', () => {
     const retired = [
       ...heartbeats(0, 1250),
       { kind: 'worker-retired', at: 1300, worker: 'w' } as const,
@@ -46,7 +46,7 @@ describe('check(): overlapping attempts', () => {
     expect(rules({ processes: withHeartbeats(retired) })).toEqual(['overlapping-attempts']);
   });
 
-  it('reports an overlap that begins before the lease of the first process has expired', () => {
+  it('check() reports an overlap that begins before the lease of the first process has expired', () => {
     const late = [...heartbeats(0, 2000), ...heartbeats(3500, 5000)];
     expect(rules({ processes: withHeartbeats(late), faults: stop })).toEqual([
       'overlapping-attempts',
@@ -55,23 +55,23 @@ describe('check(): overlapping attempts', () => {
 });
 
 describe('check(): heartbeats', () => {
-  it('reports a process that sent no heartbeat for a lease without a fault', () => {
+  it('check() reports a process that sent no heartbeat for a lease without a fault', () => {
     expect(rules({ processes: withHeartbeats(stopped) })).toEqual(['missing-heartbeat']);
   });
 
-  it('allows missing heartbeats while the process waits for a response of the store', () => {
+  it('check() allows missing heartbeats while the process waits for a response of the store', () => {
     const journal = [...heartbeats(0, 1250), { kind: 'heartbeat-started', at: 1500 } as const];
     expect(rules({ processes: [{ name: 'p', journal, endedAt: 4000 }] })).toEqual([]);
   });
 
-  it('allows missing heartbeats after a process has killed itself', () => {
+  it('check() allows missing heartbeats after a process has killed itself', () => {
     const start = attempt('p/1', 'a', 1300, 1400)[0]!;
     const killed = { kind: 'process-killed', at: 1400, attempt: 'p/1' } as const;
     const journal = [...heartbeats(0, 1250), start, killed];
     expect(rules({ processes: [{ name: 'p', journal, endedAt: 4000 }] })).toEqual([]);
   });
 
-  it('reports missing heartbeats before a retirement that the store confirmed', () => {
+  it('check() reports missing heartbeats before a retirement that the store confirmed', () => {
     const journal: JournalEntry[] = [
       ...heartbeats(0, 1250),
       { kind: 'heartbeat-started', at: 3000 },
@@ -84,7 +84,7 @@ describe('check(): heartbeats', () => {
 });
 
 describe('check(): stale commits', () => {
-  it('reports an attempt that committed after another process had started the delivery', () => {
+  it('check() reports an attempt that committed after another process had started the delivery', () => {
     const processes = (secondAt: number) => [
       { name: 'p', journal: attempt('p/1', 'a', 1000, 3000), endedAt: null },
       { name: 'q', journal: attempt('q/1', 'a', secondAt, 3500), endedAt: null },
@@ -122,12 +122,12 @@ describe('check(): end of an attempt', () => {
       ],
     });
 
-  it('ends an attempt when its transaction can commit', () => {
+  it('check() treats an attempt as ended when its transaction can commit', () => {
     expect(found([start, effect, end])).toEqual([]);
     expect(found([start, end])).toEqual(['overlapping-attempts']);
   });
 
-  it('ends an attempt when its time limit aborts it, but not when it loses its lease', () => {
+  it('check() treats an attempt as ended when its time limit aborts it, but not when it loses its lease', () => {
     const abort = {
       kind: 'attempt-aborted',
       at: 1900,
@@ -140,7 +140,7 @@ describe('check(): end of an attempt', () => {
     ]);
   });
 
-  it('ends an attempt when its process ends', () => {
+  it('check() treats an attempt as ended when its process ends', () => {
     expect(found([start], 2000)).toEqual([]);
     expect(found([start])).toEqual(['overlapping-attempts']);
   });

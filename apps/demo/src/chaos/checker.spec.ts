@@ -12,7 +12,7 @@ import { check } from './checker.js';
 import type { Observations } from './checker.js';
 
 describe('check()', () => {
-  it('finds no violation if no promise was broken', () => {
+  it('check() finds no violation if no promise was broken', () => {
     expect(check(GOOD)).toEqual([]);
   });
 
@@ -80,11 +80,11 @@ describe('check()', () => {
       ['process-exited'],
     ],
     ['a process that did not end after SIGTERM', { lateDrains: ['p: still busy'] }, ['slow-drain']],
-  ])('reports %s', (_, changes, expected) => {
+  ])('check() reports %s', (_, changes, expected) => {
     expect(rules(changes)).toEqual(expected);
   });
 
-  it('allows counted attempts that failed, or that were lost while they ran alone', () => {
+  it('check() allows counted attempts that failed, or that were lost while they ran alone', () => {
     const history = [
       { outcome: 'failed', error: 'Error' },
       { outcome: 'lost', error: null },
@@ -98,7 +98,7 @@ describe('check()', () => {
     expect(rules(changes)).toEqual(['attempt-charged']);
   });
 
-  it('requires effects of the new handler for events sent after the store recorded it, and none for earlier ones', () => {
+  it('check() requires effects of the new handler for events sent after the store recorded it, and none for earlier ones', () => {
     const points = effect('points', 'a', 'x');
     const effects = [...GOOD.effects, points, effect('points', 'b', 'y')];
     const after = { from: 800, to: 900 };

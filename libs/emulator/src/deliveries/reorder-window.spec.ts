@@ -73,7 +73,7 @@ describe('reorder', () => {
     }
   });
 
-  it('returns an empty list and a single item unchanged', () => {
+  it('reorder() returns an empty list and a single item unchanged', () => {
     const stream = new RandomSource(1).stream('numbers');
     expect(reorder([], stream)).toEqual([]);
     expect(reorder(['only'], stream)).toEqual(['only']);

@@ -49,7 +49,7 @@ describe('exponential', () => {
 });
 
 describe('fixed', () => {
-  it('IN-18 waits exactly as listed and allows one attempt more than there are waits', () => {
+  it('IN-18 fixed() waits exactly as listed and allows one attempt more than there are waits', () => {
     const schedule = fixed([1000, 0, 60_000]);
     expect([1, 2, 3, 4].map((attempt) => nextRetryMs(schedule, attempt, 0.9))).toEqual([
       1000,
@@ -60,7 +60,7 @@ describe('fixed', () => {
     expect(schedule.attempts).toBe(4);
   });
 
-  it('allows one attempt if the list of waits is empty, like none', () => {
+  it('fixed() allows one attempt if the list of waits is empty, like none', () => {
     expect(fixed([])).toEqual(none);
     expect(nextRetryMs(none, 1, 0)).toBeNull();
   });
@@ -73,11 +73,11 @@ describe('fixed', () => {
     [Array.from({ length: 1000 }, () => 1)],
     [5],
     [undefined],
-  ])('rejects the waits %j', (waitsMs) => {
+  ])('fixed() rejects the waits %j', (waitsMs) => {
     expect(() => fixed(waitsMs as never)).toThrow(/^fixed\(\)/);
   });
 
-  it('copies the list of waits and freezes the copy', () => {
+  it('fixed() copies the list of waits and freezes the copy', () => {
     const waitsMs = [5];
     const schedule = fixed(waitsMs);
     waitsMs.push(6);

@@ -48,7 +48,7 @@ describe('Deadline', () => {
 describe('withTimeLimit', () => {
   const late = () => new Error('late');
 
-  it('resolves or rejects as the work does, and cancels its timer', async () => {
+  it('withTimeLimit() resolves or rejects as the work does, and cancels its timer', async () => {
     const runtime = new FakeRuntime();
     await expect(withTimeLimit(Promise.resolve(7), 10, runtime, late)).resolves.toBe(7);
     const failure = Promise.reject(new Error('failed'));
@@ -57,7 +57,7 @@ describe('withTimeLimit', () => {
   });
 
   it.each([10, -1])(
-    'rejects after %p ms, and ignores a later rejection of the work',
+    'withTimeLimit() rejects after %p ms, and ignores a later rejection of the work',
     async (ms) => {
       const runtime = new FakeRuntime();
       const { promise, reject } = Promise.withResolvers<never>();

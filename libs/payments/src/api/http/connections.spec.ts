@@ -78,7 +78,7 @@ describe.each(['undici', 'http'] as const)('connections with the adapter %s', (a
     while (!condition()) await immediate();
   }
 
-  it('HT-28 opens at most maxSockets connections to a host, and sends a waiting request when one is free', async () => {
+  it('HT-28 the transport opens at most maxSockets connections to a host, and sends a waiting request when one is free', async () => {
     const { url, seen, respond } = await manualService();
     const calls = transport({ maxSockets: 2 });
     const results = Promise.all(['1', '2', '3'].map((path) => calls.send(request(url + path))));
@@ -91,7 +91,7 @@ describe.each(['undici', 'http'] as const)('connections with the adapter %s', (a
     expect(connections).toBe(2);
   });
 
-  it('HT-29 does not send a request that was aborted while it waited for a connection', async () => {
+  it('HT-29 the transport does not send a request that was aborted while it waited for a connection', async () => {
     const { url, seen, respond } = await manualService();
     const calls = transport({ maxSockets: 1 });
     const abort = new AbortController();
@@ -110,7 +110,7 @@ describe.each(['undici', 'http'] as const)('connections with the adapter %s', (a
     expect(connections).toBe(1);
   });
 
-  it('opens new connections after the host refused all earlier ones', async () => {
+  it('the transport opens new connections after the host refused all earlier ones', async () => {
     const gone = createServer();
     const url = await listen(gone);
     await new Promise((resolve) => gone.close(resolve));
@@ -127,7 +127,7 @@ describe.each(['undici', 'http'] as const)('connections with the adapter %s', (a
     expect(connections).toBeLessThanOrEqual(4);
   });
 
-  it('HT-24 reports a request as unsent if it was aborted during the TLS handshake', async () => {
+  it('HT-24 the transport reports a request as unsent if it was aborted during the TLS handshake', async () => {
     const url = await listen(createServer((socket) => socket.resume()));
     const abort = new AbortController();
     const secure = url.replace('http:', 'https:');
@@ -137,7 +137,7 @@ describe.each(['undici', 'http'] as const)('connections with the adapter %s', (a
     expect(await result).toMatchObject({ kind: 'failure', unsent: true });
   });
 
-  it('TK-20 closes used, idle and opening connections when the transport closes', async () => {
+  it('TK-20 the transport closes used, idle and opening connections when the transport closes', async () => {
     const { url, seen, respond } = await manualService();
     const hanging = await listen(createServer((socket) => socket.resume()));
     // Longer than a test may take, so that the connection that is being opened does not time out.
@@ -156,7 +156,7 @@ describe.each(['undici', 'http'] as const)('connections with the adapter %s', (a
     await until(() => sockets.size === 0);
   });
 
-  it('TK-14 opens a connection of its own for every token request', async () => {
+  it('TK-14 the transport opens a connection of its own for every token request', async () => {
     const headers: http.IncomingHttpHeaders[] = [];
     const url = await listen(
       http.createServer((incoming, response) => {

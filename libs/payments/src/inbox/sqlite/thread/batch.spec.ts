@@ -29,7 +29,7 @@ const stored = () =>
   connection.all<{ id: string }>('SELECT id FROM payments_inbox_event').map(({ id }) => id);
 
 describe('a batch', () => {
-  it('stores the calls that succeed if another call of the batch fails', () => {
+  it('a batch stores the calls that succeed if another call of the batch fails', () => {
     const calls = [
       receiveCall('a'),
       receiveCall('b', { handlers: ['twice', 'twice'] }),
@@ -40,7 +40,7 @@ describe('a batch', () => {
     expect(stored()).toEqual(['a', 'c']);
   });
 
-  it('runs each call with the workers, pauses and catalog version that earlier calls have changed', () => {
+  it('a batch runs each call with the workers, pauses and catalog version that earlier calls have changed', () => {
     const assign = { worker: 'w', handlers: ['book'] };
     const call = (name: Call['name'], request: unknown): Call => {
       number += 1;
@@ -76,7 +76,7 @@ describe('a batch', () => {
     ]);
   });
 
-  it('responds to a registration with the catalog version that the registration creates', () => {
+  it('a batch responds to a registration with the catalog version that the registration creates', () => {
     const handlers = [{ name: 'book', patterns: ['*'] }];
     const request = { id: 'w', leaseMs: 1000, handlers };
     const register: Call = { number: 1, name: 'register', request, times: inbox.times };
@@ -84,7 +84,7 @@ describe('a batch', () => {
     expect(responses[1]).toMatchObject({ value: { version: 1, handlers: [{ name: 'book' }] } });
   });
 
-  it('keeps no cached value after its end, because another process may change the value', () => {
+  it('a batch keeps no cached value after its end, because another process may change the value', () => {
     inbox.receive();
     const request = { worker: inbox.worker(), wanted: [{ handler: 'mail', limit: 1 }] };
     runBatch(connection, [{ number: 1, name: 'claim', request, times: inbox.times }], SETTINGS);
@@ -92,7 +92,7 @@ describe('a batch', () => {
     expect(OPERATIONS.nextDue(connection, { handlers: ['book'] }, inbox.times)).toBeNull();
   });
 
-  it('stores nothing of a batch whose only call fails, and the next batch succeeds', () => {
+  it('a batch stores nothing of a batch whose only call fails, and the next batch succeeds', () => {
     const [a, b] = [receiveCall('a'), receiveCall('b', { handlers: ['twice', 'twice'] })];
     const both = { ...a, request: { events: [...eventsOf(a), ...eventsOf(b)] } };
     expect(runBatch(connection, [both], SETTINGS)).toEqual([
@@ -103,7 +103,7 @@ describe('a batch', () => {
     expect(stored()).toEqual(['c']);
   });
 
-  it('rejects calls on a full disk with the fix and without the body, and the next batch succeeds', () => {
+  it('a batch rejects calls on a full disk with the fix and without the body, and the next batch succeeds', () => {
     const { page_count } = connection.get<{ page_count: number }>('PRAGMA page_count')!;
     connection.exec(`PRAGMA max_page_count = ${page_count + 2}`);
     const raw = Buffer.alloc(50_000, 'card 4111111111111111 ');
@@ -123,7 +123,7 @@ describe('a batch', () => {
     expect(again).toMatchObject({ value: [{ outcome: 'stored', id: 'b' }] });
   });
 
-  it('has at most maxBatch calls and about 8 MiB of bodies, and at least one call', () => {
+  it('a batch has at most maxBatch calls and about 8 MiB of bodies, and at least one call', () => {
     const small = Array.from({ length: 7 }, (_, index) => receiveCall(String(index)));
     expect(takeBatch(small, 3)).toHaveLength(3);
     expect(small).toHaveLength(4);
