@@ -123,7 +123,7 @@ onEachDurableInbox((durable) => {
 
 onEachDurableInbox(
   (durable) => {
-    it('IN-24 close() resolves in bounded time although a commit hangs, and its effect happens once', async () => {
+    it('IN-24 close() resolves in bounded time while a commit hangs, and the commit takes effect once', async () => {
       const data = await durable.data();
       const gate = new Gate();
       const handle: Handle = (_event, context) =>

@@ -34,7 +34,7 @@ onEachAdapter((start) => {
   ])('WH-31 the memory inbox logs one warning in production %s', async (_, inbox) => {
     const logged = await warnings(start, 'production', inbox);
     expect(logged).toHaveLength(1);
-    expect(logged[0]).toMatch(/memory inbox.*NODE_ENV=production.*restart forgets/);
+    expect(logged[0]).toMatch(/memory inbox.*NODE_ENV=production.*restart loses/);
     expect(logged[0]).toMatch(/sqliteInbox\(\).*postgresInbox\(\).*acceptInProduction: true/);
   });
 

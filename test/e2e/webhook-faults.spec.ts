@@ -21,7 +21,7 @@ import {
 
 const COMPANY = { webhookSecret: SECRET };
 
-/** An inbox whose store fails as a test requests. */
+/** A memory inbox whose store has some of its methods replaced by `broken`. */
 function inboxWith(broken: Partial<InboxStore>): InboxDefinition {
   const memory = memoryInbox();
   return { ...memory, create: (runtime) => Object.assign(memory.create(runtime), broken) };

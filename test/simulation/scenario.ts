@@ -25,7 +25,7 @@ export interface EventPlan {
   readonly scripts: Readonly<Record<HandlerName, readonly Behaviour[]>>;
 }
 
-/** One step of a scenario. The numbers of events and processes are taken modulo how many there are. */
+/** One step of a scenario. `event`, `to` and `in` are indexes, modulo the number of events or processes. */
 export type Step =
   | { readonly step: 'send'; readonly event: number; readonly to: number }
   | { readonly step: 'send under another id'; readonly event: number; readonly to: number }

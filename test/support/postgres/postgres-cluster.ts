@@ -22,7 +22,7 @@ export class PostgresCluster {
     private readonly binary: string,
     private readonly folder: string,
     private readonly port: number,
-    /** A shell that stops the server and removes its files when its standard input closes, as it does if this process dies. */
+    /** A shell that stops the server and removes its files when its standard input closes. The end of this process closes it. */
     private readonly cleaner: ChildProcess,
   ) {}
 
@@ -33,11 +33,11 @@ export class PostgresCluster {
     const data = join(folder, 'data');
     const cleaner = spawn('/bin/sh', ['-c', CLEANER, folder], {
       stdio: ['pipe', 'ignore', 'ignore'],
-      // Another process group, so that a Ctrl-C on the terminal does not end the cleaner.
+      // The cleaner has its own process group, so that Ctrl-C on the terminal does not end it.
       detached: true,
     });
     cleaner.unref();
-    // In Node, a pipe is a socket. It must not keep a process alive whose test did not end its server.
+    // If a test forgets to stop its server, the open pipe must not keep this process alive. In Node, a pipe is a socket.
     (cleaner.stdin as Socket).unref();
     const options = ['-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync'];
     await ended(start(initdb, ['-D', data, ...options], folder, 'initdb.log'), 'initdb', folder);

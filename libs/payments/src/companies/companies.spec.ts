@@ -43,7 +43,7 @@ describe('SharedSecrets', () => {
     expect(secrets.add(company('acme', 'one'))).toBeUndefined();
   });
 
-  it('SE-10 SharedSecrets forgets the secrets of a removed company, and of no other company', () => {
+  it('SE-10 SharedSecrets deletes the secrets of a removed company, and of no other company', () => {
     const secrets = new SharedSecrets();
     secrets.add(company('acme', 'one'));
     secrets.add(company('bolt', 'one'));

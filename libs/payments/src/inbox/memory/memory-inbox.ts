@@ -49,14 +49,14 @@ export interface MemoryInboxOptions {
 }
 
 const WARNING =
-  'The memory inbox is in use under NODE_ENV=production. It keeps events only in this process. A restart forgets ' +
+  'The memory inbox is in use under NODE_ENV=production. It keeps events only in this process. A restart loses ' +
   'them: the handlers run again for a copy of an event that was handled before, and a delivery that waits for a ' +
   'retry is lost unless the sender repeats the event. Several processes do not recognise duplicates of each other. ' +
   'Durable inboxes are sqliteInbox() for one machine and postgresInbox() for any number. If the memory inbox is ' +
   'enough, memoryInbox({ acceptInProduction: true }) turns this warning off.';
 
 /**
- * Keeps events in the memory of this process. It needs no set-up, and a restart forgets everything. No payment
+ * Keeps events in the memory of this process. It needs no set-up, and a restart loses everything. No payment
  * is lost by that: the sender gets a 2xx response only after every handler has succeeded, and repeats the event
  * otherwise. But the handlers run again for a copy of an event from before the restart, even if an attacker replays it.
  * Events of any age are handled unless `webhook.maxAgeMs` is set, because a late event is likelier than a replay.

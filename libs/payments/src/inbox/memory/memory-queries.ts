@@ -154,13 +154,13 @@ export class MemoryActivity {
     return this.#minutes.filter(({ startsAt }) => +startsAt >= this.#end - minutes * MINUTE_MS);
   }
 
-  /** Forgets minutes from before the wall clock was set back, so that they are written again when they are over. */
+  /** Deletes the minutes from `start` on after the wall clock was set back. summarize() writes them again when they are closed. */
   #rewriteFrom(start: number): void {
     this.#minutes = this.#minutes.filter(({ startsAt }) => startsAt.getTime() < start);
     this.#end = start;
   }
 
-  /** Forgets minutes of more than a day ago. */
+  /** Deletes minutes that are older than a day. */
   prune(now: number): void {
     const start = now - (KEPT_MINUTES + 2) * MINUTE_MS;
     this.#minutes = this.#minutes.filter(({ startsAt }) => startsAt.getTime() >= start);

@@ -85,7 +85,7 @@ export class ClaimLoop {
       }
       await this.#sleep();
     } catch (error) {
-      // One line per outage.
+      // Log one line per outage.
       if (!this.#failing) {
         worker.logger.error(
           `The payment inbox could not be read: ${describeError(error)}. The worker retries until it succeeds.`,
@@ -127,10 +127,10 @@ export class ClaimLoop {
     if (slots.wanting) this.#again = true;
   }
 
-  /** Sleeps until the next delivery becomes due. A handler without a free slot is claimed for when an attempt ends. */
+  /** Sleeps until the next delivery becomes due for a handler with a free slot. The end of an attempt starts the next claim for its handler. */
   async #sleep(): Promise<void> {
     const { worker } = this;
-    // The worker is woken when it has registered.
+    // A worker cannot claim before it is registered. Its registration wakes this loop.
     if (!worker.active() || worker.heartbeat.current() === null) return;
     const next = await worker.store.nextDueInMs(worker.slots.caughtUp);
     if (this.#failing) worker.logger.log('The payment inbox can be read again.');

@@ -24,7 +24,7 @@ function tookAbout({ startedAt, endedAt }: DeliveryAttempt, ms: number): void {
   ok(took >= ms - 5 && took < ms + SLACK_MS, `took ${took} ms, not about ${ms}`);
 }
 
-/** What a settled attempt leaves: the state, the due time and the history of its delivery. */
+/** The state, due time and history of a delivery after an attempt is settled. */
 export const settleCases: readonly InboxContractCase[] = [
   {
     title: "IN-15 only the failed one of an event's three deliveries is retried",

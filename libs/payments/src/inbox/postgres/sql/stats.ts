@@ -5,7 +5,7 @@ import { prepared } from '../connection/database-connection.js';
 import { BY_INDEX, epochMs } from './schema.js';
 import { fromStored } from './stored-rows.js';
 
-/** Counts what is stored from indexes, each count up to the cap. */
+/** Counts deliveries and keys with index scans. Each count stops at the cap. */
 export async function readStats(source: ConnectionSource, schema: string): Promise<InboxStats> {
   const rows = await source.query(prepared(`SELECT * FROM ${schema}.stats()`));
   const ofKind = (kind: string) => rows.filter((row) => row['o_kind'] === kind);

@@ -189,7 +189,7 @@ function insert(
   ]);
 }
 
-/** Converts the rows of the thread. */
+/** Groups the rows that the SQLite thread returns by minute. */
 export function toActivity(rows: readonly ActivityRow[]): ActivityMinute[] {
   const minutes = new Map<number, ActivityRow[]>();
   for (const row of rows) minutes.set(row.minute, [...(minutes.get(row.minute) ?? []), row]);

@@ -153,7 +153,7 @@ export function openCommitter(driver: Driver, file: string): SqliteConnection {
 /** Write-ahead log pages at which the thread starts a checkpoint: SQLite's own default. */
 const CHECKPOINT_PAGES = 1000;
 
-/** The same while calls wait: they run first, until the log has 16 MB. */
+/** The number of pages if calls wait: the thread runs the calls first, until the log has 16 MB. */
 const CHECKPOINT_PAGES_BUSY = 4000;
 
 /**
@@ -174,7 +174,7 @@ export class WriteAheadLog {
     if (!this.#automatic) connection.exec('PRAGMA wal_autocheckpoint = 0');
   }
 
-  /** Makes a checkpoint if the log is long. The thread calls it after each commit; `busy` if more calls wait. */
+  /** Makes a checkpoint if the write-ahead log is long. The thread calls it after each commit. `busy`: more calls wait. */
   keepShort(busy: boolean): void {
     if (this.#automatic) return;
     try {
