@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const TITLE = /^# (\d+)\. (.+)$/m;
-/** The first sentence after the heading `## Status`. */
-const STATUS = /^## Status\n+([^.]+(?:\([^)]*\)[^.]*)*)\./m;
+/** The first sentence after the heading `## Status`. Its links may contain full stops. */
+const STATUS = /^## Status\n+((?:\([^)]*\)|[^.(])+)\./m;
 
 /**
  * A table of all decision records with their status.
