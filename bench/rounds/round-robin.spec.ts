@@ -13,13 +13,13 @@ function contenders(...names: string[]): { turns: string[]; all: Contender[] } {
 }
 
 describe('measureRoundRobin', () => {
-  it('measures every contender once per round, in turn', async () => {
+  it('measureRoundRobin() measures every contender once per round, in turn', async () => {
     const { turns, all } = contenders('A', 'B', 'C');
     await measureRoundRobin(all, { rounds: 2, warmUp: 0 });
     expect(turns.join(' ')).toBe('A B C A B C');
   });
 
-  it('runs the given number of warm-up rounds', async () => {
+  it('measureRoundRobin() runs the given number of warm-up rounds', async () => {
     const { all } = contenders('A', 'B');
     expect(await measureRoundRobin(all, { rounds: 1, warmUp: 3 })).toEqual([
       [{ value: 7 }],
@@ -27,7 +27,7 @@ describe('measureRoundRobin', () => {
     ]);
   });
 
-  it('has no samples of the warm-up round', async () => {
+  it('measureRoundRobin() has no samples of the warm-up round', async () => {
     const { turns, all } = contenders('A', 'B');
     const samples = await measureRoundRobin(all, { rounds: 2 });
     expect(turns.join(' ')).toBe('A B A B A B');
@@ -37,7 +37,7 @@ describe('measureRoundRobin', () => {
     ]);
   });
 
-  it('measures only one contender at a time', async () => {
+  it('measureRoundRobin() measures only one contender at a time', async () => {
     let running = 0;
     const slow: Contender = {
       name: 'slow',
@@ -53,7 +53,7 @@ describe('measureRoundRobin', () => {
     expect(samples.flat().every(({ value }) => value === 1)).toBe(true);
   });
 
-  it('rejects a measurement that is not a finite number', async () => {
+  it('measureRoundRobin() rejects a measurement that is not a finite number', async () => {
     const broken = { name: 'broken', measure: async () => ({ value: 1 / 0 }) };
     await expect(measureRoundRobin([broken], { rounds: 1 })).rejects.toThrow(
       'broken measured Infinity',

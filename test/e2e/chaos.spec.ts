@@ -53,7 +53,7 @@ function read(json: string): Result[] {
 
 describe('npm run chaos', () => {
   // `.ci/run` runs chaos on both stores.
-  it('finds no broken promise on PostgreSQL and exits with 0', async () => {
+  it('npm run chaos finds no broken promise on PostgreSQL and exits with 0', async () => {
     const { code, err, last, json } = await chaos({}, '--seconds', '5', '--store', 'postgres');
     expect([code, err, last]).toEqual([
       0,
@@ -73,7 +73,7 @@ describe('npm run chaos', () => {
     }
   });
 
-  it('exits with 1 and reports each of the five mistakes of an application', async () => {
+  it('npm run chaos exits with 1 and reports each of the five mistakes of an application', async () => {
     const mistakes = {
       'the handler writes the effect outside the commit': /^doubled: .* for audit: \d effects$/,
       'the application responds before it stores the event': /^lost: .* in the inbox$/,
@@ -102,7 +102,7 @@ describe('npm run chaos', () => {
   it.each([
     [['--seconds', '0'], /^chaos: --seconds must be/],
     [['--store', 'memory'], /^chaos: --store must be one of sqlite, postgres, both$/],
-  ])('rejects the flags %j with exit code 1', async (args, message) => {
+  ])('npm run chaos rejects the flags %j with exit code 1', async (args, message) => {
     const { code, err } = await chaos({}, ...args);
     expect([code, err]).toEqual([1, [expect.stringMatching(message)]]);
   });

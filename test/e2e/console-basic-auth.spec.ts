@@ -139,14 +139,14 @@ describe('BasicAuthGuard', () => {
     ['verify that is not a function', { verify: 'yes' }, /"verify" must be a function/],
     ['a realm with quotes', { users: { ops: PASSWORD }, realm: 'a"b' }, /"realm"/],
     ['a realm with a line end', { users: { ops: PASSWORD }, realm: 'a\r\nx: y' }, /"realm"/],
-  ])('rejects %s at boot', (_, options, message) => {
+  ])('BasicAuthGuard rejects %s at boot', (_, options, message) => {
     const make = () => new BasicAuthGuard(options as BasicAuthOptions);
     expect(codeOf(make)).toBe('options_invalid');
     expect(errorOf(make)!.message).toMatch(message);
     expect(errorOf(make)!.message).not.toContain('elevenchars');
   });
 
-  it('shows no password to inspect(), JSON.stringify() or the log', async () => {
+  it('BasicAuthGuard shows no password to inspect(), JSON.stringify() or the log', async () => {
     const guard = new BasicAuthGuard({ users: { ops: PASSWORD } });
     const shown = [
       inspect(guard, { depth: 9, showHidden: true }),

@@ -62,7 +62,7 @@ async function* views(app: ConsoleApplication, page: Page): AsyncGenerator<strin
 }
 
 describeInBrowser('accessibility of the inbox console', (browser) => {
-  it('can be used with the keyboard only: search, open an event, redrive it', async () => {
+  it('the console can be used with the keyboard only: search, open an event, redrive it', async () => {
     await using app = await ConsoleApplication.start();
     app.handlers.trouble = 'the ledger is closed';
     await app.receive({ id: 'evt_1' }, { id: 'evt_2' });
@@ -93,7 +93,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     expect((await app.states('evt_1'))['Orders.markPaid']).toBe('dead');
   });
 
-  it('has views that fit the width of a phone', async () => {
+  it('the console has views that fit the width of a phone', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser(), '', { viewport: { width: 390, height: 844 } });
     for await (const view of views(app, page)) {
@@ -102,7 +102,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
   });
 
   it.each(['light', 'dark'] as const)(
-    'has readable contrast in the %s color scheme',
+    'the console has readable contrast in the %s color scheme',
     async (colorScheme) => {
       await using app = await ConsoleApplication.start();
       const page = await app.open(browser(), '', { colorScheme });
@@ -113,7 +113,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     },
   );
 
-  it('shows since when the server is not reachable, and continues when it is reachable again', async () => {
+  it('the console shows since when the server is not reachable, and continues when it is reachable again', async () => {
     await using app = await ConsoleApplication.start();
     await using door = await FrontDoor.before(app.url);
     const page = await app.open(browser(), '', { at: door.url });
@@ -132,7 +132,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     expect(await page.evaluate(() => 'loadedOnce' in globalThis)).toBe(true);
   });
 
-  it('sends no request while the page is hidden, and one as soon as it is visible', async () => {
+  it('the console sends no request while the page is hidden, and one as soon as it is visible', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());
     await page.clock.install();
@@ -148,7 +148,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     await page.locator('.newest time').waitFor();
   });
 
-  it('works if its address contains a name and a password', async () => {
+  it('the console works if its address contains a name and a password', async () => {
     await using app = await ConsoleApplication.start();
     const page = await browser().page();
     const { username, password } = OPERATOR;
@@ -156,7 +156,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     await page.getByText('No event received yet.').waitFor();
   });
 
-  it('keeps the page of the list in the address, for reload, back and forward', async () => {
+  it('the console keeps the page of the list in the address, for reload, back and forward', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive(...Array.from({ length: 51 }, (_, index) => ({ id: `evt_${index}` })));
     const page = await app.open(browser(), 'events?order=oldest');
@@ -175,7 +175,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     expect(page.url()).not.toContain('after');
   });
 
-  it('shows all digits of a payload, the beginning of a long payload, and copies the received text', async () => {
+  it('the console shows all digits of a payload, the beginning of a long payload, and copies the received text', async () => {
     await using app = await ConsoleApplication.start();
     const permissions = ['clipboard-read', 'clipboard-write'];
     const body = (note: string) =>
@@ -197,7 +197,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     expect(await clipboardOf(page)).toBe(raw);
   });
 
-  it('SE-11 shows the reason why a body cannot be decoded, and redrives its deliveries', async () => {
+  it('SE-11 the console shows the reason why a body cannot be decoded, and redrives its deliveries', async () => {
     const key = { missing: false };
     await using app = await ConsoleApplication.start({
       bodyCodec: {

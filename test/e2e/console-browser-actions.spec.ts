@@ -24,7 +24,7 @@ async function text(page: Page, selector: string): Promise<string> {
 }
 
 describeInBrowser('actions of the inbox console in a browser', (browser) => {
-  it('redrives a delivery whose handler failed and is fixed', async () => {
+  it('the console redrives a delivery whose handler failed and is fixed', async () => {
     await using app = await ConsoleApplication.start();
     app.handlers.trouble = LEDGER;
     await app.receive({ id: 'evt_1' });
@@ -58,7 +58,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     ).toBeGreaterThan(0);
   });
 
-  it('SE-09 shows stale events in the overview and the list, and runs one from its page', async () => {
+  it('SE-09 the console shows stale events in the overview and the list, and runs one from its page', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_old', timestamp: '2026-01-01T00:00:00.000Z' });
     expect(app.handlers.ran).toEqual([]);
@@ -74,7 +74,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     expect(app.handlers.ran.toSorted()).toEqual(['markPaid evt_old', 'receipt evt_old']);
   });
 
-  it('opens a dialog with focus on Cancel before each action; cancelling changes nothing', async () => {
+  it('the console opens a dialog with focus on Cancel before each action; cancelling changes nothing', async () => {
     await using app = await ConsoleApplication.start();
     app.handlers.trouble = LEDGER;
     await app.receive({ id: 'evt_1' });
@@ -102,7 +102,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     expect(app.merchant.log.matching(/"ada": redrive(?!.*counted only)/)).toEqual([]);
   });
 
-  it('redrives selected events only', async () => {
+  it('the console redrives selected events only', async () => {
     await using app = await ConsoleApplication.start();
     app.handlers.trouble = LEDGER;
     await app.receive({ id: 'evt_1' }, { id: 'evt_2' }, { id: 'evt_3' });
@@ -121,7 +121,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     expect((await app.states('evt_3'))['Orders.markPaid']).toBe('done');
   });
 
-  it('counts and redrives all events that match the filter, on all pages', async () => {
+  it('the console counts and redrives all events that match the filter, on all pages', async () => {
     await using app = await ConsoleApplication.start();
     app.handlers.trouble = LEDGER;
     await app.receive(...Array.from({ length: 52 }, (_, index) => ({ id: `evt_${index}` })));
@@ -142,7 +142,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     expect((await app.states('test'))['Orders.markPaid']).toBe('dead');
   });
 
-  it('skips a delivery and keeps it in the inbox', async () => {
+  it('the console skips a delivery and keeps it in the inbox', async () => {
     await using app = await ConsoleApplication.start();
     app.handlers.trouble = LEDGER;
     await app.receive({ id: 'evt_1' });
@@ -157,7 +157,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     ).toBeGreaterThan(0);
   });
 
-  it('runs deliveries that are done again only if the operator selects it', async () => {
+  it('the console runs deliveries that are done again only if the operator selects it', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1', eventType: 'webhook.test' });
     const page = await app.open(browser(), 'events/default/evt_1');
@@ -172,7 +172,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     await eventually(() => expect(app.handlers.ran).toEqual(['markPaid evt_1', 'markPaid evt_1']));
   });
 
-  it('pauses and resumes a handler', async () => {
+  it('the console pauses and resumes a handler', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());
     await page.getByRole('button', { name: 'Pause Orders.markPaid' }).click();
@@ -190,7 +190,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     expect(lines).toHaveLength(2);
   });
 
-  it('forgets a handler that only the database knows, and skips its deliveries', async () => {
+  it('the console forgets a handler that only the database knows, and skips its deliveries', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'payments-forget-'));
     const inbox = () => sqliteInbox({ file: join(folder, 'inbox.db') });
     const fail = () => {
@@ -223,7 +223,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     await rm(folder, { recursive: true });
   });
 
-  it('keeps the dialog open and shows the reason if an action fails', async () => {
+  it('the console keeps the dialog open and shows the reason if an action fails', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());
     await page.getByRole('button', { name: 'Pause Orders.markPaid' }).click();

@@ -21,7 +21,7 @@ async function afterAnOutage(): Promise<ConsoleApplication> {
 }
 
 describeInBrowser('the dialog of the inbox console', (browser) => {
-  it('can be confirmed if counting exceeds the time limit, and shows a note', async () => {
+  it('the dialog of the console can be confirmed if counting exceeds the time limit, and shows a note', async () => {
     await using app = await afterAnOutage();
     const page = await app.open(browser());
     // The test ends the time limits itself.
@@ -56,7 +56,7 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
     await page.getByText('51 deliveries of 51 events redriven.').waitFor();
   });
 
-  it('cannot be confirmed if counting is rejected', async () => {
+  it('the dialog of the console cannot be confirmed if counting is rejected', async () => {
     await using app = await afterAnOutage();
     const page = await app.open(browser(), 'events?state=dead');
     await page.getByLabel('All on this page').check();
@@ -81,7 +81,7 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
     await eventually(async () => expect(await scope.textContent()).toBe(`All ${rest}`));
   });
 
-  it('closes if the operator goes back to another page', async () => {
+  it('the dialog of the console closes if the operator goes back to another page', async () => {
     await using app = await afterAnOutage();
     const page = await app.open(browser(), 'events');
     await page.getByRole('link', { name: 'evt_50' }).click();

@@ -5,7 +5,7 @@ import { isPaintedIn } from '../support/browser/page-appearance.js';
 import { eventually } from '../support/time/waiting.js';
 
 describeInBrowser('the plots of the inbox console', (browser) => {
-  it('repaints the plots if the color scheme changes, and describes them as text and table', async () => {
+  it('the console repaints the plots if the color scheme changes, and describes them as text and table', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser(), '', { colorScheme: 'light' });
     await closedMinutes(page, (place) => (place === 5 ? { received: 1, done: 2 } : {}));
@@ -25,7 +25,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     expect(await page.locator('figure table').first().textContent()).toContain('failed attempts');
   });
 
-  it('plots a day per 15 minutes: counts by their mean, times by the slowest minute', async () => {
+  it('the console plots a day per 15 minutes: counts by their mean, times by the slowest minute', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser(), '?minutes=1440');
     await closedMinutes(page, () => ({}));
@@ -53,7 +53,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     });
   });
 
-  it('plots 15 minutes per minute', async () => {
+  it('the console plots 15 minutes per minute', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());
     await closedMinutes(page, (place) => ({ received: place === 14 ? 1 : place > 14 ? 7 : 0 }));
@@ -64,7 +64,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     expect(await page.getByText(/means of/).count()).toBe(0);
   });
 
-  it('plots a single minute in a narrow plot', async () => {
+  it('the console plots a single minute in a narrow plot', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
     const page = await app.open(browser(), '', { viewport: { width: 390, height: 844 } });
@@ -84,7 +84,7 @@ describeInBrowser('the plots of the inbox console', (browser) => {
     await eventually(async () => expect(await painted()).toBeGreaterThan(0));
   });
 
-  it('shows activity until the newest closed minute, and the delay of that minute', async () => {
+  it('the console shows activity until the newest closed minute, and the delay of that minute', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());
     let late = 0;

@@ -65,7 +65,7 @@ async function hostile(console: string) {
 }
 
 describeInBrowser('security of the inbox console in a browser', (browser) => {
-  it('shows markup in a payload as text in every view', async () => {
+  it('the console shows markup in a payload as text in every view', async () => {
     await using app = await ConsoleApplication.start();
     app.handlers.trouble = MARKUP;
     const id = `evt_${MARKUP}`;
@@ -108,7 +108,7 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
     await expectOnlyText(page);
   });
 
-  it('rejects clients without credentials and with a wrong password', async () => {
+  it('the console rejects clients without credentials and with a wrong password', async () => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
     const nobody = await browser().page();
@@ -128,7 +128,7 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
     }
   });
 
-  it('rejects requests of another site with the credentials of the operator', async () => {
+  it('the console rejects requests of another site with the credentials of the operator', async () => {
     await using app = await ConsoleApplication.start();
     const seen: { url: string; authorized: boolean }[] = [];
     const server = app.merchant.app.getHttpServer() as Server;
@@ -157,7 +157,7 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
     expect(app.merchant.log.matching(/: pause/)).toEqual([]);
   });
 
-  it('is not shown in a frame of another site', async () => {
+  it('the console is not shown in a frame of another site', async () => {
     await using app = await ConsoleApplication.start();
     const signedIn = await app.open(browser());
     await signedIn.getByText('No event received yet.').waitFor();
@@ -170,7 +170,7 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
     expect(await page.frames().at(-1)!.locator('#console').count()).toBe(0);
   });
 
-  it('shows that the session has ended, and opens no password prompt until a reload', async () => {
+  it('the console shows that the session has ended, and opens no password prompt until a reload', async () => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());
     await page.clock.install();

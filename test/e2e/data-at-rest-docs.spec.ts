@@ -58,7 +58,7 @@ describe('docs/data-at-rest.md', () => {
       return { app, inbox: inboxOf(app), used, [Symbol.asyncDispose]: () => app.app.close() };
     }
 
-    it('SE-11 stores no body in plain text, and handlers and get() return the body as it was signed', async () => {
+    it('SE-11 the application stores no body in plain text, and handlers and get() return the body as it was signed', async () => {
       const stored = await content();
       const seen: { event: PaymentEvent; raw: Buffer }[] = [];
       await using running = await start(stored, new Codec(OLD), (event, { raw }) => {
@@ -84,7 +84,7 @@ describe('docs/data-at-rest.md', () => {
       for (const secret of [PHONE, 'phone', 'metadata']) expect(bytes.includes(secret)).toBe(false);
     });
 
-    it('SE-11 reads bodies with a rotated key for as long as the key is configured', async () => {
+    it('SE-11 the application reads bodies with a rotated key for as long as the key is configured', async () => {
       await using running = await start(await content(), new Codec(OLD));
       const { app, inbox, used } = running;
       const readable = async () =>
@@ -110,7 +110,7 @@ describe('docs/data-at-rest.md', () => {
       });
     });
 
-    it('SE-11 detects a body that was moved to another event, and does not handle it', async () => {
+    it('SE-11 the application detects a body that was moved to another event, and does not handle it', async () => {
       const stored = await content();
       const handled: unknown[] = [];
       await using running = await start(stored, new Codec(OLD), ({ data }) => {
@@ -137,7 +137,7 @@ describe('docs/data-at-rest.md', () => {
       expect(deliveries[0]!.lastError).toContain('event evt_large (company default)');
     });
 
-    it('SE-11 handles an event whose key was missing after a redrive with the key', async () => {
+    it('SE-11 the application handles an event whose key was missing after a redrive with the key', async () => {
       const seen: string[] = [];
       await using running = await start(await content(), new Codec(OLD), ({ id }) => {
         seen.push(id);
@@ -162,7 +162,7 @@ describe('docs/data-at-rest.md', () => {
       expect(await oldBodies(inbox, soon)).toEqual([]);
     });
 
-    it('SE-11 reads bodies stored before encryption with acceptPlain, and rejects them without it', async () => {
+    it('SE-11 the application reads bodies stored before encryption with acceptPlain, and rejects them without it', async () => {
       await using running = await start(await content(), null);
       const { app, inbox, used } = running;
       await post(app, 'evt_plain');

@@ -12,7 +12,7 @@ describeInBrowser('npm run demo in a browser', (browser) => {
     ['one shop', []],
     ['three shops on PostgreSQL', ['--postgres']],
   ])(
-    'shows a paid order on the pages of shop, emulator and console with %s, and ends on Ctrl-C',
+    'npm run demo shows a paid order on the pages of shop, emulator and console with %s, and ends on Ctrl-C',
     async (_, args) => {
       await using demo = new ProgramProcess(DEMO, {}, args);
       await demo.line(/^Ctrl-C closes them/);

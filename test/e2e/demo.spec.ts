@@ -15,7 +15,7 @@ async function play(settings: Record<string, string>, ...args: string[]) {
 }
 
 describe('npm run demo', () => {
-  it('plays the day on Fastify and exits with 0; on Express it plays the same, and keeps running until Ctrl-C', async () => {
+  it('npm run demo plays the day on Fastify and exits with 0; on Express it plays the same, and keeps running until Ctrl-C', async () => {
     await using open = new ProgramProcess(DEMO, { SHOP_ADAPTER: 'express' });
     const once = await play({ SHOP_ADAPTER: 'fastify' }, '--once');
     expect(once.ended).toEqual({ code: 0, signal: null });
@@ -40,7 +40,7 @@ describe('npm run demo', () => {
       await expect(fetch(address!)).rejects.toThrow();
   });
 
-  it('plays the day with three shops on PostgreSQL, one of which is killed, and exits with 0', async () => {
+  it('npm run demo plays the day with three shops on PostgreSQL, one of which is killed, and exits with 0', async () => {
     const { ended, err, out } = await play({}, '--once', '--postgres');
     expect(ended).toEqual({ code: 0, signal: null });
     expect(err).toEqual([]);
@@ -49,7 +49,7 @@ describe('npm run demo', () => {
     expect(out.at(-1)).toMatch(/^ +total .* the ledger is right$/);
   });
 
-  it('ends with 1 if the shop books each payment twice or loses one', async () => {
+  it('npm run demo ends with 1 if the shop books each payment twice or loses one', async () => {
     // Each check that fails waits this long: only the verdict at the end counts.
     const args = ['--once', '--wait', '1', '--shop', MUTANT];
     const [twice, lost] = await Promise.all([
@@ -61,7 +61,7 @@ describe('npm run demo', () => {
     expect(lost.text).toMatch(/LOST\n[^]*THE LEDGER IS WRONG/);
   });
 
-  it('closes shop and emulator if it is interrupted', async () => {
+  it('npm run demo closes shop and emulator if it is interrupted', async () => {
     await using demo = new ProgramProcess(DEMO, {});
     const [, emulator] = await demo.line(/^emulator +(http:\S+)/);
     const [, shop] = await demo.line(/^shop +(http:\S+)/);
@@ -70,7 +70,7 @@ describe('npm run demo', () => {
     await expect(fetch(shop!)).rejects.toThrow();
   });
 
-  it('closes the emulator and prints the cause if the shop does not start', async () => {
+  it('npm run demo closes the emulator and prints the cause if the shop does not start', async () => {
     const { ended, err } = await play({ SHOP_ADAPTER: 'koa' }, '--once');
     expect(ended).toEqual({ code: 1, signal: null });
     expect(err.join('\n')).toContain('SHOP_ADAPTER must be express or fastify');

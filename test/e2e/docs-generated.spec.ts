@@ -19,7 +19,7 @@ describe('The promises', () => {
 });
 
 describe('The generated parts of the documentation', () => {
-  it('are up to date (otherwise run "npm run docs:generate")', async () => {
+  it('the generated parts of the documentation are up to date (otherwise run "npm run docs:generate")', async () => {
     for (const [page, text] of await generatePages(root)) {
       expect({ page, text: readFileSync(join(root, page), 'utf8') }).toEqual({ page, text });
     }

@@ -8,7 +8,7 @@ const docs = resolve(import.meta.dirname, '../../docs');
 const links = SIDEBAR.flatMap(({ items }) => items.map(({ link }) => link));
 
 describe('The sidebar of the documentation site', () => {
-  it('links only to pages that exist', () => {
+  it('the sidebar of the documentation site links only to pages that exist', () => {
     const missing = links.filter((link) => {
       const file = link.endsWith('/') ? `${link}index.md` : `${link}.md`;
       return link !== '/api/' && !existsSync(join(docs, file));
@@ -16,7 +16,7 @@ describe('The sidebar of the documentation site', () => {
     expect(missing).toEqual([]);
   });
 
-  it('contains every page except the home page', () => {
+  it('the sidebar of the documentation site contains every page except the home page', () => {
     const pages = globSync('*.md', { cwd: docs }).map((file) => `/${file.replace(/\.md$/, '')}`);
     expect(pages.filter((page) => page !== '/index' && !links.includes(page))).toEqual([]);
   });

@@ -12,7 +12,7 @@ useEmulator((started) => ({ receiver, emulator } = started));
 const payment = { amount: 1500.5, accountReference: 'INV-1001', externalReference: 'order-77' };
 
 describe('GET /v1/transactions/{id}', () => {
-  it('returns the documented fields, first with status pending and then complete', async () => {
+  it('GET /v1/transactions/{id} returns the documented fields, first with status pending and then complete', async () => {
     const { transactionId } = emulator.createCheckoutInvoice(payment);
     const token = await getToken(emulator);
     const url = `${emulator.baseUrl}/v1/transactions/${transactionId}`;
@@ -21,7 +21,7 @@ describe('GET /v1/transactions/{id}', () => {
     expect(await json(get(url, token))).toEqual({ transactionId, status: 'complete', ...payment });
   });
 
-  it('responds with 404 for transactions of another company or environment', async () => {
+  it('GET /v1/transactions/{id} responds with 404 for transactions of another company or environment', async () => {
     const other = emulator.createCompany();
     const ofOther = emulator.createStkPush({ ...payment, companyId: other.companyId });
     const ofProduction = emulator.createStkPush({ ...payment, environment: 'production' });
@@ -35,7 +35,7 @@ describe('GET /v1/transactions/{id}', () => {
     expect(await status(emulator.productionBaseUrl, ofProduction.transactionId, live)).toBe(200);
   });
 
-  it('responds with 401 without a valid token, whether or not the transaction exists', async () => {
+  it('GET /v1/transactions/{id} responds with 401 without a valid token, whether or not the transaction exists', async () => {
     const { transactionId } = emulator.createPayout(payment);
     for (const id of [transactionId, 'none']) {
       expect((await get(`${emulator.baseUrl}/v1/transactions/${id}`)).status).toBe(401);
@@ -43,7 +43,7 @@ describe('GET /v1/transactions/{id}', () => {
     }
   });
 
-  it('uses the configured response shapes and pending status', async () => {
+  it('GET /v1/transactions/{id} uses the configured response shapes and pending status', async () => {
     await using shaped = await PaymentsEmulator.start({
       pendingStatus: 'awaiting_payment',
       shapes: {
@@ -67,7 +67,7 @@ describe('POST /v1/webhooks/test', () => {
     });
   };
 
-  it('sends webhook.test to the webhook and reports the success', async () => {
+  it('POST /v1/webhooks/test sends webhook.test to the webhook and reports the success', async () => {
     const response = await test();
     expect(response.status).toBe(200);
     expect(receiver.received).toHaveLength(1);
@@ -80,7 +80,7 @@ describe('POST /v1/webhooks/test', () => {
     });
   });
 
-  it('reports a failed delivery and its reason', async () => {
+  it('POST /v1/webhooks/test reports a failed delivery and its reason', async () => {
     receiver.respondWith(500);
     expect(await json(test())).toMatchObject({
       delivered: false,
@@ -94,7 +94,7 @@ describe('POST /v1/webhooks/test', () => {
     expect(receiver.received).toHaveLength(1);
   });
 
-  it('accepts a body, which the service does not document, and responds with 401 without a token', async () => {
+  it('POST /v1/webhooks/test accepts a body, which the service does not document, and responds with 401 without a token', async () => {
     const token = await getToken(emulator);
     const url = `${emulator.baseUrl}/v1/webhooks/test`;
     const authorization = `Bearer ${token}`;

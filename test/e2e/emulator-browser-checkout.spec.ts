@@ -45,7 +45,7 @@ const focused = (field: Locator) =>
   eventually(async () => expect(await isFocused(field)).toBe(true));
 
 describeInBrowser('the hosted checkout in a browser', (browser) => {
-  it('completes the transaction, delivers the webhook, and links back to the merchant', async () => {
+  it('the hosted checkout completes the transaction, delivers the webhook, and links back to the merchant', async () => {
     const returnUrl = `${new URL(receiver.url).origin}/orders/77`;
     const invoice = emulator.createCheckoutInvoice({ ...payment, returnUrl });
     const page = await browser().page();
@@ -63,7 +63,7 @@ describeInBrowser('the hosted checkout in a browser', (browser) => {
     await arrived(page, /\/orders\/77$/);
   });
 
-  it('rejects an invalid phone number and a wrong code, then accepts correct ones', async () => {
+  it('the hosted checkout rejects an invalid phone number and a wrong code, then accepts correct ones', async () => {
     const invoice = emulator.createCheckoutInvoice(payment);
     const page = await browser().page();
     await page.goto(invoice.checkoutUrl);
@@ -80,7 +80,7 @@ describeInBrowser('the hosted checkout in a browser', (browser) => {
     expect(status(invoice.transactionId)).toBe('pending');
   });
 
-  it('fails the transaction if the customer declines the payment', async () => {
+  it('the hosted checkout fails the transaction if the customer declines the payment', async () => {
     const invoice = emulator.createCheckoutInvoice(payment);
     const page = await browser().page();
     await page.goto(invoice.checkoutUrl);
@@ -91,7 +91,7 @@ describeInBrowser('the hosted checkout in a browser', (browser) => {
     expect(receiver.received).toEqual([]);
   });
 
-  it('pays once after a double click, a reload, going back and sending again', async () => {
+  it('the hosted checkout pays once after a double click, a reload, going back and sending again', async () => {
     const invoice = emulator.createCheckoutInvoice(payment);
     const page = await browser().page();
     await page.goto(invoice.checkoutUrl);
@@ -111,7 +111,7 @@ describeInBrowser('the hosted checkout in a browser', (browser) => {
     expect(receiver.received).toHaveLength(1);
   });
 
-  it('works without JavaScript, with the keyboard only, at the width of a phone', async () => {
+  it('the hosted checkout works without JavaScript, with the keyboard only, at the width of a phone', async () => {
     const long = 'reference-'.repeat(25);
     const invoice = emulator.createCheckoutInvoice({ ...payment, externalReference: long });
     const page = await browser().page({
@@ -131,7 +131,7 @@ describeInBrowser('the hosted checkout in a browser', (browser) => {
     expect(status(invoice.transactionId)).toBe('complete');
   });
 
-  it('escapes markup of the merchant, and fits a narrow screen', async () => {
+  it('the hosted checkout escapes markup of the merchant, and fits a narrow screen', async () => {
     const invoice = emulator.createCheckoutInvoice({
       amount: 1,
       externalReference: MARKUP,

@@ -39,7 +39,7 @@ async function holdFirst(
 }
 
 describeInBrowser('a delayed response on the page', (browser) => {
-  it('does not overwrite text that was typed after the request', async () => {
+  it('a delayed response does not overwrite text that was typed after the request', async () => {
     emulator.setFaults({ delivery: { duplicate: { copies: 1 } } });
     const page = await browser().page();
     const { held, release } = await holdFirst(page, /\/faults\/delivery\/duplicate$/, 'PUT');
@@ -64,7 +64,7 @@ describeInBrowser('a delayed response on the page', (browser) => {
     );
   });
 
-  it('keeps a selection that the user makes while a fault is being switched on', async () => {
+  it('a delayed response keeps a selection that the user makes while a fault is being switched on', async () => {
     const page = await browser().page();
     const { held, release } = await holdFirst(page, /\/faults\/delivery\/tamperSignature$/, 'PUT');
     await page.goto(`${emulator.baseUrl}/emulator`);
@@ -82,7 +82,7 @@ describeInBrowser('a delayed response on the page', (browser) => {
     );
   });
 
-  it('shows the result of an attempt that ends while its details are loading', async () => {
+  it('a delayed response shows the result of an attempt that ends while its details are loading', async () => {
     emulator.setFaults({ delivery: { delay: { ms: 600_000 } } });
     const page = await browser().page();
     const record = /\/emulator\/deliveries\/[\da-f-]{36}$/;

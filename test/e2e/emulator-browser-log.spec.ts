@@ -21,7 +21,7 @@ let emulator: PaymentsEmulator;
 useEmulator((started) => ({ receiver, emulator } = started));
 
 describeInBrowser('the delivery log in a browser', (browser) => {
-  it('explains what to do while it is empty, and shows new deliveries automatically', async () => {
+  it('the delivery log explains what to do while it is empty, and shows new deliveries automatically', async () => {
     const page = await browser().page();
     await openLog(page, emulator);
     await page.getByText('No delivery yet.').waitFor();
@@ -31,7 +31,7 @@ describeInBrowser('the delivery log in a browser', (browser) => {
     expect(await page.getByText('No delivery yet.').count()).toBe(0);
   });
 
-  it('shows URL, headers, signature, body, status and duration', async () => {
+  it('the delivery log shows URL, headers, signature, body, status and duration', async () => {
     receiver.respond = (_, response) => response.writeHead(202, { 'x-shop': 'ours' }).end('thanks');
     const { transactionId } = emulator.createStkPush(payment);
     emulator.complete(transactionId);
@@ -59,7 +59,7 @@ describeInBrowser('the delivery log in a browser', (browser) => {
     expect(await line.locator('time').getAttribute('datetime')).toBe(delivery?.sentAt);
   });
 
-  it('formats JSON and keeps digits, escapes and duplicate keys', async () => {
+  it('the delivery log formats JSON and keeps digits, escapes and duplicate keys', async () => {
     const body =
       '{"n":12345678901234567890.10,"n":1e2,"t":"\\u0041, {b}: \\"c\\"","none":[ ],"of":{}}';
     receiver.respond = (_, response) => response.writeHead(200).end(body);
@@ -96,7 +96,7 @@ describeInBrowser('the delivery log in a browser', (browser) => {
     expect(receiver.received[1]?.body).toEqual(receiver.first.body);
   });
 
-  it('sends a test webhook, and creates, completes and declines transactions', async () => {
+  it('the delivery log sends a test webhook, and creates, completes and declines transactions', async () => {
     const page = await browser().page();
     await openLog(page, emulator);
     await press(page, 'Send a test webhook');
@@ -129,7 +129,7 @@ describeInBrowser('the delivery log in a browser', (browser) => {
     await page.getByText('No delivery matches.').waitFor();
   });
 
-  it('does not overwrite the text that the user types when new data arrive', async () => {
+  it('the delivery log does not overwrite the text that the user types when new data arrive', async () => {
     const page = await browser().page();
     await openLog(page, emulator);
     await page.getByLabel('Reference').fill('half-typed');
@@ -142,7 +142,7 @@ describeInBrowser('the delivery log in a browser', (browser) => {
     expect(await page.getByLabel('Amount').inputValue()).toBe('77');
   });
 
-  it('filters by company, state and text, and keeps the filter in its URL', async () => {
+  it('the delivery log filters by company, state and text, and keeps the filter in its URL', async () => {
     emulator.createCompany({ companyId: 'other' });
     emulator.sendEvent({ eventType: 'a.one' });
     await emulator.idle();
@@ -167,7 +167,7 @@ describeInBrowser('the delivery log in a browser', (browser) => {
     await showsTypes(page, 'transaction.completed');
   });
 
-  it('has pages of 50 attempts', async () => {
+  it('the delivery log has pages of 50 attempts', async () => {
     for (let number = 1; number <= 60; number++) emulator.sendEvent({ eventType: `n.${number}` });
     await emulator.idle();
     const page = await browser().page();

@@ -16,7 +16,7 @@ let emulator: PaymentsEmulator;
 useEmulator((started) => ({ receiver, emulator } = started));
 
 describeInBrowser('security and accessibility of the delivery log', (browser) => {
-  it('escapes markup in bodies, headers and responses', async () => {
+  it('the delivery log escapes markup in bodies, headers and responses', async () => {
     receiver.respond = (_, response) => response.writeHead(200, { 'x-shop': MARKUP }).end(MARKUP);
     emulator.sendEvent({ eventType: `x.${MARKUP.replaceAll(' ', '')}`, data: { MARKUP } });
     emulator.createStkPush({ ...payment, externalReference: MARKUP });
@@ -35,7 +35,7 @@ describeInBrowser('security and accessibility of the delivery log', (browser) =>
     expect(await page.evaluate('window.ran')).toBeUndefined();
   });
 
-  it('loads no secret before the user shows the credentials', async () => {
+  it('the delivery log loads no secret before the user shows the credentials', async () => {
     const { clientSecret, webhookSecret } = emulator.company;
     const page = await browser().page();
     const received: string[] = [];
@@ -58,7 +58,7 @@ describeInBrowser('security and accessibility of the delivery log', (browser) =>
     await page.getByText(webhookSecret).waitFor({ state: 'detached' });
   });
 
-  it('shows that the emulator is not reachable, and continues automatically afterwards', async () => {
+  it('the delivery log shows that the emulator is not reachable, and continues automatically afterwards', async () => {
     const first = await PaymentsEmulator.start();
     const port = Number(new URL(first.baseUrl).port);
     first.sendEvent({ eventType: 'before' });
@@ -78,7 +78,7 @@ describeInBrowser('security and accessibility of the delivery log', (browser) =>
     await page.getByText('The page keeps trying').waitFor({ state: 'detached' });
   });
 
-  it('works with the keyboard only', async () => {
+  it('the delivery log works with the keyboard only', async () => {
     const page = await browser().page();
     await openLog(page, emulator);
     const tabTo = async (name: RegExp): Promise<void> => {
@@ -104,18 +104,21 @@ describeInBrowser('security and accessibility of the delivery log', (browser) =>
     await eventually(() => expect(receiver.received).toHaveLength(2));
   });
 
-  it.each(['light', 'dark'] as const)('fits the width of a phone (%s)', async (colorScheme) => {
-    emulator.setFaults({ delivery: { duplicate: {}, tamperBody: {} }, api: { oversize: {} } });
-    emulator.createCheckoutInvoice({ amount: 1e12, externalReference: 'reference-'.repeat(25) });
-    emulator.sendEvent({ eventType: 'type.'.repeat(25), data: { long: 'x'.repeat(500) } });
-    await emulator.idle();
-    const page = await browser().page({ viewport: { width: 390, height: 800 }, colorScheme });
-    await openLog(page, emulator);
-    await page.locator('.line').first().click();
-    await page.getByLabel('Request body', { exact: true }).waitFor();
-    await press(page, 'Show the credentials');
-    await page.getByText(emulator.company.webhookSecret).waitFor();
-    for (const numbers of await page.locator('summary').all()) await numbers.click();
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
-  });
+  it.each(['light', 'dark'] as const)(
+    'the delivery log fits the width of a phone (%s)',
+    async (colorScheme) => {
+      emulator.setFaults({ delivery: { duplicate: {}, tamperBody: {} }, api: { oversize: {} } });
+      emulator.createCheckoutInvoice({ amount: 1e12, externalReference: 'reference-'.repeat(25) });
+      emulator.sendEvent({ eventType: 'type.'.repeat(25), data: { long: 'x'.repeat(500) } });
+      await emulator.idle();
+      const page = await browser().page({ viewport: { width: 390, height: 800 }, colorScheme });
+      await openLog(page, emulator);
+      await page.locator('.line').first().click();
+      await page.getByLabel('Request body', { exact: true }).waitFor();
+      await press(page, 'Show the credentials');
+      await page.getByText(emulator.company.webhookSecret).waitFor();
+      for (const numbers of await page.locator('summary').all()) await numbers.click();
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+    },
+  );
 });

@@ -3,7 +3,7 @@ import { PaymentsEmulator } from 'payments-emulator';
 import { describeInBrowser } from '../support/browser/test-browser.js';
 
 describeInBrowser('an emulator that other machines can reach, in a browser', (browser) => {
-  it('SE-14 shows its pages to a browser that sends the control token as password', async () => {
+  it('SE-14 a reachable emulator shows its pages to a browser that sends the control token as password', async () => {
     await using emulator = await PaymentsEmulator.start({ host: '0.0.0.0' });
     const password = emulator.controlToken!;
     const page = await browser().page({ httpCredentials: { username: 'any', password } });
@@ -14,7 +14,7 @@ describeInBrowser('an emulator that other machines can reach, in a browser', (br
     await page.getByText('0 prompts waiting').waitFor();
   });
 
-  it('SE-14 shows no page without the control token, except the checkout', async () => {
+  it('SE-14 a reachable emulator shows no page without the control token, except the checkout', async () => {
     await using emulator = await PaymentsEmulator.start({ host: '0.0.0.0' });
     const withoutToken = await browser().page();
     const opened = withoutToken.goto(`${emulator.baseUrl}/emulator`);

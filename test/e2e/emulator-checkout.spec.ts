@@ -11,7 +11,7 @@ let emulator: PaymentsEmulator;
 useEmulator((started) => ({ receiver, emulator } = started));
 
 describe('the hosted checkout', () => {
-  it('accepts a phone number, the displayed code and the payment, and sends the webhook', async () => {
+  it('the hosted checkout accepts a phone number, the displayed code and the payment, and sends the webhook', async () => {
     const customer = new CheckoutCustomer(emulator);
     const { transactionId } = customer.invoice;
     expect(await customer.page()).toContain('1,250');
@@ -25,7 +25,7 @@ describe('the hosted checkout', () => {
     ]);
   });
 
-  it('pays once if its form is sent several times', async () => {
+  it('the hosted checkout pays once if its form is sent several times', async () => {
     const customer = new CheckoutCustomer(emulator);
     await customer.confirm();
     await Promise.all([customer.send('pay'), customer.send('pay'), customer.send('pay')]);
@@ -35,7 +35,7 @@ describe('the hosted checkout', () => {
     expect(receiver.received).toHaveLength(1);
   });
 
-  it('pays nothing before the code is confirmed', async () => {
+  it('the hosted checkout pays nothing before the code is confirmed', async () => {
     const customer = new CheckoutCustomer(emulator);
     await customer.send('pay');
     await customer.requestCode();
@@ -44,7 +44,7 @@ describe('the hosted checkout', () => {
     expect(customer.status).toBe('pending');
   });
 
-  it('declines a payment: the transaction fails, no event is sent, and it cannot be paid', async () => {
+  it('the hosted checkout declines a payment: the transaction fails, no event is sent, and it cannot be paid', async () => {
     const customer = new CheckoutCustomer(emulator);
     await customer.confirm();
     expect(await customer.send('decline')).toContain('>Declined<');
@@ -55,7 +55,7 @@ describe('the hosted checkout', () => {
     expect(receiver.received).toEqual([]);
   });
 
-  it('cancels without a payment, and allows a later payment of the invoice', async () => {
+  it('the hosted checkout cancels without a payment, and allows a later payment of the invoice', async () => {
     const customer = new CheckoutCustomer(emulator);
     await customer.confirm();
     expect(await customer.send('cancel')).toContain('The invoice is still open');
@@ -66,7 +66,7 @@ describe('the hosted checkout', () => {
     expect(await customer.send('pay')).toContain('>Paid<');
   });
 
-  it('shows that a control has completed or declined the invoice', async () => {
+  it('the hosted checkout shows that a control has completed or declined the invoice', async () => {
     const [paid, failed] = [new CheckoutCustomer(emulator), new CheckoutCustomer(emulator)];
     await paid.confirm();
     emulator.complete(paid.invoice.transactionId);
@@ -77,7 +77,7 @@ describe('the hosted checkout', () => {
   });
 
   it.each(['', '12', 'call me', '1234567890123456', '+1 555 <b>'])(
-    'rejects the phone number %j and keeps the typed text',
+    'the hosted checkout rejects the phone number %j and keeps the typed text',
     async (phoneNumber) => {
       const page = await new CheckoutCustomer(emulator).send('phone', { phoneNumber });
       expect(page).toContain('role="alert"');
@@ -86,7 +86,7 @@ describe('the hosted checkout', () => {
     },
   );
 
-  it('shows a page instead of JSON if the invoice does not exist', async () => {
+  it('the hosted checkout shows a page instead of JSON if the invoice does not exist', async () => {
     const { transactionId } = emulator.createPayout({ amount: 1, externalReference: 'x' });
     for (const id of [transactionId, 'none', '%3Cb%3E']) {
       const response = await get(`${emulator.baseUrl}/emulator/checkout/${id}`);
@@ -107,14 +107,14 @@ describe('the hosted checkout', () => {
     expect((await fetch(`${checkoutUrl}/steal`, { method: 'POST' })).status).toBe(400);
   });
 
-  it('escapes markup in a reference', async () => {
+  it('the hosted checkout escapes markup in a reference', async () => {
     const externalReference = '<script>alert(1)</script>"\'&';
     const page = await new CheckoutCustomer(emulator, { externalReference }).page();
     expect(page).toContain('&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;');
     expect(page).not.toContain('<script>');
   });
 
-  it("links back to the merchant's return URL and shows its host", async () => {
+  it("the hosted checkout links back to the merchant's return URL and shows its host", async () => {
     const customer = new CheckoutCustomer(emulator, {
       returnUrl: 'https://shop.example/orders/7?a=1&b=2',
     });
@@ -127,7 +127,7 @@ describe('the hosted checkout', () => {
     expect(await closing.send('pay')).toContain('You can close this page');
   });
 
-  it('restarts after a reset', async () => {
+  it('the hosted checkout restarts after a reset', async () => {
     await using seeded = await PaymentsEmulator.start({ seed: 'checkout' });
     const open = () => seeded.createCheckoutInvoice({ amount: 1, externalReference: 'x' });
     const { checkoutUrl } = open();

@@ -6,7 +6,7 @@ import { WebhookReceiver } from '../support/emulator/webhook-receiver.js';
 
 describe('the payments-emulator command', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)(
-    'prints valid settings and a line per delivery, and exits with 0 on %s',
+    'the payments-emulator command prints valid settings and a line per delivery, and exits with 0 on %s',
     async (signal) => {
       await using receiver = await WebhookReceiver.start();
       const { child, printed, ended, found } = runEmulator(
@@ -28,7 +28,7 @@ describe('the payments-emulator command', () => {
     },
   );
 
-  it('exits with 2 and one error message if a flag is invalid', async () => {
+  it('the payments-emulator command exits with 2 and one error message if a flag is invalid', async () => {
     expect(await emulatorCommand('--port', '70000')).toEqual({
       code: 2,
       out: '',
@@ -56,14 +56,14 @@ describe('the payments-emulator command', () => {
     },
   );
 
-  it('exits without an error if its output is closed: payments-emulator --help | head', async () => {
+  it('payments-emulator --help exits without an error if its output is closed', async () => {
     const { child, printed, ended } = runEmulator('--help');
     child.stdout.destroy();
     expect(await ended).toBe(0);
     expect(printed.err).toBe('');
   });
 
-  it('closes the emulator if its output is closed', async () => {
+  it('the payments-emulator command closes the emulator if its output is closed', async () => {
     const { child, printed, ended, found } = runEmulator(...FREE_PORTS);
     const [, baseUrl = ''] = await found(/^export PAYMENTS_BASE_URL=(.+)\n/m);
     child.stdout.destroy();

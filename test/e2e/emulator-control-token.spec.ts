@@ -45,16 +45,19 @@ describe('SE-14 the control token of an emulator that listens on all addresses',
     fetch(`${emulator.baseUrl}${path}`, { method, headers });
   const token = () => ({ authorization: `Bearer ${emulator.controlToken}` });
 
-  it.each(CONTROLS)('is required for %s /emulator%s, on both hosts', async (method, path) => {
-    for (const host of [emulator.baseUrl, emulator.productionBaseUrl]) {
-      expect((await fetch(`${host}/emulator${path}`, { method })).status).toBe(401);
-    }
-    expect((await ask(method, `/%65mulator${path}`)).status).toBe(401);
-    if (path !== '/reset')
-      expect((await ask(method, `/emulator${path}`, token())).status).not.toBe(401);
-  });
+  it.each(CONTROLS)(
+    'SE-14 the control token is required for %s /emulator%s, on both hosts',
+    async (method, path) => {
+      for (const host of [emulator.baseUrl, emulator.productionBaseUrl]) {
+        expect((await fetch(`${host}/emulator${path}`, { method })).status).toBe(401);
+      }
+      expect((await ask(method, `/%65mulator${path}`)).status).toBe(401);
+      if (path !== '/reset')
+        expect((await ask(method, `/emulator${path}`, token())).status).not.toBe(401);
+    },
+  );
 
-  it('is not required by the endpoints that require an access token', async () => {
+  it('SE-14 the control token is not required by the endpoints that require an access token', async () => {
     const access = await getToken(emulator);
     const invoices = `${emulator.baseUrl}/emulator/checkout-invoices`;
     const bearer = { authorization: `Bearer ${access}` };
@@ -63,7 +66,7 @@ describe('SE-14 the control token of an emulator that listens on all addresses',
     expect((await get(`${emulator.baseUrl}/v1/transactions/none`, access)).status).toBe(404);
   });
 
-  it('is not required by the checkout page and its styles; the page does not link to the log', async () => {
+  it('SE-14 the control token is not required by the checkout page and its styles; the page does not link to the log', async () => {
     const { checkoutUrl, transactionId } = emulator.createCheckoutInvoice(payment);
     const page = await (await fetch(checkoutUrl)).text();
     expect(page).toContain('order-77');
@@ -82,7 +85,7 @@ describe('SE-14 the control token of an emulator that listens on all addresses',
     ]);
   });
 
-  it('throttles wrong tokens, but never the valid one', async () => {
+  it('SE-14 the control token throttles wrong tokens, but never the valid one', async () => {
     const wrong = { authorization: 'Bearer ctl_another-token-of-nobody' };
     const statuses: number[] = [];
     for (let n = 0; n < 15; n += 1)
@@ -92,7 +95,7 @@ describe('SE-14 the control token of an emulator that listens on all addresses',
     expect((await ask('GET', '/emulator/overview', token())).status).toBe(200);
   });
 
-  it('does not permit pages of other origins, although a browser sends the token automatically', async () => {
+  it('SE-14 the control token does not permit pages of other origins, although a browser sends it automatically', async () => {
     const headers = { ...token(), origin: 'https://evil.example' };
     expect((await ask('GET', '/emulator/overview', headers)).status).toBe(403);
   });
@@ -144,7 +147,7 @@ describe('SE-14 the webhook URL of an emulator that other machines can reach', (
     },
   );
 
-  it('is resolved and checked again for each delivery', async () => {
+  it('SE-14 the webhook URL of a reachable emulator is resolved and checked again for each delivery', async () => {
     const lookup = resolving('192.0.2.77', '127.0.0.1');
     await using emulator = await start({ webhookUrl, lookup });
     emulator.sendEvent({ eventType: 'x.y' });

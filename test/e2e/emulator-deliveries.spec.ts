@@ -19,7 +19,7 @@ function pay(more: object = {}) {
 const states = (): DeliveryRecord['state'][] => emulator.deliveries().map(({ state }) => state);
 
 describe('the event of a completed transaction', () => {
-  it("has exactly the fields of the service's envelope", async () => {
+  it("the event of a completed transaction has exactly the fields of the service's envelope", async () => {
     const { transaction, event } = pay();
     await emulator.idle();
     expect(receiver.received).toHaveLength(1);
@@ -33,7 +33,7 @@ describe('the event of a completed transaction', () => {
     expect(receiver.received[0]?.event.id).toBe(event.id);
   });
 
-  it('is sent with the four headers and a signature of the sent bytes', async () => {
+  it('the event of a completed transaction is sent with the four headers and a signature of the sent bytes', async () => {
     pay({ externalReference: 'Bestellung "77" – 中文' });
     await emulator.idle();
     const { method, path, headers, body } = receiver.first;
@@ -48,7 +48,7 @@ describe('the event of a completed transaction', () => {
   });
 
   it.each(['createCheckoutInvoice', 'createStkPush', 'createPayout'] as const)(
-    'is the same after %s',
+    'the event of a completed transaction is the same after %s',
     async (create) => {
       emulator.complete(emulator[create](payment).transactionId);
       await emulator.idle();
@@ -58,13 +58,13 @@ describe('the event of a completed transaction', () => {
     },
   );
 
-  it('contains the metadata of the transaction', async () => {
+  it('the event of a completed transaction contains the metadata of the transaction', async () => {
     pay({ metadata: { branch: { id: 7 } } });
     await emulator.idle();
     expect(receiver.received[0]?.event).toMatchObject({ metadata: { branch: { id: 7 } } });
   });
 
-  it('is sent once: a second completion throws', async () => {
+  it('the event of a completed transaction is sent once: a second completion throws', async () => {
     const { transaction } = pay();
     expect(() => emulator.complete(transaction.transactionId)).toThrow('is already complete');
     await emulator.idle();
@@ -73,7 +73,7 @@ describe('the event of a completed transaction', () => {
 });
 
 describe('a delivery', () => {
-  it('is acknowledged by every 2xx status, and by no other', async () => {
+  it('a delivery is acknowledged by every 2xx status, and by no other', async () => {
     receiver.respondWith(204, 500, 404, 401);
     for (let payments = 0; payments < 4; payments++) {
       pay();
@@ -83,7 +83,7 @@ describe('a delivery', () => {
     expect(receiver.received).toHaveLength(4);
   });
 
-  it('follows no redirect', async () => {
+  it('a delivery follows no redirect', async () => {
     receiver.respond = (_, response) => {
       response.writeHead(307, { location: '/elsewhere' }).end();
     };
@@ -97,7 +97,7 @@ describe('a delivery', () => {
     });
   });
 
-  it('fails if the receiver does not respond within 30 seconds', async () => {
+  it('a delivery fails if the receiver does not respond within 30 seconds', async () => {
     const arrived = new Promise<void>((resolve) => {
       receiver.respond = () => resolve();
     });
@@ -114,7 +114,7 @@ describe('a delivery', () => {
     });
   });
 
-  it('fails if the connection is refused', async () => {
+  it('a delivery fails if the connection is refused', async () => {
     const gone = await WebhookReceiver.start();
     emulator.setWebhook({ url: gone.url });
     await gone[Symbol.asyncDispose]();
@@ -126,14 +126,14 @@ describe('a delivery', () => {
     });
   });
 
-  it('is not retried by default, because the service documents no schedule', async () => {
+  it('a delivery is not retried by default, because the service documents no schedule', async () => {
     receiver.respondWith(500);
     pay();
     await emulator.flush();
     expect(receiver.received).toHaveLength(1);
   });
 
-  it('is retried with the same bytes by the schedule until it is acknowledged', async () => {
+  it('a delivery is retried with the same bytes by the schedule until it is acknowledged', async () => {
     await using retrying = await PaymentsEmulator.start({
       webhookUrl: receiver.url,
       redeliver: [1_000, 60_000, 3_600_000],
@@ -151,7 +151,7 @@ describe('a delivery', () => {
     expect(new Set(receiver.received.map(({ body }) => String(body))).size).toBe(1);
   });
 
-  it('waits for its redelivery time before a retry', async () => {
+  it('a delivery waits for its redelivery time before a retry', async () => {
     await using retrying = await PaymentsEmulator.start({
       webhookUrl: receiver.url,
       redeliver: [60_000],

@@ -14,7 +14,7 @@ import { WebhookReceiver, until } from '../support/emulator/webhook-receiver.js'
 const payment = { amount: 1500, externalReference: 'order-77' };
 
 describe('PaymentsEmulator.start', () => {
-  it('starts two hosts on free ports, with one company', async () => {
+  it('PaymentsEmulator.start() starts two hosts on free ports, with one company', async () => {
     await using emulator = await PaymentsEmulator.start();
     expect(emulator.baseUrl).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     expect(emulator.productionBaseUrl).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
@@ -30,13 +30,13 @@ describe('PaymentsEmulator.start', () => {
     });
   });
 
-  it('uses the given credentials', async () => {
+  it('PaymentsEmulator.start() uses the given credentials', async () => {
     const given = { clientId: 'i', clientSecret: 's', webhookSecret: 'w', companyId: 'acme' };
     await using emulator = await PaymentsEmulator.start(given);
     expect(emulator.company).toMatchObject(given);
   });
 
-  it('generates random credentials, and the same ones for the same seed', async () => {
+  it('PaymentsEmulator.start() generates random credentials, and the same ones for the same seed', async () => {
     const companyOf = async (seed?: string) => {
       await using emulator = await PaymentsEmulator.start({ seed });
       return emulator.company;
@@ -46,11 +46,11 @@ describe('PaymentsEmulator.start', () => {
     expect(await companyOf('a')).not.toEqual(await companyOf('b'));
   });
 
-  it('rejects invalid options', async () => {
+  it('PaymentsEmulator.start() rejects invalid options', async () => {
     await expect(PaymentsEmulator.start({ port: -1 })).rejects.toThrow(EmulatorInputError);
   });
 
-  it('rejects if a port is in use, and closes the other host', async () => {
+  it('PaymentsEmulator.start() rejects if a port is in use, and closes the other host', async () => {
     await using first = await PaymentsEmulator.start();
     const productionPort = Number(new URL(first.productionBaseUrl).port);
     const servers: Server[] = [];
@@ -61,7 +61,7 @@ describe('PaymentsEmulator.start', () => {
     expect(servers.map((server) => server.listening)).toEqual([false, false]);
   });
 
-  it("restores Nest's logger after concurrent starts", async () => {
+  it("PaymentsEmulator.start() restores Nest's logger after concurrent starts", async () => {
     const lines: unknown[] = [];
     const keep = (message: unknown) => void lines.push(message);
     Logger.overrideLogger({ log: keep, error: keep, warn: keep });
@@ -73,14 +73,14 @@ describe('PaymentsEmulator.start', () => {
     await Promise.all(emulators.map((emulator) => emulator.close()));
   });
 
-  it("restores Nest's original logger object, so that wrappers do not accumulate", async () => {
+  it("PaymentsEmulator.start() restores Nest's original logger object, so that wrappers do not accumulate", async () => {
     const found = { log: () => undefined, error: () => undefined, warn: () => undefined };
     Logger.overrideLogger(found);
     await using _emulator = await PaymentsEmulator.start();
     expect(Logger['staticInstanceRef']).toBe(found);
   });
 
-  it('shares no state with another emulator in the same process', async () => {
+  it('PaymentsEmulator.start() shares no state with another emulator in the same process', async () => {
     await using one = await PaymentsEmulator.start();
     await using other = await PaymentsEmulator.start();
     one.createCompany({ companyId: 'acme' });
@@ -89,7 +89,7 @@ describe('PaymentsEmulator.start', () => {
     expect(other.transactions()).toEqual([]);
   });
 
-  it('limits the number of transactions and companies', async () => {
+  it('PaymentsEmulator.start() limits the number of transactions and companies', async () => {
     await using emulator = await PaymentsEmulator.start({ maxTransactions: 2, maxCompanies: 2 });
     const ids = [1, 2, 3].map(() => emulator.createStkPush(payment).transactionId);
     expect(emulator.transactions().map((each) => each.transactionId)).toEqual(ids.slice(1));

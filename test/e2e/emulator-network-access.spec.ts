@@ -59,7 +59,7 @@ describe('SE-14 the payments-emulator command with --host 0.0.0.0', () => {
     expect(again.token).not.toBe(token);
   });
 
-  it('requires a given token, and prints a trigger command that works', async () => {
+  it('SE-14 payments-emulator --host 0.0.0.0 requires a given token, and prints a trigger command that works', async () => {
     await using receiver = await WebhookReceiver.start();
     const flags = ['--control-token', "it's-a-given-token", '--allow-private-webhooks'];
     const { emulator, token } = await startRemote(...flags, '--webhook-url', receiver.url);
@@ -75,7 +75,7 @@ describe('SE-14 the payments-emulator command with --host 0.0.0.0', () => {
     expect(without.err).toMatch(/requires its control token.*--control-token/);
   });
 
-  it('requires no token on a loopback address, unless one is given', async () => {
+  it('SE-14 payments-emulator --host 0.0.0.0 requires no token on a loopback address, unless one is given', async () => {
     const open = runEmulator(...FREE_PORTS);
     const [, url = ''] = await open.found(/^export PAYMENTS_BASE_URL=(.+)$/m);
     expect((await fetch(`${url}/emulator/companies`)).status).toBe(200);
@@ -86,7 +86,7 @@ describe('SE-14 the payments-emulator command with --host 0.0.0.0', () => {
   });
 
   it.each(['http://127.0.0.1:3000/webhooks', 'https://10.0.0.1/webhooks'])(
-    'does not start with the webhook URL %s',
+    'SE-14 payments-emulator --host 0.0.0.0 does not start with the webhook URL %s',
     async (webhookUrl) => {
       const started = await emulatorCommand(
         '--host',
@@ -122,7 +122,7 @@ describe('SE-14 the payments-emulator command with --host 0.0.0.0', () => {
 describe('SE-14 the payments-emulator command with NODE_ENV=production', () => {
   const NODE_ENV = 'production';
 
-  it('exits with 2 and names the flag that allows it', async () => {
+  it('SE-14 the payments-emulator command with NODE_ENV=production exits with 2 and names the flag that allows it', async () => {
     const { printed, ended } = runEmulatorWith({ NODE_ENV }, ...FREE_PORTS);
     expect(await ended).toBe(2);
     expect(printed.out).toBe('');
@@ -132,7 +132,7 @@ describe('SE-14 the payments-emulator command with NODE_ENV=production', () => {
     );
   });
 
-  it('starts with --allow-production', async () => {
+  it('SE-14 the payments-emulator command with NODE_ENV=production starts with --allow-production', async () => {
     const { found } = runEmulatorWith({ NODE_ENV }, ...FREE_PORTS, '--allow-production');
     await found(/^export PAYMENTS_BASE_URL=/m);
   });

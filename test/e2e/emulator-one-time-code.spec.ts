@@ -12,7 +12,7 @@ useEmulator((started) => ({ emulator } = started), { clock });
 const otherThan = (code: string): string => String((Number(code) + 1) % 1e6).padStart(6, '0');
 
 describe('the one-time code', () => {
-  it('is rejected if it is wrong, and accepted if it is correct', async () => {
+  it('the one-time code is rejected if it is wrong, and accepted if it is correct', async () => {
     const customer = new CheckoutCustomer(emulator);
     const code = await customer.requestCode();
     const page = await customer.send('code', { code: otherThan(code) });
@@ -22,7 +22,7 @@ describe('the one-time code', () => {
     );
   });
 
-  it('is invalid after three wrong tries, until another one is sent', async () => {
+  it('the one-time code is invalid after three wrong tries, until another one is sent', async () => {
     const customer = new CheckoutCustomer(emulator);
     const code = await customer.requestCode();
     const wrong = { code: otherThan(code) };
@@ -34,7 +34,7 @@ describe('the one-time code', () => {
     expect(await customer.send('code', { code: next })).toContain('Code accepted');
   });
 
-  it('does not count input that is not six digits as a try', async () => {
+  it('the one-time code does not count input that is not six digits as a try', async () => {
     const customer = new CheckoutCustomer(emulator);
     await customer.requestCode();
     expect(await customer.send('code', { code: '12' })).toContain('The code has six digits.');
@@ -42,7 +42,7 @@ describe('the one-time code', () => {
     expect(await customer.send('code', { code: '1' })).not.toContain('Too many');
   });
 
-  it("expires after five minutes of the emulator's clock", async () => {
+  it("the one-time code expires after five minutes of the emulator's clock", async () => {
     const [inTime, late] = [new CheckoutCustomer(emulator), new CheckoutCustomer(emulator)];
     const codes = [await inTime.requestCode(), await late.requestCode()];
     clock.advance(299_999);
@@ -53,7 +53,7 @@ describe('the one-time code', () => {
     expect(late.status).toBe('pending');
   });
 
-  it('is valid once, and invalid after another one is sent', async () => {
+  it('the one-time code is valid once, and invalid after another one is sent', async () => {
     const customer = new CheckoutCustomer(emulator);
     const first = await customer.requestCode();
     const second = codeIn(await customer.send('resend'));
@@ -65,14 +65,14 @@ describe('the one-time code', () => {
     expect(await customer.send('code', { code: second })).toContain('name="phoneNumber"');
   });
 
-  it('is valid for its own invoice only', async () => {
+  it('the one-time code is valid for its own invoice only', async () => {
     const [one, other] = [new CheckoutCustomer(emulator), new CheckoutCustomer(emulator)];
     const code = await one.requestCode();
     expect(await other.requestCode()).not.toBe(code);
     expect(await other.send('code', { code })).toContain('The code is wrong');
   });
 
-  it('repeats with the seed', async () => {
+  it('the one-time code repeats with the seed', async () => {
     const codes: string[] = [];
     for (let run = 0; run < 2; run++) {
       await using seeded = await PaymentsEmulator.start({ seed: 'codes' });

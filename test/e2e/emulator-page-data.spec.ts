@@ -115,7 +115,7 @@ describe('the controls used by the pages', () => {
   });
 
   it.each(['', '/overview', '/companies', '/companies/default', '/companies/none', '/deliveries'])(
-    'are sent with no-store, nosniff and same-origin headers: /emulator%s',
+    'the controls of the pages are sent with no-store, nosniff and same-origin headers: /emulator%s',
     async (path) => {
       const { headers } = await get(`${controls}${path}`);
       expect(headers.get('cache-control')).toBe('no-store');

@@ -25,7 +25,7 @@ function open(path: string, headers: Record<string, string> = {}): Promise<Respo
 const pages = () => ['/emulator', '/emulator/', '/emulator/stk', checkout];
 
 describe("the emulator's pages", () => {
-  it('are served to browsers at /emulator, and JSON to programs', async () => {
+  it("the emulator's pages are served to browsers at /emulator, and JSON to programs", async () => {
     const page = await open('/emulator');
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(page.headers.get('vary')).toContain('accept');
@@ -40,7 +40,7 @@ describe("the emulator's pages", () => {
     }
   });
 
-  it('are sent with a policy against foreign content and framing', async () => {
+  it("the emulator's pages are sent with a policy against foreign content and framing", async () => {
     for (const path of pages()) {
       const { headers } = await open(path);
       const policy = headers.get('content-security-policy') ?? '';
@@ -84,7 +84,7 @@ describe("the emulator's pages", () => {
     }
   });
 
-  it('are not served to scripts of other origins', async () => {
+  it("the emulator's pages are not served to scripts of other origins", async () => {
     const foreign = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' };
     for (const path of [...pages(), '/emulator/pages/deliveries-page.js', '/emulator/overview']) {
       const headers = { ...foreign, origin: 'https://evil.example' };
@@ -92,7 +92,7 @@ describe("the emulator's pages", () => {
     }
   });
 
-  it('are all contained in the packed package', async () => {
+  it("the emulator's pages are all contained in the packed package", async () => {
     const { stdout } = await promisify(execFile)(
       'npm',
       ['pack', '--dry-run', '--json', '--ignore-scripts'],

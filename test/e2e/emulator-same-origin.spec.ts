@@ -25,7 +25,7 @@ describe('same-origin protection of the controls', () => {
     });
   }
 
-  it('rejects requests from pages of other origins', async () => {
+  it('the emulator rejects requests from pages of other origins', async () => {
     expect(await status({ origin: 'https://evil.example' })).toBe(403);
     expect(await status({ origin: 'null' })).toBe(403);
     expect(await status({ origin: emulator.productionBaseUrl })).toBe(403);
@@ -33,7 +33,7 @@ describe('same-origin protection of the controls', () => {
     expect(await status({ 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' })).toBe(403);
   });
 
-  it('rejects a form sent by another site, even without an Origin header', async () => {
+  it('the emulator rejects a form sent by another site, even without an Origin header', async () => {
     const { transactionId } = emulator.createCheckoutInvoice(payment);
     const form = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' };
     const path = `/emulator/checkout/${transactionId}/cancel`;
@@ -41,7 +41,7 @@ describe('same-origin protection of the controls', () => {
     expect(await status({}, path, 'POST')).toBe(303);
   });
 
-  it('accepts forms only at the checkout', async () => {
+  it('the emulator accepts forms only at the checkout', async () => {
     const form = { body: 'eventType=x.y', method: 'POST' };
     const headers = { 'content-type': 'application/x-www-form-urlencoded' };
     expect((await fetch(`${emulator.baseUrl}/emulator/events`, { ...form, headers })).status).toBe(
@@ -49,18 +49,18 @@ describe('same-origin protection of the controls', () => {
     );
   });
 
-  it('applies to percent-encoded paths', async () => {
+  it('the emulator applies to percent-encoded paths', async () => {
     const origin = 'https://evil.example';
     expect(await status({ origin }, '/%65mulator/companies')).toBe(403);
   });
 
-  it('rejects unknown host names, as in DNS rebinding', async () => {
+  it('the emulator rejects unknown host names, as in DNS rebinding', async () => {
     expect(await status({ host: 'evil.example' })).toBe(403);
     expect(await status({ host: 'evil.example', origin: 'http://evil.example' })).toBe(403);
     expect(await status({ host: 'localhost.evil.example' })).toBe(403);
   });
 
-  it("accepts requests from programs and from the emulator's own pages", async () => {
+  it("the emulator accepts requests from programs and from the emulator's own pages", async () => {
     const { port } = new URL(emulator.baseUrl);
     expect(await status({})).toBe(200);
     expect(await status({ origin: emulator.baseUrl })).toBe(200);
@@ -69,13 +69,13 @@ describe('same-origin protection of the controls', () => {
     expect(await status({ 'sec-fetch-site': 'none', 'sec-fetch-mode': 'navigate' })).toBe(200);
   });
 
-  it('allows links from other sites to the checkout', async () => {
+  it('the emulator allows links from other sites to the checkout', async () => {
     const { transactionId } = emulator.createCheckoutInvoice(payment);
     const navigation = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' };
     expect(await status(navigation, `/emulator/checkout/${transactionId}`)).toBe(200);
   });
 
-  it('accepts the host name of the public URL', async () => {
+  it('the emulator accepts the host name of the public URL', async () => {
     await using published = await PaymentsEmulator.start({ publicUrl: 'http://emulator:4010' });
     const { port } = new URL(published.productionBaseUrl);
     expect(published.baseUrl).toBe('http://emulator:4010');

@@ -64,7 +64,7 @@ describe('the settings that payments-emulator prints', () => {
     expect(await seenByDotenv(file)).toEqual(seen);
   });
 
-  it('AP-16 are the same at the next start with the same --seed, and differ without it', async () => {
+  it('AP-16 the printed settings are the same at the next start with the same --seed, and differ without it', async () => {
     const start = async (...flags: string[]): Promise<string> => {
       const emulator = runEmulator(...FREE_PORTS, ...flags);
       const lines = await settingsIn(emulator);

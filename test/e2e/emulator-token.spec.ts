@@ -31,7 +31,7 @@ function claims(token: string): Record<string, unknown> {
 }
 
 describe('POST /v1/auth/token', () => {
-  it('returns a Bearer JWT with expires_in as the string "3599"', async () => {
+  it('POST /v1/auth/token returns a Bearer JWT with expires_in as the string "3599"', async () => {
     const response = await requestToken(sandbox(emulator));
     expect(response.status).toBe(200);
     expect(response.headers.get('content-type')).toMatch(/^application\/json/);
@@ -50,11 +50,11 @@ describe('POST /v1/auth/token', () => {
     });
   });
 
-  it('issues a different token for each request, also within one second', async () => {
+  it('POST /v1/auth/token issues a different token for each request, also within one second', async () => {
     expect(await getToken(emulator)).not.toBe(await getToken(emulator));
   });
 
-  it('reads credentials as UTF-8; the secret is everything after the first colon', async () => {
+  it('POST /v1/auth/token reads credentials as UTF-8; the secret is everything after the first colon', async () => {
     const company = emulator.createCompany({ clientId: 'café', clientSecret: 'sé:cret%3A-中文' });
     const token = await getToken(emulator, { baseUrl: emulator.baseUrl, ...company });
     expect(claims(token)['company']).toBe(company.companyId);
@@ -72,7 +72,7 @@ describe('POST /v1/auth/token', () => {
     expect((await requestToken(sandbox(emulator), { headers })).status).toBe(401);
   });
 
-  it('responds with 401 to a wrong secret', async () => {
+  it('POST /v1/auth/token responds with 401 to a wrong secret', async () => {
     for (const wrong of ['wrong', '', `${emulator.company.clientSecret} `]) {
       const request = { ...sandbox(emulator), clientSecret: wrong };
       expect((await requestToken(request)).status).toBe(401);
@@ -92,7 +92,7 @@ describe('POST /v1/auth/token', () => {
     expect((await requestToken(sandbox(emulator), { body })).status).toBe(401);
   });
 
-  it('responds with 401 to a form', async () => {
+  it('POST /v1/auth/token responds with 401 to a form', async () => {
     const { clientId, clientSecret } = emulator.company;
     const response = await requestToken(sandbox(emulator), {
       headers: {
@@ -104,7 +104,7 @@ describe('POST /v1/auth/token', () => {
     expect(response.status).toBe(401);
   });
 
-  it('responds with 401 to the credentials of the other environment', async () => {
+  it('POST /v1/auth/token responds with 401 to the credentials of the other environment', async () => {
     const { baseUrl } = emulator;
     const crossed = { baseUrl, ...emulator.company.production };
     expect((await requestToken(crossed)).status).toBe(401);
@@ -113,7 +113,7 @@ describe('POST /v1/auth/token', () => {
 });
 
 describe('an access token', () => {
-  it('is accepted in either header, with the Bearer prefix in both', async () => {
+  it('an access token is accepted in either header, with the Bearer prefix in both', async () => {
     const token = await getToken(emulator);
     const call = async (headers: Record<string, string>) =>
       (await fetch(`${emulator.baseUrl}/v1/transactions/none`, { headers })).status;
@@ -124,7 +124,7 @@ describe('an access token', () => {
     expect(await call({})).toBe(401);
   });
 
-  it('is accepted only by the host of its environment', async () => {
+  it('an access token is accepted only by the host of its environment', async () => {
     const ofSandbox = await getToken(emulator);
     const ofProduction = await getToken(emulator, production(emulator));
     expect(await isAccepted(ofSandbox)).toBe(true);
@@ -133,7 +133,7 @@ describe('an access token', () => {
     expect(await isAccepted(ofProduction, emulator.productionBaseUrl)).toBe(true);
   });
 
-  it('expires after 3599 seconds, and not before', async () => {
+  it('an access token expires after 3599 seconds, and not before', async () => {
     const token = await getToken(emulator);
     clock.advance(3_598_000);
     expect(await isAccepted(token)).toBe(true);
@@ -141,7 +141,7 @@ describe('an access token', () => {
     expect(await isAccepted(token)).toBe(false);
   });
 
-  it('is rejected if it is forged', async () => {
+  it('an access token is rejected if it is forged', async () => {
     const [header, , signature] = (await getToken(emulator)).split('.');
     const payload = Buffer.from('{"company":"default","environment":"sandbox","generation":"0.0"}');
     const none = Buffer.from('{"alg":"none"}').toString('base64url');
@@ -150,12 +150,12 @@ describe('an access token', () => {
     expect(await isAccepted(`${none}.${claimed}.`)).toBe(false);
   });
 
-  it('is rejected by another emulator', async () => {
+  it('an access token is rejected by another emulator', async () => {
     await using other = await PaymentsEmulator.start({ clock });
     expect(await isAccepted(await getToken(emulator), other.baseUrl)).toBe(false);
   });
 
-  it('is rejected after a revocation; a later token is accepted', async () => {
+  it('an access token is rejected after a revocation; a later token is accepted', async () => {
     const before = await getToken(emulator);
     const ofProduction = await getToken(emulator, production(emulator));
     emulator.revokeTokens({ environment: 'sandbox' });
@@ -166,7 +166,7 @@ describe('an access token', () => {
     expect(await isAccepted(ofProduction, emulator.productionBaseUrl)).toBe(false);
   });
 
-  it('stays valid after a rotation of the client secret, while the old secret is rejected at once', async () => {
+  it('an access token stays valid after a rotation of the client secret, while the old secret is rejected at once', async () => {
     const token = await getToken(emulator);
     const old = sandbox(emulator);
     emulator.rotateClientSecret();

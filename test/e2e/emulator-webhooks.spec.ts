@@ -16,7 +16,7 @@ function pay(more: object = {}) {
 }
 
 describe("a company's webhook", () => {
-  it('receives nothing while it is inactive; the attempts are logged as skipped', async () => {
+  it("a company's webhook receives nothing while it is inactive; the attempts are logged as skipped", async () => {
     emulator.setWebhook({ active: false });
     pay();
     await emulator.idle();
@@ -31,7 +31,7 @@ describe("a company's webhook", () => {
     expect(receiver.received).toHaveLength(1);
   });
 
-  it('uses the new secret after a rotation', async () => {
+  it("a company's webhook uses the new secret after a rotation", async () => {
     const before = emulator.company.webhookSecret;
     const { webhookSecret: after } = emulator.rotateWebhookSecret();
     expect(after).not.toBe(before);
@@ -42,7 +42,7 @@ describe("a company's webhook", () => {
     expect(headers['x-webhook-signature']).toBe(signatureOf(body, after));
   });
 
-  it('has a separate URL, secret and active flag for each company', async () => {
+  it("a company's webhook has a separate URL, secret and active flag for each company", async () => {
     await using theirs = await WebhookReceiver.start();
     const other = emulator.createCompany({
       companyId: 'other',
@@ -62,7 +62,7 @@ describe("a company's webhook", () => {
     expect(receiver.received).toHaveLength(1);
   });
 
-  it('accepts plain HTTP only for loopback hosts', () => {
+  it("a company's webhook accepts plain HTTP only for loopback hosts", () => {
     expect(() => emulator.setWebhook({ url: 'http://shop.example/' })).toThrow(
       'url must be an https:// URL',
     );
@@ -73,7 +73,7 @@ describe("a company's webhook", () => {
 });
 
 describe('the delivery log', () => {
-  it('contains the request and the response', async () => {
+  it('the delivery log contains the request and the response', async () => {
     receiver.respond = (_, response) => response.writeHead(202, { 'x-id': '7' }).end('thanks');
     const { event, transaction } = pay();
     await emulator.idle();
@@ -99,14 +99,14 @@ describe('the delivery log', () => {
     });
   });
 
-  it('keeps at most logSize attempts', async () => {
+  it('the delivery log keeps at most logSize attempts', async () => {
     await using small = await PaymentsEmulator.start({ webhookUrl: receiver.url, logSize: 2 });
     const ids = [1, 2, 3].map(() => small.sendEvent({ eventType: 'x' }).id);
     await small.idle();
     expect(small.deliveries().map(({ eventId }) => eventId)).toEqual(ids.slice(1));
   });
 
-  it('redelivers the same event and bytes, signed with the current secret', async () => {
+  it('the delivery log redelivers the same event and bytes, signed with the current secret', async () => {
     receiver.respondWith(500, 200);
     pay();
     await emulator.idle();

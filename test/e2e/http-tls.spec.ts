@@ -58,7 +58,7 @@ describe('the API client over TLS', () => {
     await shop.recorded('encrypted', [25]);
   });
 
-  it('sends no request to a service with an untrusted certificate', async () => {
+  it('the API client sends no request to a service with an untrusted certificate', async () => {
     await using shop = await RunningShop.start({
       ...settingsFor(emulator),
       PAYMENTS_BASE_URL: baseUrl,

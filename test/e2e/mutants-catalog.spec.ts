@@ -9,7 +9,7 @@ const root = resolve(import.meta.dirname, '../..');
 const read = (file: string): string => readFileSync(join(root, file), 'utf8');
 
 describe('The catalogue of mutants', () => {
-  it('has a mutant for each promise', () => {
+  it('the catalogue of mutants has a mutant for each promise', () => {
     const covered = new Set(MUTANTS.map(({ promise }) => promise));
     const promises = [...readPromises(read('docs/promises.md')).keys()];
     expect(promises.filter((id) => !covered.has(id))).toEqual([]);
@@ -27,7 +27,7 @@ describe('The catalogue of mutants', () => {
     },
   );
 
-  it('rejects a mutant whose text occurs twice', () => {
+  it('the catalogue of mutants rejects a mutant whose text occurs twice', () => {
     const mutant = { promise: 'XX-01', fault: '', file: 'a.ts', replace: 'a', by: 'b', specs: [] };
     expect(() => mutate('a a', mutant)).toThrow('occurs 2 times in a.ts');
     expect(mutate('a', mutant)).toBe('b');

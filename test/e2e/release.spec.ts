@@ -18,16 +18,16 @@ describe('The release check', () => {
     setVersion(workspace, '1.2.3');
   });
 
-  it('accepts the manifests of the repository as they are', async () => {
+  it('the release check accepts the manifests of the repository as they are', async () => {
     const read = await readWorkspace(resolve(import.meta.dirname, '../..'));
     expect(releaseProblems(read, false)).toEqual([]);
   });
 
-  it('accepts one version, with a section and a date in the changelog', () => {
+  it('the release check accepts one version, with a section and a date in the changelog', () => {
     expect(releaseProblems(workspace, true)).toEqual([]);
   });
 
-  it('rejects packages with different versions', () => {
+  it('the release check rejects packages with different versions', () => {
     const manifest = workspace.packages.get(CONSOLE);
     if (manifest) manifest.version = '1.2.4';
     expect(releaseProblems(workspace, false)).toEqual([
@@ -35,7 +35,7 @@ describe('The release check', () => {
     ]);
   });
 
-  it('rejects a package that requires another version of a package of this repository', () => {
+  it('the release check rejects a package that requires another version of a package of this repository', () => {
     const manifest = workspace.packages.get(CONSOLE);
     if (manifest?.peerDependencies) manifest.peerDependencies['nestjs-payments'] = '1.2.2';
     expect(releaseProblems(workspace, false)).toEqual([
@@ -43,7 +43,7 @@ describe('The release check', () => {
     ]);
   });
 
-  it('rejects a package whose repository is not the one of the root', () => {
+  it('the release check rejects a package whose repository is not the one of the root', () => {
     const { homepage } = workspace.packages.get(CONSOLE) ?? {};
     setRepository(workspace, 'acme/payments');
     const manifest = workspace.packages.get(CONSOLE);
@@ -53,13 +53,13 @@ describe('The release check', () => {
     ]);
   });
 
-  it('rejects a version without a section in the changelog', () => {
+  it('the release check rejects a version without a section in the changelog', () => {
     expect(releaseProblems({ ...workspace, changelog: '# Changelog\n' }, false)).toEqual([
       'CHANGELOG.md has no section "## 1.2.3 – <date>".',
     ]);
   });
 
-  it('rejects publishing a version whose section has no date', () => {
+  it('the release check rejects publishing a version whose section has no date', () => {
     const changelog = '## 1.2.3 – unreleased\n';
     expect(releaseProblems({ ...workspace, changelog }, false)).toEqual([]);
     expect(releaseProblems({ ...workspace, changelog }, true)).toEqual([

@@ -185,7 +185,7 @@ describeInBrowser('the shop in a browser', (browser) => {
     );
   });
 
-  it('shows that the shop is not reachable, and after its restart the payment of the meantime', async () => {
+  it('the shop shows that the shop is not reachable, and after its restart the payment of the meantime', async () => {
     const SHOP_DATA = mkdtempSync(join(tmpdir(), 'shop-browser-'));
     const redeliver = [...Array<number>(10).fill(500), ...Array<number>(10).fill(5000)];
     await using emulator = await PaymentsEmulator.start({ redeliver });
@@ -211,7 +211,7 @@ describeInBrowser('the shop in a browser', (browser) => {
     rmSync(SHOP_DATA, { recursive: true });
   });
 
-  it('reconnects after the shop rejected its event stream', async () => {
+  it('the shop reconnects after the shop rejected its event stream', async () => {
     await using service = await ScriptedPaymentsService.start();
     await using shop = await RunningShop.start(service.settings);
     await shop.createOrder('refused', 5);
@@ -224,7 +224,7 @@ describeInBrowser('the shop in a browser', (browser) => {
     await page.getByText('Live: this page updates itself.').waitFor();
   });
 
-  it('shows no link if the checkout address is a script', async () => {
+  it('the shop shows no link if the checkout address is a script', async () => {
     await using service = await ScriptedPaymentsService.start();
     service.checkout = async () => ({ checkoutUrl: 'javascript:document.title="ran"' });
     await using shop = await RunningShop.start(service.settings);

@@ -71,7 +71,7 @@ describe.each([
     return shop;
   }
 
-  it('keeps its orders and its ledger after a restart', async () => {
+  it('the shop keeps its orders and its ledger after a restart', async () => {
     await using before = await start();
     const order = await before.createOrder('restart', 12.34);
     await before.handled(1, () =>
@@ -88,7 +88,7 @@ describe.each([
     expect(await after.createOrder('restart', 12.34)).toEqual({ ...order, status: 'paid' });
   });
 
-  it('records every payment once after three SIGKILLs while it records payments', async () => {
+  it('the shop records every payment once after three SIGKILLs while it records payments', async () => {
     const paid: string[] = [];
     let shop = await start();
     try {
@@ -125,7 +125,7 @@ describe.each([
     }
   });
 
-  it('shows payments of one instance on a page of another, and the same ledger on both', async () => {
+  it('the shop shows payments of one instance on a page of another, and the same ledger on both', async () => {
     const fresh = { ...settings, ...(await storage.settings()) };
     await using one = await RunningShop.start(fresh);
     await using other = await RunningShop.start(fresh);
@@ -160,7 +160,7 @@ describe.each([
     }
   });
 
-  it('creates its tables once if three instances start at the same time', async () => {
+  it('the shop creates its tables once if three instances start at the same time', async () => {
     const fresh = { ...settings, ...(await storage.settings()) };
     const shops = await Promise.all([0, 1, 2].map(() => RunningShop.start(fresh)));
     try {

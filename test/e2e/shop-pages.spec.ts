@@ -61,7 +61,7 @@ describe.each(['express', 'fastify'])('the pages of the shop on %s', (adapter) =
     },
   );
 
-  it('serves the assets of the pages, 304 if they are unchanged, and no other file', async () => {
+  it('the shop serves the assets of the pages, 304 if they are unchanged, and no other file', async () => {
     const { text } = await page('/ledger');
     const names = text.match(/\/assets\/[\w.-]+/g)!;
     expect(new Set(names).size).toBeGreaterThan(5);
@@ -76,7 +76,7 @@ describe.each(['express', 'fastify'])('the pages of the shop on %s', (adapter) =
     }
   });
 
-  it('creates one order for a form that is sent twice, and another one after a reload', async () => {
+  it('the shop creates one order for a form that is sent twice, and another one after a reload', async () => {
     const form = `product=milk&idempotencyKey=${keyOf(await page('/'))}`;
     const [first, second] = await Promise.all([buy(form), buy(form)]);
     expect([first.status, second.status]).toEqual([303, 303]);
@@ -96,7 +96,7 @@ describe.each(['express', 'fastify'])('the pages of the shop on %s', (adapter) =
     ['sec-fetch-site', { 'sec-fetch-site': 'same-site' }],
     ['origin', { origin: 'http://evil.example' }],
     ['origin', { origin: 'null' }],
-  ])('rejects a form of another site by %s %j', async (_, headers) => {
+  ])('the shop rejects a form of another site by %s %j', async (_, headers) => {
     const key = keyOf(await page('/'));
     const response = await buy(`product=milk&idempotencyKey=${key}`, headers);
     expect(response.status).toBe(403);
@@ -110,9 +110,9 @@ describe.each(['express', 'fastify'])('the pages of the shop on %s', (adapter) =
     'product=milk&idempotencyKey=..',
     'product=milk',
     'idempotencyKey=abcdefghijkl',
-  ])('rejects the form %s', async (form) => expect((await buy(form)).status).toBe(400));
+  ])('the shop rejects the form %s', async (form) => expect((await buy(form)).status).toBe(400));
 
-  it('escapes a reference', async () => {
+  it('the shop escapes a reference', async () => {
     const { status, text } = await page(
       `/orders/${encodeURIComponent('<script>alert(1)</script>')}`,
     );
@@ -121,7 +121,7 @@ describe.each(['express', 'fastify'])('the pages of the shop on %s', (adapter) =
     expect(text).not.toContain('<script>alert');
   });
 
-  it('sends the state of an order at once and after each change, and never twice', async () => {
+  it('the shop sends the state of an order at once and after each change, and never twice', async () => {
     await shop.createOrder('followed', 30);
     await shop.createOrder('another', 30);
     await using events = await PageEvents.open(`${shop.url}/api/orders/followed/events`);
@@ -137,11 +137,11 @@ describe.each(['express', 'fastify'])('the pages of the shop on %s', (adapter) =
     expect(await late.next()).toEqual(paid);
   });
 
-  it('responds with 404 for the events of an order that does not exist', async () => {
+  it('the shop responds with 404 for the events of an order that does not exist', async () => {
     expect((await shop.get('/api/orders/nobody/events')).status).toBe(404);
   });
 
-  it('sends the totals of the ledger after each payment, and pages of it, newest first', async () => {
+  it('the shop sends the totals of the ledger after each payment, and pages of it, newest first', async () => {
     await using events = await PageEvents.open(`${shop.url}/api/ledger/events`);
     const before = await events.next<{ payments: number; unmatched: { payments: number } }>();
     await shop.createOrder('paged', 0.3);
@@ -172,11 +172,11 @@ describe.each(['express', 'fastify'])('the pages of the shop on %s', (adapter) =
   });
 
   it.each(['limit=0', 'limit=201', 'limit=a', 'before=a', 'before=-1', 'other=1'])(
-    'rejects the query %s of a ledger page',
+    'the shop rejects the query %s of a ledger page',
     async (query) => expect((await shop.get(`/api/ledger/page?${query}`)).status).toBe(400),
   );
 
-  it('protects the console with the password', async () => {
+  it('the shop protects the console with the password', async () => {
     const anonymous = await page('/console');
     expect(anonymous.status).toBe(401);
     const authorization = `Basic ${btoa(`operator:${CONSOLE.SHOP_CONSOLE_PASSWORD}`)}`;
@@ -185,7 +185,7 @@ describe.each(['express', 'fastify'])('the pages of the shop on %s', (adapter) =
 });
 
 describe.each(['express', 'fastify'])('a closing shop on %s', (adapter) => {
-  it('ends the event streams of its pages, and does not wait for pages that reconnect', async () => {
+  it('a closing shop ends the event streams of its pages, and does not wait for pages that reconnect', async () => {
     await using emulator = await PaymentsEmulator.start();
     await using shop = await RunningShop.start({ ...settingsFor(emulator), SHOP_ADAPTER: adapter });
     await shop.createOrder('open', 5);

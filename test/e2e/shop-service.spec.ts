@@ -26,7 +26,7 @@ describe.each(['express', 'fastify'])(
       await service?.[Symbol.asyncDispose]();
     });
 
-    it('stores an order without a checkout page, and marks it paid when its event arrives', async () => {
+    it('the shop stores an order without a checkout page, and marks it paid when its event arrives', async () => {
       const { status, body } = await shop.post({ reference: 'o-1', amount: 40 });
       expect([status, body.checkoutUrl]).toEqual([201, null]);
       await shop.process.line(/WARN.*Order o-1 has no checkout page yet.*404/);
@@ -41,7 +41,7 @@ describe.each(['express', 'fastify'])(
       ]);
     });
 
-    it('creates invoices at the configured path, and uses only checkoutUrl of the response', async () => {
+    it('the shop creates invoices at the configured path, and uses only checkoutUrl of the response', async () => {
       const bodies: unknown[] = [];
       service.checkout = async (body) => {
         bodies.push(body);
@@ -54,7 +54,7 @@ describe.each(['express', 'fastify'])(
     });
 
     it.each([[{}], [[]], ['text'], [{ checkoutUrl: 7 }], [{ checkoutUrl: '' }], [null]])(
-      'has no checkout page if the invoice is %j',
+      'the shop has no checkout page if the invoice is %j',
       async (invoice) => {
         service.checkout = async () => invoice;
         const reference = `invalid-${Buffer.from(JSON.stringify(invoice)).toString('hex')}`;
@@ -65,7 +65,7 @@ describe.each(['express', 'fastify'])(
       },
     );
 
-    it('matches a payment whose webhook arrives before the response with the invoice', async () => {
+    it('the shop matches a payment whose webhook arrives before the response with the invoice', async () => {
       const responses: number[] = [];
       service.checkout = async () => {
         await shop.handled(1, async () => {
@@ -78,7 +78,7 @@ describe.each(['express', 'fastify'])(
       expect((await shop.ledger('quick'))[0]).not.toHaveProperty('unmatched');
     });
 
-    it('records a payment once if its event is delivered many times, also concurrently', async () => {
+    it('the shop records a payment once if its event is delivered many times, also concurrently', async () => {
       const paid = service.pay('copies', 40);
       const id = 'event-of-copies';
       const deliver = () => service.deliver(shop.webhookUrl, paid, { id });
@@ -89,7 +89,7 @@ describe.each(['express', 'fastify'])(
       expect(await shop.ledger('copies')).toMatchObject([{ amount: 40, unmatched: true }]);
     });
 
-    it('rejects a tampered delivery and one that is signed with another secret', async () => {
+    it('the shop rejects a tampered delivery and one that is signed with another secret', async () => {
       const paid = service.pay('forged', 40);
       const tamper = (body: string) => body.replace('40', '41');
       expect(await service.deliver(shop.webhookUrl, paid, { tamper })).toBe(401);
@@ -97,14 +97,14 @@ describe.each(['express', 'fastify'])(
       expect(await shop.ledger('forged')).toEqual([]);
     });
 
-    it('records a payment without a reference as unmatched', async () => {
+    it('the shop records a payment without a reference as unmatched', async () => {
       const { externalReference: _, ...data } = service.pay('', 40);
       await shop.handled(1, () => service.deliver(shop.webhookUrl, data));
       const entry = (await shop.ledger()).find((e) => e.transactionId === data.transactionId);
       expect(entry).toMatchObject({ reference: null, amount: 40, unmatched: true });
     });
 
-    it('responds at once, and retries until the transaction is complete', async () => {
+    it('the shop responds at once, and retries until the transaction is complete', async () => {
       const paid = service.pay('slow', 40);
       service.transactions.set(paid.transactionId, 'settling');
       expect(await service.deliver(shop.webhookUrl, paid)).toBe(200);

@@ -28,7 +28,7 @@ const ledger = () =>
   Array.from(harness.connect().prepare('SELECT id FROM ledger ORDER BY id').all(), ({ id }) => id);
 
 describe('a commit on SQLite', () => {
-  it('lets the callback read and write tables in the same file, with positional or named parameters', async () => {
+  it('a commit on SQLite lets the callback read and write tables in the same file, with positional or named parameters', async () => {
     const [lease] = await claimed();
     const { result } = await store.commit(lease!, (tx) => {
       tx.exec(
@@ -47,7 +47,7 @@ describe('a commit on SQLite', () => {
     expect(result).toEqual([3, 9007199254740993n, 3, undefined]);
   });
 
-  it('rejects a callback that returns a promise, and stores nothing of it', async () => {
+  it('a commit on SQLite rejects a callback that returns a promise, and stores nothing of it', async () => {
     const [lease] = await claimed();
     let late: unknown;
     const commit = store.commit(lease!, async (tx) => {
@@ -80,7 +80,7 @@ describe('a commit on SQLite', () => {
           ['PRAGMA synchronous', 'PRAGMA synchronous = OFF'],
         ]
       : []),
-  ])('rejects %s in the callback, and stores nothing', async (_name, sql) => {
+  ])('a commit on SQLite rejects %s in the callback, and stores nothing', async (_name, sql) => {
     const [lease] = await claimed();
     const commit = store.commit(lease!, (tx) => {
       write(tx, 'before');
@@ -91,7 +91,7 @@ describe('a commit on SQLite', () => {
     expect((await store.complete(lease!)).settled).toBe(true);
   });
 
-  it('allows savepoints, triggers and any text in strings in the callback', async () => {
+  it('a commit on SQLite allows savepoints, triggers and any text in strings in the callback', async () => {
     const [lease] = await claimed();
     await store.commit(lease!, (tx) => {
       tx.exec('SAVEPOINT mine');
@@ -105,7 +105,7 @@ describe('a commit on SQLite', () => {
     expect(ledger()).toEqual(['; COMMIT;']);
   });
 
-  it("rejects with the error of the application's SQL, also for a deferred constraint", async () => {
+  it("a commit on SQLite rejects with the error of the application's SQL, also for a deferred constraint", async () => {
     const [lease, other] = await claimed(2);
     const unknown = store.commit(lease!, (tx) => tx.exec('INSERT INTO nowhere VALUES (1)'));
     await expect(unknown).rejects.toThrow('no such table: nowhere');
@@ -118,7 +118,7 @@ describe('a commit on SQLite', () => {
     expect((await store.complete(other!)).settled).toBe(true);
   });
 
-  it('waits for the lock of another connection without blocking the event loop', async () => {
+  it('a commit on SQLite waits for the lock of another connection without blocking the event loop', async () => {
     const [lease] = await claimed();
     const patient = await harness.open({ busyTimeoutMs: 20_000 });
     const application = harness.connect();
@@ -130,7 +130,7 @@ describe('a commit on SQLite', () => {
     expect(ledger()).toEqual(['waited']);
   });
 
-  it('rejects if the lock is not released within busyTimeoutMs, and stores nothing', async () => {
+  it('a commit on SQLite rejects if the lock is not released within busyTimeoutMs, and stores nothing', async () => {
     const [lease] = await claimed();
     const application = harness.connect();
     application.exec('BEGIN IMMEDIATE');
@@ -144,7 +144,7 @@ describe('a commit on SQLite', () => {
     expect((await store.complete(lease!)).settled).toBe(true);
   });
 
-  it('succeeds at the same time as receives, claims and other commits', async () => {
+  it('a commit on SQLite succeeds at the same time as receives, claims and other commits', async () => {
     const leases = await claimed(100);
     const [commits, receives] = await Promise.all([
       Promise.all(leases.map((lease) => store.commit(lease, (tx) => write(tx, lease.id)))),
@@ -157,7 +157,7 @@ describe('a commit on SQLite', () => {
     ]);
   }, 20_000);
 
-  it('is completed before the store closes', async () => {
+  it('a commit on SQLite is completed before the store closes', async () => {
     const [lease] = await claimed();
     const commit = store.commit(lease!, (tx) => write(tx, 'last'));
     await store.close();

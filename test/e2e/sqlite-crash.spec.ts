@@ -8,7 +8,7 @@ beforeEach(() => {
 afterEach(() => harness.dispose());
 
 describe('a SQLite inbox that is killed', () => {
-  it('IN-09 has stored every event that it acknowledged, after 50 rounds of kill -9', async () => {
+  it('IN-09 a killed SQLite inbox has stored every event that it acknowledged, after 50 rounds of kill -9', async () => {
     const acknowledged: string[] = [];
     for (let round = 0; round < 50; round += 2) {
       // Two processes at a time use one file: each is killed while the other writes, checkpoints or recovers.
@@ -35,7 +35,7 @@ describe('a SQLite inbox that is killed', () => {
     expect(deliveries).toMatchObject([{ handler: 'book', state: 'pending', count: ids.size }]);
   }, 360_000);
 
-  it('has counted the attempt of every delivery that a claim returned', async () => {
+  it('a killed SQLite inbox has counted the attempt of every delivery that a claim returned', async () => {
     const claimed: string[] = [];
     for (let round = 0; round < 8; round += 1) {
       const child = startChild('claim', harness.file);
@@ -55,7 +55,7 @@ describe('a SQLite inbox that is killed', () => {
     expect(claimed.filter((id) => !ids.has(id))).toEqual([]);
   }, 120_000);
 
-  it('IN-22 has one effect of a commit for each done delivery, and no other effects', async () => {
+  it('IN-22 a killed SQLite inbox has one effect of a commit for each done delivery, and no other effects', async () => {
     await (await harness.open()).close();
     const connection = harness.connect();
     connection.exec('CREATE TABLE ledger (id TEXT NOT NULL)');

@@ -22,7 +22,7 @@ async function turnsDuring(work: Promise<unknown>): Promise<number> {
 }
 
 describe('a SQLite inbox on a slow disk', () => {
-  it('leaves the event loop free while a receive waits for the disk', async () => {
+  it('a SQLite inbox on a slow disk leaves the event loop free while a receive waits for the disk', async () => {
     const store = await harness.open({ slowCommitMs: 300 });
     const before = performance.now();
     const turns = await turnsDuring(store.receive([incoming()]));
@@ -30,7 +30,7 @@ describe('a SQLite inbox on a slow disk', () => {
     expect(turns).toBeGreaterThan(100);
   });
 
-  it('leaves the event loop free while a commit waits for the disk', async () => {
+  it('a SQLite inbox on a slow disk leaves the event loop free while a commit waits for the disk', async () => {
     const store = await harness.open({ slowCommitMs: 300 });
     await store.receive([incoming()]);
     const claim = await harness.claimer(store);
@@ -41,7 +41,7 @@ describe('a SQLite inbox on a slow disk', () => {
     expect(turns).toBeGreaterThan(100);
   });
 
-  it('commits operations that arrive together in one transaction', async () => {
+  it('a SQLite inbox on a slow disk commits operations that arrive together in one transaction', async () => {
     const store = await harness.open({ slowCommitMs: 50 });
     const before = performance.now();
     await Promise.all(Array.from({ length: 200 }, () => store.receive([incoming()])));
@@ -49,14 +49,14 @@ describe('a SQLite inbox on a slow disk', () => {
     expect(performance.now() - before).toBeLessThan(5000);
   }, 15_000);
 
-  it('commits at most maxBatch operations in one transaction', async () => {
+  it('a SQLite inbox on a slow disk commits at most maxBatch operations in one transaction', async () => {
     const store = await harness.open({ slowCommitMs: 50, maxBatch: 5 });
     const before = performance.now();
     await Promise.all(Array.from({ length: 20 }, () => store.receive([incoming()])));
     expect(performance.now() - before).toBeGreaterThan(199);
   });
 
-  it('completes all operations before it closes', async () => {
+  it('a SQLite inbox on a slow disk completes all operations before it closes', async () => {
     const store = await harness.open({ slowCommitMs: 50, maxBatch: 5 });
     const receives = Array.from({ length: 20 }, () => store.receive([incoming()]));
     const closed = store.close();

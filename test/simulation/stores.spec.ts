@@ -31,11 +31,11 @@ describe('the inbox, with simulated faults in real time', () => {
   });
   afterAll(() => server.end(), 60_000);
 
-  it('makes every acknowledged event on SQLite final, and effects exist once', async () => {
+  it('the inbox makes every acknowledged event on SQLite final, and effects exist once', async () => {
     expect(await wrongs('SQLite', playInSqlite)).toEqual([]);
   });
 
-  it('makes every acknowledged event on PostgreSQL final, and effects exist once', async () => {
+  it('the inbox makes every acknowledged event on PostgreSQL final, and effects exist once', async () => {
     const play = async (scenario: Scenario) =>
       playInPostgres(scenario, await server.createDatabase());
     expect(await wrongs('PostgreSQL', play)).toEqual([]);

@@ -30,7 +30,7 @@ describe('checkLedger', () => {
 });
 
 describe('formatTable', () => {
-  it('adds amounts in whole cents', () => {
+  it('formatTable() adds amounts in whole cents', () => {
     const three = ['a', 'b', 'c'].map((id) => ({ ...paid, transactionId: id, amount: 0.1 }));
     expect(formatTable(checkLedger(three, [])).at(-1)).toMatch(
       /total +3 payments +0\.30 +0\.00 +THE LEDGER IS WRONG$/,

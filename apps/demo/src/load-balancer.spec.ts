@@ -16,7 +16,7 @@ describe('LoadBalancer', () => {
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
-  it('streams events as a shop writes them, and closes the stream if the client disconnects', async () => {
+  it('LoadBalancer streams events as a shop writes them, and closes the stream if the client disconnects', async () => {
     const open: ServerResponse[] = [];
     await using balancer = await LoadBalancer.start();
     balancer.targets = [
@@ -36,7 +36,7 @@ describe('LoadBalancer', () => {
     await closed;
   });
 
-  it('forwards headers in both directions, the original host header, and redirects', async () => {
+  it('LoadBalancer forwards headers in both directions, the original host header, and redirects', async () => {
     await using balancer = await LoadBalancer.start();
     balancer.targets = [
       await shop(({ headers }, response) => {

@@ -3,18 +3,18 @@ import { isAmount, toCents } from './amount.js';
 
 describe('isAmount', () => {
   it.each([0.01, 0.1, 0.29, 1.15, 4.35, 19.99, 1, 1500, 999_999_999_999.99, 1_000_000_000_000])(
-    'accepts %d',
+    'isAmount() accepts %d',
     (amount) => expect(isAmount(amount)).toBe(true),
   );
 
   it.each([0, -0, -1, 0.001, 1e-7, 1.005, 1e13, Infinity, NaN, '1', null, undefined, 1n, {}])(
-    'rejects %p',
+    'isAmount() rejects %p',
     (amount) => expect(isAmount(amount)).toBe(false),
   );
 });
 
 describe('toCents', () => {
-  it('makes sums of amounts exact', () => {
+  it('toCents() makes sums of amounts exact', () => {
     expect(toCents(0.1) + toCents(0.2)).toBe(toCents(0.3));
   });
 });

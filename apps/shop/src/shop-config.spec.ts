@@ -18,7 +18,7 @@ function problemsOf(variables: Record<string, string | undefined>): readonly str
 }
 
 describe('readShopEnvironment', () => {
-  it('has a default for each variable of the shop', () => {
+  it('readShopEnvironment() has a default for each variable of the shop', () => {
     expect(readShopEnvironment(REQUIRED)).toEqual({
       port: 3000,
       host: '127.0.0.1',
@@ -32,7 +32,7 @@ describe('readShopEnvironment', () => {
     });
   });
 
-  it('has a console only if a password is set', () => {
+  it('readShopEnvironment() has a console only if a password is set', () => {
     const SHOP_CONSOLE_PASSWORD = 'twelve chars';
     expect(readShopEnvironment({ ...REQUIRED, SHOP_CONSOLE_PASSWORD }).console).toEqual({
       path: '/console',
@@ -46,12 +46,12 @@ describe('readShopEnvironment', () => {
     ).toEqual({ path: '/ops/payments', user: 'jo', password: SHOP_CONSOLE_PASSWORD });
   });
 
-  it('treats an empty variable as not set', () => {
+  it('readShopEnvironment() treats an empty variable as not set', () => {
     const variables = { ...REQUIRED, PORT: '', SHOP_ADAPTER: ' ', PAYMENTS_CHECKOUT_PATH: '' };
     expect(readShopEnvironment(variables)).toEqual(readShopEnvironment(REQUIRED));
   });
 
-  it('reads all variables', () => {
+  it('readShopEnvironment() reads all variables', () => {
     expect(
       readShopEnvironment({
         ...REQUIRED,
@@ -106,20 +106,23 @@ describe('readShopEnvironment', () => {
     ['SHOP_CONSOLE_PATH', '/'],
     ['SHOP_CONSOLE_PATH', '/console/:id'],
     ['SHOP_CONSOLE_PATH', '/orders/console'],
-  ])('rejects %s=%j with one message that names the variable', (name, value) => {
-    expect(problemsOf({ [name]: value })).toEqual([
-      expect.stringMatching(new RegExp(`^${name} must be `)),
-    ]);
-  });
+  ])(
+    'readShopEnvironment() rejects %s=%j with one message that names the variable',
+    (name, value) => {
+      expect(problemsOf({ [name]: value })).toEqual([
+        expect.stringMatching(new RegExp(`^${name} must be `)),
+      ]);
+    },
+  );
 
-  it('lists the problems of the payments module and of the shop together', () => {
+  it('readShopEnvironment() lists the problems of the payments module and of the shop together', () => {
     expect(problemsOf({ PAYMENTS_CLIENT_SECRET: undefined, PORT: 'abc' })).toEqual([
       expect.stringMatching(/^PAYMENTS_CLIENT_SECRET is not set/),
       expect.stringMatching(/^PORT must be /),
     ]);
   });
 
-  it('shows no value in its messages', () => {
+  it('readShopEnvironment() shows no value in its messages', () => {
     const error = new SettingsError(problemsOf({ PORT: 'whsec_typed_into_the_wrong_line' }));
     expect(JSON.stringify([error.message, error.problems])).not.toContain('whsec');
   });

@@ -12,7 +12,7 @@ describe('networkOf', () => {
     ['fe80::1%eth0', 'fe80::2%eth1'],
     ['203.0.113.9', '::ffff:203.0.113.9'],
     ['127.0.0.1', '::ffff:7f00:1'],
-  ])('returns the same network for %s and %s', (one, other) => {
+  ])('networkOf() returns the same network for %s and %s', (one, other) => {
     expect(networkOf(one)).toBe(networkOf(other));
   });
 
@@ -22,7 +22,7 @@ describe('networkOf', () => {
     ['203.0.113.9', '203.0.113.10'],
     ['::ffff:203.0.113.9', '::ffff:203.0.113.10'],
     ['::ffff:203.0.113.9', '::1'],
-  ])('returns different networks for %s and %s', (one, other) => {
+  ])('networkOf() returns different networks for %s and %s', (one, other) => {
     expect(networkOf(one)).not.toBe(networkOf(other));
   });
 });
@@ -32,20 +32,20 @@ describe('clientAddress', () => {
     clientAddress({ ip, socket: { remoteAddress } } as ConsoleRequest);
 
   it.each(['203.0.113.9', '2001:db8::1', '::ffff:203.0.113.9'])(
-    'returns the forwarded address %s',
+    'clientAddress() returns the forwarded address %s',
     (ip) => {
       expect(from(ip, '10.0.0.1')).toBe(ip);
     },
   );
 
   it.each(['unknown', '', '203.0.113.9:4711', '[2001:db8::1]', '203.0.113.999', '_hidden'])(
-    'takes the address of the connection if "%s" was forwarded',
+    'clientAddress() takes the address of the connection if "%s" was forwarded',
     (ip) => {
       expect(from(ip, '10.0.0.1')).toBe('10.0.0.1');
     },
   );
 
-  it('returns an empty text for a request without a connection', () => {
+  it('clientAddress() returns an empty text for a request without a connection', () => {
     expect(from(undefined)).toBe('');
   });
 });
@@ -58,11 +58,11 @@ describe('networksOfClient', () => {
       headers: { 'x-forwarded-for': forwarded },
     } as unknown as ConsoleRequest);
 
-  it('returns only the network of the connection if the application trusts no proxy', () => {
+  it('networksOfClient() returns only the network of the connection if the application trusts no proxy', () => {
     expect(of('10.0.0.1', '10.0.0.1', '203.0.113.9')).toEqual(['10.0.0.1']);
   });
 
-  it('returns the networks of the nearest proxy and of the connection after a forwarded address', () => {
+  it('networksOfClient() returns the networks of the nearest proxy and of the connection after a forwarded address', () => {
     expect(of('203.0.113.9', '10.0.0.1', '203.0.113.9, 198.51.100.7')).toEqual([
       '203.0.113.9',
       '198.51.100.7',

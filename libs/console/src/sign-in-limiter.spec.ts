@@ -60,7 +60,7 @@ const among =
     everyTime(n % pool);
 
 describe('SignInLimiter', () => {
-  it('does not delay ten wrong passwords, and delays each further check by 0.1 s more, up to 3 s', async () => {
+  it('SignInLimiter does not delay ten wrong passwords, and delays each further check by 0.1 s more, up to 3 s', async () => {
     const clients = new Clients();
     for (let n = 0; n < 10; n += 1) await clients.try(everyTime(n));
     const delays: (number | undefined)[] = [];
@@ -81,7 +81,7 @@ describe('SignInLimiter', () => {
     ['from 500 networks in turn', among(500)],
     ['from one network', among(1)],
   ])(
-    'SE-13 checks at most 1,300 passwords of a name a minute, in a flood of 60 a second %s',
+    'SE-13 SignInLimiter checks at most 1,300 passwords of a name a minute, in a flood of 60 a second %s',
     async (_, network) => {
       const clients = new Clients();
       await clients.attack(60, 60, network);
@@ -102,7 +102,7 @@ describe('SignInLimiter', () => {
       (n) => [everyTime(n), '198.51.100.7', '172.16.0.1'],
     ],
   ])(
-    'SE-13 accepts the password of a new operator within 3 seconds while %s',
+    'SE-13 SignInLimiter accepts the password of a new operator within 3 seconds while %s',
     async (_, perSecond, network) => {
       const clients = new Clients();
       const waits: Promise<number>[] = [];
@@ -120,7 +120,7 @@ describe('SignInLimiter', () => {
     },
   );
 
-  it('SE-13 never delays an operator whose network has signed in, for any number of wrong passwords', async () => {
+  it('SE-13 SignInLimiter never delays an operator whose network has signed in, for any number of wrong passwords', async () => {
     const clients = new Clients();
     expect(await clients.try('192.0.2.1', true)).toBe(0);
     const waits: Promise<number | string>[] = [];
@@ -133,7 +133,7 @@ describe('SignInLimiter', () => {
     expect(clients.runtime.pending).toBeGreaterThan(0);
   });
 
-  it('delays a network that has signed in if it sends more than ten wrong passwords per minute', async () => {
+  it('SignInLimiter delays a network that has signed in if it sends more than ten wrong passwords per minute', async () => {
     const clients = new Clients();
     await clients.attack(20, 10, everyTime);
     void clients.try('192.0.2.1', true);
@@ -147,7 +147,7 @@ describe('SignInLimiter', () => {
     expect(await clients.try('192.0.2.1', true)).toBe(0);
   });
 
-  it('delays a network again 12 hours after its last sign-in', async () => {
+  it('SignInLimiter delays a network again 12 hours after its last sign-in', async () => {
     const clients = new Clients();
     await clients.try('192.0.2.1', true);
     clients.runtime.advance(12 * 3_600_000 - 10_000);
@@ -159,7 +159,7 @@ describe('SignInLimiter', () => {
     expect(clients.runtime.pending).toBe(waiting + 1);
   });
 
-  it('remembers the last 1,000 pairs of user name and network that signed in', async () => {
+  it('SignInLimiter remembers the last 1,000 pairs of user name and network that signed in', async () => {
     const clients = new Clients();
     for (let n = 0; n < 1001; n += 1) await clients.try(everyTime(n), true);
     for (let n = 0; n < 10; n += 1) await clients.try(`192.0.2.${n}`);
@@ -169,7 +169,7 @@ describe('SignInLimiter', () => {
     expect(clients.runtime.pending).toBe(1);
   });
 
-  it('counts invented user names in a fixed number of counters', async () => {
+  it('SignInLimiter counts invented user names in a fixed number of counters', async () => {
     const clients = new Clients();
     for (let n = 0; n < 12_000 && clients.runtime.pending === 0; n += 1) {
       void clients.try(everyTime(n), false, `name ${n}`);
@@ -179,7 +179,7 @@ describe('SignInLimiter', () => {
     expect(clients.runtime.pending).toBeGreaterThan(0);
   });
 
-  it('halves the count of wrong passwords of networks every five minutes', async () => {
+  it('SignInLimiter halves the count of wrong passwords of networks every five minutes', async () => {
     const clients = new Clients();
     for (let n = 0; n < 3; n += 1) await clients.try('192.0.2.1');
     for (let minutes = 0; minutes < 20; minutes += 5) {
@@ -193,13 +193,13 @@ describe('SignInLimiter', () => {
     expect(new Set(await Promise.all(waiting))).toEqual(new Set(['wrong']));
   });
 
-  it('does not count a check that fails as a wrong password', async () => {
+  it('SignInLimiter does not count a check that fails as a wrong password', async () => {
     const clients = new Clients();
     for (let n = 0; n < 50; n += 1) (await clients.limiter.admit('ops', ['a']))!.end(undefined);
     expect(clients.runtime.pending).toBe(0);
   });
 
-  it('checks 50 concurrent attempts of a network that has signed in, and delays further ones', async () => {
+  it('SignInLimiter checks 50 concurrent attempts of a network that has signed in, and delays further ones', async () => {
     const clients = new Clients();
     await clients.try('192.0.2.1', true);
     for (let n = 0; n < 50; n += 1) await clients.limiter.admit('ops', ['192.0.2.1']);
@@ -207,7 +207,7 @@ describe('SignInLimiter', () => {
     expect(clients.runtime.pending).toBe(1);
   });
 
-  it('treats unknown user names like existing ones', async () => {
+  it('SignInLimiter treats unknown user names like existing ones', async () => {
     const flood = async (name: string): Promise<unknown> => {
       const clients = new Clients();
       await clients.try('192.0.2.9', true, 'ops');
@@ -226,7 +226,7 @@ describe('SignInLimiter', () => {
     expect(await flood('nobody')).toEqual(real);
   });
 
-  it('lets at most 240 attempts wait, and accepts a new operator after wrong passwords of ten names', async () => {
+  it('SignInLimiter lets at most 240 attempts wait, and accepts a new operator after wrong passwords of ten names', async () => {
     const clients = new Clients();
     let most = 0;
     for (let n = 0; n < 2_000; n += 1) {

@@ -4,7 +4,7 @@ import type { PaymentsEmulatorOptions } from './emulator-options.js';
 import { resolveOptions } from './resolve-options.js';
 
 describe('resolveOptions', () => {
-  it('uses the values of the service as defaults', () => {
+  it('resolveOptions() uses the values of the service as defaults', () => {
     expect(resolveOptions()).toMatchObject({
       host: '127.0.0.1',
       port: 0,
@@ -17,11 +17,11 @@ describe('resolveOptions', () => {
     });
   });
 
-  it('returns frozen options', () => {
+  it('resolveOptions() returns frozen options', () => {
     expect(Object.isFrozen(resolveOptions())).toBe(true);
   });
 
-  it('removes slashes at the end of a public URL', () => {
+  it('resolveOptions() removes slashes at the end of a public URL', () => {
     expect(resolveOptions({ publicUrl: 'http://emulator:4010/' }).publicUrl).toBe(
       'http://emulator:4010',
     );
@@ -53,7 +53,7 @@ describe('resolveOptions', () => {
   ];
 
   it.each(wrong)(
-    'rejects %j with a message that names option, unit and bounds',
+    'resolveOptions() rejects %j with a message that names option, unit and bounds',
     (options, message) => {
       expect(() => resolveOptions(options)).toThrow(EmulatorInputError);
       expect(() => resolveOptions(options)).toThrow(TypeError);
@@ -74,7 +74,7 @@ describe('resolveOptions', () => {
     [{ publicUrl: 'https://emulator.example' }, true],
     [{ productionPublicUrl: 'https://emulator.example' }, true],
   ])(
-    'SE-14 generates a control token only if other machines can reach the emulator: %j, %s',
+    'SE-14 resolveOptions() generates a control token only if other machines can reach the emulator: %j, %s',
     (options, remoteAccess) => {
       const first = resolveOptions({ seed: 'known', ...options });
       expect(first.remoteAccess).toBe(remoteAccess);
@@ -87,7 +87,7 @@ describe('resolveOptions', () => {
     },
   );
 
-  it('SE-14 rejects NODE_ENV=production unless allowProduction is set', () => {
+  it('SE-14 resolveOptions() rejects NODE_ENV=production unless allowProduction is set', () => {
     expect(() => resolveOptions({}, 'production')).toThrow(/^allowProduction is needed/);
     expect(resolveOptions({ allowProduction: true }, 'production').port).toBe(0);
     expect(resolveOptions({}, 'development').port).toBe(0);

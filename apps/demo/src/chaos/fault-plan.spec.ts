@@ -7,12 +7,12 @@ const plan = (seed: string, run: Parameters<typeof planFaults>[1] = RUN) =>
   planFaults(new SeededRandom(seed, 'faults'), run);
 
 describe('planFaults()', () => {
-  it('plans the same faults for the same seed, and others for another seed', () => {
+  it('planFaults() plans the same faults for the same seed, and others for another seed', () => {
     expect(plan('a')).toEqual(plan('a'));
     expect(plan('a')).not.toEqual(plan('b'));
   });
 
-  it('plans one deploy in the middle, and all kinds of faults in order of time within the run', () => {
+  it('planFaults() plans one deploy in the middle, and all kinds of faults in order of time within the run', () => {
     for (const seed of ['a', 'b', 'c']) {
       const faults = plan(seed, { ...RUN, seconds: 60 });
       const [deploy, ...more] = faults.filter(({ kind }) => kind === 'deploy');
@@ -27,12 +27,12 @@ describe('planFaults()', () => {
     }
   });
 
-  it('plans no PostgreSQL fault for SQLite', () => {
+  it('planFaults() plans no PostgreSQL fault for SQLite', () => {
     const kinds = new Set(plan('a', { ...RUN, store: 'sqlite', seconds: 60 }).map((f) => f.kind));
     expect([...kinds].toSorted()).toEqual(['block', 'clock', 'deploy', 'drain', 'kill', 'stop']);
   });
 
-  it('plans stops and blocks that last longer than the lease', () => {
+  it('planFaults() plans stops and blocks that last longer than the lease', () => {
     const durations = plan('a', { ...RUN, seconds: 60 }).flatMap(({ kind, ms }) =>
       kind === 'stop' || kind === 'block' ? [ms] : [],
     );

@@ -2,12 +2,12 @@ import { describe, expect, it } from '@jest/globals';
 import { readBearerToken } from './access-token.guard.js';
 
 describe('readBearerToken', () => {
-  it('reads the token from Authorization or from x-auth-token', () => {
+  it('readBearerToken() reads the token from Authorization or from x-auth-token', () => {
     expect(readBearerToken({ authorization: 'Bearer a.b.c' })).toBe('a.b.c');
     expect(readBearerToken({ 'x-auth-token': 'Bearer a.b.c' })).toBe('a.b.c');
   });
 
-  it('accepts both headers if they contain the same token', () => {
+  it('readBearerToken() accepts both headers if they contain the same token', () => {
     const headers = { authorization: 'Bearer a.b.c', 'x-auth-token': 'bearer a.b.c' };
     expect(readBearerToken(headers)).toBe('a.b.c');
   });
@@ -20,7 +20,7 @@ describe('readBearerToken', () => {
     ['two tokens in one header', { authorization: 'Bearer a, Bearer b' }],
     ['two headers that differ', { authorization: 'Bearer a', 'x-auth-token': 'Bearer b' }],
     ['one valid and one malformed header', { authorization: 'Bearer a', 'x-auth-token': 'a' }],
-  ])('returns no token for %s', (_, headers) => {
+  ])('readBearerToken() returns no token for %s', (_, headers) => {
     expect(readBearerToken(headers)).toBeUndefined();
   });
 });

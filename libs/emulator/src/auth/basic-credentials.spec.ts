@@ -4,20 +4,20 @@ import { parseBasicCredentials } from './basic-credentials.js';
 const basic = (text: string | Buffer): string => `Basic ${Buffer.from(text).toString('base64')}`;
 
 describe('parseBasicCredentials', () => {
-  it('reads client id and secret; the scheme is case-insensitive', () => {
+  it('parseBasicCredentials() reads client id and secret; the scheme is case-insensitive', () => {
     const expected = { clientId: 'id', clientSecret: 'secret' };
     expect(parseBasicCredentials(basic('id:secret'))).toEqual(expected);
     expect(parseBasicCredentials(basic('id:secret').replace('Basic', 'bAsIc'))).toEqual(expected);
   });
 
-  it('splits at the first colon; the secret may contain more colons', () => {
+  it('parseBasicCredentials() splits at the first colon; the secret may contain more colons', () => {
     expect(parseBasicCredentials(basic('id:a:b%3A'))).toEqual({
       clientId: 'id',
       clientSecret: 'a:b%3A',
     });
   });
 
-  it('reads credentials as UTF-8', () => {
+  it('parseBasicCredentials() reads credentials as UTF-8', () => {
     expect(parseBasicCredentials(basic('café:пароль'))).toEqual({
       clientId: 'café',
       clientSecret: 'пароль',
@@ -35,7 +35,7 @@ describe('parseBasicCredentials', () => {
     ['no colon', basic('id')],
     ['no id', basic(':secret')],
     ['bytes that are not UTF-8', basic(Buffer.from([0x69, 0x64, 0x3a, 0xff]))],
-  ])('returns undefined for %s', (_, header) => {
+  ])('parseBasicCredentials() returns undefined for %s', (_, header) => {
     expect(parseBasicCredentials(header)).toBeUndefined();
   });
 });

@@ -9,7 +9,7 @@ function optionsOf(...args: string[]) {
 }
 
 describe('parseCommandLine', () => {
-  it('uses fixed ports by default', () => {
+  it('parseCommandLine() uses fixed ports by default', () => {
     expect(optionsOf()).toMatchObject({ port: 4010, productionPort: 4011 });
     expect(optionsOf('--port', '0', '--production-port=1')).toMatchObject({
       port: 0,
@@ -17,7 +17,7 @@ describe('parseCommandLine', () => {
     });
   });
 
-  it('parses the credentials and the webhook of the company', () => {
+  it('parseCommandLine() parses the credentials and the webhook of the company', () => {
     const options = optionsOf(
       '--webhook-url',
       'http://localhost:3000/w',
@@ -36,7 +36,7 @@ describe('parseCommandLine', () => {
     });
   });
 
-  it('parses a redelivery schedule with units', () => {
+  it('parseCommandLine() parses a redelivery schedule with units', () => {
     expect(optionsOf('--redeliver', '500ms,1s, 5m,1h').redeliver).toEqual([
       500, 1000, 300_000, 3_600_000,
     ]);
@@ -44,7 +44,7 @@ describe('parseCommandLine', () => {
     expect(optionsOf().redeliver).toBeUndefined();
   });
 
-  it('parses a fault plan', () => {
+  it('parseCommandLine() parses a fault plan', () => {
     expect(optionsOf('--faults', '{"api":{"reset":{"next":1}}}').faults).toEqual({
       api: { reset: { next: 1 } },
     });
@@ -58,12 +58,12 @@ describe('parseCommandLine', () => {
     [['--port', '-1'], '--port'],
     [['--redeliver', '5'], '--redeliver takes waits such as'],
     [['--faults', '{'], '--faults takes JSON'],
-  ])('rejects %j with a message that names the flag', (args, message) => {
+  ])('parseCommandLine() rejects %j with a message that names the flag', (args, message) => {
     expect(() => parseCommandLine(args)).toThrow(CommandLineError);
     expect(() => parseCommandLine(args)).toThrow(message);
   });
 
-  it('gives --help and --version precedence over other flags', () => {
+  it('parseCommandLine() gives --help and --version precedence over other flags', () => {
     expect(parseCommandLine(['--help', '--port', 'x'])).toEqual({ do: 'help' });
     expect(parseCommandLine(['-v'])).toEqual({ do: 'version' });
     expect(HELP).toContain('--webhook-url');

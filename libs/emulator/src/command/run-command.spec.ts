@@ -25,7 +25,7 @@ async function start(...args: string[]) {
 }
 
 describe('runCommand', () => {
-  it('prints the addresses and the settings of the application', async () => {
+  it('runCommand() prints the addresses and the settings of the application', async () => {
     const { emulator, printed } = await start('--webhook-secret', 'whsec_given');
     const { company } = emulator;
     expect(printed.out).toContain(
@@ -40,19 +40,19 @@ describe('runCommand', () => {
     expect(printed.err).toBe('');
   });
 
-  it('omits a given secret that cannot be quoted, and prints a note about it', async () => {
+  it('runCommand() omits a given secret that cannot be quoted, and prints a note about it', async () => {
     const { printed } = await start('--client-secret', `it's "$5"`, '--webhook-secret', "it's");
     expect(printed.out).toContain('export PAYMENTS_WEBHOOK_SECRET="it\'s"\n');
     expect(printed.out).not.toContain('export PAYMENTS_CLIENT_SECRET=');
     expect(printed.out).toContain('\nPAYMENTS_CLIENT_SECRET is not listed, because ');
   });
 
-  it('prints --url in its trigger command unless it listens at the default address', async () => {
+  it('runCommand() prints --url in its trigger command unless it listens at the default address', async () => {
     const { emulator, printed } = await start();
     expect(printed.out).toContain(`--reference order-1 --url ${emulator.baseUrl}\n`);
   });
 
-  it('prints one line per delivery without secrets, and no line with --quiet', async () => {
+  it('runCommand() prints one line per delivery without secrets, and no line with --quiet', async () => {
     const loud = await start('--faults', '{"delivery":{"drop":{"next":1}}}');
     loud.printed.out = '';
     for (const eventType of ['one', 'two']) loud.emulator.sendEvent({ eventType });
@@ -73,7 +73,7 @@ describe('runCommand', () => {
     [['--webhook-url', 'http://shop.example/'], '--webhook-url must be an https:// URL'],
     [['--token-lifetime', '0'], '--token-lifetime must be a whole number of seconds'],
     [['--faults', '{"api":{"slow":{}}}'], 'api.slow.ms is required'],
-  ])('exits with 2 and one error message for %j', async (args, message) => {
+  ])('runCommand() exits with 2 and one error message for %j', async (args, message) => {
     const { result, printed } = await run(...args);
     expect(result).toBe(2);
     expect(printed.out).toBe('');
@@ -81,7 +81,7 @@ describe('runCommand', () => {
     expect(printed.err.trim().split('\n')).toHaveLength(2);
   });
 
-  it('prints its help and its version', async () => {
+  it('runCommand() prints its help and its version', async () => {
     const help = await run('--help');
     expect(help.result).toBe(0);
     expect(help.printed.out).toContain('--webhook-url');

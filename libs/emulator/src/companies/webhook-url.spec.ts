@@ -77,7 +77,7 @@ describe('webhook URL policy with allowPrivateWebhooks', () => {
     expect(problem(url, { allowPrivate: true })).toBeUndefined();
   });
 
-  it('rejects http:// for a public address', () => {
+  it('the webhook URL policy with allowPrivateWebhooks rejects http:// for a public address', () => {
     expect(problem('http://8.8.8.8/', { allowPrivate: true })).toMatch(/^must be an https/);
   });
 });

@@ -7,7 +7,7 @@ const basic = (text: string): string => `Basic ${Buffer.from(text).toString('bas
 
 describe('ControlToken', () => {
   it.each([`Bearer ${TOKEN}`, `bearer ${TOKEN}`, basic(`any:${TOKEN}`), basic(`:${TOKEN}`)])(
-    'accepts the header %s',
+    'ControlToken accepts the header %s',
     (header) => {
       expect(new ControlToken(TOKEN, new ManualClock(0)).verify(header)).toBe('valid');
     },
@@ -21,11 +21,11 @@ describe('ControlToken', () => {
     ['Bearer another', 'wrong'],
     [`Bearer ${TOKEN}x`, 'wrong'],
     [basic(`${TOKEN}:`), 'wrong'],
-  ])('reports the header %s as %s', (header, result) => {
+  ])('ControlToken reports the header %s as %s', (header, result) => {
     expect(new ControlToken(TOKEN, new ManualClock(0)).verify(header)).toBe(result);
   });
 
-  it('throttles more than ten wrong tokens within a minute, and never the valid one', () => {
+  it('ControlToken throttles more than ten wrong tokens within a minute, and never the valid one', () => {
     const clock = new ManualClock(0);
     const token = new ControlToken(TOKEN, clock);
     clock.advance(100_000);

@@ -9,7 +9,7 @@ function entry(id: string, more: Partial<DeliveryRecord> = {}) {
 }
 
 describe('DeliveryLog', () => {
-  it('keeps at most `logSize` attempts and removes the oldest first', () => {
+  it('DeliveryLog keeps at most `logSize` attempts and removes the oldest first', () => {
     const log = new DeliveryLog(2);
     for (const id of ['1', '2', '3']) log.add(entry(id));
     expect(log.list().map(({ id }) => id)).toEqual(['2', '3']);
@@ -17,7 +17,7 @@ describe('DeliveryLog', () => {
     expect(() => log.get('1')).toThrow('logSize');
   });
 
-  it('lists the attempts that match all criteria, limited to the newest', () => {
+  it('DeliveryLog lists the attempts that match all criteria, limited to the newest', () => {
     const log = new DeliveryLog(10);
     log.add(entry('1'));
     log.add(entry('2', { companyId: 'b' }));
@@ -30,7 +30,7 @@ describe('DeliveryLog', () => {
     expect(ids({ companyId: 'c' })).toEqual([]);
   });
 
-  it('returns copies, so that changes do not affect the log', () => {
+  it('DeliveryLog returns copies, so that changes do not affect the log', () => {
     const log = new DeliveryLog(10);
     log.add(entry('1'));
     log.list()[0]?.faults.push('changed');

@@ -25,15 +25,18 @@ describe('signDelivery compared with the test vectors', () => {
     expect(valid.length).toBeGreaterThan(20);
   });
 
-  it.each(valid)('computes the signature of the vector: $name', ({ secrets, body, header }) => {
-    const signature = signDelivery(Buffer.from(body, 'base64'), secrets[0] as string);
-    expect(signaturesIn(header)).toContain(signature);
-  });
+  it.each(valid)(
+    'signDelivery() computes the signature of the vector: $name',
+    ({ secrets, body, header }) => {
+      const signature = signDelivery(Buffer.from(body, 'base64'), secrets[0] as string);
+      expect(signaturesIn(header)).toContain(signature);
+    },
+  );
 
   const mismatched = cases.filter((each) => each.header && each.expect === 'signature_mismatch');
 
   it.each(mismatched)(
-    'computes another signature than the vector: $name',
+    'signDelivery() computes another signature than the vector: $name',
     ({ secrets, body, header }) => {
       for (const secret of secrets) {
         const signature = signDelivery(Buffer.from(body, 'base64'), secret);

@@ -27,7 +27,7 @@ const silent: typeof globalThis.fetch = (_, init) =>
   });
 
 describe('sendDelivery', () => {
-  it('sends the bytes and headers without changes and does not follow redirects', async () => {
+  it('sendDelivery() sends the bytes and headers without changes and does not follow redirects', async () => {
     const sent: [unknown, RequestInit | undefined][] = [];
     await send(async (url, init) => {
       sent.push([url, init]);
@@ -44,7 +44,7 @@ describe('sendDelivery', () => {
   });
 
   it.each([200, 201, 202, 204, 299])(
-    'treats the status %i as an acknowledgement',
+    'sendDelivery() treats the status %i as an acknowledgement',
     async (status) => {
       const { response, failure } = await send(async () => new Response(null, { status }));
       expect(failure).toBeUndefined();
@@ -60,13 +60,13 @@ describe('sendDelivery', () => {
     [401, 'status'],
     [500, 'status'],
     [503, 'status'],
-  ])('reports the status %i as a failure with code %s', async (status, code) => {
+  ])('sendDelivery() reports the status %i as a failure with code %s', async (status, code) => {
     const { response, failure } = await send(async () => new Response(null, { status }));
     expect(failure).toMatchObject({ code });
     expect(response?.status).toBe(status);
   });
 
-  it('fails with code timeout after 30 seconds, and not before', async () => {
+  it('sendDelivery() fails with code timeout after 30 seconds, and not before', async () => {
     const clock = new ManualClock(0);
     const result = send(silent, { clock });
     clock.advance(29_999);
@@ -78,14 +78,14 @@ describe('sendDelivery', () => {
     });
   });
 
-  it('fails with code cancelled when its signal aborts', async () => {
+  it('sendDelivery() fails with code cancelled when its signal aborts', async () => {
     const abort = new AbortController();
     const result = send(silent, { cancel: abort.signal });
     abort.abort();
     expect((await result).failure?.code).toBe('cancelled');
   });
 
-  it('reports the cause of a failed connection', async () => {
+  it('sendDelivery() reports the cause of a failed connection', async () => {
     const cause = Object.assign(new Error('connect refused'), { code: 'ECONNREFUSED' });
     const { failure } = await send(async () => {
       throw new TypeError('fetch failed', { cause });
@@ -93,7 +93,7 @@ describe('sendDelivery', () => {
     expect(failure).toEqual({ code: 'connection', message: 'ECONNREFUSED: connect refused' });
   });
 
-  it('keeps the first 4,096 bytes of an endless response and stops reading', async () => {
+  it('sendDelivery() keeps the first 4,096 bytes of an endless response and stops reading', async () => {
     let read = 0;
     const body = new ReadableStream<Uint8Array>(
       {
@@ -109,7 +109,7 @@ describe('sendDelivery', () => {
     expect(read).toBe(5000);
   });
 
-  it('SE-14 keeps 256 bytes and the content type of a response if other machines can reach the emulator', async () => {
+  it('SE-14 sendDelivery() keeps 256 bytes and the content type of a response if other machines can reach the emulator', async () => {
     const headers = { 'content-type': 'text/plain', 'x-secret': 'of-the-network' };
     const { response } = await send(async () => new Response('a'.repeat(5000), { headers }), {
       remoteAccess: true,
@@ -121,14 +121,14 @@ describe('sendDelivery', () => {
     });
   });
 
-  it('treats a 2xx response with an incomplete body as an acknowledgement', async () => {
+  it('sendDelivery() treats a 2xx response with an incomplete body as an acknowledgement', async () => {
     const body = new ReadableStream({ pull: (controller) => controller.error(new Error('cut')) });
     const { response, failure } = await send(async () => new Response(body));
     expect(failure).toBeUndefined();
     expect(response).toMatchObject({ status: 200, body: '' });
   });
 
-  it('clears its timer after the response', async () => {
+  it('sendDelivery() clears its timer after the response', async () => {
     const clock = new ManualClock(0);
     await send(async () => new Response(), { clock });
     expect(clock.pending).toBe(0);

@@ -7,23 +7,23 @@ const test = Buffer.from(JSON.stringify({ id: 'a0', data: {} }));
 const text = (bytes: Uint8Array) => Buffer.from(bytes).toString('utf8');
 
 describe('tamperBody', () => {
-  it('changes the amount, or the id if there is no amount; the body stays valid JSON', () => {
+  it('tamperBody() changes the amount, or the id if there is no amount; the body stays valid JSON', () => {
     expect(JSON.parse(text(tamperBody(paid, 'value')))).toEqual({ id: 'a0', data: { amount: 6 } });
     expect(JSON.parse(text(tamperBody(test, 'value')))).toEqual({ id: 'a1', data: {} });
   });
 
-  it('changes only white space', () => {
+  it('tamperBody() changes only white space', () => {
     const respaced = text(tamperBody(paid, 'respace'));
     expect(respaced).not.toBe(text(paid));
     expect(JSON.parse(respaced)).toEqual(JSON.parse(text(paid)));
   });
 
-  it('cuts the body in half', () => {
+  it('tamperBody() cuts the body in half', () => {
     expect(text(paid)).toContain(text(tamperBody(paid, 'truncate')));
     expect(tamperBody(paid, 'truncate').length).toBe(Math.floor(paid.length / 2));
   });
 
-  it('does not change the original body', () => {
+  it('tamperBody() does not change the original body', () => {
     const before = text(paid);
     for (const how of ['value', 'respace', 'truncate'] as const) tamperBody(paid, how);
     expect(text(paid)).toBe(before);
@@ -33,13 +33,13 @@ describe('tamperBody', () => {
 describe('tamperSignature', () => {
   const signature = signDelivery(paid, 'secret');
 
-  it('changes one digit; the signature stays well-formed', () => {
+  it('tamperSignature() changes one digit; the signature stays well-formed', () => {
     const tampered = tamperSignature(signature, 'digit');
     expect(tampered).toMatch(/^sha512=[0-9a-f]{128}$/);
     expect(tampered).not.toBe(signature);
   });
 
-  it('omits the signature, shortens it, or changes its scheme', () => {
+  it('tamperSignature() omits the signature, shortens it, or changes its scheme', () => {
     expect(tamperSignature(signature, 'missing')).toBeUndefined();
     expect(tamperSignature(signature, 'malformed')).toMatch(/^sha512=[0-9a-f]{126}$/);
     expect(tamperSignature(signature, 'scheme')).toMatch(/^sha256=[0-9a-f]{128}$/);

@@ -3,7 +3,7 @@ import { isPublicAddress } from './public-address.js';
 
 describe('isPublicAddress', () => {
   it.each(['8.8.8.8', '172.15.0.1', '172.32.0.1', '100.63.0.1', '2606:4700::1111', '2001:db8::1'])(
-    'returns true for %s',
+    'isPublicAddress() returns true for %s',
     (address) => {
       expect(isPublicAddress(address)).toBe(true);
     },
@@ -23,7 +23,7 @@ describe('isPublicAddress', () => {
     ],
     ['IPv4 in IPv6', ['64:ff9b::a00:1', '2002:a00:1::', '2001:0:a00:1::', '::10.0.0.1']],
     ['not an address', ['localhost', '', '10.0.0']],
-  ])('returns false for addresses of the kind: %s', (_, addresses) => {
+  ])('isPublicAddress() returns false for addresses of the kind: %s', (_, addresses) => {
     expect(addresses.filter(isPublicAddress)).toEqual([]);
   });
 });

@@ -43,7 +43,7 @@ async function server(respond: RequestListener) {
 const post = (body: string): RequestInit => ({ method: 'POST', body, redirect: 'manual' });
 
 describe('publicFetch', () => {
-  it('SE-14 connects to the checked address, even if the name later resolves to another address', async () => {
+  it('SE-14 publicFetch() connects to the checked address, even if the name later resolves to another address', async () => {
     await using receiver = await server((_, response) => response.end('ok'));
     const lookup = lookups(['127.0.0.1'], ['127.0.0.2']);
     const fetch = publicFetch({ lookup, isPublic });
@@ -58,7 +58,7 @@ describe('publicFetch', () => {
   });
 
   it.each([[['127.0.0.2']], [['127.0.0.1', '127.0.0.2']], [['127.0.0.1', '::1']], [[]]])(
-    'SE-14 sends nothing to a name that resolves to %j',
+    'SE-14 publicFetch() sends nothing to a name that resolves to %j',
     async (addresses) => {
       await using receiver = await server((_, response) => response.end());
       const fetch = publicFetch({ lookup: lookups(addresses), isPublic });
@@ -70,7 +70,7 @@ describe('publicFetch', () => {
   );
 
   it.each(['127.0.0.2', '[::1]', '10.0.0.1', '[::ffff:127.0.0.1]'])(
-    'SE-14 sends nothing to %s',
+    'SE-14 publicFetch() sends nothing to %s',
     async (host) => {
       await expect(publicFetch({ isPublic })(`http://${host}:9/`, post('{}'))).rejects.toThrow(
         PrivateHostError,
@@ -78,7 +78,7 @@ describe('publicFetch', () => {
     },
   );
 
-  it('SE-14 follows no redirect', async () => {
+  it('SE-14 publicFetch() follows no redirect', async () => {
     await using receiver = await server((_, response) =>
       response.writeHead(307, { location: 'http://127.0.0.2/' }).end(),
     );
@@ -90,16 +90,19 @@ describe('publicFetch', () => {
     expect([...response.headers]).toEqual([]);
   });
 
-  it.each([204, 304, 400, 599])('returns a response with status %i', async (status) => {
-    await using receiver = await server((_, response) => response.writeHead(status).end());
-    const response = await publicFetch({ isPublic })(
-      `http://127.0.0.1:${receiver.port}/`,
-      post('{}'),
-    );
-    expect(response.status).toBe(status);
-  });
+  it.each([204, 304, 400, 599])(
+    'publicFetch() returns a response with status %i',
+    async (status) => {
+      await using receiver = await server((_, response) => response.writeHead(status).end());
+      const response = await publicFetch({ isPublic })(
+        `http://127.0.0.1:${receiver.port}/`,
+        post('{}'),
+      );
+      expect(response.status).toBe(status);
+    },
+  );
 
-  it('rejects if the status of the response is invalid', async () => {
+  it('publicFetch() rejects if the status of the response is invalid', async () => {
     await using receiver = await server((request) => {
       request.socket.end('HTTP/1.1 999 What\r\ncontent-length: 0\r\n\r\n');
     });
@@ -108,7 +111,7 @@ describe('publicFetch', () => {
     ).rejects.toThrow('200 to 599');
   });
 
-  it('rejects when its signal aborts', async () => {
+  it('publicFetch() rejects when its signal aborts', async () => {
     const abort = new AbortController();
     await using receiver = await server(() => abort.abort());
     await expect(
@@ -130,7 +133,7 @@ describe('isPublicHost', () => {
     expect(await isPublicHost(host, { lookup: lookups(...addressLists), isPublic })).toBe(expected);
   });
 
-  it('returns true for a name that does not resolve yet', async () => {
+  it('isPublicHost() returns true for a name that does not resolve yet', async () => {
     const lookup: LookupAll = (_, __, callback) => callback(new Error('ENOTFOUND'), []);
     expect(await isPublicHost('shop.example', { lookup })).toBe(true);
   });

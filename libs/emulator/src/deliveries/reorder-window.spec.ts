@@ -25,7 +25,7 @@ function setUp() {
 }
 
 describe('ReorderWindow', () => {
-  it('delays deliveries until the window is full, then releases them in another order', async () => {
+  it('ReorderWindow delays deliveries until the window is full, then releases them in another order', async () => {
     const { enter, released } = setUp();
     const first = enter(1, 3);
     const second = enter(2, 3);
@@ -36,13 +36,13 @@ describe('ReorderWindow', () => {
     expect(new Set(released)).toEqual(new Set([1, 2, 3]));
   });
 
-  it('releases deliveries one at a time', async () => {
+  it('ReorderWindow releases deliveries one at a time', async () => {
     const { enter, maxRunning } = setUp();
     await Promise.all([1, 2, 3, 4, 5].map((item) => enter(item, 5)));
     expect(maxRunning()).toBe(1);
   });
 
-  it('releases an incomplete window after the maximum wait of its first delivery', async () => {
+  it('ReorderWindow releases an incomplete window after the maximum wait of its first delivery', async () => {
     const { clock, enter, released } = setUp();
     const both = [enter(1, 10, 500), enter(2, 10, 500)];
     clock.advance(499);
@@ -52,7 +52,7 @@ describe('ReorderWindow', () => {
     expect(released).toEqual([2, 1]);
   });
 
-  it('starts a new window after each release', async () => {
+  it('ReorderWindow starts a new window after each release', async () => {
     const { enter, released } = setUp();
     await Promise.all([enter(1, 2), enter(2, 2), enter(3, 2), enter(4, 2)]);
     expect(released).toHaveLength(4);

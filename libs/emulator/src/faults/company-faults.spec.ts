@@ -12,17 +12,17 @@ function decisions(trigger: FaultTrigger | undefined, times: number): boolean[] 
 }
 
 describe('CompanyFaults', () => {
-  it('never applies a missing fault, and always applies a fault without limits', () => {
+  it('CompanyFaults never applies a missing fault, and always applies a fault without limits', () => {
     expect(decisions(undefined, 3)).toEqual([false, false, false]);
     expect(decisions({}, 3)).toEqual([true, true, true]);
   });
 
-  it('applies a fault with `next` as many times as `next` says', () => {
+  it('CompanyFaults applies a fault with `next` as many times as `next` says', () => {
     expect(decisions({ next: 2 }, 4)).toEqual([true, true, false, false]);
     expect(decisions({ next: 0 }, 2)).toEqual([false, false]);
   });
 
-  it('applies a fault with `probability` at random, repeatable by the seed', () => {
+  it('CompanyFaults applies a fault with `probability` at random, repeatable by the seed', () => {
     const applied = decisions({ probability: 0.3 }, 1000);
     expect(applied.filter(Boolean).length).toBeGreaterThan(240);
     expect(applied.filter(Boolean).length).toBeLessThan(360);
@@ -31,11 +31,11 @@ describe('CompanyFaults', () => {
     expect(decisions({ probability: 1 }, 100)).not.toContain(false);
   });
 
-  it('applies a fault with `next` and `probability` first `next` times, then at random', () => {
+  it('CompanyFaults applies a fault with `next` and `probability` first `next` times, then at random', () => {
     expect(decisions({ next: 2, probability: 0 }, 4)).toEqual([true, true, false, false]);
   });
 
-  it('returns the plan with the remaining counts', () => {
+  it('CompanyFaults returns the plan with the remaining counts', () => {
     const plan = { delivery: { drop: { next: 2 }, redeliver: [1] }, api: { reset: { next: 5 } } };
     const company = new CompanyFaults(plan);
     company.applies(plan.delivery.drop, newStream());
@@ -47,7 +47,7 @@ describe('CompanyFaults', () => {
 });
 
 describe('drawDelay', () => {
-  it('returns the given value, or a value within the given range', () => {
+  it('drawDelay() returns the given value, or a value within the given range', () => {
     expect(drawDelay(250, newStream())).toBe(250);
     const drawn = drawDelay([10, 20], newStream());
     expect(drawn).toBeGreaterThanOrEqual(10);

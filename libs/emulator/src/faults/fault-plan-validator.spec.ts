@@ -4,7 +4,7 @@ import type { FaultPlan } from './fault-plan.js';
 import { validateFaultPlan } from './fault-plan-validator.js';
 
 describe('validateFaultPlan', () => {
-  it('accepts a plan with every fault, and returns a copy', () => {
+  it('validateFaultPlan() accepts a plan with every fault, and returns a copy', () => {
     const plan: FaultPlan = {
       delivery: {
         drop: { probability: 0.1 },
@@ -57,7 +57,7 @@ describe('validateFaultPlan', () => {
     [{ delivery: { redeliver: [-1] } }, 'delivery.redeliver must be a list'],
     [{ delivery: { redeliver: Array(21).fill(1) } }, 'delivery.redeliver must be a list'],
     [{ delivery: { tamperBody: { how: 'x' } } }, 'must be one of value, respace, truncate'],
-  ])('rejects %j with a message that names the field', (plan, message) => {
+  ])('validateFaultPlan() rejects %j with a message that names the field', (plan, message) => {
     expect(() => validateFaultPlan(plan)).toThrow(EmulatorInputError);
     expect(() => validateFaultPlan(plan)).toThrow(message);
   });

@@ -2,14 +2,14 @@ import { describe, expect, it } from '@jest/globals';
 import { ManualClock } from './manual-clock.js';
 
 describe('ManualClock', () => {
-  it('changes its time only by advance()', () => {
+  it('ManualClock changes its time only by advance()', () => {
     const clock = new ManualClock(1000);
     expect(clock.now()).toBe(1000);
     clock.advance(500);
     expect(clock.now()).toBe(1500);
   });
 
-  it('fires due timers in the order of their due times, each at its own time', () => {
+  it('ManualClock fires due timers in the order of their due times, each at its own time', () => {
     const clock = new ManualClock(0);
     const fired: [string, number][] = [];
     clock.setTimeout(() => fired.push(['late', clock.now()]), 30);
@@ -27,7 +27,7 @@ describe('ManualClock', () => {
     expect(clock.pending).toBe(1);
   });
 
-  it('does not fire a timer that was cleared', () => {
+  it('ManualClock does not fire a timer that was cleared', () => {
     const clock = new ManualClock(0);
     let fired = false;
     clock.clearTimeout(clock.setTimeout(() => (fired = true), 1));
@@ -35,7 +35,7 @@ describe('ManualClock', () => {
     expect(fired).toBe(false);
   });
 
-  it('throws a TypeError for a negative time and for NaN', () => {
+  it('ManualClock throws a TypeError for a negative time and for NaN', () => {
     expect(() => new ManualClock().advance(-1)).toThrow(TypeError);
     expect(() => new ManualClock().advance(Number.NaN)).toThrow(TypeError);
   });

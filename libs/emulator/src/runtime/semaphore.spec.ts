@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { Semaphore } from './semaphore.js';
 
 describe('Semaphore', () => {
-  it('runs as many tasks as it has permits; the others start in order when a permit is free', async () => {
+  it('Semaphore runs as many tasks as it has permits; the others start in order when a permit is free', async () => {
     const semaphore = new Semaphore(2);
     const started: number[] = [];
     const ends: (() => void)[] = [];
@@ -21,7 +21,7 @@ describe('Semaphore', () => {
     await Promise.all(all);
   });
 
-  it('releases the permit of a task that rejects', async () => {
+  it('Semaphore releases the permit of a task that rejects', async () => {
     const semaphore = new Semaphore(1);
     await expect(semaphore.run(() => Promise.reject(new Error('no')))).rejects.toThrow('no');
     await expect(semaphore.run(() => Promise.resolve('yes'))).resolves.toBe('yes');

@@ -10,7 +10,7 @@ describe('resolveApiOptions', () => {
   const dispatcher = new UndiciAgent();
   afterAll(() => dispatcher.close());
 
-  it('returns frozen defaults for no options', () => {
+  it('resolveApiOptions() returns frozen defaults for no options', () => {
     const options = resolveApiOptions();
     expect(options).toEqual({
       adapter: 'undici',
@@ -40,7 +40,7 @@ describe('resolveApiOptions', () => {
     }
   });
 
-  it('uses the default for an option that is undefined', () => {
+  it('resolveApiOptions() uses the default for an option that is undefined', () => {
     const given = { deadlineMs: undefined, retry: undefined, agents: undefined } as object;
     expect(resolveApiOptions(given)).toEqual(resolveApiOptions());
   });
@@ -77,11 +77,14 @@ describe('resolveApiOptions', () => {
     ['dispatcher', {}, /"api\.dispatcher" is not a dispatcher of undici/],
     ['http', axios, /"api\.http" is not an HttpService/],
     ['timeout', 5, /no option "api\.timeout". The options are .*deadlineMs/],
-  ])('rejects the option %s with the value %p, and describes the fix', (name, value, message) => {
-    const resolve = (): unknown => resolveApiOptions({ [name]: value });
-    expect(resolve).toThrow(message);
-    expect(resolve).toThrow(expect.objectContaining({ code: 'options_invalid' }));
-  });
+  ])(
+    'resolveApiOptions() rejects the option %s with the value %p, and describes the fix',
+    (name, value, message) => {
+      const resolve = (): unknown => resolveApiOptions({ [name]: value });
+      expect(resolve).toThrow(message);
+      expect(resolve).toThrow(expect.objectContaining({ code: 'options_invalid' }));
+    },
+  );
 
   it.each([
     [{}, 'undici'],
@@ -94,7 +97,7 @@ describe('resolveApiOptions', () => {
     [{ http: new HttpService(), agents: { http: new Agent() } }, 'http'],
     [{ http: new HttpService(), dispatcher }, 'undici'],
   ])(
-    'HT-31 selects the adapter from adapter, agents, dispatcher and http: case %#',
+    'HT-31 resolveApiOptions() selects the adapter from adapter, agents, dispatcher and http: case %#',
     (given, adapter) => {
       expect(resolveApiOptions(given).adapter).toBe(adapter);
     },
@@ -118,15 +121,21 @@ describe('resolveApiOptions', () => {
       /"api\.dispatcher" is for undici, and .* is 'fetch'/,
     ],
     [{ dispatcher, agents: {} }, /give one of the two/],
-  ])('HT-31 rejects agents and dispatchers of another adapter: case %#', (given, message) => {
-    expect(() => resolveApiOptions(given)).toThrow(message);
-  });
+  ])(
+    'HT-31 resolveApiOptions() rejects agents and dispatchers of another adapter: case %#',
+    (given, message) => {
+      expect(() => resolveApiOptions(given)).toThrow(message);
+    },
+  );
 
-  it.each([null, 'fast', 5])('rejects %p in place of the options object', (input) => {
-    expect(() => resolveApiOptions(input as never)).toThrow(/"api" is/);
-  });
+  it.each([null, 'fast', 5])(
+    'resolveApiOptions() rejects %p in place of the options object',
+    (input) => {
+      expect(() => resolveApiOptions(input as never)).toThrow(/"api" is/);
+    },
+  );
 
-  it('TK-18 hides agents, dispatcher and http in logs, because their sockets contain headers', () => {
+  it('TK-18 resolveApiOptions() hides agents, dispatcher and http in logs, because their sockets contain headers', () => {
     const http = new HttpService();
     for (const given of [{ agents: { http: new Agent() } }, { dispatcher, http }]) {
       const options = resolveApiOptions(given);

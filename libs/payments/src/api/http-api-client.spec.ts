@@ -27,14 +27,14 @@ function tokenCache(capacity = 3): TokenCache {
 }
 
 describe('TokenCache', () => {
-  it('returns the same token for two company objects with the same credentials', () => {
+  it('TokenCache returns the same token for two company objects with the same credentials', () => {
     const tokens = tokenCache();
     const one = company('a');
     expect(tokens.get(one)).toBe(tokens.get(one));
     expect(tokens.get(company('a'))).toBe(tokens.get(one));
   });
 
-  it('returns different tokens for another company, base URL or secret, also if their concatenation is equal', () => {
+  it('TokenCache returns different tokens for another company, base URL or secret, also if their concatenation is equal', () => {
     const tokens = tokenCache(10);
     const all = [
       company('a'),
@@ -50,7 +50,7 @@ describe('TokenCache', () => {
     expect(new Set(all.map((company) => tokens.get(company))).size).toBe(all.length);
   });
 
-  it('drops the least recently used token when the cache is full', () => {
+  it('TokenCache drops the least recently used token when the cache is full', () => {
     const tokens = tokenCache(2);
     const [a, b] = [tokens.get(company('a')), tokens.get(company('b'))];
     tokens.get(company('a'));
@@ -59,12 +59,12 @@ describe('TokenCache', () => {
     expect(tokens.get(company('b'))).not.toBe(b);
   });
 
-  it('shares no token with another cache', () => {
+  it('TokenCache shares no token with another cache', () => {
     const one = company('a');
     expect(tokenCache().get(one)).not.toBe(tokenCache().get(one));
   });
 
-  it('shows no secret in util.inspect', () => {
+  it('TokenCache shows no secret in util.inspect', () => {
     const tokens = tokenCache();
     tokens.get(company('a'));
     expect(inspect(tokens, { depth: Infinity, showHidden: true })).not.toContain('0815');

@@ -20,7 +20,7 @@ const hostile = new Proxy(new Error('x'), {
 });
 
 describe('describeError', () => {
-  it('contains name, code, message and causes of an error', () => {
+  it('describeError() contains name, code, message and causes of an error', () => {
     const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
     expect(describeError(new TypeError('fetch failed', { cause }))).toBe(
       'TypeError: fetch failed (cause: Error (ECONNREFUSED): refused)',
@@ -32,20 +32,20 @@ describe('describeError', () => {
   });
 
   it.each([42, { a: 1 }, 'two words', 'x'.repeat(65), ''])(
-    'leaves out %j, which is not a valid error code',
+    'describeError() leaves out %j, which is not a valid error code',
     (code) => {
       expect(describeError(Object.assign(new Error('x'), { code }))).toBe('Error: x');
     },
   );
 
-  it('contains only the message of an object that is not an error', () => {
+  it('describeError() contains only the message of an object that is not an error', () => {
     expect(describeError({ message: 'm', card: '4242' })).toBe('m');
     expect(describeError({ card: '4242' })).not.toContain('4242');
     expect(describeError({ message: { card: '4242' } })).not.toContain('4242');
     expect(describeError(['4242'])).not.toContain('4242');
   });
 
-  it('returns one line of at most 1,000 characters that a database can store, for any input', () => {
+  it('describeError() returns one line of at most 1,000 characters that a database can store, for any input', () => {
     const inner = new Error('i'.repeat(5000));
     for (const thrown of [
       new Error('m'.repeat(10_000_000), { cause: inner }),
@@ -63,7 +63,7 @@ describe('describeError', () => {
     }
   });
 
-  it('returns a fixed text for a value whose getters throw', () => {
+  it('describeError() returns a fixed text for a value whose getters throw', () => {
     const getter = {
       get message(): never {
         throw new Error('x');
@@ -76,7 +76,7 @@ describe('describeError', () => {
 });
 
 describe('framesOf', () => {
-  it('returns the stack frames of an error without its message', () => {
+  it('framesOf() returns the stack frames of an error without its message', () => {
     const error = new Error('secret\n    at a secret place');
     const frames = framesOf(error);
     expect(frames).toMatch(/^\n {4}at .*payments-error\.spec\.ts/);
@@ -84,14 +84,14 @@ describe('framesOf', () => {
     expect(frames.split('\n').length - 1).toBeLessThanOrEqual(10);
   });
 
-  it('returns an empty text for a value that is not an error', () => {
+  it('framesOf() returns an empty text for a value that is not an error', () => {
     const odd = Object.assign(new Error('x'), { stack: 7 });
     for (const thrown of [undefined, 'text', { stack: '    at x' }, odd, revoked(), hostile]) {
       expect(framesOf(thrown)).toBe('');
     }
   });
 
-  it('returns at most ten frames', () => {
+  it('framesOf() returns at most ten frames', () => {
     const deep = Object.assign(new Error('x'), {
       stack: `Error: x${'\n    at f (file.js:1:1)'.repeat(50)}`,
     });
@@ -100,7 +100,7 @@ describe('framesOf', () => {
 });
 
 describe('isUnrecoverable', () => {
-  it('is true for UnrecoverableError and data_invalid, and false for any other value', () => {
+  it('isUnrecoverable() is true for UnrecoverableError and data_invalid, and false for any other value', () => {
     expect(isUnrecoverable(new UnrecoverableError('x'))).toBe(true);
     expect(isUnrecoverable(new PaymentsError('data_invalid', 'x'))).toBe(true);
     expect(isUnrecoverable(new PaymentsError('timeout', 'x'))).toBe(false);

@@ -18,7 +18,7 @@ function registry(...handlers: [name: string, ...patterns: string[]][]): Handler
 }
 
 describe('HandlerRegistry', () => {
-  it('lists the handlers that match an event type, each once, in the order they were added', () => {
+  it('HandlerRegistry lists the handlers that match an event type, each once, in the order they were added', () => {
     const handlers = registry(['c', 'x'], ['a', '*', 'x'], ['b', 'y'], ['d', 'y.*', 'x']);
     expect(handlers.matching('x')).toEqual(['c', 'a', 'd']);
     expect(handlers.matching('y.z')).toEqual(['a', 'd']);
@@ -26,7 +26,7 @@ describe('HandlerRegistry', () => {
     expect(handlers.names()).toEqual(['c', 'a', 'b', 'd']);
   });
 
-  it('finds no handler by a name that every JavaScript object inherits, such as constructor', () => {
+  it('HandlerRegistry finds no handler by a name that every JavaScript object inherits, such as constructor', () => {
     const handlers = registry(['a', 'x']);
     for (const name of ['constructor', '__proto__', 'toString']) {
       expect(handlers.get(name)).toBeUndefined();
@@ -34,7 +34,7 @@ describe('HandlerRegistry', () => {
     expect(registry(['__proto__', 'x']).get('__proto__')?.patterns).toEqual(['x']);
   });
 
-  it('IN-37 rejects two handlers with the same name, and names both and the fix', () => {
+  it('IN-37 HandlerRegistry rejects two handlers with the same name, and names both and the fix', () => {
     const both = (): HandlerRegistry => registry(['a', 'x'], ['a', 'y']);
     expect(both).toThrow(PaymentsError);
     expect(both).toThrow(
@@ -42,22 +42,25 @@ describe('HandlerRegistry', () => {
     );
   });
 
-  it.each(['', 'n'.repeat(201), 'a\nb', 'a\0'])('rejects the handler name %j', (name) => {
-    expect(() => registry([name, 'x'])).toThrow(/1 to 200 characters/);
-  });
+  it.each(['', 'n'.repeat(201), 'a\nb', 'a\0'])(
+    'HandlerRegistry rejects the handler name %j',
+    (name) => {
+      expect(() => registry([name, 'x'])).toThrow(/1 to 200 characters/);
+    },
+  );
 
-  it('accepts a handler name of 200 non-ASCII characters', () => {
+  it('HandlerRegistry accepts a handler name of 200 non-ASCII characters', () => {
     expect(registry(['ü'.repeat(200), 'x']).names()).toHaveLength(1);
   });
 
-  it('IN-37 builds the default name from the sorted event types and the method', () => {
+  it('IN-37 HandlerRegistry builds the default name from the sorted event types and the method', () => {
     expect(defaultName(['transaction.completed'], 'markPaid')).toBe(
       'transaction.completed#markPaid',
     );
     expect(defaultName(['b.*', 'a', '*'], 'handle')).toBe('*|a|b.*#handle');
   });
 
-  it('IN-37 rejects a default name over 200 characters, and asks for a name', () => {
+  it('IN-37 HandlerRegistry rejects a default name over 200 characters, and asks for a name', () => {
     const types = Array.from({ length: 20 }, (_, index) => `transaction.kind-${index}`);
     expect(() => registry([defaultName(types, 'handle'), ...types])).toThrow(
       /Class\..*1 to 200 characters.*default name is made of the event types.*\{ name: '…' \}/,
@@ -88,14 +91,14 @@ describe('matchesPattern', () => {
 
 describe('assertPattern', () => {
   it.each(['a', 'a.b', 'a.*', 'a.b.*', '*', 'constructor', 'ä', 'a b'])(
-    'accepts the pattern %j',
+    'assertPattern() accepts the pattern %j',
     (pattern) => {
       expect(() => assertPattern(pattern)).not.toThrow();
     },
   );
 
   it.each(['', '.*', '**', 'a*', '*.a', 'a.*.b', 'a.**', '*.*'])(
-    'rejects the pattern %j',
+    'assertPattern() rejects the pattern %j',
     (pattern) => {
       expect(() => assertPattern(pattern)).toThrow(TypeError);
       expect(() => assertPattern(pattern)).toThrow(`not "${pattern}"`);
@@ -103,7 +106,7 @@ describe('assertPattern', () => {
   );
 
   it.each([undefined, null, 1, {}, Symbol('s'), Object.create(null)])(
-    'rejects a pattern that is not a string',
+    'assertPattern() rejects a pattern that is not a string',
     (pattern) => {
       expect(() => assertPattern(pattern)).toThrow(/not a value of type \w+/);
     },
@@ -126,11 +129,11 @@ describe('similarType', () => {
     ['payout.', undefined],
     ['refund.settled', undefined],
     ['x'.repeat(255), undefined],
-  ])('WH-29 recognises %s as a misspelling of %s', (eventType, expected) => {
+  ])('WH-29 similarType() recognises %s as a misspelling of %s', (eventType, expected) => {
     expect(similarType(eventType, types)).toBe(expected);
   });
 
-  it('WH-29 suggests the handled type with the fewest edits', () => {
+  it('WH-29 similarType() suggests the handled type with the fewest edits', () => {
     expect(similarType('transaction.b', ['transaction.abc', 'transaction.ab'])).toBe(
       'transaction.ab',
     );

@@ -11,7 +11,7 @@ function metadataOf(type: { prototype: object }, method: string): unknown {
 }
 
 describe('OnPaymentEvent', () => {
-  it('merges the types and the options of several decorators on one method', () => {
+  it('OnPaymentEvent() merges the types and the options of several decorators on one method', () => {
     class Orders {
       @OnPaymentEvent(['a', 'b'], { name: 'orders' })
       @OnPaymentEvent('b', { data: Data, concurrency: 3 })
@@ -35,7 +35,7 @@ describe('OnPaymentEvent', () => {
     [{ timeoutMs: 1 }, { timeoutMs: 2 }],
     [{ retry: none }, { retry: exponential() }],
   ])(
-    'rejects two decorators on one method that set an option to different values',
+    'OnPaymentEvent() rejects two decorators on one method that set an option to different values',
     (first, second) => {
       expect(() => {
         class Orders {
@@ -51,7 +51,7 @@ describe('OnPaymentEvent', () => {
   it.each([
     ['concurrency', 1, 1000],
     ['timeoutMs', 1, 3_600_000],
-  ])('rejects a value of "%s" that is out of bounds', (option, min, max) => {
+  ])('OnPaymentEvent() rejects a value of "%s" that is out of bounds', (option, min, max) => {
     for (const value of [min, max]) {
       expect(() => OnPaymentEvent('a', { [option]: value })).not.toThrow();
     }
@@ -62,7 +62,7 @@ describe('OnPaymentEvent', () => {
     }
   });
 
-  it('accepts retry schedules and rejects other values of "retry"', () => {
+  it('OnPaymentEvent() accepts retry schedules and rejects other values of "retry"', () => {
     for (const retry of [exponential(), fixed([5]), none]) {
       expect(() => OnPaymentEvent('a', { retry })).not.toThrow();
     }
@@ -74,13 +74,13 @@ describe('OnPaymentEvent', () => {
   });
 
   it.each([[[]], [''], ['a*'], [['a', 'b.*.c']], [undefined], [null], [7], [{ type: 'a' }]])(
-    'rejects %j as event types',
+    'OnPaymentEvent() rejects %j as event types',
     (types) => {
       expect(() => OnPaymentEvent(types as string)).toThrow(TypeError);
     },
   );
 
-  it('rejects static methods, methods named by a symbol, accessors and properties', () => {
+  it('OnPaymentEvent() rejects static methods, methods named by a symbol, accessors and properties', () => {
     const decorate = OnPaymentEvent('a') as unknown as (
       target: object,
       name: string | symbol,

@@ -59,7 +59,7 @@ function withoutProto(_: string, value: unknown): unknown {
 }
 
 describe('parseEnvelope', () => {
-  it('returns an event or throws payload_invalid for any bytes', () => {
+  it('parseEnvelope() returns an event or throws payload_invalid for any bytes', () => {
     holds(
       fc.property(anyBytes, (bytes) => {
         let event;
@@ -79,7 +79,7 @@ describe('parseEnvelope', () => {
     );
   });
 
-  it('returns the same as JSON.parse for every valid envelope, except for __proto__ keys', () => {
+  it('parseEnvelope() returns the same as JSON.parse for every valid envelope, except for __proto__ keys', () => {
     holds(
       fc.property(valid, (text) => {
         const { id, eventType, timestamp, data, metadata } = JSON.parse(text, withoutProto);
@@ -90,7 +90,7 @@ describe('parseEnvelope', () => {
     );
   });
 
-  it('does not change Object.prototype', () => {
+  it('parseEnvelope() does not change Object.prototype', () => {
     const before = Object.getOwnPropertyNames(Object.prototype);
     holds(
       fc.property(valid, (text) => {
@@ -100,7 +100,7 @@ describe('parseEnvelope', () => {
     );
   });
 
-  it('returns or throws payload_invalid for a body nested 120,000 levels deep', () => {
+  it('parseEnvelope() returns or throws payload_invalid for a body nested 120,000 levels deep', () => {
     const brackets = fc.constantFrom(['[', ']'], ['{"a":', '}'], ['[{"__proto__":', '}]']);
     const depth = fc.oneof(fc.nat(100), fc.nat(20_000), fc.integer({ min: 100_000, max: 120_000 }));
     holds(

@@ -6,7 +6,7 @@ import { parseEnvelope } from './payment-event.js';
 describe('parseEnvelope', () => {
   const envelope = { id: 'e-1', eventType: 't', timestamp: '2026-11-20T10:00:00.000Z', data: {} };
 
-  it('drops __proto__ keys at every depth and keeps constructor as an ordinary key', () => {
+  it('parseEnvelope() drops __proto__ keys at every depth and keeps constructor as an ordinary key', () => {
     const body = `{"id":"e-1","eventType":"t","timestamp":"2026-11-20T10:00:00.000Z","data":{"__proto__":{"polluted":1},"a":{"__proto__":{"b":1}},"constructor":2}}`;
     const { data } = parseEnvelope(Buffer.from(body));
     expect(Object.keys(data)).toEqual(['a', 'constructor']);
@@ -14,7 +14,7 @@ describe('parseEnvelope', () => {
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
   });
 
-  it('drops __proto__ keys inside arrays and keys with a unicode escape', () => {
+  it('parseEnvelope() drops __proto__ keys inside arrays and keys with a unicode escape', () => {
     const body = `{"id":"e-1","eventType":"t","timestamp":"2026-11-20T10:00:00.000Z","data":{"a":[1,[{"\\u005f_proto__":{"b":1},"c":null}]]}}`;
     const { a } = parseEnvelope(Buffer.from(body)).data as { a: [number, [object]] };
     expect(Object.getOwnPropertyNames(a[1][0])).toEqual(['c']);
@@ -33,7 +33,7 @@ describe('parseEnvelope', () => {
     expect(error?.message).not.toContain('xxx');
   });
 
-  it('rejects a body that is nested too deeply, without a stack overflow', () => {
+  it('parseEnvelope() rejects a body that is nested too deeply, without a stack overflow', () => {
     const body = `{"id":"e","eventType":"t","timestamp":"2026-11-20T10:00:00Z","data":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;
     expect(codeOf(() => parseEnvelope(Buffer.from(body)))).toBe('payload_invalid');
   });

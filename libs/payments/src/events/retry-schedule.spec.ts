@@ -4,7 +4,7 @@ import { assertRetrySchedule, exponential, fixed, nextRetryMs, none } from './re
 const HOUR = 3_600_000;
 
 describe('exponential', () => {
-  it('IN-18 allows 16 attempts and waits attempt^4 seconds times 1 to 2 between them', () => {
+  it('IN-18 exponential() allows 16 attempts and waits attempt^4 seconds times 1 to 2 between them', () => {
     const schedule = exponential();
     for (let attempt = 1; attempt <= 15; attempt += 1) {
       expect(nextRetryMs(schedule, attempt, 0)).toBe(attempt ** 4 * 1000);
@@ -14,7 +14,7 @@ describe('exponential', () => {
     for (const attempt of [16, 17, 1000]) expect(nextRetryMs(schedule, attempt, 0.5)).toBeNull();
   });
 
-  it('IN-18 waits about three days in total by default', () => {
+  it('IN-18 exponential() waits about three days in total by default', () => {
     const totalMs = (random: number) =>
       Array.from({ length: 15 }, (_, n) => nextRetryMs(exponential(), n + 1, random)!).reduce(
         (sum, waitMs) => sum + waitMs,
@@ -24,7 +24,7 @@ describe('exponential', () => {
     expect(totalMs(0.999_999) / HOUR).toBeLessThan(100);
   });
 
-  it('limits the wait to maxMs before jitter, and returns whole milliseconds', () => {
+  it('exponential() limits the wait to maxMs before jitter, and returns whole milliseconds', () => {
     const schedule = exponential({ attempts: 1000, firstMs: 10, exponent: 1.5, maxMs: 100 });
     expect([1, 2, 4, 5, 999].map((attempt) => nextRetryMs(schedule, attempt, 0))).toEqual([
       10, 28, 80, 100, 100,
@@ -39,13 +39,16 @@ describe('exponential', () => {
     ['firstMs', 0, 1, 86_400_000, 86_400_001],
     ['maxMs', 0, 1, 604_800_000, 604_800_001],
     ['exponent', -0.1, 0, 10, 10.1],
-  ])('rejects a value of "%s" that is out of bounds', (field, below, min, max, above) => {
-    for (const value of [min, max]) expect(exponential({ [field]: value })).toHaveProperty(field);
-    for (const value of [below, above, NaN, '5' as never]) {
-      expect(() => exponential({ [field]: value })).toThrow(TypeError);
-      expect(() => exponential({ [field]: value })).toThrow(`exponential(): "${field}" must be`);
-    }
-  });
+  ])(
+    'exponential() rejects a value of "%s" that is out of bounds',
+    (field, below, min, max, above) => {
+      for (const value of [min, max]) expect(exponential({ [field]: value })).toHaveProperty(field);
+      for (const value of [below, above, NaN, '5' as never]) {
+        expect(() => exponential({ [field]: value })).toThrow(TypeError);
+        expect(() => exponential({ [field]: value })).toThrow(`exponential(): "${field}" must be`);
+      }
+    },
+  );
 });
 
 describe('fixed', () => {
@@ -88,7 +91,7 @@ describe('fixed', () => {
 
 describe('assertRetrySchedule', () => {
   it.each([undefined, null, 5, 'exponential', {}, { kind: 'other', attempts: 5 }])(
-    'rejects %j, which is not a retry schedule',
+    'assertRetrySchedule() rejects %j, which is not a retry schedule',
     (value) => {
       expect(() => assertRetrySchedule(value, '"retry"')).toThrow(
         '"retry" must be a retry schedule: exponential(…), fixed([…]) or none.',
@@ -96,7 +99,7 @@ describe('assertRetrySchedule', () => {
     },
   );
 
-  it('rejects a fixed schedule whose number of attempts does not match its waits', () => {
+  it('assertRetrySchedule() rejects a fixed schedule whose number of attempts does not match its waits', () => {
     const schedule = { ...fixed([5]), attempts: 5 };
     expect(() => assertRetrySchedule(schedule, '"retry"')).toThrow(TypeError);
   });

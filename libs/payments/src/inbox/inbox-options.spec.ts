@@ -59,9 +59,12 @@ describe('resolveMaxAge', () => {
     [undefined, false, Infinity],
     [90 * DAY, false, 90 * DAY],
     [false, false, Infinity],
-  ] as const)('SE-09 makes of %p, durable: %p, a limit of %p ms', (option, durable, limit) => {
-    expect(resolveMaxAge(option, 30 * DAY, durable)).toBe(limit);
-  });
+  ] as const)(
+    'SE-09 resolveMaxAge() makes of %p, durable: %p, a limit of %p ms',
+    (option, durable, limit) => {
+      expect(resolveMaxAge(option, 30 * DAY, durable)).toBe(limit);
+    },
+  );
 
   it('SE-09 webhook.maxAgeMs must be at most worker.knowMs in a durable inbox', () => {
     expect(() => resolveMaxAge(30 * DAY + 1, 30 * DAY, true)).toThrow(

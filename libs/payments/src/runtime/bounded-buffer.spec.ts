@@ -5,7 +5,7 @@ import { BoundedBuffer, readInto } from './bounded-buffer.js';
 const bytes = (text: string): Buffer => Buffer.from(text);
 
 describe('BoundedBuffer', () => {
-  it('does not copy a body of one chunk', () => {
+  it('BoundedBuffer does not copy a body of one chunk', () => {
     const body = new BoundedBuffer(10);
     const chunk = bytes('one');
     expect(body.add(chunk)).toBe(true);
@@ -14,7 +14,7 @@ describe('BoundedBuffer', () => {
     expect(body.capacity).toBe(3);
   });
 
-  it('joins chunks of any size without changing them', () => {
+  it('BoundedBuffer joins chunks of any size without changing them', () => {
     const chunks = Array.from({ length: 300 }, (_, n) => bytes('abcdefgh'.repeat(n % 7)));
     const copies = chunks.map((chunk) => Buffer.from(chunk));
     const body = new BoundedBuffer(1_000_000);
@@ -25,7 +25,7 @@ describe('BoundedBuffer', () => {
   });
 
   it.each([[['0123456789']], [['01234', '5678', '9']], [['0', '123456789']]])(
-    'is whole while %p reaches its limit, and drops all bytes after it',
+    'BoundedBuffer is whole while %p reaches its limit, and drops all bytes after it',
     (chunks) => {
       const body = new BoundedBuffer(10);
       for (const chunk of chunks) expect(body.add(bytes(chunk))).toBe(true);
@@ -36,7 +36,7 @@ describe('BoundedBuffer', () => {
     },
   );
 
-  it('HT-27 SE-01 allocates at most its limit and at most twice its content, if filled byte by byte', () => {
+  it('HT-27 SE-01 BoundedBuffer allocates at most its limit and at most twice its content, if filled byte by byte', () => {
     const body = new BoundedBuffer(50_000);
     const byte = bytes('x');
     // Not an expect() per byte: 60,000 of them take seconds.
@@ -53,7 +53,7 @@ describe('BoundedBuffer', () => {
 });
 
 describe('BoundedBuffer.release', () => {
-  it('frees the memory of the buffer at once', () => {
+  it('release() frees the memory of the buffer at once', () => {
     const body = new BoundedBuffer(1_000_000);
     body.add(Buffer.alloc(10_000));
     body.add(Buffer.alloc(10_000));
@@ -64,7 +64,7 @@ describe('BoundedBuffer.release', () => {
     expect([body.bytes.length, body.capacity]).toEqual([0, 0]);
   });
 
-  it('does not free the memory of a body of one chunk, which belongs to its sender', () => {
+  it('release() does not free the memory of a body of one chunk, which belongs to its sender', () => {
     const chunk = bytes('one');
     const body = new BoundedBuffer(10);
     body.add(chunk);
@@ -87,22 +87,22 @@ describe('readInto', () => {
     [[bytes('a'), bytes('b')], 'ab'],
     [['→', '😀'], '→😀'],
     [[], ''],
-  ])('reads all bytes of a stream of the chunks %j', async (chunks, text) => {
+  ])('readInto() reads all bytes of a stream of the chunks %j', async (chunks, text) => {
     expect((await read(Readable.from(chunks))).bytes).toEqual(bytes(text));
   });
 
-  it('applies the limit to the bytes of a text, not to its characters', async () => {
+  it('readInto() applies the limit to the bytes of a text, not to its characters', async () => {
     expect((await read(Readable.from(['→→']), 5)).whole).toBe(false);
     expect((await read(Readable.from(['→→']), 6)).whole).toBe(true);
   });
 
-  it('reads a stream that has already ended as an empty body', async () => {
+  it('readInto() reads a stream that has already ended as an empty body', async () => {
     const stream = Readable.from([]);
     await read(stream);
     expect((await read(stream)).bytes).toHaveLength(0);
   });
 
-  it('rejects if the stream closes or was closed before its end', async () => {
+  it('readInto() rejects if the stream closes or was closed before its end', async () => {
     const stream = new PassThrough();
     const reading = read(stream);
     stream.write('a');
@@ -111,14 +111,14 @@ describe('readInto', () => {
     await expect(read(stream)).rejects.toThrow('closed before its end');
   });
 
-  it('rejects with the error of the stream', async () => {
+  it('readInto() rejects with the error of the stream', async () => {
     const stream = new PassThrough();
     const reading = read(stream);
     stream.destroy(new Error('reset'));
     await expect(reading).rejects.toThrow('reset');
   });
 
-  it('rejects with the error passed to stop(), and removes its listeners', async () => {
+  it('readInto() rejects with the error passed to stop(), and removes its listeners', async () => {
     const stream = new PassThrough();
     const before = listening(stream);
     const { ended, stop } = readInto(new BoundedBuffer(100), stream);
@@ -128,7 +128,7 @@ describe('readInto', () => {
     expect(listening(stream)).toBe(before);
   });
 
-  it('resolves as soon as the limit is passed, drops later data and ignores a later error of the stream', async () => {
+  it('readInto() resolves as soon as the limit is passed, drops later data and ignores a later error of the stream', async () => {
     const stream = new PassThrough();
     const buffer = new BoundedBuffer(3);
     const { ended } = readInto(buffer, stream);

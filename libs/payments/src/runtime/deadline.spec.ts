@@ -4,7 +4,7 @@ import { FakeRuntime } from '../../../../test/support/time/fake-runtime.js';
 import { abortable, abortableDelay, Deadline, withTimeLimit } from './deadline.js';
 
 describe('Deadline', () => {
-  it('ends with the reason "timeout" when its time is over', () => {
+  it('Deadline ends with the reason "timeout" when its time is over', () => {
     const runtime = new FakeRuntime();
     const deadline = new Deadline(runtime, 100);
     runtime.advance(40);
@@ -15,7 +15,7 @@ describe('Deadline', () => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('ends with the reason "aborted" if its parent signal was or is aborted', () => {
+  it('Deadline ends with the reason "aborted" if its parent signal was or is aborted', () => {
     const runtime = new FakeRuntime();
     const parent = new AbortController();
     const deadline = new Deadline(runtime, 100, parent.signal);
@@ -25,14 +25,14 @@ describe('Deadline', () => {
     expect(runtime.pending).toBe(0);
   });
 
-  it('keeps the first reason if it ends twice', () => {
+  it('Deadline keeps the first reason if it ends twice', () => {
     const deadline = new Deadline(new FakeRuntime(), 100);
     deadline.end('closed');
     deadline.end('timeout');
     expect(deadline.ended).toBe('closed');
   });
 
-  it('leaves neither a timer nor a listener after release()', () => {
+  it('Deadline leaves neither a timer nor a listener after release()', () => {
     const runtime = new FakeRuntime();
     const { signal } = new AbortController();
     const deadline = new Deadline(runtime, 100, signal);
@@ -72,14 +72,14 @@ describe('withTimeLimit', () => {
 const never = new Promise<never>(() => {});
 
 describe('abortable', () => {
-  it('resolves or rejects as its promise does', async () => {
+  it('abortable() resolves or rejects as its promise does', async () => {
     const { signal } = new AbortController();
     await expect(abortable(Promise.resolve(7), signal)).resolves.toBe(7);
     await expect(abortable(Promise.reject(new Error('failed')), signal)).rejects.toThrow('failed');
     await expect(abortable(Promise.resolve(7), undefined)).resolves.toBe(7);
   });
 
-  it('rejects with the code aborted if its signal is aborted before or during the wait', async () => {
+  it('abortable() rejects with the code aborted if its signal is aborted before or during the wait', async () => {
     const controller = new AbortController();
     const waiting = abortable(never, controller.signal);
     controller.abort();
@@ -89,14 +89,14 @@ describe('abortable', () => {
 });
 
 describe('abortableDelay', () => {
-  it('resolves when its time is over', async () => {
+  it('abortableDelay() resolves when its time is over', async () => {
     const runtime = new FakeRuntime();
     const delay = abortableDelay(100, runtime, new AbortController().signal);
     runtime.advance(100);
     await expect(delay).resolves.toBeUndefined();
   });
 
-  it('resolves when its signal is aborted, and cancels its timer', async () => {
+  it('abortableDelay() resolves when its signal is aborted, and cancels its timer', async () => {
     const runtime = new FakeRuntime();
     const controller = new AbortController();
     const delay = abortableDelay(100, runtime, controller.signal);

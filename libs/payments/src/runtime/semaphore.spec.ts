@@ -5,7 +5,7 @@ import { Semaphore } from './semaphore.js';
 const tooLate = () => new Error('waited too long');
 
 describe('Semaphore', () => {
-  it('starts tasks in the order in which they requested a permit', async () => {
+  it('Semaphore starts tasks in the order in which they requested a permit', async () => {
     const semaphore = new Semaphore(2, 100, tooLate, new FakeRuntime());
     const started: string[] = [];
     const acquire = async (name: string) => {
@@ -22,7 +22,7 @@ describe('Semaphore', () => {
     expect(started).toEqual(['a', 'b', 'c']);
   });
 
-  it('passes a returned permit to a waiting task before a new task', async () => {
+  it('Semaphore passes a returned permit to a waiting task before a new task', async () => {
     const semaphore = new Semaphore(1, 100, tooLate, new FakeRuntime());
     const release = await semaphore.acquire();
     const waiting = semaphore.acquire();
@@ -35,7 +35,7 @@ describe('Semaphore', () => {
     await late;
   });
 
-  it('rejects a task that waits longer than maxWaitMs, and keeps the permit for the next task', async () => {
+  it('Semaphore rejects a task that waits longer than maxWaitMs, and keeps the permit for the next task', async () => {
     const runtime = new FakeRuntime();
     const semaphore = new Semaphore(1, 100, tooLate, runtime);
     const release = await semaphore.acquire();

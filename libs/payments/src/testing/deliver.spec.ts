@@ -7,13 +7,13 @@ const at = (paths: string[], endpoint: string[] = []) => ({
 });
 
 describe('webhookPath()', () => {
-  it('AP-12 chooses the webhook endpoint, with the company in the path if one is given', () => {
+  it('AP-12 webhookPath() chooses the webhook endpoint, with the company in the path if one is given', () => {
     const routes = at(['/own'], ['/api/in', '/api/in/:company']);
     expect(webhookPath(routes, undefined)).toBe('/api/in');
     expect(webhookPath(routes, 'acme')).toBe('/api/in/acme');
   });
 
-  it('AP-12 chooses the only route under WebhookGuard if there is no endpoint', () => {
+  it('AP-12 webhookPath() chooses the only route under WebhookGuard if there is no endpoint', () => {
     expect(webhookPath(at(['/own', '/own']), 'acme')).toBe('/own');
     expect(webhookPath(at(['/v1/:company/in']), undefined)).toBe('/v1/default/in');
   });
@@ -23,7 +23,7 @@ describe('webhookPath()', () => {
     ['another parameter', ['/a/:tenant'], '"path"'],
     ['a wildcard', ['/a/*rest'], '"path"'],
     ['no route', [], 'WebhookGuard'],
-  ])('AP-12 throws for %s, and names the fix', (_, paths, fix) => {
+  ])('AP-12 webhookPath() throws for %s, and names the fix', (_, paths, fix) => {
     expect(() => webhookPath(at(paths), undefined)).toThrow(fix);
   });
 });

@@ -6,7 +6,7 @@ import { apiError, FakePaymentsApi } from './fake-payments-api.js';
 const PATH = '/v1/transactions/t-1';
 
 describe('FakePaymentsApi', () => {
-  it('AP-13 returns the responses that the test sets, and records the calls', async () => {
+  it('AP-13 FakePaymentsApi returns the responses that the test sets, and records the calls', async () => {
     const payments = new FakePaymentsApi();
     payments.respond('GET', PATH, { amount: 350 });
     payments.respond('POST', '/v1/payouts', ({ body }) => ({ accepted: body }));
@@ -22,7 +22,7 @@ describe('FakePaymentsApi', () => {
     ]);
   });
 
-  it('AP-13 returns several responses one after the other, and repeats the last', async () => {
+  it('AP-13 FakePaymentsApi returns several responses one after the other, and repeats the last', async () => {
     const payments = new FakePaymentsApi().respond('GET', PATH, apiError(503), 'a', 'b');
     await expect(payments.get(PATH)).rejects.toMatchObject({ code: 'server_error', status: 503 });
     expect([await payments.get(PATH), await payments.get(PATH), await payments.get(PATH)]).toEqual([
@@ -32,7 +32,7 @@ describe('FakePaymentsApi', () => {
     ]);
   });
 
-  it('AP-13 prefers an exact path to a template, and a later response to an earlier one', async () => {
+  it('AP-13 FakePaymentsApi prefers an exact path to a template, and a later response to an earlier one', async () => {
     const payments = new FakePaymentsApi()
       .respond('GET', PATH, 'exact')
       .respond('GET', '/v1/transactions/{id}', 'first')
@@ -46,7 +46,7 @@ describe('FakePaymentsApi', () => {
     await expect(payments.get('/v1/transactions/a/b')).rejects.toThrow('no response for GET');
   });
 
-  it('AP-13 throws and rejects for invalid paths and companies as PaymentsApiService does', async () => {
+  it('AP-13 FakePaymentsApi throws and rejects for invalid paths and companies as PaymentsApiService does', async () => {
     const payments = new FakePaymentsApi();
     await expect(payments.get('v1')).rejects.toBeInstanceOf(TypeError);
     await expect(payments.getTransaction('..')).rejects.toBeInstanceOf(TypeError);
@@ -59,7 +59,7 @@ describe('FakePaymentsApi', () => {
     expect(apiError(429)).toBeInstanceOf(PaymentsApiError);
   });
 
-  it('AP-13 can be passed where PaymentsApiService is expected', () => {
+  it('AP-13 FakePaymentsApi can be passed where PaymentsApiService is expected', () => {
     const service: PaymentsApiService = new FakePaymentsApi();
     expect(service.company).toBe('default');
   });

@@ -9,7 +9,7 @@ import type { PaymentEvent, PaymentEventContext } from '../events/payment-event.
 import { handlerContext, paymentEvent, signedRequest } from './payment-event-builders.js';
 
 describe('paymentEvent()', () => {
-  it('AP-11 builds a complete event that the module parses', () => {
+  it('AP-11 paymentEvent() builds a complete event that the module parses', () => {
     const event: PaymentEvent<'transaction.completed'> = paymentEvent('transaction.completed');
     expect(parseEnvelope(Buffer.from(JSON.stringify(event)))).toEqual(event);
     expect(event.data).toEqual({
@@ -22,19 +22,19 @@ describe('paymentEvent()', () => {
     expect(Math.abs(Date.parse(event.timestamp) - Date.now())).toBeLessThan(60_000);
   });
 
-  it('AP-11 gives each event a new id and a new transaction id', () => {
+  it('AP-11 paymentEvent() gives each event a new id and a new transaction id', () => {
     const [a, b] = [paymentEvent('transaction.completed'), paymentEvent('transaction.completed')];
     expect(a.id).not.toBe(b.id);
     expect(a.data.transactionId).not.toBe(b.data.transactionId);
   });
 
-  it('AP-11 merges data over the defaults, and sets id, timestamp and metadata as given', () => {
+  it('AP-11 paymentEvent() merges data over the defaults, and sets id, timestamp and metadata as given', () => {
     const envelope = { id: 'e-1', timestamp: '2026-01-02T03:04:05.000Z', metadata: { a: 1 } };
     const event = paymentEvent('transaction.completed', { amount: 350 }, envelope);
     expect(event).toMatchObject({ ...envelope, data: { amount: 350, status: 'complete' } });
   });
 
-  it('AP-11 uses the data of any other event type as given', () => {
+  it('AP-11 paymentEvent() uses the data of any other event type as given', () => {
     expect(paymentEvent('webhook.test').data).toEqual({});
     expect(paymentEvent('payout.failed', { payoutId: 'p-1' }).data).toEqual({ payoutId: 'p-1' });
     // @ts-expect-error an amount is a number
@@ -43,7 +43,7 @@ describe('paymentEvent()', () => {
 });
 
 describe('handlerContext()', () => {
-  it('AP-11 builds the context of a first attempt by default', () => {
+  it('AP-11 handlerContext() builds the context of a first attempt by default', () => {
     const { signal, receivedAt, commit, ...context } = handlerContext();
     expect(signal.aborted).toBe(false);
     expect(receivedAt).toBeInstanceOf(Date);
@@ -57,12 +57,12 @@ describe('handlerContext()', () => {
     });
   });
 
-  it('AP-11 sets every given field of a handler context', () => {
+  it('AP-11 handlerContext() sets every given field of a handler context', () => {
     const fields = { company: 'acme', attempt: 3, signal: AbortSignal.abort(), newerHandled: true };
     expect(handlerContext(fields)).toMatchObject(fields);
   });
 
-  it('AP-11 rejects context.commit() by default, as an inbox without transactions does', async () => {
+  it('AP-11 handlerContext() rejects context.commit() by default, as an inbox without transactions does', async () => {
     const lease = { company: 'default', id: 'e', handler: 'h', token: 1, seq: 1 };
     const real = memoryInbox()
       .create(systemRuntime)
@@ -72,7 +72,7 @@ describe('handlerContext()', () => {
     expect(expected).toMatchObject({ code: 'commit_unsupported' });
   });
 
-  it('AP-11 uses a given commit function, with the type of its transaction', async () => {
+  it('AP-11 handlerContext() uses a given commit function, with the type of its transaction', async () => {
     const queries: string[] = [];
     const tx = {
       query: (text: string) => Promise.resolve(queries.push(text)),
@@ -86,7 +86,7 @@ describe('handlerContext()', () => {
 });
 
 describe('signedRequest()', () => {
-  it('AP-12 signs the bytes of an event, and returns them also as text', () => {
+  it('AP-12 signedRequest() signs the bytes of an event, and returns them also as text', () => {
     const event = paymentEvent('transaction.completed', { accountReference: 'Ω' });
     const { method, path, headers, body, text } = signedRequest(event, { secret: 'whsec_1' });
     expect([method, path]).toEqual(['POST', '/webhooks/payments']);
@@ -96,7 +96,7 @@ describe('signedRequest()', () => {
     expect(() => verifySignature(body, headers['X-Webhook-Signature'], ['whsec_1'])).not.toThrow();
   });
 
-  it('AP-12 signs text and bytes unchanged, for any path', () => {
+  it('AP-12 signedRequest() signs text and bytes unchanged, for any path', () => {
     const key = new SigningKey('whsec_1');
     const bytes = Buffer.from([0xff, 0x7b]);
     const raw = signedRequest(bytes, { secret: key, path: '/in' });
@@ -108,7 +108,7 @@ describe('signedRequest()', () => {
     });
   });
 
-  it('AP-12 throws a TypeError without a secret', () => {
+  it('AP-12 signedRequest() throws a TypeError without a secret', () => {
     expect(() => signedRequest('{}', { secret: '' })).toThrow(TypeError);
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { TestRuntime } from './test-runtime.js';
 
 describe('TestRuntime', () => {
-  it('AP-13 advances both clocks only when the test calls advance()', async () => {
+  it('AP-13 TestRuntime advances both clocks only when the test calls advance()', async () => {
     const runtime = new TestRuntime({ now: new Date('2026-03-01T00:00:00Z'), random: 0 });
     expect([runtime.now(), runtime.random()]).toEqual([Date.UTC(2026, 2, 1), 0]);
     await runtime.advance(1500);
@@ -10,7 +10,7 @@ describe('TestRuntime', () => {
     expect(runtime.monotonic()).toBe(1500);
   });
 
-  it('AP-13 runs due timers in the order of their times, and sets the clock to each time', async () => {
+  it('AP-13 TestRuntime runs due timers in the order of their times, and sets the clock to each time', async () => {
     const runtime = new TestRuntime();
     const ran: string[] = [];
     const timer = (ms: number, name: string) =>
@@ -24,7 +24,7 @@ describe('TestRuntime', () => {
     expect(ran).toEqual(['a at 100', 'b at 100', 'c at 300']);
   });
 
-  it('AP-13 lets promise callbacks run between timers, and runs the timers that they start', async () => {
+  it('AP-13 TestRuntime lets promise callbacks run between timers, and runs the timers that they start', async () => {
     const runtime = new TestRuntime();
     const ran: number[] = [];
     const again = async (): Promise<void> => {

@@ -50,7 +50,7 @@ describe('pathSegment', () => {
     fc.uuid(),
   );
 
-  it('encodes an id as one segment that decodes to the same id, or throws a TypeError', () => {
+  it('pathSegment() encodes an id as one segment that decodes to the same id, or throws a TypeError', () => {
     holds(
       fc.property(id, (given) => {
         let segment: string;
@@ -69,7 +69,7 @@ describe('pathSegment', () => {
     );
   });
 
-  it('returns every UUID unchanged', () => {
+  it('pathSegment() returns every UUID unchanged', () => {
     holds(fc.property(fc.uuid(), (given) => expect(pathSegment('id', given)).toBe(given)));
   });
 });
@@ -81,7 +81,7 @@ describe('queryString', () => {
     fc.double({ noNaN: true, noDefaultInfinity: true }),
   );
 
-  it('encodes names and values so that URLSearchParams decodes the same names and values', () => {
+  it('queryString() encodes names and values so that URLSearchParams decodes the same names and values', () => {
     const query = fc.dictionary(
       fc.string({ unit: 'grapheme' }),
       fc.oneof(value, fc.constant(undefined), fc.array(value)),

@@ -21,7 +21,7 @@ describe('prepareCall', () => {
     'Proxy-Authorization',
     'User-Agent',
     'Accept-Encoding',
-  ])('rejects the header %s, which only the module may set', (name) => {
+  ])('prepareCall() rejects the header %s, which only the module may set', (name) => {
     expect(() => prepare({ headers: { [name]: 'x' } })).toThrow(TypeError);
   });
 
@@ -30,11 +30,11 @@ describe('prepareCall', () => {
     ['an invalid name', { 'a b': 'x' }],
     ['a value that is not a string', { 'x-a': 1 as never }],
     ['characters that a header cannot contain', { 'x-a': '→' }],
-  ])('rejects a header with %s', (_, headers) => {
+  ])('prepareCall() rejects a header with %s', (_, headers) => {
     expect(() => prepare({ headers })).toThrow(TypeError);
   });
 
-  it('sends the headers of the call, and a given accept header replaces the default', () => {
+  it('prepareCall() sends the headers of the call, and a given accept header replaces the default', () => {
     expect(prepare({ headers: { 'X-A': 'b', Accept: 'text/csv' } }).headers).toEqual({
       'x-a': 'b',
       accept: 'text/csv',
@@ -42,21 +42,21 @@ describe('prepareCall', () => {
     });
   });
 
-  it('sends an idempotency key if a header is configured for it, and rejects it otherwise', () => {
+  it('prepareCall() sends an idempotency key if a header is configured for it, and rejects it otherwise', () => {
     const api = resolveApiOptions({ idempotencyHeader: 'Idempotency-Key' });
     expect(prepare({ idempotencyKey: 'k-1' }, 'POST', api).headers['idempotency-key']).toBe('k-1');
     expect(() => prepare({ idempotencyKey: 'k-1' })).toThrow(/idempotencyHeader/);
     expect(() => prepare({ idempotencyKey: '' }, 'POST', api)).toThrow(TypeError);
   });
 
-  it('encodes the body as JSON, also null and false', () => {
+  it('prepareCall() encodes the body as JSON, also null and false', () => {
     expect(String(prepare({ body: { a: 'ü' } }).body)).toBe('{"a":"ü"}');
     expect(String(prepare({ body: null }).body)).toBe('null');
     expect(String(prepare({ body: false }).body)).toBe('false');
     expect(prepare({}).body).toBeUndefined();
   });
 
-  it('rejects a body that JSON cannot represent, a body of a GET and an unknown method', () => {
+  it('prepareCall() rejects a body that JSON cannot represent, a body of a GET and an unknown method', () => {
     const circle: { self?: unknown } = {};
     circle.self = circle;
     for (const body of [circle, 1n, () => {}, Symbol('s')]) {
@@ -67,7 +67,7 @@ describe('prepareCall', () => {
     expect(() => prepare({}, 'get' as ApiMethod)).toThrow(TypeError);
   });
 
-  it('rejects a deadline out of bounds, and a signal that is not an AbortSignal', () => {
+  it('prepareCall() rejects a deadline out of bounds, and a signal that is not an AbortSignal', () => {
     for (const deadlineMs of [0, -1, NaN, Infinity, 600_001]) {
       expect(() => prepare({ deadlineMs })).toThrow(TypeError);
     }

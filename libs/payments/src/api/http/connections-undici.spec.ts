@@ -34,7 +34,7 @@ function createExchange(maxBytes = 1_000_000) {
 }
 
 describe('UndiciExchange', () => {
-  it('dispatches to the host of the URL, without headers whose value is false', () => {
+  it('UndiciExchange dispatches to the host of the URL, without headers whose value is false', () => {
     const { send, dispatched } = createExchange();
     void send();
     expect(dispatched).toEqual([
@@ -48,7 +48,7 @@ describe('UndiciExchange', () => {
     ]);
   });
 
-  it('does not dispatch a request whose signal was already aborted', async () => {
+  it('UndiciExchange does not dispatch a request whose signal was already aborted', async () => {
     const { exchange, send, dispatched, abort } = createExchange();
     abort.abort();
     await expect(send()).rejects.toThrow('aborted');
@@ -56,7 +56,7 @@ describe('UndiciExchange', () => {
     expect(dispatched).toHaveLength(0);
   });
 
-  it('HT-24 is unsent until undici starts to write the request, and prevents a second dispatch', async () => {
+  it('HT-24 UndiciExchange is unsent until undici starts to write the request, and prevents a second dispatch', async () => {
     const { exchange, send, controller, abort, calls } = createExchange();
     expect(exchange.unsent).toBe(false);
     const sent = send();
@@ -70,7 +70,7 @@ describe('UndiciExchange', () => {
     await expect(sent).rejects.toThrow('aborted');
   });
 
-  it('pauses the connection while the decompressor is busy, and resumes it after that', async () => {
+  it('UndiciExchange pauses the connection while the decompressor is busy, and resumes it after that', async () => {
     const { exchange, send, controller, calls } = createExchange();
     const sent = send();
     const plain = randomBytes(500_000);
@@ -86,7 +86,7 @@ describe('UndiciExchange', () => {
     expect(data.bytes.equals(plain)).toBe(true);
   });
 
-  it('HT-27 keeps a body up to maxBytes, then closes the connection', async () => {
+  it('HT-27 UndiciExchange keeps a body up to maxBytes, then closes the connection', async () => {
     const { exchange, send, controller, calls } = createExchange(10);
     const sent = send();
     exchange.onRequestStart(controller);

@@ -5,7 +5,7 @@ import { parseBody, parseRetryAfterMs, readBody } from './http-exchange.js';
 const bytes = (text: string): Buffer => Buffer.from(text);
 
 describe('readBody', () => {
-  it('keeps the bytes up to the limit and destroys a stream that is longer', async () => {
+  it('readBody() keeps the bytes up to the limit and destroys a stream that is longer', async () => {
     const stream = Readable.from([bytes('abc'), bytes('def'), bytes('ghi')]);
     const { bytes: read, whole, error } = await readBody(stream, 4);
     expect({ read: read.toString(), whole, error }).toEqual({
@@ -16,7 +16,7 @@ describe('readBody', () => {
     expect(stream.destroyed).toBe(true);
   });
 
-  it('returns the error of a stream that fails', async () => {
+  it('readBody() returns the error of a stream that fails', async () => {
     const broken = new Error('broken');
     const stream = new Readable({ read: () => {} });
     stream.push(bytes('abc'));
@@ -32,9 +32,12 @@ describe('parseBody', () => {
     ['42', 'text/plain', '42'],
     ['42', 'application/json; charset=utf-8', 42],
     ['{"a":', 'application/json', '{"a":'],
-  ])('returns for the text %p with the content type %p the value %p', (text, type, value) => {
-    expect(parseBody(bytes(text), type)).toEqual(value);
-  });
+  ])(
+    'parseBody() returns for the text %p with the content type %p the value %p',
+    (text, type, value) => {
+      expect(parseBody(bytes(text), type)).toEqual(value);
+    },
+  );
 });
 
 const NOW = Date.UTC(2026, 0, 1, 12);
@@ -46,12 +49,12 @@ describe('parseRetryAfterMs', () => {
     ['Thu, 01 Jan 2026 12:00:30 GMT', 30_000],
     ['Thursday, 01-Jan-26 12:00:30 GMT', 30_000],
     ['Thu, 01 Jan 2026 11:00:00 GMT', 0],
-  ])('reads %p as %p ms', (header, ms) => {
+  ])('parseRetryAfterMs() reads %p as %p ms', (header, ms) => {
     expect(parseRetryAfterMs(header, NOW)).toBe(ms);
   });
 
   it.each([undefined, '', '-5', '1.5', '1e3', '2026-01-01', 'soon', '9'.repeat(30)])(
-    'returns undefined for %p',
+    'parseRetryAfterMs() returns undefined for %p',
     (header) => {
       expect(parseRetryAfterMs(header, NOW)).toBeUndefined();
     },

@@ -46,7 +46,7 @@ describe.each(['undici', 'http', 'fetch'] as const)(
       ['deflate', deflateSync],
       ['br', brotliCompressSync],
     ])(
-      'decompresses a %s body and removes the content-encoding header',
+      'send() decompresses a %s body and removes the content-encoding header',
       async (coding, compress) => {
         const result = await sendTo((response) => {
           response.writeHead(200, { 'content-encoding': coding, 'x-other': '1' });
@@ -59,20 +59,20 @@ describe.each(['undici', 'http', 'fetch'] as const)(
       },
     );
 
-    it('HT-26 returns response_invalid if the body cannot be decompressed', async () => {
+    it('HT-26 send() returns response_invalid if the body cannot be decompressed', async () => {
       const result = await sendTo((response) =>
         response.writeHead(200, { 'content-encoding': 'br' }).end(Buffer.alloc(40, 0xff)),
       );
       expect(result).toMatchObject({ kind: 'failure', reason: 'response_invalid', status: 200 });
     });
 
-    it('does not change a body with an unknown content-encoding', async () => {
+    it('send() does not change a body with an unknown content-encoding', async () => {
       const headers = { 'content-encoding': 'aes128gcm' };
       const result = await sendTo((response) => response.writeHead(200, headers).end('bytes'));
       expect((result as HttpResponse).body.toString()).toBe('bytes');
     });
 
-    it('returns an empty body for HEAD, also with a content-encoding', async () => {
+    it('send() returns an empty body for HEAD, also with a content-encoding', async () => {
       const headers = { 'content-encoding': 'gzip' };
       const result = await sendTo((response) => response.writeHead(200, headers).end(), {
         method: 'HEAD',
@@ -80,7 +80,7 @@ describe.each(['undici', 'http', 'fetch'] as const)(
       expect(result).toMatchObject({ status: 200, body: Buffer.alloc(0) });
     });
 
-    it('returns the response that follows early hints', async () => {
+    it('send() returns the response that follows early hints', async () => {
       const result = await sendTo((response) => {
         response.writeEarlyHints({ link: '</x>; rel=preload' }, () => {
           response.writeHead(200, { 'x-final': '1' }).end('response');
@@ -90,7 +90,7 @@ describe.each(['undici', 'http', 'fetch'] as const)(
       expect((result as HttpResponse).headers).not.toHaveProperty('link');
     });
 
-    it('fails if the connection closes after early hints', async () => {
+    it('send() fails if the connection closes after early hints', async () => {
       const result = await sendTo((response) => {
         response.writeEarlyHints({ link: '</x>; rel=preload' }, () => response.socket!.destroy());
       });
@@ -102,7 +102,7 @@ describe.each(['undici', 'http', 'fetch'] as const)(
       [200, { ...interrupted, errno: expect.any(String), status: 200 }],
       [500, { kind: 'response', status: 500, headers: expect.anything(), body: Buffer.alloc(0) }],
     ])(
-      'returns the expected result for a %i whose body is interrupted, compressed or not',
+      'send() returns the expected result for a %i whose body is interrupted, compressed or not',
       async (status, expected) => {
         const halves: [OutgoingHttpHeaders, Buffer][] = [
           [{ 'content-length': '999' }, Buffer.from('{')],
@@ -118,7 +118,7 @@ describe.each(['undici', 'http', 'fetch'] as const)(
       },
     );
 
-    it('HT-27 stops reading an endless compressed body at maxBytes', async () => {
+    it('HT-27 send() stops reading an endless compressed body at maxBytes', async () => {
       let written = 0;
       const result = await sendTo(
         (response) => {
@@ -140,7 +140,7 @@ describe.each(['undici', 'http', 'fetch'] as const)(
       expect(written).toBeLessThan(64 * 1024 ** 2);
     });
 
-    it('HT-29 stops decompressing a body when the signal is aborted', async () => {
+    it('HT-29 send() stops decompressing a body when the signal is aborted', async () => {
       const abort = new AbortController();
       const result = await sendTo(
         (response) => {

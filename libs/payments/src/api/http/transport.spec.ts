@@ -41,7 +41,7 @@ afterEach(async () => {
 });
 
 describe.each(['undici', 'http', 'fetch'] as const)('Transport with the adapter %s', (adapter) => {
-  it('HT-24 reports a request as unsent if the connection was refused', async () => {
+  it('HT-24 Transport reports a request as unsent if the connection was refused', async () => {
     const port = await listen(createServer());
     await new Promise((resolve) => servers.pop()?.close(resolve));
     expect(await transport({ adapter }).send(request(`http://127.0.0.1:${port}/`))).toEqual({
@@ -58,7 +58,7 @@ describe.each(['undici', 'http', 'fetch'] as const)('Transport with the adapter 
     });
   });
 
-  it('HT-24 reports a request as unsent if the TLS handshake failed, except with fetch', async () => {
+  it('HT-24 Transport reports a request as unsent if the TLS handshake failed, except with fetch', async () => {
     let connections = 0;
     const port = await listen(
       createServer((socket) => {
@@ -72,13 +72,13 @@ describe.each(['undici', 'http', 'fetch'] as const)('Transport with the adapter 
     expect(connections).toBe(1);
   });
 
-  it('HT-24 reports that a request may have been sent if the connection was open', async () => {
+  it('HT-24 Transport reports that a request may have been sent if the connection was open', async () => {
     const port = await listen(createServer((socket) => socket.destroy()));
     const result = await transport({ adapter }).send(request(`http://127.0.0.1:${port}/`));
     expect(result).toMatchObject({ kind: 'failure', unsent: false });
   });
 
-  it('uses no header, redirect, proxy or interceptor of the global axios', async () => {
+  it('Transport uses no header, redirect, proxy or interceptor of the global axios', async () => {
     const seen: http.IncomingHttpHeaders[] = [];
     const intercepted: unknown[] = [];
     const port = await listen(
@@ -122,7 +122,7 @@ describe.each(['undici', 'http', 'fetch'] as const)('Transport with the adapter 
     expect(intercepted).toEqual([]);
   });
 
-  it('uses no proxy from the environment', async () => {
+  it('Transport uses no proxy from the environment', async () => {
     const port = await listen(http.createServer((_, response) => response.end('here')));
     const before = process.env['HTTP_PROXY'];
     process.env['HTTP_PROXY'] = 'http://127.0.0.1:9';
@@ -146,7 +146,7 @@ describe('Transport with the option api.http', () => {
     return transport({ http: service });
   }
 
-  it('HT-24 reports a request as unsent only if the HttpService fails with an error of DNS or connect', async () => {
+  it('HT-24 Transport reports a request as unsent only if the HttpService fails with an error of DNS or connect', async () => {
     const fails = (error: unknown): Transport => mocked(() => throwError(() => error));
     const reset = Object.assign(new Error('secret'), { code: 'ECONNRESET', syscall: 'read' });
     const refused = Object.assign(new Error('secret'), {
@@ -165,12 +165,12 @@ describe('Transport with the option api.http', () => {
     ['a text', 'text', 'text'],
     ['a buffer', Buffer.from('bytes'), 'bytes'],
     ['nothing', undefined, ''],
-  ])('reads the body of a mock that returns %s', async (_, data, text) => {
+  ])('Transport reads the body of a mock that returns %s', async (_, data, text) => {
     const result = await mocked((() => of({ status: 200, data })) as never).send(request(url));
     expect(result).toMatchObject({ status: 200, body: Buffer.from(text) });
   });
 
-  it('HT-29 stops reading an endless stream of an HttpService when the signal is aborted', async () => {
+  it('HT-29 Transport stops reading an endless stream of an HttpService when the signal is aborted', async () => {
     const data = new Readable({ read: () => {} });
     const abort = new AbortController();
     const result = mocked((() => of({ status: 200, headers: {}, data })) as never).send(
@@ -182,7 +182,7 @@ describe('Transport with the option api.http', () => {
   });
 
   it.each([undefined, 'undici', 'http', 'fetch'] as const)(
-    'runs the interceptors of the HttpService with the adapter %p',
+    'Transport runs the interceptors of the HttpService with the adapter %p',
     async (adapter) => {
       let seen: http.IncomingHttpHeaders = {};
       const port = await listen(

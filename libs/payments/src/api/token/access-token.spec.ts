@@ -45,7 +45,7 @@ async function fetchedToken(value = 'one') {
 }
 
 describe('AccessToken', () => {
-  it('sends 1 token request for 10,000 concurrent callers', async () => {
+  it('AccessToken sends 1 token request for 10,000 concurrent callers', async () => {
     const { token, requests } = emptyToken();
     const callers = Array.from({ length: 10_000 }, () => token.get());
     expect(requests).toHaveLength(1);
@@ -54,7 +54,7 @@ describe('AccessToken', () => {
     expect(requests).toHaveLength(1);
   });
 
-  it('rejects 10,000 concurrent callers if their request fails, and sends no second request', async () => {
+  it('AccessToken rejects 10,000 concurrent callers if their request fails, and sends no second request', async () => {
     const { token, requests } = emptyToken();
     const callers = Promise.allSettled(Array.from({ length: 10_000 }, () => token.get()));
     requests[0]?.respond(down);
@@ -63,7 +63,7 @@ describe('AccessToken', () => {
     expect(requests).toHaveLength(1);
   });
 
-  it('rejects the caller after the timeout if the request ignores its signal', async () => {
+  it('AccessToken rejects the caller after the timeout if the request ignores its signal', async () => {
     const { token, requests, runtime } = emptyToken();
     const call = expect(token.get()).rejects.toThrow(/within 10000 ms/);
     runtime.advance(10_000);
@@ -76,7 +76,7 @@ describe('AccessToken', () => {
     expect(await next).toBe('two');
   });
 
-  it('drops the error that a request threw, because it may contain credentials', async () => {
+  it('AccessToken drops the error that a request threw, because it may contain credentials', async () => {
     const { token, requests } = emptyToken();
     const call = token.get();
     requests[0]?.fail(new Error('Basic c2VjcmV0'));
@@ -86,7 +86,7 @@ describe('AccessToken', () => {
     expect(error.message).not.toContain('Basic');
   });
 
-  it('discards the result of a request that invalidate() replaced, and gives its callers the new token', async () => {
+  it('AccessToken discards the result of a request that invalidate() replaced, and gives its callers the new token', async () => {
     const { token, requests, runtime } = await fetchedToken();
     runtime.advance(3_575_000);
     const waiting = token.get();
@@ -102,14 +102,14 @@ describe('AccessToken', () => {
     expect(requests).toHaveLength(3);
   });
 
-  it('ignores invalidate() for a token that is not the current one', async () => {
+  it('AccessToken ignores invalidate() for a token that is not the current one', async () => {
     const { token, requests } = await fetchedToken();
     token.invalidate('another');
     expect(await token.get()).toBe('one');
     expect(requests).toHaveLength(1);
   });
 
-  it('backs off while every new token is rejected, and stops that after a token was accepted', async () => {
+  it('AccessToken backs off while every new token is rejected, and stops that after a token was accepted', async () => {
     const { token, requests, runtime } = await fetchedToken();
     let current = 'one';
     const rejectAgain = async (): Promise<boolean> => {
@@ -132,7 +132,7 @@ describe('AccessToken', () => {
     expect(await rejectAgain()).toBe(true);
   });
 
-  it('returns a token that has not expired while the endpoint is down, and rejects after that', async () => {
+  it('AccessToken returns a token that has not expired while the endpoint is down, and rejects after that', async () => {
     const { token, requests, runtime } = await fetchedToken();
     runtime.advance(3_580_000);
     const call = token.get();
@@ -145,7 +145,7 @@ describe('AccessToken', () => {
     await expect(late).rejects.toMatchObject({ code: 'token_unavailable' });
   });
 
-  it('returns the current token after a background request with wrong credentials, and backs off', async () => {
+  it('AccessToken returns the current token after a background request with wrong credentials, and backs off', async () => {
     const { token, requests, runtime, warnings } = await fetchedToken();
     runtime.advance(3_500_000);
     await token.get();
@@ -161,14 +161,14 @@ describe('AccessToken', () => {
     token.close();
   });
 
-  it('obeys a Retry-After of at most five minutes', async () => {
+  it('AccessToken obeys a Retry-After of at most five minutes', async () => {
     const { token, requests } = emptyToken();
     const call = token.get();
     requests[0]?.respond({ ...down, retryAfterMs: 86_400_000 });
     await expect(call).rejects.toMatchObject({ retryAfterMs: 300_000 });
   });
 
-  it('rejects all callers after close(), and cancels its timer', async () => {
+  it('AccessToken rejects all callers after close(), and cancels its timer', async () => {
     const { token, requests, runtime } = emptyToken();
     const call = expect(token.get()).rejects.toMatchObject({ code: 'aborted' });
     token.close();

@@ -9,7 +9,7 @@ describe('parseLifetimeMs', () => {
     ['1', 1_000],
     [99_999_999, 86_400_000],
     ['999999999999999', 86_400_000],
-  ])('reads %p as %p ms', (given, ms) => {
+  ])('parseLifetimeMs() reads %p as %p ms', (given, ms) => {
     expect(parseLifetimeMs(given)).toBe(ms);
   });
 
@@ -39,7 +39,7 @@ describe('parseLifetimeMs', () => {
     [[3599]],
     10n,
     '9'.repeat(400),
-  ])('returns undefined for %p', (given) => {
+  ])('parseLifetimeMs() returns undefined for %p', (given) => {
     expect(parseLifetimeMs(given)).toBeUndefined();
   });
 });
@@ -57,7 +57,7 @@ describe('tokenLife', () => {
 });
 
 describe('remainingMs', () => {
-  it('returns the smaller value of the wall clock and the monotonic clock', () => {
+  it('remainingMs() returns the smaller value of the wall clock and the monotonic clock', () => {
     const life = tokenLife({ wall: 1_000_000, monotonic: 50 }, 10_000, 0);
     expect(remainingMs(life, { wall: 1_004_000, monotonic: 50 })).toBe(6_000);
     expect(remainingMs(life, { wall: 0, monotonic: 8_050 })).toBe(2_000);

@@ -36,7 +36,7 @@ describe('LinkedList', () => {
     ['bc', 'ad'],
     ['abcd', ''],
   ])(
-    'items %s of abcd can move to another list, and the rest, %s, keeps its order',
+    'LinkedList items %s of abcd can move to another list, and the rest, %s, keeps its order',
     (gone, kept) => {
       const [list, items] = listOf('abcd');
       const other = new LinkedList<Item>();

@@ -30,7 +30,10 @@ describe('the options of sqliteInbox', () => {
     [{ file: 'a', wakePollMs: '5' }, '"sqliteInbox wakePollMs"'],
     [{ file: 'a', threadPath: '' }, '"sqliteInbox threadPath" must be the path or file: URL'],
     [{ file: 'a', allowOldSqlite: 'yes' }, 'must be true or false'],
-  ])('are rejected with the fix if a value is wrong: %j', (options, message) => {
-    expect(() => sqliteInbox(options as SqliteInboxOptions)).toThrow(message);
-  });
+  ])(
+    'the options of sqliteInbox are rejected with the fix if a value is wrong: %j',
+    (options, message) => {
+      expect(() => sqliteInbox(options as SqliteInboxOptions)).toThrow(message);
+    },
+  );
 });

@@ -11,7 +11,7 @@ function started(stored: { wall: number; clock: number }, runtime = new FakeRunt
 }
 
 describe('the store clock of SQLite', () => {
-  it('starts at the wall clock in a new file, and ignores later jumps of the wall clock', () => {
+  it('the store clock of SQLite starts at the wall clock in a new file, and ignores later jumps of the wall clock', () => {
     const { clock, runtime } = started({ wall: 0, clock: 0 });
     const wall = runtime.now();
     runtime.advance(1000);
@@ -21,7 +21,7 @@ describe('the store clock of SQLite', () => {
     }
   });
 
-  it('continues the stored clock, plus the time since it was stored', () => {
+  it('the store clock of SQLite continues the stored clock, plus the time since it was stored', () => {
     const runtime = new FakeRuntime();
     const wall = runtime.now();
     // The wall clock was set back an hour before it was stored.
@@ -30,13 +30,13 @@ describe('the store clock of SQLite', () => {
     expect(clock.read().clock).toBe(wall + HOUR + 5000);
   });
 
-  it('does not go back if the wall clock was set back since it was stored', () => {
+  it('the store clock of SQLite does not go back if the wall clock was set back since it was stored', () => {
     const runtime = new FakeRuntime();
     const stored = runtime.now() + HOUR;
     expect(started({ wall: stored, clock: stored }, runtime).clock.read().clock).toBe(stored);
   });
 
-  it('advances to a later clock of another process, and never goes back', () => {
+  it('the store clock of SQLite advances to a later clock of another process, and never goes back', () => {
     const { clock, runtime } = started({ wall: 0, clock: 0 });
     const { clock: now } = clock.read();
     clock.advanceTo(now - 10);

@@ -21,14 +21,14 @@ describe('the authorizer of a commit', () => {
   const inUse = authorizer(true);
 
   it.each([...UNSAFE_PRAGMAS])(
-    'denies the application PRAGMA %s, in upper and lower case',
+    'the authorizer of a commit denies the application PRAGMA %s, in upper and lower case',
     (pragma) => {
       expect(inUse(PRAGMA, pragma, 'OFF')).toBe(DENY);
       expect(inUse(PRAGMA, pragma.toUpperCase(), null)).toBe(DENY);
     },
   );
 
-  it('denies every pragma that changes durability, locks or checkpoints', () => {
+  it('the authorizer of a commit denies every pragma that changes durability, locks or checkpoints', () => {
     const needed = ['busy_timeout', 'fullfsync', 'journal_mode', 'locking_mode', 'query_only'];
     const more = ['synchronous', 'wal_autocheckpoint', 'wal_checkpoint', 'writable_schema'];
     for (const pragma of [...needed, 'checkpoint_fullfsync', 'ignore_check_constraints', ...more]) {
@@ -36,24 +36,24 @@ describe('the authorizer of a commit', () => {
     }
   });
 
-  it('denies statements that end the transaction or attach a database', () => {
+  it('the authorizer of a commit denies statements that end the transaction or attach a database', () => {
     for (const action of [TRANSACTION, ATTACH, DETACH]) expect(inUse(action, 'x', null)).toBe(DENY);
   });
 
-  it('allows everything else', () => {
+  it('the authorizer of a commit allows everything else', () => {
     expect(inUse(PRAGMA, 'table_info', 'ledger')).toBe(OK);
     expect(inUse(PRAGMA, 'defer_foreign_keys', 'ON')).toBe(OK);
     expect(inUse(INSERT, 'ledger', null)).toBe(OK);
     expect(inUse(SAVEPOINT, 'BEGIN', 'mine')).toBe(OK);
   });
 
-  it('allows every statement of the inbox itself', () => {
+  it('the authorizer of a commit allows every statement of the inbox itself', () => {
     const own = authorizer(false);
     expect(own(TRANSACTION, 'COMMIT', null)).toBe(OK);
     expect(own(PRAGMA, 'wal_checkpoint', 'TRUNCATE')).toBe(OK);
   });
 
-  it('does nothing on a Node without authorizers', () => {
+  it('the authorizer of a commit does nothing on a Node without authorizers', () => {
     expect(() => protect({} as DriverDatabase, () => true)).not.toThrow();
   });
 });

@@ -14,7 +14,7 @@ const names = () =>
     .map(({ name }) => name);
 
 describe('the tables of the SQLite inbox', () => {
-  it('are created once, and all have the prefix of the package', () => {
+  it('the tables of the SQLite inbox are created once, and all have the prefix of the package', () => {
     createTables(connection, 100);
     connection.run('UPDATE payments_inbox_meta SET catalog_version = 7');
     createTables(connection, 100);
@@ -25,7 +25,7 @@ describe('the tables of the SQLite inbox', () => {
     expect(names().filter((name) => !name.startsWith('payments_inbox_'))).toEqual([]);
   });
 
-  it('are created next to the tables of the application', () => {
+  it('the tables of the SQLite inbox are created next to the tables of the application', () => {
     connection.exec('CREATE TABLE payments (id TEXT); CREATE TABLE paymentsXinboxX (id TEXT)');
     createTables(connection, 100);
     expect(names()).toContain('payments_inbox_event');
@@ -46,7 +46,7 @@ describe('the tables of the SQLite inbox', () => {
     insert("'pending', 'waiting', x'00'");
   });
 
-  it('are rejected with the statements that drop them if an unreleased version created them', () => {
+  it('the tables of the SQLite inbox are rejected with the statements that drop them if an unreleased version created them', () => {
     connection.exec(`
       CREATE TABLE payments_inbox_schema (version INTEGER);
       CREATE TABLE payments_inbox_event (seq INTEGER PRIMARY KEY);
@@ -68,7 +68,7 @@ describe('the tables of the SQLite inbox', () => {
     createTables(connection, 100);
   });
 
-  it('are rejected if another version of the package created them', () => {
+  it('the tables of the SQLite inbox are rejected if another version of the package created them', () => {
     createTables(connection, 100);
     connection.run('UPDATE payments_inbox_meta SET version = 99');
     expect(() => createTables(connection, 100)).toThrow('tables of version 99');

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { fromStored, hashOf, orderingOf, toReadable, toStored } from './stored-rows.js';
 
 describe('text in SQLite', () => {
-  it('has every character after it was stored and read', () => {
+  it('text in SQLite has every character after it was stored and read', () => {
     for (const text of ['', 'tx-1', 'é漢😀', '"\\', '\0\n', '\ud800', '\ud801x', '\\u0000']) {
       expect(fromStored(toStored(text))).toBe(text);
       expect(toStored(text).isWellFormed()).toBe(true);
@@ -11,13 +11,13 @@ describe('text in SQLite', () => {
     expect(toStored('an-ordinary_id.7')).toBe('an-ordinary_id.7');
   });
 
-  it('is stored as JSON escapes it', () => {
+  it('text in SQLite is stored as JSON escapes it', () => {
     for (const text of ['a"b', 'a\\b', 'a/b', 'a\tb', '\x7f', 'é', '\u2028', ' !#[]~']) {
       expect(toStored(text)).toBe(JSON.stringify(text).slice(1, -1));
     }
   });
 
-  it('has a hash of 16 bytes that differs for each company and ordering key', () => {
+  it('text in SQLite has a hash of 16 bytes that differs for each company and ordering key', () => {
     const hashes = [
       orderingOf('a', 'b'),
       orderingOf('a', 'c'),
@@ -33,7 +33,7 @@ describe('text in SQLite', () => {
     expect(orderingOf('a', null)).toBeNull();
   });
 
-  it('is well-formed and without NULs if it is an error message', () => {
+  it('text in SQLite is well-formed and without NULs if it is an error message', () => {
     expect(toReadable('a\0b\ud800')).toBe('a\uFFFDb\uFFFD');
   });
 });

@@ -35,7 +35,7 @@ describe('SqliteClient with a thread whose disk hangs', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('rejects calls while the thread has 20,000 others, timed-out ones included, until the thread ends', async () => {
+  it('SqliteClient rejects calls while the thread has 20,000 others, timed-out ones included, until the thread ends', async () => {
     // This call may time out too; then the next call starts another thread.
     await client.open().catch(() => {});
     const call = () => client.call('pause', { handler: 'book', paused: true });

@@ -25,7 +25,7 @@ const pragma = (connection: SqliteConnection, name: string) =>
   Object.values(connection.get(`PRAGMA ${name}`)!)[0];
 
 describe('SqliteConnection', () => {
-  it('syncs every commit of the thread, and no commit of the event loop', () => {
+  it('SqliteConnection syncs every commit of the thread, and no commit of the event loop', () => {
     expect(pragma(writer, 'journal_mode')).toBe('wal');
     expect(pragma(committer, 'journal_mode')).toBe('wal');
     const [NORMAL, FULL] = [1, 2];
@@ -36,7 +36,7 @@ describe('SqliteConnection', () => {
     expect([pragma(writer, 'foreign_keys'), pragma(committer, 'foreign_keys')]).toEqual([1, 1]);
   });
 
-  it('binds numbered parameters by their numbers, also a number that occurs twice', () => {
+  it('SqliteConnection binds numbered parameters by their numbers, also a number that occurs twice', () => {
     expect(writer.get('SELECT ?2 AS b, ?1 AS a, ?2 AS again', [1, 2])).toEqual({
       b: 2,
       a: 1,
@@ -65,7 +65,7 @@ describe('SqliteConnection', () => {
     committer.rollback();
   });
 
-  it('throws errors other than a lock at once', () => {
+  it('SqliteConnection throws errors other than a lock at once', () => {
     let tries = 0;
     const attempt = () => {
       tries += 1;
@@ -75,7 +75,7 @@ describe('SqliteConnection', () => {
     expect(tries).toBe(1);
   });
 
-  it('loads the database class under each of its two names', () => {
+  it('SqliteConnection loads the database class under each of its two names', () => {
     class Either {}
     expect(driverOf({ DatabaseSync: Either })).toBe(Either);
     expect(driverOf({ Database: Either })).toBe(Either);

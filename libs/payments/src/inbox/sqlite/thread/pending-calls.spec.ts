@@ -24,7 +24,7 @@ function pendingCalls(timeoutMs: number) {
 }
 
 describe('PendingCalls', () => {
-  it('returns each call once, and reports when no call is left', () => {
+  it('PendingCalls returns each call once, and reports when no call is left', () => {
     const { calls, add, outcomes } = pendingCalls(60_000);
     add(1);
     add(2);
@@ -35,7 +35,7 @@ describe('PendingCalls', () => {
     expect(calls.size).toBe(0);
   });
 
-  it('times each call out at its own time, with one timer', () => {
+  it('PendingCalls times each call out at its own time, with one timer', () => {
     const { calls, add, outcomes } = pendingCalls(30);
     add(1);
     add(2);
@@ -55,7 +55,7 @@ describe('PendingCalls', () => {
     expect(outcomes.slice(3)).toEqual(['idle', '4 late']);
   });
 
-  it('leaves no timer running when no call is pending', () => {
+  it('PendingCalls leaves no timer running when no call is pending', () => {
     const { calls, add } = pendingCalls(30);
     add(1);
     calls.take(1);
@@ -63,7 +63,7 @@ describe('PendingCalls', () => {
     expect(jest.getTimerCount()).toBe(0);
   });
 
-  it('rejects all calls with the error of a thread that has ended', () => {
+  it('PendingCalls rejects all calls with the error of a thread that has ended', () => {
     const { calls, add, outcomes } = pendingCalls(60_000);
     add(1);
     add(2);
@@ -80,7 +80,7 @@ const receive = (number: number, bytes: number) => ({
 });
 
 describe('CallLimit', () => {
-  it('rejects calls above 256 MiB of bodies: a receive with inbox_full, others with inbox_unavailable', () => {
+  it('CallLimit rejects calls above 256 MiB of bodies: a receive with inbox_full, others with inbox_unavailable', () => {
     const limit = new CallLimit();
     for (let number = 1; number <= 256; number += 1) {
       expect(limit.rejection('receive')).toBeNull();
@@ -90,7 +90,7 @@ describe('CallLimit', () => {
     expect(limit.rejection('complete')).toMatchObject({ code: 'inbox_unavailable' });
   });
 
-  it('accepts calls again when the thread responds or has ended', () => {
+  it('CallLimit accepts calls again when the thread responds or has ended', () => {
     const limit = new CallLimit();
     limit.add(receive(1, 100 * MIB));
     limit.add(receive(2, 156 * MIB));

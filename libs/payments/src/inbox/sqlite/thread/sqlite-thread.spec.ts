@@ -121,7 +121,7 @@ const window = (number: number): Call => ({ number, name: 'window', request: nul
 const at = (clock: number): Times => ({ ...NOW, clock });
 
 describe('SqliteServer', () => {
-  it('commits calls that arrive together in one synced transaction', async () => {
+  it('SqliteServer commits calls that arrive together in one synced transaction', async () => {
     post(calls(register(1), receive(2), receive(3)), calls(claim(4)), { kind: 'close' });
     await closed;
     expect(responded).toEqual([[1, 2, 3, 4]]);
@@ -129,7 +129,7 @@ describe('SqliteServer', () => {
     expect(commits).toEqual([FULL]);
   });
 
-  it('does not use the file during a window, and ends a window that the event loop does not close', async () => {
+  it('SqliteServer does not use the file during a window, and ends a window that the event loop does not close', async () => {
     post(calls(window(1)));
     await until(() => responded.length === 1);
     post(calls(receive(2)));
@@ -143,7 +143,7 @@ describe('SqliteServer', () => {
     expect(responded).toEqual([[1], [2], [3], [4]]);
   });
 
-  it('runs a waiting batch between two windows', async () => {
+  it('SqliteServer runs a waiting batch between two windows', async () => {
     post(calls(receive(1), window(2)));
     await until(() => responded.length === 1);
     post({ kind: 'windowClosed' }, calls(window(3)));
@@ -151,7 +151,7 @@ describe('SqliteServer', () => {
     expect(responded).toEqual([[2], [1], [3]]);
   });
 
-  it('IN-36 stores the clock with a write, at most every 500 ms, and never an earlier clock', async () => {
+  it('IN-36 SqliteServer stores the clock with a write, at most every 500 ms, and never an earlier clock', async () => {
     const stored: number[] = [];
     for (const clock of [1_000_000, 1_000_499, 1_000_500, 1_000_100]) {
       post(calls(receive(clock, at(clock))));
@@ -161,7 +161,7 @@ describe('SqliteServer', () => {
     expect(stored).toEqual([1_000_000, 1_000_000, 1_000_500, 1_000_500]);
   });
 
-  it('IN-36 uses the clock of another process if that clock is ahead, and sends it to the store', async () => {
+  it('IN-36 SqliteServer uses the clock of another process if that clock is ahead, and sends it to the store', async () => {
     post(calls(register(1), receive(2, at(5_000_000))));
     await until(() => responded.length === 1);
     // The clock of this store is an hour behind the stored clock; the delivery is due by the stored clock.
@@ -171,7 +171,7 @@ describe('SqliteServer', () => {
     expect(clocks).toEqual([5_000_000]);
   });
 
-  it('reports a write of another process that was committed before the store asked for reports', async () => {
+  it('SqliteServer reports a write of another process that was committed before the store asked for reports', async () => {
     const other = new (await loadDriver())(join(folder, 'inbox.db'));
     other.exec("INSERT INTO payments_inbox_pause VALUES ('book')");
     other.close();
@@ -182,7 +182,7 @@ describe('SqliteServer', () => {
     expect(changes).toBe(1);
   });
 
-  it('does not store the clock for a claim that finds nothing', async () => {
+  it('SqliteServer does not store the clock for a claim that finds nothing', async () => {
     post(calls(register(1)));
     await until(() => responded.length === 1);
     const { syncs } = connection.get<{ syncs: number }>('SELECT syncs FROM payments_inbox_meta')!;
@@ -191,7 +191,7 @@ describe('SqliteServer', () => {
     expect(connection.get('SELECT syncs FROM payments_inbox_meta')).toMatchObject({ syncs });
   });
 
-  it('waits for a lock only once when it closes, also with several batches left', async () => {
+  it('SqliteServer waits for a lock only once when it closes, also with several batches left', async () => {
     const other = new (await loadDriver())(join(folder, 'inbox.db'));
     other.exec('BEGIN IMMEDIATE');
     const tried: string[] = [];
@@ -213,7 +213,7 @@ describe('SqliteServer', () => {
     );
   });
 
-  it('keeps the write-ahead log short, and makes the commit that restarts it', async () => {
+  it('SqliteServer keeps the write-ahead log short, and makes the commit that restarts it', async () => {
     if (isOldSqlite(version)) return;
     const frames = () => connection.get<{ log: number }>('PRAGMA wal_checkpoint(NOOP)')!.log;
     for (let number = 1; number <= 400; number += 1) post(calls(receive(number)));

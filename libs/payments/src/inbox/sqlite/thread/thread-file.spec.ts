@@ -5,7 +5,7 @@ import { resolveSqliteOptions } from '../sqlite-options.js';
 import { entryPath, findThreadFile } from './thread-file.js';
 
 describe('the file of the SQLite thread', () => {
-  it('is the entry in the package if the entry is a file of its own', () => {
+  it('the file of the SQLite thread is the entry in the package if the entry is a file of its own', () => {
     const file = resolve(
       '/app/node_modules/nestjs-payments/dist/inbox/sqlite/thread/sqlite-thread.js',
     );
@@ -15,14 +15,17 @@ describe('the file of the SQLite thread', () => {
   it.each([
     [undefined, 'another file'],
     [pathToFileURL('/app/dist/main.mjs').href, 'main.mjs'],
-  ])('is rejected if a bundler merged the entry into %s', (url, name) => {
-    expect(() => entryPath(url)).toThrow(
-      `a bundler merged the worker thread of the SQLite inbox into ${name}. Bundle ` +
-        '"nestjs-payments/sqlite/thread" as a second entry',
-    );
-  });
+  ])(
+    'the file of the SQLite thread is rejected if a bundler merged the entry into %s',
+    (url, name) => {
+      expect(() => entryPath(url)).toThrow(
+        `a bundler merged the worker thread of the SQLite inbox into ${name}. Bundle ` +
+          '"nestjs-payments/sqlite/thread" as a second entry',
+      );
+    },
+  );
 
-  it('is the file of "threadPath", as a path or as a URL', async () => {
+  it('the file of the SQLite thread is the file of "threadPath", as a path or as a URL', async () => {
     const file = resolve('libs/payments/src/inbox/sqlite/thread/thread-file.spec.ts');
     for (const threadPath of [file, pathToFileURL(file), pathToFileURL(file).href]) {
       const settings = resolveSqliteOptions({ file: 'inbox.db', threadPath });
@@ -30,7 +33,7 @@ describe('the file of the SQLite thread', () => {
     }
   });
 
-  it('is rejected with the name of the option and the fix if "threadPath" does not exist', async () => {
+  it('the file of the SQLite thread is rejected with the name of the option and the fix if "threadPath" does not exist', async () => {
     await expect(findThreadFile(resolve('gone.js'))).rejects.toMatchObject({
       code: 'options_invalid',
       message: expect.stringMatching(/does not exist: .*gone\.js\. .*"sqliteInbox threadPath"/),
