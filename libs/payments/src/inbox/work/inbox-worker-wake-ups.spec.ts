@@ -9,6 +9,13 @@ import {
 import { fixed } from '../../events/retry-schedule.js';
 
 describe('InboxWorker: wake-ups', () => {
+  it('IN-10 a worker that starts runs the deliveries that were stored before', async () => {
+    const harness = new WorkerHarness();
+    await harness.receive('before');
+    await started(harness);
+    expect(await harness.isDone('before')).toBe(true);
+  });
+
   it('a wake-up during a claim, or during the query for the next due time, is not lost', async () => {
     const harness = await started(new WorkerHarness());
     const nextDueInMs = harness.store.nextDueInMs.bind(harness.store);

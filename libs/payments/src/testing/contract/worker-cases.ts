@@ -73,6 +73,9 @@ export const workerCases: readonly InboxContractCase[] = [
         equal((await worker.heartbeat()).alive, true);
         deepEqual(await other.heartbeat(), { alive: true, suspects: false });
       }
+      // If all heartbeats were late, only a new worker would declare workers dead.
+      const newest = await TestWorker.start(store);
+      deepEqual(await newest.heartbeat(), { alive: true, suspects: false });
       deepEqual(await states(store, event), { book: 'running 1' });
       equal((await store.complete(lease)).settled, true);
     },

@@ -34,7 +34,7 @@ describe('ClaimCursors', () => {
     expect(searches).toBe(0);
   });
 
-  it('claims start one second before the cursor after two slow searches', async () => {
+  it('IN-39 claims start one second before the cursor after two slow searches', async () => {
     await slowSearch(20);
     expect(searches).toBe(1);
     expect(cursors.startsOf(['ledger', 'other'])).toEqual([4000, null]);
