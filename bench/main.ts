@@ -18,7 +18,7 @@ const { values: flags, positionals: names } = parseArgs({
 });
 
 installPeers();
-// Only now, since these files import the installed packages.
+// These files import the packages that installPeers() installs, so they load after it.
 const { ROWS } = await import('./rows/index.ts');
 const { readResults, writeResults } = await import('./report/results.ts');
 const { cellsOf, targetCells, terminalTable } = await import('./report/tables.ts');

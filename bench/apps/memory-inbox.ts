@@ -56,7 +56,7 @@ serveCommands(null, {
         left -= 1;
         if (left % 1000 === 0) peak = Math.max(peak, process.memoryUsage.rss());
         await inbox.receive(verified());
-        // As with requests: weak references are cleared only between turns of the event loop.
+        // Node clears weak references only between turns of the event loop, as it does between requests.
         if (left % 16 === 0) await nextTurn();
       }
     };

@@ -5,7 +5,7 @@ import type { Provider } from '@nestjs/common';
 import { configuration, serveCommands } from '../processes/command-server.ts';
 import { listen } from './nest-application.ts';
 
-/** What the application loads besides its providers. */
+/** The modules that the application loads in addition to its providers. */
 export type StartWith = 'nothing' | 'its-peers' | 'payments';
 
 const { with: kind } = configuration() as { with: StartWith };

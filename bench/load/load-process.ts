@@ -5,7 +5,7 @@ import { serveCommands } from '../processes/command-server.ts';
 import { delivery } from './deliveries.ts';
 import type { Delivery, Scheme } from './deliveries.ts';
 
-/** What to send, and to which server. */
+/** The requests to send, and the server that receives them. */
 export interface LoadOrder {
   readonly url: string;
   readonly scheme: Scheme;

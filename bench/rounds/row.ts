@@ -38,7 +38,7 @@ export function atMost(bound: number, subject: string, against: string, text: st
 export interface Table {
   readonly id: string;
   readonly title: string;
-  /** Such as `events/s`. */
+  /** The unit of the values, for example `events/s`. */
   readonly unit: string;
   readonly better: 'higher' | 'lower';
   /** The first one is nestjs-payments: the ratios of the others refer to it. */

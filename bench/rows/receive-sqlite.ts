@@ -12,7 +12,7 @@ const UNHANDLED = 'SQLite inbox, its worker paused';
 const MEMORY = 'memory inbox';
 const RAW = 'node:sqlite, groups of 50, no HTTP';
 
-// As for the memory inbox: V8 compiles its code until about 48,000 deliveries have run.
+// Rounds before the first measurement: V8 compiles the code until about 48,000 deliveries have run.
 const WARM_UP = 8;
 
 export const receiveSqlite: Row = {

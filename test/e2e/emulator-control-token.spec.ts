@@ -85,7 +85,7 @@ describe('SE-14 the control token of an emulator that listens on all addresses',
     ]);
   });
 
-  it('SE-14 the control token throttles wrong tokens, but never the valid one', async () => {
+  it('SE-14 the emulator throttles wrong control tokens, but never the valid one', async () => {
     const wrong = { authorization: 'Bearer ctl_another-token-of-nobody' };
     const statuses: number[] = [];
     for (let n = 0; n < 15; n += 1)

@@ -119,7 +119,7 @@ describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
     await merchant.wrote('did not await a promise, which rejected');
   });
 
-  it('WH-24 the application does not catch rejections after the application has closed', async () => {
+  it('WH-24 the application does not catch rejections after it has closed', async () => {
     await using merchant = await Merchant.start(adapter);
     expect(await merchant.receive()).toBe(200);
     await merchant.execute('close');

@@ -15,7 +15,7 @@ describe('a SQLite inbox that is killed', () => {
       await Promise.all(
         [0, 13].map(async (more) => {
           const child = startChild('receive', harness.file);
-          await child.told(1 + ((round * 7 + more) % 40));
+          await child.printed(1 + ((round * 7 + more) % 40));
           await child.kill();
           expect(child.lines.length).toBeGreaterThan(0);
           acknowledged.push(...child.lines);
@@ -39,7 +39,7 @@ describe('a SQLite inbox that is killed', () => {
     const claimed: string[] = [];
     for (let round = 0; round < 8; round += 1) {
       const child = startChild('claim', harness.file);
-      await child.told(1 + ((round * 5) % 17));
+      await child.printed(1 + ((round * 5) % 17));
       await child.kill();
       claimed.push(...child.lines);
     }
@@ -62,7 +62,7 @@ describe('a SQLite inbox that is killed', () => {
     const committed: string[] = [];
     for (let round = 0; round < 12; round += 1) {
       const child = startChild('commit', harness.file);
-      await child.told(1 + ((round * 5) % 17));
+      await child.printed(1 + ((round * 5) % 17));
       await child.kill();
       committed.push(...child.lines);
     }

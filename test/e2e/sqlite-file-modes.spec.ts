@@ -46,7 +46,7 @@ const SHARED = /allow other users/;
     const before = process.umask(0);
     const children = Array.from({ length: 4 }, () => startChild('claim', harness.file));
     process.umask(before);
-    await Promise.all(children.map((child) => child.told(1)));
+    await Promise.all(children.map((child) => child.printed(1)));
     expect(modes()).toEqual(PRIVATE);
     await Promise.all(children.map((child) => child.kill()));
     expect(children.map(({ lines }) => lines.length > 0)).toEqual([true, true, true, true]);

@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 
-/** What the server sent on a connection. */
+/** The responses of the server on one connection. */
 export interface ExchangeResult {
   /** Final statuses, in order, without those from 100 to 199. */
   readonly statuses: readonly number[];

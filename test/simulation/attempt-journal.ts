@@ -27,13 +27,13 @@ interface Claim {
 
 /** The heartbeats and the end of a worker, in milliseconds of virtual time. */
 interface Heartbeats {
-  /** When its last heartbeat took effect. */
+  /** The time when the last heartbeat of the worker took effect. */
   last: number;
-  /** When a late heartbeat last took effect; other workers may have declared this one dead before. */
+  /** The time when a late heartbeat last took effect. Other workers may have declared this worker dead before. */
   lostAt: number;
-  /** End of its grace, if it retired. */
+  /** End of the grace of a retired worker. */
   retiredUntil: number;
-  /** Until then, no other worker may free the deliveries of handlers that still run; `Infinity` unless it retired. */
+  /** Until this time, no other worker may free the deliveries of running handlers; `Infinity` unless the worker retired. */
   graceUntil: number;
 }
 
@@ -173,7 +173,7 @@ export class AttemptJournal {
     return this.#attempts.filter(({ ended, process }) => !ended && process.alive);
   }
 
-  /** Whether its time limit is over: its slot is free although its handler has not ended. */
+  /** Whether the time limit of the attempt is over. Its slot is then free although its handler has not ended. */
   #timedOut(run: JournalAttempt): boolean {
     return run.signal.aborted && this.#now() - run.startedAt >= this.#limits.timeoutMs - 1;
   }

@@ -116,12 +116,12 @@ export class SimulatedApplication {
     this.#inbox = container.get(PaymentInbox);
   }
 
-  /** Whether it receives webhook requests, as it does when its store is open. */
+  /** Whether the application receives webhook requests: while its store is open. */
   get started(): boolean {
     return this.#started;
   }
 
-  /** What operators use. */
+  /** The API of the inbox for operators. */
   get inbox(): PaymentInbox {
     return this.#inbox;
   }

@@ -49,7 +49,7 @@ export class SimulatedProcess {
   readonly #faults: Fault[] = [];
   #lastFaultAt = -Infinity;
   readonly #startedAt: number;
-  /** When its drain began. */
+  /** Whether the drain of the process has begun. */
   draining = false;
   readonly runtime: PaymentsRuntime;
 
@@ -61,7 +61,7 @@ export class SimulatedProcess {
     name: string,
     timeline: Timeline,
     random: SeededRandom,
-    /** How far its wall clock is ahead, in milliseconds; negative if it is behind. */
+    /** How far the wall clock of the process is ahead, in milliseconds; negative if it is behind. */
     skewMs: number,
   ) {
     this.name = name;

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 
-/** What `run` throws; `undefined` if it throws nothing. */
+/** Returns the error that `run` throws; `undefined` if it throws none. */
 export function errorOf(run: () => unknown): Error | undefined {
   try {
     run();

@@ -4,7 +4,7 @@ import type { WebhookPolicy } from './companies/webhook-url.js';
 
 /** Which machines can reach an emulator, and the protections that follow from it. */
 export interface NetworkAccess {
-  /** Whether other machines can reach it, by `host` or by a public URL. */
+  /** Whether other machines can reach the emulator, by `host` or by a public URL. */
   readonly remoteAccess: boolean;
   /** The token that the controls require. Undefined: they require none. */
   readonly controlToken: string | undefined;

@@ -83,7 +83,7 @@ export interface Child {
   /** The lines that it has printed. */
   readonly lines: readonly string[];
   /** Resolves when the process has printed so many lines, or has ended. */
-  readonly told: (lines: number) => Promise<void>;
+  readonly printed: (lines: number) => Promise<void>;
   /** Sends SIGKILL. Resolves when the process has ended. */
   readonly kill: () => Promise<void>;
   /** Resolves when the process has ended, with its exit code and its standard error. */
@@ -115,7 +115,7 @@ export function startChild(what: string, file: string, flags: readonly string[] 
   });
   return {
     lines,
-    told: (count) =>
+    printed: (count) =>
       new Promise((resolve) => {
         waiting = { count, resolve };
         if (lines.length >= count || child.exitCode !== null) resolve();

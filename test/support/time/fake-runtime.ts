@@ -10,7 +10,7 @@ interface Timer {
  * `passMonotonic`.
  */
 export class FakeRuntime implements PaymentsRuntime {
-  /** What `random()` returns, from 0 (included) to 1 (excluded). */
+  /** The return value of `random()`, from 0 (included) to 1 (excluded). */
   chance = 0.5;
   /** The value of `NODE_ENV`. */
   environment?: string;

@@ -60,14 +60,14 @@ export type Rule =
   | 'process-exited'
   | 'slow-drain';
 
-/** A broken promise. */
+/** A rule that the chaos run broke. */
 export interface Violation {
   readonly rule: Rule;
   /** The events, handlers, attempts or processes that broke the rule. */
   readonly detail: string;
 }
 
-/** Returns every broken promise of the chaos run. */
+/** Returns every rule that the chaos run broke. */
 export function check(observed: Observations): Violation[] {
   return [
     ...checkEffects(observed),

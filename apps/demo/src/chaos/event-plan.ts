@@ -107,7 +107,7 @@ export function planEvents(
     if (drawn < 0.12) return { [random.pick(['book', 'audit'])]: 'slow' };
     if (drawn < 0.16) return { book: 'fail' };
     if (drawn < 0.18) return { audit: 'fail-after-commit' };
-    // Not for hot keys: many deliveries would wait for this one. Faults often stop or block its process while it runs.
+    // A hot key gets no long attempt: many deliveries would wait, as faults often stop or block the process meanwhile.
     if (drawn < 0.26 && !hot) return { book: 'outlast-lease' };
     return null;
   };

@@ -23,7 +23,7 @@ export type ServerFaultKind = 'terminate' | 'kill-backend' | 'restart';
 /** A planned fault. */
 export interface Fault {
   readonly kind: FaultKind;
-  /** When it takes place, in milliseconds after sending begins. */
+  /** The start of the fault, in milliseconds after sending begins. */
   readonly atMs: number;
   /** Number of the process. If that process does not listen, the fault affects the next one. */
   readonly target: number;

@@ -28,6 +28,6 @@ export interface LedgerTotals {
   readonly payments: number;
   /** Sum of their amounts. */
   readonly amount: number;
-  /** The same for the payments that match no order. */
+  /** Number and sum of the payments that match no order. */
   readonly unmatched: { readonly payments: number; readonly amount: number };
 }

@@ -5,9 +5,9 @@ const LOOPBACK = /^(localhost|.+\.localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
 /** Which webhook URLs an emulator accepts, in addition to `https://` URLs of public hosts. */
 export interface WebhookPolicy {
-  /** Whether it rejects addresses of this machine and of private networks. */
+  /** Whether the policy rejects addresses of this machine and of private networks. */
   readonly publicOnly: boolean;
-  /** Whether it accepts plain `http://` for hosts in private networks. */
+  /** Whether the policy accepts plain `http://` for hosts in private networks. */
   readonly allowPrivate: boolean;
 }
 

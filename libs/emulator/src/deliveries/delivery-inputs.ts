@@ -58,7 +58,7 @@ export class DeliverySearch {
   @MaxLength(256, { message: 'search must be at most 256 characters' })
   search?: string | undefined;
 
-  /** Only attempts older than this delivery: the next page. */
+  /** Returns only attempts older than the attempt with this id. Use it for the next page. */
   @IsOptional()
   @IsString({ message: "before must be a delivery's id" })
   before?: string | undefined;

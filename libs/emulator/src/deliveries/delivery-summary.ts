@@ -3,7 +3,7 @@ import type { DeliveryRecord } from './delivery-record.js';
 
 /** An attempt without headers and bodies, for the page: bodies can be large, and the page shows many attempts. */
 export type DeliverySummary = Omit<DeliveryRecord, 'request' | 'response'> & {
-  /** The URL that it was sent to; undefined if it was not sent. */
+  /** The URL of the webhook request; undefined if the emulator sent none. */
   readonly url: string | undefined;
   /** The status of the response; undefined without a response. */
   readonly status: number | undefined;
@@ -12,7 +12,7 @@ export type DeliverySummary = Omit<DeliveryRecord, 'request' | 'response'> & {
 /** One page of the log, newest first. */
 export interface DeliveryPage {
   readonly deliveries: readonly DeliverySummary[];
-  /** Whether there are older attempts that match. */
+  /** Whether older attempts match the filter. */
   readonly more: boolean;
 }
 

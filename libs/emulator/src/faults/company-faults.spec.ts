@@ -17,7 +17,7 @@ describe('CompanyFaults', () => {
     expect(decisions({}, 3)).toEqual([true, true, true]);
   });
 
-  it('CompanyFaults applies a fault with `next` as many times as `next` says', () => {
+  it('CompanyFaults applies a fault with `next` exactly `next` times', () => {
     expect(decisions({ next: 2 }, 4)).toEqual([true, true, false, false]);
     expect(decisions({ next: 0 }, 2)).toEqual([false, false]);
   });

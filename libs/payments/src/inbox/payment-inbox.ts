@@ -88,7 +88,7 @@ export class PaymentInbox {
     return this.receiver.receive(verified);
   }
 
-  /** What the inbox in use can and cannot promise. */
+  /** The promises that the inbox in use can and cannot keep. */
   get capabilities(): InboxCapabilities {
     return this.store.capabilities;
   }
@@ -232,8 +232,8 @@ export class PaymentInbox {
   }
 
   /**
-   * Deletes one batch of old events now, as `worker.keepMs` and `worker.knowMs` say, and writes the activity of closed
-   * minutes. Each process does both every minute, unless `worker.background` is `false`.
+   * Deletes one batch of old events now, according to `worker.keepMs` and `worker.knowMs`, and writes the activity of
+   * closed minutes. Each process does both every minute, unless `worker.background` is `false`.
    *
    * @param limit how many events to change at most, 1 to 10,000
    * @returns how many events it changed; if that is `limit`, there may be more.

@@ -25,7 +25,7 @@ export class PendingRequest {
   constructor(
     owner: PendingRequests,
     signatures: readonly Buffer[],
-    /** When it was admitted, on the runtime's monotonic clock in milliseconds. */
+    /** The time when the request was admitted, on the runtime's monotonic clock, in milliseconds. */
     readonly since: number,
   ) {
     this.#owner = owner;

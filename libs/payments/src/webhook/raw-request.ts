@@ -42,7 +42,7 @@ export function companyParam(params: unknown): unknown {
  * @throws PaymentsError `company_unknown`
  */
 export function requireCompanyId(id: unknown): string {
-  // Not a string if the application's own route has a wildcard with this name: then it is an array.
+  // If the application's own route has a wildcard with this name, the id is an array and not a string.
   if (!isCompanyId(id)) throw companyUnknown();
   return id;
 }

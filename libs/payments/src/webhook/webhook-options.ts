@@ -46,7 +46,7 @@ export interface AdmissionRejection {
   readonly status?: number;
   /** Value of the header `Retry-After`, in whole seconds, 0 to 86,400. Default: no such header. */
   readonly retryAfterSeconds?: number;
-  /** `message` in the body of the response. Default: a sentence that says that the application rejected the request. */
+  /** `message` in the body of the response. Default: a sentence about the rejection by the application. */
   readonly message?: string;
 }
 

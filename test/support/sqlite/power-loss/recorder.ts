@@ -12,7 +12,7 @@ export interface FileOperation {
   readonly data: Buffer;
 }
 
-/** Why nothing can be recorded here; `null` if it can. */
+/** The reason why this machine cannot record file operations; `null` if it can. */
 export function whyNotRecorded(): string | null {
   if (process.platform !== 'linux') return 'LD_PRELOAD needs Linux';
   return compiler() === null ? 'there is no C compiler (cc, gcc or clang)' : null;
@@ -34,7 +34,7 @@ export class Recorder {
     return { LD_PRELOAD: this.#library, RECORDER_PREFIX: prefix, RECORDER_LOG: this.#log };
   }
 
-  /** What was recorded so far, in order. */
+  /** The operations recorded so far, in order. */
   operations(): FileOperation[] {
     const log = readFileSync(this.#log);
     const operations: FileOperation[] = [];

@@ -6,8 +6,8 @@ import type { FileOperation } from './recorder.js';
 const SECTOR = 512;
 
 /**
- * What of the operations that were not synced a power loss leaves: nothing, all, the first ones, any of them, or any
- * sectors of them.
+ * Which unsynced operations are on the disk after a power loss: none, all, only the first ones, any subset, or any
+ * subset of their sectors.
  */
 export type Survival = 'none' | 'all' | 'first' | 'any' | 'sectors';
 export const SURVIVALS: readonly Survival[] = ['none', 'all', 'first', 'any', 'sectors'];

@@ -31,7 +31,7 @@ export interface Connections {
  * connection that is being closed has an unknown outcome. With less than 5 s this is rare.
  */
 const IDLE_MS = 4_000;
-/** How much longer than a request the opening of a connection may take, in milliseconds: the request ends first. */
+/** How much longer than its request a connection may take to open, in milliseconds. So the request times out first. */
 const CONNECT_GRACE_MS = 1_000;
 
 /** Creates connections for the adapter that the options select. Imports undici if it is needed. */
@@ -237,7 +237,7 @@ export class UndiciExchange implements Exchange, Undici.Dispatcher.DispatchHandl
 
   #decode(controller: Controller, decoder: Transform): Transform {
     decoder.on('drain', () => controller.resume());
-    // The decoder closes early if the body is too large or is not encoded as its header says.
+    // The decoder closes early if the body is too large or is not encoded as its header declares.
     decoder.on('close', () => controller.abort(new Error('The response was not read to its end')));
     void readBody(decoder, bodyLimit(this.#request, this.#status)).then(this.#received.resolve);
     return decoder;

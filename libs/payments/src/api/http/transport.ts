@@ -107,7 +107,7 @@ async function createHttpService(): Promise<HttpService> {
   return new HttpService({ request: axios.request.bind(axios) } as AxiosInstance);
 }
 
-/** Replaces the error for a package that is not installed by one that says how to install it. */
+/** Replaces the error for a missing package by an error that names the command to install it. */
 function explainImportError(error: unknown): unknown {
   const { code, message } = error as { code?: unknown; message?: unknown };
   if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') return error;

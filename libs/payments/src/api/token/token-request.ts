@@ -182,7 +182,7 @@ export interface Instant {
 
 /** How long a token can be used, and when to renew it. */
 export interface TokenLife {
-  /** When the token expires: as soon as either clock has passed this. */
+  /** The token expires as soon as either clock has passed its time in `ends`. */
   ends: Instant;
   /** If fewer milliseconds than this are left, a new token is fetched in the background. */
   softMs: number;

@@ -26,7 +26,7 @@ async function finish(id: string, bytes = 10, fields: Partial<IncomingEvent> = {
   clock.now += 1;
 }
 
-/** What is stored of each event: `body`, `tombstone` or `forgotten`. */
+/** The stored part of each event: `body`, `tombstone` or `forgotten` (nothing). */
 async function kept(...ids: string[]): Promise<string[]> {
   const found = await Promise.all(ids.map((id) => store.find('acme', id)));
   return found.map((one) => (one === undefined ? 'forgotten' : one.raw ? 'body' : 'tombstone'));

@@ -19,9 +19,9 @@ export class MemoryEvent {
   digest: string | null = null;
   headers: StoredEvent['headers'];
   repeats: StoredEvent['repeats'] = NONE;
-  /** A tombstone keeps its deliveries, because their ordering keys know which events were handled. */
+  /** A tombstone keeps its deliveries, because their ordering keys record which events were handled. */
   deliveries: readonly MemoryDelivery[] = NONE;
-  /** When its last delivery finished, on the monotonic clock. `null` before. */
+  /** The time, on the monotonic clock, when the last delivery of the event finished. `null` before. */
   finishedAt: number | null = null;
   queue: PriorityQueue<MemoryEvent> | null = null;
   position = 0;
@@ -57,7 +57,7 @@ export class MemoryDelivery {
   /** Fencing token, and id of the worker, of the last claim. */
   token = 0;
   worker = '';
-  /** When it was last claimed, and when it finished, in milliseconds since the epoch. */
+  /** The times of the last claim and of the end of the delivery, in milliseconds since the epoch. */
   startedAt = 0;
   finishedAt: number | null = null;
   lastError: string | null = null;
@@ -113,7 +113,7 @@ export class HandlerQueue {
     return this.#claimable.first?.dueAt ?? Infinity;
   }
 
-  /** The longest due delivery whose ordering key is free. Due deliveries of busy keys start to wait. */
+  /** The delivery that became due first and whose ordering key is free. Queues due deliveries of busy keys at their keys. */
   nextDue(now: number): MemoryDelivery | undefined {
     for (let row = this.#claimable.first; row && row.dueAt <= now; row = this.#claimable.first) {
       if (!row.key?.running) return row;

@@ -4,7 +4,7 @@ import type { HandlerCatalog, KnownHandler, WorkerRegistration } from '../store/
 interface WorkerRow extends WorkerRegistration {
   /** Last heartbeat, on the monotonic clock. */
   heartbeatAt: number;
-  /** When its grace ends, on the monotonic clock; `null` unless it retired. */
+  /** The end of the grace of a retired worker, on the monotonic clock; `null` for other workers. */
   graceUntil: number | null;
 }
 

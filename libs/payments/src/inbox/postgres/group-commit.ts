@@ -155,7 +155,7 @@ export class ReceiveQueue {
 
 interface QueuedOutcome {
   readonly outcome: LeaseOutcome;
-  /** When it was queued, on the monotonic clock. */
+  /** The time when the outcome was queued, on the monotonic clock. */
   readonly queuedAt: number;
   readonly resolve: (result: SettleResult) => void;
   readonly reject: (error: unknown) => void;

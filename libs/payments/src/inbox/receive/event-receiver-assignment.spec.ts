@@ -26,7 +26,7 @@ const CLAIMED = [{ handler: 'own' }] as unknown as readonly ClaimedDelivery[];
 type Result = StoreReceipt | Error;
 
 /** A process with the handler `own`. Its store returns `results` in turn, and repeats the last one. */
-function bench(...results: [Result, ...Result[]]) {
+function processWith(...results: [Result, ...Result[]]) {
   const received: IncomingEvent[] = [];
   const started: (readonly ClaimedDelivery[] | null)[] = [];
   const woken: unknown[] = [];
@@ -102,7 +102,7 @@ function catalogOf(version: number, ...names: string[]): HandlerCatalog {
 
 describe('EventReceiver: deliveries assigned on receipt', () => {
   it('a new event is assigned to free slots, and the deliveries that the store assigned start', async () => {
-    const { receive, received, started, woken } = bench({ ...STORED, claimed: CLAIMED });
+    const { receive, received, started, woken } = processWith({ ...STORED, claimed: CLAIMED });
     const { status } = await receive();
     expect(received[0]).toMatchObject({
       handlers: ['own'],
@@ -116,7 +116,7 @@ describe('EventReceiver: deliveries assigned on receipt', () => {
 
   it('the receiver wakes the worker only for pending deliveries', async () => {
     for (const pending of [false, true]) {
-      const { receive, state, received, woken } = bench({ ...STORED, pending });
+      const { receive, state, received, woken } = processWith({ ...STORED, pending });
       state.freeSlot = false;
       await receive();
       expect(received[0]!.assign).toBeNull();
@@ -125,7 +125,7 @@ describe('EventReceiver: deliveries assigned on receipt', () => {
   });
 
   it('the receiver reserves no slot for a stale event, or an event that only other processes handle', async () => {
-    const { receive, received, started, state } = bench(STORED, OUTDATED, STORED);
+    const { receive, received, started, state } = processWith(STORED, OUTDATED, STORED);
     state.catalogs = [
       { version: 1, handlers: [{ ...catalogOf(1, 'all').handlers[0]!, patterns: ['*'] }] },
     ];
@@ -137,7 +137,7 @@ describe('EventReceiver: deliveries assigned on receipt', () => {
   });
 
   it('IN-32 an event with an outdated catalog is received again with the current one and a new reservation', async () => {
-    const { receive, received, started, state } = bench(OUTDATED, OUTDATED, {
+    const { receive, received, started, state } = processWith(OUTDATED, OUTDATED, {
       ...STORED,
       claimed: CLAIMED,
     });
@@ -153,7 +153,7 @@ describe('EventReceiver: deliveries assigned on receipt', () => {
   });
 
   it('IN-32 the receiver rejects an event if the catalog changes at each try', async () => {
-    const { receive, received, started, state } = bench(OUTDATED);
+    const { receive, received, started, state } = processWith(OUTDATED);
     state.catalogs = [catalogOf(1)];
     await expect(receive()).rejects.toMatchObject({ code: 'inbox_unavailable' });
     expect(received).toHaveLength(11);
@@ -161,19 +161,19 @@ describe('EventReceiver: deliveries assigned on receipt', () => {
   });
 
   it('a failed receive starts its reservation once, with null, because it may have taken effect', async () => {
-    const { receive, started } = bench(new Error('cut'));
+    const { receive, started } = processWith(new Error('cut'));
     await expect(receive()).rejects.toMatchObject({ code: 'inbox_unavailable' });
     expect(started).toEqual([null]);
   });
 
   it('a full inbox frees the reserved slots, because nothing was stored', async () => {
-    const { receive, started } = bench(new PaymentsError('inbox_full', 'full'));
+    const { receive, started } = processWith(new PaymentsError('inbox_full', 'full'));
     await expect(receive()).rejects.toMatchObject({ code: 'inbox_full' });
     expect(started).toEqual([[]]);
   });
 
   it('a failed load of the catalog frees the reserved slots', async () => {
-    const { receive, started } = bench(OUTDATED);
+    const { receive, started } = processWith(OUTDATED);
     await expect(receive()).rejects.toMatchObject({ code: 'inbox_unavailable' });
     expect(started).toEqual([[]]);
   });

@@ -54,7 +54,7 @@ export class VerifiedEvent {
   }
 }
 
-/** What the receiver decides about an event, besides the content of the event. */
+/** The receiver's decisions about an event, and the data that it adds to the event. */
 export interface IncomingDetails {
   /** The body, as `bodyCodec` encoded it. */
   readonly raw: Buffer;

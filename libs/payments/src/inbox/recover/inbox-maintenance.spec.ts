@@ -20,7 +20,7 @@ beforeEach(() => {
 afterEach(() => void jest.restoreAllMocks());
 
 /** The maintenance of a process with the handler `here`, on a store whose `operations` the test may replace. */
-function bench(operations: Partial<InboxStore> = {}) {
+function maintenanceWith(operations: Partial<InboxStore> = {}) {
   const runtime = new FakeRuntime();
   const calls: unknown[] = [];
   const known: KnownHandler[] = [];
@@ -66,7 +66,7 @@ const BATCH = { bodiesMs: 5000, tombstonesMs: 9000, limit: 500 };
 
 describe('InboxMaintenance', () => {
   it('maintenance summarizes and prunes a batch every minute, by keepMs and knowMs', async () => {
-    const { runtime, calls, maintenance } = bench();
+    const { runtime, calls, maintenance } = maintenanceWith();
     maintenance.start();
     await turns(5);
     expect(calls).toEqual([]);
@@ -79,7 +79,7 @@ describe('InboxMaintenance', () => {
 
   it('IN-26 full batches follow each other after a short pause', async () => {
     let left = 1200;
-    const { runtime, calls, maintenance } = bench({
+    const { runtime, calls, maintenance } = maintenanceWith({
       prune: async ({ limit }) => {
         const changed = Math.min(limit, left);
         left -= changed;
@@ -102,7 +102,7 @@ describe('InboxMaintenance', () => {
 
   it('a step that fails does not stop the other steps, and is tried again a minute later', async () => {
     const down = () => Promise.reject(new Error('down'));
-    const { runtime, calls, maintenance } = bench({ summarize: down, catalog: down });
+    const { runtime, calls, maintenance } = maintenanceWith({ summarize: down, catalog: down });
     maintenance.start();
     for (let round = 1; round <= 3; round += 1) {
       runtime.advance(60_000);
@@ -114,7 +114,7 @@ describe('InboxMaintenance', () => {
   });
 
   it('a failed batch is tried again a minute later', async () => {
-    const { runtime, calls, maintenance } = bench({
+    const { runtime, calls, maintenance } = maintenanceWith({
       prune: () => Promise.reject(new Error('down')),
     });
     maintenance.start();
@@ -127,7 +127,7 @@ describe('InboxMaintenance', () => {
 
   it('stop() waits for the batch under way, and leaves no timer', async () => {
     let end = (_changed: number): void => {};
-    const { runtime, maintenance } = bench({
+    const { runtime, maintenance } = maintenanceWith({
       prune: () => new Promise((resolve) => (end = resolve)),
     });
     maintenance.start();
@@ -145,13 +145,13 @@ describe('InboxMaintenance', () => {
   });
 
   it('run() summarizes activity and prunes up to the given number of events at once', async () => {
-    const { calls, maintenance } = bench({ prune: async () => 7 });
+    const { calls, maintenance } = maintenanceWith({ prune: async () => 7 });
     expect(await maintenance.run(10)).toBe(7);
     expect(calls).toEqual(['summarize', { ...BATCH, limit: 10 }]);
   });
 
   it('IN-32 a handler that no process has had for an hour is reported at the start and once per day', async () => {
-    const { runtime, seen, maintenance } = bench();
+    const { runtime, seen, maintenance } = maintenanceWith();
     seen('here', 2 * HOUR);
     seen('deploying', HOUR - 60_000);
     seen('gone', HOUR + 1);

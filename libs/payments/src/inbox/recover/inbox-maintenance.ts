@@ -25,8 +25,8 @@ const ORPHANED_MS = 3_600_000;
 const REPORT_EVERY_MS = 86_400_000;
 
 /**
- * Runs once a minute in each process: writes the activity of closed minutes, deletes old events in small batches, as
- * `keepMs` and `knowMs` say, and reports orphaned handlers, which no process has any more.
+ * Runs once a minute in each process: writes the activity of closed minutes, deletes old events in small batches
+ * according to `keepMs` and `knowMs`, and reports orphaned handlers, which no process has any more.
  */
 @Injectable()
 export class InboxMaintenance {

@@ -8,7 +8,7 @@ import { MemoryStore } from '../memory/memory-inbox.js';
 const NONE = { events: 0, deliveries: 0 };
 
 /** A redrive on a memory store, with handlers for all event types and one for payouts. */
-function bench() {
+function redriveHarness() {
   const runtime = new FakeRuntime();
   const store = new MemoryStore({ maxEvents: 1e5, maxBytes: 1e9, retentionMs: 1e12 }, runtime);
   const registry = new HandlerRegistry();
@@ -64,7 +64,7 @@ function bench() {
 
 describe('InboxRedrive', () => {
   it('IN-20 redrive() selects dead deliveries by default, page by page, and each once', async () => {
-    const { receive, end, counts, redrive } = bench();
+    const { receive, end, counts, redrive } = redriveHarness();
     await receive(1203);
     await end('book', 'dead');
     await end('mail', 'done');
@@ -78,7 +78,7 @@ describe('InboxRedrive', () => {
   it.each([[{}], [{ ratePerSecond: 100 }]])(
     'IN-29 redrive(%j) keeps its rate from one page to the next',
     async (query) => {
-      const { runtime, receive, claim, end, redrive } = bench();
+      const { runtime, receive, claim, end, redrive } = redriveHarness();
       await receive(1203, ['book']);
       await end('book', 'dead');
       await redrive.redrive(query);
@@ -94,7 +94,7 @@ describe('InboxRedrive', () => {
   );
 
   it('IN-20 redrive() neither counts nor changes running deliveries, and done ones only if forced', async () => {
-    const { receive, claim, end, redrive } = bench();
+    const { receive, claim, end, redrive } = redriveHarness();
     await receive(3);
     await end('mail', 'done');
     await claim('book', 2);
@@ -109,7 +109,7 @@ describe('InboxRedrive', () => {
   });
 
   it('IN-20 redrive() runs a named handler only on events whose type it takes, also unhandled events', async () => {
-    const { receive, counts, redrive } = bench();
+    const { receive, counts, redrive } = redriveHarness();
     await receive(2, []);
     expect(await redrive.redrive({ handlers: ['settle'] })).toEqual(NONE);
     const query = { state: 'unhandled', handlers: ['settle', 'book'] } as const;
@@ -119,7 +119,7 @@ describe('InboxRedrive', () => {
   });
 
   it('IN-32 redrive() accepts a handler that only another process has', async () => {
-    const { store, receive, counts, redrive } = bench();
+    const { store, receive, counts, redrive } = redriveHarness();
     await store.register({
       id: 'other',
       leaseMs: 1000,
@@ -137,7 +137,7 @@ describe('InboxRedrive', () => {
   });
 
   it('redrive() rejects an unknown handler and a rate that is not above 0, and changes nothing', async () => {
-    const { receive, end, counts, redrive } = bench();
+    const { receive, end, counts, redrive } = redriveHarness();
     await receive(1, ['book']);
     await end('book', 'dead');
     await expect(redrive.redrive({ handlers: ['book', 'bock'] })).rejects.toThrow(
@@ -150,7 +150,7 @@ describe('InboxRedrive', () => {
   });
 
   it('skip() skips dead deliveries, pending ones if selected, and never running or done ones', async () => {
-    const { store, receive, claim, end, counts, redrive } = bench();
+    const { store, receive, claim, end, counts, redrive } = redriveHarness();
     await receive(4);
     await end('mail', 'dead');
     await claim('book', 1);

@@ -15,7 +15,7 @@ const RETIRE_MS = 2000;
  */
 const REGISTER_MS = 1000;
 
-/** What {@link WorkerHeartbeat} needs of the worker. */
+/** The parts of the worker that {@link WorkerHeartbeat} uses. */
 export interface RegisteredWorker {
   readonly store: InboxStore;
   readonly runtime: PaymentsRuntime;

@@ -40,7 +40,7 @@ export interface SqliteTransaction {
 
 /** Parts of a script that contain no keywords: strings, quoted names, comments. */
 const QUOTED = /'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|\/\*[^]*?(?:\*\/|$)/g;
-// Not ROLLBACK TO a savepoint, which stays within the transaction.
+// This does not match ROLLBACK TO a savepoint, which stays within the transaction.
 const CONTROL = /(?:^|;)\s*(?:BEGIN|COMMIT|END|ROLLBACK(?!\s+(?:TRANSACTION\s+)?TO\b))\b/i;
 
 /**

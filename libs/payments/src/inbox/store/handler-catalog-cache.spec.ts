@@ -18,7 +18,7 @@ function catalog(version: number, ...handlers: [name: string, ...patterns: strin
 }
 
 /** A cache in a process with the handlers `own` (of `a` and `b.*`) and `both` (of `a`). */
-function bench(load: () => Promise<HandlerCatalog> = async () => catalog(0)) {
+function cacheOf(load: () => Promise<HandlerCatalog> = async () => catalog(0)) {
   const registry = new HandlerRegistry();
   const add = (name: string, ...patterns: string[]) =>
     registry.add({ name, source: name, patterns, options: {}, invoke: async () => {} });
@@ -29,7 +29,7 @@ function bench(load: () => Promise<HandlerCatalog> = async () => catalog(0)) {
 
 describe('HandlerCatalogCache', () => {
   it('IN-32 matching() returns the handlers of this process and of all others, each once', async () => {
-    const cache = bench(async () =>
+    const cache = cacheOf(async () =>
       catalog(3, ['both', 'a', 'c'], ['theirs', 'b.*'], ['all', '*']),
     );
     expect(cache.current.version).toBe(0);
@@ -44,7 +44,7 @@ describe('HandlerCatalogCache', () => {
   });
 
   it('matching() caches at most 1,000 event types, until the catalog changes', () => {
-    const cache = bench();
+    const cache = cacheOf();
     const first = cache.matching('a');
     for (let n = 1; n < 1000; n += 1) cache.matching(`b.${n}`);
     expect(cache.matching('a')).toBe(first);
@@ -56,7 +56,7 @@ describe('HandlerCatalogCache', () => {
   });
 
   it('set() replaces the catalog with the result of a registration', () => {
-    const cache = bench();
+    const cache = cacheOf();
     cache.set(catalog(7, ['theirs', 'a']));
     expect(cache.matching('a')).toEqual(['own', 'both', 'theirs']);
     expect(cache.current.version).toBe(7);
@@ -64,7 +64,7 @@ describe('HandlerCatalogCache', () => {
 
   it('concurrent calls of refresh() share one query, later calls send another', async () => {
     let loads = 0;
-    const cache = bench(async () => catalog((loads += 1)));
+    const cache = cacheOf(async () => catalog((loads += 1)));
     await Promise.all([cache.refresh(), cache.refresh(), cache.refresh()]);
     expect(loads).toBe(1);
     await cache.refresh();
@@ -73,7 +73,7 @@ describe('HandlerCatalogCache', () => {
 
   it('refresh() keeps the cached catalog if the store is down, and loads it after that', async () => {
     let down = true;
-    const cache = bench(async () => {
+    const cache = cacheOf(async () => {
       if (down) throw new Error('down');
       return catalog(2);
     });
@@ -86,7 +86,7 @@ describe('HandlerCatalogCache', () => {
   });
 
   it('WH-29 similar() finds a similar event type of any handler', () => {
-    const cache = bench();
+    const cache = cacheOf();
     cache.set(catalog(1, ['theirs', 'payout.settled']));
     expect(cache.similar('payout.setled')).toBe('payout.settled');
     expect(cache.similar('refund')).toBeUndefined();

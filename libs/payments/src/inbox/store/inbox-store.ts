@@ -51,7 +51,7 @@ export const INBOX_STORE = Symbol('PAYMENTS_INBOX_STORE');
  * `Tx` is the type of the transaction that {@link commit} passes to its work.
  */
 export interface InboxStore<Tx = unknown> {
-  /** What the store promises beyond the contract that all stores share. Constant for the lifetime of the store. */
+  /** The promises of this store beyond the contract that all stores share. Constant for the lifetime of the store. */
   readonly capabilities: InboxCapabilities;
 
   /** Creates tables if necessary. Several processes may open one store at the same time. Called once, first. */
@@ -190,9 +190,9 @@ export interface InboxStore<Tx = unknown> {
 
   /**
    * Makes dead, skipped and pending deliveries due again, and done ones if `force` is set. Ignores running deliveries
-   * and pruned events. Adds a delivery if the event has none to the handler. `dueInMs[i]` says when selection `i`
-   * becomes due; a pending delivery becomes due then or earlier, never later. The attempts of a delivery start from 0
-   * again, unless it was pending. Returns how many deliveries it changed or added; a pending delivery counts.
+   * and pruned events. Adds a delivery if the event has none to the handler. `dueInMs[i]` is the delay until selection
+   * `i` becomes due; a pending delivery becomes due then or earlier, never later. The attempts of a delivery start from
+   * 0 again, unless it was pending. Returns how many deliveries it changed or added; a pending delivery counts.
    */
   redrive(
     selections: readonly DeliverySelection[],

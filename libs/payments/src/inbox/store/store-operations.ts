@@ -49,7 +49,7 @@ export interface StoreReceipt {
    *   stored: call {@link InboxStore.catalog} and receive the event again.
    */
   readonly outcome: 'stored' | 'duplicate' | 'conflict' | 'outdated';
-  /** Id of the event that is stored: of the first event, for a duplicate. */
+  /** Id of the stored event. For a duplicate, the id of the event that was stored first. */
   readonly id: string;
   /** Deliveries of the new event that are now leased to the worker in {@link IncomingEvent.assign}. */
   readonly claimed: readonly ClaimedDelivery[];
@@ -101,7 +101,7 @@ export interface SettleResult {
 
 /** The result of {@link InboxStore.commit}. */
 export interface CommitResult<R> {
-  /** What the work returned. */
+  /** The return value of the work. */
   readonly result: R;
   /** See {@link SettleResult.nextDue}. */
   readonly nextDue: boolean;
@@ -163,7 +163,7 @@ export interface SuspectRequest {
   readonly alone: boolean;
 }
 
-/** What a store can and cannot promise. */
+/** The promises that a store can and cannot keep. */
 export interface InboxCapabilities {
   /**
    * Whether a received event survives the process. If not, the sender gets a 2xx response only after the handlers have

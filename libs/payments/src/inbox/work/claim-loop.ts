@@ -11,14 +11,14 @@ const MAX_SLEEP_MS = 30_000;
 /** The time until the next claim, in milliseconds, if a delivery is due that the last claim did not return. */
 const CLAIM_AGAIN_MS = 100;
 
-/** What claims need of the worker. */
+/** The parts of the worker that the claim loop uses. */
 export interface ClaimingWorker {
   readonly store: InboxStore;
   readonly runtime: PaymentsRuntime;
   readonly logger: Logger;
   readonly slots: HandlerSlots;
   readonly heartbeat: WorkerHeartbeat;
-  /** Whether it may claim now. */
+  /** Whether the worker may claim now. */
   active(): boolean;
   /** Runs a delivery that the worker id claimed and whose slot is taken. Resolves when the attempt has ended. */
   run(delivery: ClaimedDelivery, id: string): Promise<void>;
@@ -32,7 +32,7 @@ export class ClaimLoop {
   #again = false;
   /** Whether the last use of the store failed. */
   #failing = false;
-  /** Whether it waits before it retries a failed claim. */
+  /** Whether the loop waits before it retries a failed claim. */
   #backingOff = false;
   #cancelBackoff: () => void = () => {};
   #wakesAt = Infinity;

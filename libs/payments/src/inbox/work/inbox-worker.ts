@@ -24,7 +24,7 @@ import type { RunDueResult, SlotReservation } from './running-attempts.js';
 
 /** How long handlers may take to end after a closing application aborted their signals, in milliseconds. */
 const ABORTED_MS = 500;
-/** How long the deliveries of handlers that still run after that stay leased, so that no other process runs them. */
+/** How long after that the deliveries of running handlers stay leased, in milliseconds. No other process runs them then. */
 const GRACE_MS = 10_000;
 
 /** Runs deliveries: those that the store assigns on receipt, and those that it claims. Works with every store. */

@@ -25,7 +25,7 @@ export interface SlotReservation {
   start(claimed: readonly ClaimedDelivery[] | null): void;
 }
 
-/** What {@link RunningAttempts} needs of the worker. */
+/** The parts of the worker that {@link RunningAttempts} uses. */
 export interface AttemptingWorker {
   readonly services: AttemptServices;
   readonly slots: HandlerSlots;

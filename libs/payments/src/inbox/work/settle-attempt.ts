@@ -22,7 +22,7 @@ import type { ClaimedDelivery, InboxStore, Lease, SettleResult } from '../store/
  */
 const OTHER_VERSION_MS = 1000;
 
-/** What all attempts of this process use. */
+/** The services that all attempts of this process share. */
 export interface AttemptServices {
   readonly runtime: PaymentsRuntime;
   readonly store: InboxStore;
@@ -168,7 +168,7 @@ class CommitPromise<R> extends Promise<R> {
 /** Implements `context.commit` of one attempt, which may commit once. */
 export class AttemptCommit {
   #state: 'open' | 'under way' | 'done' | 'closed' = 'open';
-  /** What the last call of {@link commit} returned. */
+  /** The promise that the last call of {@link commit} returned. */
   #promise: CommitPromise<unknown> | null = null;
   #nextDue = false;
 

@@ -37,7 +37,7 @@ export interface InboxUnderTest {
   readonly dispose: () => Promise<void>;
 }
 
-/** What a store promises, and how to start one. */
+/** The promises of a store, and a way to start it. */
 export interface InboxContractOptions {
   /** The capabilities of the store under test. Each case checks that `store.capabilities` is equal. */
   readonly capabilities: InboxCapabilities;
@@ -51,7 +51,7 @@ export interface InboxContractOptions {
 export interface InboxContractCase {
   /** The promise, in the present tense. */
   readonly title: string;
-  /** What the store must have for the case to apply. `hostClock`: no clock of its own. */
+  /** The property that the store must have, or the case does not apply. `hostClock`: no clock of its own. */
   readonly needs?: keyof InboxCapabilities | 'breakable' | 'hostClock';
   /** Throws an `AssertionError` if the promise is broken. */
   readonly run: (this: void, inbox: InboxUnderTest) => Promise<void>;
@@ -65,7 +65,7 @@ export const DAY_MS = 86_400_000;
 /** Options of a redrive of one event, due at once. */
 export const REDRIVE_NOW = { force: false, dueInMs: [0] };
 
-/** As {@link REDRIVE_NOW}, with deliveries that are done. */
+/** {@link REDRIVE_NOW} that also redrives deliveries that are done. */
 export const REDRIVE_FORCED = { force: true, dueInMs: [0] };
 
 /** A selection of one event's deliveries to the handlers; without handlers: to `book`. */

@@ -22,7 +22,7 @@ async function deadAndDone(worker: TestWorker): Promise<IncomingEvent> {
   return event;
 }
 
-/** What operators do: redrive, skip and pause. */
+/** The actions of operators: redrive, skip and pause. */
 export const operatorCases: readonly InboxContractCase[] = [
   {
     title: 'IN-20 a redriven dead delivery starts at attempt 1; redriving it again changes nothing',

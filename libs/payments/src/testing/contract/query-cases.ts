@@ -25,7 +25,7 @@ async function ids(
   return found;
 }
 
-/** What operators read: lists of events, and statistics. */
+/** The data that operators read: lists of events, and statistics. */
 export const queryCases: readonly InboxContractCase[] = [
   {
     title: 'list returns events in either order, page by page',

@@ -31,7 +31,7 @@ async function inState(store: InboxStore, state: 'unhandled' | 'stale'): Promise
   return `${(await store.stats())[state].count}: ${ids.join()}`;
 }
 
-/** What `receive` stores, and that a store that is down or closed rejects calls. */
+/** The rows that `receive` stores, and the rejection of calls by a store that is down or closed. */
 export const receiveCases: readonly InboxContractCase[] = [
   {
     title: 'IN-01 a stored event has exactly the bytes, key, type and time that were received',

@@ -8,7 +8,7 @@ const SLICE = 2000;
 
 /** The position of an event in the order of receipt. */
 interface Position {
-  /** As the database wrote it: if it were rounded down, the next slice would start with the same events. */
+  /** The exact time from the database. If it were rounded down, the next slice would start with the same events. */
   readonly receivedMs: string;
   readonly seq: string;
 }

@@ -60,7 +60,7 @@ export function receive(
     const onceHash =
       event.onceKey === null ? null : hashOf(event.company, event.eventType, event.onceKey);
     const isCurrent = event.catalogVersion === catalogVersion(connection);
-    // Nearly all events are new, so it looks an event up only after its insert failed on a unique index.
+    // Nearly all events are new, so an event is looked up only after its insert failed on a unique index.
     const seq = isCurrent ? insertEvent(connection, event, digest, onceHash, times) : null;
     const receipt = { id: event.id, seq: seq ?? 0, receivedAt: times.wall };
     if (seq === null) {

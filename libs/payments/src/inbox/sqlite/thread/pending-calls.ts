@@ -18,9 +18,9 @@ interface TimedCall extends Pending {
  * they time out.
  */
 export class PendingCalls {
-  /** In the order in which they time out. */
+  /** The pending calls in the order in which they time out. */
   readonly #calls = new Map<number, TimedCall>();
-  /** Whether the timer runs: for the oldest call, or for one that has its response by now. */
+  /** Whether the timer runs. Its call is the oldest one, or has received its response meanwhile. */
   #timerRuns = false;
 
   /** `onTimeout` is called for each call without a response within `timeoutMs`. */

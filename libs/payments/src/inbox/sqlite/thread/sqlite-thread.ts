@@ -209,13 +209,13 @@ export class SqliteServer {
   }
 }
 
-/** Runs `act` in `waitMs`; for 0 without a timer, because a timer of 0 ms takes 1 ms, as long as a commit. */
+/** Calls `act` after `waitMs` milliseconds. Uses no timer for 0, because a timer of 0 ms takes 1 ms, as long as a commit. */
 function after(waitMs: number, act: () => void): Disposable {
   return waitMs > 0 ? setTimeout(act, waitMs) : setImmediate(act);
 }
 
 const { sqliteInboxThread } = (workerData ?? {}) as Partial<ThreadData>;
-// Not awaited here: `require()` does not load a module that has a top-level `await`.
+// The promise is not awaited here: `require()` does not load a module that has a top-level `await`.
 if (parentPort !== null && sqliteInboxThread !== undefined) {
   void serve(parentPort, sqliteInboxThread);
 }
