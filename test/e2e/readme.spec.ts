@@ -1,46 +1,39 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { PaymentsEmulator } from 'payments-emulator';
 import { eventually } from '../support/time/waiting.js';
 import { freePort } from '../support/processes/free-port.js';
+import { GENERATED_FILES } from '../support/docs/page-context.js';
 import { ReadmeProgram } from '../support/docs/readme-program.js';
+import { readCodeBlocks } from '../smoke/code-blocks.ts';
 
-/** Files that `nest new` generates and that the quick start does not change. */
-const GENERATED = {
-  'src/app.service.ts': `
-    import { Injectable } from '@nestjs/common';
-    @Injectable()
-    export class AppService {}`,
-  'src/app.controller.ts': `
-    import { Controller } from '@nestjs/common';
-    @Controller()
-    export class AppController {}`,
-  'src/main.ts': `
-    import { NestFactory } from '@nestjs/core';
-    import { AppModule } from './app.module.js';
-    const app = await NestFactory.create(AppModule);
-    await app.listen(process.env['PORT'] ?? 3000);`,
-};
+const ROOT = resolve(import.meta.dirname, '../..');
 
-describe('README', () => {
+describe('The quick start', () => {
   let program: ReadmeProgram;
 
   beforeAll(() => {
-    program = new ReadmeProgram('README.md', GENERATED);
+    program = new ReadmeProgram('docs/getting-started.md', GENERATED_FILES);
   }, 60_000);
   afterAll(() => program.remove());
 
-  it('README.md shows code that compiles with strict', () => {
-    expect(program.files).toEqual([
+  it('docs/getting-started.md shows code that compiles with strict', () => {
+    expect(program.files.slice(0, 3)).toEqual([
       'src/orders.ts',
       'src/app.module.ts',
       'src/main.fastify.ts',
-      'options.ts',
     ]);
     expect(program.complaints).toEqual([]);
+  });
+
+  it('README.md shows the same code and commands as docs/getting-started.md', async () => {
+    const full = await readCodeBlocks(join(ROOT, 'docs/getting-started.md'), 'Quick start');
+    const short = await readCodeBlocks(join(ROOT, 'README.md'), 'Quick start');
+    expect(short).toHaveLength(6);
+    expect(full).toEqual(expect.arrayContaining(short));
   });
 
   it('libs/payments/README.md shows code that compiles with strict', () => {
@@ -51,7 +44,7 @@ describe('README', () => {
   }, 60_000);
 
   it.each(['main.js', 'main.fastify.js'])(
-    'README.md shows a quick start that handles a payment with %s',
+    'docs/getting-started.md shows a quick start that handles a payment with %s',
     async (main) => {
       const port = await freePort();
       await using emulator = await PaymentsEmulator.start({

@@ -17,7 +17,7 @@ export type Adapter = 'express' | 'fastify';
 type Json = Record<string, unknown>;
 type Manifest = Json & Record<'dependencies' | 'devDependencies', Record<string, string>>;
 
-/** An application that `nest new` generated, with the code of the README's quick start and a few tests. */
+/** An application that `nest new` generated, with the code of the quick start and a few tests. */
 export class GeneratedApplication {
   readonly folder: string;
   readonly #generator: NestGenerator;
@@ -49,7 +49,7 @@ export class GeneratedApplication {
     tools: readonly string[],
   ): Promise<GeneratedApplication> {
     const app = await generate(generator, folder);
-    const blocks = await readCodeBlocks(join(root, 'README.md'), 'Quick start');
+    const blocks = await readCodeBlocks(join(root, 'docs/getting-started.md'), 'Quick start');
     const files = new Map(
       blocks.map(({ attributes, code }) => [attributes.get('file') ?? '', code]),
     );

@@ -10,9 +10,9 @@ import type { SmokeContext, SmokePart } from '../smoke-part.ts';
 const LIMIT_MS = 5 * 60_000;
 const ADAPTERS = ['Express', 'Fastify'] as const;
 
-/** Runs the commands of the README's quick start in an empty folder, with the fixed ports of the page. */
+/** Runs the commands of docs/getting-started.md in an empty folder, with the fixed ports of the page. */
 export const part: SmokePart = {
-  description: 'the quick start of the README, pasted into an empty folder',
+  description: 'the quick start of docs/getting-started.md, pasted into an empty folder',
   async run(context, checks) {
     for (const adapter of ADAPTERS.slice(0, context.all ? undefined : 1)) {
       const folder = join(context.folder, adapter);
@@ -37,7 +37,7 @@ async function followSteps(
   adapter: (typeof ADAPTERS)[number],
   { root, payments, emulator }: SmokeContext,
 ): Promise<void> {
-  const blocks = await readCodeBlocks(join(root, 'README.md'), 'Quick start');
+  const blocks = await readCodeBlocks(join(root, 'docs/getting-started.md'), 'Quick start');
   const tarballs = new Map(
     [payments, emulator].map(({ manifest, tarball }) => [manifest.name, tarball]),
   );

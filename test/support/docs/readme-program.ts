@@ -6,6 +6,19 @@ import ts from 'typescript';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 
+/** The options of the compiler in a strict project of a reader. */
+export const READER_OPTIONS: ts.CompilerOptions = {
+  target: ts.ScriptTarget.ES2023,
+  module: ts.ModuleKind.NodeNext,
+  moduleResolution: ts.ModuleResolutionKind.NodeNext,
+  types: ['node'],
+  typeRoots: [join(ROOT, 'node_modules/@types')],
+  strict: true,
+  experimentalDecorators: true,
+  emitDecoratorMetadata: true,
+  skipLibCheck: true,
+};
+
 /** The code blocks of a page that name a file, compiled as in a strict project of a reader. */
 export class ReadmeProgram {
   /** Where the compiled files are; below the repository, so that packages are found. */
@@ -29,19 +42,7 @@ export class ReadmeProgram {
     this.files = blocks.map(([, name]) => name!);
     const program = ts.createProgram(
       Object.keys(written).map((name) => join(this.folder, name)),
-      {
-        target: ts.ScriptTarget.ES2023,
-        module: ts.ModuleKind.NodeNext,
-        moduleResolution: ts.ModuleResolutionKind.NodeNext,
-        types: ['node'],
-        typeRoots: [join(ROOT, 'node_modules/@types')],
-        strict: true,
-        experimentalDecorators: true,
-        emitDecoratorMetadata: true,
-        skipLibCheck: true,
-        rootDir: this.folder,
-        outDir: this.folder,
-      },
+      { ...READER_OPTIONS, rootDir: this.folder, outDir: this.folder },
     );
     this.complaints = [...ts.getPreEmitDiagnostics(program), ...program.emit().diagnostics].map(
       ({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'),

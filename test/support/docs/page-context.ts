@@ -1,0 +1,40 @@
+/** The globals that Jest and Vitest provide. */
+export const TEST_GLOBALS = ['afterAll', 'beforeAll', 'describe', 'expect', 'it']
+  .map((name) => `declare const ${name}: typeof import('@jest/globals').${name};`)
+  .join('\n');
+
+/** Files that `nest new` generates and that the quick start does not change. */
+export const GENERATED_FILES = {
+  'src/app.service.ts': `
+    import { Injectable } from '@nestjs/common';
+    @Injectable()
+    export class AppService {}`,
+  'src/app.controller.ts': `
+    import { Controller } from '@nestjs/common';
+    @Controller()
+    export class AppController {}`,
+  'src/main.ts': `
+    import { NestFactory } from '@nestjs/core';
+    import { AppModule } from './app.module.js';
+    const app = await NestFactory.create(AppModule);
+    await app.listen(process.env['PORT'] ?? 3000);`,
+};
+
+const EMULATOR_GLOBALS = `
+declare const applicationUrl: string;
+declare const emulator: import('payments-emulator').PaymentsEmulator;`;
+const MY_INBOX = `
+import { memoryInbox } from 'nestjs-payments';
+export const myInbox = () => memoryInbox();`;
+const CASES = `declare const cases: readonly import('nestjs-payments/testing').ReadyCase[];`;
+const APP_MODULE = `export class AppModule {}`;
+
+/** Files that the code of a page needs and the page does not show, by page and file. */
+export const PAGE_CONTEXT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'README.md': GENERATED_FILES,
+  'docs/getting-started.md': GENERATED_FILES,
+  'docs/deploying.md': { 'app.module.ts': APP_MODULE },
+  'docs/inbox-stores.md': { 'my-inbox.ts': MY_INBOX, 'globals.d.ts': `${TEST_GLOBALS}\n${CASES}` },
+  'docs/testing.md': { 'globals.d.ts': TEST_GLOBALS },
+  'libs/emulator/README.md': { 'globals.d.ts': EMULATOR_GLOBALS },
+};
