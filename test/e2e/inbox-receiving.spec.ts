@@ -42,7 +42,9 @@ onEachDurableInbox((durable) => {
     const responses = await Promise.all(
       Array.from({ length: 50 }, (_, index) => (index % 2 ? a : b).send(sent)),
     );
-    expect(responses.map(({ status }) => status)).toEqual(Array(50).fill(200));
+    // The body of any other response has the code of the failure.
+    expect(responses.filter(({ status }) => status !== 200)).toEqual([]);
+    expect(responses).toHaveLength(50);
     await eventually(async () => expect(await states(a, 'paid')).toEqual({ book: 'done 1' }));
     expect(ran).toEqual(['paid']);
     expect((await inboxOf(a).list()).events).toHaveLength(1);
