@@ -43,7 +43,7 @@ function section(name: string, row: RowResult): string {
     markdownTable(cellsOf(table)),
   ]);
   const notes = new Set(row.tables.flatMap((table) => table.notes));
-  const chart = `![${row.title}, as bars](performance/${name}.svg)`;
+  const chart = `![${row.title}, bar chart](performance/${name}.svg)`;
   return [chart, ...tables, ...notes].join('\n\n');
 }
 
@@ -59,8 +59,8 @@ function machine(results: Results): string {
   const busy = rows.filter(([, { busyBefore }]) => busyBefore > 0.15).map(([name]) => name);
   if (busy.length > 0) {
     lines.push(
-      `- Others were at work on the machine when these began: ${busy.join(', ')}. Their ratios hold better than ` +
-        'their figures.',
+      `- Other processes used the machine when these rows began: ${busy.join(', ')}. Their ratios are more reliable ` +
+        'than their figures.',
     );
   }
   const versions = Object.entries(

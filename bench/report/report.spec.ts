@@ -48,7 +48,7 @@ describe('the report', () => {
 
   it('the report shows the median, the middle half, and the median ratio of the first contender to each other one', () => {
     expect(cellsOf(table)).toEqual([
-      ['', 'events/s', 'middle half', 'first : this'],
+      ['', 'events/s', 'middle half', 'first / this'],
       ['ours', '1,200', '1,100 – 2,100', ''],
       ['a <peer>', '2,000', '2,000 – 2,200', '0.500'],
     ]);

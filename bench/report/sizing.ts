@@ -4,7 +4,7 @@ import { figure, markdownTable } from './tables.ts';
 
 /** The measured costs of one event. */
 export interface Costs {
-  /** Processor time of the application in milliseconds: to receive, store and handle it (the handler does nothing). */
+  /** Processor time of the application, in milliseconds: to receive, store and handle an event, if its handler does nothing. */
   readonly appCpuMs: number;
   /** Processor time of PostgreSQL in milliseconds. */
   readonly databaseCpuMs: number;
@@ -72,11 +72,11 @@ export function sizing(results: Results): string {
   ];
   return [
     markdownTable([
-      ['an event costs', ''],
-      ['processor of the application', `${figure(costs.appCpuMs)} ms`],
-      ['processor of PostgreSQL', `${figure(costs.databaseCpuMs)} ms`],
+      ['cost of one event', ''],
+      ['processor time of the application', `${figure(costs.appCpuMs)} ms`],
+      ['processor time of PostgreSQL', `${figure(costs.databaseCpuMs)} ms`],
       ['write-ahead log', `${figure(costs.walBytes)} bytes`],
-      ['disk, while it is kept whole', `${figure(costs.storedBytes)} bytes`],
+      ['disk, while its body is stored', `${figure(costs.storedBytes)} bytes`],
     ]),
     markdownTable([
       ['', 'one company, 10 events/s', 'ten thousand companies, 10,000 events/s'],
@@ -84,7 +84,7 @@ export function sizing(results: Results): string {
       row('cores of PostgreSQL', ({ databaseCores }) => databaseCores),
       row('connections', ({ connections }) => connections),
       row('write-ahead log, MB/s', ({ walMbPerSecond }) => walMbPerSecond),
-      row('disk for seven days of whole events, GB', ({ diskGb }) => diskGb),
+      row('disk for seven days of events with bodies, GB', ({ diskGb }) => diskGb),
     ]),
   ].join('\n\n');
 }

@@ -6,7 +6,7 @@ import { valuesOf, checkTarget } from './target-check.ts';
 export function cellsOf(table: TableResult): string[][] {
   const first = valuesOf(table, table.contenders[0]?.name ?? '');
   const cpu = cpuColumn(table);
-  const head = ['', table.unit, 'middle half', 'first : this', ...cpu.head];
+  const head = ['', table.unit, 'middle half', 'first / this', ...cpu.head];
   const rows = table.contenders.map(({ name }, index) => {
     const values = valuesOf(table, name);
     const spread = `${figure(quantile(values, 0.25))} – ${figure(quantile(values, 0.75))}`;
@@ -44,7 +44,7 @@ export function targetCells(results: Results): string[][] {
       }),
     ),
   );
-  return [['row', 'what', 'to be', 'found', ''], ...rows];
+  return [['row', 'measurement', 'target', 'measured', ''], ...rows];
 }
 
 /** The cells as a Markdown table. */

@@ -60,7 +60,7 @@ function tableOf(
       atLeast(0.85, OURS_HTTP, HTTP_SERVICE, 'at least 0.85 of HttpService'),
     ],
     notes: [
-      'nestjs-payments checks the path, holds the token, limits the time and the size of the response, knows ' +
+      'nestjs-payments checks the path, adds the token, limits the time and the size of the response, knows ' +
         'whether the request was sent, and checks the response. The others send and parse. HttpService and the adapter ' +
         "'http' use node:http, the default adapter uses undici.",
     ],

@@ -78,7 +78,7 @@ function eventLoop(store: SqliteStore, count: number): Table {
   });
   return {
     id: 'sqlite-disk-loop',
-    title: 'Delay of the event loop, 99th percentile, with a disk that takes 10 ms more a commit',
+    title: 'Delay of the event loop, 99th percentile, with a disk that takes 10 ms more per commit',
     unit: 'ms',
     better: 'lower',
     contenders: [

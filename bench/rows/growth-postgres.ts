@@ -34,7 +34,7 @@ export const growthPostgres: Row = {
     return growthTables(
       'growth-postgres',
       stores,
-      'The server has its default settings, 128 MB of shared buffers among them.',
+      'The server has its default settings, including 128 MB of shared buffers.',
     );
   },
 };

@@ -8,7 +8,7 @@ const MANY = 'after 1,000,000 events';
 
 export const memory: Row = {
   name: 'memory',
-  title: 'What the memory inbox holds',
+  title: 'Memory use of the memory inbox',
   rounds: 1,
   open: async (scale) => [
     {
@@ -17,10 +17,10 @@ export const memory: Row = {
       unit: 'MB',
       better: 'lower',
       contenders: [through(MANY, sized(scale, 1_000_000)), through(FEW, sized(scale, 50_000))],
-      targets: [atMost(1.15, MANY, FEW, 'no more than after 50,000, but for a seventh')],
+      targets: [atMost(1.15, MANY, FEW, 'at most 1.15 of the use after 50,000')],
       notes: [
-        'At its defaults the memory inbox keeps 10,000 events, and 64 MiB of bodies: the bound. Every event is ' +
-          'another one, and each has been handled.',
+        'By default the memory inbox keeps at most 10,000 events and 64 MiB of bodies. Every event has its own id, and ' +
+          'each was handled.',
       ],
       rounds: 1,
       warmUp: 0,

@@ -64,7 +64,9 @@ export const receiveExpress: Row = {
         warmUp: WARM_UP,
         contenders: [inProcess('PaymentInbox.receive()', inbox, order.count)],
         targets: [],
-        notes: ['Verified deliveries, each stored, leased, handled, settled and remembered.'],
+        notes: [
+          'Events that are already verified. Each is stored, leased, handled and settled, and its id is kept.',
+        ],
       },
     ];
   },

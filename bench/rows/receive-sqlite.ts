@@ -50,8 +50,8 @@ export const receiveSqlite: Row = {
         targets: [atLeast(0.85, OURS, MEMORY, 'at least 0.85 of the memory inbox')],
         notes: [
           'Each response means that the event is on the disk, fsync included. Handlers run meanwhile, in the same ' +
-            'process, but for the second line. The last line inserts the same bodies, prepared, from the thread ' +
-            'that prepares them: what SQLite itself gives on this disk.',
+            'process, except in the second line. The last line inserts the same bodies, prepared, from the thread ' +
+            'that prepares them: the limit of SQLite on this disk.',
         ],
       },
     ];

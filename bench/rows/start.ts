@@ -32,8 +32,8 @@ export const start: Row = {
         },
       ],
       notes: [
-        'With everything that is loaded before the application listens. nestjs-payments loads axios, @nestjs/axios and ' +
-          'undici with its first call; the third line loads its peers at once, as most applications do anyway.',
+        'All modules that are loaded before the application listens are included. nestjs-payments loads axios, ' +
+          '@nestjs/axios and undici with its first call. In the third line they are loaded at boot, as in most applications.',
       ],
     },
   ],

@@ -27,7 +27,7 @@ export const token: Row = {
     return [
       {
         id: 'token-warm',
-        title: 'A warm token, a hundred thousand times',
+        title: 'A cached token, 100,000 times',
         unit: 'µs',
         better: 'lower',
         contenders: [
