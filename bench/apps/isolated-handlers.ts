@@ -44,7 +44,7 @@ serveCommands(url, {
     for (let event = 0; event < HANGING; event += 1) void send('hangs.done');
     await allHang.promise;
   },
-  /** p95 of the milliseconds from sending an event to its handler, of `count` events at 20 per second. */
+  /** p95 of the time from sending an event to its handler, in milliseconds. Sends `count` events at 20 per second. */
   async p95(count: number): Promise<number> {
     const times: Promise<number>[] = [];
     for (let event = 0; event < count; event += 1) {

@@ -4,7 +4,7 @@ import { figure, markdownTable } from './tables.ts';
 
 /** The measured costs of one event. */
 export interface Costs {
-  /** Processor time of the application, in milliseconds: to receive, store and handle an event, if its handler does nothing. */
+  /** Processor time of the application to receive, store and handle an event, in milliseconds. The handler does nothing. */
   readonly appCpuMs: number;
   /** Processor time of PostgreSQL in milliseconds. */
   readonly databaseCpuMs: number;

@@ -6,7 +6,7 @@ export interface Sample {
   readonly more?: Readonly<Record<string, number>>;
 }
 
-/** One of the things that a table compares. */
+/** A package or program that a table compares with others. */
 export interface Contender {
   readonly name: string;
   measure(): Promise<Sample>;

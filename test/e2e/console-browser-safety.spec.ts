@@ -112,7 +112,7 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
     await using app = await ConsoleApplication.start();
     await app.receive({ id: 'evt_1' });
     const nobody = await browser().page();
-    // Without a user who enters a name, the browser stops.
+    // The browser cancels the navigation, because no user enters a name and a password.
     await expect(nobody.goto(app.url)).rejects.toThrow('ERR_INVALID_AUTH_CREDENTIALS');
     const stranger = await browser().page({
       httpCredentials: { ...OPERATOR, password: 'another one' },

@@ -9,11 +9,11 @@ const promises = readPromises(readFileSync(join(root, 'docs/promises.md'), 'utf8
 const proofs = findProofs(root);
 
 describe('The promises', () => {
-  it('have at least one test each whose title starts with the id', () => {
+  it('the promises have at least one test each whose title starts with the id', () => {
     expect([...promises.keys()].filter((id) => !proofs.has(id))).toEqual([]);
   });
 
-  it('contain every id that a test names', () => {
+  it('the promises contain every id that a test names', () => {
     expect([...proofs.keys()].filter((id) => !promises.has(id))).toEqual([]);
   });
 });

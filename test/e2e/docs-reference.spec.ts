@@ -98,7 +98,7 @@ describe('The generators of the reference', () => {
     return optionSections(folder, [group]);
   };
 
-  it('list type, bounds, default and meaning of an option', () => {
+  it('the generators of the reference list type, bounds, default and meaning of an option', () => {
     const text = `interface Options {
       /** Waits {@link Other} this long. 1 to 10. Default 5. More. */
       waitMs?: number;
@@ -121,7 +121,7 @@ describe('The generators of the reference', () => {
       /of Base, the base of Options/,
     ],
     ['another name', 'interface Other {}', /does not declare Options/],
-  ])('throw for options with %s', (_, text, message) => {
+  ])('the generators of the reference throw for options with %s', (_, text, message) => {
     expect(() => sections(text)).toThrow(message);
   });
 
@@ -129,7 +129,7 @@ describe('The generators of the reference', () => {
     ['no comment', "  // Group: G\n  | 'a'\n  | 'b'"],
     ['no fix', "  // Group: G\n  /** Cause. */\n  | 'a'\n  | 'b'"],
     ['no group', "  /** Cause. Fix: it. */\n  | 'a'\n  | 'b'"],
-  ])('throw for an error code with %s', (_, members) => {
+  ])('the generators of the reference throw for an error code with %s', (_, members) => {
     const file = write(`export type Code =\n${members};`);
     expect(() => readErrorCodes(file)).toThrow(/"a" needs a group and a doc comment/);
   });

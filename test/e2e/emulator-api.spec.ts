@@ -108,7 +108,7 @@ describe('POST /v1/webhooks/test', () => {
 });
 
 describe('the endpoints with which a merchant creates payments', () => {
-  it('create a checkout invoice with a token in either header', async () => {
+  it('the payment endpoints create a checkout invoice with a token in either header', async () => {
     const token = await getToken(emulator);
     for (const header of ['authorization', 'x-auth-token']) {
       const response = await post(`${emulator.baseUrl}/emulator/checkout-invoices`, payment, {
@@ -125,7 +125,7 @@ describe('the endpoints with which a merchant creates payments', () => {
     }
   });
 
-  it('use the external reference if no account reference is given', async () => {
+  it('the payment endpoints use the external reference if no account reference is given', async () => {
     const authorization = `Bearer ${await getToken(emulator)}`;
     for (const path of ['checkout-invoices', 'stk-pushes', 'payouts']) {
       const body = { amount: 1, externalReference: 'order-1' };
@@ -139,7 +139,7 @@ describe('the endpoints with which a merchant creates payments', () => {
     ]);
   });
 
-  it('respond with 401 without a token, before validating the body', async () => {
+  it('the payment endpoints respond with 401 without a token, before validating the body', async () => {
     const url = `${emulator.baseUrl}/emulator/checkout-invoices`;
     expect((await post(url, payment)).status).toBe(401);
     expect((await post(url, {})).status).toBe(401);
@@ -158,7 +158,7 @@ describe('the endpoints with which a merchant creates payments', () => {
     [{ ...payment, metadata: [] }, 'metadata must be a JSON object'],
     [{ ...payment, currency: 'KES' }, 'currency is not a field of this input'],
     [[], 'must be a JSON object'],
-  ])('reject %j with 400 and name the field', async (body, message) => {
+  ])('the payment endpoints reject %j with 400 and name the field', async (body, message) => {
     const authorization = `Bearer ${await getToken(emulator)}`;
     const url = `${emulator.baseUrl}/emulator/checkout-invoices`;
     const response = await post(url, body, { authorization });

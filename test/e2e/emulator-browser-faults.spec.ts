@@ -90,7 +90,7 @@ describeInBrowser('fault switches on the page', (browser) => {
     },
   );
 
-  it('send their settings at once if the fault is on, and otherwise when it is switched on', async () => {
+  it('the fault switches send their settings at once if the fault is on, and otherwise when it is switched on', async () => {
     const page = await browser().page();
     await openFaults(page, emulator);
     const duplicate = faultSwitch(page, 'delivery', 'duplicate');
@@ -132,7 +132,7 @@ describeInBrowser('fault switches on the page', (browser) => {
     });
   });
 
-  it('do not send the former value of a field while the page loads the new one', async () => {
+  it('the fault switches do not send the former value of a field while the page loads the new one', async () => {
     const page = await browser().page();
     await openFaults(page, emulator);
     const duplicate = faultSwitch(page, 'delivery', 'duplicate');
@@ -155,7 +155,7 @@ describeInBrowser('fault switches on the page', (browser) => {
     expect(plan()).not.toMatchObject({ delivery: { duplicate: { next: 2 } } });
   });
 
-  it('show an error for an invalid setting and keep their state', async () => {
+  it('the fault switches show an error for an invalid setting and keep their state', async () => {
     const page = await browser().page();
     await openFaults(page, emulator);
     const duplicate = faultSwitch(page, 'delivery', 'duplicate');
@@ -175,7 +175,7 @@ describeInBrowser('fault switches on the page', (browser) => {
     expect(await wrong.switch.isChecked()).toBe(false);
   });
 
-  it('show that a fault is used up', async () => {
+  it('the fault switches show that a fault is used up', async () => {
     emulator.setFaults({ delivery: { drop: { next: 1 } } });
     const page = await browser().page();
     await openFaults(page, emulator);
@@ -189,7 +189,7 @@ describeInBrowser('fault switches on the page', (browser) => {
     expect(plan()).toEqual({});
   });
 
-  it('change the faults of one company only', async () => {
+  it('the fault switches change the faults of one company only', async () => {
     emulator.createCompany({ companyId: 'other' });
     emulator.setFaults({ delivery: { drop: {} } });
     const page = await browser().page();

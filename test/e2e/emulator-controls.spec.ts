@@ -19,7 +19,7 @@ let controls: string;
 useEmulator((started) => ({ receiver, emulator, controls } = started));
 
 describe('controls over HTTP', () => {
-  it('create and return a company that is ready to use', async () => {
+  it('the controls create and return a company that is ready to use', async () => {
     const given = { companyId: 'acme', clientId: 'acme-id', webhookUrl: receiver.url };
     const response = await post(`${controls}/companies`, given);
     expect(response.status).toBe(201);
@@ -32,7 +32,7 @@ describe('controls over HTTP', () => {
     expect((await requestToken(request)).status).toBe(200);
   });
 
-  it('respond with 409 if an id or client id is in use, and with 404 if an id does not exist', async () => {
+  it('the controls respond with 409 if an id or client id is in use, and with 404 if an id does not exist', async () => {
     expect((await post(`${controls}/companies`, { companyId: 'default' })).status).toBe(409);
     const { clientId } = emulator.company;
     expect((await post(`${controls}/companies`, { clientId })).status).toBe(409);
@@ -44,7 +44,7 @@ describe('controls over HTTP', () => {
     expect((await get(`${controls}/checkout/none`)).status).toBe(404);
   });
 
-  it('change single fields of a webhook', async () => {
+  it('the controls change single fields of a webhook', async () => {
     const url = `${controls}/companies/default/webhook`;
     const { webhookSecret } = emulator.company;
     expect((await put(url, { active: false })).status).toBe(200);
@@ -57,7 +57,7 @@ describe('controls over HTTP', () => {
     expect(emulator.company.webhook).toEqual({ url: null, secret: 'new', active: true });
   });
 
-  it('rotate webhook secrets and client secrets', async () => {
+  it('the controls rotate webhook secrets and client secrets', async () => {
     const before = emulator.company;
     const rotated = await json(post(`${controls}/companies/default/webhook-secret`));
     expect(rotated['webhookSecret']).not.toBe(before.webhookSecret);
@@ -77,7 +77,7 @@ describe('controls over HTTP', () => {
     expect((await get(`${emulator.baseUrl}/v1/transactions/none`, token)).status).toBe(401);
   });
 
-  it('set and return faults', async () => {
+  it('the controls set and return faults', async () => {
     const url = `${controls}/companies/default/faults`;
     const plan = { delivery: { duplicate: { copies: 1 } }, api: { error: { next: 2 } } };
     expect(await json(put(url, plan))).toEqual(plan);
@@ -91,7 +91,7 @@ describe('controls over HTTP', () => {
     expect(emulator.faults()).toEqual(plan);
   });
 
-  it('respond with 400 to a body with more than 500 levels, and accept one with fewer', async () => {
+  it('the controls respond with 400 to a body with more than 500 levels, and accept one with fewer', async () => {
     const nested = (levels: number) =>
       post(`${controls}/events`, {
         eventType: 'x.y',
@@ -105,14 +105,14 @@ describe('controls over HTTP', () => {
     expect((await nested(498)).status).toBe(201);
   });
 
-  it('send an event of any type', async () => {
+  it('the controls send an event of any type', async () => {
     const sent = await json(post(`${controls}/events`, { eventType: 'x.y', data: { a: 1 } }));
     await emulator.idle();
     expect(receiver.first.event).toEqual(sent);
     expect((await post(`${controls}/events`, { eventType: 'x\ny' })).status).toBe(400);
   });
 
-  it('filter the delivery log, and redeliver', async () => {
+  it('the controls filter the delivery log, and redeliver', async () => {
     receiver.respondWith(500, 200);
     const event = emulator.sendEvent({ eventType: 'one' });
     await emulator.idle();
@@ -132,7 +132,7 @@ describe('controls over HTTP', () => {
     expect((await get(`${controls}/deliveries?limit=many`)).status).toBe(400);
   });
 
-  it('end delays with flush', async () => {
+  it('the controls end delays with flush', async () => {
     emulator.setFaults({ delivery: { delay: { ms: 3_600_000 } } });
     emulator.sendEvent({ eventType: 'x' });
     expect((await post(`${controls}/deliveries/flush`)).status).toBe(204);
@@ -153,7 +153,7 @@ describe('controls over HTTP', () => {
     });
   });
 
-  it('reject invalid input and name each invalid field', async () => {
+  it('the controls reject invalid input and name each invalid field', async () => {
     const response = await post(`${controls}/companies`, {
       clientId: 'a:b',
       webhookUrl: 'ftp://shop.example',

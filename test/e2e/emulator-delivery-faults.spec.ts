@@ -30,7 +30,7 @@ function sign({ body }: Received, secret = emulator.company.webhookSecret): stri
 }
 
 describe('delivery faults', () => {
-  it('duplicate: sends the same event, body and signature several times', async () => {
+  it('the fault duplicate sends the same event, body and signature several times', async () => {
     const received = await arrived({ duplicate: { copies: 2 } });
     expect(received).toHaveLength(3);
     expect(new Set(received.map(({ body }) => String(body))).size).toBe(1);
@@ -42,20 +42,20 @@ describe('delivery faults', () => {
     ]);
   });
 
-  it('reorder: a window of deliveries arrives completely, in another order', async () => {
+  it('the fault reorder sends a window of deliveries completely, in another order', async () => {
     const received = await arrived({ reorder: { window: 5 } }, 5);
     expect(amounts(received)).not.toEqual([1, 2, 3, 4, 5]);
     expect(new Set(amounts(received))).toEqual(new Set([1, 2, 3, 4, 5]));
   });
 
-  it('reorder: releases an incomplete window after maxWaitMs', async () => {
+  it('the fault reorder releases an incomplete window after maxWaitMs', async () => {
     emulator.setFaults({ delivery: { reorder: { window: 100, maxWaitMs: 5 } } });
     for (const eventType of ['a', 'b']) emulator.sendEvent({ eventType });
     await emulator.idle();
     expect(receiver.received.map(({ event }) => event.eventType)).toEqual(['b', 'a']);
   });
 
-  it('delay: delays the delivery', async () => {
+  it('the fault delay delays the delivery', async () => {
     const clock = new ManualClock();
     await using patient = await PaymentsEmulator.start({ webhookUrl: receiver.url, clock });
     patient.setFaults({ delivery: { delay: { ms: [600_000, 600_000] } } });
@@ -68,7 +68,7 @@ describe('delivery faults', () => {
     expect(patient.deliveries()[0]).toMatchObject({ state: 'delivered', faults: ['delay'] });
   });
 
-  it('drop: sends nothing and logs the attempt as dropped', async () => {
+  it('the fault drop sends nothing and logs the attempt as dropped', async () => {
     expect(await arrived({ drop: { next: 1 }, redeliver: [1] }, 2)).toHaveLength(1);
     expect(emulator.deliveries().map(({ state, faults }) => [state, faults])).toEqual([
       ['dropped', ['drop']],
@@ -86,7 +86,7 @@ describe('delivery faults', () => {
     },
   );
 
-  it('tamperSignature: changes one digit, omits the signature, shortens it, or changes the scheme', async () => {
+  it('the fault tamperSignature changes one digit, omits the signature, shortens it, or changes the scheme', async () => {
     const signatures: unknown[] = [];
     for (const how of ['digit', 'missing', 'malformed', 'scheme'] as const) {
       receiver.received.length = 0;
@@ -102,7 +102,7 @@ describe('delivery faults', () => {
     ]);
   });
 
-  it('oldSecret: signs with the secret before the last rotation', async () => {
+  it('the fault oldSecret signs with the secret before the last rotation', async () => {
     const before = emulator.company.webhookSecret;
     emulator.rotateWebhookSecret();
     const [first, second] = await arrived({ oldSecret: { next: 1 } }, 2);
@@ -115,7 +115,7 @@ describe('delivery faults', () => {
     expect(fits(current)).toBe(true);
   });
 
-  it('oldSecret: signs with an unrelated secret if there was no rotation', async () => {
+  it('the fault oldSecret signs with an unrelated secret if there was no rotation', async () => {
     await arrived({ oldSecret: {} });
     expect(signature(receiver.first)).toMatch(/^sha512=[0-9a-f]{128}$/);
     expect(signature(receiver.first)).not.toBe(sign(receiver.first));
@@ -132,19 +132,19 @@ describe('delivery faults', () => {
     expect(emulator.deliveries().map(({ state }) => state)).toEqual(['failed', 'delivered']);
   });
 
-  it('do not apply to a manual redelivery', async () => {
+  it('delivery faults do not apply to a manual redelivery', async () => {
     await arrived({ tamperBody: {}, tamperSignature: {}, oldSecret: {}, drop: { next: 1 } });
     const again = await emulator.redeliver(emulator.deliveries()[0]?.id ?? '');
     expect(again).toMatchObject({ cause: 'redelivery', state: 'delivered', faults: [] });
     expect(signature(receiver.first)).toBe(sign(receiver.first));
   });
 
-  it('redeliver: replaces the schedule of the emulator', async () => {
+  it('the fault redeliver replaces the schedule of the emulator', async () => {
     receiver.respondWith(500);
     expect(await arrived({ redeliver: [1_000, 2_000] })).toHaveLength(3);
   });
 
-  it('apply to one company only', async () => {
+  it('delivery faults apply to one company only', async () => {
     const { companyId } = emulator.createCompany({ webhookUrl: receiver.url });
     emulator.setFaults({ delivery: { drop: {} } }, companyId);
     emulator.sendEvent({ companyId, eventType: 'theirs' });
@@ -153,13 +153,13 @@ describe('delivery faults', () => {
     expect(receiver.received.map(({ event }) => event.eventType)).toEqual(['ours']);
   });
 
-  it('stop when the plan is replaced', async () => {
+  it('delivery faults stop when the plan is replaced', async () => {
     await arrived({ drop: {} });
     expect(await arrived({})).toHaveLength(1);
     expect(emulator.faults()).toEqual({ delivery: {} });
   });
 
-  it('next: the returned plan contains the remaining count', async () => {
+  it('the returned fault plan contains the remaining count of next', async () => {
     await arrived({ drop: { next: 3 } }, 2);
     expect(emulator.faults()).toEqual({ delivery: { drop: { next: 1 } } });
   });

@@ -12,7 +12,7 @@ let controls: string;
 useEmulator((started) => ({ receiver, emulator, controls } = started));
 
 describe('the controls used by the pages', () => {
-  it('change one fault at a time; the others keep their remaining counts', async () => {
+  it('the controls of the pages change one fault at a time; the others keep their remaining counts', async () => {
     const url = `${controls}/companies/default/faults`;
     emulator.setFaults({ delivery: { drop: { next: 2 } }, api: { slow: { ms: 1 } } });
     emulator.sendEvent({ eventType: 'x' });
@@ -35,7 +35,7 @@ describe('the controls used by the pages', () => {
     expect(emulator.faults()).toEqual({ delivery: { duplicate: { copies: 3 } } });
   });
 
-  it('return pages of the log, newest first, without bodies or headers', async () => {
+  it('the controls of the pages return pages of the log, newest first, without bodies or headers', async () => {
     emulator.createCompany({ companyId: 'other', webhookUrl: receiver.url });
     for (const eventType of ['a.one', 'a.two', 'b.three']) {
       emulator.sendEvent({ eventType });
@@ -89,7 +89,7 @@ describe('the controls used by the pages', () => {
     },
   );
 
-  it('return the state of the emulator without a secret', async () => {
+  it('the controls of the pages return the state of the emulator without a secret', async () => {
     emulator.setFaults({ api: { truncate: {} } });
     emulator.sendEvent({ eventType: 'x' });
     await emulator.idle();
@@ -124,7 +124,7 @@ describe('the controls used by the pages', () => {
     },
   );
 
-  it('return at most 200 companies', async () => {
+  it('the controls of the pages return at most 200 companies', async () => {
     for (let number = 0; number < 205; number++)
       emulator.createCompany({ companyId: `c${number}` });
     const overview = (await (await get(`${controls}/overview`)).json()) as {

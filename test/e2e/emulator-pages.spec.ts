@@ -33,7 +33,7 @@ describe("the emulator's pages", () => {
     expect(await program.json()).toMatchObject({ emulator: 'payments-emulator' });
   });
 
-  it('show that this is an emulator and that no money moves', async () => {
+  it("the emulator's pages show that this is an emulator and that no money moves", async () => {
     for (const path of pages()) {
       const text = await (await open(path)).text();
       expect(text).toContain('<strong>Emulator.</strong> Not the payments service: no money moves');
@@ -56,7 +56,7 @@ describe("the emulator's pages", () => {
     expect((await open(checkout)).headers.get('content-security-policy')).not.toContain('script');
   });
 
-  it('allow the import map, their only inline script, by its hash', async () => {
+  it("the emulator's pages allow the import map, their only inline script, by its hash", async () => {
     const page = await open('/emulator');
     const [, map = ''] = /<script type="importmap">(.*?)<\/script>/.exec(await page.text()) ?? [];
     const hash = createHash('sha256').update(map).digest('base64');
@@ -71,7 +71,7 @@ describe("the emulator's pages", () => {
     }
   });
 
-  it('serve all files of the folder and no others', async () => {
+  it("the emulator's pages serve all files of the folder and no others", async () => {
     const files = (await readdir(new URL('pages/', home))).filter((file) =>
       /\.(js|css)$/.test(file),
     );

@@ -47,19 +47,19 @@ async function errorCodeOf(request: Promise<unknown>): Promise<unknown> {
 const setApiFaults = (api: ResponseFaults) => emulator.setFaults({ api });
 
 describe('response faults of the API', () => {
-  it('unauthorized: responds with 401 the given number of times, then normally', async () => {
+  it('the fault unauthorized responds with 401 the given number of times, then normally', async () => {
     setApiFaults({ unauthorized: { next: 2 } });
     expect(await statuses(3)).toEqual([401, 401, 200]);
   });
 
-  it('error: responds with 503 by default, or with the given status', async () => {
+  it('the fault error responds with 503 by default, or with the given status', async () => {
     setApiFaults({ error: { next: 1 } });
     expect(await statuses(2)).toEqual([503, 200]);
     setApiFaults({ error: { status: 502 } });
     expect(await statuses(1)).toEqual([502]);
   });
 
-  it('rateLimit: responds with 429 and Retry-After, in seconds or as given', async () => {
+  it('the fault rateLimit responds with 429 and Retry-After, in seconds or as given', async () => {
     for (const [retryAfter, header] of [
       [undefined, '1'],
       [30, '30'],
@@ -71,7 +71,7 @@ describe('response faults of the API', () => {
     }
   });
 
-  it('reset: resets the connection before the request takes effect', async () => {
+  it('the fault reset resets the connection before the request takes effect', async () => {
     setApiFaults({ reset: { next: 1 } });
     const authorization = `Bearer ${token}`;
     const url = `${emulator.baseUrl}/emulator/checkout-invoices`;
@@ -89,7 +89,7 @@ describe('response faults of the API', () => {
     expect(emulator.transactions()).toHaveLength(2);
   });
 
-  it('slow: delays the response', async () => {
+  it('the fault slow delays the response', async () => {
     setApiFaults({ slow: { ms: 60_000, next: 1 } });
     let responded = false;
     const response = ask().finally(() => (responded = true));
@@ -100,7 +100,7 @@ describe('response faults of the API', () => {
     expect((await response).status).toBe(200);
   });
 
-  it('truncate: sends the status and half of the body, then closes the connection', async () => {
+  it('the fault truncate sends the status and half of the body, then closes the connection', async () => {
     setApiFaults({ truncate: { next: 1 } });
     const response = await ask();
     expect(response.status).toBe(200);
@@ -109,7 +109,7 @@ describe('response faults of the API', () => {
     expect(await statuses(1)).toEqual([200]);
   });
 
-  it('oversize: pads the response to the given size; it stays valid JSON', async () => {
+  it('the fault oversize pads the response to the given size; the response stays valid JSON', async () => {
     setApiFaults({ oversize: { bytes: 3_000_000 } });
     const response = await ask();
     expect(response.headers.get('content-length')).toBe('3000000');
@@ -125,14 +125,14 @@ describe('response faults of the API', () => {
     expect(await response.text()).toHaveLength(3_000_000);
   });
 
-  it('oversize: works after a client disconnects during the response', async () => {
+  it('the fault oversize works after a client disconnects during the response', async () => {
     setApiFaults({ oversize: { bytes: 100_000_000, next: 1 } });
     const response = await ask();
     await response.body?.cancel();
     expect(await statuses(1)).toEqual([200]);
   });
 
-  it('apply only to calls with a token of the company, and to no control', async () => {
+  it('response faults apply only to calls with a token of the company, and to no control', async () => {
     setApiFaults({ error: {} });
     const other = emulator.createCompany();
     const theirs = await getToken(emulator, { baseUrl: emulator.baseUrl, ...other });
@@ -143,7 +143,7 @@ describe('response faults of the API', () => {
     expect(await statuses(1)).toEqual([503]);
   });
 
-  it('probability: the same calls fail again with the same seed', async () => {
+  it('a fault with probability fails the same calls again with the same seed', async () => {
     const run = async () => {
       await emulator.reset();
       token = await getToken(emulator);
@@ -168,13 +168,13 @@ describe('response faults of the token endpoint', () => {
     expect((await request()).status).toBe(200);
   });
 
-  it('rateLimit: responds with 429 and Retry-After', async () => {
+  it('the fault rateLimit responds with 429 and Retry-After', async () => {
     fail({ rateLimit: { retryAfter: 7 } });
     const response = await request();
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '7']);
   });
 
-  it('slow: delays the response', async () => {
+  it('the fault slow delays the response', async () => {
     fail({ slow: { ms: 1_000 } });
     const response = request();
     await until(() => clock.pending > 0);
@@ -182,7 +182,7 @@ describe('response faults of the token endpoint', () => {
     expect((await response).status).toBe(200);
   });
 
-  it('lifetime: issues short-lived tokens with a matching expires_in', async () => {
+  it('the fault lifetime issues short-lived tokens with a matching expires_in', async () => {
     fail({ lifetime: { seconds: 2, next: 1 } });
     const body = await json(request());
     expect(body['expires_in']).toBe('2');
@@ -194,7 +194,7 @@ describe('response faults of the token endpoint', () => {
   });
 
   it.each([[3599], [''], ['3599abc'], [-1], [null], [{ seconds: 1 }]])(
-    'expiresIn: replaces expires_in by %j',
+    'the fault expiresIn replaces expires_in by %j',
     async (value) => {
       fail({ expiresIn: { value } });
       expect((await json(request()))['expires_in']).toEqual(value);
@@ -206,7 +206,7 @@ describe('response faults of the token endpoint', () => {
     expect(await json(request())).not.toHaveProperty('expires_in');
   });
 
-  it('sameToken: returns the same token until it expires or is revoked', async () => {
+  it('the fault sameToken returns the same token until it expires or is revoked', async () => {
     fail({ sameToken: {} });
     const first = await json(request());
     clock.advance(599_000);
@@ -220,7 +220,7 @@ describe('response faults of the token endpoint', () => {
     expect((await json(request()))['access_token']).not.toBe(third['access_token']);
   });
 
-  it('apply to the company of the client id, in both environments', async () => {
+  it('token faults apply to the company of the client id, in both environments', async () => {
     fail({ error: {} });
     const other = emulator.createCompany();
     expect((await requestToken({ baseUrl: emulator.baseUrl, ...other })).status).toBe(200);

@@ -47,22 +47,25 @@ describe('the settings that payments-emulator prints', () => {
   it.each([
     ['generated values', []],
     ['awkward values', ['--client-secret', ' a b$c#d`e"f\\n ', '--webhook-secret', "it's #1 "]],
-  ])('AP-16 work in a shell and as .env file with dotenv and Node: %s', async (_, flags) => {
-    const emulator = runEmulator(...FREE_PORTS, '--client-id', 'shop', ...flags);
-    const lines = await settingsIn(emulator);
-    const file = join(folder, '.env');
-    await writeFile(file, lines);
-    const seen = await seenByShell('sh', lines);
-    expect(seen).toEqual([
-      expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
-      'shop',
-      flags[1] ?? expect.stringMatching(/^sk_sandbox_\w+$/),
-      flags[3] ?? expect.stringMatching(/^whsec_\w+$/),
-    ]);
-    expect(await seenByShell('bash', lines)).toEqual(seen);
-    expect(await seenByNode(file)).toEqual(seen);
-    expect(await seenByDotenv(file)).toEqual(seen);
-  });
+  ])(
+    'AP-16 the printed settings work in a shell and as .env file with dotenv and Node: %s',
+    async (_, flags) => {
+      const emulator = runEmulator(...FREE_PORTS, '--client-id', 'shop', ...flags);
+      const lines = await settingsIn(emulator);
+      const file = join(folder, '.env');
+      await writeFile(file, lines);
+      const seen = await seenByShell('sh', lines);
+      expect(seen).toEqual([
+        expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+        'shop',
+        flags[1] ?? expect.stringMatching(/^sk_sandbox_\w+$/),
+        flags[3] ?? expect.stringMatching(/^whsec_\w+$/),
+      ]);
+      expect(await seenByShell('bash', lines)).toEqual(seen);
+      expect(await seenByNode(file)).toEqual(seen);
+      expect(await seenByDotenv(file)).toEqual(seen);
+    },
+  );
 
   it('AP-16 the printed settings are the same at the next start with the same --seed, and differ without it', async () => {
     const start = async (...flags: string[]): Promise<string> => {

@@ -12,7 +12,7 @@ let controls: string;
 useEmulator((started) => ({ receiver, emulator, controls } = started));
 
 describe('controls of transactions', () => {
-  it('create and complete a transaction of each kind, and deliver its event', async () => {
+  it('the transaction controls create and complete a transaction of each kind, and deliver its event', async () => {
     for (const kind of ['stk-push', 'checkout-invoice', 'payout']) {
       const created = await json(post(`${controls}/transactions`, { kind, ...payment }));
       expect(created).toMatchObject({ kind, status: 'pending', environment: 'sandbox' });
@@ -27,7 +27,7 @@ describe('controls of transactions', () => {
     expect((await post(`${controls}/transactions`, { kind: 'loan', ...payment })).status).toBe(400);
   });
 
-  it('decline a transaction: its status is failed, no event is sent, and it cannot be completed', async () => {
+  it('the transaction controls decline a transaction: it fails, sends no event and cannot be completed', async () => {
     const { transactionId } = emulator.createStkPush(payment);
     const url = `${controls}/transactions/${transactionId}`;
     expect(await json(post(`${url}/fail`))).toMatchObject({ status: 'failed', transactionId });
@@ -41,7 +41,7 @@ describe('controls of transactions', () => {
     expect(emulator.deliveries()).toEqual([]);
   });
 
-  it('list and filter transactions', async () => {
+  it('the transaction controls list and filter transactions', async () => {
     emulator.createCompany({ companyId: 'other' });
     const paid = emulator.createStkPush(payment);
     emulator.complete(paid.transactionId);
@@ -78,7 +78,7 @@ describe('controls of transactions', () => {
     }
   });
 
-  it('create transactions in the environment of the called host', async () => {
+  it('the transaction controls create transactions in the environment of the called host', async () => {
     const url = `${emulator.productionBaseUrl}/emulator/transactions`;
     const created = await json(post(url, { kind: 'checkout-invoice', ...payment }));
     expect(created['environment']).toBe('production');

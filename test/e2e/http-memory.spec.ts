@@ -64,8 +64,8 @@ const bomb: Script = (_, response) =>
   response.writeHead(200, { 'content-encoding': 'gzip' }).end(BOMB);
 
 describeWithEachAdapter('memory for a response', (harness, adapter) => {
-  // The global fetch creates an object per chunk for each read of a socket (64 KiB, 10,000 chunks of one byte). The other
-  // 256 KiB are for memory that Node.js allocates itself, such as compiled code.
+  // Node.js allocates up to 256 KiB itself, for example for compiled code. The global fetch also creates an object for
+  // each chunk of a socket read: a read of 64 KiB has up to 10,000 chunks of one byte.
   const overhead = adapter === 'fetch' ? 2 * 1024 ** 2 : 256 * 1024;
   it.each([
     ['a body larger than the limit', hugeBody, 'response_too_large'],

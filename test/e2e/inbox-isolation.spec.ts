@@ -17,7 +17,7 @@ import { WebhookApplication } from '../support/webhook/webhook-application.js';
 const EVENTS = 20;
 const MANY = 10_000;
 
-/** An application with a fast handler and three others, and a record of what each of them did. */
+/** An application with a fast handler and three others, and a record of their attempts. */
 class FourHandlers {
   hanging = 0;
   failing = 0;

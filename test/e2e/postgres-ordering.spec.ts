@@ -74,7 +74,7 @@ describe('ordering keys in PostgreSQL', () => {
     expect((await stores[0]!.stats()).deliveries).toEqual([]);
   }, 60_000);
 
-  it('claim() leases the longest due delivery of each key, and the others wait for their turn', async () => {
+  it('claim() leases the earliest due delivery of each key, and the others wait for their turn', async () => {
     const schema = freshSchema();
     const store = await inboxes.open({ schema });
     for (const id of ['a1', 'a2', 'b1', 'b2']) {

@@ -8,7 +8,7 @@ beforeEach(() => {
 afterEach(() => harness.dispose());
 
 describe('several processes on one SQLite file', () => {
-  it('IN-11 IN-16 run each delivery once, and the deliveries of one ordering key one at a time', async () => {
+  it('IN-11 IN-16 processes on one SQLite file run each delivery once, and those of one ordering key one at a time', async () => {
     const store = await harness.open();
     const events = Array.from({ length: 120 }, (_, index) =>
       incoming({ orderingKey: `key-${index % 5}` }),
@@ -25,7 +25,7 @@ describe('several processes on one SQLite file', () => {
     expect((await store.stats()).deliveries).toEqual([]);
   }, 60_000);
 
-  it('create the tables of a new file at the same time', async () => {
+  it('several processes on one SQLite file create the tables of a new file at the same time', async () => {
     const stores = await Promise.all(Array.from({ length: 6 }, () => harness.open()));
     const receipts = await Promise.all(stores.map((store) => store.receive([incoming()])));
     expect(receipts.flat().map(({ outcome }) => outcome)).toEqual(Array(6).fill('stored'));
@@ -40,7 +40,7 @@ describe('several processes on one SQLite file', () => {
     expect(code).toBe(0);
   }, 30_000);
 
-  it('start another thread if their thread ends, and reject the calls that it had not completed', async () => {
+  it('processes on one SQLite file replace a thread that ends, and reject the calls that it had not completed', async () => {
     const child = startChild('threadDeath', harness.file, [
       '--disable-warning=ExperimentalWarning',
     ]);

@@ -10,7 +10,7 @@ export function errorOf(run: () => unknown): Error | undefined {
   }
 }
 
-/** The `code` of what `run` throws; `undefined` if it throws nothing. */
+/** The `code` of the error that `run` throws; `undefined` if it throws none. */
 export function codeOf(run: () => unknown): string | undefined {
   return (errorOf(run) as { code?: string } | undefined)?.code;
 }

@@ -42,7 +42,7 @@ export function metadataList(key: string, target: object): unknown[] {
 
 type Version = string | symbol;
 
-/** What `RouterModule` and the decorators of a controller method and of its class declare about a route. */
+/** The metadata of a route, from `RouterModule` and the decorators of a controller method and its class. */
 export interface DeclaredRoute {
   /** A {@link RequestMethod}; `undefined` if the controller method is not a route. */
   readonly method: unknown;
@@ -53,7 +53,7 @@ export interface DeclaredRoute {
   readonly guards: readonly unknown[];
 }
 
-/** Reads what is declared about a route. `RouterModule` stores the path of a module under a key with the application's id. */
+/** Reads the metadata of a route. `RouterModule` stores the path of a module under a key with the application's id. */
 export function declaredRoute(
   { metatype, host }: NestHost,
   handler: object,

@@ -22,9 +22,9 @@ export type ToApplication =
   | { readonly type: 'block'; readonly ms: number }
   /** Lets waiting handlers continue. Handlers that start later do not wait. */
   | { readonly type: 'proceed' }
-  /** Asks for the number of deliveries that are pending or running. */
+  /** Requests the number of deliveries that are pending or running. */
   | { readonly type: 'unfinished'; readonly request: number }
-  /** Asks for all events of the inbox. */
+  /** Requests all events of the inbox. */
   | { readonly type: 'report'; readonly request: number };
 
 /** Messages from an application process to the chaos runner. */

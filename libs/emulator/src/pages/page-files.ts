@@ -53,8 +53,8 @@ export const IMPORT_MAP = JSON.stringify({
 });
 
 /**
- * Reads all files that the pages load, once at the start, by the names under which they are served. No other file is
- * served.
+ * Reads all files that the pages load. The keys are the names under which the emulator serves the files. The emulator
+ * calls this function once at the start, and serves no other file.
  *
  * @throws Error that names the missing file; the emulator does not start with incomplete pages
  */

@@ -14,7 +14,7 @@ function setUp() {
 }
 
 describe('Delays', () => {
-  it('resolve after the given time and not before', async () => {
+  it('delays resolve after the given time and not before', async () => {
     const { clock, wait } = setUp();
     const waited = wait(100);
     clock.advance(99);
@@ -23,7 +23,7 @@ describe('Delays', () => {
     await expect(waited).resolves.toBe(100);
   });
 
-  it('end at once after skipAll(), current and later ones, until stopSkipping()', async () => {
+  it('delays end at once after skipAll(), current and later ones, until stopSkipping()', async () => {
     const { clock, delays, wait } = setUp();
     const waited = wait(100);
     delays.skipAll();
@@ -34,7 +34,7 @@ describe('Delays', () => {
     expect(clock.pending).toBe(1);
   });
 
-  it('end when their signal aborts, and clear their timers', async () => {
+  it('delays end when their signal aborts, and clear their timers', async () => {
     const { clock, abort, wait } = setUp();
     const waited = wait(100);
     abort.abort();

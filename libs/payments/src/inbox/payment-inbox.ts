@@ -224,7 +224,7 @@ export class PaymentInbox {
 
   /**
    * Undoes {@link pause} for a handler, or for `*`. The deliveries that became due meanwhile run at the handler's
-   * `concurrency`, the longest due first, and delay no other handler.
+   * `concurrency`, the earliest due first, and delay no other handler.
    */
   async resume(handler = '*'): Promise<void> {
     await this.store.pause(handler, false);

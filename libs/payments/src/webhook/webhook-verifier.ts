@@ -82,7 +82,7 @@ export class WebhookVerifier {
   }
 
   /**
-   * Returns what the admission of a request would have found. Used if the request was not admitted, because
+   * Returns the result that the admission of a request would have had. Used if the request was not admitted, because
    * `WebhookGuard` is a global guard and its route was not known.
    */
   #withoutAdmission({ headers }: WebhookRequest): Pick<PendingRequest, 'signatures' | 'since'> {

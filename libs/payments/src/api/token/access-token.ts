@@ -21,7 +21,7 @@ export interface AccessTokenParts {
   logger: ApiLogger;
   /** Sends one token request, and aborts it if the signal is aborted. Should not reject. */
   requestToken: (signal: AbortSignal) => Promise<TokenResult>;
-  /** The longest a token request may take, in milliseconds. */
+  /** Time limit of a token request, in milliseconds. */
   timeoutMs: number;
 }
 

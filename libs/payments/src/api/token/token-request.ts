@@ -164,8 +164,8 @@ function unavailable(message: string, status?: number, retryAfterMs?: number): T
 const FALLBACK_LIFETIME_MS = 300_000;
 
 /**
- * The longest a token is used, in milliseconds. A token is valid for about an hour; the limit of a day protects
- * against an `expires_in` in a wrong unit.
+ * The longest time that a token is used, in milliseconds. A token is valid for about an hour; the limit of a day
+ * protects against an `expires_in` in a wrong unit.
  */
 const MAX_LIFETIME_MS = 86_400_000;
 

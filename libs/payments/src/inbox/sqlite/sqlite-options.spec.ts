@@ -5,7 +5,7 @@ import { resolveSqliteOptions } from './sqlite-options.js';
 import type { SqliteInboxOptions } from './sqlite-options.js';
 
 describe('the options of sqliteInbox', () => {
-  it('have defaults for all fields except the file', () => {
+  it('the options of sqliteInbox have defaults for all fields except the file', () => {
     expect(resolveSqliteOptions({ file: 'inbox.db' })).toEqual({
       file: resolve('inbox.db'),
       allowOldSqlite: false,

@@ -46,7 +46,7 @@ export const INBOX_STORE = Symbol('PAYMENTS_INBOX_STORE');
  * **Ordering.** Two deliveries of one company, handler and ordering key never run at the same time. A due delivery
  * whose key is running waits for its turn: it is not in the set that claims read, so the cost of a claim does not
  * depend on the backlog of one key. When a delivery stops being `running`, or a pending delivery is skipped, the next
- * waiting delivery of its key (the longest due) becomes claimable, and is due now.
+ * waiting delivery of its key (the earliest due) becomes claimable, and is due now.
  *
  * `Tx` is the type of the transaction that {@link commit} passes to its work.
  */
@@ -111,7 +111,7 @@ export interface InboxStore<Tx = unknown> {
   receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]>;
 
   /**
-   * Leases due pending deliveries to the worker, except suspects: for each handler the longest due first and at most its
+   * Leases due pending deliveries to the worker, except suspects: for each handler the earliest due first, at most its
    * limit. Counts an attempt of each. Leases no delivery of a paused handler. A due delivery whose ordering key is
    * running for the handler waits from now on. A store may lease nothing to a worker that is not live, here and on
    * receipt. If it leases a delivery to such a worker, the next heartbeat of any worker frees the delivery.
@@ -119,7 +119,7 @@ export interface InboxStore<Tx = unknown> {
   claim(request: ClaimRequest): Promise<ClaimedDelivery[]>;
 
   /**
-   * Leases at most one suspect of the named handlers, the longest due. Without `alone`, only a suspect with one crash.
+   * Leases at most one suspect of the named handlers, the earliest due. Without `alone`, only a suspect with one crash.
    * With `alone`, any suspect, which is marked as running alone until it is settled or freed.
    */
   claimSuspect(request: SuspectRequest): Promise<ClaimedDelivery | null>;

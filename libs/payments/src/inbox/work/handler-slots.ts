@@ -96,7 +96,7 @@ export class HandlerSlots {
     return wanted;
   }
 
-  /** Frees the slots that a claim did not fill. The other slots stay taken by the attempts of what was claimed. */
+  /** Frees the slots that a claim did not fill. The attempts of the claimed deliveries keep the other slots. */
   claimed(
     wanted: readonly WantedDeliveries[],
     claimed: readonly { readonly handler: string }[],

@@ -38,7 +38,7 @@ export const claimCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'a claim leases due deliveries per handler up to its limit, the longest due first',
+    title: 'a claim leases due deliveries per handler up to its limit, the earliest due first',
     async run({ store, advance }) {
       const worker = await TestWorker.start(store);
       const events = Array.from({ length: 5 }, (_, n) =>

@@ -24,7 +24,7 @@ interface BusyKey {
   readonly other: TestWorker;
   /** The running delivery. */
   readonly lease: ClaimedDelivery;
-  /** Events whose deliveries wait, the longest due first. */
+  /** Events whose deliveries wait, the earliest due first. */
   readonly waiting: readonly string[];
 }
 

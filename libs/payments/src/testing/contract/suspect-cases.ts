@@ -45,7 +45,7 @@ export const suspectCases: readonly InboxContractCase[] = [
     },
   },
   {
-    title: 'IN-19 claimSuspect leases one suspect at a time, the longest due first',
+    title: 'IN-19 claimSuspect leases one suspect at a time, the earliest due first',
     async run(inbox) {
       const { advance } = inbox;
       const crashes = await Crashes.start(inbox);

@@ -138,7 +138,7 @@ BEGIN
 END $claim$;
 `;
 
-/** The function `claim_suspect` leases the longest due suspect. It takes the locks of `claim`. */
+/** The function `claim_suspect` leases the earliest due suspect. It takes the locks of `claim`. */
 const claimSuspectFunction = (schema: string): string => `
 CREATE FUNCTION ${schema}.claim_suspect(p_worker uuid, p_handlers text[], p_alone boolean)
 RETURNS TABLE (${CLAIMED_TYPES})

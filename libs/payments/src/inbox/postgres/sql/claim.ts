@@ -63,7 +63,7 @@ export class ClaimStatements {
     );
   }
 
-  /** Leases the longest due deliveries to a worker, per handler at most its limit. */
+  /** Leases the earliest due deliveries to a worker, per handler at most its limit. */
   async claim({ worker, wanted }: ClaimRequest): Promise<ClaimedDelivery[]> {
     if (wanted.length === 0) return [];
     const handlers = wanted.map(({ handler }) => handler);
@@ -90,7 +90,7 @@ export class ClaimStatements {
   }
 }
 
-/** Leases the longest due suspect. */
+/** Leases the earliest due suspect. */
 export async function claimSuspect(
   source: ConnectionSource,
   schema: string,

@@ -28,7 +28,7 @@ interface DueRow {
   readonly ordering: Uint8Array | null;
 }
 
-/** Leases due deliveries to a worker: of each handler, the longest due first. */
+/** Leases due deliveries to a worker: of each handler, the earliest due first. */
 export function claim(
   connection: SqliteConnection,
   { worker, wanted }: ClaimRequest,
@@ -142,7 +142,7 @@ function lease(
   };
 }
 
-/** Leases the longest due suspect whose ordering key is free; without `alone`, only a suspect with a single crash. */
+/** Leases the earliest due suspect whose ordering key is free; without `alone`, only a suspect with a single crash. */
 export function claimSuspect(
   connection: SqliteConnection,
   { worker, handlers, alone }: SuspectRequest,

@@ -18,7 +18,7 @@ const pending = () =>
   );
 
 describe('the deliveries of one ordering key on SQLite', () => {
-  it('IN-33 wait except for one, so that claims do not read the others', () => {
+  it('IN-33 all deliveries of one ordering key but one wait, so that claims do not read them', () => {
     const worker = inbox.worker();
     for (let n = 0; n < 50; n += 1) inbox.receive({ id: `k${n}`, orderingKey: 'k' });
     inbox.receive({ id: 'other', orderingKey: 'free' });
@@ -47,7 +47,7 @@ describe('the deliveries of one ordering key on SQLite', () => {
     expect(skip(inbox.connection, { selections }, inbox.times)).toBe(1299);
   });
 
-  it('IN-16 run in the order of their receipt', () => {
+  it('IN-16 the deliveries of one ordering key run in the order of their receipt', () => {
     const worker = inbox.worker();
     for (const id of ['a', 'b', 'c']) {
       inbox.now += 1;
@@ -65,7 +65,7 @@ describe('the deliveries of one ordering key on SQLite', () => {
     expect(order).toEqual(['a', 'b', 'c', 'late 0', 'late 1']);
   });
 
-  it('do not wait for a suspect, which only claimSuspect leases', () => {
+  it('the deliveries of one ordering key do not wait for a suspect, which only claimSuspect leases', () => {
     const [worker, other] = [inbox.worker(1000), inbox.worker(3_600_000)];
     inbox.receive({ id: 'suspect', orderingKey: 'k' });
     inbox.claim(worker);
@@ -79,7 +79,7 @@ describe('the deliveries of one ordering key on SQLite', () => {
     expect(inbox.claim(other).map(({ id }) => id)).toEqual(['next']);
   });
 
-  it('wait after a redrive while one of them runs', () => {
+  it('redriven deliveries of an ordering key wait while one of them runs', () => {
     const worker = inbox.worker();
     inbox.receive({ id: 'dead', orderingKey: 'k' });
     const [lease] = inbox.claim(worker);

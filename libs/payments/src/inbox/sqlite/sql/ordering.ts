@@ -71,7 +71,7 @@ export function newerHandled(
 
 /**
  * Makes the next waiting delivery of an ordering key claimable, if no delivery of the key runs. Call it after the
- * delivery `seq` of the key was settled, freed or skipped. The next delivery is the longest due. It keeps its due time,
+ * delivery `seq` of the key was settled, freed or skipped. The next delivery is the earliest due and keeps its due time,
  * so it stays before deliveries of the key that were received later. Returns whether there was a waiting delivery.
  */
 export function releaseNext(connection: SqliteConnection, seq: number, handler: string): boolean {

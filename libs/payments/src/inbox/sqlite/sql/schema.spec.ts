@@ -31,7 +31,7 @@ describe('the tables of the SQLite inbox', () => {
     expect(names()).toContain('payments_inbox_event');
   });
 
-  it('reject a delivery that no queue contains', () => {
+  it('the tables of the SQLite inbox reject a delivery that no queue contains', () => {
     createTables(connection, 100);
     connection.exec('PRAGMA foreign_keys = OFF');
     const insert = (columns: string) =>
