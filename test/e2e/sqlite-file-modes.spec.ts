@@ -47,8 +47,9 @@ const SHARED = /allow other users/;
     const children = Array.from({ length: 4 }, () => startChild('claim', harness.file));
     process.umask(before);
     await Promise.all(children.map((child) => child.printed(1)));
-    expect(modes()).toEqual(PRIVATE);
+    const created = modes();
     await Promise.all(children.map((child) => child.kill()));
+    expect(created).toEqual(PRIVATE);
     expect(children.map(({ lines }) => lines.length > 0)).toEqual([true, true, true, true]);
   });
 

@@ -93,22 +93,30 @@ describe('WebhookEndpoint', () => {
   afterEach(() => Logger.overrideLogger(['error']));
 
   it('SE-08 WebhookEndpoint responds with 503 to an unexpected error, and logs it once per minute', async () => {
+    const runtime = new FakeRuntime();
     const verifier = { verify: async () => Promise.reject(new TypeError('broken verifier')) };
     const endpoint = new WebhookEndpoint(
       new HttpAdapterHost(),
       null!,
       verifier as unknown as WebhookVerifier,
       null!,
-      new RejectionLog(new FakeRuntime()),
+      new RejectionLog(runtime),
     );
     const request = { method: 'POST', headers: {} };
     const response = await endpoint.receive(request);
     expect(response).toMatchObject({ status: 503, body: { code: 'inbox_unavailable' } });
     expect(JSON.stringify(response)).not.toContain('broken verifier');
-    for (let n = 0; n < 100; n += 1) await endpoint.receive(request);
+    for (let n = 0; n < 100; n += 1) {
+      runtime.advance(599);
+      await endpoint.receive(request);
+    }
     expect(log.lines).toHaveLength(1);
     expect(log.lines[0]).toMatch(
       /^error A webhook request failed unexpectedly: TypeError: broken verifier\n {4}at /,
     );
+    runtime.advance(100);
+    await endpoint.receive(request);
+    expect(log.lines).toHaveLength(2);
+    expect(log.lines[1]).toContain('(100 more since the previous line)');
   });
 });
