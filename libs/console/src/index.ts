@@ -1,3 +1,8 @@
+/**
+ * The console: a page for operators that shows the inbox and can redrive, skip and pause deliveries.
+ *
+ * @module nestjs-payments-console
+ */
 export { PaymentsConsoleModule } from './console.module.js';
 export type { ConsoleGuard, ConsoleRuntime, PaymentsConsoleOptions } from './console-options.js';
 export type { ConsoleRequest } from './console-request.js';

@@ -1,3 +1,8 @@
+/**
+ * The module for applications: options, handlers, the inbox, and calls to the payments service.
+ *
+ * @module nestjs-payments
+ */
 export { PaymentsModule } from './payments.module.js';
 export type { PaymentsModuleExtras } from './payments.module.js';
 export {

@@ -1,6 +1,8 @@
+// The page docs/troubleshoot.md is generated from the groups, and from the cause and the fix of each code.
+
 /**
  * Every `code` of a `PaymentsError`. It is a closed union, so the compiler can check that a `switch` covers all
- * codes. A minor release may add codes. `docs/troubleshoot.md` is generated from the comments and groups below.
+ * codes. A minor release may add codes. The page Troubleshoot of the documentation lists cause and fix of each code.
  */
 export type PaymentsErrorCode =
   // Group: Rejected webhook requests
@@ -221,7 +223,7 @@ export type PaymentsErrorCode =
   // Group: Configuration of the application
   /**
    * An option or an environment variable is missing or wrong, so the application does not start. Fix: the message
-   * names the option, its unit and its bounds; the documentation lists all options on the page Settings.
+   * names the option, its unit and its bounds; the page Settings of the documentation lists all options.
    */
   | 'options_invalid'
   /**

@@ -1,3 +1,8 @@
+/**
+ * Helpers for tests of handlers, of the webhook route, and of inbox stores.
+ *
+ * @module nestjs-payments/testing
+ */
 export { deliver } from './deliver.js';
 export type { DeliverOptions, DeliverResponse } from './deliver.js';
 export { apiError, FakePaymentsApi } from './fake-payments-api.js';

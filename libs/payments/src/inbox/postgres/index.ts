@@ -1,3 +1,8 @@
+/**
+ * The inbox in a PostgreSQL database.
+ *
+ * @module nestjs-payments/postgres
+ */
 export { PostgresInboxError } from './connection/database-connection.js';
 export { postgresInbox } from './postgres-inbox.js';
 export type {
