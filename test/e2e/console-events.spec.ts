@@ -25,7 +25,7 @@ function replaceEvent(app: ConsoleApplication, changes: Partial<StoredEvent>): v
 }
 
 consoleOnEachAdapter((start) => {
-  it('lists events without their bodies, page by page', async () => {
+  it('the console lists events without their bodies, page by page', async () => {
     await using app = await start();
     for (const id of ['evt-1', 'evt-2', 'evt-3']) {
       await app.deliver({ id }, id === 'evt-2' ? 'dead' : undefined);
@@ -58,7 +58,7 @@ consoleOnEachAdapter((start) => {
     expect(event).not.toHaveProperty('payload');
   });
 
-  it('shows an event with its payload as text', async () => {
+  it('the console shows an event with its payload as text', async () => {
     await using app = await start();
     const markup = '</script><script>alert(1)</script>';
     await app.deliver({ id: 'e-1', data: { transactionId: 't-1', note: markup } }, 'dead');
@@ -111,7 +111,7 @@ consoleOnEachAdapter((start) => {
     expect((await app.post('redrive', { events })).body).toEqual({ events: 1, deliveries: 1 });
   });
 
-  it('separates the events of companies', async () => {
+  it('the console separates the events of companies', async () => {
     const payments = {
       companies: [
         company('north', 'whsec_aaaaaaaaaaaaaaaa'),
@@ -140,7 +140,7 @@ consoleOnEachAdapter((start) => {
     });
   });
 
-  it('shows a large payload completely, U+FFFD for bytes that are not UTF-8, and null for a pruned payload', async () => {
+  it('the console shows a large payload completely, U+FFFD for invalid UTF-8, and null for a pruned payload', async () => {
     await using app = await start();
     await app.deliver({ id: 'e-1', data: { pad: 'ü'.repeat(500_000) } });
     const large = JSON.parse((await app.get(eventPath('e-1'))).body['payload'] as string) as {
@@ -153,7 +153,7 @@ consoleOnEachAdapter((start) => {
     expect((await app.get(eventPath('e-1'))).body['payload']).toBeNull();
   });
 
-  it('SE-11 shows the payload that bodyCodec decodes, or the decoding error', async () => {
+  it('SE-11 the console shows the payload that bodyCodec decodes, or the decoding error', async () => {
     const codec = { key: 1, reverse: (bytes: Buffer) => Buffer.from(bytes.toReversed()) };
     await using app = await start({
       payments: {

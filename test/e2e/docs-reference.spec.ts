@@ -16,7 +16,7 @@ const headings = (page: string) => [...page.matchAll(/^#### `(.+)`$/gm)].map(([,
 describe('docs/troubleshoot.md', () => {
   const page = read('docs/troubleshoot.md');
 
-  it('has a section with cause, fix and message for every error code', () => {
+  it('docs/troubleshoot.md has a section with cause, fix and message for every error code', () => {
     const source = read('libs/payments/src/errors/payments-error-code.ts');
     const codes = [...source.matchAll(/^ {2}\| '(\w+)'/gm)].map(([, code]) => code!);
     expect(codes.length).toBeGreaterThan(40);
@@ -26,7 +26,7 @@ describe('docs/troubleshoot.md', () => {
     }
   });
 
-  it('uses only codes that exist in its tables of symptoms', () => {
+  it('docs/troubleshoot.md uses only codes that exist in its tables of symptoms', () => {
     const symptoms = page.slice(0, page.indexOf('## Error codes'));
     const named = [...symptoms.matchAll(/`([a-z]+(?:_[a-z]+)+)`/g)].map(([, code]) => code!);
     expect(named).toContain('signature_mismatch');
@@ -57,19 +57,22 @@ describe('docs/settings.md', () => {
     ['worker.', { worker: { nope: 1 } as object }],
     ['api.', { api: { nope: 1 } as object }],
     ['api.retry.', { api: { retry: { nope: 1 } as object } }],
-  ])('contains every option "%s…" that PaymentsModule accepts', async (prefix, unknown) => {
-    const names = await namesIn(() => PaymentsModule.forRoot({ ...options, ...unknown }));
-    expect(names.filter((name) => !headings(page).includes(prefix + name))).toEqual([]);
-  });
+  ])(
+    'docs/settings.md contains every option "%s…" that PaymentsModule accepts',
+    async (prefix, unknown) => {
+      const names = await namesIn(() => PaymentsModule.forRoot({ ...options, ...unknown }));
+      expect(names.filter((name) => !headings(page).includes(prefix + name))).toEqual([]);
+    },
+  );
 
-  it('contains every option that the console accepts', async () => {
+  it('docs/settings.md contains every option that the console accepts', async () => {
     const unknown = { path: 'ops', nope: 1 };
     const names = await namesIn(() => PaymentsConsoleModule.register(unknown));
     expect(names.filter((name) => !headings(page).includes(name))).toEqual([]);
   });
 
   it.each(['command-flags.ts', 'trigger-command.ts'])(
-    'contains every flag of the emulator in %s',
+    'docs/settings.md contains every flag of the emulator in %s',
     (file) => {
       const source = read(`libs/emulator/src/command/${file}`);
       const flags = [...source.matchAll(/^ {2}'?([\w-]+)'?: \{ type: /gm)].map(([, flag]) => flag!);

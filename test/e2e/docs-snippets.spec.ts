@@ -35,13 +35,13 @@ describe('TypeScript code in the documentation', () => {
     });
   }, 120_000);
 
-  it('is on the pages that the test knows', () => {
+  it('TypeScript code in the documentation is on the pages that the test knows', () => {
     expect([...errors.keys()]).toEqual(
       expect.arrayContaining(['README.md', 'docs/handle-events.md', 'docs/request-a-payment.md']),
     );
   });
 
-  it('compiles under strict on every page', () => {
+  it('TypeScript code in the documentation compiles under strict on every page', () => {
     expect([...errors].filter(([, messages]) => messages.length > 0)).toEqual([]);
   });
 

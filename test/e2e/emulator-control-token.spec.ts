@@ -123,7 +123,7 @@ describe('SE-14 the webhook URL of an emulator that other machines can reach', (
     'fd00::1',
     '::ffff:10.0.0.1',
   ])(
-    'is rejected at the start and by a control if its host name resolves to %s',
+    'SE-14 a webhook URL is rejected at the start and by a control if its host name resolves to %s',
     async (address) => {
       const lookup = resolving(address);
       await expect(start({ webhookUrl, lookup })).rejects.toThrow(/^webhookUrl must not point to/);

@@ -29,7 +29,7 @@ async function startRemote(...flags: string[]) {
 const page = { accept: 'text/html' };
 
 describe('SE-14 the payments-emulator command with --host 0.0.0.0', () => {
-  it('prints a new control token at each start, and requires it for pages, controls and secrets', async () => {
+  it('SE-14 payments-emulator --host 0.0.0.0 prints a new control token and requires it for pages, controls and secrets', async () => {
     const { emulator, token, url } = await startRemote();
     expect(token).toMatch(/^ctl_[0-9a-f]{32}$/);
     const [, secret = ''] = await emulator.found(/^export PAYMENTS_WEBHOOK_SECRET=(.+)$/m);
@@ -100,7 +100,7 @@ describe('SE-14 the payments-emulator command with --host 0.0.0.0', () => {
     },
   );
 
-  it('rejects private webhook URLs in its controls, and accepts them with --allow-private-webhooks', async () => {
+  it('SE-14 payments-emulator --host 0.0.0.0 rejects private webhook URLs unless --allow-private-webhooks is set', async () => {
     await using receiver = await WebhookReceiver.start();
     const set = async ({ url, token }: { url: string; token: string }, webhook: string) => {
       const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };

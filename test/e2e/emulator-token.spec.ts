@@ -68,7 +68,7 @@ describe('POST /v1/auth/token', () => {
     ['Basic that is not base64', { ...type, authorization: `Basic ${clientId}:${clientSecret}` }],
     ['Basic without a colon', { ...type, authorization: 'Basic aWQ=' }],
     ['an unknown client id', { ...type, authorization: basic('nobody', 'secret') }],
-  ])('responds with 401 to %s', async (_, headers) => {
+  ])('POST /v1/auth/token responds with 401 to %s', async (_, headers) => {
     expect((await requestToken(sandbox(emulator), { headers })).status).toBe(401);
   });
 
@@ -88,7 +88,7 @@ describe('POST /v1/auth/token', () => {
     ['an array', '["client_credentials"]'],
     ['null', 'null'],
     ['a body that is not JSON', 'grant_type=client_credentials'],
-  ])('responds with 401 to %s', async (_, body) => {
+  ])('POST /v1/auth/token responds with 401 to %s', async (_, body) => {
     expect((await requestToken(sandbox(emulator), { body })).status).toBe(401);
   });
 

@@ -50,7 +50,7 @@ describe('docs/handle-events.md', () => {
     program.remove();
   });
 
-  it('shows handlers that take an event of their type', async () => {
+  it('docs/handle-events.md shows handlers that take an event of their type', async () => {
     payments.respond('GET', '/v1/transactions/{id}', { status: 'complete' });
     const event = paymentEvent('transaction.completed', { externalReference: 'order-1' });
     expect(await deliver(app, event)).toMatchObject({ status: 200, body: { status: 'handled' } });
@@ -58,7 +58,7 @@ describe('docs/handle-events.md', () => {
     expect(log.matching(RegExp(`transaction\\.completed ${event.id}`))).toHaveLength(1);
   });
 
-  it('shows a data class that makes a delivery with wrong data a dead letter', async () => {
+  it('docs/handle-events.md shows a data class that makes a delivery with wrong data a dead letter', async () => {
     const valid = paymentEvent('payout.settled', { payoutId: 'p-1', amount: 350 });
     expect(await deliver(app, valid)).toMatchObject({ status: 200 });
     expect(log.matching(/Payout p-1: 350/)).toHaveLength(1);
@@ -67,7 +67,7 @@ describe('docs/handle-events.md', () => {
     expect(await deadHandlers(wrong.id)).toEqual(['payout.settled#markSettled']);
   });
 
-  it('shows a handler that throws UnrecoverableError, which makes a dead letter at once', async () => {
+  it('docs/handle-events.md shows a handler that throws UnrecoverableError, which makes a dead letter at once', async () => {
     payments.respond('GET', '/v1/transactions/{id}', { status: 'complete' });
     const event = paymentEvent('transaction.completed', { amount: 0 });
     expect(await deliver(app, event)).toMatchObject({ status: 503 });

@@ -133,7 +133,7 @@ const THROWN: [string, () => unknown, string][] = [
 ];
 
 onEachAdapter((start) => {
-  it('WH-20 retries only the handler that throws, and runs the other handlers once', async () => {
+  it('WH-20 the application retries only the handler that throws, and runs the other handlers once', async () => {
     Object.assign(runs, { first: 0, second: 0, third: 0 });
     broken = true;
     await using app = await start({ providers: [Three] });
@@ -160,7 +160,7 @@ onEachAdapter((start) => {
     afterAll(() => app.app.close());
 
     it.each(THROWN)(
-      'WH-24 stores and logs %s that a handler throws, and does not send it to the sender',
+      'WH-24 the application stores and logs %s that a handler throws, and does not send it to the sender',
       async (id, make, expected) => {
         thrown = make;
         const response = await app.send(webhookRequest({ id, eventType }));

@@ -46,7 +46,7 @@ async function pass(runtime: FakeRuntime, ms: number): Promise<void> {
 }
 
 onOneAdapter('retries of deliveries', (start) => {
-  it('IN-18 retries a delivery after attempt^4 seconds with jitter, until the handler succeeds', async () => {
+  it('IN-18 the application retries a delivery after attempt^4 seconds with jitter, until the handler succeeds', async () => {
     const runtime = reset(4);
     await using app = await start({ providers: [Flaky], payments: { runtime } });
     expect(await app.send(webhookRequest({ id: 'e-1' }))).toMatchObject({ status: 503 });
@@ -138,7 +138,7 @@ onOneAdapter('retries of deliveries', (start) => {
     expect(later.dueAt!.getTime()).toBe(now + 7000);
   });
 
-  it('IN-15 retries only the failed delivery of an event with several handlers', async () => {
+  it('IN-15 the application retries only the failed delivery of an event with several handlers', async () => {
     const runtime = reset(2);
     let others = 0;
     @Injectable()

@@ -8,7 +8,7 @@ import { eventually } from '../support/time/waiting.js';
 import { WebhookApplication } from '../support/webhook/webhook-application.js';
 
 onEachDurableInbox((durable) => {
-  it('IN-15 only the failed one of three handlers is retried', async () => {
+  it('IN-15 the inbox retries only the failed one of three handlers', async () => {
     const data = await durable.data();
     const ran: string[] = [];
     const handler = (name: string, failures: number) => (): void => {

@@ -54,7 +54,7 @@ describe('receive() in PostgreSQL', () => {
     });
   });
 
-  it('receive() stores an event if the earlier one with its id in the batch was a duplicate by transaction', async () => {
+  it('receive() stores an event although the batch has a duplicate of another transaction with the same id', async () => {
     const store = await inboxes.open();
     await store.receive([incoming('first', { onceKey: 'k' })]);
     const receipts = await store.receive([

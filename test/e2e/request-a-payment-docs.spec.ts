@@ -52,7 +52,7 @@ describe('docs/request-a-payment.md', () => {
       .filter(({ externalReference }) => externalReference === reference);
   }
 
-  it('shows an application that requests a payment once and marks the order as paid', async () => {
+  it('docs/request-a-payment.md shows an application that requests a payment once and marks the order as paid', async () => {
     const order = await requestPayment('order-2');
     expect(order).toMatchObject({ state: 'requested', checkoutUrl: expect.stringContaining('/') });
     expect(await requestPayment('order-2')).toEqual(order);
@@ -63,7 +63,7 @@ describe('docs/request-a-payment.md', () => {
     expect(await requestPayment('order-2')).toMatchObject({ state: 'paid' });
   });
 
-  it('shows an application that does not repeat a call with an unknown outcome, and handles its event', async () => {
+  it('docs/request-a-payment.md shows an application that handles the event of a call with an unknown outcome and does not repeat the call', async () => {
     emulator.setFaults({ api: { reset: { when: 'after', next: 1 } } });
     expect(await requestPayment('order-3')).toMatchObject({ state: 'unknown' });
     expect(await requestPayment('order-3')).toMatchObject({ state: 'unknown' });
@@ -73,7 +73,7 @@ describe('docs/request-a-payment.md', () => {
     await application.line(/Order order-3 is paid/);
   });
 
-  it('shows an application that repeats a call that had no effect', async () => {
+  it('docs/request-a-payment.md shows an application that repeats a call that had no effect', async () => {
     emulator.setFaults({ api: { rateLimit: { next: 1 } } });
     expect(await requestPayment('order-4')).toMatchObject({ state: 'failed' });
     expect(await requestPayment('order-4')).toMatchObject({ state: 'requested' });

@@ -34,7 +34,7 @@ describe.each(['express', 'fastify'])('orders of the shop on %s', (adapter) => {
     });
   }
 
-  it('returns a new order with the address of its checkout page', async () => {
+  it('the shop returns a new order with the address of its checkout page', async () => {
     const { status, body } = await shop.post({ reference: 'new.Order_1~-', amount: 12.5 });
     expect(status).toBe(201);
     expect(body).toEqual({
@@ -47,7 +47,7 @@ describe.each(['express', 'fastify'])('orders of the shop on %s', (adapter) => {
     expect((await fetch(body.checkoutUrl!)).status).toBe(200);
   });
 
-  it('returns an order as pending until it is paid, then as paid', async () => {
+  it('the shop returns an order as pending until it is paid, then as paid', async () => {
     const placed = await shop.createOrder('shown', 100);
     expect(await shop.get('/api/orders/shown')).toEqual({ status: 200, body: placed });
     await pay('shown');
@@ -62,12 +62,12 @@ describe.each(['express', 'fastify'])('orders of the shop on %s', (adapter) => {
     ]);
   });
 
-  it('responds with 404 for an order that does not exist', async () => {
+  it('the shop responds with 404 for an order that does not exist', async () => {
     const { status, body } = await shop.get<ErrorBody>('/api/orders/nobody');
     expect([status, body.message]).toEqual([404, 'order nobody does not exist']);
   });
 
-  it('returns the same order with one invoice if it is created again, pending or paid', async () => {
+  it('the shop returns the same order with one invoice if it is created again, pending or paid', async () => {
     const first = await shop.post({ reference: 'again', amount: 7 });
     expect(await shop.post({ reference: 'again', amount: 7 })).toEqual(first);
     await pay('again');
@@ -76,7 +76,7 @@ describe.each(['express', 'fastify'])('orders of the shop on %s', (adapter) => {
     expect(invoicesOf('again')).toHaveLength(1);
   });
 
-  it('creates one invoice for an order that is created twice at the same time', async () => {
+  it('the shop creates one invoice for an order that is created twice at the same time', async () => {
     emulator.setFaults({ api: { slow: { ms: 200 } } });
     const [one, other] = await Promise.all([
       shop.createOrder('twice', 7),
@@ -87,7 +87,7 @@ describe.each(['express', 'fastify'])('orders of the shop on %s', (adapter) => {
     expect(invoicesOf('twice')).toHaveLength(1);
   });
 
-  it('rejects another amount with the reference of an existing order', async () => {
+  it('the shop rejects another amount with the reference of an existing order', async () => {
     await shop.createOrder('taken', 7);
     const { status, body } = await shop.post<ErrorBody>({ reference: 'taken', amount: 8 });
     expect(status).toBe(409);
@@ -120,17 +120,17 @@ describe.each(['express', 'fastify'])('orders of the shop on %s', (adapter) => {
     ['{"reference":"a","amount":1e400}', 'amount'],
     [{ reference: 'a', amount: 5, status: 'paid' }, 'status'],
     [[{ reference: 'a', amount: 5 }], 'reference'],
-  ])('rejects %j with a message that names the field %s', async (order, field) => {
+  ])('the shop rejects %j with a message that names the field %s', async (order, field) => {
     const { status, body } = await shop.post<ErrorBody>(order);
     expect(status).toBe(400);
     expect([body.message].flat().join('\n')).toContain(field);
   });
 
-  it('rejects a body that is not JSON', async () => {
+  it('the shop rejects a body that is not JSON', async () => {
     expect((await shop.post('{"reference":')).status).toBe(400);
   });
 
-  it('accepts the longest reference, and amounts without an exact binary representation', async () => {
+  it('the shop accepts the longest reference, and amounts without an exact binary representation', async () => {
     const reference = 'r'.repeat(64);
     for (const [at, amount] of [0.01, 0.29, 1.15, 1_000_000_000_000].entries()) {
       const name = `${at}${reference.slice(1)}`;
@@ -138,7 +138,7 @@ describe.each(['express', 'fastify'])('orders of the shop on %s', (adapter) => {
     }
   });
 
-  it('stores an order without an invoice, logs the reason, and creates the invoice when it is created again', async () => {
+  it('the shop stores an order without an invoice, logs the reason, and creates the invoice when it is created again', async () => {
     emulator.setFaults({ api: { error: { next: 1 } } });
     const first = await shop.post({ reference: 'unlucky', amount: 9 });
     const order: Order = {

@@ -14,7 +14,7 @@ beforeEach(() => {
 afterEach(() => harness.dispose());
 
 describe.each([HOUR, -HOUR])('IN-36 a wall clock that jumps by %d ms, on SQLite', (jump) => {
-  it('delays no delivery of a process that started before the jump or after it', async () => {
+  it('IN-36 a jump of the wall clock delays no delivery of a process that started before the jump or after it', async () => {
     const before = await harness.open();
     const worker = await TestWorker.start(before);
     await before.receive([incoming({ id: 'retry' })]);
@@ -40,7 +40,7 @@ describe.each([HOUR, -HOUR])('IN-36 a wall clock that jumps by %d ms, on SQLite'
     expect((await after.find('acme', 'retry'))?.deliveries[0]?.state).toBe('running');
   });
 
-  it('makes no process declare a worker dead that sends heartbeats', async () => {
+  it('IN-36 a jump of the wall clock makes no process declare a worker dead that sends heartbeats', async () => {
     const before = await harness.open();
     const worker = await TestWorker.start(before);
     await before.receive([incoming()]);
@@ -56,7 +56,7 @@ describe.each([HOUR, -HOUR])('IN-36 a wall clock that jumps by %d ms, on SQLite'
     expect((await after.complete(lease)).settled).toBe(true);
   });
 
-  it('delays no delivery that was stored before a restart', async () => {
+  it('IN-36 a jump of the wall clock delays no delivery that was stored before a restart', async () => {
     const before = await harness.open();
     const worker = await TestWorker.start(before);
     await before.receive([incoming({ id: 'retry' }), incoming({ id: 'due' })]);

@@ -66,7 +66,7 @@ describe('a SQLite inbox on a slow disk', () => {
     await expect(store.stats()).rejects.toThrow('is closed');
   });
 
-  it('IN-08 rejects in bounded time if the disk hangs, and warns that the operation may take effect later', async () => {
+  it('IN-08 a hanging disk rejects operations in bounded time with a warning that they may take effect later', async () => {
     const store = await harness.open({ slowCommitMs: 6000, busyTimeoutMs: 100 });
     const receive = store.receive([incoming()]);
     await expect(receive).rejects.toMatchObject({

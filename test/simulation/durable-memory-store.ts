@@ -4,7 +4,7 @@ import type { InboxStore, Lease } from '../../libs/payments/dist/inbox/store/inb
 
 /** A store that several simulated processes use, and the effects that its transactions committed. */
 export interface SimulatedDatabase {
-  /** For checks, and without faults. */
+  /** A store for the checks. It has no faults. */
   readonly store: InboxStore;
   /** The store as a process opens it. */
   connect(runtime: PaymentsRuntime): InboxStore;

@@ -11,7 +11,7 @@ const PACKAGE_TYPES = { esm: 'module', commonjs: 'commonjs' };
 
 /** One way to bundle an application. */
 export interface Bundling {
-  /** For titles, for example `esbuild, ESM, self-contained`. */
+  /** Name in the titles of checks, for example `esbuild, ESM, self-contained`. */
   readonly name: string;
   /** Module format of the compiled application and of its bundle. */
   readonly format: keyof typeof PACKAGE_TYPES;

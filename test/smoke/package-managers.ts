@@ -1,8 +1,8 @@
 /** A package manager that is installed from the npm registry. */
 export interface PackageManager {
-  /** For titles, for example `pnpm 10.34.9`. */
+  /** Name in the titles of checks, for example `pnpm 10.34.9`. */
   readonly name: string;
-  /** Short, for the names of folders. */
+  /** Command of the package manager. It is also part of folder names. */
   readonly command: string;
   /** Package and version to install from the registry. */
   readonly dependency: Readonly<Record<string, string>>;

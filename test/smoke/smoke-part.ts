@@ -25,7 +25,7 @@ export interface SmokeContext {
 export interface NodeProgram {
   /** Absolute path of the executable. */
   readonly path: string;
-  /** For titles, for example `Node 22.13.0`. */
+  /** Name in the titles of checks, for example `Node 22.13.0`. */
   readonly name: string;
 }
 

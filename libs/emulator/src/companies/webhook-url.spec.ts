@@ -16,7 +16,7 @@ describe('webhook URL policy of an emulator on a loopback address', () => {
     'http://LOCALHOST/',
     'http://shop.localhost/',
     'http://[::1]:3000/',
-  ])('accepts %s', (url) => {
+  ])('the webhook URL policy on a loopback address accepts %s', (url) => {
     expect(problem(url)).toBeUndefined();
   });
 
@@ -32,14 +32,14 @@ describe('webhook URL policy of an emulator on a loopback address', () => {
     '',
     7,
     undefined,
-  ])('rejects %s', (url) => {
+  ])('the webhook URL policy on a loopback address rejects %s', (url) => {
     expect(problem(url)).toMatch(/^must /);
   });
 });
 
 describe('SE-14 webhook URL policy of an emulator that other machines can reach', () => {
   it.each(['https://shop.example/webhooks', 'https://8.8.8.8/', 'https://[2606:4700::1111]/'])(
-    'accepts %s',
+    'SE-14 the webhook URL policy of a reachable emulator accepts %s',
     (url) => {
       expect(problem(url, { publicOnly: true })).toBeUndefined();
     },
@@ -62,7 +62,7 @@ describe('SE-14 webhook URL policy of an emulator that other machines can reach'
     'https://[fe80::1]/',
     'https://[fd00::2]/',
     'https://[::ffff:10.0.0.1]/',
-  ])('rejects %s', (url) => {
+  ])('SE-14 the webhook URL policy of a reachable emulator rejects %s', (url) => {
     expect(problem(url, { publicOnly: true })).toMatch(/--allow-private-webhooks/);
   });
 });
@@ -73,7 +73,7 @@ describe('webhook URL policy with allowPrivateWebhooks', () => {
     'http://127.0.0.1:3000/',
     'http://10.0.0.1:3000/',
     'http://shop:3000/',
-  ])('accepts %s', (url) => {
+  ])('the webhook URL policy with allowPrivateWebhooks accepts %s', (url) => {
     expect(problem(url, { allowPrivate: true })).toBeUndefined();
   });
 

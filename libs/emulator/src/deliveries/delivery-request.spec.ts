@@ -21,7 +21,7 @@ function signaturesIn(header: string | null): string[] {
 describe('signDelivery compared with the test vectors', () => {
   const valid = cases.filter((each) => each.expect === 'valid' && each.secrets.length === 1);
 
-  it('reads more than 20 valid test vectors', () => {
+  it('the test vectors file has more than 20 valid vectors', () => {
     expect(valid.length).toBeGreaterThan(20);
   });
 

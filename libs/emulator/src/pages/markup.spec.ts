@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { markup } from './markup.js';
 
 describe('markup', () => {
-  it('escapes text in content and in attributes', () => {
+  it('markup escapes text in content and in attributes', () => {
     const text = `<b onclick="x()">'&`;
     expect(markup`<p title="${text}">${text}</p>`.text).toBe(
       '<p title="&lt;b onclick=&quot;x()&quot;&gt;&#39;&amp;">' +
@@ -10,7 +10,7 @@ describe('markup', () => {
     );
   });
 
-  it('inserts markup unescaped, single or in a list, and nothing for undefined', () => {
+  it('markup inserts markup unescaped, single or in a list, and nothing for undefined', () => {
     expect(markup`<ul>${[1, 2].map((n) => markup`<li>${n}</li>`)}${undefined}</ul>`.text).toBe(
       '<ul><li>1</li><li>2</li></ul>',
     );

@@ -56,7 +56,7 @@ export class UnrecoverableError extends PaymentsError {
 
 const MAX_LENGTH = 1000;
 const MAX_FRAMES = 10;
-/** The most errors of a chain of causes that are described. */
+/** Maximum number of errors of a chain of causes that describeError() describes. */
 const MAX_CAUSES = 3;
 
 /**

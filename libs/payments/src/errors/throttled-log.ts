@@ -3,7 +3,7 @@ import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
 
 /** The shortest time between two lines about one subject, in milliseconds. */
 const INTERVAL_MS = 60_000;
-/** The most subjects that are throttled separately at the same time. All further subjects share one line. */
+/** Maximum number of subjects that are throttled separately. All further subjects share one line. */
 const MAX_SUBJECTS = 100;
 const OTHERS = Symbol('other subjects');
 

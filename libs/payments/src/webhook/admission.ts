@@ -23,19 +23,19 @@ import type {
 } from './webhook-options.js';
 import { AdmissionCheckError, RequestClosedError } from './webhook-rejection.js';
 
-/** One error for all requests: the constructor of an error captures a stack, and every request closes. */
+/** All requests share one error object, because every request closes, and each new error would capture a stack. */
 const CLOSED = new RequestClosedError();
 
 /** A webhook request whose body is not read yet, in the terms of both Express and Fastify. */
 export interface UnreadRequest {
   readonly headers: IncomingHttpHeaders;
   readonly url?: string | undefined;
-  /** Missing in requests of some serverless adapters. */
+  /** The connection. Requests of some serverless adapters have none. */
   readonly socket?: { readonly remoteAddress?: string | undefined } | null;
   /** Company in the path. Anything that is not a company id is rejected. */
   readonly company: unknown;
   readonly body: Readable;
-  /** Used instead of `body` if other code has read that. */
+  /** The request's properties with the body. They replace `body` if other code has already read the stream. */
   readonly readBefore: BodyProperties;
   /** The request of Express or Fastify. */
   readonly request: object;

@@ -11,7 +11,7 @@ import type { PendingRequest } from './pending-requests.js';
 const FREE_CHUNKS = 4096;
 const BYTES_PER_CHUNK = 64;
 
-/** For how long a sender may go on sending after its webhook request was rejected, in milliseconds. */
+/** How long a sender may continue to send after its webhook request was rejected, in milliseconds. */
 const DISCARD_MS = 5000;
 
 const TYPES_WITH_TEXT: ReadonlySet<string> = new Set(['string', 'number', 'bigint', 'boolean']);
@@ -89,7 +89,7 @@ export async function readRawBody(
 export interface BodyProperties {
   /** Set by Nest's option `rawBody` and by several serverless platforms. */
   readonly rawBody?: unknown;
-  /** Used only if it is not parsed: bytes, or a string. */
+  /** The body as bytes or as a string. A parsed body is ignored. */
   readonly body?: unknown;
 }
 

@@ -102,7 +102,7 @@ export function capped(count: number): CappedCount {
   return { count: Math.min(count, COUNT_CAP), more: count > COUNT_CAP };
 }
 
-/** Something that the activity of a minute counts. */
+/** A receipt or a finished attempt, which the activity of a minute counts. */
 interface Occurrence {
   /** `null`: counts only in the total of all handlers. */
   readonly handler: string | null;

@@ -4,11 +4,11 @@ import type { IncomingEvent, SettleResult, StoreReceipt } from '../store/inbox-s
 import { isValueError, PostgresInboxError } from './connection/database-connection.js';
 import type { LeaseOutcome } from './sql/settle.js';
 
-/** The most events that one statement stores, except for a single receive with more events. */
+/** Maximum number of events that one statement stores, except for a single receive with more events. */
 const MAX_EVENTS = 500;
-/** The most bytes of bodies that one statement stores, except for a single receive with more bytes. */
+/** Maximum number of bytes of bodies that one statement stores, except for a single receive with more bytes. */
 const MAX_BYTES = 4 * 1024 ** 2;
-/** The most receive statements at the same time: if one waits for another process, the other one continues. */
+/** Maximum number of concurrent receive statements. If one waits for another process, the other one continues. */
 const MAX_STATEMENTS = 2;
 /**
  * A second statement starts only if the first one stores fewer events than `FEW_EVENTS` or at least `MANY_EVENTS` are
@@ -16,10 +16,10 @@ const MAX_STATEMENTS = 2;
  */
 const FEW_EVENTS = 8;
 const MANY_EVENTS = 100;
-/** The most events and bytes in the queue, for the case that the database is slower than the service. */
+/** Limits of events and bytes in the queue. They apply if the database is slower than the service. */
 const MAX_QUEUED_EVENTS = 20_000;
 const MAX_QUEUED_BYTES = 256 * 1024 ** 2;
-/** The most outcomes that one statement writes. */
+/** Maximum number of outcomes that one statement writes. */
 const MAX_OUTCOMES = 500;
 /** How soon an outcome is written again if another transaction has locked the delivery, in milliseconds. */
 const LOCKED_RETRY_MS = 10;

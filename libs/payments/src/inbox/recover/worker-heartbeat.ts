@@ -86,8 +86,8 @@ export class WorkerHeartbeat {
   }
 
   /**
-   * Whether a delivery that the worker id leases may start to run. No if the store has declared the id dead, or may
-   * have done so because the last heartbeat was too long ago.
+   * Whether a delivery that the worker id leases may start to run. False if the store has declared the id dead, or
+   * may have done so because the last heartbeat was too long ago.
    */
   mayStart(id: string): boolean {
     return this.#fresh && (id === this.#id || this.#former.has(id));

@@ -64,7 +64,7 @@ export function openTransaction(database: DriverDatabase): {
     if (over) throw isOver();
     return act();
   };
-  /** For calls that compile SQL, because SQLite calls the authorizer when it compiles. */
+  /** Calls `act`, which compiles SQL. SQLite calls the authorizer when it compiles. */
   const checked = <T>(sql: string, act: () => T): T => {
     if (over) throw isOver();
     if (isTransactionControl(sql)) throw isControl();

@@ -4,7 +4,7 @@ import { HandlerRegistry } from '../../events/handler-registry.js';
 import { INBOX_STORE } from './inbox-store.js';
 import type { HandlerCatalog, InboxStore } from './inbox-store.js';
 
-/** For how many event types {@link HandlerCatalogCache.matching} caches its result. */
+/** Number of event types for which {@link HandlerCatalogCache.matching} caches its result. */
 const MAX_TYPES = 1000;
 
 /**

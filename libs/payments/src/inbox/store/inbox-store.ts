@@ -226,7 +226,7 @@ export interface InboxStore<Tx = unknown> {
 
 /** The return value of `memoryInbox()`, `sqliteInbox()` and `postgresInbox()`: creates a store for each application. */
 export interface InboxDefinition {
-  /** For messages, e.g. `memory`. */
+  /** Name of the inbox in messages, for example `memory`. */
   readonly name: string;
   /** A new store that is not opened yet. It uses the clock of `runtime` if it has no clock of its own. */
   create(runtime: PaymentsRuntime): InboxStore;

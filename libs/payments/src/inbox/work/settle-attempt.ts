@@ -27,7 +27,7 @@ export interface AttemptServices {
   readonly runtime: PaymentsRuntime;
   readonly store: InboxStore;
   readonly logger: Logger;
-  /** For lines that many attempts may log at the same time. */
+  /** The throttled log for lines that many attempts may log at the same time. */
   readonly throttled: ThrottledLog;
   readonly catalog: Pick<HandlerCatalogCache, 'refresh' | 'takesElsewhere'>;
   readonly dispatcher: EventDispatcher;

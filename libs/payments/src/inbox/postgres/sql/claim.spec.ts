@@ -40,7 +40,7 @@ describe('ClaimCursors', () => {
     expect(cursors.startsOf(['ledger', 'other'])).toEqual([4000, null]);
   });
 
-  it('IN-39 a search before the cursors runs every 5 s at least, even after one of 2 s', async () => {
+  it('IN-39 a search before the cursors starts 5 s after the previous search, even if that took 2 s', async () => {
     await slowSearch(2000);
     runtime.advance(4999);
     cursors.startsOf(['ledger']);
@@ -50,7 +50,7 @@ describe('ClaimCursors', () => {
     expect(searches).toBe(2);
   });
 
-  it('a search before the cursors runs every 3 s at most', async () => {
+  it('a search before the cursors starts no sooner than 3 s after the previous search', async () => {
     await slowSearch(10);
     runtime.advance(2999);
     cursors.startsOf(['ledger']);

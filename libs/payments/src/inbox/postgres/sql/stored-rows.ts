@@ -12,7 +12,7 @@ const ESCAPED = /\uE000([0-9a-f]{4})/g;
 
 /**
  * A text as PostgreSQL can store it. PostgreSQL cannot store U+0000 or a lone surrogate, and a text from JSON may have both.
- * They are stored escaped, so that {@link fromStored} returns exactly the same text and different texts stay different.
+ * The function escapes them, so that {@link fromStored} returns exactly the same text and different texts stay different.
  */
 export function toStored(text: string): string {
   return text.replace(
@@ -21,7 +21,7 @@ export function toStored(text: string): string {
   );
 }
 
-/** The text that {@link toStored} was given. */
+/** Returns the original text of a result of {@link toStored}. */
 export function fromStored(text: string): string {
   if (!text.includes(ESCAPE)) return text;
   return text.replace(ESCAPED, (_match, code: string) => String.fromCharCode(parseInt(code, 16)));

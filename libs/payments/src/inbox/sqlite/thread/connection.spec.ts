@@ -45,7 +45,7 @@ describe('SqliteConnection', () => {
     expect(writer.get('SELECT ? AS a, ? AS b', [1, 2])).toEqual({ a: 1, b: 2 });
   });
 
-  it('retries an action while the file is locked, for at most the given time', () => {
+  it('SqliteConnection retries an action while the file is locked, for at most the given time', () => {
     writer.run('BEGIN IMMEDIATE');
     let tries = 0;
     const attempt = () => {
