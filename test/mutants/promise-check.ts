@@ -54,7 +54,8 @@ async function runSpecs(root: string, specs: string[], ids: string[]): Promise<P
   const report = join(root, 'mutate.json');
   await rm(report, { force: true });
   const pattern = `\\b(${ids.join('|')})\\b`;
-  const flags = ['--json', `--outputFile=${report}`, '--testNamePattern', pattern];
+  // A test that fails may leave a server open, and Jest would wait for it.
+  const flags = ['--forceExit', '--json', `--outputFile=${report}`, '--testNamePattern', pattern];
   const { output } = await run('node', [...JEST, ...flags, '--runTestsByPath', ...specs], {
     cwd: root,
     timeoutMs: 1_800_000,
