@@ -144,10 +144,14 @@ describeWithEachAdapter('calls while the token endpoint fails', (harness) => {
     await payments.getTransaction('1');
     await until(() => waiting.length === 1);
     service.onToken = (request, response) =>
-      json(200, service.tokenAnswer({ token: 'fresh' }))(request, response);
+      waiting.push(() => json(200, service.tokenAnswer({ token: 'fresh' }))(request, response));
     service.acceptOnly('fresh');
-    await payments.getTransaction('1');
-    waiting[0]?.();
+    const revoked = payments.getTransaction('1');
+    await until(() => waiting.length === 2);
+    // The aborted background refresh must not fail a call that waits for its replacement.
+    const other = payments.getTransaction('1');
+    for (const respond of waiting) respond();
+    await Promise.all([revoked, other]);
     await payments.getTransaction('1');
     expect(service.calls.at(-1)?.headers.authorization).toBe('Bearer fresh');
     expect(service.calls.map(({ headers }) => headers.authorization)).not.toContain('Bearer late');

@@ -45,7 +45,7 @@ async function fetchedToken(value = 'one') {
 }
 
 describe('AccessToken', () => {
-  it('AccessToken sends 1 token request for 10,000 concurrent callers', async () => {
+  it('TK-02 AccessToken sends 1 token request for 10,000 concurrent callers', async () => {
     const { token, requests } = emptyToken();
     const callers = Array.from({ length: 10_000 }, () => token.get());
     expect(requests).toHaveLength(1);
@@ -54,7 +54,7 @@ describe('AccessToken', () => {
     expect(requests).toHaveLength(1);
   });
 
-  it('AccessToken rejects 10,000 concurrent callers if their request fails, and sends no second request', async () => {
+  it('TK-02 AccessToken rejects 10,000 concurrent callers if their request fails, and sends no second request', async () => {
     const { token, requests } = emptyToken();
     const callers = Promise.allSettled(Array.from({ length: 10_000 }, () => token.get()));
     requests[0]?.respond(down);
