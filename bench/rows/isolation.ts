@@ -5,7 +5,7 @@ import type { Row, Scale, Table } from '../rounds/row.ts';
 import { sized } from '../rounds/row.ts';
 import { ownPostgres, temporaryFolder } from './temporary-storage.ts';
 
-const HUNG = 'while 20 runs of another handler hang';
+const HUNG = 'while 20 attempts of another handler hang';
 const ALONE = 'without another handler';
 
 /** IN-29: p95 below 100 ms. */
