@@ -16,7 +16,12 @@ const STATUSES = [400, 403, 404, 409, 418, 429, 503];
 /** Example messages of calls that failed, by error code. */
 export async function callMessages(root: string): Promise<Map<string, string>> {
   const api = await loadApiErrors(root);
-  const broken = { kind: 'failure', reason: 'connection_failed', errno: 'ECONNREFUSED' } as const;
+  const broken = {
+    kind: 'failure',
+    reason: 'connection_failed',
+    errno: 'ECONNREFUSED',
+    status: undefined,
+  } as const;
   const errors = [
     ...STATUSES.map((status) => api.statusError({ ...FACTS, status })),
     api.authenticationError({ ...FACTS, status: 401 }, 'payments.example.com'),

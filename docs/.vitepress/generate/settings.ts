@@ -144,7 +144,8 @@ function describeOption(prefix: string, member: Member): string {
       })
       .join(' ');
   });
-  const isRequired = member.questionToken === undefined && member.initializer === undefined;
+  const hasInitializer = ts.isPropertyDeclaration(member) && member.initializer !== undefined;
+  const isRequired = member.questionToken === undefined && !hasInitializer;
   if (standard !== undefined) facts.push(`default: ${standard}`);
   else if (isRequired) facts.push('required');
   else if (!/\b(default|required)\b/i.test(comment)) {
