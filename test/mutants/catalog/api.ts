@@ -28,11 +28,11 @@ export const API_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'HT-24',
-    fault: 'retries a POST that may have reached the server',
-    file: 'libs/payments/src/api/call/api-call.ts',
-    replace: '!transient || !(this.#request.safe || failure.unsent)',
-    by: '!transient',
-    specs: ['test/e2e/http-outcome.spec.ts'],
+    fault: 'reports a request as unsent after undici has started to write it',
+    file: 'libs/payments/src/api/http/connections.ts',
+    replace: 'return this.#started && !this.#controller;',
+    by: 'return this.#started;',
+    specs: ['libs/payments/src/api/http/connections-undici.spec.ts'],
   },
   {
     promise: 'HT-25',
