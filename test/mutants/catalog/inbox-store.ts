@@ -112,10 +112,10 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     promise: 'IN-11',
-    fault: 'a claimed delivery stays in the queue of due deliveries',
+    fault: 'a delivery stays claimable during its first attempt',
     file: `${INBOX}/memory/memory-rows.ts`,
     replace: "if (state !== 'pending') return;",
-    by: "if (state !== 'pending' && state !== 'running') return;",
+    by: "if (state !== 'pending' && row.attempts > 0) return;",
     specs: [MEMORY],
   },
   {
