@@ -28,7 +28,7 @@ describe('The catalogue of mutants', () => {
   );
 
   it('the catalogue of mutants rejects a mutant whose text occurs twice', () => {
-    const mutant = { promise: 'XX-01', fault: '', file: 'a.ts', replace: 'a', by: 'b', specs: [] };
+    const mutant = { promise: 'none', fault: '', file: 'a.ts', replace: 'a', by: 'b', specs: [] };
     expect(() => mutate('a a', mutant)).toThrow('occurs 2 times in a.ts');
     expect(mutate('a', mutant)).toBe('b');
   });
