@@ -123,7 +123,9 @@ async function checkRunner(
   const specs = (await install(runner, folder, context)).filter(
     (file) => file.endsWith('.spec.ts') && !without.includes(file),
   );
-  const { stdout, output } = await run(context.node.path, [...runner.command, ...specs], {
+  // The default limit of 5 s is too short for the first import of the packages on a busy machine.
+  const args = [...runner.command, '--testTimeout=30000', ...specs];
+  const { stdout, output } = await run(context.node.path, args, {
     cwd: folder,
     timeoutMs: 120_000,
   });
