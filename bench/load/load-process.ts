@@ -15,7 +15,7 @@ export interface LoadOrder {
 
 /** The result of a load. */
 export interface LoadResult {
-  /** From the first byte sent to the last response read. */
+  /** Time from the first byte sent to the last response read. */
   readonly seconds: number;
   /** Latency of a response, in milliseconds. */
   readonly p50: number;

@@ -5,7 +5,7 @@ import { sized } from '../rounds/row.ts';
 import { atMostMs, latencies, PER_SECOND, quantileOf } from './event-latency.ts';
 import { ownPostgres } from './temporary-storage.ts';
 
-/** How many minutes another transaction stays open during the measurement. IN-39 promises ten: BENCH_OPEN_MINUTES=10. */
+/** How many minutes another transaction stays open meanwhile. IN-39 promises ten minutes: BENCH_OPEN_MINUTES=10. */
 const OPEN_MINUTES = Number(process.env['BENCH_OPEN_MINUTES'] ?? 4);
 const MEDIAN = 'p50';
 const P99 = 'p99';

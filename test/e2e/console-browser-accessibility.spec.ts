@@ -6,7 +6,7 @@ import {
   ConsoleApplication,
   FrontDoor,
   OPERATOR,
-  asked,
+  countedDialog,
   changed,
 } from '../support/console/console-browser.js';
 import {
@@ -57,7 +57,7 @@ async function* views(app: ConsoleApplication, page: Page): AsyncGenerator<strin
   }
   await page.goto(`${app.url}#/${EVENT}`);
   await page.getByRole('button', { name: /^Redrive/ }).click();
-  await asked(page);
+  await countedDialog(page);
   yield 'dialog';
 }
 
@@ -84,7 +84,7 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     await headingFocused(page);
     await tabTo(page, redrive);
     await keyboard.press('Enter');
-    await tabTo(page, (await asked(page)).locator('button[type=submit]'));
+    await tabTo(page, (await countedDialog(page)).locator('button[type=submit]'));
     await keyboard.press('Enter');
     await page.getByText('1 delivery of 1 event redriven.').waitFor();
     await eventually(async () =>
@@ -139,10 +139,10 @@ describeInBrowser('accessibility of the inbox console', (browser) => {
     await page.reload();
     await page.getByText('No event received yet.').waitFor();
     await setHidden(page, true);
-    const asked: string[] = [];
-    page.on('request', (request) => asked.push(request.url()));
+    const requested: string[] = [];
+    page.on('request', (request) => requested.push(request.url()));
     await page.clock.runFor(60_000);
-    expect(asked).toEqual([]);
+    expect(requested).toEqual([]);
     await app.receive({ id: 'evt_1' });
     await setHidden(page, false);
     await page.locator('.newest time').waitFor();

@@ -6,7 +6,7 @@ import { none } from 'nestjs-payments';
 import { sqliteInbox } from 'nestjs-payments/sqlite';
 import type { Page } from 'playwright-core';
 import { describeInBrowser } from '../support/browser/test-browser.js';
-import { ConsoleApplication, asked, confirm } from '../support/console/console-browser.js';
+import { ConsoleApplication, countedDialog, confirm } from '../support/console/console-browser.js';
 import { post, startOn, states } from '../support/inbox/inbox-application.js';
 import { isFocused } from '../support/browser/page-appearance.js';
 import { eventually } from '../support/time/waiting.js';
@@ -88,7 +88,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
       () => page.getByRole('button', { name: 'Cancel' }).click(),
     ]) {
       await redrive.click();
-      const dialog = await asked(page);
+      const dialog = await countedDialog(page);
       expect(await dialog.textContent()).toContain('1 delivery of 1 event will run.');
       await leave();
       await dialog.waitFor({ state: 'detached' });
@@ -111,7 +111,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     for (const id of ['evt_1', 'evt_3']) await page.getByLabel(`Select ${id}`).check();
     await page.getByText('2 events selected').waitFor();
     await page.getByRole('button', { name: /^Redrive/ }).click();
-    expect(await (await asked(page)).textContent()).toContain('2 deliveries of 2 events');
+    expect(await (await countedDialog(page)).textContent()).toContain('2 deliveries of 2 events');
     await confirm(page);
     await eventually(async () => expect(await page.locator('.events tbody tr').count()).toBe(1));
     // The deliveries disappear from the list of dead deliveries before they run.
@@ -132,7 +132,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     await page.getByText('50 events selected').waitFor();
     await page.getByRole('button', { name: 'Select all events that match the filter' }).click();
     await page.getByRole('button', { name: /^Redrive/ }).click();
-    expect(await (await asked(page)).textContent()).toContain('52 deliveries of 52 events');
+    expect(await (await countedDialog(page)).textContent()).toContain('52 deliveries of 52 events');
     await confirm(page);
     await page.getByText('No event matches.').waitFor();
     await eventually(async () => {
@@ -209,7 +209,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     expect(await page.getByRole('button', { name: 'Forget Orders.markPaid' }).count()).toBe(0);
     await page.getByRole('button', { name: 'Forget Old.handler' }).click();
     await (
-      await asked(page)
+      await countedDialog(page)
     )
       .getByText('The pending and dead deliveries of this handler are skipped')
       .waitFor();
@@ -227,7 +227,7 @@ describeInBrowser('actions of the inbox console in a browser', (browser) => {
     await using app = await ConsoleApplication.start();
     const page = await app.open(browser());
     await page.getByRole('button', { name: 'Pause Orders.markPaid' }).click();
-    const dialog = await asked(page);
+    const dialog = await countedDialog(page);
     app.door.open = false;
     await dialog.locator('button[type=submit]').click();
     await dialog.getByRole('alert').getByText('You are not signed in any more').waitFor();

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { describeInBrowser } from '../support/browser/test-browser.js';
-import { ConsoleApplication, asked, confirm } from '../support/console/console-browser.js';
+import { ConsoleApplication, countedDialog, confirm } from '../support/console/console-browser.js';
 import { eventually } from '../support/time/waiting.js';
 
 /** Selects all events that match the filter, and opens the dialog to redrive them. */
@@ -72,7 +72,7 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
     const page = await app.open(browser(), 'events?handler=Orders.markPaid&search=evt');
     await page.getByText('50 events on this page').waitFor();
     await redriveAll(page);
-    const dialog = await asked(page);
+    const dialog = await countedDialog(page);
     const scope = dialog.locator('.scope');
     const rest = 'deliveries, handler Orders.markPaid, that match search evt';
     expect(await scope.textContent()).toBe(`All dead ${rest}`);
@@ -86,7 +86,7 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
     const page = await app.open(browser(), 'events');
     await page.getByRole('link', { name: 'evt_50' }).click();
     await page.getByRole('button', { name: 'Redrive … Orders.markPaid' }).click();
-    const dialog = await asked(page);
+    const dialog = await countedDialog(page);
     await page.goBack();
     await dialog.waitFor({ state: 'detached' });
     await page.getByText('50 events on this page').waitFor();

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, it } from '@jest/globals';
 import type { APIResponse, Page, Response } from 'playwright-core';
 import { describeInBrowser } from '../support/browser/test-browser.js';
-import { ConsoleApplication, OPERATOR, asked } from '../support/console/console-browser.js';
+import { ConsoleApplication, OPERATOR, countedDialog } from '../support/console/console-browser.js';
 import { webhookRequest } from '../support/webhook/handler-application.js';
 import { eventually } from '../support/time/waiting.js';
 import { setHidden } from '../support/browser/page-appearance.js';
@@ -33,7 +33,7 @@ async function hostile(console: string) {
     const target = ${JSON.stringify(console)};
     const plain = { method: 'POST', credentials: 'include', mode: 'no-cors', body: '{"handler":"*"}' };
     const json = { 'content-type': 'application/json', 'x-payments-console': '1' };
-    const asked = [
+    const requests = [
       fetch(target + 'api/pause', plain),
       fetch(target + 'api/pause', { ...plain, headers: { 'content-type': 'text/plain' } }),
       fetch(target + 'api/pause', { ...plain, mode: 'cors', headers: json }),
@@ -41,7 +41,7 @@ async function hostile(console: string) {
       fetch(target + 'api/overview', { credentials: 'include', mode: 'no-cors' }).then((response) => response.text()),
     ];
     navigator.sendBeacon(target + 'api/pause', plain.body);
-    Promise.allSettled(asked).then((all) => {
+    Promise.allSettled(requests).then((all) => {
       globalThis.got = all.map(({ value }) => (typeof value === 'string' ? value : '')).join('');
       document.forms[0].submit();
     });`;
@@ -97,7 +97,7 @@ describeInBrowser('security of the inbox console in a browser', (browser) => {
     await expectOnlyText(page);
 
     await page.getByRole('button', { name: /^Redrive/ }).click();
-    expect(await (await asked(page)).textContent()).toContain(id);
+    expect(await (await countedDialog(page)).textContent()).toContain(id);
     await expectOnlyText(page);
     await page.goto(`${app.url}#/events?${query({ state: MARKUP, handler: MARKUP })}`);
     await page.getByText('The filter is not valid.').waitFor();

@@ -44,7 +44,7 @@ describe('PostgreSQL is not reachable', () => {
     const [lease] = await claim(store, 1);
     const committing = store.commit(lease!, async (tx) => {
       const cut = await inboxes.server.cutConnections(inboxes.connectionString);
-      // At least the connection of this commit and the one for notifications.
+      // At least two connections end: that of this commit and the one for notifications.
       expect(cut).toBeGreaterThan(1);
       await tx.query('SELECT 1');
     });

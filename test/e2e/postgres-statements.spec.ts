@@ -59,7 +59,7 @@ describe('prepared statements in PostgreSQL', () => {
   it('the error for a lost prepared statement names the option, and the next statement works', async () => {
     const store = await inboxes.open({ pool: poolOfOne(), preparedStatements: true });
     await store.receive([incoming('a')]);
-    // A pooler has this effect if it uses another connection of the server.
+    // The same happens if a connection pooler switches to another connection of the server.
     await pool.query('DEALLOCATE ALL');
     const receiving = store.receive([incoming('b')]);
     await expect(receiving).rejects.toMatchObject({ code: 'inbox_unavailable', sqlState: '26000' });

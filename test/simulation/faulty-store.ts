@@ -15,7 +15,7 @@ export interface StoreObserver {
     /** When the process sent the operation. It took effect then or later. */
     sentAt: number,
   ): Promise<void> | void;
-  /** Called when the process has got the result. */
+  /** Called when the process has received the result. */
   answered(
     process: SimulatedProcess,
     operation: string,

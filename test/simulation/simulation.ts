@@ -180,7 +180,7 @@ export class Simulation {
       if (this.#setup.exact) this.#journal.checkHeartbeats();
       if (this.violations.length > 0) return true;
       const { deliveries, paused } = await database.store.stats();
-      // The last operator's action may still be under way.
+      // The pause of an operator may take effect only now, so resume all paused handlers.
       for (const handler of paused) await database.store.pause(handler, false);
       return this.#sender.allAcknowledged && deliveries.every(({ state }) => state === 'dead');
     };

@@ -98,7 +98,7 @@ export class BasicAuthGuard implements CanActivate {
       attempt.end(correct);
     }
     if (!correct) {
-      // Without the name: some users type their password into the field of the name.
+      // The log line has no name, because some users type their password into the field of the name.
       const from = printable(clientAddress(request));
       this.#log.warn('wrong', `A wrong name or password came from ${from}.`);
       response.header('WWW-Authenticate', this.#challenge);

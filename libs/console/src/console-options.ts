@@ -35,7 +35,7 @@ export interface PaymentsConsoleOptions {
 
 /** The options, checked and complete. */
 export interface ResolvedConsoleOptions {
-  /** Without a slash at either end. */
+  /** Path of the console, without a slash at either end. */
   readonly path: string;
   readonly guards: readonly ConsoleGuard[];
   readonly who: PaymentsConsoleOptions['who'];

@@ -165,7 +165,7 @@ export function closedMinutes(page: Page, counts: (index: number) => JsonObject)
 }
 
 /** The dialog of an action, after it has counted. */
-export async function asked(page: Page): Promise<Locator> {
+export async function countedDialog(page: Page): Promise<Locator> {
   const dialog = page.getByRole('dialog');
   await dialog.locator('button[type=submit]:enabled').waitFor();
   return dialog;
@@ -173,7 +173,7 @@ export async function asked(page: Page): Promise<Locator> {
 
 /** Confirms the dialog of an action. */
 export async function confirm(page: Page): Promise<void> {
-  const dialog = await asked(page);
+  const dialog = await countedDialog(page);
   await dialog.locator('button[type=submit]').click();
   await dialog.waitFor({ state: 'detached' });
 }

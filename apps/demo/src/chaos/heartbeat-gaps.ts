@@ -6,7 +6,7 @@ import type { FaultKind } from './fault-plan.js';
 export interface ProcessRecord {
   readonly name: string;
   readonly journal: readonly JournalEntry[];
-  /** By the machine's monotonic clock; `null` if it ran until the chaos run ended. */
+  /** End of the process by the machine's monotonic clock; `null` if it ran until the chaos run ended. */
   readonly endedAt: number | null;
 }
 

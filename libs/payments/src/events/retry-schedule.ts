@@ -32,8 +32,8 @@ export interface FixedRetrySchedule {
 }
 
 /**
- * When a failed delivery is retried, and after how many attempts it becomes a dead letter. Made by {@link exponential} or
- * {@link fixed}; or {@link none}.
+ * When a failed delivery is retried, and after how many attempts it becomes a dead letter: {@link none}, or the result
+ * of {@link exponential} or {@link fixed}.
  */
 export type RetrySchedule = ExponentialRetrySchedule | FixedRetrySchedule;
 

@@ -22,7 +22,7 @@ import type { WebhookRequest } from './webhook-verifier.js';
 
 /** What this package uses of Express and Fastify, since it does not depend on them. */
 interface ExpressRequestLike extends IncomingMessage, BodyProperties {
-  /** Without the query. */
+  /** Path of the request, without the query. */
   readonly path: string;
 }
 interface FastifyLike {

@@ -76,7 +76,7 @@ export class VolatileDisk {
     const file = this.#current.get(path);
     switch (kind) {
       case 'create': {
-        // By another process at the same time.
+        // Another process created the file at the same time.
         if (file !== undefined) return;
         const created = new CachedFile();
         this.#current.set(path, created);

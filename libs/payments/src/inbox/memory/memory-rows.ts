@@ -9,7 +9,7 @@ const NONE: readonly never[] = Object.freeze([]);
 export class MemoryEvent {
   /** The fields that never change. */
   readonly fixed: Pick<StoredEvent, 'company' | 'id' | 'eventType' | 'orderingKey' | 'stale'>;
-  /** In milliseconds since the epoch: a number takes less memory than a `Date`. */
+  /** Milliseconds since the epoch, because a number takes less memory than a `Date`. */
   readonly occurredMs: number;
   /** An event with the same `idKey`, or with the same `onceKey`, is a copy of this event. */
   readonly idKey: string;

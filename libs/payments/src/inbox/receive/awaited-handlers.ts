@@ -104,7 +104,7 @@ export type AttemptOutcome = 'completed' | 'failed';
 
 /** Passes the outcomes of attempts to the watches of their events. */
 export class OutcomeWatches {
-  /** By company and event. */
+  /** The watches by company and event. */
   readonly #watches = new Map<string, OutcomeWatch[]>();
   #abandoned = false;
 

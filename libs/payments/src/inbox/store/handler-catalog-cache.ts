@@ -14,7 +14,7 @@ const MAX_TYPES = 1000;
  */
 @Injectable()
 export class HandlerCatalogCache {
-  /** Before the first load: the catalog of an empty store. */
+  /** The catalog until the first load: that of an empty store. */
   #catalog: HandlerCatalog = { version: 0, handlers: [] };
   #refreshing: Promise<HandlerCatalog> | null = null;
   /** Results of {@link matching} with this catalog, by event type. */

@@ -140,7 +140,7 @@ export interface EventFilter {
   readonly from?: Date;
   /** Received before this time. */
   readonly to?: Date;
-  /** With a delivery to this handler. */
+  /** Only events with a delivery to this handler. */
   readonly handler?: string;
   /** With a delivery in this state (to `handler`, if it is given), or without deliveries for this reason. */
   readonly state?: EventState;

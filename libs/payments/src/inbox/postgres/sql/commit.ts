@@ -195,7 +195,7 @@ function leaseValues({ seq, handler, token }: Lease): string[] {
 /** The result of the function `finish`, from the response of a driver, an ORM or a query builder. */
 function finishedOf(response: readonly unknown[] | { readonly rows: readonly unknown[] }): number {
   const [row] = 'rows' in response ? response.rows : response;
-  // By position: a query builder may have renamed the column.
+  // The value is read by its position, because a query builder may have renamed the column.
   const [finished] =
     typeof row === 'object' && row !== null ? (Object.values(row) as unknown[]) : [];
   if (finished === undefined) {

@@ -12,7 +12,7 @@ const ESCAPED = /\uE000([0-9a-f]{4})/g;
 
 /**
  * A text as PostgreSQL can store it. PostgreSQL cannot store U+0000 or a lone surrogate, and a text from JSON may have both.
- * The function escapes them, so that {@link fromStored} returns exactly the same text and different texts stay different.
+ * The function escapes them. {@link fromStored} returns exactly the same text, and different texts stay different.
  */
 export function toStored(text: string): string {
   return text.replace(

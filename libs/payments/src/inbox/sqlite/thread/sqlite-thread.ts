@@ -46,14 +46,14 @@ export class SqliteServer {
   #queue: Call[] = [];
   /** Calls that request a window. */
   #windows: Call[] = [];
-  /** Set while a batch is scheduled. */
+  /** The timer of the next batch. Set while a batch is scheduled. */
   #scheduled: Disposable | undefined;
-  /** Set while a window is open. */
+  /** The time limit of the open window. Set while a window is open. */
   #window: NodeJS.Timeout | undefined;
   #poll: NodeJS.Timeout | undefined;
   /** Whether the last step was a window: then a batch runs before the next window. */
   #windowWasLast = false;
-  /** Of the last check for writes of other processes; read at the start, so that the first check misses no write. */
+  /** SQLite's `data_version` at the last check for writes of other processes. The constructor reads the first one. */
   #dataVersion = 0;
 
   constructor(
@@ -224,7 +224,7 @@ async function serve(port: MessagePort, settings: SqliteSettings): Promise<void>
   const send = (message: FromThread): void => port.postMessage(message);
   try {
     const driver = await loadDriver();
-    // Before the file is created.
+    // An old SQLite must be rejected before the file is created.
     const version = settings.sqliteVersion ?? sqliteVersion(driver);
     if (!settings.allowOldSqlite) rejectOldSqlite(version);
     createPrivateFile(settings.file);
