@@ -62,7 +62,7 @@ serveCommands(null, {
     };
     await Promise.all(Array.from({ length: 64 }, sender));
     await nextTurn();
-    // Twice: finalizers may still reference objects that the first collection found unreachable.
+    // Collect garbage twice: finalizers may still reference objects that the first collection found unreachable.
     globalThis.gc!();
     globalThis.gc!();
     const { heapUsed, arrayBuffers } = process.memoryUsage();

@@ -157,7 +157,7 @@ describe('SE-14 the webhook URL of an emulator that other machines can reach', (
     ]);
   });
 
-  it('may point to a private network with allowPrivateWebhooks; the log keeps a part of the responses', async () => {
+  it('SE-14 a webhook URL may be private with allowPrivateWebhooks; the log keeps a part of the responses', async () => {
     await using receiver = await WebhookReceiver.start();
     receiver.respond = (_, response) =>
       response
@@ -174,7 +174,7 @@ describe('SE-14 the webhook URL of an emulator that other machines can reach', (
     });
   });
 
-  it('may point to this machine if only this machine can reach the emulator', async () => {
+  it('a webhook URL may point to this machine if only this machine can reach the emulator', async () => {
     await using receiver = await WebhookReceiver.start();
     await using emulator = await PaymentsEmulator.start({ webhookUrl: receiver.url });
     receiver.respond = (_, response) =>

@@ -161,7 +161,7 @@ describe('receive() in PostgreSQL', () => {
 
   it('receive() stores the other events of a batch if one cannot be stored', async () => {
     const store = await inboxes.open();
-    // Longer than an index entry may be, and not compressible.
+    // The name of the handler is longer than an index entry may be, and cannot be compressed.
     const bad = incoming('bad', { handlers: [randomBytes(6000).toString('base64')] });
     const [first, ...rest] = await Promise.allSettled([
       ...['w1', 'w2'].map((id) => store.receive([incoming(id)])),

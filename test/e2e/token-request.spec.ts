@@ -29,8 +29,8 @@ describeWithEachAdapter('the token request', (harness) => {
 
   it('TK-02 10,000 concurrent calls without a token send 1 token request', async () => {
     const { service } = harness;
-    // All 10,000 calls wait for the token. Most are aborted before it arrives, because this test is not about 10,000
-    // requests after that.
+    // All 10,000 calls wait for the token. The test aborts most of them before the token arrives, so that they do not
+    // send 10,000 requests.
     const waiting: (() => void)[] = [];
     const respond = service.onToken;
     service.onToken = (request, response) => waiting.push(() => respond(request, response));

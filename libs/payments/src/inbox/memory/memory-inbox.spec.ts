@@ -69,7 +69,7 @@ describe('MemoryStore', () => {
     expect(await kept('a', 'b')).toEqual(['forgotten', 'body']);
   });
 
-  it('receive makes room by forgetting the events that finished first, with their id and once key', async () => {
+  it('receive makes room by deleting the events that finished first, with their ids and once keys', async () => {
     for (const id of ['a', 'b', 'c', 'd']) await finish(id, 10, { onceKey: `key of ${id}` });
     await store.receive([event('e'), event('f')]);
     expect(await kept('a', 'b', 'c', 'd')).toEqual(['forgotten', 'forgotten', 'body', 'body']);

@@ -160,7 +160,7 @@ describe('EventReceiver: deliveries assigned on receipt', () => {
     expect(started).toHaveLength(11);
   });
 
-  it('a failed receive starts its reservation once, with null, because it may have taken effect', async () => {
+  it('a failed receive calls start(null) of its reservation once, because the event may be stored', async () => {
     const { receive, started } = processWith(new Error('cut'));
     await expect(receive()).rejects.toMatchObject({ code: 'inbox_unavailable' });
     expect(started).toEqual([null]);
