@@ -3,19 +3,16 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { PAGE_CONTEXT } from '../support/docs/page-context.js';
 import { ReadmeProgram } from '../support/docs/readme-program.js';
 
-/** Declarations of the globals that Jest and Vitest provide. */
-const GLOBALS = ['afterAll', 'beforeAll', 'describe', 'expect', 'it']
-  .map((name) => `declare const ${name}: typeof import('@jest/globals').${name};`)
-  .join('\n');
 const JEST = fileURLToPath(new URL('../../node_modules/jest/bin/jest.js', import.meta.url));
 
 describe('docs/testing.md', () => {
   let program: ReadmeProgram;
 
   beforeAll(() => {
-    program = new ReadmeProgram('docs/testing.md', { 'globals.d.ts': GLOBALS });
+    program = new ReadmeProgram('docs/testing.md', PAGE_CONTEXT['docs/testing.md']);
   }, 60_000);
   afterAll(() => program.remove());
 
