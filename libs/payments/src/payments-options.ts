@@ -17,7 +17,7 @@ import { resolveWorkerOptions } from './inbox/inbox-options.js';
 import type { ResolvedWorkerOptions, WorkerOptions } from './inbox/inbox-options.js';
 import { systemRuntime } from './runtime/payments-runtime.js';
 import type { PaymentsRuntime } from './runtime/payments-runtime.js';
-import { optionsInvalid } from './errors/options-invalid.js';
+import { optionsInvalid } from './errors/payments-error.js';
 import { resolveWebhookOptions } from './webhook/webhook-options.js';
 import type { ResolvedWebhookOptions, WebhookOptions } from './webhook/webhook-options.js';
 

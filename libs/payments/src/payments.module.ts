@@ -24,7 +24,7 @@ import { PaymentsLifecycle } from './payments-lifecycle.js';
 import { resolveOptions } from './payments-options.js';
 import type { PaymentsModuleOptions, ResolvedPaymentsOptions } from './payments-options.js';
 import { PAYMENTS_RUNTIME } from './runtime/payments-runtime.js';
-import { optionsInvalid } from './errors/options-invalid.js';
+import { optionsInvalid } from './errors/payments-error.js';
 import { sealedProvider } from './sealed-options.js';
 import type { SealedOptions } from './sealed-options.js';
 import { Admission } from './webhook/admission.js';

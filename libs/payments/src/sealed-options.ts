@@ -1,8 +1,7 @@
 import type { FactoryProvider, Provider, ValueProvider } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import { PaymentsError } from './errors/payments-error.js';
+import { PaymentsError, optionsInvalid } from './errors/payments-error.js';
 import type { PaymentsModuleOptions } from './payments-options.js';
-import { optionsInvalid } from './errors/options-invalid.js';
 import { importersOfSeveral } from './nest-internals.js';
 import { PaymentsLifecycle } from './payments-lifecycle.js';
 

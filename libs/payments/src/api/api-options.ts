@@ -4,7 +4,7 @@ import {
   rejectUnknownNames,
   shown,
   type IntegerBounds,
-} from '../errors/options-invalid.js';
+} from '../errors/payments-error.js';
 import { addHttpOptions, type HttpOptions, type ResolvedHttpOptions } from './http/http-options.js';
 import { resolveRetryPolicy, type RetryPolicy } from './call/retry-policy.js';
 

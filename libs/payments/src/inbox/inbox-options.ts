@@ -6,8 +6,8 @@ import {
   optionsInvalid,
   rejectUnknownNames,
   shown,
-} from '../errors/options-invalid.js';
-import type { IntegerBounds } from '../errors/options-invalid.js';
+} from '../errors/payments-error.js';
+import type { IntegerBounds } from '../errors/payments-error.js';
 
 /** Nest injection token of the {@link ResolvedReceiveOptions}. */
 export const RECEIVE_OPTIONS = Symbol('PAYMENTS_RECEIVE_OPTIONS');

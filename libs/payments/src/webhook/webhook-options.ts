@@ -5,8 +5,8 @@ import {
   optionsInvalid,
   rejectUnknownNames,
   shown,
-} from '../errors/options-invalid.js';
-import type { IntegerBounds } from '../errors/options-invalid.js';
+} from '../errors/payments-error.js';
+import type { IntegerBounds } from '../errors/payments-error.js';
 
 /** Nest injection token of the endpoint's path without the global prefix (`string | null`). */
 export const WEBHOOK_PATH = Symbol('PAYMENTS_WEBHOOK_PATH');

@@ -1,4 +1,4 @@
-import { integerOption } from '../../errors/options-invalid.js';
+import { integerOption } from '../../errors/payments-error.js';
 import type { ResolvedApiOptions } from '../api-options.js';
 import type { ApiMethod, CallSpec } from '../payments-api.js';
 

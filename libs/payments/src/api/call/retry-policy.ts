@@ -3,7 +3,7 @@ import {
   optionsInvalid,
   rejectUnknownNames,
   shown,
-} from '../../errors/options-invalid.js';
+} from '../../errors/payments-error.js';
 import { backoffMs } from '../../runtime/backoff.js';
 
 /**

@@ -2,7 +2,7 @@ import type { Agent as HttpAgent } from 'node:http';
 import type { Agent as HttpsAgent } from 'node:https';
 import type { HttpService } from '@nestjs/axios';
 import type { Dispatcher } from 'undici';
-import { optionsInvalid, rejectUnknownNames, shown } from '../../errors/options-invalid.js';
+import { optionsInvalid, rejectUnknownNames, shown } from '../../errors/payments-error.js';
 
 /** Name of the HTTP client that sends requests: undici, or axios's adapter on `node:http` or on the global `fetch`. */
 export type HttpAdapter = 'undici' | 'http' | 'fetch';

@@ -1,7 +1,11 @@
 import { inspect } from 'node:util';
 import { Logger } from '@nestjs/common';
-import { integerOption, optionsInvalid, shown } from '../../errors/options-invalid.js';
-import { PaymentsError } from '../../errors/payments-error.js';
+import {
+  PaymentsError,
+  integerOption,
+  optionsInvalid,
+  shown,
+} from '../../errors/payments-error.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type {
   ActivityMinute,

@@ -1,5 +1,4 @@
-import { optionsInvalid } from '../../errors/options-invalid.js';
-import { describeError } from '../../errors/payments-error.js';
+import { describeError, optionsInvalid } from '../../errors/payments-error.js';
 import { withTimeLimit } from '../../runtime/deadline.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { Semaphore } from '../../runtime/semaphore.js';

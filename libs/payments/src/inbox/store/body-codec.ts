@@ -1,10 +1,9 @@
 import { isUint8Array } from 'node:util/types';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { ThrottledLog } from '../../errors/throttled-log.js';
-import { describeError, PaymentsError } from '../../errors/payments-error.js';
+import { PaymentsError, describeError, optionsInvalid } from '../../errors/payments-error.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
-import { optionsInvalid } from '../../errors/options-invalid.js';
 import type { StoredEvent } from './inbox-store.js';
 
 /** Nest injection token of the application's {@link BodyCodec}, or `null`. */

@@ -1,8 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type pg from 'pg';
 import type { Client, Pool } from 'pg';
-import { optionsInvalid } from '../../../errors/options-invalid.js';
-import { describeError, PaymentsError } from '../../../errors/payments-error.js';
+import { PaymentsError, describeError, optionsInvalid } from '../../../errors/payments-error.js';
 import { ThrottledLog } from '../../../errors/throttled-log.js';
 import type { PaymentsRuntime } from '../../../runtime/payments-runtime.js';
 import type { ResolvedPostgresOptions } from '../postgres-options.js';
