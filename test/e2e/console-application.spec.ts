@@ -174,7 +174,7 @@ consoleOnEachAdapter((start) => {
     expect(app.log.filter((line) => /^(?:error|fatal)/.test(line))).toEqual([]);
   });
 
-  it('logs an error of a guard, and does not send its message', async () => {
+  it('the console logs an error of a guard, and does not send its message', async () => {
     const failing: CanActivate = {
       canActivate: () => {
         throw new Error('ldap://10.0.0.7 refused');

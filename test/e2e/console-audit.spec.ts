@@ -10,7 +10,7 @@ const as = (name: string) => ({ 'x-sso-user': name });
 const at = (id: string): string => `/api/event?company=default&id=${id}`;
 
 consoleOnEachAdapter((start) => {
-  it('SE-13 logs which operator viewed which payload, without the payload', async () => {
+  it('SE-13 the console logs which operator viewed which payload, without the payload', async () => {
     await using app = await start({ console: { who } });
     await app.deliver({ id: 'e-1', data: { card: 'a-customer' } });
     expect((await app.get(at('e-1'), as('ann'))).text).toContain('a-customer');
@@ -24,7 +24,7 @@ consoleOnEachAdapter((start) => {
     expect(app.log.join('\n')).not.toContain('a-customer');
   });
 
-  it('SE-13 logs one line per operator, event and minute for any number of requests', async () => {
+  it('SE-13 the console logs one line per operator, event and minute for any number of requests', async () => {
     await using app = await start({ console: { who } });
     await app.deliver({ id: 'e-1' });
     await app.deliver({ id: 'e-2' });
@@ -38,7 +38,7 @@ consoleOnEachAdapter((start) => {
     }
   });
 
-  it('SE-13 logs the views of 1,050 operators', async () => {
+  it('SE-13 the console logs the views of 1,050 operators', async () => {
     await using app = await start({ console: { who } });
     await app.deliver({ id: 'e-1' });
     for (let n = 0; n < 1050; n += 1) await app.get(at('e-1'), as(`operator ${n}`));
@@ -48,7 +48,7 @@ consoleOnEachAdapter((start) => {
     expect(views(app)).toHaveLength(1100);
   });
 
-  it('logs no view of an event that does not exist, and shows no event if "who" throws', async () => {
+  it('the console logs no view of an event that does not exist, and shows no event if "who" throws', async () => {
     let failing = false;
     await using app = await start({
       console: {

@@ -116,7 +116,7 @@ consoleOnEachAdapter((start) => {
     }
   });
 
-  it('calls the guards in their order, until one returns false', async () => {
+  it('the console calls the guards in their order, until one returns false', async () => {
     const called: string[] = [];
     const guard = (name: string, result: boolean): CanActivate => ({
       canActivate: () => called.push(name) > 0 && result,

@@ -67,7 +67,7 @@ describeInBrowser('the dialog of the inbox console', (browser) => {
     expect(await dialog.locator('button[type=submit]').isDisabled()).toBe(true);
   });
 
-  it('names dead deliveries for a filter without a state, and all deliveries with force', async () => {
+  it('the dialog of the console names dead deliveries for a filter without a state, and all deliveries with force', async () => {
     await using app = await afterAnOutage();
     const page = await app.open(browser(), 'events?handler=Orders.markPaid&search=evt');
     await page.getByText('50 events on this page').waitFor();

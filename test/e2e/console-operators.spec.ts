@@ -33,7 +33,7 @@ consoleOnEachAdapter((start) => {
     expect(app.log).toContain(line);
   });
 
-  it('calls "who" for the name, and does nothing if it throws', async () => {
+  it('the console calls "who" for the name, and does nothing if it throws', async () => {
     let failing = false;
     const who = ({ headers }: { headers: object }) => {
       if (failing) throw new Error('no session of 10.0.0.7');

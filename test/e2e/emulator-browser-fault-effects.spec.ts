@@ -17,7 +17,7 @@ let emulator: PaymentsEmulator;
 useEmulator((started) => ({ receiver, emulator } = started));
 
 describeInBrowser('fault switches on the page', (browser) => {
-  it('switch on the delivery faults drop, duplicate and tampering', async () => {
+  it('the fault switches switch on the delivery faults drop, duplicate and tampering', async () => {
     const page = await browser().page();
     await openFaults(page, emulator);
     const hasValidSignature = () => {
@@ -50,7 +50,7 @@ describeInBrowser('fault switches on the page', (browser) => {
     expect(hasValidSignature()).toBe(true);
   });
 
-  it('switch on faults of the token endpoint and of API calls', async () => {
+  it('the fault switches switch on faults of the token endpoint and of API calls', async () => {
     const page = await browser().page();
     await openFaults(page, emulator);
     const on = (target: string, fault: string) => faultSwitch(page, target, fault).switchOn();

@@ -48,7 +48,7 @@ useEmulator((started) => ({ emulator } = started));
 const plan = () => emulator.faults() as Plan;
 
 describeInBrowser('fault switches on the page', (browser) => {
-  it('exist for every fault of the emulator', async () => {
+  it('the fault switches exist for every fault of the emulator', async () => {
     const page = await browser().page();
     await openFaults(page, emulator);
     let known = 0;
@@ -69,7 +69,7 @@ describeInBrowser('fault switches on the page', (browser) => {
   });
 
   it.each(Object.entries(FAULTS))(
-    'of the target %s switch single faults on and off and show their state',
+    'the fault switches of the target %s switch single faults on and off and show their state',
     async (target, faults) => {
       const others = { [target === 'api' ? 'token' : 'api']: { truncate: { next: 3 } } };
       emulator.setFaults(others);

@@ -42,7 +42,7 @@ describe('the payments-emulator command', () => {
     ['--port', '--production-port'],
     ['--production-port', '--port'],
   ])(
-    'names the port that is in use and the flag %s, without a stack trace',
+    'the payments-emulator command names the port that is in use and the flag %s, without a stack trace',
     async (flag, other) => {
       await using running = await PaymentsEmulator.start();
       const { port } = new URL(running.baseUrl);

@@ -71,7 +71,7 @@ describe('controls over HTTP', () => {
     expect(company['clientSecret']).toBe(before.clientSecret);
   });
 
-  it('revoke tokens', async () => {
+  it('the controls revoke tokens', async () => {
     const token = await getToken(emulator);
     expect((await post(`${controls}/companies/default/revoke-tokens`)).status).toBe(204);
     expect((await get(`${emulator.baseUrl}/v1/transactions/none`, token)).status).toBe(401);
@@ -139,13 +139,13 @@ describe('controls over HTTP', () => {
     expect(receiver.received).toHaveLength(1);
   });
 
-  it('restore the state of the start with reset', async () => {
+  it('the controls restore the state of the start with reset', async () => {
     emulator.createCompany();
     expect((await post(`${controls}/reset`)).status).toBe(204);
     expect(emulator.companies()).toHaveLength(1);
   });
 
-  it('describe the emulator', async () => {
+  it('the controls describe the emulator', async () => {
     expect(await json(get(controls))).toMatchObject({
       emulator: 'payments-emulator',
       environment: 'sandbox',

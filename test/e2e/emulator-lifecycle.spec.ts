@@ -98,7 +98,7 @@ describe('PaymentsEmulator.start', () => {
     expect(() => emulator.createCompany()).toThrow('maxCompanies');
   });
 
-  it('calls onDelivery after each attempt, and logs an error that it throws', async () => {
+  it('the emulator calls onDelivery after each attempt, and logs an error that it throws', async () => {
     await using receiver = await WebhookReceiver.start();
     const calls: string[] = [];
     await using emulator = await PaymentsEmulator.start({

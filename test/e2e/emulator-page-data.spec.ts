@@ -72,7 +72,7 @@ describe('the controls used by the pages', () => {
   });
 
   it.each([7, null, { id: 'x' }])(
-    "search the log if an event's transactionId is %j",
+    "the controls of the pages search the log if an event's transactionId is %j",
     async (transactionId) => {
       emulator.sendEvent({ eventType: 'odd', data: { transactionId } });
       await emulator.idle();

@@ -80,7 +80,7 @@ describe('response faults of the API', () => {
     expect(emulator.transactions()).toHaveLength(1);
   });
 
-  it('reset with `after`: resets the connection after the request took effect', async () => {
+  it('the fault reset with `after` resets the connection after the request took effect', async () => {
     setApiFaults({ reset: { next: 1, when: 'after' } });
     const authorization = `Bearer ${token}`;
     const url = `${emulator.baseUrl}/emulator/checkout-invoices`;
@@ -118,7 +118,7 @@ describe('response faults of the API', () => {
     expect(JSON.parse(body)).toMatchObject({ transactionId, amount: 5 });
   });
 
-  it('oversize with gzip: compresses the padded response', async () => {
+  it('the fault oversize with gzip compresses the padded response', async () => {
     setApiFaults({ oversize: { bytes: 3_000_000, encoding: 'gzip' } });
     const response = await ask();
     expect(response.headers.get('content-encoding')).toBe('gzip');

@@ -64,7 +64,7 @@ describe('controls of transactions', () => {
     expect((await get(`${controls}/transactions?open=maybe`)).status).toBe(400);
   });
 
-  it('normalise phone numbers, and accept only http and https return URLs', async () => {
+  it('the transaction controls normalise phone numbers, and accept only http and https return URLs', async () => {
     const given = { phoneNumber: '+1 (555) 010-0123', returnUrl: 'https://shop.example/orders/7' };
     expect(emulator.createStkPush({ ...payment, ...given })).toMatchObject({
       phoneNumber: '+15550100123',

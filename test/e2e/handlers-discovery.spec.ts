@@ -118,7 +118,7 @@ onOneAdapter('discovery of handlers', (start) => {
     expect(ran.toSorted()).toEqual(['deep', 'wide']);
   });
 
-  it('WH-18 calls no getter, setter or symbol method while it searches for handlers', async () => {
+  it('WH-18 the application calls no getter, setter or symbol method while it searches for handlers', async () => {
     const touched: string[] = [];
     @Injectable()
     class Guarded {

@@ -108,7 +108,7 @@ const HOSTS: [string, () => object][] = [Guarded, GuardedClass, TransientlyGuard
 
 onOneAdapter('enhancers of handlers', (start) => {
   it.each(HOSTS)(
-    'WH-19 calls the guard of %s with the event and its context',
+    'WH-19 the application calls the guard of %s with the event and its context',
     async (name, host) => {
       seen = [];
       await using app = await start(host());

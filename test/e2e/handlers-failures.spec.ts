@@ -181,7 +181,7 @@ onEachAdapter((start) => {
     );
   });
 
-  it('WH-24 logs the stack frames of an error, and its message once, truncated', async () => {
+  it('WH-24 the application logs the stack frames of an error, and its message once, truncated', async () => {
     thrown = () => new Error('m'.repeat(5000));
     await using app = await start({ providers: [Thrower] });
     await app.send(webhookRequest({ eventType: 'at once' }));

@@ -14,7 +14,7 @@ class Orders {
 }
 
 onEachAdapter((start) => {
-  it('WH-28 logs each handler with its types, and the webhook route, once at boot', async () => {
+  it('WH-28 the application logs each handler with its types, and the webhook route, once at boot', async () => {
     @Module({ providers: [Orders] })
     class OrdersModule {}
     await using app = await start({
@@ -69,7 +69,7 @@ onEachAdapter((start) => {
     expect((await inbox.list({ state: 'unhandled' })).events).toHaveLength(8);
   });
 
-  it('WH-29 logs no second warning for a copy of an event without a handler', async () => {
+  it('WH-29 the application logs no second warning for a copy of an event without a handler', async () => {
     const runtime = new FakeRuntime();
     await using app = await start({ providers: [Orders], payments: { runtime } });
     const sent = webhookRequest({ eventType: 'invoice.created' });
@@ -80,7 +80,7 @@ onEachAdapter((start) => {
     expect(app.log.matching(/No handler takes/)).toHaveLength(1);
   });
 
-  it('WH-29 logs at most 101 lines per minute about events without a handler', async () => {
+  it('WH-29 the application logs at most 101 lines per minute about events without a handler', async () => {
     await using app = await start({ providers: [Orders] });
     for (let index = 0; index < 150; index += 1) {
       await app.send(webhookRequest({ eventType: `made.up-${index}` }));

@@ -79,7 +79,7 @@ class Merchant implements AsyncDisposable {
 }
 
 describe.each(Object.keys(ADAPTERS))('on %s', (adapter) => {
-  it('WH-24 logs the rejection of a promise that a handler did not await, and the process continues', async () => {
+  it('WH-24 the application logs the rejection of a promise that a handler did not await, and the process continues', async () => {
     await using merchant = await Merchant.start(adapter, 2);
     expect(await merchant.receive()).toBe(200);
     await merchant.execute('release');

@@ -42,7 +42,7 @@ describe('the API client over TLS', () => {
     await emulator?.close();
   });
 
-  it('calls a service with a trusted certificate, and records the payment of the order', async () => {
+  it('the API client calls a service with a trusted certificate, and records the payment of the order', async () => {
     await using shop = await RunningShop.start({
       ...settingsFor(emulator),
       PAYMENTS_BASE_URL: baseUrl,

@@ -6,7 +6,7 @@ import { webhookRequest } from '../support/webhook/handler-application.js';
 import { AT_ONCE, inboxOf, post, startOn, states } from '../support/inbox/inbox-application.js';
 import { onEachInbox } from '../support/inbox/inbox-content.js';
 
-/** Inverts every byte, after a prefix that differs each time. */
+/** Inverts every byte, and adds a prefix that differs each time. */
 class Inverting implements BodyCodec {
   #number = 0;
   /** Ids of the events that cannot be encoded, or decoded. */

@@ -28,7 +28,7 @@ async function boot(settings: Record<string, string>) {
 }
 
 describe('the shop exits at boot with code 1', () => {
-  it('if settings are missing, with a line for each', async () => {
+  it('the shop exits at boot with code 1 if settings are missing, with a line for each', async () => {
     const { code, out, err } = await boot({ PORT: '0' });
     expect([code, out]).toEqual([1, []]);
     expect(err).toEqual([
@@ -39,7 +39,7 @@ describe('the shop exits at boot with code 1', () => {
     ]);
   });
 
-  it('if settings are invalid, with a line for each', async () => {
+  it('the shop exits at boot with code 1 if settings are invalid, with a line for each', async () => {
     const { code, out, err } = await boot({
       ...SETTINGS,
       PAYMENTS_BASE_URL: 'payments.example.com',
@@ -56,7 +56,7 @@ describe('the shop exits at boot with code 1', () => {
     }
   });
 
-  it('if one setting is missing, with one line', async () => {
+  it('the shop exits at boot with code 1 if one setting is missing, with one line', async () => {
     const { code, err } = await boot({ ...SETTINGS, PAYMENTS_WEBHOOK_SECRET: '' });
     expect(code).toBe(1);
     expect(err).toEqual([expect.stringMatching(/^shop: PAYMENTS_WEBHOOK_SECRET is not set/)]);
@@ -65,12 +65,15 @@ describe('the shop exits at boot with code 1', () => {
   it.each([
     ['PAYMENTS_BASE_URL', 'http://payments.example.com', 'http:'],
     ['PAYMENTS_CLIENT_SECRET', `${SECRETS.client} `, 'white space'],
-  ])('if the payments module rejects %s="%s", with one line', async (name, value, word) => {
-    const { code, out, err } = await boot({ ...SETTINGS, [name]: value });
-    expect([code, out]).toEqual([1, []]);
-    expect(err).toEqual([expect.stringContaining(word)]);
-    expect(err.join()).not.toMatch(/s3cret/);
-  });
+  ])(
+    'the shop exits at boot with code 1 if the payments module rejects %s="%s", with one line',
+    async (name, value, word) => {
+      const { code, out, err } = await boot({ ...SETTINGS, [name]: value });
+      expect([code, out]).toEqual([1, []]);
+      expect(err).toEqual([expect.stringContaining(word)]);
+      expect(err.join()).not.toMatch(/s3cret/);
+    },
+  );
 
   describe('if SHOP_DATA cannot be used, with one line', () => {
     const folder = mkdtempSync(join(tmpdir(), 'shop-boot-'));
@@ -100,7 +103,7 @@ describe('the shop exits at boot with code 1', () => {
     });
   });
 
-  it('if nothing listens at DATABASE_URL, with one line and without its password', async () => {
+  it('the shop exits at boot with code 1 if nothing listens at DATABASE_URL, with one line and without its password', async () => {
     const port = await freePort();
     const DATABASE_URL = `postgres://shop:pa-s3cret@127.0.0.1:${port}/shop`;
     const { code, out, err } = await boot({ ...SETTINGS, DATABASE_URL });
@@ -112,7 +115,7 @@ describe('the shop exits at boot with code 1', () => {
   });
 
   it.each(['postgres://shop:pa#s3cret@localhost/shop', 'postgres://shop:pa-s3cret@[::1/shop'])(
-    'if DATABASE_URL is malformed, with one line and without its password',
+    'the shop exits at boot with code 1 if DATABASE_URL is malformed, with one line and without its password',
     async (DATABASE_URL) => {
       const { code, err } = await boot({ ...SETTINGS, DATABASE_URL });
       expect(code).toBe(1);
@@ -121,17 +124,20 @@ describe('the shop exits at boot with code 1', () => {
     },
   );
 
-  it.each(['express', 'fastify'])('if the port is in use, with one line (%s)', async (adapter) => {
-    const other = createServer().listen(0, '127.0.0.1');
-    await once(other, 'listening');
-    const PORT = String((other.address() as AddressInfo).port);
-    const { code, err } = await boot({ ...SETTINGS, PORT, SHOP_ADAPTER: adapter });
-    other.close();
-    expect(code).toBe(1);
-    expect(err).toEqual([
-      `shop: port ${PORT} is in use. Stop the process that listens on it, or set PORT (0 takes a free one)`,
-    ]);
-  });
+  it.each(['express', 'fastify'])(
+    'the shop exits at boot with code 1 if the port is in use, with one line (%s)',
+    async (adapter) => {
+      const other = createServer().listen(0, '127.0.0.1');
+      await once(other, 'listening');
+      const PORT = String((other.address() as AddressInfo).port);
+      const { code, err } = await boot({ ...SETTINGS, PORT, SHOP_ADAPTER: adapter });
+      other.close();
+      expect(code).toBe(1);
+      expect(err).toEqual([
+        `shop: port ${PORT} is in use. Stop the process that listens on it, or set PORT (0 takes a free one)`,
+      ]);
+    },
+  );
 });
 
 it.each([

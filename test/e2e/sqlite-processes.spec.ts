@@ -33,7 +33,7 @@ describe('several processes on one SQLite file', () => {
     expect(versions).toHaveLength(1);
   }, 30_000);
 
-  it('exit without a close of the store if they have nothing to do', async () => {
+  it('processes on one SQLite file exit without a close of the store if they have nothing to do', async () => {
     const child = startChild('idle', harness.file);
     const { code } = await child.ended;
     expect(child.lines).toEqual(['idle']);
@@ -50,7 +50,7 @@ describe('several processes on one SQLite file', () => {
     expect(code).toBe(0);
   }, 30_000);
 
-  it('print no warning if they only import the package', async () => {
+  it('processes on one SQLite file print no warning if they only import the package', async () => {
     const child = startChild('import', harness.file);
     const { stderr } = await child.ended;
     expect(child.lines).toEqual(['imported']);

@@ -93,7 +93,7 @@ describe('resolveOptions', () => {
     expect(resolveOptions({}, 'development').port).toBe(0);
   });
 
-  it('names all invalid options in one error', () => {
+  it('resolveOptions() names all invalid options in one error', () => {
     expect(() => resolveOptions({ port: -1, logSize: -1 })).toThrow(/port .*; logSize /);
   });
 });

@@ -15,7 +15,7 @@ import { sendDelivery } from './delivery-sender.js';
 export interface AttemptOptions {
   readonly serviceName: string;
   readonly fetch: typeof globalThis.fetch;
-  /** Milliseconds for one attempt. */
+  /** Time limit of one attempt, in milliseconds. */
   readonly timeoutMs: number;
   /** Whether other machines can reach the emulator. */
   readonly remoteAccess: boolean;

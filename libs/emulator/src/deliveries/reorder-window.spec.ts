@@ -62,7 +62,7 @@ describe('ReorderWindow', () => {
 });
 
 describe('reorder', () => {
-  it('always returns another order of the same items', () => {
+  it('reorder() always returns another order of the same items', () => {
     const random = new RandomSource(1);
     for (let run = 0; run < 200; run++) {
       const items = Array.from({ length: 2 + (run % 4) }, (_, index) => index);

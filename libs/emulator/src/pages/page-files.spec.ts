@@ -22,14 +22,14 @@ describe('readPageFiles', () => {
     expect(String(files.get('preact.js')?.body)).toContain('export');
   });
 
-  it('names a missing file and the fix', async () => {
+  it('readPageFiles() names a missing file and the fix', async () => {
     await rm(join(folder, 'faults.js'));
     await expect(readPageFiles(url())).rejects.toThrow(
       /^the page file faults\.js cannot be read \(ENOENT.*; reinstall payments-emulator$/,
     );
   });
 
-  it('names a missing library', async () => {
+  it('readPageFiles() names a missing library', async () => {
     const locate = (library: string): string => {
       if (library === 'htm') throw new Error("Cannot find package 'htm'");
       return import.meta.resolve(library);

@@ -15,7 +15,7 @@ describe('ThrottledLog', () => {
     log = new ThrottledLog(logger, { monotonic: () => now });
   });
 
-  it('logs one line per subject and minute, with the number of suppressed lines', () => {
+  it('ThrottledLog logs one line per subject and minute, with the number of suppressed lines', () => {
     for (let count = 0; count < 1001; count += 1) log.warn('a', 'A failed.');
     log.warn('b', 'B failed.');
     expect(lines).toEqual(['A failed.', 'B failed.']);
@@ -30,14 +30,14 @@ describe('ThrottledLog', () => {
     expect(lines[3]).toBe('A failed.');
   });
 
-  it('logs error() at the level error, and at most one line per subject of both levels', () => {
+  it('ThrottledLog logs error() at the level error, and at most one line per subject of both levels', () => {
     log.error('a', 'A failed.');
     log.warn('a', 'A failed.');
     log.error('a', 'A failed.');
     expect(lines).toEqual(['error: A failed.']);
   });
 
-  it('calls a message function only if the line is logged', () => {
+  it('ThrottledLog calls a message function only if the line is logged', () => {
     let made = 0;
     const message = (): string => `made ${(made += 1)}`;
     log.warn('a', message);
@@ -45,7 +45,7 @@ describe('ThrottledLog', () => {
     expect([made, lines]).toEqual([1, ['made 1']]);
   });
 
-  it('logs at most 101 lines per minute for any number of subjects, and forgets old subjects', () => {
+  it('ThrottledLog logs at most 101 lines per minute for any number of subjects, and forgets old subjects', () => {
     for (let minute = 0; minute < 3; minute += 1) {
       now = minute * 60_000;
       lines = [];

@@ -26,12 +26,15 @@ describe('parseEnvelope', () => {
     ['eventType', { ...envelope, eventType: undefined }],
     ['timestamp', { ...envelope, timestamp: '2026-13-40T10:00:00Z' }],
     ['data', { ...envelope, data: [] }],
-  ])('names the invalid field %s in the error, without its value', (field, body) => {
-    const error = errorOf(() => parseEnvelope(Buffer.from(JSON.stringify(body))));
-    expect(error).toBeInstanceOf(PaymentsError);
-    expect(error?.message).toContain(`"${field}"`);
-    expect(error?.message).not.toContain('xxx');
-  });
+  ])(
+    'parseEnvelope() names the invalid field %s in the error, without its value',
+    (field, body) => {
+      const error = errorOf(() => parseEnvelope(Buffer.from(JSON.stringify(body))));
+      expect(error).toBeInstanceOf(PaymentsError);
+      expect(error?.message).toContain(`"${field}"`);
+      expect(error?.message).not.toContain('xxx');
+    },
+  );
 
   it('parseEnvelope() rejects a body that is nested too deeply, without a stack overflow', () => {
     const body = `{"id":"e","eventType":"t","timestamp":"2026-11-20T10:00:00Z","data":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;

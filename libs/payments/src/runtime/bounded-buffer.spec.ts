@@ -142,7 +142,7 @@ describe('readInto', () => {
     await new Promise((resolve) => stream.once('close', resolve));
   });
 
-  it('calls onChunk after each chunk that was added, until stop()', async () => {
+  it('readInto() calls onChunk after each chunk that was added, until stop()', async () => {
     const stream = new PassThrough();
     const buffer = new BoundedBuffer(3);
     const sizes: number[] = [];

@@ -49,11 +49,14 @@ describe('tokenLife', () => {
     [3_599_000, 90_000, 120_000, 30_000],
     [600_000, 45_000, 60_000, 30_000],
     [20_000, 1_500, 2_000, 1_000],
-  ])('of %i ms has softMs from %i to %i and hardMs %i', (lifetime, least, most, hard) => {
-    const sent = { wall: 0, monotonic: 0 };
-    expect(tokenLife(sent, lifetime, 0)).toMatchObject({ softMs: least, hardMs: hard });
-    expect(tokenLife(sent, lifetime, 1).softMs).toBe(most);
-  });
+  ])(
+    'tokenLife() of %i ms has softMs from %i to %i and hardMs %i',
+    (lifetime, least, most, hard) => {
+      const sent = { wall: 0, monotonic: 0 };
+      expect(tokenLife(sent, lifetime, 0)).toMatchObject({ softMs: least, hardMs: hard });
+      expect(tokenLife(sent, lifetime, 1).softMs).toBe(most);
+    },
+  );
 });
 
 describe('remainingMs', () => {

@@ -57,7 +57,7 @@ describe('MemoryStore', () => {
     ]);
   });
 
-  it('receive makes room by deleting the bodies of the events that finished first, and no more', async () => {
+  it('receive deletes the bodies of the events that finished first, only as many as it needs', async () => {
     await finish('a', 40);
     await finish('b', 40);
     await store.receive([event('c', 20)]);
