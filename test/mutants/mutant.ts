@@ -12,6 +12,11 @@ export interface Mutant {
   readonly by: string;
   /** Paths of the specs that prove the promise, from the root of the repository. Empty if only the smoke test proves it. */
   readonly specs: readonly string[];
+  /**
+   * Why a sample leaves this mutant out. It runs only before a release: it needs a tool that some machines do not have, or
+   * the tests find it only in most runs.
+   */
+  readonly releaseOnly?: string;
   /** Part of the smoke test that proves the promise, for example `kit` for `npm run smoke -- kit`. */
   readonly smoke?: string;
 }

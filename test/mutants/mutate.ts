@@ -64,7 +64,7 @@ function select(): readonly Mutant[] {
   if (!Number.isInteger(size) || size < 1 || !Number.isInteger(seed)) {
     return reject('--sample must be a whole number from 1, and --seed a whole number.');
   }
-  const quick = chosen.filter(({ smoke }) => smoke === undefined);
+  const quick = chosen.filter(({ smoke, releaseOnly }) => (smoke ?? releaseOnly) === undefined);
   const length = Math.min(size, quick.length);
   const subsets = fc.shuffledSubarray(quick, { minLength: length, maxLength: length });
   console.log(`mutate, seed ${seed}`);

@@ -1,4 +1,4 @@
-// The page docs/troubleshoot.md is generated from the groups, and from the cause and the fix of each code.
+// The page Troubleshoot of the documentation is generated from the groups, and from the cause and the fix of each code.
 
 /**
  * Every `code` of a `PaymentsError`. It is a closed union, so the compiler can check that a `switch` covers all
