@@ -82,7 +82,7 @@ describeInBrowser('a delayed response on the page', (browser) => {
     );
   });
 
-  it('a delayed response shows the result of an attempt that ends while its details are loading', async () => {
+  it('the page shows the result of an attempt that ends while its details are loading', async () => {
     emulator.setFaults({ delivery: { delay: { ms: 600_000 } } });
     const page = await browser().page();
     const record = /\/emulator\/deliveries\/[\da-f-]{36}$/;

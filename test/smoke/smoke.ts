@@ -17,7 +17,7 @@ import { installOldestNode } from './oldest-node.ts';
 import { PackedPackage } from './packed-package.ts';
 import type { NodeProgram, SmokeContext, SmokePart } from './smoke-part.ts';
 
-/** The promises about applications. `--all` fails if no check names one of them. */
+/** The promises about applications. `--all` fails if one of them has no check. */
 const PROMISES = Array.from(
   { length: 16 },
   (_, index) => `AP-${String(index + 1).padStart(2, '0')}`,

@@ -47,7 +47,7 @@ export interface EndedAttempt {
   wait(ms: number): Promise<void>;
 }
 
-/** A value that a handler threw. An object of its own, because a handler can throw `undefined`. */
+/** A value that a handler threw, wrapped in an object because a handler can throw `undefined`. */
 export interface HandlerFailure {
   readonly thrown: unknown;
 }

@@ -53,7 +53,7 @@ export class SqliteServer {
   #poll: NodeJS.Timeout | undefined;
   /** Whether the last step was a window: then a batch runs before the next window. */
   #windowWasLast = false;
-  /** SQLite's `data_version` at the last check for writes of other processes. The constructor reads the first one. */
+  /** SQLite's `data_version` at the last check for writes of other processes. start() reads the first one. */
   #dataVersion = 0;
 
   constructor(
