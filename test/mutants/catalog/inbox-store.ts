@@ -240,12 +240,4 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
     by: "IN ('f')",
     specs: [SQLITE],
   },
-  {
-    promise: 'IN-39',
-    fault: 'every claim starts at the first index entry',
-    file: `${INBOX}/postgres/sql/claim.ts`,
-    replace: 'cursor === undefined ? null : cursor - OVERLAP_MS',
-    by: 'null',
-    specs: [`${INBOX}/postgres/sql/claim.spec.ts`],
-  },
 ];

@@ -5,7 +5,7 @@ const MEMORY = 'test/e2e/inbox-contract-memory.spec.ts';
 const SQLITE = 'test/e2e/inbox-contract-sqlite.spec.ts';
 const POSTGRES = 'test/e2e/inbox-contract-postgres.spec.ts';
 
-/** Work of the inbox: leases, attempts, retries, commits and handlers. */
+/** Work of the inbox: leases, attempts, retries, commits, handlers, and claims while a transaction is open. */
 export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-14',
@@ -238,5 +238,13 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
     replace: 'metadata.name ?? defaultName(metadata.patterns, method)',
     by: 'metadata.name ?? defaultName([owner], method)',
     specs: ['test/e2e/handlers-minified.spec.ts'],
+  },
+  {
+    promise: 'IN-39',
+    fault: 'every claim starts at the first index entry',
+    file: `${INBOX}/postgres/sql/claim.ts`,
+    replace: 'cursor === undefined ? null : cursor - OVERLAP_MS',
+    by: 'null',
+    specs: [`${INBOX}/postgres/sql/claim.spec.ts`],
   },
 ];
