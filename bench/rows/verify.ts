@@ -42,22 +42,22 @@ function tableOf({ id, name, bytes, bodies }: (typeof SIZES)[number], scale: Sca
   // Verification makes no request, so the key is not used.
   const { webhooks } = new Stripe('sk_bench');
   const header = webhooks.signature!;
-  const now = (name: string, check: (one: Signed) => unknown): Contender => ({
+  const synchronous = (name: string, check: (one: Signed) => unknown): Contender => ({
     name,
     measure: async () => ({ value: perCall(signed, check, scale) }),
   });
-  const promised = (name: string, check: (one: Signed) => Promise<unknown>): Contender => ({
+  const asynchronous = (name: string, check: (one: Signed) => Promise<unknown>): Contender => ({
     name,
-    measure: async () => ({ value: await perPromise(signed, check, scale) }),
+    measure: async () => ({ value: await perAsyncCall(signed, check, scale) }),
   });
   const contenders = [
-    now(OURS, ({ body, payments }) => verifySignature(body, payments, keys)),
-    now(FROM_TEXT, ({ body, payments }) => verifySignature(body, payments, [SECRET])),
-    now(BARE_512, ({ body, payments }) => bare('sha512', body, payments)),
-    now(BARE_256, ({ body, github }) => bare('sha256', body, github)),
-    now(STRIPE, ({ body, stripe }) => webhooks.constructEvent(body, stripe, SECRET)),
-    now(STRIPE_HEADER, ({ body, stripe }) => header.verifyHeader(body, stripe, SECRET)),
-    promised(OCTOKIT, async ({ body, github }) =>
+    synchronous(OURS, ({ body, payments }) => verifySignature(body, payments, keys)),
+    synchronous(FROM_TEXT, ({ body, payments }) => verifySignature(body, payments, [SECRET])),
+    synchronous(BARE_512, ({ body, payments }) => bare('sha512', body, payments)),
+    synchronous(BARE_256, ({ body, github }) => bare('sha256', body, github)),
+    synchronous(STRIPE, ({ body, stripe }) => webhooks.constructEvent(body, stripe, SECRET)),
+    synchronous(STRIPE_HEADER, ({ body, stripe }) => header.verifyHeader(body, stripe, SECRET)),
+    asynchronous(OCTOKIT, async ({ body, github }) =>
       assertValid(await octokit.verify(body.toString(), github)),
     ),
   ];
@@ -105,7 +105,7 @@ function roundMs(scale: Scale): number {
   return scale.quick ? 15 : 120;
 }
 
-/** Microseconds per call, over all bodies. */
+/** Microseconds per call of a synchronous function, over all bodies. */
 function perCall(signed: readonly Signed[], check: (one: Signed) => unknown, scale: Scale): number {
   const start = performance.now();
   let calls = 0;
@@ -117,7 +117,8 @@ function perCall(signed: readonly Signed[], check: (one: Signed) => unknown, sca
   return ((now - start) / calls) * 1000;
 }
 
-async function perPromise(
+/** Microseconds per call of an asynchronous function, one call at a time, over all bodies. */
+async function perAsyncCall(
   signed: readonly Signed[],
   check: (one: Signed) => Promise<unknown>,
   scale: Scale,

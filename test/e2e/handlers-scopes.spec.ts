@@ -20,7 +20,7 @@ interface Note {
 let notes: Note[] = [];
 
 @Injectable({ scope: Scope.REQUEST })
-class OfRequest {
+class RequestScoped {
   constructor(@Inject(REQUEST) readonly request: PaymentRequest) {}
 
   @OnPaymentEvent('*')
@@ -38,7 +38,7 @@ class Transient {
 }
 
 @Injectable({ scope: Scope.REQUEST, durable: true })
-class Durable extends OfRequest {}
+class Durable extends RequestScoped {}
 
 @Injectable({ scope: Scope.REQUEST })
 class Session {
@@ -74,7 +74,7 @@ class ByEnhancer {
 }
 
 @Controller({ path: 'scoped', scope: Scope.REQUEST })
-class ScopedController extends OfRequest {}
+class ScopedController extends RequestScoped {}
 
 class Made {
   constructor(readonly request: PaymentRequest) {}
@@ -87,12 +87,12 @@ class Made {
 
 onOneAdapter('scopes of handlers', (start) => {
   it.each([
-    ['request-scoped', { providers: [OfRequest] }],
+    ['request-scoped', { providers: [RequestScoped] }],
     ['transient', { providers: [Transient] }],
     ['durable', { providers: [Durable] }],
     ['request-scoped by a dependency', { providers: [Session, ByDependency] }],
     ['request-scoped by a guard', { providers: [ByEnhancer] }],
-    ['request-scoped under a token', { providers: [{ provide: 'X', useClass: OfRequest }] }],
+    ['request-scoped under a token', { providers: [{ provide: 'X', useClass: RequestScoped }] }],
     [
       'request-scoped by a factory for its class',
       {

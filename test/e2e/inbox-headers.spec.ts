@@ -24,25 +24,25 @@ describe.each(Object.keys(ADAPTERS))('stored headers, on %s', (adapter) => {
   afterAll(async () => app.app.close());
 
   async function stored(path: string | undefined, more: Record<string, string>) {
-    const delivery = signedWebhook(OPTIONS);
-    const { id } = JSON.parse(delivery.body.toString()) as { id: string };
-    const response = await app.send(delivery, { ...(path && { path }), headers: more });
+    const webhook = signedWebhook(OPTIONS);
+    const { id } = JSON.parse(webhook.body.toString()) as { id: string };
+    const response = await app.send(webhook, { ...(path && { path }), headers: more });
     expect(response.status).toBe(200);
     const event = await app.app.get(PaymentInbox).get(id);
-    return { delivery, event: event as StoredEvent };
+    return { webhook, event: event as StoredEvent };
   }
 
-  const ways = { 'the endpoint': undefined, 'a controller of one’s own': '/method' };
-  it.each(Object.entries(ways))(
-    'useful headers of a webhook request are stored, through %s',
-    async (_way, path) => {
-      const { delivery, event } = await stored(path, {
+  const receivers = { 'the endpoint': undefined, 'a controller of one’s own': '/method' };
+  it.each(Object.entries(receivers))(
+    'the inbox stores useful headers of webhook requests to %s',
+    async (_receiver, path) => {
+      const { webhook, event } = await stored(path, {
         'X-Request-Id': `r-1${'x'.repeat(300)}`,
         traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
       });
       expect(event.headers).toEqual({
         'content-type': 'application/json',
-        'content-length': String(delivery.body.byteLength),
+        'content-length': String(webhook.body.byteLength),
         'user-agent': 'nestjs-payments-testing-Webhook/1.0',
         'x-webhook-event': 'transaction.completed',
         'x-request-id': `r-1${'x'.repeat(253)}`,
@@ -51,10 +51,10 @@ describe.each(Object.keys(ADAPTERS))('stored headers, on %s', (adapter) => {
     },
   );
 
-  it.each(Object.entries(ways))(
-    'stored headers contain no secret, through %s',
-    async (_way, path) => {
-      const { delivery, event } = await stored(path, SECRETS);
+  it.each(Object.entries(receivers))(
+    'the inbox stores no secret headers of webhook requests to %s',
+    async (_receiver, path) => {
+      const { webhook, event } = await stored(path, SECRETS);
       const text = JSON.stringify(event.headers);
       expect(Object.keys(event.headers).toSorted()).toEqual([
         'content-length',
@@ -63,7 +63,7 @@ describe.each(Object.keys(ADAPTERS))('stored headers, on %s', (adapter) => {
         'x-webhook-event',
       ]);
       expect(text).not.toMatch(/very-secret|203\.0\.113|sha512/);
-      expect(text).not.toContain(delivery.headers['X-Webhook-Signature']!.slice(7, 40));
+      expect(text).not.toContain(webhook.headers['X-Webhook-Signature']!.slice(7, 40));
     },
   );
 });

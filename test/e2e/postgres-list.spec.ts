@@ -5,7 +5,7 @@ import { claim, incoming, usePostgresInboxes } from '../support/postgres/postgre
 describe('lists of events in PostgreSQL', () => {
   const inboxes = usePostgresInboxes();
 
-  const someMilliseconds = (): Promise<unknown> => inboxes.query('SELECT pg_sleep(0.003)');
+  const sleepThreeMs = (): Promise<unknown> => inboxes.query('SELECT pg_sleep(0.003)');
   const listed = async (store: InboxStore, filter: EventFilter): Promise<string[]> => {
     const query = { filter, order: 'oldest', limit: 100, after: null } as const;
     return (await store.list(query)).events.map(({ id }) => id);
@@ -36,7 +36,7 @@ describe('lists of events in PostgreSQL', () => {
       incoming('a', { company: 'one', handlers: ['book', 'mail'], orderingKey: '100% \0 "tx"' }),
       incoming('b', { eventType: 'refund' }),
     ]);
-    await someMilliseconds();
+    await sleepThreeMs();
     await store.receive([incoming('c', { handlers: [] })]);
     await store.complete((await claim(store, 1))[0]!);
     const { receivedAt } = (await store.find('default', 'c'))!;

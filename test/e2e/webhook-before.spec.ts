@@ -74,7 +74,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     app.log.lines.length = 0;
     orders = app.app.get(Orders);
   };
-  const valid = async (headers: Record<string, string> = {}) =>
+  const sendValid = async (headers: Record<string, string> = {}) =>
     app.send(signedWebhook(COMPANY), { headers });
   const head = (length: number): string => {
     const { path, headers } = signedWebhook(COMPANY);
@@ -92,7 +92,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
 
   it('SE-05 an allowlist of addresses admits its addresses', async () => {
     await start(allowlist('203.0.113.7', '127.0.0.1'));
-    expect(await valid()).toMatchObject({ status: 200 });
+    expect(await sendValid()).toMatchObject({ status: 200 });
     expect(orders.seen).toHaveLength(1);
   });
 
@@ -116,7 +116,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     await sender.write(head(1000));
     expect(await sender.status()).toBe(403);
     sender.socket.destroy();
-    expect(await valid()).toMatchObject({
+    expect(await sendValid()).toMatchObject({
       status: 403,
       body: { statusCode: 403, code: 'request_rejected' },
     });
@@ -138,9 +138,9 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
         if (adapter === 'express') (nest as NestExpressApplication).set('trust proxy', true);
       },
     );
-    expect(await valid({ 'X-Forwarded-For': '203.0.113.7' })).toMatchObject({ status: 200 });
-    expect(await valid({ 'X-Forwarded-For': '203.0.113.8' })).toMatchObject({ status: 403 });
-    expect(await valid()).toMatchObject({ status: 403 });
+    expect(await sendValid({ 'X-Forwarded-For': '203.0.113.7' })).toMatchObject({ status: 200 });
+    expect(await sendValid({ 'X-Forwarded-For': '203.0.113.8' })).toMatchObject({ status: 403 });
+    expect(await sendValid()).toMatchObject({ status: 403 });
   });
 
   it('SE-05 a rate limiter rejects requests above its limit with 429 and Retry-After', async () => {
@@ -149,9 +149,9 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
       const retryAfterSeconds = buckets.take(address);
       return retryAfterSeconds === 0 ? undefined : { status: 429, retryAfterSeconds };
     });
-    for (let n = 0; n < 3; n += 1) expect(await valid()).toMatchObject({ status: 200 });
+    for (let n = 0; n < 3; n += 1) expect(await sendValid()).toMatchObject({ status: 200 });
     for (let n = 0; n < 3; n += 1) {
-      expect(await valid()).toMatchObject({
+      expect(await sendValid()).toMatchObject({
         status: 429,
         headers: { 'retry-after': '2' },
         body: { code: 'request_rejected' },
@@ -159,7 +159,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     }
     expect(app.log.matching(/returned status 429/)).toHaveLength(1);
     runtime.advance(2000);
-    expect(await valid()).toMatchObject({ status: 200 });
+    expect(await sendValid()).toMatchObject({ status: 200 });
   });
 
   it('SE-05 an asynchronous rate limiter works with a shared store', async () => {
@@ -173,7 +173,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
       (await consume(company)) > 2 ? { status: 429, retryAfterSeconds: 60 } : undefined,
     );
     const statuses: number[] = [];
-    for (let n = 0; n < 4; n += 1) statuses.push((await valid()).status);
+    for (let n = 0; n < 4; n += 1) statuses.push((await sendValid()).status);
     expect(statuses).toEqual([200, 200, 429, 429]);
     expect(used).toEqual(new Map([['default', 4]]));
   });
@@ -213,7 +213,7 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
   ])('SE-05 a check that %s causes 503, and one log line has the cause', async (_, before) => {
     await start(before as AdmissionCheck);
     for (let n = 0; n < 20; n += 1) {
-      expect(await valid()).toMatchObject({ status: 503, body: { code: 'request_rejected' } });
+      expect(await sendValid()).toMatchObject({ status: 503, body: { code: 'request_rejected' } });
     }
     expect(app.log.lines).toHaveLength(1);
     expect(app.log.lines[0]).toMatch(/"webhook\.before".*(the limiter is down|neither undefined)/);
@@ -224,16 +224,16 @@ describe.each(['express', 'fastify'] as const)('webhook.before on %s', (adapter)
     let hanging = true;
     await start(async () => (hanging ? new Promise<undefined>(() => {}) : undefined));
     const idle = await timersAtRest(runtime);
-    const responses = [valid(), valid()];
+    const responses = [sendValid(), sendValid()];
     await until(() => runtime.pending === idle + 2, 'the requests');
     await timersAtRest(runtime);
-    expect(await valid()).toMatchObject({ status: 503, body: { code: 'webhook_busy' } });
+    expect(await sendValid()).toMatchObject({ status: 503, body: { code: 'webhook_busy' } });
     runtime.advance(5000);
     for (const response of responses) {
       expect(await response).toMatchObject({ status: 503, body: { code: 'request_rejected' } });
     }
     expect(app.log.matching(/"webhook\.before".*did not return within 5000 ms/)).toHaveLength(1);
     hanging = false;
-    expect(await valid()).toMatchObject({ status: 200 });
+    expect(await sendValid()).toMatchObject({ status: 200 });
   });
 });

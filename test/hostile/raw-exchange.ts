@@ -6,7 +6,7 @@ export interface ExchangeResult {
   readonly statuses: readonly number[];
   /** `code` of the last JSON body. */
   readonly code: string | undefined;
-  /** Whether the time limit passed before the expected responses or the end of the connection. */
+  /** Whether the time limit passed before all expected responses arrived or the connection ended. */
   readonly hung: boolean;
 }
 

@@ -22,7 +22,7 @@ export interface Round {
   readonly log: string;
 }
 
-/** The processes of the attack: the application that each attacks, and its families. */
+/** The attacker processes: the application that each process attacks, and its families of attacks (`families/`). */
 const ATTACKERS = [
   { target: 'receiver', files: ['malformed-http', 'slow-senders'] },
   { target: 'receiver', files: ['unknown-companies', 'forged-signatures', 'hostile-json'] },
@@ -30,8 +30,9 @@ const ATTACKERS = [
 ] as const;
 const WARM_UP_MS = 3000;
 /**
- * Node flags of the applications. On a machine with much memory and without the second flag, the young generation of the
- * heap grows by 100 MB under any load. In a container of 512 MB, Node.js limits it to less than this flag does.
+ * Node flags of the applications. The second flag limits the young generation of the heap. Without the flag, this
+ * generation grows by 100 MB under any load on a machine with much memory. In a container of 512 MB, the default limit of
+ * Node.js is lower than this flag.
  */
 const HEAP: readonly string[] = ['--max-old-space-size=512', '--max-semi-space-size=16'];
 

@@ -28,9 +28,13 @@ export interface SimulationSetup {
   trace?(line: string): void;
 }
 
-/** Maximum time between the start of an attempt's time limit and of its handler, in milliseconds on a busy machine. */
+/**
+ * Maximum time on a busy machine between the moment when an attempt's time limit starts to run and the start of its
+ * handler, in milliseconds.
+ */
 const DISPATCH_MS = 200;
-/** Plays a scenario, and finds violations of the promises. */
+
+/** Runs a scenario and reports each violation of the promises. */
 export class Simulation {
   readonly #journal: AttemptJournal;
   readonly #model: DeliveryModel;

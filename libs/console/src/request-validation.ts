@@ -16,7 +16,7 @@ export async function validBody<T extends object>(dto: new () => T, body: unknow
   return validated(dto, body, 'body');
 }
 
-/** Calls the validator directly, because the application configures its pipes. */
+/** Validates without a Nest pipe, because the application that imports the console configures the global pipes. */
 async function validated<T extends object>(
   dto: new () => T,
   plain: object,

@@ -39,7 +39,7 @@ export function findChromium(): string | undefined {
   return named;
 }
 
-/** A real Chromium. It records errors of pages; see {@link troubles}. */
+/** A real Chromium. It records the errors of its pages; see {@link TestBrowser.troubles}. */
 export class TestBrowser implements AsyncDisposable {
   readonly #browser: Browser;
   readonly #contexts = new Set<BrowserContext>();
@@ -124,8 +124,8 @@ export async function tabTo(page: Page, target: Locator, atMost = 60): Promise<v
 }
 
 /**
- * A `describe` whose tests drive a real Chromium; none of their pages may have troubles. Without a Chromium, it
- * prints what it skips.
+ * A `describe` whose tests control a real Chromium. A test fails if one of its pages has an error that
+ * {@link TestBrowser.troubles} returns. If the machine has no Chromium, the tests are skipped and stderr shows the title.
  */
 export function describeInBrowser(
   title: string,

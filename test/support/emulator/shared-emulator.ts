@@ -3,7 +3,7 @@ import { PaymentsEmulator } from 'payments-emulator';
 import type { PaymentsEmulatorOptions } from 'payments-emulator';
 import { WebhookReceiver } from './webhook-receiver.js';
 
-/** An emulator, the URL of its controls, and the receiver of its deliveries. */
+/** An emulator, the URL of its controls, and the receiver of its webhook requests. */
 interface SharedEmulator {
   readonly receiver: WebhookReceiver;
   readonly emulator: PaymentsEmulator;

@@ -31,14 +31,16 @@ export interface Observations {
 /**
  * - `not-acknowledged`: no process acknowledged the event, although all processes ran at the end.
  * - `lost`: an acknowledged event is not stored, or has no committed effect of one of its handlers.
- * - `doubled`: one event and handler, or one transaction that is handled once, has two committed effects.
+ * - `doubled`: a handler has two committed effects of one event, or of one transaction that it must handle once; or the
+ *   inbox stores two events of such a transaction.
  * - `stale-commit`: an attempt committed its effect after another attempt of the same delivery had started.
  * - `unexpected-effect`: an event has an effect of a handler that must not have one.
  * - `unrecorded-duplicate`: a duplicate with another event id is not recorded on the first event.
  * - `stuck`: a delivery is still pending or running when the chaos run ends.
  * - `unexpected-dead-letter`: a delivery is dead, although its event kills no process.
  * - `missing-dead-letter`: an event kills its process in each attempt, and its delivery is not dead.
- * - `attempt-charged`: an attempt counts although it neither failed nor ran alone when its process ended.
+ * - `attempt-charged`: `attempts` includes an attempt that neither completed nor failed. The inbox may count such an
+ *   attempt only if it ran alone in its process when the process ended.
  * - `overlapping-attempts`: two attempts of one handler and transaction overlap, and no lease was lost.
  * - `missing-heartbeat`: a process sent no heartbeat for a whole lease, and no fault or busy machine explains it.
  * - `process-exited`: a process ended by itself.

@@ -16,14 +16,14 @@ export class BuyProductDto {
   })
   product!: string;
 
-  /** The key in the form. Forms with the same key create one order, even if the browser sends them several times. */
+  /** The idempotency key in the form. If the browser sends a form several times, the shop creates one order. */
   @Matches(/^[0-9a-z]{12}$/, {
     message: 'idempotencyKey must be the key of the form; reload the page',
   })
   idempotencyKey!: string;
 }
 
-/** Letters that look like digits are left out. */
+/** Digits and lower-case letters, except 0, 1, i, l and o, which look alike. */
 const KEY_CHARACTERS = '23456789abcdefghjkmnpqrstuvwxyz';
 const KEY_LENGTH = 12;
 
@@ -49,7 +49,7 @@ export class CatalogueController {
 
   /**
    * Creates an order and redirects to its page. The idempotency key is part of the reference, so a form that is sent twice
-   * creates one order, at any instance of the shop. Each load of the page has a new key.
+   * creates one order, even if two instances of the shop receive it. Each load of the page has a new key.
    */
   @Post('buy')
   @UseGuards(SameOriginGuard)

@@ -35,7 +35,7 @@ async function openPostgres(url: string): Promise<ShopDatabase> {
   try {
     return await PostgresShopDatabase.open(url);
   } catch (error) {
-    // Without the address, which may contain a password.
+    // The message does not contain the address, because an address may contain a password.
     throw new SettingsError([
       `DATABASE_URL must be the address of a PostgreSQL database that the shop can use: ${reasonOf(error)}`,
     ]);

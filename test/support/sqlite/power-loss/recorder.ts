@@ -3,11 +3,11 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** One operation on a file, as `recorder.c` wrote it down. */
+/** One operation on a file, as `recorder.c` recorded it. */
 export interface FileOperation {
   readonly kind: 'create' | 'write' | 'truncate' | 'sync' | 'unlink';
   readonly path: string;
-  /** Of a write: where it begins. Of a truncation: the new length. */
+  /** For a write: its position in the file, in bytes. For a truncation: the new length, in bytes. */
   readonly offset: number;
   readonly data: Buffer;
 }
@@ -29,7 +29,7 @@ export class Recorder {
     execFileSync(compiler()!, ['-shared', '-fPIC', '-O1', '-o', this.#library, source, '-ldl']);
   }
 
-  /** Variables of a process whose operations on the files that begin with `prefix` are to be recorded. */
+  /** Environment variables that make a process record its operations on files whose path starts with `prefix`. */
   environment(prefix: string): Record<string, string> {
     return { LD_PRELOAD: this.#library, RECORDER_PREFIX: prefix, RECORDER_LOG: this.#log };
   }

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { protect, UNSAFE_PRAGMAS } from './sqlite-transaction.js';
 import type { DriverDatabase } from './thread/connection.js';
 
+// Return values and action codes of an SQLite authorizer: https://sqlite.org/c3ref/c_alter_table.html
 const [OK, DENY] = [0, 1];
 const [INSERT, PRAGMA, TRANSACTION, ATTACH, DETACH, SAVEPOINT] = [18, 19, 22, 24, 25, 32];
 
@@ -9,12 +10,12 @@ type Authorizer = Parameters<NonNullable<DriverDatabase['setAuthorizer']>>[0];
 
 /** The authorizer that `protect` sets. */
 function authorizer(inUse: boolean): Authorizer {
-  let given: Authorizer = () => -1;
+  let installed: Authorizer = () => -1;
   const setAuthorizer = (callback: Authorizer) => {
-    given = callback;
+    installed = callback;
   };
   protect({ setAuthorizer } as unknown as DriverDatabase, () => inUse);
-  return given;
+  return installed;
 }
 
 describe('the authorizer of a commit', () => {

@@ -149,8 +149,8 @@ export class InboxWorker {
   }
 
   /**
-   * Reserves a slot of each of the handlers that has a free one and no known backlog. Returns `null` if no handler has
-   * one, or if this process does not run deliveries in the background.
+   * Reserves one slot for each of these handlers, except handlers without a free slot or with a known backlog. Returns
+   * `null` if it reserved no slot, or if this process does not run deliveries in the background.
    */
   reserve(handlers: readonly string[]): SlotReservation | null {
     if (!this.working || !this.#background) return null;

@@ -25,7 +25,7 @@ export async function register(
   );
 }
 
-/** Renews a heartbeat and frees the deliveries of dead workers. `freed`: whether there were such deliveries. */
+/** Records a heartbeat of a worker and frees the deliveries of dead workers. `freed`: whether it freed any delivery. */
 export async function heartbeat(
   source: ConnectionSource,
   schema: string,
