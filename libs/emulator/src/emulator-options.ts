@@ -49,7 +49,7 @@ export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
   readonly maxTransactions?: number | undefined;
   /** Maximum number of companies, 1 to 100,000. Default: 1,000. */
   readonly maxCompanies?: number | undefined;
-  /** Faults of the company that the emulator starts with. Default: none. */
+  /** Faults of the first company from the start of the emulator on. Default: none. */
   readonly faults?: FaultPlan | undefined;
   /** Response bodies that the service does not document. Default: the emulator's own. */
   readonly shapes?: Partial<ResponseShapes> | undefined;
@@ -58,8 +58,8 @@ export interface PaymentsEmulatorOptions extends NewCompany, NetworkOptions {
   /** Clock of all lifetimes, waits and timestamps. Default: the system clock. */
   readonly clock?: EmulatorClock | undefined;
   /**
-   * Sends the deliveries. Default: Node's `fetch`, or one that connects to public addresses only if webhook URLs must be
-   * public. A custom one has to check addresses itself.
+   * Sends the deliveries. Default: Node's `fetch`. If webhook URLs must be public, the default rejects connections to
+   * addresses that are not. A custom function has to check the addresses itself.
    */
   readonly fetch?: typeof globalThis.fetch | undefined;
   /** Resolves the host names of webhook URLs that must be public. Default: Node's `dns.lookup`. */

@@ -113,9 +113,9 @@ export interface WebhookOptions {
    * `worker.knowMs` with a durable inbox; `false` with the memory inbox, because it loses all ids at a restart, after
    * which a late event is likelier than a replay.
    *
-   * If the clock of this process is slow by some time, a replay counts as fresh for as long after its id was deleted. So
-   * set a limit that is below `worker.knowMs` by more than your clocks can differ. With the memory inbox, set at most
-   * its `retentionMs`.
+   * A process whose clock is slow takes old events for younger ones, so it can accept a replay whose id is already
+   * deleted. So set a limit that is below `worker.knowMs` by more than your clocks can differ. With the memory inbox, set
+   * at most its `retentionMs`.
    */
   maxAgeMs?: number | false;
 }
