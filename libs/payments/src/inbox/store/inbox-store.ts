@@ -1,4 +1,5 @@
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import type { ExpectationStore } from './expectation-store.js';
 import type {
   ClaimedDelivery,
   ClaimRequest,
@@ -22,6 +23,7 @@ import type {
   StoredEvent,
 } from './stored-event.js';
 
+export type * from './expectation-store.js';
 export type * from './store-operations.js';
 export type * from './stored-event.js';
 
@@ -53,6 +55,9 @@ export const INBOX_STORE = Symbol('PAYMENTS_INBOX_STORE');
 export interface InboxStore<Tx = unknown> {
   /** The promises of this store beyond the contract that all stores share. Constant for the lifetime of the store. */
   readonly capabilities: InboxCapabilities;
+
+  /** The expected payments; see `PaymentExpectations`. */
+  readonly expectations: ExpectationStore;
 
   /** Creates tables if necessary. Several processes may open one store at the same time. Called once, first. */
   open(): Promise<void>;

@@ -1,4 +1,4 @@
-import type { DeliveryState } from './stored-event.js';
+import type { DeliveryState, EventSource } from './stored-event.js';
 
 /** A verified event that a store is to receive. */
 export interface IncomingEvent {
@@ -35,6 +35,12 @@ export interface IncomingEvent {
   readonly assign: { readonly worker: string; readonly handlers: readonly string[] } | null;
   /** See {@link StoredEvent.stale}. A stale event has no handlers here. */
   readonly stale: boolean;
+  /** How the event was received. */
+  readonly source: EventSource;
+  /** The event's `data.externalReference`, if it is a string that {@link NewExpectation.reference} allows; otherwise `null`. */
+  readonly reference: string | null;
+  /** Whether the event fulfils expectations of its transaction and reference; see {@link ExpectationStore}. */
+  readonly fulfils: boolean;
 }
 
 /** The result of {@link InboxStore.receive} for one event. */

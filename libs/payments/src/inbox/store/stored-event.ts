@@ -58,10 +58,22 @@ export interface StoredDelivery {
   readonly history: readonly DeliveryAttempt[];
 }
 
+/**
+ * How an event was received.
+ *
+ * - `webhook`: the service sent it.
+ * - `poll`: the module asked the service about an expected payment; see `PaymentExpectations`.
+ * - `overdue`: the module stored it because an expectation became overdue.
+ * - `expectation`: a store keeps an expectation as an event; lists of events leave it out.
+ */
+export type EventSource = 'webhook' | 'poll' | 'overdue' | 'expectation';
+
 /** An event as stored. */
 export interface StoredEvent {
   readonly company: string;
   readonly id: string;
+  /** How the first copy of the event was received. */
+  readonly source: EventSource;
   readonly eventType: string;
   readonly occurredAt: Date;
   readonly orderingKey: string | null;
