@@ -83,6 +83,8 @@ export interface ClaimedDelivery extends Lease {
   readonly receivedAt: Date;
   /** Milliseconds from {@link receivedAt} to the claim, both by the store clock. */
   readonly ageMs: number;
+  /** See {@link StoredEvent.source}. */
+  readonly source: EventSource;
   /** The stored body. */
   readonly raw: Buffer;
   /**
