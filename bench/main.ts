@@ -3,7 +3,8 @@ import { cpus, release, type } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { installPeers, versions } from './peers.ts';
+import { installLocked } from '../test/support/processes/command.ts';
+import { versions } from './peers.ts';
 import type { RowResult, TableResult } from './report/results.ts';
 import { measureRoundRobin } from './rounds/round-robin.ts';
 import type { Row, Scale, Table } from './rounds/row.ts';
@@ -17,8 +18,8 @@ const { values: flags, positionals: names } = parseArgs({
   },
 });
 
-installPeers();
-// These files import the packages that installPeers() installs, so they load after it.
+await installLocked(import.meta.dirname, 'the packages that nestjs-payments is compared with');
+// These files import the packages that are installed here, so they load later.
 const { ROWS } = await import('./rows/index.ts');
 const { readResults, writeResults } = await import('./report/results.ts');
 const { cellsOf, targetCells, terminalTable } = await import('./report/tables.ts');

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { succeed, environment } from './command.ts';
+import { succeed, environment } from '../support/processes/command.ts';
 import { PaymentsServer } from './fixtures/merchant/payments-server.ts';
 
 const SOURCES = join(import.meta.dirname, 'fixtures/handling');

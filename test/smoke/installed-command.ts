@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { npm, succeed } from './command.ts';
+import { npm, succeed } from '../support/processes/command.ts';
 import type { PackedPackage } from './packed-package.ts';
 
 /** The `payments-emulator` command, installed from the tarball. */

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { environment } from './command.ts';
+import { environment } from '../support/processes/command.ts';
 
 /** Folder and environment of a process, and the time limit of {@link RunningProcess.prints}. */
 export interface RunningProcessOptions {

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readCodeBlocks } from '../code-blocks.ts';
 import type { CodeBlock } from '../code-blocks.ts';
-import { succeed } from '../command.ts';
+import { succeed } from '../../support/processes/command.ts';
 import { generatedEnvironment } from '../nest-generator.ts';
 import { RunningProcess } from '../running-process.ts';
 import type { SmokeContext, SmokePart } from '../smoke-part.ts';

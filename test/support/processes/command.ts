@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { delimiter, dirname } from 'node:path';
+import { existsSync, statSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
 
 /** Exit code and output of a command. */
 export interface CommandResult {
@@ -67,6 +68,19 @@ export function npm(
   return cli !== undefined && /\.c?js$/.test(cli)
     ? succeed('node', [cli, ...args], { cwd, env })
     : succeed('npm', args, { cwd, env });
+}
+
+/**
+ * Installs a package that is not a workspace from its lockfile, if its packages are missing or the lockfile is newer.
+ *
+ * @param what what the packages are for, for the line that is printed while they are installed.
+ */
+export async function installLocked(folder: string, what: string): Promise<void> {
+  const installed = join(folder, 'node_modules/.package-lock.json');
+  const lock = join(folder, 'package-lock.json');
+  if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(lock).mtimeMs) return;
+  console.log(`Installing ${what} into ${folder} …`);
+  await npm(['ci', '--ignore-scripts'], folder);
 }
 
 /**
