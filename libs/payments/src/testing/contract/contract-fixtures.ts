@@ -59,7 +59,6 @@ export interface InboxContractCase {
 
 /** `leaseMs` of the workers in the contract's cases. */
 export const LEASE_MS = 60_000;
-
 export const DAY_MS = 86_400_000;
 
 /** Options of a redrive of one event, due at once. */
@@ -89,6 +88,9 @@ export function incoming(event: Partial<IncomingEvent> = {}): IncomingEvent {
     catalogVersion: 0,
     assign: null,
     stale: false,
+    source: 'webhook',
+    reference: null,
+    fulfils: false,
     ...event,
   };
 }

@@ -4,9 +4,12 @@ import { assignCases } from './assign-cases.js';
 import { catalogCases } from './catalog-cases.js';
 import { claimCases } from './claim-cases.js';
 import { duplicateCases } from './duplicate-cases.js';
+import { expectationCases } from './expectation-cases.js';
 import { fencingCases } from './fencing-cases.js';
+import { fulfilmentCases } from './fulfilment-cases.js';
 import { operatorCases } from './operator-cases.js';
 import { orderingCases } from './ordering-cases.js';
+import { pollCases } from './poll-cases.js';
 import { queryCases } from './query-cases.js';
 import { receiveCases } from './receive-cases.js';
 import { settleCases } from './settle-cases.js';
@@ -72,4 +75,7 @@ const CASES: readonly InboxContractCase[] = [
   ...activityCases,
   ...timeCases,
   ...transitionCases,
+  ...expectationCases,
+  ...fulfilmentCases,
+  ...pollCases,
 ];
