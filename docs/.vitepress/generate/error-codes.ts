@@ -8,10 +8,10 @@ const CODES = 'libs/payments/src/errors/payments-error-code.ts';
 const STATUSES = 'libs/payments/src/webhook/webhook-rejection.ts';
 /** Files with the messages of errors. */
 const SOURCES = ['libs/payments/src/**/*.ts', 'libs/console/src/**/*.ts'];
-/** Codes that the constructor of a class sets: the message is its first (inbox) or second argument. */
-const SUBCLASSES: Partial<Record<string, string>> = {
-  PostgresInboxError: 'inbox_unavailable',
-  AdmissionCheckError: 'request_rejected',
+/** Error classes whose constructor has no parameter for the code: the code that it sets, and the index of the message. */
+const SUBCLASSES: Partial<Record<string, { code: string; message: number }>> = {
+  PostgresInboxError: { code: 'inbox_unavailable', message: 0 },
+  AdmissionCheckError: { code: 'request_rejected', message: 1 },
 };
 /** Specs, and the file whose messages {@link callMessages} returns complete. */
 const SKIPPED = /\.spec\.ts$|api-error\.ts$/;
@@ -119,11 +119,10 @@ function readMessages(root: string): Map<string, string[]> {
 function codeAndMessage(node: ts.Node): readonly (ts.Expression | undefined)[] {
   const isCall = ts.isNewExpression(node) || ts.isCallExpression(node);
   if (isCall && ts.isIdentifier(node.expression)) {
-    const [first, second] = node.arguments ?? [];
-    // The two subclasses that set their code themselves.
-    const own = SUBCLASSES[node.expression.text];
-    if (own === undefined) return ts.isNewExpression(node) ? [first, second] : [];
-    return [ts.factory.createStringLiteral(own), own === 'inbox_unavailable' ? first : second];
+    const values = node.arguments ?? [];
+    const subclass = SUBCLASSES[node.expression.text];
+    if (subclass === undefined) return ts.isNewExpression(node) ? values : [];
+    return [ts.factory.createStringLiteral(subclass.code), values[subclass.message]];
   }
   if (isCall && node.expression.kind === ts.SyntaxKind.SuperKeyword) return node.arguments ?? [];
   if (!ts.isObjectLiteralExpression(node)) return [];

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import ts from 'typescript';
 
-/** Stands for a part of a text that is known only while the code runs. */
+/** Replaces each part of a text that is known only while the code runs. */
 const UNKNOWN = '…';
 
 /** Parses a TypeScript file. */
@@ -18,7 +18,7 @@ export function walk(node: ts.Node, visit: (node: ts.Node) => void): void {
 
 /**
  * The text of an expression that builds a message from literals, templates and constants, with `…` for every part that is
- * known only while the code runs. Of a conditional expression, the first branch.
+ * known only while the code runs. A conditional expression has the text of its first branch.
  *
  * @param known texts of identifiers, for example of the parameters of the function.
  */

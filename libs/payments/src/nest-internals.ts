@@ -31,7 +31,7 @@ export const FILTERS = '__exceptionFilters__';
 export const ROUTE_PARAMS = '__routeArguments__';
 /** Part of the key of each parameter whose decorator was made with `createParamDecorator()`. */
 export const CUSTOM_PARAM = '__customRouteArgs__';
-/** Number that stands for `@Body()` in the keys of parameters, and for `@Payload()` of a message handler. */
+/** Number of `@Body()` in the keys of parameters. A message handler has it for `@Payload()`. */
 export const BODY_PARAM = 3;
 
 /** Returns metadata that may be one value or several as a list. Empty if there is none. */
