@@ -23,6 +23,7 @@ const RESPONSE_FAULTS: [string, unknown][] = [
 /** All faults, and the value that each switch sets by default. */
 const FAULTS: Record<string, [string, unknown][]> = {
   delivery: [
+    ['off', true],
     ['drop', {}],
     ['duplicate', { copies: 1 }],
     ['delay', { ms: 2000 }],
@@ -38,7 +39,7 @@ const FAULTS: Record<string, [string, unknown][]> = {
     ['expiresIn', { value: 'soon' }],
     ['sameToken', {}],
   ],
-  api: RESPONSE_FAULTS,
+  api: [...RESPONSE_FAULTS, ['notFound', {}], ['otherStatus', { status: 'failed' }]],
 };
 
 let emulator: PaymentsEmulator;

@@ -111,7 +111,7 @@ describeInBrowser('the delivery log in a browser', (browser) => {
         .waitFor();
     }
     const entry = (kind: string) => page.getByRole('listitem').filter({ hasText: `by-${kind}` });
-    await entry('payout').getByRole('button', { name: 'Complete' }).click();
+    await entry('payout').getByRole('button', { name: 'Complete', exact: true }).click();
     await showsTypes(page, 'transaction.completed', 'webhook.test');
     await entry('stk-push').getByRole('button', { name: 'Decline' }).click();
     await entry('stk-push').getByText('failed', { exact: true }).waitFor();

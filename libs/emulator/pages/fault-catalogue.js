@@ -3,7 +3,8 @@
  * separated by commas; `json`: any JSON; `text`: text as typed.
  * @typedef {{ name: string, label: string, kind: 'number' | 'delay' | 'list' | 'json' | 'text', value?: string } |
  *   { name: string, label: string, kind: 'choice', options: string[], value: string }} Field
- * @typedef {{ name: string, label: string, description: string, fields: Field[] }} Fault
+ * A fault with `onlyOn` is either on or off: its value in the plan is `true`, without fields.
+ * @typedef {{ name: string, label: string, description: string, fields: Field[], onlyOn?: boolean }} Fault
  * @typedef {{ target: string, title: string, description: string, faults: Fault[] }} FaultTarget
  */
 
@@ -29,12 +30,7 @@ const RESPONSE_FAULTS = [
       },
     ],
   },
-  {
-    name: 'unauthorized',
-    label: '401',
-    description: 'Responds with 401 to every request.',
-    fields: [],
-  },
+  { name: 'unauthorized', label: '401', description: 'Responds with 401.', fields: [] },
   {
     name: 'error',
     label: '5xx',
@@ -72,6 +68,13 @@ export const FAULT_TARGETS = [
     title: 'Deliveries',
     description: 'Webhook requests to the merchant.',
     faults: [
+      {
+        name: 'off',
+        label: 'Off',
+        description: 'Sends nothing and keeps nothing for later, as during an outage.',
+        fields: [],
+        onlyOn: true,
+      },
       {
         name: 'duplicate',
         label: 'Duplicate',
@@ -177,7 +180,23 @@ export const FAULT_TARGETS = [
     target: 'api',
     title: 'Calls with a token',
     description: 'All other calls of the merchant.',
-    faults: RESPONSE_FAULTS,
+    faults: [
+      ...RESPONSE_FAULTS,
+      {
+        name: 'notFound',
+        label: 'Transaction not found',
+        description: 'Responds with 404 to lookups of transactions, as if they did not exist yet.',
+        fields: [
+          { name: 'forMs', label: 'only for … milliseconds after the creation', kind: 'number' },
+        ],
+      },
+      {
+        name: 'otherStatus',
+        label: 'Contradictory status',
+        description: 'Lookups of a completed transaction return another status.',
+        fields: [{ name: 'status', label: 'status', kind: 'text', value: 'failed' }],
+      },
+    ],
   },
 ];
 

@@ -20,7 +20,7 @@ export function FaultSwitch({ companyId, target, fault, value, onChanged }) {
   // The requested state of the switch, until the emulator has responded.
   const wanted = useRef(/** @type {boolean | undefined} */ (undefined));
   const isList = Array.isArray(value) || fault.fields[0]?.kind === 'list';
-  const fields = isList ? fault.fields : [...fault.fields, ...TRIGGER];
+  const fields = isList || fault.onlyOn ? fault.fields : [...fault.fields, ...TRIGGER];
   const on = value !== undefined;
   const path = `companies/${encodeURIComponent(companyId)}/faults/${target}/${fault.name}`;
   const id = `${target}-${fault.name}`;
@@ -33,7 +33,7 @@ export function FaultSwitch({ companyId, target, fault, value, onChanged }) {
   const put = () =>
     inTurn(async () => {
       const read = fields.map((field) => [field.name, readField(field, textOf(field))]);
-      const body = isList ? read[0]?.[1] : Object.fromEntries(read);
+      const body = fault.onlyOn || (isList ? read[0]?.[1] : Object.fromEntries(read));
       const sent = { ...typed };
       await call('PUT', path, body);
       // Wait for the new plan: until it arrives, `value` is the value before the change.
@@ -70,7 +70,7 @@ export function FaultSwitch({ companyId, target, fault, value, onChanged }) {
       ${on && html`<b class="state-word">${isUsedUp(value) ? 'used up' : 'on'}</b>`}
     </label>
     <p id=${`${id}-description`} class="quiet">${fault.description}</p>
-    <details>
+    <details hidden=${fields.length === 0}>
       <summary>Settings<span class="visually-hidden"> of ${fault.label}</span></summary>
       <div class="fields">
         ${fields.map(

@@ -86,25 +86,32 @@ export function Transactions({ company, onSearch }) {
 
 function Transaction({ transaction, onChanged, onSearch }) {
   const { busy, problem, run } = useAction();
-  const { transactionId, kind, amount, externalReference, status, checkoutUrl, createdAt } =
-    transaction;
-  const open = transaction.completedAt === undefined && transaction.failedAt === undefined;
-  const style = transaction.completedAt ? 'good' : transaction.failedAt ? 'bad' : '';
-  const close = (action) =>
+  const { transactionId, kind, amount, externalReference, status, checkoutUrl } = transaction;
+  const { createdAt, completesAt, failedAt } = transaction;
+  const open = transaction.completedAt === undefined && failedAt === undefined;
+  const style = transaction.completedAt ? 'good' : failedAt ? 'bad' : '';
+  const close = (action, body) =>
     run(async () => {
-      await call('POST', `transactions/${encodeURIComponent(transactionId)}/${action}`);
+      await call('POST', `transactions/${encodeURIComponent(transactionId)}/${action}`, body);
       onChanged();
     });
   return html`<li>
     <p>
       <span class=${`state ${style}`}>${status}</span>${' '}<b>${formatAmount(amount)}</b>${' '}
       <span class="what">${externalReference}</span>${' '}
-      <span class="quiet">${kind} · <${Time} at=${createdAt} /></span>
+      <span class="quiet">
+        ${kind} · <${Time} at=${createdAt} />
+        ${completesAt && html`<span> · completes at <${Time} at=${completesAt} /></span>`}
+        ${failedAt && html`<span> · declined at <${Time} at=${failedAt} /></span>`}
+      </span>
     </p>
     <p class="actions">
       ${
         open &&
         html`<button disabled=${busy} onClick=${() => close('complete')}>Complete</button>
+          <button disabled=${busy} onClick=${() => close('complete-later', { delayMs: 60_000 })}>
+            Complete in one minute
+          </button>
           <button disabled=${busy} onClick=${() => close('fail')}>Decline</button>`
       }
       ${

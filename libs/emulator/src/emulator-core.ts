@@ -14,12 +14,19 @@ import type { WebhookEvent } from './deliveries/delivery-request.js';
 import { isPublicHost } from './deliveries/public-fetch.js';
 import { EmulatorInputError } from './emulator-errors.js';
 import type { ResolvedEmulatorOptions } from './emulator-options.js';
+import type { FaultPlan } from './faults/fault-plan.js';
 import { FaultStore } from './faults/fault-store.js';
 import { EnvironmentAddress } from './http/environment-address.js';
 import { RandomSource } from './runtime/random-source.js';
 import type { Transaction, TransactionKind } from './transactions/transaction.js';
 import { toTransactionFields } from './transactions/transaction.js';
-import { NewCompanyPayment, NewEvent, NewTransaction } from './transactions/transaction-inputs.js';
+import { LaterCompletions } from './transactions/later-completions.js';
+import {
+  LaterCompletion,
+  NewCompanyPayment,
+  NewEvent,
+  NewTransaction,
+} from './transactions/transaction-inputs.js';
 import { TransactionStore } from './transactions/transaction-store.js';
 
 /** An event that is being delivered. */
@@ -49,6 +56,7 @@ export class EmulatorCore {
   readonly checkout: CheckoutSessions;
   readonly log: DeliveryLog;
   readonly deliveries: DeliveryQueue;
+  readonly #laterCompletions: LaterCompletions;
   #abort = new AbortController();
 
   constructor(readonly options: ResolvedEmulatorOptions) {
@@ -76,6 +84,9 @@ export class EmulatorCore {
       ...options,
       checkoutUrl: (environment, id) => this.addresses[environment].checkoutUrl(id),
     });
+    // The transaction store is bounded: it can have removed the transaction in the meantime.
+    const complete = (id: string) => void (this.transactions.isOpen(id) && this.complete(id));
+    this.#laterCompletions = new LaterCompletions(clock, complete);
     this.checkout = new CheckoutSessions({
       find: (id) => this.transactions.get(id),
       complete: (id) => this.complete(id),
@@ -116,6 +127,18 @@ export class EmulatorCore {
     throw new EmulatorInputError([`${field} ${PRIVATE_WEBHOOK}`]);
   }
 
+  /** Sets one fault of a company, or removes it if `value` is undefined. Returns the current plan. */
+  changeFault(
+    company: string | undefined,
+    target: string,
+    fault: string,
+    value: unknown,
+  ): FaultPlan {
+    const { companyId } = this.companies.get(company);
+    this.faults.change(companyId, target, fault, value);
+    return this.faults.get(companyId);
+  }
+
   /** Creates a transaction. Its input contains the kind. */
   createTransaction(input: unknown): Transaction {
     const {
@@ -142,6 +165,7 @@ export class EmulatorCore {
   /** Like {@link complete}, and also returns the first delivery attempt. */
   completeAndSend(transactionId: string): CompletedTransaction & SentEvent {
     const transaction = this.transactions.complete(transactionId);
+    this.#laterCompletions.cancel(transactionId);
     const { companyId, environment, metadata } = transaction;
     const sent = this.send(
       this.companies.get(companyId),
@@ -155,7 +179,17 @@ export class EmulatorCore {
 
   /** Declines a transaction. No event is sent, because the service documents none. */
   fail(transactionId: string): Transaction {
-    return this.transactions.fail(transactionId);
+    const transaction = this.transactions.fail(transactionId);
+    this.#laterCompletions.cancel(transactionId);
+    return transaction;
+  }
+
+  /** Completes a transaction at a later time, unless it is completed or declined before. The input contains `delayMs`. */
+  completeLater(transactionId: string, input: unknown): Transaction {
+    const { delayMs } = checkInput(LaterCompletion, input);
+    const transaction = this.transactions.schedule(transactionId, delayMs);
+    this.#laterCompletions.schedule(transactionId, delayMs);
+    return transaction;
   }
 
   /** Sends an event of any type. */
@@ -202,14 +236,15 @@ export class EmulatorCore {
     this.#createFirstCompany();
   }
 
-  /** Cancels all deliveries and delayed responses. */
+  /** Cancels all deliveries, delayed responses and later completions. */
   async end(): Promise<void> {
     this.#abort.abort();
+    this.#laterCompletions.clear();
     await this.deliveries.cancel();
   }
 
   #createFirstCompany(): void {
-    const company = this.companies.create(this.options.company);
-    this.faults.set(company.companyId, this.options.faults);
+    const { company, faults } = this.options;
+    this.faults.set(this.companies.create(company).companyId, faults);
   }
 }

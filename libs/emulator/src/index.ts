@@ -1,5 +1,4 @@
 export { PaymentsEmulator } from './payments-emulator.js';
-export type { CheckoutInvoice } from './payments-emulator.js';
 export type { PaymentsEmulatorOptions } from './emulator-options.js';
 export type { NetworkOptions } from './network-access.js';
 export type { LookupAll } from './deliveries/public-fetch.js';
@@ -28,8 +27,10 @@ export type {
   NewEvent,
   NewPayment,
   NewTransaction,
+  TransactionFilter,
 } from './transactions/transaction-inputs.js';
 export type {
+  CheckoutInvoice,
   Transaction,
   TransactionFields,
   TransactionKind,
@@ -46,10 +47,12 @@ export type { TriggeredEvent } from './trigger/trigger-event.js';
 export type { WebhookEvent } from './deliveries/delivery-request.js';
 export { signDelivery } from './deliveries/delivery-request.js';
 export type {
+  ApiFaults,
   ResponseFaults,
   DeliveryFaults,
   FaultDelay,
   FaultPlan,
+  FaultsOf,
   FaultTrigger,
   TokenFaults,
 } from './faults/fault-plan.js';

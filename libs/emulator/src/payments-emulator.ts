@@ -16,24 +16,19 @@ import type { CompletedTransaction } from './emulator-core.js';
 import { EmulatorCore } from './emulator-core.js';
 import { EmulatorError } from './emulator-errors.js';
 import type { PaymentsEmulatorOptions } from './emulator-options.js';
-import type { FaultPlan } from './faults/fault-plan.js';
-import { startServer } from './http/start-server.js';
-import { readPageFiles } from './pages/page-files.js';
+import type { FaultPlan, FaultsOf } from './faults/fault-plan.js';
+import { startServers } from './http/start-server.js';
 import { resolveOptions } from './resolve-options.js';
-import type { Transaction } from './transactions/transaction.js';
+import type { CheckoutInvoice, Transaction } from './transactions/transaction.js';
 import type {
   NewCompanyPayment,
   NewEvent,
   NewTransaction,
 } from './transactions/transaction-inputs.js';
+import { TransactionFilter } from './transactions/transaction-inputs.js';
 import type { TriggeredEvent } from './trigger/trigger-event.js';
 import { triggerEvent } from './trigger/trigger-event.js';
 import type { TriggerInput } from './trigger/trigger-input.js';
-
-/** A checkout invoice with the URL of its checkout page. */
-export interface CheckoutInvoice extends Transaction {
-  readonly checkoutUrl: string;
-}
 
 /**
  * A running emulator of the payments service. It has two hosts, sandbox and production, and controls, which are available
@@ -63,8 +58,13 @@ export class PaymentsEmulator implements AsyncDisposable {
    */
   static async start(options?: PaymentsEmulatorOptions): Promise<PaymentsEmulator> {
     const emulator = new PaymentsEmulator(options);
-    await emulator.#listen();
-    return emulator;
+    try {
+      for await (const server of startServers(emulator.#core)) emulator.#servers.push(server);
+      return emulator;
+    } catch (error) {
+      await emulator.close();
+      throw error;
+    }
   }
 
   /** Base URL of the sandbox host, without `/v1`. */
@@ -132,6 +132,16 @@ export class PaymentsEmulator implements AsyncDisposable {
     return this.#core.faults.get(this.#core.companies.get(companyId).companyId);
   }
 
+  /** Sets one fault of a company, such as `('delivery', 'off', true)`; undefined removes it. The others keep their state. */
+  setFault<T extends keyof FaultPlan, N extends string & keyof FaultsOf<T>>(
+    target: T,
+    fault: N,
+    value: FaultsOf<T>[N] | undefined,
+    companyId?: string,
+  ): void {
+    this.#core.changeFault(companyId, target, fault, value);
+  }
+
   /** Creates a transaction of the given kind. */
   createTransaction(transaction: NewTransaction): Transaction {
     return this.#core.createTransaction(transaction);
@@ -157,9 +167,9 @@ export class PaymentsEmulator implements AsyncDisposable {
     return this.#core.transactions.get(transactionId);
   }
 
-  /** Returns all transactions in the order of creation. */
-  transactions(): Transaction[] {
-    return this.#core.transactions.list();
+  /** Returns the matching transactions in the order of creation. Default: all. */
+  transactions(filter: TransactionFilter = {}): Transaction[] {
+    return this.#core.transactions.list(checkInput(TransactionFilter, filter));
   }
 
   /** Completes a transaction and sends `transaction.completed`. Throws `conflict` if it is already complete or failed. */
@@ -168,9 +178,14 @@ export class PaymentsEmulator implements AsyncDisposable {
   }
 
   /**
-   * Declines a transaction. No event is sent, because the service documents none. Throws `conflict` if it is already
-   * complete or failed.
+   * Completes a transaction `delayMs` milliseconds later by the emulator's clock (1 to 604,800,000), unless it is completed or
+   * declined before. Repeating it sets another time. `idle` and `flush` do not wait for it. Throws like {@link complete}.
    */
+  completeLater(transactionId: string, delayMs: number): Transaction {
+    return this.#core.completeLater(transactionId, { delayMs });
+  }
+
+  /** Declines a transaction. No event is sent, because the service documents none. Throws like {@link complete}. */
   fail(transactionId: string): Transaction {
     return this.#core.fail(transactionId);
   }
@@ -225,22 +240,6 @@ export class PaymentsEmulator implements AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
-  }
-
-  async #listen(): Promise<void> {
-    const { port, productionPort, publicUrl, productionPublicUrl, company } = this.#core.options;
-    const { sandbox, production } = this.#core.addresses;
-    try {
-      await this.#core.requirePublicHost('webhookUrl', company.webhookUrl);
-      const files = await readPageFiles();
-      this.#servers.push(await startServer(this.#core, sandbox, port, publicUrl, files));
-      this.#servers.push(
-        await startServer(this.#core, production, productionPort, productionPublicUrl, files),
-      );
-    } catch (error) {
-      await this.close();
-      throw error;
-    }
   }
 
   async #close(): Promise<void> {

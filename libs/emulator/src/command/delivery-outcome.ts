@@ -34,7 +34,7 @@ function adviseUnsent({ failure, companyId }: DeliveryRecord): string | undefine
     return `activate it: PUT /emulator/companies/${companyId}/webhook with {"active":true}`;
   }
   if (failure?.code === 'dropped') {
-    return "switch the drop fault off on the emulator's page, then send the event again";
+    return "switch the fault off on the emulator's page, then send the event again";
   }
   return undefined;
 }

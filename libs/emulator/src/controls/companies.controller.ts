@@ -86,23 +86,18 @@ export class CompaniesController {
   /** Enables or changes one fault. The others keep their state. */
   @Put(':companyId/faults/:target/:fault')
   setFault(@Param() path: FaultPath, @Body() body: unknown): FaultPlan {
-    return this.#changeFault(path, body);
+    return this.core.changeFault(path.companyId, path.target, path.fault, body);
   }
 
   /** Disables one fault. */
   @Delete(':companyId/faults/:target/:fault')
   clearFault(@Param() path: FaultPath): FaultPlan {
-    return this.#changeFault(path, undefined);
+    return this.core.changeFault(path.companyId, path.target, path.fault, undefined);
   }
 
   @Put(':companyId/faults')
   setFaults(@Param('companyId') companyId: string, @Body() body: unknown): FaultPlan {
     this.core.faults.set(this.core.companies.get(companyId).companyId, body);
-    return this.core.faults.get(companyId);
-  }
-
-  #changeFault({ companyId, target, fault }: FaultPath, value: unknown): FaultPlan {
-    this.core.faults.change(this.core.companies.get(companyId).companyId, target, fault, value);
     return this.core.faults.get(companyId);
   }
 }

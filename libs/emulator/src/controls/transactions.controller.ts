@@ -38,6 +38,13 @@ export class TransactionsController {
     return this.core.complete(id);
   }
 
+  /** Completes the transaction `delayMs` milliseconds later. Responds at once. */
+  @Post(':id/complete-later')
+  @HttpCode(200)
+  completeLater(@Param('id') id: string, @Body() body: unknown): Transaction {
+    return this.core.completeLater(id, body);
+  }
+
   @Post(':id/fail')
   @HttpCode(200)
   fail(@Param('id') id: string): Transaction {

@@ -93,6 +93,10 @@ export class DeliveryAttempts {
     faults?: DrawnAttemptFaults,
   ): Promise<void> {
     await this.#semaphore.run(async () => {
+      const { companyId, copy } = delivery.identity;
+      // The fault `off` can be switched on while an attempt waits for its delay or its turn.
+      const off = faults === undefined && this.faults.deliveriesAreOff(companyId);
+      if (off && !record.faults.includes('off')) record.faults.push('off');
       const failure = failureBeforeSending(delivery, record);
       if (failure) {
         const { code } = failure;
@@ -100,7 +104,6 @@ export class DeliveryAttempts {
         record.state = code === 'cancelled' || code === 'dropped' ? code : 'skipped';
         return;
       }
-      const { companyId, copy } = delivery.identity;
       const drawn =
         faults ?? this.faults.forAttempt(companyId, delivery.eventNumber, copy, record.attempt);
       await this.#send(delivery, record, drawn);
@@ -171,8 +174,9 @@ function failureBeforeSending(
   if (delivery.signal.aborted) {
     return { code: 'cancelled', message: 'the emulator was reset or closed' };
   }
-  if (record.faults.includes('drop')) {
-    return { code: 'dropped', message: 'not sent because of the drop fault' };
+  const unsent = record.faults.find((fault) => fault === 'drop' || fault === 'off');
+  if (unsent !== undefined) {
+    return { code: 'dropped', message: `not sent because of the ${unsent} fault` };
   }
   if (url === null) return { code: 'no_url', message: 'the company has no webhook URL' };
   if (!active) return { code: 'inactive', message: "the company's webhook is inactive" };

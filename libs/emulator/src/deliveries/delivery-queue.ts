@@ -115,7 +115,7 @@ export class DeliveryQueue {
   ): Promise<void> {
     const { signal, identity } = delivery;
     let record = this.attempts.create(delivery, identity.copy === 0 ? 'event' : 'duplicate', 1, [
-      ...(faults.drop ? ['drop'] : []),
+      ...(faults.unsent === undefined ? [] : [faults.unsent]),
       ...(identity.copy > 0 ? ['duplicate'] : []),
       ...(delayMs > 0 ? ['delay'] : []),
       ...(faults.reorder ? ['reorder'] : []),

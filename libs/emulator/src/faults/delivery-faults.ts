@@ -7,7 +7,8 @@ import type { DeliveryFaults } from './fault-plan.js';
 export interface DrawnEventFaults {
   /** Number of the event among those of the company, from 0. */
   readonly number: number;
-  readonly drop: boolean;
+  /** Why no attempt of the event is sent. Undefined: attempts are sent. */
+  readonly unsent: 'off' | 'drop' | undefined;
   /** Milliseconds to wait, for the first delivery of the event and for each of its copies. */
   readonly delays: readonly number[];
   readonly reorder: { readonly window: number; readonly maxWaitMs: number } | undefined;
@@ -29,15 +30,16 @@ export function drawEventFaults(
   redeliver: readonly number[],
 ): DrawnEventFaults {
   const faults: DeliveryFaults = company.plan.delivery ?? {};
-  const drop = company.applies(faults.drop, random);
+  const unsent = faults.off ? 'off' : company.applies(faults.drop, random) ? 'drop' : undefined;
+  const sent = unsent === undefined;
   const copies =
-    !drop && company.applies(faults.duplicate, random) ? (faults.duplicate?.copies ?? 1) : 0;
-  const reordered = !drop && company.applies(faults.reorder, random);
+    sent && company.applies(faults.duplicate, random) ? (faults.duplicate?.copies ?? 1) : 0;
+  const reordered = sent && company.applies(faults.reorder, random);
   return {
     number,
-    drop,
+    unsent,
     delays: Array.from({ length: 1 + copies }, () =>
-      !drop && faults.delay && company.applies(faults.delay, random)
+      sent && faults.delay && company.applies(faults.delay, random)
         ? drawDelay(faults.delay.ms, random)
         : 0,
     ),

@@ -53,7 +53,16 @@ const fault =
     return firstProblem(value, rules, required);
   };
 
+const on: Rule = (value) =>
+  value === true ? undefined : 'must be true; remove the fault to switch it off';
+
+const otherStatus: Rule = (value) =>
+  typeof value === 'string' && /^(?!complete$).{1,64}$/.test(value)
+    ? undefined
+    : 'must be 1 to 64 characters other than "complete"';
+
 const DELIVERY: Rules = {
+  off: on,
   drop: fault(),
   duplicate: fault({ copies: whole(1, 100, 'copies') }),
   delay: fault({ ms: delay }, ['ms']),
@@ -84,10 +93,16 @@ const TOKEN: Rules = {
   sameToken: fault(),
 };
 
+const API: Rules = {
+  ...RESPONSE,
+  notFound: fault({ forMs: whole(1, 86_400_000, 'milliseconds') }),
+  otherStatus: fault({ status: otherStatus }),
+};
+
 const PLAN: Rules = {
   delivery: (value) => firstProblem(value, DELIVERY),
   token: (value) => firstProblem(value, TOKEN),
-  api: (value) => firstProblem(value, RESPONSE),
+  api: (value) => firstProblem(value, API),
 };
 
 /**

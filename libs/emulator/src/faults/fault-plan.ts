@@ -17,6 +17,11 @@ export type FaultDelay = number | readonly [min: number, max: number];
  * `tamperSignature` and `oldSecret` once per attempt, so that a redelivery can succeed after a tampered first attempt.
  */
 export interface DeliveryFaults {
+  /**
+   * An outage of all deliveries: the emulator sends no attempt and keeps none for later. It logs the attempts as `dropped`,
+   * also scheduled retries. Only manual redeliveries are sent. The webhook stays active: its settings do not show the outage.
+   */
+  readonly off?: true | undefined;
   /** The emulator never sends the event. */
   readonly drop?: FaultTrigger | undefined;
   /** Sends `copies` further deliveries of the same event at the same time. 1 to 100. Default: 1. */
@@ -98,6 +103,22 @@ export interface TokenFaults extends ResponseFaults {
   readonly sameToken?: FaultTrigger | undefined;
 }
 
+/** Faults of calls with an access token. */
+export interface ApiFaults extends ResponseFaults {
+  /**
+   * Hides transactions: `GET /v1/transactions/{id}` responds with 404, and `GET /emulator/payments` omits the transaction.
+   * With `forMs`, only transactions that are younger than `forMs` milliseconds (1 to 86,400,000) of the emulator's clock.
+   * Decided for each transaction in each response.
+   */
+  readonly notFound?: (FaultTrigger & { readonly forMs?: number | undefined }) | undefined;
+  /**
+   * Contradicts completed transactions: both lookups return another status. `status`: 1 to 64 characters, not `complete`;
+   * default: the option `failedStatus`. The transaction itself stays complete. Decided for each completed transaction in
+   * each response.
+   */
+  readonly otherStatus?: (FaultTrigger & { readonly status?: string | undefined }) | undefined;
+}
+
 /**
  * A company's faults. Random decisions depend on the emulator's seed and the company's id only: the same seed and the same
  * order of calls give the same faults.
@@ -109,6 +130,9 @@ export interface FaultPlan {
   readonly delivery?: DeliveryFaults | undefined;
   /** Faults of `POST /v1/auth/token`. */
   readonly token?: TokenFaults | undefined;
-  /** Faults of every call with an access token, including the emulator's own `/emulator/checkout-invoices`. */
-  readonly api?: ResponseFaults | undefined;
+  /** Faults of every call with an access token, including the emulator's own, such as `/emulator/checkout-invoices`. */
+  readonly api?: ApiFaults | undefined;
 }
+
+/** The faults of one target of a plan: `delivery`, `token` or `api`. */
+export type FaultsOf<T extends keyof FaultPlan> = NonNullable<FaultPlan[T]>;

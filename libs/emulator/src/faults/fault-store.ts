@@ -4,6 +4,8 @@ import type { DrawnAttemptFaults, DrawnEventFaults } from './delivery-faults.js'
 import { drawAttemptFaults, drawEventFaults } from './delivery-faults.js';
 import type { FaultPlan } from './fault-plan.js';
 import { validateFaultPlan } from './fault-plan-validator.js';
+import type { DrawnLookupFaults } from './lookup-faults.js';
+import { drawLookupFaults } from './lookup-faults.js';
 import type { DrawnResponseFaults } from './response-faults.js';
 import { drawResponseFaults } from './response-faults.js';
 import type { DrawnTokenFaults } from './token-faults.js';
@@ -59,6 +61,11 @@ export class FaultStore {
     return drawEventFaults(this.#of(companyId), next, this.redeliver);
   }
 
+  /** Whether the fault `off` of a company is on. */
+  deliveriesAreOff(companyId: string): boolean {
+    return this.#of(companyId).plan.delivery?.off === true;
+  }
+
   /** Draws the faults of an attempt. `copy` is 0 for the event's first delivery; `attempt` counts from 1. */
   forAttempt(companyId: string, event: number, copy: number, attempt: number): DrawnAttemptFaults {
     const random = this.random.stream('attempt', companyId, event, copy, attempt);
@@ -69,6 +76,12 @@ export class FaultStore {
   forResponse(companyId: string, target: 'token' | 'api'): DrawnResponseFaults {
     const faults = this.#of(companyId);
     return drawResponseFaults(faults, faults.plan[target], this.#next(companyId, target).random);
+  }
+
+  /** Draws the faults of one transaction in a response. `age`: milliseconds since its creation. */
+  forLookup(companyId: string, age: number, complete: boolean): DrawnLookupFaults {
+    const { random } = this.#next(companyId, 'lookup');
+    return drawLookupFaults(this.#of(companyId), { age, complete, random });
   }
 
   /** Draws the faults of a company's next token. */

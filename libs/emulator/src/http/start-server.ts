@@ -4,6 +4,7 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { EmulatorCore } from '../emulator-core.js';
 import { EmulatorModule } from '../emulator.module.js';
 import type { PageFile } from '../pages/page-files.js';
+import { readPageFiles } from '../pages/page-files.js';
 import { RESPONSE_HEADERS } from '../pages/page-layout.js';
 import { silenceBootLog } from '../silence-boot-log.js';
 import { parseBody } from './body-parser.js';
@@ -13,8 +14,21 @@ import { ResponseFaultInjector } from './response-fault-injector.js';
 
 const BODY_LIMIT_BYTES = 1_048_576;
 
-/** Starts the server of one environment and sets the URL of its address. Rejects if the port is in use. */
-export async function startServer(
+/**
+ * Starts the server of each environment and sets the URL of its address.
+ *
+ * @throws EmulatorInputError if the webhook URL must be public and is not, and Node's error if a port is in use
+ */
+export async function* startServers(core: EmulatorCore): AsyncGenerator<NestFastifyApplication> {
+  const { port, productionPort, publicUrl, productionPublicUrl, company } = core.options;
+  const { sandbox, production } = core.addresses;
+  await core.requirePublicHost('webhookUrl', company.webhookUrl);
+  const files = await readPageFiles();
+  yield await startServer(core, sandbox, port, publicUrl, files);
+  yield await startServer(core, production, productionPort, productionPublicUrl, files);
+}
+
+async function startServer(
   core: EmulatorCore,
   address: EnvironmentAddress,
   port: number,

@@ -1,4 +1,4 @@
-import { Body, Controller, Post, UseGuards, UseInterceptors } from '@nestjs/common';
+import { Body, Controller, Get, Post, Query, UseGuards, UseInterceptors } from '@nestjs/common';
 import { AccessTokenGuard, CallingCompany } from '../auth/access-token.guard.js';
 import { checkInput } from '../check-input.js';
 import type { Company } from '../companies/company.js';
@@ -7,13 +7,13 @@ import { EmulatorCore } from '../emulator-core.js';
 import { EnvironmentAddress } from '../http/environment-address.js';
 import { ResponseFaultInterceptor } from '../http/response-fault.interceptor.js';
 import { SameOriginGuard } from '../http/same-origin.guard.js';
+import { lookUp } from './look-up.js';
 import type { TransactionFields, TransactionKind } from './transaction.js';
 import { toTransactionFields } from './transaction.js';
-import { NewPayment } from './transaction-inputs.js';
+import { NewPayment, PaymentQuery } from './transaction-inputs.js';
 
 /**
- * Emulator only: substitutes for the service's endpoints that create payments, which the service does not document. They
- * require the company's access token as the service's endpoints do. A merchant calls them with its ordinary client, at
+ * Emulator only: substitutes for endpoints that create and find payments, which the service does not document. They require the company's access token as the service's endpoints do. A merchant calls them with its ordinary client, at
  * paths from its configuration.
  */
 @Controller('emulator')
@@ -43,6 +43,22 @@ export class PaymentsController {
   @Post('payouts')
   createPayout(@CallingCompany() company: Company, @Body() body: unknown): TransactionFields {
     return this.#create('payout', company, body);
+  }
+
+  /**
+   * Finds the company's transactions by the merchant's own reference: at most 100, newest first. The response applies the
+   * faults `notFound` and `otherStatus`.
+   */
+  @Get('payments')
+  findPayments(
+    @CallingCompany() company: Company,
+    @Query() query: object,
+  ): { transactions: TransactionFields[] } {
+    const { externalReference } = checkInput(PaymentQuery, { ...query });
+    const { environment } = this.address;
+    const found = this.core.transactions.findByReference(externalReference, company, environment);
+    const shown = found.flatMap((each) => lookUp(this.core, each) ?? []);
+    return { transactions: shown.map(toTransactionFields) };
   }
 
   #create(kind: TransactionKind, company: Company, body: unknown): TransactionFields {

@@ -7,6 +7,7 @@ import {
   IsNumber,
   IsObject,
   IsOptional,
+  IsString,
   Length,
   Max,
   Min,
@@ -101,6 +102,26 @@ export class NewEvent {
   metadata?: Record<string, unknown> | undefined;
 }
 
+const DELAY = {
+  message: 'delayMs must be a whole number of milliseconds from 1 to 604800000',
+};
+
+/** A completion at a later time. */
+export class LaterCompletion {
+  /** Milliseconds of the emulator's clock, 1 to 604,800,000 (seven days). */
+  @IsInt(DELAY)
+  @Min(1, DELAY)
+  @Max(604_800_000, DELAY)
+  delayMs!: number;
+}
+
+/** Selects the payments of the calling company: the query of `GET /emulator/payments`. */
+export class PaymentQuery {
+  /** The client's own reference, 1 to 256 characters. */
+  @Length(1, 256, { message: 'externalReference must be a string of 1 to 256 characters' })
+  externalReference!: string;
+}
+
 const TRANSACTION_LIMIT = {
   message: 'limit must be a whole number of transactions from 1 to 10000',
 };
@@ -115,6 +136,11 @@ export class TransactionFilter {
   @IsOptional()
   @IsIn(TRANSACTION_KINDS, { message: `kind must be one of ${TRANSACTION_KINDS.join(', ')}` })
   kind?: TransactionKind | undefined;
+
+  /** The client's own reference, exactly. */
+  @IsOptional()
+  @IsString({ message: 'externalReference must be a string' })
+  externalReference?: string | undefined;
 
   /** True: neither complete nor failed. False: complete or failed. Default: all. */
   @IsOptional()

@@ -11,6 +11,7 @@ import type { Company } from '../companies/company.js';
 import { EmulatorCore } from '../emulator-core.js';
 import { EnvironmentAddress } from '../http/environment-address.js';
 import { ResponseFaultInterceptor } from '../http/response-fault.interceptor.js';
+import { lookUp } from './look-up.js';
 
 /** Service endpoint: `GET /v1/transactions/{id}`. */
 @Controller('v1/transactions')
@@ -25,7 +26,8 @@ export class TransactionLookupController {
   @Get(':id')
   get(@Param('id') id: string, @CallingCompany() company: Company): unknown {
     const transaction = this.core.transactions.find(id, company, this.address.environment);
-    if (!transaction) throw new NotFoundException('no such transaction');
-    return this.core.options.shapes.transaction(transaction);
+    const shown = transaction && lookUp(this.core, transaction);
+    if (!shown) throw new NotFoundException('no such transaction');
+    return this.core.options.shapes.transaction(shown);
   }
 }

@@ -53,6 +53,7 @@ export class TransactionStore {
       returnUrl: payment.returnUrl,
       phoneNumber: normalisePhoneNumber(payment.phoneNumber),
       createdAt: this.#now(),
+      completesAt: undefined,
       completedAt: undefined,
       failedAt: undefined,
     };
@@ -79,15 +80,45 @@ export class TransactionStore {
     return visible ? transaction : undefined;
   }
 
+  /** Returns the transactions of a company and environment with an external reference: at most 100, newest first. */
+  findByReference(
+    externalReference: string,
+    { companyId }: Company,
+    environment: Environment,
+  ): Transaction[] {
+    return this.list({ companyId, externalReference })
+      .filter((each) => each.environment === environment)
+      .toReversed()
+      .slice(0, 100);
+  }
+
+  /**
+   * Sets when a transaction completes by itself.
+   *
+   * @throws EmulatorError `not_found`, or `conflict` if it is already complete or failed
+   */
+  schedule(transactionId: string, delayMs: number): Transaction {
+    const completesAt = new Date(this.clock.now() + delayMs).toISOString();
+    return this.#change(transactionId, { completesAt });
+  }
+
+  /** Whether a transaction exists and can still be completed or declined. */
+  isOpen(transactionId: string): boolean {
+    const transaction = this.#transactions.get(transactionId);
+    return transaction !== undefined && isOpen(transaction);
+  }
+
   /** @throws EmulatorError `not_found`, or `conflict` if it is already complete or failed */
   complete(transactionId: string): Transaction {
-    return this.#close(transactionId, { status: COMPLETE, completedAt: this.#now() });
+    const closed = { status: COMPLETE, completedAt: this.#now(), completesAt: undefined };
+    return this.#change(transactionId, closed);
   }
 
   /** @throws EmulatorError `not_found`, or `conflict` if it is already complete or failed */
   fail(transactionId: string): Transaction {
     const { failedStatus } = this.options;
-    return this.#close(transactionId, { status: failedStatus, failedAt: this.#now() });
+    const closed = { status: failedStatus, failedAt: this.#now(), completesAt: undefined };
+    return this.#change(transactionId, closed);
   }
 
   /** Returns the matching transactions in the order of creation. */
@@ -105,7 +136,7 @@ export class TransactionStore {
     this.#transactions.clear();
   }
 
-  #close(transactionId: string, changes: Partial<Transaction>): Transaction {
+  #change(transactionId: string, changes: Partial<Transaction>): Transaction {
     const before = this.get(transactionId);
     if (!isOpen(before)) {
       const reason =

@@ -3,6 +3,11 @@ import type { Environment } from '../companies/company.js';
 /** The kind of payment. The service names these three. */
 export type TransactionKind = 'stk-push' | 'checkout-invoice' | 'payout';
 
+/** A checkout invoice with the URL of its checkout page. */
+export interface CheckoutInvoice extends Transaction {
+  readonly checkoutUrl: string;
+}
+
 /** All kinds. */
 export const TRANSACTION_KINDS: readonly TransactionKind[] = [
   'stk-push',
@@ -37,6 +42,8 @@ export interface Transaction {
   readonly phoneNumber: string | undefined;
   /** ISO 8601, UTC. */
   readonly createdAt: string;
+  /** When it completes by itself, unless it is completed or declined before. ISO 8601, UTC; undefined if not scheduled. */
+  readonly completesAt: string | undefined;
   /** ISO 8601, UTC; undefined until it is complete. */
   readonly completedAt: string | undefined;
   /** ISO 8601, UTC; undefined unless it was declined. */

@@ -1,0 +1,34 @@
+import type { RandomStream } from '../runtime/random-source.js';
+import type { CompanyFaults } from './company-faults.js';
+
+/** The faults of one transaction in a response. */
+export interface DrawnLookupFaults {
+  /** Whether the response hides the transaction. */
+  readonly notFound: boolean;
+  /** Whether the response contradicts the transaction's status, and with which status. */
+  readonly otherStatus: { readonly status: string | undefined } | undefined;
+}
+
+/** A transaction for which a company's faults are drawn. */
+export interface LookedUpTransaction {
+  /** Milliseconds since the creation of the transaction, by the emulator's clock. */
+  readonly age: number;
+  readonly complete: boolean;
+  readonly random: RandomStream;
+}
+
+/** Draws the faults of one transaction in a response. A fault that does not fit the transaction keeps its `next`. */
+export function drawLookupFaults(
+  company: CompanyFaults,
+  { age, complete, random }: LookedUpTransaction,
+): DrawnLookupFaults {
+  const { notFound, otherStatus } = company.plan.api ?? {};
+  if (age < (notFound?.forMs ?? Infinity) && company.applies(notFound, random)) {
+    return { notFound: true, otherStatus: undefined };
+  }
+  const contradicted = complete && company.applies(otherStatus, random);
+  return {
+    notFound: false,
+    otherStatus: contradicted ? { status: otherStatus?.status } : undefined,
+  };
+}

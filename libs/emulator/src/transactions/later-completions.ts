@@ -1,0 +1,32 @@
+import type { EmulatorClock } from '../runtime/emulator-clock.js';
+
+/** Timers of transactions that complete by themselves at a later time. */
+export class LaterCompletions {
+  readonly #timers = new Map<string, unknown>();
+
+  constructor(
+    private readonly clock: EmulatorClock,
+    private readonly complete: (transactionId: string) => void,
+  ) {}
+
+  /** Completes a transaction in `delayMs` milliseconds. Replaces an earlier time of the same transaction. */
+  schedule(transactionId: string, delayMs: number): void {
+    this.cancel(transactionId);
+    const timer = this.clock.setTimeout(() => {
+      this.#timers.delete(transactionId);
+      this.complete(transactionId);
+    }, delayMs);
+    this.#timers.set(transactionId, timer);
+  }
+
+  cancel(transactionId: string): void {
+    this.clock.clearTimeout(this.#timers.get(transactionId));
+    this.#timers.delete(transactionId);
+  }
+
+  /** Cancels all timers. */
+  clear(): void {
+    for (const timer of this.#timers.values()) this.clock.clearTimeout(timer);
+    this.#timers.clear();
+  }
+}

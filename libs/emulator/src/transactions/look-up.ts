@@ -1,0 +1,19 @@
+import type { EmulatorCore } from '../emulator-core.js';
+import type { Transaction } from './transaction.js';
+
+/**
+ * Applies the lookup faults of a transaction's company: returns the transaction as a response shows it, or undefined if a
+ * fault hides it.
+ */
+export function lookUp(core: EmulatorCore, transaction: Transaction): Transaction | undefined {
+  const { clock, failedStatus } = core.options;
+  const { companyId, createdAt, completedAt } = transaction;
+  const age = clock.now() - Date.parse(createdAt);
+  const { notFound, otherStatus } = core.faults.forLookup(
+    companyId,
+    age,
+    completedAt !== undefined,
+  );
+  if (notFound) return undefined;
+  return otherStatus ? { ...transaction, status: otherStatus.status ?? failedStatus } : transaction;
+}
