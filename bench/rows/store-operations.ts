@@ -47,6 +47,9 @@ export function incoming(raw: Buffer = Buffer.alloc(400, 'x')): IncomingEvent {
     handlers: ['book'],
     catalogVersion: 1,
     assign: null,
+    source: 'webhook',
+    reference: null,
+    fulfils: false,
   };
 }
 

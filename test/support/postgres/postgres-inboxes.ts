@@ -124,6 +124,9 @@ export function incoming(id: string, given: Partial<IncomingEvent> = {}): Incomi
     catalogVersion: 0,
     assign: null,
     stale: false,
+    source: 'webhook',
+    reference: null,
+    fulfils: false,
     ...given,
   };
 }

@@ -15,6 +15,9 @@ const event = (id: string, bytes = 10): IncomingEvent => ({
   catalogVersion: 0,
   assign: null,
   stale: false,
+  source: 'webhook',
+  reference: null,
+  fulfils: false,
 });
 
 const receiptOf = (id: string): StoreReceipt => ({

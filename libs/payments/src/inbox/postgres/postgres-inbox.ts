@@ -31,6 +31,7 @@ import type {
 import { readActivity, summarize } from './sql/activity.js';
 import { forgetHandler, pause, readCatalog } from './sql/catalog.js';
 import { claimSuspect } from './sql/claim.js';
+import { PostgresExpectations } from './sql/expectations.js';
 import { redrive, skip } from './sql/redrive.js';
 import { lockNumber, quoted } from './sql/schema.js';
 import { find, list } from './sql/search.js';
@@ -74,6 +75,7 @@ class PostgresStore implements InboxStore<PostgresTransaction> {
     transactional: true,
     ownClock: true,
   });
+  readonly expectations: PostgresExpectations;
   readonly #schema: string;
   #parts: OpenStore | null = null;
 
@@ -82,6 +84,7 @@ class PostgresStore implements InboxStore<PostgresTransaction> {
     private readonly runtime: PaymentsRuntime,
   ) {
     this.#schema = quoted(options.schema);
+    this.expectations = new PostgresExpectations(() => this.#open(), this.#schema, options.pollMs);
   }
 
   async open(): Promise<void> {

@@ -77,7 +77,7 @@ export class CommitTransaction {
             .catch((error: unknown) => {
               throw isAborted(error) ? rolledBack() : error;
             });
-          const finished = finishedOf(response);
+          const finished = Number(firstValueOf(response));
           if (!isDone(finished)) throw leaseLost(lease);
           written = { result, finished };
           return result;
@@ -112,7 +112,9 @@ export class CommitTransaction {
       await this.#run(connection, `BEGIN; SET LOCAL ${TRANSACTION_MARK} = '${mark}'`);
       const result = await work(connection.client);
       const values = [...leaseValues(lease), mark];
-      const finished = finishedOf(await this.#run(connection, this.#finishIfOpen, values));
+      const finished = Number(
+        firstValueOf(await this.#run(connection, this.#finishIfOpen, values)),
+      );
       if (finished === TRANSACTION_ENDED) throw transactionEnded();
       if (!isDone(finished)) throw leaseLost(lease);
       return { result, finished };
@@ -192,18 +194,19 @@ function leaseValues({ seq, handler, token }: Lease): string[] {
   return [String(seq), toStored(handler), String(token)];
 }
 
-/** The result of the function `finish`, from the response of a driver, an ORM or a query builder. */
-function finishedOf(response: readonly unknown[] | { readonly rows: readonly unknown[] }): number {
+/** The first value of the first row in the response of a driver, an ORM or a query builder. */
+export function firstValueOf(
+  response: readonly unknown[] | { readonly rows: readonly unknown[] },
+): unknown {
   const [row] = 'rows' in response ? response.rows : response;
   // The value is read by its position, because a query builder may have renamed the column.
-  const [finished] =
-    typeof row === 'object' && row !== null ? (Object.values(row) as unknown[]) : [];
-  if (finished === undefined) {
+  const [value] = typeof row === 'object' && row !== null ? (Object.values(row) as unknown[]) : [];
+  if (value === undefined) {
     throw new TypeError(
-      'The "query" of "runTransaction" must resolve with the rows of its statement.',
+      'The "query" of "runTransaction" or "tx" must resolve with the rows of its statement.',
     );
   }
-  return Number(finished);
+  return value;
 }
 
 /** A result that is no number of the function `finish` counts as a lost lease too. */

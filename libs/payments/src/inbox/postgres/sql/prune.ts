@@ -128,11 +128,22 @@ async function pruneTombstones(
   limit: number,
 ): Promise<number> {
   const rows = await source.query(
-    `DELETE FROM ${schema}.event WHERE seq IN (
-       SELECT seq FROM ${schema}.event
-        WHERE raw IS NULL AND received_at < ${before('$1')} AND occurred_at < ${before('$1')}
-        ORDER BY received_at, seq LIMIT $2 FOR UPDATE SKIP LOCKED)
-     RETURNING seq`,
+    `WITH deleted AS (
+       DELETE FROM ${schema}.event WHERE seq IN (
+         SELECT seq FROM ${schema}.event
+          WHERE raw IS NULL AND received_at < ${before('$1')} AND occurred_at < ${before('$1')}
+          ORDER BY received_at, seq LIMIT $2 FOR UPDATE SKIP LOCKED)
+       RETURNING seq, source
+     ), expectations AS (
+       -- In the order in which receives lock expectations, so that they cannot deadlock.
+       DELETE FROM ${schema}.expectation WHERE event IN (
+         SELECT x.event FROM ${schema}.expectation x JOIN deleted d ON d.seq = x.event
+          WHERE d.source = 'expectation' ORDER BY x.event FOR UPDATE OF x)
+       RETURNING event
+     ), transactions AS (
+       DELETE FROM ${schema}.expected_transaction t USING expectations x WHERE t.event = x.event
+     )
+     SELECT seq FROM deleted`,
     [olderMs, limit],
   );
   return rows.length;

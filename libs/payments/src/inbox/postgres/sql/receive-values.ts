@@ -9,7 +9,7 @@ import { toStored } from './stored-rows.js';
  * the deliveries.
  */
 export const RECEIVE_TYPES =
-  'text[] text[] bytea[] text[] float8[] text[] uuid[] bytea[] bytea[] text[] boolean[] boolean[] bigint[] boolean[] bigint[] text[] uuid[] uuid[] float8[]'.split(
+  'text[] text[] bytea[] text[] float8[] text[] uuid[] bytea[] bytea[] text[] boolean[] boolean[] bigint[] boolean[] text[] boolean[] text[] bigint[] text[] uuid[] uuid[] float8[]'.split(
     ' ',
   );
 
@@ -52,10 +52,15 @@ export function newEventOf(event: IncomingEvent, index: number): NewEvent {
   return {
     index,
     event,
-    once: onceKey === null ? null : sha256(JSON.stringify([company, eventType, onceKey])),
+    once: onceKey === null ? null : onceHash(company, eventType, onceKey),
     ordering: ordering === null ? null : ordering.subarray(0, 16).toString('hex'),
     digest: sha256(event.raw),
   };
+}
+
+/** Hash of company, type and once key. */
+export function onceHash(company: string, eventType: string, onceKey: string): Buffer {
+  return sha256(JSON.stringify([company, eventType, onceKey]));
 }
 
 /** The deliveries of all events. Of those with the same ordering key and handler, only the first may run at once. */
@@ -95,12 +100,23 @@ export function valuesOf(
     events.map(({ event }) => String(isUnhandled(event))),
     events.map(({ event }) => event.catalogVersion),
     events.map((event) => String(firsts.has(event))),
+    ...expectationValues(events.map(({ event }) => event)),
     // PostgreSQL counts the elements of an array from 1.
     deliveries.map(({ eventIndex }) => eventIndex + 1),
     textArray(deliveries.map(({ handler }) => toStored(handler))),
     deliveries.map(({ worker }) => worker),
     deliveries.map(({ eventIndex }) => events[eventIndex]!.ordering),
     deliveries.map(({ eventIndex }) => events[eventIndex]!.event.occurredAt.getTime()),
+  ];
+}
+
+/** How the events were received, which fulfil expectations, and their references. Empty for webhooks that fulfil none. */
+function expectationValues(events: readonly IncomingEvent[]): Parameter[] {
+  const fulfil = events.some(({ fulfils }) => fulfils);
+  return [
+    events.every(({ source }) => source === 'webhook') ? [] : events.map(({ source }) => source),
+    fulfil ? events.map(({ fulfils }) => String(fulfils)) : [],
+    fulfil ? textArray(events.map(({ reference }) => reference && toStored(reference))) : [],
   ];
 }
 

@@ -95,12 +95,18 @@ function storedReceipts(
       receivedAt,
       ageMs: 0,
       raw: event.raw,
+      source: event.source,
       newerHandled: newer[deliveryIndex] === 't',
       crashes: 0,
     });
   }
   return receipts;
 }
+
+/** The last statement of `receive`, after all others that lock rows: see `expectation-functions.ts`. */
+const fulfil = (schema: string): string => `IF p_fulfils <> '{}' THEN
+      PERFORM ${schema}.fulfil(o_seqs, p_companies, p_ids, p_once, p_types, p_keys, p_references, p_fulfils);
+    END IF;`;
 
 /**
  * The function `receive` stores the events that are new. It returns one row: the number of each event that it stored,
@@ -115,6 +121,7 @@ export const receiveFunction = (schema: string, catalogLock: string): string => 
 CREATE FUNCTION ${schema}.receive(p_companies text[], p_ids text[], p_once bytea[], p_types text[],
   p_occurred_ms float8[], p_keys text[], p_orderings uuid[], p_digests bytea[], p_raws bytea[], p_headers text[],
   p_stale boolean[], p_unhandled boolean[], p_versions bigint[], p_first boolean[],
+  p_sources text[], p_fulfils boolean[], p_references text[],
   d_positions bigint[], d_handlers text[], d_workers uuid[], d_orderings uuid[], d_occurred_ms float8[])
 RETURNS TABLE (o_received_ms double precision, o_seqs bigint[], o_runs boolean[], o_newer boolean[], o_not_stored json)
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
@@ -170,14 +177,14 @@ BEGIN
   SELECT array_agg(CASE WHEN i.first AND i.version = v_version THEN nextval('${schema}.event_seq_seq') END)
     INTO o_seqs FROM unnest(p_first, p_versions) AS i (first, version);
   WITH stored AS (
-    INSERT INTO ${schema}.event (seq, company, id, once, event_type, occurred_at, received_at, ordering_key,
+    INSERT INTO ${schema}.event (seq, company, id, once, event_type, source, occurred_at, received_at, ordering_key,
                                  ordering, digest, raw, headers, stale, unhandled)
-    SELECT i.seq, i.company, i.id, i.once, i.event_type, to_timestamp(i.occurred_ms / 1000), v_now,
+    SELECT i.seq, i.company, i.id, i.once, i.event_type, COALESCE(i.source, 'webhook'), to_timestamp(i.occurred_ms / 1000), v_now,
            i.ordering_key, i.ordering, i.digest, i.raw, i.headers, i.stale, i.unhandled
       FROM unnest(o_seqs, p_companies, p_ids, p_once, p_types, p_occurred_ms, p_keys, p_orderings, p_digests, p_raws,
-                  p_headers, p_stale, p_unhandled)
+                  p_headers, p_stale, p_unhandled, p_sources)
         AS i (seq, company, id, once, event_type, occurred_ms, ordering_key, ordering, digest, raw, headers, stale,
-              unhandled)
+              unhandled, source)
      WHERE i.seq IS NOT NULL ORDER BY i.once, i.company, i.id
     ON CONFLICT DO NOTHING
     RETURNING seq
@@ -201,6 +208,7 @@ BEGIN
 
   o_received_ms := ${epochMs('v_now')};
   IF cardinality(v_stored) = cardinality(p_ids) THEN
+    ${fulfil(schema)}
     RETURN NEXT;
     RETURN;
   END IF;
@@ -237,5 +245,6 @@ BEGIN
      WHERE e.seq = v_repeat.seq AND NOT EXISTS (
        SELECT FROM jsonb_array_elements(e.repeats) AS known (entry) WHERE known.entry ->> 0 = v_repeat.id);
   END LOOP;
+  ${fulfil(schema)}
 END $receive$;
 `;

@@ -1,6 +1,6 @@
 import type { DeliverySelection } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
-import { asInterval, BY_INDEX, STORE_NOW } from './schema.js';
+import { asInterval, BY_INDEX, IS_LISTED, STORE_NOW } from './schema.js';
 import { toStored } from './stored-rows.js';
 
 /** Makes deliveries due again, and returns how many it changed or added. */
@@ -15,7 +15,7 @@ export async function redrive(
   const due = selections.flatMap(({ handlers }, index) =>
     handlers.map(() => Math.max(0, dueInMs[index] ?? 0)),
   );
-  const text = `SELECT ${schema}.redrive($1::text[], $2::text[], $3::text[], $4::float8[], $5::boolean) AS changed`;
+  const text = `SELECT ${schema}.redrive($1::text[], $2::text[], $3::text[], $4::float8[], $5::boolean, false) AS changed`;
   const [row] = await source.query(text, [...columns, due, force]);
   return Number(row!['changed']);
 }
@@ -41,13 +41,21 @@ function columnsOf(selections: readonly DeliverySelection[]): [string[], string[
   return [rows.map((row) => row[0]!), rows.map((row) => row[1]!), rows.map((row) => row[2]!)];
 }
 
-/** SQL that finds the selected events and handlers, each pair once, and takes their locks: rule 4 in `ordering.ts`. */
-const lockSelected = (schema: string): string => `
+/**
+ * SQL that finds the selected events and handlers, each pair once, and takes their locks: rule 4 in `ordering.ts`.
+ *
+ * @param condition SQL, for the events `e` to find
+ */
+const lockSelected = (schema: string, condition: string): string => `
   SELECT array_agg(s.seq), array_agg(s.handler), array_agg(s.ordering) INTO v_events, v_names, v_orderings
     FROM (SELECT DISTINCT e.seq, w.handler, e.ordering
             FROM unnest(p_companies, p_ids, p_handlers) AS w (company, id, handler)
-            JOIN ${schema}.event e ON e.company = w.company AND e.id = w.id) s;
+            JOIN ${schema}.event e ON e.company = w.company AND e.id = w.id
+           WHERE ${condition}) s;
   PERFORM ${schema}.lock_keys(v_orderings, v_names);`;
+
+/** SQL: whether a redrive changes the deliveries of an event `e`. Only a redrive of polls changes polls. */
+const IS_REDRIVEN = `(e.source = 'expectation') = p_polls`;
 
 /**
  * The function `redrive` locks the events before the deliveries: it waits for an event that is being pruned, and then
@@ -55,7 +63,7 @@ const lockSelected = (schema: string): string => `
  */
 const redriveFunction = (schema: string): string => `
 CREATE FUNCTION ${schema}.redrive(p_companies text[], p_ids text[], p_handlers text[], p_due_ms double precision[],
-  p_force boolean) RETURNS bigint
+  p_force boolean, p_polls boolean) RETURNS bigint
 LANGUAGE plpgsql VOLATILE ${BY_INDEX}
 AS $redrive$
 DECLARE
@@ -66,14 +74,14 @@ DECLARE
   v_changed bigint;
   v_added bigint[];
 BEGIN
-  ${lockSelected(schema)}
+  ${lockSelected(schema, IS_REDRIVEN)}
   PERFORM FROM ${schema}.event e WHERE e.seq = ANY (v_events) ORDER BY e.seq FOR NO KEY UPDATE;
 
   WITH wanted AS MATERIALIZED (
     SELECT e.seq, e.ordering, e.occurred_at, w.handler, v_now + ${asInterval('min(w.due_ms)')} AS due_at
       FROM unnest(p_companies, p_ids, p_handlers, p_due_ms) AS w (company, id, handler, due_ms)
       JOIN ${schema}.event e ON e.company = w.company AND e.id = w.id
-     WHERE e.raw IS NOT NULL
+     WHERE e.raw IS NOT NULL AND ${IS_REDRIVEN}
      GROUP BY e.seq, e.ordering, e.occurred_at, w.handler
   ), existing AS MATERIALIZED (
     SELECT d.event, d.handler, w.due_at FROM wanted w
@@ -113,7 +121,7 @@ DECLARE
   v_names text[];
   v_skipped bigint;
 BEGIN
-  ${lockSelected(schema)}
+  ${lockSelected(schema, IS_LISTED)}
   WITH wanted AS MATERIALIZED (
     SELECT d.event, d.handler, d.state
       FROM unnest(v_events, v_names) AS w (event, handler)

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { POLL_HANDLER } from '../../store/expectation-store.js';
 
 /** A number for an advisory lock of this schema. */
 export function lockNumber(schema: string, purpose: string): string {
@@ -49,6 +50,24 @@ export const asInterval = (ms: string): string => `${ms} * interval '1 milliseco
 /** SQL for milliseconds since the epoch, independent of the session's time zone and date style. */
 export const epochMs = (column: string): string => `extract(epoch FROM ${column}) * 1000`;
 
+/** SQL: whether an event `e` is listed and counted. The events of expectations are not. */
+export const IS_LISTED = `e.source <> 'expectation'`;
+
+/** SQL: whether a delivery `d` is listed and counted. The polls of expectations are not. */
+export const IS_COUNTED = `d.handler <> '${POLL_HANDLER}'`;
+
+/** SQL: whether an event can fulfil an expectation `x`. */
+export const IS_OPEN = `x.state IN ('waiting', 'overdue')`;
+
+/** Settings of a table of which many rows change: a vacuum starts after a number of changes, not after a share of the table. */
+const VACUUM_OFTEN = `
+  autovacuum_vacuum_scale_factor = 0,
+  autovacuum_vacuum_threshold = 5000,
+  vacuum_index_cleanup = on`;
+
+/** An index condition without the alias of its table. */
+const unaliased = (condition: string): string => condition.replace(/^\w\./, '');
+
 /**
  * Creates the tables. Finished deliveries are in no index that a claim reads, so the cost of a claim does not depend on
  * the number of events that were handled.
@@ -61,6 +80,8 @@ CREATE TABLE ${schema}.event (
   -- SHA-256 of company, type and onceKey; NULL if the type is not handled once per transaction.
   once bytea,
   event_type text COLLATE "C" NOT NULL,
+  -- How the event was received: webhook, poll or overdue; expectation if the row belongs to an expectation.
+  source text COLLATE "C" NOT NULL,
   occurred_at timestamptz NOT NULL,
   -- In whole milliseconds, as dates in JavaScript are, so that a filter by this time finds the event.
   received_at timestamptz NOT NULL,
@@ -83,7 +104,7 @@ CREATE TABLE ${schema}.event (
   UNIQUE (company, id)
 );
 CREATE UNIQUE INDEX event_once ON ${schema}.event (once) WHERE once IS NOT NULL;
-CREATE INDEX event_received ON ${schema}.event (received_at, seq);
+CREATE INDEX event_received ON ${schema}.event (received_at, seq) WHERE ${unaliased(IS_LISTED)};
 CREATE INDEX event_with_body ON ${schema}.event (received_at, seq) WHERE raw IS NOT NULL;
 CREATE INDEX event_tombstone ON ${schema}.event (received_at, seq) WHERE raw IS NULL;
 CREATE INDEX event_unhandled ON ${schema}.event (stale, seq) WHERE unhandled;
@@ -122,11 +143,7 @@ CREATE TABLE ${schema}.delivery (
   history jsonb,
   PRIMARY KEY (event, handler)
 ) WITH (
-  -- Dead index entries slow claims down until the table and its indexes are vacuumed. So a vacuum starts after a number of
-  -- changes, and not after a share of a table that grows for years.
-  autovacuum_vacuum_scale_factor = 0,
-  autovacuum_vacuum_threshold = 5000,
-  vacuum_index_cleanup = on
+  -- Dead index entries slow claims down until the table and its indexes are vacuumed. The table grows for years.${VACUUM_OFTEN}
 );
 -- Claims read this index.
 CREATE INDEX delivery_due ON ${schema}.delivery (handler, due_at, event)
@@ -139,12 +156,51 @@ CREATE INDEX delivery_due_by_key ON ${schema}.delivery (ordering, handler, due_a
 -- A second safeguard for the rule in ordering.ts: one running delivery for each ordering key and handler.
 CREATE UNIQUE INDEX delivery_running ON ${schema}.delivery (ordering, handler)
   WHERE state = 'running' AND ordering IS NOT NULL;
--- Finds the running deliveries of a worker, and the oldest pending delivery.
-CREATE INDEX delivery_open ON ${schema}.delivery (worker, event) WHERE state IN ('pending', 'running');
+-- Finds the oldest pending delivery. The worker, which is NULL, makes this the only index in the order of the query.
+CREATE INDEX delivery_pending ON ${schema}.delivery (worker, event)
+  WHERE state = 'pending' AND ${unaliased(IS_COUNTED)};
+CREATE INDEX delivery_of_worker ON ${schema}.delivery (worker, event) WHERE state = 'running';
 CREATE INDEX delivery_dead ON ${schema}.delivery (handler, event) WHERE state = 'dead';
 CREATE INDEX delivery_done ON ${schema}.delivery (ordering, handler, occurred_at)
   WHERE state = 'done' AND ordering IS NOT NULL;
 CREATE INDEX delivery_ended ON ${schema}.delivery (ended_at) WHERE ended_at IS NOT NULL;
+
+-- An expected payment. The event of its polls has the same number.
+CREATE TABLE ${schema}.expectation (
+  event bigint PRIMARY KEY,
+  company text COLLATE "C" NOT NULL,
+  reference text COLLATE "C" NOT NULL,
+  state text COLLATE "C" NOT NULL DEFAULT 'waiting'
+    CHECK (state IN ('waiting', 'fulfilled', 'overdue', 'cancelled')),
+  created_at timestamptz NOT NULL,
+  due_by timestamptz,
+  -- A JSON array of delays in milliseconds.
+  schedule text NOT NULL,
+  polls integer NOT NULL DEFAULT 0,
+  last_poll_at timestamptz,
+  last_result text,
+  last_detail text,
+  contradiction text,
+  fulfilled_at timestamptz,
+  -- The source, id and type of the event that fulfilled it.
+  fulfilled_by text COLLATE "C",
+  fulfilled_id text,
+  fulfilled_type text,
+  UNIQUE (reference, company)
+) WITH (${VACUUM_OFTEN}
+);
+CREATE INDEX expectation_created ON ${schema}.expectation (created_at, event);
+CREATE INDEX expectation_state ON ${schema}.expectation (state, created_at, event);
+CREATE INDEX expectation_by_poll ON ${schema}.expectation (created_at, event) WHERE fulfilled_by = 'poll';
+CREATE INDEX expectation_contradiction ON ${schema}.expectation (created_at, event) WHERE contradiction IS NOT NULL;
+-- The transaction id of an expectation, in a row of its own: "attach" may insert it in a long transaction of the
+-- application. If it updated the row of the expectation, receives would wait for that transaction.
+CREATE TABLE ${schema}.expected_transaction (
+  event bigint PRIMARY KEY,
+  company text COLLATE "C" NOT NULL,
+  transaction_id text COLLATE "C" NOT NULL
+);
+CREATE INDEX expected_transaction_id ON ${schema}.expected_transaction (transaction_id, company);
 
 CREATE TABLE ${schema}.worker (
   id uuid PRIMARY KEY,

@@ -1,6 +1,7 @@
 import type { EventFilter, EventPage, InboxStore, StoredEvent } from '../../store/inbox-store.js';
 import type { ConnectionSource } from '../connection/connection-source.js';
 import type { Parameter } from '../connection/database-connection.js';
+import { IS_COUNTED, IS_LISTED } from './schema.js';
 import { listedColumns, toEvent, toStored, wholeColumns } from './stored-rows.js';
 
 /** Returns the event with an id, with its body, headers, repeats and histories. */
@@ -29,10 +30,9 @@ export async function list(
     const time = `to_timestamp(${values.add(ms, 'float8')} / 1000)`;
     conditions.push(`(e.received_at, e.seq) ${than} (${time}, ${values.add(seq, 'bigint')})`);
   }
-  const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`;
   // One event more than requested: if there is one, there is a next page.
   const rows = await source.query(
-    `SELECT ${listedColumns(schema)} FROM ${schema}.event e ${where}
+    `SELECT ${listedColumns(schema)} FROM ${schema}.event e WHERE ${[IS_LISTED, ...conditions].join(' AND ')}
       ORDER BY e.received_at ${direction}, e.seq ${direction} LIMIT ${values.add(limit + 1, 'integer')}`,
     values.all,
   );
@@ -45,15 +45,15 @@ export async function list(
   };
 }
 
-/** Reads the `next` of a page: the time of receipt and the number of its last event. */
-function parsePosition(next: string): { ms: number; seq: string } {
+/** Reads the `next` of a page: the time and the number of its last event or expectation. */
+export function parsePosition(next: string): { ms: number; seq: string } {
   const parts = /^(\d{1,15})-(\d{1,18})$/.exec(next);
   if (parts === null) throw new TypeError('"after" must be the "next" of the previous page.');
   return { ms: Number(parts[1]), seq: parts[2]! };
 }
 
 /** Collects the parameters of a statement. */
-class ParameterList {
+export class ParameterList {
   readonly all: Parameter[] = [];
 
   /** Adds a value and returns its placeholder. */
@@ -99,7 +99,7 @@ function deliveryConditions(
     ofDelivery.push(`d.handler = ${values.add(toStored(handler), 'text')}`);
   }
   if (ofDelivery.length === 0) return ofEvent;
-  const where = ofDelivery.join(' AND ');
+  const where = [IS_COUNTED, ...ofDelivery].join(' AND ');
   return [...ofEvent, `e.seq IN (SELECT d.event FROM ${schema}.delivery d WHERE ${where})`];
 }
 

@@ -7,7 +7,7 @@ import { asInterval, BY_INDEX, STORE_NOW, withoutPartialIndex } from './schema.j
 import { elementsOf, toStored } from './stored-rows.js';
 
 /** The longest delay that is stored: 100 years, in milliseconds. */
-const MAX_DUE_MS = 3_155_760_000_000;
+export const MAX_DUE_MS = 3_155_760_000_000;
 
 /** The outcome of an attempt, to write to the delivery of its lease. */
 export interface LeaseOutcome {

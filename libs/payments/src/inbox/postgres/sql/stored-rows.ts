@@ -1,6 +1,13 @@
 import { toHistory } from '../../store/stored-event.js';
 import type { HistoryEntry } from '../../store/stored-event.js';
-import type { DeliveryState, StoredDelivery, StoredEvent } from '../../store/inbox-store.js';
+import type {
+  DeliveryState,
+  EventSource,
+  PollResult,
+  StoredDelivery,
+  StoredEvent,
+  StoredExpectation,
+} from '../../store/inbox-store.js';
 import type { ResultRow } from '../connection/database-connection.js';
 import { epochMs } from './schema.js';
 
@@ -57,7 +64,7 @@ export const wholeColumns = (schema: string): string =>
   `${columns(schema, `, 'history', d.history`)}, encode(e.raw, 'base64') AS raw, e.headers, e.repeats`;
 
 const columns = (schema: string, more: string): string => `
-  e.seq, e.company, e.id, e.event_type, e.ordering_key, e.stale,
+  e.seq, e.company, e.id, e.source, e.event_type, e.ordering_key, e.stale,
   ${epochMs('e.occurred_at')} AS occurred_ms, ${epochMs('e.received_at')} AS received_ms,
   (SELECT json_agg(json_build_object(
             'handler', d.handler, 'state', d.state, 'attempts', d.attempts, 'error', d.last_error,
@@ -71,6 +78,7 @@ export function toEvent(row: ResultRow): StoredEvent {
   return {
     company: fromStored(company!),
     id: fromStored(id!),
+    source: row['source'] as EventSource,
     eventType: fromStored(event_type!),
     occurredAt: toDate(row['occurred_ms']!),
     orderingKey: ordering_key == null ? null : fromStored(ordering_key),
@@ -100,5 +108,39 @@ function toDelivery(json: DeliveryJson): StoredDelivery {
       ...attempt,
       error: attempt.error === null ? null : fromStored(attempt.error),
     })),
+  };
+}
+
+/** The expectation of a row that `expectations.ts` selects. */
+export function toExpectation(row: ResultRow): StoredExpectation {
+  const text = (column: string): string | null => {
+    const value = row[column];
+    return value == null ? null : fromStored(value);
+  };
+  const date = (column: string): Date | null => (row[column] == null ? null : toDate(row[column]));
+  const lastPollAt = date('last_poll_at_ms');
+  const fulfilledAt = date('fulfilled_at_ms');
+  return {
+    company: text('company')!,
+    reference: text('reference')!,
+    transactionId: text('transaction_id'),
+    dueBy: date('due_by_ms'),
+    schedule: JSON.parse(row['schedule']!) as number[],
+    state: row['state'] as StoredExpectation['state'],
+    createdAt: date('created_at_ms')!,
+    polls: Number(row['polls']),
+    lastPoll: lastPollAt && {
+      at: lastPollAt,
+      result: row['last_result'] as PollResult,
+      detail: text('last_detail'),
+    },
+    nextPollAt: date('next_ms'),
+    fulfilled: fulfilledAt && {
+      at: fulfilledAt,
+      by: row['fulfilled_by'] as EventSource,
+      eventId: text('fulfilled_id')!,
+      eventType: text('fulfilled_type')!,
+    },
+    contradiction: text('contradiction'),
   };
 }
