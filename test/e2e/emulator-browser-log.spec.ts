@@ -115,6 +115,10 @@ describeInBrowser('the delivery log in a browser', (browser) => {
     await showsTypes(page, 'transaction.completed', 'webhook.test');
     await entry('stk-push').getByRole('button', { name: 'Decline' }).click();
     await entry('stk-push').getByText('failed', { exact: true }).waitFor();
+    await entry('stk-push').getByText('declined at').waitFor();
+    await press(page, 'Complete in one minute');
+    await entry('checkout-invoice').getByText('completes at').waitFor();
+    expect(emulator.transactions({ open: true })[0]?.completesAt).toBeDefined();
     expect(emulator.transactions().map(({ kind, status }) => [kind, status])).toEqual([
       ['checkout-invoice', 'pending'],
       ['stk-push', 'failed'],

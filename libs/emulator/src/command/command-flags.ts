@@ -52,6 +52,9 @@ const FLAGS = {
 export const DEFAULT_PORT = 4010;
 export const DEFAULT_PRODUCTION_PORT = 4011;
 
+/** The address of an emulator that listens on the default port. */
+export const DEFAULT_URL = `http://127.0.0.1:${DEFAULT_PORT}`;
+
 /** @throws CommandLineError */
 export function parseCommandLine(args: string[]): Command {
   const flags = readFlags(args);
@@ -106,14 +109,19 @@ function schedule(text: string | undefined): number[] | undefined {
   if (text === undefined) return undefined;
   if (text === 'none') return [];
   return text.split(',').map((wait) => {
-    const [, number, unit] = /^(\d{1,9})(ms|s|m|h)$/.exec(wait.trim()) ?? [];
-    if (!number || !unit) {
-      throw new CommandLineError(
-        `--redeliver takes waits such as 500ms,1s,5m,1h, or none; not "${text}"`,
-      );
-    }
-    return Number(number) * { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit as 'ms'];
+    const ms = parseDuration(wait.trim());
+    if (ms !== undefined) return ms;
+    throw new CommandLineError(
+      `--redeliver takes waits such as 500ms,1s,5m,1h, or none; not "${text}"`,
+    );
   });
+}
+
+/** Parses a time with a unit, such as 500ms, 1s, 5m or 1h, to milliseconds. Returns undefined for other text. */
+export function parseDuration(text: string): number | undefined {
+  const [, number, unit] = /^(\d{1,9})(ms|s|m|h)$/.exec(text) ?? [];
+  if (!number || !unit) return undefined;
+  return Number(number) * { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit as 'ms'];
 }
 
 /** @throws CommandLineError */

@@ -6,6 +6,10 @@ export const HELP = `payments-emulator: an emulator of the payments service
 Usage: payments-emulator [flags]
        payments-emulator trigger EVENT-TYPE [flags]    sends an event from a running emulator;
                                                        trigger --help lists its flags
+       payments-emulator webhooks|complete|decline|fault …
+                                                       controls a running emulator: an outage of
+                                                       deliveries, transactions and faults;
+                                                       webhooks --help describes all four
 
 Addresses
   --port N                        sandbox host; 0 selects a free port (default ${DEFAULT_PORT})

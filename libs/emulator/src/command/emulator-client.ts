@@ -1,3 +1,12 @@
+/** A request of a control. */
+export interface ControlRequest {
+  readonly method: 'POST' | 'PUT' | 'DELETE';
+  /** The path under `/emulator/`. */
+  readonly control: string;
+  /** Sent as JSON, unless undefined. */
+  readonly input?: unknown;
+}
+
 /** A client of the controls of an emulator in another process. */
 export class EmulatorClient {
   private constructor(
@@ -25,12 +34,12 @@ export class EmulatorClient {
   }
 
   /**
-   * Sends a POST request to a control.
+   * Sends a request to a control.
    *
    * @throws Error with the emulator's message, if it rejects the request
    */
-  async post<T>(control: string, input: object): Promise<T> {
-    const { status, body } = await this.#request('POST', `/emulator/${control}`, input);
+  async send<T>({ method, control, input }: ControlRequest): Promise<T> {
+    const { status, body } = await this.#request(method, `/emulator/${control}`, input);
     if (status === 200) return body as T;
     const { message } = (body ?? {}) as { message?: unknown };
     throw new Error(
@@ -38,7 +47,7 @@ export class EmulatorClient {
     );
   }
 
-  async #request(method: string, path: string, input?: object) {
+  async #request(method: string, path: string, input?: unknown) {
     if (!/^https?:\/\//.test(this.url) || !URL.canParse(this.url)) {
       throw new Error(`--url takes an address such as http://127.0.0.1:4010, not "${this.url}"`);
     }
@@ -47,10 +56,10 @@ export class EmulatorClient {
         method,
         headers: {
           accept: 'application/json',
-          'content-type': 'application/json',
+          ...(input !== undefined && { 'content-type': 'application/json' }),
           ...(this.controlToken && { authorization: `Bearer ${this.controlToken}` }),
         },
-        ...(input && { body: JSON.stringify(input) }),
+        ...(input !== undefined && { body: JSON.stringify(input) }),
       });
       const text = await response.text();
       return { status: response.status, body: parse(text) };

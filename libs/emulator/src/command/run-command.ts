@@ -7,6 +7,7 @@ import { CommandLineError, parseCommandLine } from './command-flags.js';
 import { HELP } from './command-help.js';
 import { describeDelivery, describeStart } from './command-output.js';
 import type { CommandOutput } from './command-output.js';
+import { CONTROL_COMMANDS, runControl } from './control-command.js';
 import { saveEnvFile } from './env-file.js';
 import { describeListenFailure } from './listen-failure.js';
 import { applicationSettings } from './application-settings.js';
@@ -19,6 +20,7 @@ export type CommandResult = PaymentsEmulator | 0 | 1 | 2;
 export async function runCommand(args: string[], output: CommandOutput): Promise<CommandResult> {
   try {
     if (args[0] === 'trigger') return await runTrigger(args.slice(1), output);
+    if (isControl(args)) return await runControl(args, output);
     const command = parseCommandLine(args);
     if (command.do === 'help') output.out(HELP);
     if (command.do === 'version') output.out(`${readVersion()}\n`);
@@ -29,11 +31,16 @@ export async function runCommand(args: string[], output: CommandOutput): Promise
       error instanceof EmulatorInputError
         ? error.problems.map((problem) => problem.replace(/^\w+/, nameFlag)).join('; ')
         : messageOf(error);
-    const command = args[0] === 'trigger' ? 'payments-emulator trigger' : 'payments-emulator';
+    const ofRunning = args[0] === 'trigger' || isControl(args);
+    const command = ofRunning ? `payments-emulator ${args[0]}` : 'payments-emulator';
     const hint = invalid ? `${command} --help lists the flags.\n` : '';
     output.err(`payments-emulator: ${message}\n${hint}`);
     return invalid ? 2 : 1;
   }
+}
+
+function isControl([command = '']: readonly string[]): boolean {
+  return CONTROL_COMMANDS.includes(command);
 }
 
 async function start(

@@ -2,12 +2,10 @@ import { parseArgs } from 'node:util';
 import { messageOf } from '../emulator-errors.js';
 import type { TriggeredEvent } from '../trigger/trigger-event.js';
 import type { TriggerInput } from '../trigger/trigger-input.js';
-import { CommandLineError, DEFAULT_PORT, json } from './command-flags.js';
+import { CommandLineError, DEFAULT_URL, json } from './command-flags.js';
 import type { CommandOutput } from './command-output.js';
 import { describeOutcome } from './delivery-outcome.js';
 import { EmulatorClient } from './emulator-client.js';
-
-const DEFAULT_URL = `http://127.0.0.1:${DEFAULT_PORT}`;
 
 const HELP = `Sends an event from a running emulator and waits for its delivery.
 
@@ -74,7 +72,7 @@ export async function runTrigger(args: string[], output: CommandOutput): Promise
 
 async function send(emulator: EmulatorClient, input: TriggerInput): Promise<TriggeredEvent> {
   try {
-    return await emulator.post<TriggeredEvent>('trigger', input);
+    return await emulator.send<TriggeredEvent>({ method: 'POST', control: 'trigger', input });
   } catch (error) {
     // The emulator's message contains field names. Users of the command know them as flags.
     const name = (field: string): string => FLAG_OF[field] ?? field;

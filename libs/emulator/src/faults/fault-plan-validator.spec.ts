@@ -7,6 +7,7 @@ describe('validateFaultPlan', () => {
   it('validateFaultPlan() accepts a plan with every fault, and returns a copy', () => {
     const plan: FaultPlan = {
       delivery: {
+        off: true,
         drop: { probability: 0.1 },
         duplicate: { copies: 2 },
         delay: { ms: [10, 20] },
@@ -29,6 +30,8 @@ describe('validateFaultPlan', () => {
         rateLimit: { retryAfter: 'Wed, 21 Oct 2026 07:28:00 GMT' },
         truncate: {},
         oversize: { bytes: 1, encoding: 'gzip' },
+        notFound: { forMs: 60_000, next: 2 },
+        otherStatus: { status: 'reversed', probability: 0.5 },
       },
     };
     expect(validateFaultPlan(plan)).toEqual(plan);
@@ -45,6 +48,10 @@ describe('validateFaultPlan', () => {
     [{ api: { slow: { ms: [5, 1] } } }, 'api.slow.ms must be'],
     [{ api: { slow: true } }, 'api.slow must be an object'],
     [{ api: { error: { status: 404 } } }, 'api.error.status must be a whole number'],
+    [{ api: { notFound: { forMs: 0 } } }, 'api.notFound.forMs must be a whole number'],
+    [{ api: { otherStatus: { status: 'complete' } } }, 'api.otherStatus.status must be 1 to 64'],
+    [{ token: { notFound: {} } }, 'token.notFound is unknown'],
+    [{ delivery: { off: false } }, 'delivery.off must be true'],
     [{ api: { lifetime: { seconds: 1 } } }, 'api.lifetime is unknown'],
     [{ api: { constructor: {} } }, 'api.constructor is unknown'],
     [{ token: { lifetime: {} } }, 'token.lifetime.seconds is required'],

@@ -1,0 +1,129 @@
+import { parseArgs } from 'node:util';
+import { DEFAULT_COMPANY } from '../companies/company-store.js';
+import { messageOf } from '../emulator-errors.js';
+import { CommandLineError, DEFAULT_URL, json, parseDuration } from './command-flags.js';
+import type { CommandOutput } from './command-output.js';
+import type { ControlRequest } from './emulator-client.js';
+import { EmulatorClient } from './emulator-client.js';
+
+const HELP = `Controls a running emulator.
+
+Usage: payments-emulator webhooks off|on       switches an outage of all webhook deliveries on or off
+       payments-emulator complete ID           completes a transaction
+       payments-emulator decline ID            declines a transaction; no event is sent
+       payments-emulator fault NAME JSON|off   sets or removes a fault, for example:
+                                                 fault api.notFound '{"forMs":60000}'
+                                                 fault api.otherStatus '{"next":2}'
+
+  --after TIME         complete: later by the emulator's clock, such as 30s, 10m or 24h
+  --company ID         webhooks, fault: default: the company that the emulator started with
+  --url URL            the emulator's address (default ${DEFAULT_URL})
+  --control-token TOKEN
+                       the token that the emulator printed, if other machines can reach it
+  -h, --help           prints this help
+
+Exit codes: 0 done, 1 rejected by the emulator, 2 invalid flags.
+`;
+
+const FLAGS = {
+  after: { type: 'string' },
+  company: { type: 'string' },
+  url: { type: 'string' },
+  'control-token': { type: 'string' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
+/** The commands that {@link runControl} runs. */
+export const CONTROL_COMMANDS: readonly string[] = ['webhooks', 'complete', 'decline', 'fault'];
+
+/** A request of a command, and the text that is printed if the emulator accepts it. */
+interface ControlCommand {
+  readonly request: ControlRequest;
+  readonly done: string;
+}
+
+/**
+ * Runs one of the {@link CONTROL_COMMANDS} and returns its exit code.
+ *
+ * @throws CommandLineError for invalid flags, Error if no emulator responds or if it rejects the request
+ */
+export async function runControl(args: string[], output: CommandOutput): Promise<0> {
+  const { values, positionals } = readFlags(args);
+  if (values.help) {
+    output.out(HELP);
+    return 0;
+  }
+  const { request, done } = readCommand(positionals, values);
+  const emulator = await EmulatorClient.connect(values.url ?? DEFAULT_URL, values['control-token']);
+  await emulator.send(request);
+  output.out(`${done}\n`);
+  return 0;
+}
+
+function readCommand(
+  [command, first, second, ...more]: readonly string[],
+  { after, company = DEFAULT_COMPANY }: { after?: string; company?: string },
+): ControlCommand {
+  if (after !== undefined && command !== 'complete') {
+    throw new CommandLineError(`${command} takes no --after`);
+  }
+  if (more.length === 0 && first !== undefined) {
+    if (command === 'fault' && second !== undefined) return faultCommand(company, first, second);
+    if (second === undefined) {
+      if (command === 'webhooks') return webhooksCommand(company, first);
+      if (command === 'complete') return completeCommand(first, after);
+      if (command === 'decline') {
+        return { request: transactionRequest(first, 'fail'), done: `declined     ${first}` };
+      }
+    }
+  }
+  throw new CommandLineError(
+    `${command} takes ${{ webhooks: 'on or off', fault: 'a name, and JSON or off' }[command ?? ''] ?? 'one transaction id'}`,
+  );
+}
+
+function webhooksCommand(company: string, state: string): ControlCommand {
+  if (state !== 'on' && state !== 'off') {
+    throw new CommandLineError(`webhooks takes on or off, not "${state}"`);
+  }
+  const request = faultRequest(company, 'delivery.off', state === 'off' ? true : undefined);
+  return { request, done: `webhooks     ${state}` };
+}
+
+function completeCommand(id: string, after: string | undefined): ControlCommand {
+  if (after === undefined) {
+    return { request: transactionRequest(id, 'complete'), done: `completed    ${id}` };
+  }
+  const delayMs = parseDuration(after);
+  if (delayMs === undefined) {
+    throw new CommandLineError(`--after takes a time such as 30s, 10m or 24h, not "${after}"`);
+  }
+  const request = transactionRequest(id, 'complete-later', { delayMs });
+  return { request, done: `completes    ${id} in ${after}` };
+}
+
+function faultCommand(company: string, name: string, value: string): ControlCommand {
+  const fault = value === 'off' ? undefined : json('fault', value, '{"next":2}');
+  return { request: faultRequest(company, name, fault), done: `fault        ${name} ${value}` };
+}
+
+function faultRequest(company: string, name: string, value: unknown): ControlRequest {
+  const [target = '', fault, ...more] = name.split('.').map(encodeURIComponent);
+  if (fault === undefined || more.length > 0) {
+    throw new CommandLineError(`fault takes a name such as api.notFound, not "${name}"`);
+  }
+  const control = `companies/${encodeURIComponent(company)}/faults/${target}/${fault}`;
+  return { method: value === undefined ? 'DELETE' : 'PUT', control, input: value };
+}
+
+function transactionRequest(id: string, action: string, input?: object): ControlRequest {
+  return { method: 'POST', control: `transactions/${encodeURIComponent(id)}/${action}`, input };
+}
+
+function readFlags(args: string[]) {
+  try {
+    return parseArgs({ args, options: FLAGS, strict: true, allowPositionals: true });
+  } catch (error) {
+    throw new CommandLineError(messageOf(error));
+  }
+}
