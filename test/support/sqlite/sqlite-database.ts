@@ -64,6 +64,9 @@ export class SqliteDatabase {
       catalogVersion: 0,
       assign: null,
       stale: false,
+      source: 'webhook',
+      reference: null,
+      fulfils: false,
       ...event,
     };
   }

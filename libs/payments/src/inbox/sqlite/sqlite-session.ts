@@ -92,6 +92,12 @@ export class SqliteSession {
     return this.#committer.commit(lease, work);
   }
 
+  /** The time by the clocks of this process. */
+  times(): Times {
+    this.#check();
+    return this.#clock.read();
+  }
+
   onWake(listener: () => void): () => void {
     // A new function for each call, because a Set would keep a listener that is added twice only once.
     const added = (): void => listener();

@@ -23,11 +23,12 @@ import { toActivity } from './sql/activity.js';
 import { FORGET_SLICE, toCatalog } from './sql/catalog.js';
 import { toClaimed } from './sql/claim.js';
 import type { PruneCursor } from './sql/prune.js';
-import { toReceipts } from './sql/receive.js';
+import { toEventMessage, toReceipts } from './sql/receive.js';
 import { listPage } from './sql/search.js';
 import { leaseName } from './sql/settle.js';
 import { toStats } from './sql/stats.js';
 import { toEvent } from './sql/stored-rows.js';
+import { SqliteExpectations } from './sqlite-expectations.js';
 import { resolveSqliteOptions } from './sqlite-options.js';
 import type { SqliteInboxOptions, SqliteSettings } from './sqlite-options.js';
 import { SqliteSession } from './sqlite-session.js';
@@ -71,10 +72,12 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
     transactional: true,
     ownClock: false,
   });
+  readonly expectations: SqliteExpectations;
   readonly #session: SqliteSession;
 
   constructor(settings: SqliteSettings, runtime: PaymentsRuntime) {
     this.#session = new SqliteSession(settings, runtime);
+    this.expectations = new SqliteExpectations(this.#session);
   }
 
   open(): Promise<void> {
@@ -116,21 +119,7 @@ export class SqliteStore implements InboxStore<SqliteTransaction> {
 
   async receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]> {
     const receipts = await this.#session.run('receive', {
-      events: events.map((event) => ({
-        company: event.company,
-        id: event.id,
-        eventType: event.eventType,
-        occurredAt: event.occurredAt.getTime(),
-        orderingKey: event.orderingKey,
-        // A copy of the body only: `postMessage` would copy the whole memory pool of a pooled buffer.
-        raw: new Uint8Array(event.raw),
-        headers: JSON.stringify(event.headers),
-        onceKey: event.onceKey,
-        handlers: event.handlers,
-        catalogVersion: event.catalogVersion,
-        assign: event.assign,
-        stale: event.stale,
-      })),
+      events: events.map(toEventMessage),
     });
     if (receipts.some(({ pending }) => pending)) this.#session.wake();
     return toReceipts(receipts, events);

@@ -2,6 +2,7 @@ import type { ClaimedDelivery, ClaimRequest, SuspectRequest } from '../../store/
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { unpaused } from './catalog.js';
 import { isOrderingRunning, newerHandled } from './ordering.js';
+import { sourceName } from './schema.js';
 import { fromStored, toBuffer } from './stored-rows.js';
 import { isLive } from './workers.js';
 
@@ -100,6 +101,7 @@ interface LeasedRow {
   readonly company: string;
   readonly id: string;
   readonly received_at: number;
+  readonly source: number;
   readonly raw: Uint8Array;
 }
 
@@ -113,7 +115,7 @@ function lease(
   { wall }: Times,
 ): ClaimedMessage {
   const row = connection.get<LeasedRow>(
-    `SELECT d.attempts, d.token, d.crashes, d.ordering, d.occurred_at, e.company, e.id, e.received_at, b.raw
+    `SELECT d.attempts, d.token, d.crashes, d.ordering, d.occurred_at, e.company, e.id, e.received_at, e.source, b.raw
      FROM payments_inbox_delivery d
        CROSS JOIN payments_inbox_event e ON e.seq = d.event_seq
        CROSS JOIN payments_inbox_body b ON b.event_seq = d.event_seq
@@ -136,6 +138,7 @@ function lease(
     attempt: row.attempts + 1,
     receivedAt: row.received_at,
     ageMs: Math.max(0, wall - row.received_at),
+    source: sourceName(row.source),
     raw: row.raw,
     newerHandled: newerHandled(connection, handler, row.ordering, row.occurred_at),
     crashes: row.crashes,

@@ -4,7 +4,8 @@ import type { IncomingEvent, StoreReceipt } from '../../store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
 import { catalogVersion, unpaused } from './catalog.js';
 import { newerHandled, orderingState } from './ordering.js';
-import { UNDELIVERED } from './schema.js';
+import { fulfil } from './expectations.js';
+import { SOURCE, UNDELIVERED } from './schema.js';
 import { fromStored, hashOf, orderingOf, toStored } from './stored-rows.js';
 import { isLive } from './workers.js';
 
@@ -27,14 +28,36 @@ export interface ReceiptMessage extends Omit<StoreReceipt, 'claimed'> {
   readonly claimed: readonly { readonly handler: string; readonly newerHandled: boolean }[];
 }
 
+/** Converts an event for the thread. */
+export function toEventMessage(event: IncomingEvent): EventMessage {
+  return {
+    company: event.company,
+    id: event.id,
+    eventType: event.eventType,
+    occurredAt: event.occurredAt.getTime(),
+    orderingKey: event.orderingKey,
+    // A copy of the body only: `postMessage` would copy the whole memory pool of a pooled buffer.
+    raw: new Uint8Array(event.raw),
+    headers: JSON.stringify(event.headers),
+    onceKey: event.onceKey,
+    handlers: event.handlers,
+    catalogVersion: event.catalogVersion,
+    assign: event.assign,
+    stale: event.stale,
+    source: event.source,
+    reference: event.reference,
+    fulfils: event.fulfils,
+  };
+}
+
 /** Converts receipts of the thread. A new delivery is at its first attempt; its other fields are in the event. */
 export function toReceipts(
   receipts: readonly ReceiptMessage[],
   events: readonly IncomingEvent[],
 ): StoreReceipt[] {
   return Array.from(receipts, ({ outcome, id, pending, seq, receivedAt, claimed }, index) => {
-    const { company, raw } = events[index]!;
-    const first = { company, id, seq, token: 1, attempt: 1, crashes: 0, ageMs: 0, raw };
+    const { company, source, raw } = events[index]!;
+    const first = { company, id, seq, token: 1, attempt: 1, crashes: 0, ageMs: 0, source, raw };
     return {
       outcome,
       id,
@@ -65,11 +88,17 @@ export function receive(
     const receipt = { id: event.id, seq: seq ?? 0, receivedAt: times.wall };
     if (seq === null) {
       const known = findKnown(connection, event, digest, onceHash, times);
+      // Two polls that find the same event make two bodies, so the second is a conflict.
+      const isStored = known?.outcome === 'duplicate' || event.source === 'poll';
+      if (event.fulfils && known !== undefined && isStored) {
+        fulfil(connection, event, known.id, times);
+      }
       return { ...receipt, claimed: [], pending: false, ...(known ?? { outcome: 'outdated' }) };
     }
     insertBody(connection, event, seq);
     const claimed = insertDeliveries(connection, event, seq, times);
     const pending = claimed.length < event.handlers.length;
+    if (event.fulfils) fulfil(connection, event, event.id, times);
     return { ...receipt, claimed, pending, outcome: 'stored' };
   });
 }
@@ -124,12 +153,12 @@ function insertEvent(
   onceHash: Uint8Array | null,
   { wall }: Times,
 ): number | null {
-  const { company, id, eventType, occurredAt, orderingKey, stale, handlers } = event;
+  const { company, id, eventType, occurredAt, orderingKey, stale, handlers, source } = event;
   const isUndelivered = handlers.length === 0 && eventType !== TEST_EVENT_TYPE;
   return connection.insert(
     `INSERT INTO payments_inbox_event (company, id, event_type, occurred_at, received_at, ordering_key, once_hash,
-       digest, stale, undelivered)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+       digest, stale, undelivered, source)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
     [
       company,
       toStored(id),
@@ -141,6 +170,7 @@ function insertEvent(
       digest,
       stale ? 1 : 0,
       !isUndelivered ? UNDELIVERED.none : stale ? UNDELIVERED.stale : UNDELIVERED.unhandled,
+      SOURCE[source],
     ],
   );
 }

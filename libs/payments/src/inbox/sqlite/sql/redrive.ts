@@ -1,7 +1,9 @@
+import { POLL_HANDLER } from '../../store/expectation-store.js';
 import type { DeliverySelection } from '../../store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
+import type { ExpectationName } from './expectations.js';
 import { orderingState } from './ordering.js';
-import { UNDELIVERED } from './schema.js';
+import { NO_EXPECTATION, UNDELIVERED } from './schema.js';
 import { fromStored, historyOf, orderingOf, toStored } from './stored-rows.js';
 import type { HistoryRow } from './stored-rows.js';
 
@@ -53,6 +55,29 @@ export function redrive(
   return changed;
 }
 
+/** Makes polls due, except running ones and those of cancelled expectations; returns how many. */
+export function pollNow(
+  connection: SqliteConnection,
+  request: { readonly selections: readonly ExpectationName[]; readonly dueInMs: readonly number[] },
+  { clock }: Times,
+): number {
+  return request.selections.reduce((changed, { company, reference }, index) => {
+    const dueAt = clock + Math.round(request.dueInMs[index] ?? 0);
+    return (
+      changed +
+      connection.run(
+        `UPDATE payments_inbox_delivery
+         SET state = 'pending', queue = iif(state = 'pending', queue, 'due'), attempts = 0, finished_at = NULL,
+           due_at = min(coalesce(due_at, ?1), ?1)
+         WHERE handler = '${POLL_HANDLER}' AND state <> 'running' AND event_seq = (
+           SELECT event_seq FROM payments_inbox_expectation
+           WHERE reference = ?2 AND company = ?3 AND state <> 'cancelled')`,
+        [dueAt, toStored(reference), company],
+      )
+    );
+  }, 0);
+}
+
 function findUnpruned(
   connection: SqliteConnection,
   company: string,
@@ -60,7 +85,7 @@ function findUnpruned(
 ): EventRow | undefined {
   return connection.get<EventRow>(
     `SELECT seq, company, ordering_key, occurred_at, received_at FROM payments_inbox_event
-     WHERE id = ? AND company = ? AND pruned = 0`,
+     WHERE id = ? AND company = ? AND pruned = 0 AND ${NO_EXPECTATION}`,
     [toStored(id), company],
   );
 }

@@ -1,4 +1,6 @@
 import { PaymentsError } from '../../../errors/payments-error.js';
+import { POLL_HANDLER } from '../../store/expectation-store.js';
+import type { EventSource } from '../../store/inbox-store.js';
 import { retryWhileBusy } from '../thread/connection.js';
 import type { SqliteConnection } from '../thread/connection.js';
 
@@ -11,9 +13,26 @@ export const SCHEMA_VERSION = 1;
  */
 export const UNDELIVERED = { none: 0, unhandled: 1, stale: 2 } as const;
 
+/** How an event was received: the values of the column `source`. */
+export const SOURCE = { webhook: 0, poll: 1, overdue: 2, expectation: 3 } as const;
+
+/** The name of a value of the column `source`. */
+export function sourceName(source: number): EventSource {
+  return SOURCE_NAMES[source]!;
+}
+
+const SOURCE_NAMES = Object.keys(SOURCE) as EventSource[];
+
+/** SQL: leaves out the events that keep an expectation. The index of all other events is partial by this condition. */
+export const NO_EXPECTATION = `source <> ${SOURCE.expectation}`;
+
+/** SQL: leaves out the polls of expectations. Some indexes of deliveries are partial by this condition. */
+export const NO_POLL = `handler <> '${POLL_HANDLER}'`;
+
 /**
  * Bodies are in a table of their own, because SQLite writes a whole row again when one column changes. Most indexes of
  * deliveries are partial: an index without done deliveries stays small, however many done deliveries the table keeps.
+ * Lists and counts of events read only indexes without expectations, so that open expectations do not make them slower.
  */
 const TABLES = `
   CREATE TABLE payments_inbox_meta (
@@ -37,11 +56,13 @@ const TABLES = `
     digest BLOB NOT NULL, -- SHA-256 of the body
     stale INTEGER NOT NULL, -- 1: the event was too old when it was received
     undelivered INTEGER NOT NULL, -- one of UNDELIVERED
-    pruned INTEGER NOT NULL DEFAULT 0 -- 1: a tombstone, without body and deliveries
+    pruned INTEGER NOT NULL DEFAULT 0, -- 1: a tombstone, without body and deliveries
+    source INTEGER NOT NULL DEFAULT ${SOURCE.webhook} -- one of SOURCE
   ) STRICT;
   CREATE UNIQUE INDEX payments_inbox_event_id ON payments_inbox_event (id, company);
   CREATE UNIQUE INDEX payments_inbox_event_once ON payments_inbox_event (once_hash) WHERE once_hash IS NOT NULL;
-  CREATE INDEX payments_inbox_event_received ON payments_inbox_event (received_at);
+  CREATE INDEX payments_inbox_event_received ON payments_inbox_event (received_at)
+    WHERE ${NO_EXPECTATION};
   CREATE INDEX payments_inbox_event_pruned ON payments_inbox_event (pruned, received_at);
   CREATE INDEX payments_inbox_event_undelivered ON payments_inbox_event (undelivered, received_at)
     WHERE undelivered > 0;
@@ -90,12 +111,42 @@ const TABLES = `
   CREATE UNIQUE INDEX payments_inbox_delivery_running ON payments_inbox_delivery (handler, ordering)
     WHERE state = 'running';
   CREATE INDEX payments_inbox_delivery_undone ON payments_inbox_delivery (state, received_at, event_seq)
-    WHERE state <> 'done';
+    WHERE state <> 'done' AND ${NO_POLL};
   CREATE INDEX payments_inbox_delivery_newest ON payments_inbox_delivery (handler, ordering, occurred_at)
     WHERE state = 'done' AND ordering IS NOT NULL;
   CREATE INDEX payments_inbox_delivery_done ON payments_inbox_delivery (finished_at, handler, received_at)
-    WHERE state = 'done';
-  CREATE INDEX payments_inbox_delivery_failed ON payments_inbox_delivery (failed_at) WHERE failed_at IS NOT NULL;
+    WHERE state = 'done' AND ${NO_POLL};
+  CREATE INDEX payments_inbox_delivery_failed ON payments_inbox_delivery (failed_at)
+    WHERE failed_at IS NOT NULL AND ${NO_POLL};
+
+  CREATE TABLE payments_inbox_expectation ( -- the fields of an expectation that its event does not have
+    event_seq INTEGER PRIMARY KEY REFERENCES payments_inbox_event ON DELETE CASCADE,
+    company TEXT NOT NULL,
+    reference TEXT NOT NULL,
+    transaction_id TEXT,
+    state TEXT NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'fulfilled', 'overdue', 'cancelled')),
+    created_at INTEGER NOT NULL, -- wall clock
+    due_by INTEGER,
+    schedule TEXT NOT NULL, -- a JSON array of milliseconds
+    polls INTEGER NOT NULL DEFAULT 0,
+    polled_at INTEGER,
+    poll_result TEXT CHECK ((poll_result IS NULL) = (polled_at IS NULL)),
+    poll_detail TEXT,
+    fulfilled_at INTEGER CHECK ((fulfilled_at IS NOT NULL) = (state = 'fulfilled')),
+    fulfilled_source INTEGER, -- one of SOURCE
+    fulfilled_id TEXT, -- id of the event
+    fulfilled_type TEXT,
+    contradiction TEXT
+  ) STRICT;
+  CREATE UNIQUE INDEX payments_inbox_expectation_reference ON payments_inbox_expectation (reference, company);
+  CREATE INDEX payments_inbox_expectation_transaction ON payments_inbox_expectation (transaction_id, company)
+    WHERE transaction_id IS NOT NULL;
+  CREATE INDEX payments_inbox_expectation_created ON payments_inbox_expectation (created_at);
+  CREATE INDEX payments_inbox_expectation_state ON payments_inbox_expectation (state, created_at);
+  CREATE INDEX payments_inbox_expectation_polled ON payments_inbox_expectation (created_at)
+    WHERE fulfilled_source = ${SOURCE.poll};
+  CREATE INDEX payments_inbox_expectation_contradiction ON payments_inbox_expectation (created_at)
+    WHERE contradiction IS NOT NULL;
 
   CREATE TABLE payments_inbox_handled ( -- the done deliveries of tombstones that had an ordering key
     handler TEXT NOT NULL,

@@ -1,7 +1,7 @@
 import type { EventFilter, EventPage, InboxStore } from '../../store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
-import { UNDELIVERED } from './schema.js';
-import { describe, EVENT_COLUMNS, toEvent, toStored } from './stored-rows.js';
+import { NO_EXPECTATION, NO_POLL, UNDELIVERED } from './schema.js';
+import { describe, EVENT_COLUMNS, fromStored, hashOf, toEvent, toStored } from './stored-rows.js';
 import type { EventBody, EventRow, StoredEventMessage } from './stored-rows.js';
 
 /**
@@ -22,31 +22,46 @@ export interface Cursor {
   readonly seq: number;
 }
 
-/** The events that one slice found, each with its position. */
-export interface ListSlice {
-  readonly found: readonly { readonly at: Cursor; readonly event: StoredEventMessage }[];
+/** What one slice found, each with its position. */
+export interface Slice<Found> {
+  readonly found: readonly Found[];
   /** `after` of the next slice; `null` after the last slice. */
   readonly next: Cursor | null;
+}
+
+/** The events that one slice found. */
+export type ListSlice = Slice<{ readonly at: Cursor; readonly event: StoredEventMessage }>;
+
+/** Reads a page of events; see {@link readPage}. */
+export async function listPage(
+  { filter, order, limit, after }: Parameters<InboxStore['list']>[0],
+  readSlice: (request: ListRequest) => Promise<ListSlice>,
+): Promise<EventPage> {
+  const { found, next } = await readPage(limit, after, (part) =>
+    readSlice({ filter, order, ...part }),
+  );
+  return { events: found.map(({ event }) => toEvent(event)), next };
 }
 
 /**
  * Reads a page of a list slice by slice, so that the thread can run receives between two slices of a long search.
  */
-export async function listPage(
-  { filter, order, limit, after }: Parameters<InboxStore['list']>[0],
-  readSlice: (request: ListRequest) => Promise<ListSlice>,
-): Promise<EventPage> {
+export async function readPage<Found extends { readonly at: Cursor }>(
+  limit: number,
+  after: string | null,
+  readSlice: (part: { limit: number; after: Cursor | null }) => Promise<Slice<Found>>,
+): Promise<{ found: Found[]; next: string | null }> {
   let from: Cursor | null = after === null ? null : toCursor(after);
-  const found: ListSlice['found'][number][] = [];
+  const found: Found[] = [];
   do {
-    // Reads one event more than requested, to find out whether there is another page.
-    const slice = await readSlice({ filter, order, limit: limit + 1 - found.length, after: from });
+    // Reads one row more than requested, to find out whether there is another page.
+    const slice: Slice<Found> = await readSlice({ limit: limit + 1 - found.length, after: from });
     found.push(...slice.found);
     from = slice.next;
   } while (from !== null && found.length <= limit);
   const last = found.length > limit ? found[limit - 1] : undefined;
   return {
-    events: found.slice(0, limit).map(({ event }) => toEvent(event)),
+    found: found.slice(0, limit),
     next: last === undefined ? null : `${last.at.receivedAt}.${last.at.seq}`,
   };
 }
@@ -101,14 +116,16 @@ export function listSlice(
 
 /** The smallest index that contains all events that can match, in order of receipt. */
 function sourceOf({ ids, state }: EventFilter): { table: string; seq: string } {
-  if (ids !== undefined) return { table: 'payments_inbox_event WHERE 1', seq: 'seq' };
+  if (ids !== undefined)
+    return { table: `payments_inbox_event WHERE ${NO_EXPECTATION}`, seq: 'seq' };
   if (isUndone(state)) {
-    const table = `payments_inbox_delivery INDEXED BY payments_inbox_delivery_undone WHERE state <> 'done'`;
+    const table = `payments_inbox_delivery INDEXED BY payments_inbox_delivery_undone
+      WHERE state <> 'done' AND ${NO_POLL}`;
     return { table, seq: 'event_seq' };
   }
   const [index, where] = isUndelivered(state)
     ? ['undelivered', `undelivered > 0 AND undelivered = ${UNDELIVERED[state]}`]
-    : ['received', '1'];
+    : ['received', NO_EXPECTATION];
   return {
     table: `payments_inbox_event INDEXED BY payments_inbox_event_${index} WHERE ${where}`,
     seq: 'seq',
@@ -195,4 +212,22 @@ export function find(
     [toStored(id), company],
   );
   return row && describe(connection, row, row, times);
+}
+
+/** The events of a transaction that are stored once per transaction, of these types. */
+export function eventsOf(
+  connection: SqliteConnection,
+  request: {
+    readonly company: string;
+    readonly transactionId: string;
+    readonly eventTypes: readonly string[];
+  },
+): { readonly id: string; readonly eventType: string }[] {
+  return request.eventTypes.flatMap((eventType) => {
+    const row = connection.get<{ id: string }>(
+      'SELECT id FROM payments_inbox_event WHERE once_hash = ?',
+      [hashOf(request.company, eventType, request.transactionId)],
+    );
+    return row === undefined ? [] : [{ id: fromStored(row.id), eventType }];
+  });
 }

@@ -1,12 +1,19 @@
 import { hash } from 'node:crypto';
 import { HISTORY_LENGTH, toHistory } from '../../store/stored-event.js';
 import type { HistoryEntry } from '../../store/stored-event.js';
-import type { DeliveryState, StoredDelivery, StoredEvent } from '../../store/inbox-store.js';
+import type {
+  DeliveryState,
+  ExpectationState,
+  PollResult,
+  StoredDelivery,
+  StoredEvent,
+} from '../../store/inbox-store.js';
 import type { SqliteConnection, Times } from '../thread/connection.js';
+import { sourceName } from './schema.js';
 
 /** The columns of {@link EventRow} in a query of `payments_inbox_event e`. */
 export const EVENT_COLUMNS =
-  'e.seq, e.company, e.id, e.event_type, e.occurred_at, e.ordering_key, e.received_at, e.stale';
+  'e.seq, e.company, e.id, e.event_type, e.occurred_at, e.ordering_key, e.received_at, e.stale, e.source';
 
 export interface EventRow {
   readonly seq: number;
@@ -17,6 +24,7 @@ export interface EventRow {
   readonly ordering_key: string | null;
   readonly received_at: number;
   readonly stale: 0 | 1;
+  readonly source: number;
 }
 
 interface DeliveryRow {
@@ -55,6 +63,28 @@ export interface StoredEventMessage extends Omit<
   readonly deliveries: readonly StoredDeliveryMessage[];
 }
 
+/** An expectation as the thread sends it. */
+export interface ExpectationRow {
+  readonly seq: number;
+  readonly company: string;
+  readonly reference: string;
+  readonly transaction_id: string | null;
+  readonly state: ExpectationState;
+  readonly created_at: number;
+  readonly due_by: number | null;
+  readonly schedule: string;
+  readonly polls: number;
+  readonly polled_at: number | null;
+  readonly poll_result: PollResult | null;
+  readonly poll_detail: string | null;
+  readonly next_poll_at: number | null;
+  readonly fulfilled_at: number | null;
+  readonly fulfilled_source: number | null;
+  readonly fulfilled_id: string | null;
+  readonly fulfilled_type: string | null;
+  readonly contradiction: string | null;
+}
+
 /** The columns of an event that a list does not read. */
 export interface EventBody {
   readonly raw: Uint8Array | null;
@@ -76,6 +106,7 @@ export function describe(
   return {
     company: row.company,
     id: fromStored(row.id),
+    source: sourceName(row.source),
     eventType: fromStored(row.event_type),
     occurredAt: row.occurred_at,
     orderingKey: row.ordering_key === null ? null : fromStored(row.ordering_key),
@@ -114,9 +145,14 @@ export type HistoryRow = Pick<
   'state' | 'attempts' | 'started_at' | 'finished_at' | 'history'
 >;
 
-/** The complete history. The column `history` lacks the attempt that made the delivery done: other columns store it. */
+/**
+ * The complete history. The column `history` lacks the attempt that made the delivery done: other columns store it. The poll of
+ * a fulfilled or cancelled expectation became done without an attempt.
+ */
 export function historyOf(row: HistoryRow): string {
-  return row.state === 'done' ? withAttempt(row, row.finished_at!, 'd') : row.history;
+  return row.state === 'done' && row.attempts > 0
+    ? withAttempt(row, row.finished_at!, 'd')
+    : row.history;
 }
 
 /** Adds an attempt to a history, and removes the oldest if there are more than {@link HISTORY_LENGTH}. */

@@ -123,11 +123,16 @@ function runInSavepoint(connection: SqliteConnection, call: Call): CallResponse 
 
 /** Operations that change nothing that the connection caches. */
 const KEEP_CACHE: ReadonlySet<string> = new Set([
+  'attach',
+  'cancel',
   'claim',
   'complete',
+  'expect',
   'fail',
+  'pollNow',
   'receive',
   'release',
+  'settlePoll',
 ]);
 
 /** Runs a write. One that may change cached values runs without the cache, and empties it for the writes after it. */

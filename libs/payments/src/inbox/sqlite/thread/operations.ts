@@ -1,12 +1,13 @@
 import { activity, summarize } from '../sql/activity.js';
 import { catalog, forgetHandler, pause } from '../sql/catalog.js';
 import { claim, claimSuspect, nextDue } from '../sql/claim.js';
+import { attach, cancel, expect, findExpectation, listExpectations } from '../sql/expectations.js';
 import { prune } from '../sql/prune.js';
 import { receive } from '../sql/receive.js';
-import { redrive } from '../sql/redrive.js';
-import { find, listSlice } from '../sql/search.js';
-import { complete, fail, release, skip } from '../sql/settle.js';
-import { stats } from '../sql/stats.js';
+import { pollNow, redrive } from '../sql/redrive.js';
+import { eventsOf, find, listSlice } from '../sql/search.js';
+import { complete, fail, release, settlePoll, skip } from '../sql/settle.js';
+import { countExpectations, stats } from '../sql/stats.js';
 import { heartbeat, register, retire } from '../sql/workers.js';
 import type { SqliteConnection, StoredClock, ThreadFailure, Times } from './connection.js';
 import type { SqliteSettings } from '../sqlite-options.js';
@@ -14,26 +15,42 @@ import { sync } from './database-file.js';
 
 /** Operations that write. The thread commits those that arrive together in one transaction. */
 export const WRITES = {
+  attach,
+  cancel,
   claim,
   claimSuspect,
   complete,
+  expect,
   fail,
   forgetHandler,
   heartbeat,
   pause,
+  pollNow,
   prune,
   receive,
   redrive,
   register,
   release,
   retire,
+  settlePoll,
   skip,
   summarize,
   sync,
 };
 
 /** Operations that only read. The thread runs them at once, because they do not need the lock of the writer. */
-const READS = { activity, catalog, find, listSlice, nextDue, stats };
+const READS = {
+  activity,
+  catalog,
+  countExpectations,
+  eventsOf,
+  find,
+  findExpectation,
+  listExpectations,
+  listSlice,
+  nextDue,
+  stats,
+};
 
 /** All operations, by name. Each takes a connection, a request and the time of the process that made the request. */
 export const OPERATIONS = { ...WRITES, ...READS };
