@@ -20,12 +20,22 @@ async function runIn(folder: string, command: string, url: string, receiver: Web
   const line = command
     .replaceAll('http://127.0.0.1:4010', url)
     .replaceAll('http://127.0.0.1:3000/webhooks/payments', receiver.url)
-    .replace(/^npx payments-emulator trigger .*/, (trigger) => `${trigger} --url ${url}`)
+    .replace(/^npx payments-emulator .*/, (running) => `${running} --url ${url}`)
     .replace(/^npx payments-emulator/, '"$NODE" "$EMULATOR"')
     .replace(/^curl /, 'curl --fail-with-body ');
   const env = { ...process.env, NODE: process.execPath, EMULATOR };
   const { stdout } = await promisify(execFile)('sh', ['-c', line], { cwd: folder, env });
   return stdout;
+}
+
+/** Creates a transaction on the running emulator, as an application would. Returns its id. */
+async function createTransaction(url: string): Promise<string> {
+  const response = await fetch(`${url}/emulator/transactions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{"kind":"payout","amount":1,"externalReference":"order-2"}',
+  });
+  return ((await response.json()) as { transactionId: string }).transactionId;
 }
 
 describe('docs/local-development.md', () => {
@@ -51,12 +61,16 @@ describe('docs/local-development.md', () => {
     const [, url = ''] = await emulator.found(/^export PAYMENTS_BASE_URL=(.+)$/m);
     expect(existsSync(join(folder, '.env'))).toBe(true);
 
+    const [later, declined] = [await createTransaction(url), await createTransaction(url)];
     const outputs = new Map<string, string>();
     for (const command of others) {
       // The guide repeats a delivery that failed before.
       const listed = outputs.get(others.find((other) => other.includes('state=failed')) ?? '');
       const [failed] = JSON.parse(listed ?? '[]') as { id: string }[];
-      const line = command.replace('$DELIVERY_ID', failed?.id ?? '');
+      const line = command
+        .replace('$DELIVERY_ID', failed?.id ?? '')
+        .replace('$TRANSACTION_ID', later)
+        .replace('$OTHER_TRANSACTION_ID', declined);
       if (command.includes('state=failed')) {
         receiver.respondWith(500, 200);
         await fetch(`${url}/emulator/trigger`, {
@@ -80,5 +94,12 @@ describe('docs/local-development.md', () => {
     const [on, off] = others.filter((command) => command.includes('/faults/delivery/duplicate'));
     expect(outputs.get(on!)).toBe('{"delivery":{"duplicate":{"copies":2}}}');
     expect(outputs.get(off!)).toBe('{}');
+    const outage = others.filter((command) => /emulator (webhooks|complete|decline)/.test(command));
+    expect(outage.map((command) => outputs.get(command))).toEqual([
+      'webhooks     off\n',
+      `completes    ${later} in 10m\n`,
+      `declined     ${declined}\n`,
+      'webhooks     on\n',
+    ]);
   });
 });
