@@ -32,7 +32,7 @@ describe('functions in PostgreSQL that were planned with empty tables', () => {
     due: `SELECT payments.first_due_ms('book', NULL, NULL)`,
     stats: 'SELECT * FROM payments.stats()',
     skip: `SELECT payments.skip(${one})`,
-    redrive: `SELECT payments.redrive(${one}, ARRAY[0]::float8[], false)`,
+    redrive: `SELECT payments.redrive(${one}, ARRAY[0]::float8[], false, false)`,
     release: `SELECT * FROM payments.release_next((SELECT array_agg(DISTINCT ordering) FROM (
       SELECT ordering FROM payments.event WHERE seq <= 20) e), array_fill('book'::text, ARRAY[20]))`,
   };

@@ -81,7 +81,7 @@ CREATE TABLE ${schema}.event (
   once bytea,
   event_type text COLLATE "C" NOT NULL,
   -- How the event was received: webhook, poll or overdue; expectation if the row belongs to an expectation.
-  source text COLLATE "C" NOT NULL,
+  source text COLLATE "C" NOT NULL DEFAULT 'webhook',
   occurred_at timestamptz NOT NULL,
   -- In whole milliseconds, as dates in JavaScript are, so that a filter by this time finds the event.
   received_at timestamptz NOT NULL,
