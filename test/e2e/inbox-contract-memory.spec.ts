@@ -1,6 +1,6 @@
 import { describe, it } from '@jest/globals';
 import { inboxContract } from 'nestjs-payments/testing';
-import { MemoryStore } from '../../libs/payments/src/inbox/memory/memory-inbox.js';
+import { MemoryStore } from '../../libs/payments/src/inbox/memory/memory-store.js';
 import { FakeRuntime } from '../support/time/fake-runtime.js';
 
 describe('the contract, on the memory store', () => {

@@ -29,7 +29,7 @@ export const HANDLER_MUTANTS: readonly Mutant[] = [
   {
     promise: 'WH-21',
     fault: 'stores each copy of an event as a new event',
-    file: 'libs/payments/src/inbox/memory/memory-inbox.ts',
+    file: 'libs/payments/src/inbox/memory/memory-store.ts',
     replace: 'original === undefined && event.catalogVersion',
     by: 'event.catalogVersion',
     specs: ['test/e2e/handlers-copies.spec.ts'],

@@ -65,7 +65,7 @@ export const INBOX_STORE_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-06',
     fault: 'stores a copy of a finished event again',
-    file: `${INBOX}/memory/memory-inbox.ts`,
+    file: `${INBOX}/memory/memory-store.ts`,
     replace: 'const isNew = original === undefined &&',
     by: 'const isNew = original?.finishedAt !== null &&',
     specs: [MEMORY],

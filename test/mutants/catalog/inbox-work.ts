@@ -27,8 +27,8 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
     promise: 'IN-15',
     fault: 'a failure makes all deliveries of the event due again',
     file: `${INBOX}/memory/memory-deliveries.ts`,
-    replace: 'return this.#reopen(row, failure.retryInMs);',
-    by: 'for (const each of row.event.deliveries) this.#reopen(each, failure.retryInMs); return false;',
+    replace: 'return this.reopen(row, failure.retryInMs);',
+    by: 'for (const each of row.event.deliveries) this.reopen(each, failure.retryInMs); return false;',
     specs: [MEMORY],
   },
   {
@@ -218,7 +218,7 @@ export const INBOX_WORK_MUTANTS: readonly Mutant[] = [
   {
     promise: 'IN-32',
     fault: 'stores an event that was matched with an old catalog',
-    file: `${INBOX}/memory/memory-inbox.ts`,
+    file: `${INBOX}/memory/memory-store.ts`,
     replace: ' && event.catalogVersion === this.#workers.version',
     by: '',
     specs: [MEMORY],

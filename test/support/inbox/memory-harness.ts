@@ -1,4 +1,4 @@
-import { MemoryStore } from '../../../libs/payments/src/inbox/memory/memory-inbox.js';
+import { MemoryStore } from '../../../libs/payments/src/inbox/memory/memory-store.js';
 import type { MemoryLimits } from '../../../libs/payments/src/inbox/memory/event-index.js';
 import { TestWorker } from '../../../libs/payments/src/testing/contract/contract-fixtures.js';
 

@@ -7,7 +7,7 @@ import type {
   PaymentEventData,
   PaymentEventType,
 } from '../events/payment-event.js';
-import { commitUnsupported } from '../inbox/memory/memory-inbox.js';
+import { commitUnsupported } from '../inbox/memory/memory-store.js';
 import { signBody } from '../webhook/signature.js';
 
 /** Type of `data` for {@link paymentEvent}: the fields with defaults are optional, all others are required. */
@@ -90,6 +90,7 @@ export function handlerContext<Tx = unknown>(
     handler: 'transaction.completed#handle',
     attempt: 1,
     receivedAt: new Date(),
+    source: 'webhook',
     raw: Buffer.from('{}'),
     newerHandled: false,
     signal: new AbortController().signal,

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import { PaymentsError } from '../../errors/payments-error.js';
 import type { InboxStore } from '../store/inbox-store.js';
-import { PriorityQueue } from './memory-rows.js';
+import { LinkedList, PriorityQueue } from './memory-queues.js';
+import { onceKeyOf } from './memory-rows.js';
 import type { MemoryEvent } from './memory-rows.js';
 
 /** How many repeats of an event are kept. */
@@ -15,7 +16,10 @@ export interface MemoryLimits {
   readonly retentionMs: number;
 }
 
-/** The events of a memory store, within its limits. */
+/**
+ * The events of a memory store, within its limits. The events of expectations have an index of their own: open
+ * expectations take no room of webhooks, and lists and counts of events do not see them.
+ */
 export class EventIndex {
   readonly #byId = new Map<string, MemoryEvent>();
   readonly #byOnceKey = new Map<string, MemoryEvent>();
@@ -28,7 +32,14 @@ export class EventIndex {
   #bytes = 0;
   #unfinishedBytes = 0;
 
-  constructor(private readonly limits: MemoryLimits) {}
+  /** Called with each event that the index forgets. */
+  onForget: (row: MemoryEvent) => void = () => {};
+
+  /** @param fullMessage the message of the error `inbox_full`. */
+  constructor(
+    private readonly limits: MemoryLimits,
+    private readonly fullMessage: string,
+  ) {}
 
   /** All events, in the order of receipt. */
   all(): IterableIterator<MemoryEvent> {
@@ -49,8 +60,14 @@ export class EventIndex {
     return this.#byId.get(idKey) ?? (onceKey === null ? undefined : this.#byOnceKey.get(onceKey));
   }
 
+  /** The event of that type that is stored for the transaction, under `IncomingEvent.onceKey`. */
+  findOnce(company: string, eventType: string, transactionId: string): MemoryEvent | undefined {
+    return this.#byOnceKey.get(onceKeyOf(company, eventType, transactionId));
+  }
+
   /** Adds an event without deliveries. Call {@link update} after its deliveries are added. */
   add(row: MemoryEvent): void {
+    row.index = this;
     this.#byId.set(row.idKey, row);
     if (row.onceKey !== null) this.#byOnceKey.set(row.onceKey, row);
     this.#unfinished.add(row);
@@ -83,11 +100,7 @@ export class EventIndex {
     const { maxEvents, maxBytes } = this.limits;
     if (this.#unfinished.size > maxEvents || this.#unfinishedBytes > maxBytes) {
       for (const row of added) this.forget(row);
-      throw new PaymentsError(
-        'inbox_full',
-        'The memory inbox is full of events whose handlers have not finished. Raise "maxEvents" or ' +
-          '"maxBytes", find out what delays the handlers, or keep the inbox in a database.',
-      );
+      throw new PaymentsError('inbox_full', this.fullMessage);
     }
     while (this.#bytes > maxBytes) {
       const row = this.#finished.first!;
@@ -127,6 +140,7 @@ export class EventIndex {
     for (const delivery of row.deliveries) delivery.handler.forget(delivery);
     this.#byId.delete(row.idKey);
     if (row.onceKey !== null) this.#byOnceKey.delete(row.onceKey);
+    this.onForget(row);
   }
 
   /** Deletes the body of a finished event and hides its deliveries. Copies of the event are still duplicates. */
@@ -174,37 +188,3 @@ export function addCopy(original: MemoryEvent, copy: MemoryEvent): 'duplicate' |
 const digestOf = (raw: Buffer): string => createHash('sha256').update(raw).digest('base64');
 
 const sizeOf = ({ raw }: MemoryEvent): number => raw?.byteLength ?? 0;
-
-/** An item of a {@link LinkedList}. It is in at most one list, which updates these fields. */
-export interface Linked<T> {
-  next: T | null;
-  previous: T | null;
-}
-
-/** A first-in, first-out queue that can delete any of its items. */
-export class LinkedList<T extends Linked<T>> {
-  #first: T | null = null;
-  #last: T | null = null;
-
-  get first(): T | null {
-    return this.#first;
-  }
-
-  add(item: T): void {
-    item.previous = this.#last;
-    if (this.#last === null) this.#first = item;
-    else this.#last.next = item;
-    this.#last = item;
-  }
-
-  /** Deletes an item of this list. */
-  delete(item: T): void {
-    const { next, previous } = item;
-    if (previous === null) this.#first = next;
-    else previous.next = next;
-    if (next === null) this.#last = previous;
-    else next.previous = previous;
-    item.next = null;
-    item.previous = null;
-  }
-}

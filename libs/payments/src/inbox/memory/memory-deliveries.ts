@@ -57,11 +57,11 @@ export abstract class MemoryDeliveries {
   }
 
   async complete(lease: Lease): Promise<SettleResult> {
-    return this.#settle(lease, (row) => {
+    return this.settle(lease, (row) => {
       const { key, event } = row;
       row.crashes = 0;
       if (key) key.newestDone = Math.max(key.newestDone, event.occurredMs);
-      return this.#move(row, 'done');
+      return this.move(row, 'done');
     });
   }
 
@@ -69,19 +69,19 @@ export abstract class MemoryDeliveries {
     lease: Lease,
     failure: { error: string; retryInMs: number | null },
   ): Promise<SettleResult> {
-    return this.#settle(lease, (row) => {
+    return this.settle(lease, (row) => {
       row.crashes = 0;
       row.lastError = boundedError(failure.error);
       this.#addAttempt(row, 'f', row.lastError);
-      if (failure.retryInMs === null) return this.#move(row, 'dead');
-      return this.#reopen(row, failure.retryInMs);
+      if (failure.retryInMs === null) return this.move(row, 'dead');
+      return this.reopen(row, failure.retryInMs);
     });
   }
 
   async release(lease: Lease, dueInMs = 0): Promise<SettleResult> {
-    return this.#settle(lease, (row) => {
+    return this.settle(lease, (row) => {
       row.attempts -= 1;
-      return this.#reopen(row, dueInMs);
+      return this.reopen(row, dueInMs);
     });
   }
 
@@ -108,7 +108,7 @@ export abstract class MemoryDeliveries {
           row.earlier = row.history;
           row.attempts = 0;
         }
-        if (row) this.#reopen(row, dueInMs);
+        if (row) this.reopen(row, dueInMs);
         else this.deliver(event, name, dueInMs);
         changed += 1;
       }
@@ -132,7 +132,7 @@ export abstract class MemoryDeliveries {
   }
 
   /** Adds a delivery: running if `worker` is given and the ordering key is free, otherwise pending. */
-  protected deliver(
+  deliver(
     event: MemoryEvent,
     name: string,
     dueInMs: number,
@@ -145,7 +145,7 @@ export abstract class MemoryDeliveries {
     if (assigned) row.state = 'running';
     event.deliveries = [...event.deliveries, row];
     handler.add(row, now);
-    this.events.update(event, now);
+    event.index?.update(event, now);
     return assigned ? this.#lease(row, worker, now) : null;
   }
 
@@ -156,7 +156,7 @@ export abstract class MemoryDeliveries {
       row.crashes += 1;
     }
     if (!lost || !row.alone) row.attempts -= 1;
-    this.#reopen(row, 0);
+    this.reopen(row, 0);
   }
 
   /** Skips the deliveries that are pending or dead. Returns how many. */
@@ -164,7 +164,7 @@ export abstract class MemoryDeliveries {
     const open = [...new Set(rows)].filter(({ state }) => state === 'pending' || state === 'dead');
     for (const row of open) {
       row.crashes = 0;
-      this.#move(row, 'skipped');
+      this.move(row, 'skipped');
     }
     return open.length;
   }
@@ -174,7 +174,7 @@ export abstract class MemoryDeliveries {
     return names.filter((name) => !this.#isPaused(name)).map((name) => this.#handler(name));
   }
 
-  protected wake(): void {
+  wake(): void {
     for (const listener of this.#listeners) listener();
   }
 
@@ -205,6 +205,7 @@ export abstract class MemoryDeliveries {
       attempt: row.attempts,
       receivedAt: new Date(receivedMs),
       ageMs: now - receivedAt,
+      source: fixed.source,
       // The body of an unfinished event is never deleted. The worker gives the handler a copy.
       raw: raw!,
       newerHandled: row.key !== null && row.key.newestDone > occurredMs,
@@ -213,27 +214,27 @@ export abstract class MemoryDeliveries {
   }
 
   /** @param act settles the delivery. It returns whether a waiting delivery of the ordering key became claimable. */
-  #settle(lease: Lease, act: (row: MemoryDelivery) => boolean): SettleResult {
+  settle(lease: Lease, act: (row: MemoryDelivery) => boolean): SettleResult {
     const row = this.running.get(lease.token);
     const isCurrent = row?.event.seq === lease.seq && row.handler.name === lease.handler;
     return isCurrent ? { settled: true, nextDue: act(row) } : { settled: false, nextDue: false };
   }
 
   /** Makes the delivery pending, due in `dueInMs`. If it is pending already, it can only become due earlier. */
-  #reopen(row: MemoryDelivery, dueInMs: number): boolean {
+  reopen(row: MemoryDelivery, dueInMs: number): boolean {
     const dueAt = this.runtime.monotonic() + dueInMs;
     if (row.state === 'pending' && row.dueAt <= dueAt) return false;
     row.dueAt = dueAt;
-    return this.#move(row, 'pending');
+    return this.move(row, 'pending');
   }
 
   /** Changes the state. Returns whether a waiting delivery of the same ordering key became claimable. */
-  #move(row: MemoryDelivery, state: 'pending' | 'done' | 'dead' | 'skipped'): boolean {
+  move(row: MemoryDelivery, state: 'pending' | 'done' | 'dead' | 'skipped'): boolean {
     const now = this.runtime.monotonic();
     this.running.delete(row.token);
     row.finishedAt = state === 'pending' ? null : this.runtime.now();
     const isNextDue = row.handler.move(row, state, now);
-    this.events.update(row.event, now);
+    row.event.index?.update(row.event, now);
     return isNextDue;
   }
 

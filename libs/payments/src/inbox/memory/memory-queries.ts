@@ -4,11 +4,14 @@ import type {
   CappedCount,
   EventFilter,
   EventPage,
+  ExpectationFilter,
   InboxStats,
   InboxStore,
   StoredDelivery,
   StoredEvent,
+  StoredExpectation,
 } from '../store/inbox-store.js';
+import { POLL_HANDLER } from '../store/expectation-store.js';
 import { COUNT_CAP, toHistory } from '../store/stored-event.js';
 import type { EventIndex } from './event-index.js';
 import type { HandlerQueue, MemoryDelivery, MemoryEvent } from './memory-rows.js';
@@ -83,14 +86,33 @@ function matches(row: MemoryEvent, filter: EventFilter, { undelivered }: EventIn
   );
 }
 
+/** Whether the filter selects the expectation. */
+export function matchesExpectation(
+  row: Omit<StoredExpectation, 'nextPollAt'>,
+  filter: ExpectationFilter,
+): boolean {
+  const { company, state, fulfilledBy, contradictory, from, to, search } = filter;
+  const { reference, transactionId, createdAt, fulfilled, contradiction } = row;
+  return (
+    (company === undefined || row.company === company) &&
+    (state === undefined || row.state === state) &&
+    (fulfilledBy === undefined || fulfilled?.by === fulfilledBy) &&
+    (contradictory !== true || contradiction !== null) &&
+    (from === undefined || createdAt >= from) &&
+    (to === undefined || createdAt < to) &&
+    (search === undefined || [reference, transactionId].some((text) => text?.startsWith(search)))
+  );
+}
+
 /** The deliveries that the store's callers can see. Those of a tombstone are hidden. */
 function visibleDeliveries({ raw, deliveries }: MemoryEvent): readonly MemoryDelivery[] {
   return raw === null ? [] : deliveries;
 }
 
-/** How many deliveries each handler has in each unfinished state. */
+/** How many deliveries each handler has in each unfinished state. Polls do not count. */
 export function countDeliveries(handlers: Iterable<HandlerQueue>): InboxStats['deliveries'] {
-  return [...handlers].flatMap(({ name: handler, counts }) =>
+  const counted = [...handlers].filter(({ name }) => name !== POLL_HANDLER);
+  return counted.flatMap(({ name: handler, counts }) =>
     (['pending', 'running', 'dead'] as const)
       .filter((state) => counts[state] > 0)
       .map((state) => ({ handler, state, ...capped(counts[state]) })),

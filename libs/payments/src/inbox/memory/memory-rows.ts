@@ -1,14 +1,24 @@
 import { HISTORY_LENGTH } from '../store/stored-event.js';
 import type { HistoryEntry } from '../store/stored-event.js';
 import type { DeliveryState, IncomingEvent, StoredEvent } from '../store/inbox-store.js';
+import { PriorityQueue } from './memory-queues.js';
 
 /** One empty array for all rows: most events have no repeats, and most deliveries no history. */
 const NONE: readonly never[] = Object.freeze([]);
 
+/** The fields of an incoming event that are stored. */
+type ReceivedFields = Omit<
+  IncomingEvent,
+  'handlers' | 'catalogVersion' | 'assign' | 'reference' | 'fulfils'
+>;
+
 /** An event in the memory store. */
 export class MemoryEvent {
   /** The fields that never change. */
-  readonly fixed: Pick<StoredEvent, 'company' | 'id' | 'eventType' | 'orderingKey' | 'stale'>;
+  readonly fixed: Pick<
+    StoredEvent,
+    'company' | 'id' | 'source' | 'eventType' | 'orderingKey' | 'stale'
+  >;
   /** Milliseconds since the epoch, because a number takes less memory than a `Date`. */
   readonly occurredMs: number;
   /** An event with the same `idKey`, or with the same `onceKey`, is a copy of this event. */
@@ -23,6 +33,8 @@ export class MemoryEvent {
   deliveries: readonly MemoryDelivery[] = NONE;
   /** The time, on the monotonic clock, when the last delivery of the event finished. `null` before. */
   finishedAt: number | null = null;
+  /** The index that has the event. It sorts the event by whether all its deliveries have finished. */
+  index: { update(row: MemoryEvent, now: number): void } | null = null;
   queue: PriorityQueue<MemoryEvent> | null = null;
   position = 0;
   next: MemoryEvent | null = null;
@@ -30,22 +42,26 @@ export class MemoryEvent {
 
   /** `receivedMs` is on the wall clock, and `receivedAt` on the monotonic clock. `seq` is the order of receipt. */
   constructor(
-    event: IncomingEvent,
+    event: ReceivedFields,
     readonly receivedMs: number,
     readonly receivedAt: number,
     readonly seq: number,
   ) {
-    const { company, id, eventType, occurredAt, orderingKey, onceKey, stale } = event;
-    this.fixed = { company, id, eventType, orderingKey, stale };
+    const { company, id, source, eventType, occurredAt, orderingKey, onceKey, stale } = event;
+    this.fixed = { company, id, source, eventType, orderingKey, stale };
     this.occurredMs = occurredAt.getTime();
     // No company, id or type contains a line break.
     this.idKey = `${company}\n${id}`;
-    this.onceKey = onceKey === null ? null : `${company}\n${eventType}\n${onceKey}`;
+    this.onceKey = onceKey === null ? null : onceKeyOf(company, eventType, onceKey);
     // A copy: the caller may reuse its buffer.
     this.raw = Buffer.from(event.raw);
     this.headers = { ...event.headers };
   }
 }
+
+/** The key of the one event of a type that is stored for a transaction. */
+export const onceKeyOf = (company: string, eventType: string, transactionId: string): string =>
+  `${company}\n${eventType}\n${transactionId}`;
 
 /** A delivery in the memory store. */
 export class MemoryDelivery {
@@ -186,65 +202,3 @@ export function isFree(key: OrderingKey | null, now: number): boolean {
 /** Whether the first delivery has been due for longer than the second. */
 export const dueBefore = (a: MemoryDelivery, b: MemoryDelivery): boolean =>
   a.dueAt < b.dueAt || (a.dueAt === b.dueAt && a.event.seq < b.event.seq);
-
-/** An item of a {@link PriorityQueue}: the queue that it is in, if any, and its index there. The queue updates both. */
-export interface Queued<T extends Queued<T>> {
-  queue: PriorityQueue<T> | null;
-  position: number;
-}
-
-/** A binary heap. Each item has its position, so the queue can delete any item without a search. */
-export class PriorityQueue<T extends Queued<T>> {
-  readonly #items: T[] = [];
-
-  /** @param before whether the first item comes before the second. It must not change while both are queued. */
-  constructor(private readonly before: (a: T, b: T) => boolean) {}
-
-  get size(): number {
-    return this.#items.length;
-  }
-
-  get first(): T | undefined {
-    return this.#items[0];
-  }
-
-  add(item: T): void {
-    item.queue = this;
-    this.#up(item, this.#items.push(item) - 1);
-  }
-
-  delete(item: T): void {
-    const last = this.#items.pop()!;
-    if (last !== item) this.#down(last, this.#up(last, item.position));
-    item.queue = null;
-  }
-
-  /** Moves the item from the index towards the first one. Returns its final index. */
-  #up(item: T, index: number): number {
-    let at = index;
-    for (let parent = (at - 1) >> 1; at > 0; parent = (at - 1) >> 1) {
-      if (!this.before(item, this.#items[parent]!)) break;
-      this.#put(this.#items[parent]!, at);
-      at = parent;
-    }
-    return this.#put(item, at);
-  }
-
-  #down(item: T, index: number): void {
-    let at = index;
-    for (let child = 2 * at + 1; child < this.#items.length; child = 2 * at + 1) {
-      const right = this.#items[child + 1];
-      if (right !== undefined && this.before(right, this.#items[child]!)) child += 1;
-      if (!this.before(this.#items[child]!, item)) break;
-      this.#put(this.#items[child]!, at);
-      at = child;
-    }
-    this.#put(item, at);
-  }
-
-  #put(item: T, index: number): number {
-    this.#items[index] = item;
-    item.position = index;
-    return index;
-  }
-}

@@ -3,7 +3,7 @@ import { FakeRuntime } from '../../../../../test/support/time/fake-runtime.js';
 import { HandlerRegistry } from '../../events/handler-registry.js';
 import { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
 import { InboxRedrive } from './inbox-redrive.js';
-import { MemoryStore } from '../memory/memory-inbox.js';
+import { MemoryStore } from '../memory/memory-store.js';
 
 const NONE = { events: 0, deliveries: 0 };
 

@@ -1,0 +1,195 @@
+import { inspect } from 'node:util';
+import { PaymentsError } from '../../errors/payments-error.js';
+import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
+import type {
+  ActivityMinute,
+  EventPage,
+  HandlerCatalog,
+  HeartbeatResult,
+  InboxStats,
+  InboxStore,
+  IncomingEvent,
+  StoredEvent,
+  StoreReceipt,
+  WorkerRegistration,
+} from '../store/inbox-store.js';
+import { addCopy, EventIndex } from './event-index.js';
+import type { MemoryLimits } from './event-index.js';
+import { MemoryDeliveries } from './memory-deliveries.js';
+import { MemoryExpectations } from './memory-expectations.js';
+import {
+  capped,
+  countDeliveries,
+  describeEvent,
+  MemoryActivity,
+  pageOf,
+} from './memory-queries.js';
+import { MemoryEvent } from './memory-rows.js';
+import { MemoryWorkers } from './memory-workers.js';
+
+const FULL =
+  'The memory inbox is full of events whose handlers have not finished. Raise "maxEvents" or ' +
+  '"maxBytes", find out what delays the handlers, or keep the inbox in a database.';
+
+const FULL_OF_EXPECTATIONS =
+  'The memory inbox is full of expectations that are waiting for an event. Raise "maxEvents", cancel expectations ' +
+  'that are not needed any more, or keep the inbox in a database.';
+
+/** The store of `memoryInbox()`. Due times and heartbeats use the monotonic clock, which the wall clock cannot move. */
+export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
+  readonly capabilities = Object.freeze({
+    durable: false,
+    shared: false,
+    transactional: false,
+    ownClock: false,
+  });
+  readonly expectations: MemoryExpectations;
+  readonly #workers: MemoryWorkers;
+  readonly #expected: EventIndex;
+  readonly #activity = new MemoryActivity();
+  #seq = 0;
+
+  constructor(limits: MemoryLimits, runtime: PaymentsRuntime) {
+    super(new EventIndex(limits, FULL), runtime);
+    this.#workers = new MemoryWorkers(runtime);
+    this.#expected = new EventIndex(limits, FULL_OF_EXPECTATIONS);
+    this.expectations = new MemoryExpectations(this, this.events, this.#expected, runtime);
+  }
+
+  // These two keep bodies and headers of events out of logs.
+  [inspect.custom](): string {
+    return 'MemoryStore {}';
+  }
+
+  toJSON(): object {
+    return {};
+  }
+
+  async open(): Promise<void> {}
+
+  async close(): Promise<void> {}
+
+  async register(worker: WorkerRegistration): Promise<HandlerCatalog> {
+    this.#workers.register(worker);
+    return this.#workers.catalog();
+  }
+
+  async heartbeat(id: string): Promise<HeartbeatResult> {
+    const retired = this.#workers.heartbeat(id);
+    for (const row of this.running.values()) {
+      if (!this.#workers.find(row.worker)) this.free(row, !retired.includes(row.worker));
+    }
+    const worker = this.#workers.find(id);
+    const handlers = this.unpaused(worker?.handlers.map(({ name }) => name) ?? []);
+    const suspects = handlers.some((handler) => handler.suspects.size > 0);
+    return { alive: worker !== undefined, suspects };
+  }
+
+  async retire(id: string, graceMs: number): Promise<void> {
+    const isRunning = [...this.running.values()].some(({ worker }) => worker === id);
+    this.#workers.retire(id, isRunning ? graceMs : null);
+  }
+
+  async catalog(): Promise<HandlerCatalog> {
+    return this.#workers.catalog();
+  }
+
+  async forgetHandler(name: string): Promise<number | null> {
+    if (!this.#workers.forget(name)) return null;
+    const rows = [...this.events.all(), ...this.#expected.all()].flatMap((row) => row.deliveries);
+    return this.skipRows(rows.filter(({ handler }) => handler.name === name));
+  }
+
+  async receive(events: readonly IncomingEvent[]): Promise<StoreReceipt[]> {
+    const [now, wallMs] = [this.runtime.monotonic(), this.runtime.now()];
+    this.events.forgetExpired(now);
+    const added: MemoryEvent[] = [];
+    const received = events.map((event) => {
+      const row = new MemoryEvent(event, wallMs, now, (this.#seq += 1));
+      const original = this.events.original(row);
+      const isNew = original === undefined && event.catalogVersion === this.#workers.version;
+      if (isNew) this.events.add(row);
+      if (isNew) added.push(row);
+      return { event, row, original, isNew };
+    });
+    this.events.makeRoom(added);
+    const receipts = received.map(({ event, row, original, isNew }): StoreReceipt => {
+      const receipt = isNew ? this.#addDeliveries(event, row) : copyReceipt(row, original);
+      const isStored = receipt.outcome === 'stored' || receipt.outcome === 'duplicate';
+      if (event.fulfils && isStored) this.expectations.fulfil(event, original ?? row);
+      return receipt;
+    });
+    if (receipts.some(({ pending }) => pending)) this.wake();
+    return receipts;
+  }
+
+  async commit(): Promise<never> {
+    throw commitUnsupported();
+  }
+
+  async find(company: string, id: string): Promise<StoredEvent | undefined> {
+    const row = this.events.find(company, id);
+    return row && describeEvent(row, this.#toDate, true);
+  }
+
+  async list(query: Parameters<InboxStore['list']>[0]): Promise<EventPage> {
+    return pageOf(this.events, query, this.#toDate);
+  }
+
+  async stats(): Promise<InboxStats> {
+    const { oldestUnfinished: oldest, undelivered } = this.events;
+    return {
+      deliveries: countDeliveries(this.handlers.values()),
+      unhandled: capped(undelivered.unhandled.size),
+      stale: capped(undelivered.stale.size),
+      oldestPendingMs: oldest ? this.runtime.monotonic() - oldest.receivedAt : null,
+      paused: [...this.paused].toSorted(),
+    };
+  }
+
+  async summarize(): Promise<void> {
+    this.#activity.summarize(this.events.all(), this.runtime.now());
+  }
+
+  async activity(minutes: number): Promise<ActivityMinute[]> {
+    return this.#activity.last(minutes);
+  }
+
+  async prune(request: Parameters<InboxStore['prune']>[0]): Promise<number> {
+    const wallMs = this.runtime.now();
+    this.#activity.prune(wallMs);
+    const now = this.runtime.monotonic();
+    const pruned = this.events.prune(request, now, wallMs);
+    const limit = request.limit - pruned;
+    return pruned + this.#expected.prune({ ...request, limit }, now, wallMs);
+  }
+
+  #addDeliveries({ id, handlers, assign }: IncomingEvent, row: MemoryEvent): StoreReceipt {
+    const claimed = handlers
+      .map((name) =>
+        this.deliver(row, name, 0, assign?.handlers.includes(name) ? assign.worker : undefined),
+      )
+      .filter((delivery) => delivery !== null);
+    this.events.update(row, row.receivedAt);
+    return { outcome: 'stored', id, claimed, pending: claimed.length < handlers.length };
+  }
+
+  /** A time of the monotonic clock, on the wall clock. */
+  readonly #toDate = (monotonicMs: number): Date =>
+    new Date(this.runtime.now() + monotonicMs - this.runtime.monotonic());
+}
+
+function copyReceipt(row: MemoryEvent, original: MemoryEvent | undefined): StoreReceipt {
+  const { id } = (original ?? row).fixed;
+  const outcome = original ? addCopy(original, row) : 'outdated';
+  return { outcome, id, claimed: [], pending: false };
+}
+
+/** The error of `context.commit()` with an inbox that has no transactions. */
+export function commitUnsupported(): PaymentsError {
+  return new PaymentsError(
+    'commit_unsupported',
+    'The memory inbox has no transaction to commit in. Keep the inbox in the database of your effects, ' +
+      'or let the return of the handler settle the delivery.',
+  );
+}
