@@ -102,6 +102,9 @@ async function storeMany(app: WebhookApplication): Promise<void> {
           handlers: ['busy'],
           catalogVersion: version,
           assign: null,
+          source: 'webhook',
+          reference: null,
+          fulfils: false,
           stale: false,
         };
       }),

@@ -49,6 +49,23 @@ export { VerifiedEvent } from './inbox/receive/verified-event.js';
 export type { WorkerOptions } from './inbox/inbox-options.js';
 export type { InboxDefinition, InboxStore } from './inbox/store/inbox-store.js';
 export { COUNT_CAP } from './inbox/store/stored-event.js';
+export { PaymentExpectations } from './expectations/payment-expectations.js';
+export type {
+  ExpectationKey,
+  ExpectationQuery,
+  ExpectOptions,
+  ExpectTransaction,
+  SweepQuery,
+  SweepResult,
+} from './expectations/expectation-arguments.js';
+export { byStatus } from './expectations/reconcile-options.js';
+export type {
+  ExpectedPayment,
+  Interpretation,
+  InterpretTransaction,
+  ReconcileOptions,
+} from './expectations/reconcile-options.js';
+export { DEFAULT_POLL_SCHEDULE } from './expectations/poll-schedule.js';
 export type {
   ActivityCounts,
   ActivityMinute,
@@ -61,7 +78,13 @@ export type {
   DeliveryState,
   EventFilter,
   EventPage,
+  EventSource,
   EventState,
+  ExpectationCounts,
+  ExpectationFilter,
+  ExpectationPage,
+  ExpectationState,
+  ExpectationStore,
   HandlerCatalog,
   HandlerDeclaration,
   HeartbeatResult,
@@ -70,9 +93,13 @@ export type {
   IncomingEvent,
   KnownHandler,
   Lease,
+  NewExpectation,
+  PollOutcome,
+  PollResult,
   SettleResult,
   StoredDelivery,
   StoredEvent,
+  StoredExpectation,
   StoreReceipt,
   SuspectRequest,
   WorkerRegistration,
@@ -86,7 +113,7 @@ export type {
   RetrySchedule,
 } from './events/retry-schedule.js';
 export { PAYMENTS_CONTEXT } from './events/handler-invoker.js';
-export { OnPaymentEvent } from './events/on-payment-event.decorator.js';
+export { OnPaymentEvent, OnPaymentOverdue } from './events/on-payment-event.decorator.js';
 export type {
   MatchedType,
   OnPaymentEventOptions,
@@ -97,7 +124,10 @@ export type {
   PaymentEventContext,
   PaymentEventData,
   PaymentEventMap,
+  PaymentEventSource,
   PaymentEventType,
+  PaymentOverdueData,
+  PaymentOverdueEvent,
   TransactionCompletedData,
 } from './events/payment-event.js';
 

@@ -6,6 +6,7 @@ import type {
 } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { prepareDataClasses } from './events/event-dispatcher.js';
+import { PollHandler } from './expectations/poll-handler.js';
 import { HandlerExplorer } from './events/handler-explorer.js';
 import { HandlerRegistry } from './events/handler-registry.js';
 import { UnhandledRejections } from './events/unhandled-rejections.js';
@@ -39,6 +40,7 @@ export class PaymentsLifecycle
     private readonly unhandled: UnhandledRejections,
     @Inject(INBOX_STORE) private readonly store: InboxStore,
     @Inject(WORKER_OPTIONS) private readonly options: ResolvedWorkerOptions,
+    private readonly polls: PollHandler,
     private readonly worker: InboxWorker,
     private readonly maintenance: InboxMaintenance,
     @Inject(PAYMENTS_RUNTIME) private readonly runtime: PaymentsRuntime,
@@ -49,6 +51,7 @@ export class PaymentsLifecycle
 
   async onApplicationBootstrap(): Promise<void> {
     this.explorer.explore();
+    this.polls.register();
     await prepareDataClasses(this.registry.all());
     await this.store.open();
     this.unhandled.open();

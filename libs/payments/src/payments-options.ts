@@ -11,6 +11,11 @@ import { resolveBodyCodec } from './inbox/store/body-codec.js';
 import type { BodyCodec } from './inbox/store/body-codec.js';
 import { memoryInbox } from './inbox/memory/memory-inbox.js';
 import type { InboxDefinition } from './inbox/store/inbox-store.js';
+import { resolveReconcileOptions } from './expectations/reconcile-options.js';
+import type {
+  ReconcileOptions,
+  ResolvedReconcileOptions,
+} from './expectations/reconcile-options.js';
 import { resolveReceiveOptions } from './inbox/inbox-options.js';
 import type { ReceiveOptions, ResolvedReceiveOptions } from './inbox/inbox-options.js';
 import { resolveWorkerOptions } from './inbox/inbox-options.js';
@@ -54,6 +59,11 @@ export interface PaymentsModuleOptions extends ReceiveOptions {
   worker?: WorkerOptions;
   /** How the payments service is called. Every field has a default. */
   api?: PaymentsApiOptions;
+  /**
+   * How the module asks the payments service about payments that `PaymentExpectations.expect()` stored. Default: none;
+   * `expect()` then throws an error.
+   */
+  reconcile?: ReconcileOptions;
   /** Clocks, timers, randomness and environment, for tests. Default: those of Node.js. */
   runtime?: PaymentsRuntime;
 }
@@ -87,6 +97,8 @@ export interface ResolvedPaymentsOptions {
   readonly webhook: ResolvedWebhookOptions;
   readonly worker: ResolvedWorkerOptions;
   readonly api: ResolvedApiOptions;
+  /** `null` without the option. */
+  readonly reconcile: ResolvedReconcileOptions | null;
   readonly runtime: PaymentsRuntime;
 }
 
@@ -102,6 +114,7 @@ const NAMES: ReadonlySet<string> = new Set<keyof PaymentsModuleOptions>([
   'webhook',
   'worker',
   'api',
+  'reconcile',
   'runtime',
   'oncePerTransaction',
   'deadlineMs',
@@ -142,7 +155,8 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
   if (allowInsecureHttp !== undefined && typeof allowInsecureHttp !== 'boolean') {
     throw optionsInvalid('"allowInsecureHttp" must be true or false, not a string.');
   }
-  const receive = resolveReceiveOptions(options);
+  const reconcile = resolveReconcileOptions(options.reconcile);
+  const receive = resolveReceiveOptions(options, reconcile?.eventTypes);
   const webhook = resolveWebhookOptions(options.webhook, receive);
   const { maxLookupsPerSecond } = webhook;
   const limits = { maxLookupsPerSecond, deadlineMs: receive.deadlineMs };
@@ -154,6 +168,7 @@ export function resolveOptions(options: PaymentsModuleOptions): ResolvedPayments
     webhook,
     worker: resolveWorkerOptions(options.worker),
     api: resolveApiOptions(options.api),
+    reconcile,
     runtime,
   });
 }

@@ -9,11 +9,15 @@ import { HandlerExplorer } from './events/handler-explorer.js';
 import { HandlerInvoker } from './events/handler-invoker.js';
 import { HandlerRegistry } from './events/handler-registry.js';
 import { UnhandledRejections } from './events/unhandled-rejections.js';
+import { PaymentExpectations } from './expectations/payment-expectations.js';
+import { PollHandler } from './expectations/poll-handler.js';
+import { RECONCILE_OPTIONS } from './expectations/reconcile-options.js';
 import { BODY_CODEC, StoredBodies } from './inbox/store/body-codec.js';
 import { HandlerCatalogCache } from './inbox/store/handler-catalog-cache.js';
 import { InboxMaintenance } from './inbox/recover/inbox-maintenance.js';
 import { EventReceiver } from './inbox/receive/event-receiver.js';
 import { InboxWorker } from './inbox/work/inbox-worker.js';
+import { InternalHandlers } from './inbox/work/internal-handlers.js';
 import { PaymentInbox } from './inbox/payment-inbox.js';
 import { INBOX_STORE } from './inbox/store/inbox-store.js';
 import type { InboxStore } from './inbox/store/inbox-store.js';
@@ -111,6 +115,7 @@ const OPTIONS: Provider[] = [
   option(PAYMENTS_RUNTIME, ({ runtime }) => runtime),
   option(COMPANIES, ({ companies }) => companies),
   option(PAYMENTS_API_OPTIONS, ({ api }) => api),
+  option(RECONCILE_OPTIONS, ({ reconcile }) => reconcile),
   option(WORKER_OPTIONS, ({ worker }) => worker),
   option(RECEIVE_OPTIONS, ({ receive }) => receive),
   option(WEBHOOK_OPTIONS, ({ webhook }) => webhook),
@@ -136,6 +141,7 @@ const WEBHOOK: Provider[] = [
 const INBOX: Provider[] = [
   OutcomeWatches,
   StoredBodies,
+  InternalHandlers,
   InboxWorker,
   InboxMaintenance,
   HandlerCatalogCache,
@@ -151,7 +157,8 @@ const EVENTS: Provider[] = [
 ];
 
 /**
- * Calls the payments service, receives its signed webhook requests and runs the methods with `@OnPaymentEvent`.
+ * Calls the payments service, receives its signed webhook requests, polls the service about expected payments, and runs
+ * the methods with `@OnPaymentEvent`.
  *
  * Import it once per application, with `forRoot` or `forRootAsync` (`useFactory`, or `useClass` and
  * `useExisting` with a {@link PaymentsOptionsFactory}); a second import is an error at boot. Other modules can inject its
@@ -172,10 +179,12 @@ const EVENTS: Provider[] = [
     ...WEBHOOK,
     ...INBOX,
     ...EVENTS,
+    PollHandler,
+    PaymentExpectations,
     PaymentsApiService,
     PaymentsLifecycle,
   ],
   // Nest creates WebhookGuard in the module that uses it, which must therefore be able to inject WebhookVerifier.
-  exports: [PaymentsApiService, PaymentInbox, WebhookGuard, WebhookVerifier],
+  exports: [PaymentsApiService, PaymentInbox, PaymentExpectations, WebhookGuard, WebhookVerifier],
 })
 export class PaymentsModule extends ConfigurableModuleClass {}

@@ -24,6 +24,17 @@ export interface PaymentHandler {
   invoke(event: PaymentEvent, context: PaymentEventContext): Promise<unknown>;
 }
 
+/** Prefix of the names of handlers and event types that belong to the module itself. */
+const RESERVED = '@payments/';
+
+/** Type of the event that the module stores if an expected payment becomes overdue; see `OnPaymentOverdue`. */
+export const OVERDUE_EVENT_TYPE = '@payments/overdue';
+
+/** Whether a handler's name or an event type belongs to the module itself. */
+export function isReserved(name: string): boolean {
+  return name.startsWith(RESERVED);
+}
+
 // Handler names are keys in a database, like the ids of events.
 const NAME = /^[^\p{Cc}]{1,200}$/u;
 
@@ -33,7 +44,8 @@ const NAME = /^[^\p{Cc}]{1,200}$/u;
  * must find the stored deliveries.
  */
 export function defaultName(patterns: readonly string[], method: string): string {
-  return `${patterns.toSorted().join('|')}#${method}`;
+  const types = patterns.map((type) => (isReserved(type) ? type.slice(RESERVED.length) : type));
+  return `${types.toSorted().join('|')}#${method}`;
 }
 
 /** The application's handlers, by name and by event type. */
@@ -50,6 +62,13 @@ export class HandlerRegistry {
         `Two payment handlers are named "${name}": ${other.source} and ${source}. Deliveries are stored under the ` +
           "handler's name, so set another name for one of the two: @OnPaymentEvent(…, { name: '…' }). If two modules " +
           'provide the same class, provide it in one of them and export it there.',
+      );
+    }
+    if (isReserved(name)) {
+      throw new PaymentsError(
+        'handlers_invalid',
+        `The payment handler ${source} is named "${name}", and names that begin with "${RESERVED}" are reserved for ` +
+          "the module. Set another name: @OnPaymentEvent(…, { name: '…' }).",
       );
     }
     if (!NAME.test(name)) {
@@ -85,15 +104,19 @@ export class HandlerRegistry {
 
 /**
  * Whether a pattern matches an event type. A pattern is an exact type, `family.*` for every type that begins with
- * `family.`, or `*` for every type.
+ * `family.`, or `*` for every type. A reserved type is only matched by the exact type.
  */
 export function matchesPattern(pattern: string, eventType: string): boolean {
+  if (isReserved(eventType)) return pattern === eventType;
   if (pattern === '*') return true;
   if (pattern.endsWith('.*')) return eventType.startsWith(pattern.slice(0, -1));
   return pattern === eventType;
 }
 
-/** @throws TypeError if `pattern` is not a string, is empty, or has a `*` other than `*` itself or a final `.*`. */
+/**
+ * @throws TypeError if `pattern` is not a string, is empty, is reserved, or has a `*` other than `*` itself or a final
+ *   `.*`.
+ */
 export function assertPattern(pattern: unknown): asserts pattern is string {
   const valid =
     typeof pattern === 'string' &&
@@ -102,6 +125,12 @@ export function assertPattern(pattern: unknown): asserts pattern is string {
     const given =
       typeof pattern === 'string' ? `"${pattern}"` : `a value of type ${typeof pattern}`;
     throw new TypeError(`@OnPaymentEvent accepts an event type, "family.*" or "*", not ${given}.`);
+  }
+  if (isReserved(pattern)) {
+    throw new TypeError(
+      `@OnPaymentEvent accepts no event type that begins with "${RESERVED}", because these types are reserved for the ` +
+        'module. For overdue payments, use @OnPaymentOverdue().',
+    );
   }
 }
 

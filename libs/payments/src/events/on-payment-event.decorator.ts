@@ -1,10 +1,11 @@
 import { defineHandlerParams } from './handler-invoker.js';
-import { assertPattern } from './handler-registry.js';
+import { assertPattern, OVERDUE_EVENT_TYPE } from './handler-registry.js';
 import type {
   PaymentEvent,
   PaymentEventContext,
   PaymentEventData,
   PaymentEventType,
+  PaymentOverdueData,
 } from './payment-event.js';
 import { assertRetrySchedule } from './retry-schedule.js';
 import type { RetrySchedule } from './retry-schedule.js';
@@ -95,8 +96,39 @@ export function OnPaymentEvent<
   const patterns: readonly unknown[] = Array.isArray(types) ? types : [types];
   if (patterns.length === 0) throw new TypeError('@OnPaymentEvent needs at least one event type.');
   patterns.forEach(assertPattern);
+  return handlerDecorator<MatchedType<T>, D>(patterns as string[], options);
+}
+
+/**
+ * Makes the method a handler of expected payments that become overdue: the schedule of their polls, or their `dueBy`,
+ * has ended, and neither a webhook nor a poll brought an event. It is not a failure of the payment: an event that
+ * arrives later is handled as usual. The handler runs at least once per expectation, through the inbox, with the
+ * retries, guards and limits of {@link OnPaymentEvent}. Its event has the payload {@link PaymentOverdueData}, and
+ * `context.source` is `overdue`. An event of the payment may arrive while the handler runs or waits for a retry:
+ * `PaymentExpectations.get()` returns the current state.
+ *
+ * @throws TypeError as {@link OnPaymentEvent}.
+ * @example
+ * ```ts
+ * @OnPaymentOverdue()
+ * async remind({ data }: PaymentOverdueEvent) {
+ *   await this.support.lookInto(data.reference, data.transactionId);
+ * }
+ * ```
+ */
+export function OnPaymentOverdue<D extends object = PaymentOverdueData>(
+  options: OnPaymentEventOptions<D> = {},
+) {
+  return handlerDecorator<typeof OVERDUE_EVENT_TYPE, D>([OVERDUE_EVENT_TYPE], options);
+}
+
+/** Stores the metadata of a handler of these event types on the method. */
+function handlerDecorator<T extends string, D extends object>(
+  patterns: readonly string[],
+  options: OnPaymentEventOptions<D>,
+) {
   assertOptions(options);
-  return <M extends PaymentEventHandler<MatchedType<T>, D>>(
+  return <M extends PaymentEventHandler<T, D>>(
     target: object,
     method: string,
     descriptor: TypedPropertyDescriptor<M>,
@@ -106,7 +138,7 @@ export function OnPaymentEvent<
       OnPaymentEventMetadata | undefined;
     const metadata: OnPaymentEventMetadata = {
       // JavaScript applies the lowest decorator first, so its types come first.
-      patterns: [...new Set([...(stacked?.patterns ?? []), ...(patterns as string[])])],
+      patterns: [...new Set([...(stacked?.patterns ?? []), ...patterns])],
       ...mergeOptions(method, stacked, options),
     };
     Reflect.defineMetadata(ON_PAYMENT_EVENT, metadata, handler);

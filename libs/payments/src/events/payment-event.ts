@@ -45,6 +45,26 @@ export type PaymentEventData<T extends string> = T extends keyof PaymentEventMap
   ? PaymentEventMap[T]
   : Record<string, unknown>;
 
+/** How an event was received; see `StoredEvent.source`. */
+export type PaymentEventSource = 'webhook' | 'poll' | 'overdue';
+
+/** `data` of the event that an `@OnPaymentOverdue` handler gets. */
+export type PaymentOverdueData = {
+  /** The application's reference of the payment. */
+  reference: string;
+  /** The service's id of the transaction; `null` if it is not known. */
+  transactionId: string | null;
+  /** When the expectation was due, ISO 8601; `null` if it became overdue after the last poll of its schedule. */
+  dueBy: string | null;
+  /** When the expectation was stored, ISO 8601. */
+  createdAt: string;
+  /** How many polls had ended before the one after which the expectation became overdue. */
+  polls: number;
+};
+
+/** The event that an `@OnPaymentOverdue` handler gets. */
+export type PaymentOverdueEvent = PaymentEvent<'@payments/overdue', PaymentOverdueData>;
+
 /** An event as the service sends it, verified and parsed. */
 export interface PaymentEvent<T extends PaymentEventType = string, D = PaymentEventData<T>> {
   /** Unique event id, 1 to 255 characters. The service sends UUIDs. */
@@ -65,7 +85,7 @@ export interface PaymentEvent<T extends PaymentEventType = string, D = PaymentEv
  * such as `PostgresTransaction`.
  */
 export interface PaymentEventContext<Tx = unknown> {
-  /** Id of the company whose secret signed the webhook request. */
+  /** Id of the company that the event is for: the company whose secret signed the webhook request, or that a poll was made for. */
   readonly company: string;
   /** Name of the handler that runs. */
   readonly handler: string;
@@ -73,7 +93,15 @@ export interface PaymentEventContext<Tx = unknown> {
   readonly attempt: number;
   /** When the application received the event for the first time. */
   readonly receivedAt: Date;
-  /** The request body, byte for byte as it was signed. A copy: changing it has no effect. */
+  /**
+   * How the application received the event: `webhook`, `poll` if the module found it by a call to the service (see
+   * `PaymentExpectations`), or `overdue` for the event of `@OnPaymentOverdue`.
+   */
+  readonly source: PaymentEventSource;
+  /**
+   * The request body, byte for byte as it was signed. A copy: changing it has no effect. Without a webhook request, the
+   * body that the module made.
+   */
   readonly raw: Buffer;
   /**
    * Whether this handler has already completed an event of the same transaction (`data.transactionId`) that has a later

@@ -1,3 +1,4 @@
+import { isReserved } from '../events/handler-registry.js';
 import type { HandlerOptions } from '../events/handler-registry.js';
 import { assertRetrySchedule, exponential } from '../events/retry-schedule.js';
 import type { RetrySchedule } from '../events/retry-schedule.js';
@@ -20,7 +21,8 @@ export interface ReceiveOptions {
    * Event types that are handled once per transaction. A second event of the same company, type and
    * `data.transactionId` is a duplicate, even with another id: its webhook request gets a 200 response, no handler
    * runs, the event is noted on the first event (`StoredEvent.repeats`), and it is logged. Exact types, without `*`. An
-   * event of another type, or without a transaction id, is a duplicate only if its id is known. Default
+   * event of another type, or without a transaction id, is a duplicate only if its id is known. The module adds the types of
+   * `reconcile.eventTypes`. Default
    * `['transaction.completed']`; `[]` for none.
    */
   oncePerTransaction?: readonly string[];
@@ -34,11 +36,19 @@ export interface ReceiveOptions {
 /** {@link ReceiveOptions}, complete. */
 export interface ResolvedReceiveOptions {
   readonly oncePerTransaction: ReadonlySet<string>;
+  /** The event types that polls can find; see `reconcile.eventTypes`. They are also in {@link oncePerTransaction}. */
+  readonly polled: ReadonlySet<string>;
   readonly deadlineMs: number;
 }
 
-/** @throws PaymentsError `options_invalid`. */
-export function resolveReceiveOptions(options: ReceiveOptions): ResolvedReceiveOptions {
+/**
+ * @param polled the event types that polls can find
+ * @throws PaymentsError `options_invalid`.
+ */
+export function resolveReceiveOptions(
+  options: ReceiveOptions,
+  polled: readonly string[] = [],
+): ResolvedReceiveOptions {
   const {
     oncePerTransaction: types = ['transaction.completed'],
   }: { oncePerTransaction?: unknown } = options;
@@ -49,7 +59,8 @@ export function resolveReceiveOptions(options: ReceiveOptions): ResolvedReceiveO
     );
   }
   return Object.freeze({
-    oncePerTransaction: new Set(types),
+    oncePerTransaction: new Set([...types, ...polled]),
+    polled: new Set(polled),
     deadlineMs: integerOption('deadlineMs', options.deadlineMs, {
       default: 25_000,
       min: 100,
@@ -82,8 +93,9 @@ export function resolveMaxAge(
   );
 }
 
-function isExactType(type: unknown): type is string {
-  return typeof type === 'string' && /^[^*\p{Cc}]{1,255}$/u.test(type);
+/** Whether a value is an event type without `*` that applications may use. */
+export function isExactType(type: unknown): type is string {
+  return typeof type === 'string' && /^[^*\p{Cc}]{1,255}$/u.test(type) && !isReserved(type);
 }
 
 /** Nest injection token of the {@link ResolvedWorkerOptions}. */

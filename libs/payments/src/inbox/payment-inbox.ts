@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { DEFAULT_COMPANY } from '../companies/company.js';
-import { HandlerRegistry } from '../events/handler-registry.js';
+import { HandlerRegistry, isReserved } from '../events/handler-registry.js';
 import { EventReceiver } from './receive/event-receiver.js';
 import type { InboxReceipt } from './receive/event-receiver.js';
 import type { RunDueResult } from './work/running-attempts.js';
@@ -8,6 +8,7 @@ import { HandlerCatalogCache } from './store/handler-catalog-cache.js';
 import { InboxMaintenance } from './recover/inbox-maintenance.js';
 import { InboxRedrive, unknownHandler } from './recover/inbox-redrive.js';
 import type { DeliveryQuery, RedriveQuery, SelectionResult } from './recover/inbox-redrive.js';
+import { POLL_HANDLER } from './store/expectation-store.js';
 import { INBOX_STORE } from './store/inbox-store.js';
 import { InboxWorker } from './work/inbox-worker.js';
 import type {
@@ -105,6 +106,7 @@ export class PaymentInbox {
       .map(({ name, patterns }) => ({ name, patterns, firstSeenAt: null, lastSeenAt: null }));
     const known = new Map([...unseen, ...handlers].map((handler) => [handler.name, handler]));
     return [...known.values()]
+      .filter(({ name }) => !isReserved(name))
       .map(({ name, patterns, firstSeenAt, lastSeenAt }) => ({
         name,
         patterns,
@@ -185,7 +187,7 @@ export class PaymentInbox {
    *
    * For platforms that freeze a process between requests, with `worker.background: false`: call it before you respond
    * to a webhook request, and on a schedule, for retries. It obeys the `concurrency` of handlers and does not run
-   * paused handlers. After `forMs`, no attempt starts. A handler that still runs is not stopped; if the process is
+   * paused handlers. It also runs the due polls of expected payments, which the result does not count. After `forMs`, no attempt starts. A handler that still runs is not stopped; if the process is
    * frozen for longer than `worker.leaseMs`, another process runs the delivery again.
    *
    * @throws TypeError if `forMs` is out of bounds.
@@ -209,12 +211,12 @@ export class PaymentInbox {
 
   /**
    * Stops claiming deliveries of a handler, or of all handlers with `*`, in every process. Attempts that run go on, and
-   * events are still received.
+   * events are still received. `@payments/poll` and `*` also pause the polls of expected payments.
    *
    * @throws TypeError if no process has registered a handler of that name.
    */
   async pause(handler = '*'): Promise<void> {
-    if (handler !== '*' && this.registry.get(handler) === undefined) {
+    if (handler !== '*' && handler !== POLL_HANDLER && this.registry.get(handler) === undefined) {
       await this.catalog.refresh();
       const known = this.catalog.names();
       if (!known.includes(handler)) throw unknownHandler(handler, known);

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { INestApplicationContext } from '@nestjs/common';
 import { HandlerRegistry } from '../events/handler-registry.js';
+import { InboxWorker } from '../inbox/work/inbox-worker.js';
 import type { DeliveryState, InboxStore } from '../inbox/store/inbox-store.js';
+import { POLL_HANDLER } from '../inbox/store/expectation-store.js';
 import { INBOX_STORE } from '../inbox/store/inbox-store.js';
 
 /** Time limit of {@link settled}. */
@@ -13,7 +15,8 @@ export interface SettledOptions {
 const POLL_MS = 10;
 
 /**
- * Resolves when no handler of the application runs and no delivery to any of them is due. Works with every inbox.
+ * Resolves when no handler of the application runs and no delivery to any of them is due, and no poll of an expected
+ * payment runs in it or is due. Works with every inbox.
  *
  * It does not wait for retries that are scheduled for later, nor for paused or dead deliveries: advance the time with
  * `TestRuntime`, or read the delivery with `PaymentInbox.get()`.
@@ -30,9 +33,11 @@ export async function settled(
   { timeoutMs = 4000 }: SettledOptions = {},
 ): Promise<void> {
   const store = app.get<InboxStore>(INBOX_STORE, { strict: false });
+  const worker = app.get(InboxWorker, { strict: false });
   const handlers = app.get(HandlerRegistry, { strict: false }).names();
   const end = performance.now() + timeoutMs;
-  while (!(await isSettled(store, handlers))) {
+  // A worker that is idle runs no poll. Counts and lists of deliveries leave polls out.
+  while (!worker.idle || !(await isSettled(store, handlers)) || !worker.idle) {
     if (performance.now() > end) throw new Error(await timeoutMessage(store, handlers, timeoutMs));
     await sleep(POLL_MS);
   }
@@ -46,7 +51,7 @@ export async function settled(
 async function isSettled(store: InboxStore, handlers: readonly string[]): Promise<boolean> {
   const before = await pendingIfNoneRuns(store, handlers);
   if (before === null) return false;
-  const dueInMs = await store.nextDueInMs(handlers);
+  const dueInMs = await store.nextDueInMs([...handlers, POLL_HANDLER]);
   if (dueInMs !== null && dueInMs <= 0) return false;
   return (await pendingIfNoneRuns(store, handlers)) === before;
 }

@@ -1,7 +1,6 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { describeError, PaymentsError } from '../../errors/payments-error.js';
 import { ThrottledLog } from '../../errors/throttled-log.js';
-import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import { PAYMENTS_RUNTIME } from '../../runtime/payments-runtime.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import { withTimeLimit } from '../../runtime/deadline.js';
@@ -19,7 +18,8 @@ import { INBOX_STORE } from '../store/inbox-store.js';
 import { InboxWorker } from '../work/inbox-worker.js';
 import { AwaitedHandlers, OutcomeWatches } from './awaited-handlers.js';
 import type { ReceivedEvent, ReceiveDeadline } from './awaited-handlers.js';
-import { isStale, staleWarning, toIncomingEvent } from './verified-event.js';
+import { ReceiptLog } from './receipt-log.js';
+import { isStale, toIncomingEvent } from './verified-event.js';
 import type { VerifiedEvent } from './verified-event.js';
 
 /** How often an event is received again at most, because the handler catalog changed meanwhile. */
@@ -126,16 +126,30 @@ export class EventReceiver {
     );
   }
 
+  /**
+   * Stores an event of the module itself, such as an event that a poll found, and resolves once it is as durable as the
+   * store makes it. It does not wait for the handlers in any store: the worker retries them. Another copy of the event
+   * is a duplicate, also with another body.
+   *
+   * @throws what the store throws: the event may not be stored.
+   */
+  async receiveOwn(verified: VerifiedEvent): Promise<InboxReceipt> {
+    return receiptOf(await this.#store(verified), 'stored');
+  }
+
   /** Resolves once the event is as durable as the store makes it. */
   async #store(verified: VerifiedEvent): Promise<ReceivedEvent> {
     const { company, event, raw } = verified;
     const stored = await this.bodies.encode(raw, { company, id: event.id });
     for (let tries = 0; tries <= MAX_CATALOG_CHANGES; tries += 1) {
+      const { eventType } = event;
+      const polled = this.options.polled.has(eventType) || this.catalog.polls(eventType);
       const received = await this.#receive(
         toIncomingEvent(verified, {
           raw: stored,
           stale: isStale(event, this.runtime.now(), this.maxAgeMs),
-          oncePerTransaction: this.options.oncePerTransaction.has(event.eventType),
+          oncePerTransaction: polled || this.options.oncePerTransaction.has(event.eventType),
+          polled,
           catalog: this.catalog,
         }),
       );
@@ -176,9 +190,9 @@ export class EventReceiver {
   /** A codec that encrypts never returns the same bytes twice, so the store cannot compare the bodies. */
   async #compared(received: ReceivedEvent, body: Buffer): Promise<ReceivedEvent> {
     const { event, receipt } = received;
-    const isConflict = await this.bodies.conflicts(body, () =>
-      this.store.find(event.company, event.id),
-    );
+    // The module makes the body of its own events anew each time, so only a second webhook request can contradict.
+    const find = () => this.store.find(event.company, event.id);
+    const isConflict = event.source === 'webhook' && (await this.bodies.conflicts(body, find));
     return isConflict ? received : { event, receipt: { ...receipt, outcome: 'duplicate' } };
   }
 }
@@ -188,62 +202,4 @@ function receiptOf({ receipt, event }: ReceivedEvent, safe: 'stored' | 'handled'
   if (outcome !== 'stored') return { id, status: 'duplicate' };
   if (event.stale) return { id, status: 'stale' };
   return { id, status: event.handlers.length === 0 ? 'unhandled' : safe };
-}
-
-/** Logs receipts that an operator should know of. Lines that can be frequent are throttled. */
-class ReceiptLog {
-  readonly #logger = new Logger('PaymentInbox');
-  readonly #unhandled: ThrottledLog;
-  readonly #stale: ThrottledLog;
-  readonly #repeats: ThrottledLog;
-
-  constructor(
-    private readonly runtime: PaymentsRuntime,
-    private readonly catalog: HandlerCatalogCache,
-    private readonly maxAgeMs: number,
-  ) {
-    this.#unhandled = new ThrottledLog(this.#logger, runtime);
-    this.#stale = new ThrottledLog(this.#logger, runtime);
-    this.#repeats = new ThrottledLog(this.#logger, runtime);
-  }
-
-  received({ receipt: { outcome, id: storedId }, event }: ReceivedEvent): void {
-    const { id, company, eventType } = event;
-    if (outcome === 'conflict') {
-      this.#logger.error(
-        `Event ${id} (company ${company}) was received again with another body. The first is kept and the ` +
-          'second is not handled: ask the service which is right.',
-      );
-    } else if (outcome !== 'stored') {
-      if (storedId !== id) this.#logRepeat(storedId, event);
-    } else if (eventType === TEST_EVENT_TYPE) {
-      this.#logger.log(
-        `Test event ${id} of company ${company} arrived and its signature is valid.`,
-      );
-    } else if (event.stale) {
-      this.#stale.warn(eventType, () => staleWarning(event, this.runtime.now(), this.maxAgeMs));
-    } else if (event.handlers.length === 0) this.#logUnhandled(event);
-  }
-
-  #logRepeat(first: string, { id, company, eventType }: IncomingEvent): void {
-    this.#repeats.warn(
-      `${company}\n${eventType}`,
-      () =>
-        `Event ${id} (company ${company}) of type "${eventType}" has the transaction of event ${first}, and ` +
-        '"oncePerTransaction" has the type. It was not handled; it is noted on the first event. If the service sends ' +
-        'several events of this type per transaction, remove the type from "oncePerTransaction".',
-    );
-  }
-
-  #logUnhandled({ id, company, eventType }: IncomingEvent): void {
-    this.#unhandled.warn(eventType, () => {
-      const similar = this.catalog.similar(eventType);
-      const hint =
-        similar === undefined ? '' : ` Did you mean "${similar}", which a handler takes?`;
-      return (
-        `No handler takes the event type "${eventType}", so event ${id} (company ${company}) is stored as ` +
-        `unhandled.${hint} Once a handler takes the type, redrive it.`
-      );
-    });
-  }
 }

@@ -1,12 +1,13 @@
 import { inspect } from 'node:util';
+import { isReference } from '../store/expectation-store.js';
 import { TEST_EVENT_TYPE } from '../../events/payment-event.js';
 import type { PaymentEvent } from '../../events/payment-event.js';
 import type { HandlerCatalogCache } from '../store/handler-catalog-cache.js';
-import type { IncomingEvent } from '../store/inbox-store.js';
+import type { EventSource, IncomingEvent } from '../store/inbox-store.js';
 
 /**
- * An event from a webhook request whose signature is valid. `WebhookGuard` creates it and `PaymentInbox.receive()`
- * takes it. Neither `JSON.stringify` nor `util.inspect` shows its payload.
+ * An event from a webhook request whose signature is valid, or from a poll. `WebhookGuard` creates it and
+ * `PaymentInbox.receive()` takes it. Neither `JSON.stringify` nor `util.inspect` shows its payload.
  */
 export class VerifiedEvent {
   readonly #event: PaymentEvent;
@@ -24,6 +25,8 @@ export class VerifiedEvent {
      */
     readonly arrivedAt: number,
     headers: Readonly<Record<string, string>> = {},
+    /** How the event was received. */
+    readonly source: EventSource = 'webhook',
   ) {
     this.#event = event;
     this.#raw = raw;
@@ -59,18 +62,20 @@ export interface IncomingDetails {
   /** The body, as `bodyCodec` encoded it. */
   readonly raw: Buffer;
   readonly stale: boolean;
-  /** Whether the event's type is in `oncePerTransaction`. */
+  /** Whether the event's type is in `oncePerTransaction`, or a poll can find it. */
   readonly oncePerTransaction: boolean;
+  /** Whether a poll can find the event's type, so that the event fulfils expectations. */
+  readonly polled: boolean;
   /** The handlers that the store knows. */
   readonly catalog: HandlerCatalogCache;
 }
 
 /** The event as the store receives it. No delivery is assigned to a worker yet. */
 export function toIncomingEvent(
-  { company, event, headers }: VerifiedEvent,
-  { raw, stale, oncePerTransaction, catalog }: IncomingDetails,
+  { company, event, headers, source }: VerifiedEvent,
+  { raw, stale, oncePerTransaction, polled, catalog }: IncomingDetails,
 ): IncomingEvent {
-  const { transactionId } = event.data;
+  const { transactionId, externalReference } = event.data;
   const orderingKey =
     typeof transactionId === 'string' && transactionId !== '' ? transactionId : null;
   return {
@@ -84,9 +89,13 @@ export function toIncomingEvent(
     raw,
     headers,
     stale,
-    handlers: stale ? [] : catalog.matching(event.eventType),
+    handlers: stale ? [] : catalog.matching(event.eventType, source),
     catalogVersion: catalog.current.version,
     assign: null,
+    source,
+    reference: isReference(externalReference) ? externalReference : null,
+    // No handler runs for a stale event, so the payment still needs an event.
+    fulfils: polled && !stale,
   };
 }
 

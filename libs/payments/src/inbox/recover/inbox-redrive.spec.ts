@@ -43,6 +43,9 @@ function redriveHarness() {
         handlers,
         catalogVersion,
         assign: null,
+        source: 'webhook',
+        reference: null,
+        fulfils: false,
       })),
     );
   const claim = (handler: string, limit = 1e5) =>

@@ -11,6 +11,13 @@ import type { CappedCount, EventSource } from './stored-event.js';
  */
 export const POLL_HANDLER = '@payments/poll';
 
+const REFERENCE = /^[^\p{Cc}]{1,200}$/u;
+
+/** Whether a value is a valid {@link NewExpectation.reference}. */
+export function isReference(value: unknown): value is string {
+  return typeof value === 'string' && REFERENCE.test(value);
+}
+
 /** Id of the event that a store keeps for an expectation. */
 export function expectationEventId(reference: string): string {
   return `expectation:${reference}`;

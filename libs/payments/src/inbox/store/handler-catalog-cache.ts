@@ -1,8 +1,13 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { matchesPattern, similarType } from '../../events/handler-registry.js';
-import { HandlerRegistry } from '../../events/handler-registry.js';
+import {
+  HandlerRegistry,
+  isReserved,
+  matchesPattern,
+  similarType,
+} from '../../events/handler-registry.js';
+import { POLL_HANDLER } from './expectation-store.js';
 import { INBOX_STORE } from './inbox-store.js';
-import type { HandlerCatalog, InboxStore } from './inbox-store.js';
+import type { EventSource, HandlerCatalog, InboxStore, KnownHandler } from './inbox-store.js';
 
 /** Number of event types for which {@link HandlerCatalogCache.matching} caches its result. */
 const MAX_TYPES = 1000;
@@ -44,11 +49,15 @@ export class HandlerCatalogCache {
     return this.#refreshing;
   }
 
-  /** Names of the handlers that take an event type, each once. The handlers of this process are first. */
-  matching(eventType: string): readonly string[] {
+  /**
+   * Names of the handlers that take an event type, each once. The handlers of this process are first. No handler takes
+   * an event of a reserved type that a webhook request brought.
+   */
+  matching(eventType: string, source: EventSource = 'webhook'): readonly string[] {
+    if (source === 'webhook' && isReserved(eventType)) return [];
     const known = this.#matching.get(eventType);
     if (known !== undefined) return known;
-    const elsewhere = this.#catalog.handlers
+    const elsewhere = this.#handlers
       .filter(({ patterns }) => patterns.some((pattern) => matchesPattern(pattern, eventType)))
       .map(({ name }) => name);
     const names = [...new Set([...this.registry.matching(eventType), ...elsewhere])];
@@ -57,25 +66,36 @@ export class HandlerCatalogCache {
     return names;
   }
 
+  /** Whether a poll of an expected payment can find the event type, according to any process. */
+  polls(eventType: string): boolean {
+    const polls = this.#catalog.handlers.find(({ name }) => name === POLL_HANDLER);
+    return polls?.patterns.includes(eventType) ?? false;
+  }
+
   /** Whether the handler, as any process registered it, takes an event type, according to the cached catalog. */
   takesElsewhere(handler: string, eventType: string): boolean {
     const known = this.#catalog.handlers.find(({ name }) => name === handler);
     return known?.patterns.some((pattern) => matchesPattern(pattern, eventType)) ?? false;
   }
 
-  /** Names of all handlers, each once. The handlers of this process are first. */
+  /** Names of the handlers of the applications, each once. The handlers of this process are first. */
   names(): string[] {
-    const elsewhere = this.#catalog.handlers.map(({ name }) => name);
+    const elsewhere = this.#handlers.map(({ name }) => name);
     return [...new Set([...this.registry.names(), ...elsewhere])];
   }
 
   /** An event type that a handler takes and of which `eventType` is probably a misspelling. */
   similar(eventType: string): string | undefined {
-    const handlers = [...this.registry.all(), ...this.#catalog.handlers];
+    const handlers = [...this.registry.all(), ...this.#handlers];
     return similarType(
       eventType,
       handlers.flatMap(({ patterns }) => patterns),
     );
+  }
+
+  /** The handlers that other processes, or this one, registered, without the handlers of the module itself. */
+  get #handlers(): KnownHandler[] {
+    return this.#catalog.handlers.filter(({ name }) => !isReserved(name));
   }
 
   async #load(): Promise<HandlerCatalog> {

@@ -1,14 +1,21 @@
 import { describeError, PaymentsError } from '../../errors/payments-error.js';
 import { parseEnvelope } from '../../events/payment-event.js';
 import { OtherVersionError } from '../../events/event-dispatcher.js';
-import type { PaymentEventContext } from '../../events/payment-event.js';
 import type { RetrySchedule } from '../../events/retry-schedule.js';
 import { withTimeLimit } from '../../runtime/deadline.js';
 import type { HandlerPolicy } from '../inbox-options.js';
 import type { AttemptOutcome } from '../receive/awaited-handlers.js';
 import type { ClaimedDelivery } from '../store/inbox-store.js';
+import { AttemptContext } from './attempt-context.js';
+import { releaseAfter } from './internal-handlers.js';
+import type { InternalHandler } from './internal-handlers.js';
 import { AttemptCommit, describeWithStack, settle, settleActionFor } from './settle-attempt.js';
-import type { AttemptServices, EndedAttempt, HandlerFailure } from './settle-attempt.js';
+import type {
+  AttemptServices,
+  EndedAttempt,
+  HandlerFailure,
+  SettleAction,
+} from './settle-attempt.js';
 
 /**
  * How long an attempt that was not settled waits for the response to its own commit, in milliseconds. The work of a
@@ -37,6 +44,7 @@ export interface AttemptHooks {
 export class HandlerAttempt implements EndedAttempt {
   readonly #abort = new AbortController();
   readonly #commit: AttemptCommit;
+  #internalAction: SettleAction | null = null;
   #closing = false;
   #endWait: () => void = () => {};
   #cancelTimeLimit: () => void = () => {};
@@ -48,6 +56,8 @@ export class HandlerAttempt implements EndedAttempt {
     private readonly policy: HandlerPolicy,
     readonly services: AttemptServices,
     private readonly hooks: AttemptHooks,
+    /** The handler, if it is one of the module itself. */
+    private readonly internal?: InternalHandler,
   ) {
     this.#commit = new AttemptCommit(services.store, delivery);
     this.ended = this.#run();
@@ -96,7 +106,7 @@ export class HandlerAttempt implements EndedAttempt {
 
   async #run(): Promise<AttemptResult> {
     const failure = await this.#withinTime(this.#handle());
-    const action = settleActionFor(failure, this);
+    const action = this.#actionAfter(failure);
     const { keepSlotMs, retryInMs } = action;
     if (keepSlotMs === 0) this.hooks.onSlotFree();
     if (this.#commit.done) return this.#committed(failure);
@@ -121,11 +131,20 @@ export class HandlerAttempt implements EndedAttempt {
     return { outcome, nextDue: true, retryInMs };
   }
 
+  #actionAfter(failure: HandlerFailure | null): SettleAction {
+    if (this.internal === undefined) return settleActionFor(failure, this);
+    return failure === null ? this.#internalAction! : releaseAfter(failure, this);
+  }
+
   /** Resolves when the handler and its commit have ended. Never rejects. */
   async #handle(): Promise<HandlerFailure | null> {
     const { delivery, policy, services } = this;
     let failure: HandlerFailure | null = null;
     try {
+      if (this.internal !== undefined) {
+        this.#internalAction = await this.internal.run(delivery, this.#abort.signal);
+        return null;
+      }
       if (delivery.attempt > policy.retry.attempts) throw outOfAttempts(delivery, policy);
       const body = await services.bodies.decode(delivery.raw, delivery);
       const context = new AttemptContext(delivery, body, this.#abort, this.#commit.commit);
@@ -200,41 +219,4 @@ function outOfAttempts(
       ? `The last of ${attempts} attempts ended without a result: its process died or was cut off.`
       : `It was started ${attempt - 1} times, and its retry schedule has ${attempts} attempts now.`;
   return new PaymentsError('unrecoverable', message);
-}
-
-/** The context of one attempt. It is created for each attempt, so it copies the body only on first use. */
-class AttemptContext implements PaymentEventContext {
-  readonly company: string;
-  readonly handler: string;
-  readonly attempt: number;
-  readonly receivedAt: Date;
-  readonly newerHandled: boolean;
-  readonly #body: Buffer;
-  readonly #abort: AbortController;
-  #copy: Buffer | null = null;
-
-  constructor(
-    { company, handler, attempt, receivedAt, newerHandled }: ClaimedDelivery,
-    body: Buffer,
-    abort: AbortController,
-    readonly commit: PaymentEventContext['commit'],
-  ) {
-    this.company = company;
-    this.handler = handler;
-    this.attempt = attempt;
-    this.receivedAt = receivedAt;
-    this.newerHandled = newerHandled;
-    this.#body = body;
-    this.#abort = abort;
-    Object.freeze(this);
-  }
-
-  get raw(): Buffer {
-    // A private field can be set although the object is frozen.
-    return (this.#copy ??= Buffer.from(this.#body));
-  }
-
-  get signal(): AbortSignal {
-    return this.#abort.signal;
-  }
 }

@@ -19,6 +19,7 @@ import { ClaimLoop } from './claim-loop.js';
 import type { ClaimingWorker } from './claim-loop.js';
 import type { AttemptResult } from './handler-attempt.js';
 import { HandlerSlots } from './handler-slots.js';
+import { InternalHandlers } from './internal-handlers.js';
 import { RunDueCalls, RunningAttempts } from './running-attempts.js';
 import type { RunDueResult, SlotReservation } from './running-attempts.js';
 
@@ -58,6 +59,7 @@ export class InboxWorker {
     private readonly outcomes: OutcomeWatches,
     bodies: StoredBodies,
     catalog: HandlerCatalogCache,
+    private readonly internal: InternalHandlers,
   ) {
     const logger = this.#logger;
     const throttled = new ThrottledLog(logger, runtime);
@@ -67,7 +69,7 @@ export class InboxWorker {
       runtime,
       logger,
       leaseMs: options.leaseMs,
-      handlers: () => registry.all().map(({ name, patterns }) => ({ name, patterns })),
+      handlers: () => this.#handlers.map(({ name, patterns }) => ({ name, patterns })),
       uses: (id) => this.#attempts.uses(id),
       onRegistered: (known) => catalog.set(known),
       onSuccess: () => this.wake(),
@@ -78,6 +80,7 @@ export class InboxWorker {
       services: { store, runtime, logger, throttled, dispatcher, bodies, catalog },
       slots: this.#slots,
       heartbeat: this.#heartbeat,
+      internal,
       active: () => this.#active,
       policy: (handler) => this.#policies.get(handler)!,
       onFree: () => this.#claimIfWanting(),
@@ -94,13 +97,18 @@ export class InboxWorker {
     };
     this.#recovery = new StaggeredRecovery(claiming, () => this.#claims.claimSoon());
     this.#claims = new ClaimLoop(claiming, () => {
-      if (this.#slots.idle && !this.#recovery.busy) this.#runDueCalls.end(false);
+      if (this.idle) this.#runDueCalls.end(false);
     });
   }
 
   /** Whether deliveries run: between {@link start} and {@link drain}. */
   get working(): boolean {
     return this.#state === 'working';
+  }
+
+  /** Whether no delivery runs in this process, or is about to. */
+  get idle(): boolean {
+    return this.#slots.idle && !this.#recovery.busy;
   }
 
   /** See {@link RunningAttempts.ignoringSignal}. */
@@ -116,7 +124,7 @@ export class InboxWorker {
     this.#state = 'working';
     this.#background = background;
     this.#outsideRequests = AsyncLocalStorage.snapshot();
-    for (const handler of this.registry.all()) {
+    for (const handler of this.#handlers) {
       const policy = policyOf(handler, this.options);
       this.#policies.set(handler.name, policy);
       this.#slots.add(handler.name, policy.concurrency);
@@ -140,6 +148,11 @@ export class InboxWorker {
       this.wake();
     });
     return result;
+  }
+
+  /** Claims in `ms` milliseconds, because a delivery becomes due then. */
+  wakeIn(ms: number): void {
+    this.#outsideRequests(() => this.#claims.wakeIn(ms));
   }
 
   /** Claims soon, because deliveries to these handlers or, by default, to any handler may be due. */
@@ -190,6 +203,11 @@ export class InboxWorker {
     this.outcomes.abandon();
   }
 
+  /** The handlers of the application and of the module itself. */
+  get #handlers() {
+    return [...this.registry.all(), ...this.internal.all()];
+  }
+
   /** Whether deliveries may be claimed now. */
   get #active(): boolean {
     return this.working && (this.#background || this.#runDueCalls.any);
@@ -208,7 +226,7 @@ export class InboxWorker {
 
   #ended(delivery: ClaimedDelivery, { outcome, nextDue, retryInMs }: AttemptResult): void {
     this.outcomes.report(delivery, outcome);
-    this.#runDueCalls.count(outcome);
+    if (this.internal.get(delivery.handler) === undefined) this.#runDueCalls.count(outcome);
     if (nextDue) this.#slots.wake([delivery.handler]);
     if (retryInMs !== null) this.#claims.wakeIn(retryInMs);
     // After the last attempt, a claim that finds nothing due ends the calls of runDue().

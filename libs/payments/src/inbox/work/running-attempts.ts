@@ -5,8 +5,9 @@ import type { WorkerHeartbeat } from '../recover/worker-heartbeat.js';
 import type { PaymentsRuntime } from '../../runtime/payments-runtime.js';
 import type { ClaimedDelivery } from '../store/inbox-store.js';
 import { HandlerAttempt } from './handler-attempt.js';
-import type { AttemptResult } from './handler-attempt.js';
+import type { AttemptHooks, AttemptResult } from './handler-attempt.js';
 import type { HandlerSlots } from './handler-slots.js';
+import type { InternalHandlers } from './internal-handlers.js';
 import type { AttemptServices } from './settle-attempt.js';
 
 /** How long a handler may take to end after its signal was aborted, before it counts as ignoring its signal. */
@@ -30,6 +31,7 @@ export interface AttemptingWorker {
   readonly services: AttemptServices;
   readonly slots: HandlerSlots;
   readonly heartbeat: WorkerHeartbeat;
+  readonly internal: InternalHandlers;
   /** Whether attempts may start. */
   active(): boolean;
   policy(handler: string): HandlerPolicy;
@@ -86,13 +88,16 @@ export class RunningAttempts {
     const { handler } = delivery;
     if (!this.worker.active() || !heartbeat.mayStart(id)) return this.#release(delivery, id);
     this.#addUse(id);
-    const attempt = new HandlerAttempt(delivery, this.worker.policy(handler), services, {
+    const hooks: AttemptHooks = {
       onSlotFree: () => {
         slots.handled(handler);
         this.worker.onFree();
       },
       onTimeUp: (handled) => this.#countIfIgnored(handler, handled),
-    });
+    };
+    const policy = this.worker.policy(handler);
+    const internal = this.worker.internal.get(handler);
+    const attempt = new HandlerAttempt(delivery, policy, services, hooks, internal);
     this.#running.set(attempt, id);
     const result = await attempt.ended;
     this.#running.delete(attempt);

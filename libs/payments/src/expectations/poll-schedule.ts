@@ -1,0 +1,141 @@
+import type { PaymentsRuntime } from '../runtime/payments-runtime.js';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const MAX_DELAYS = 100;
+const MAX_DELAY_MS = 365 * 24 * HOUR;
+/** The jitter of a delay: a factor from 0.9 to 1.1. */
+const MIN_FACTOR = 0.9;
+const FACTORS = 0.2;
+
+/**
+ * Default delays of the polls of an expected payment after its creation, in milliseconds: 15 s, 1 min, 5 min, 15 min,
+ * 1 h, 6 h and 24 h.
+ */
+export const DEFAULT_POLL_SCHEDULE: readonly number[] = Object.freeze([
+  15_000,
+  MINUTE,
+  5 * MINUTE,
+  15 * MINUTE,
+  HOUR,
+  6 * HOUR,
+  24 * HOUR,
+]);
+
+/** The times of an expectation that decide when it is polled. */
+interface PollTimes {
+  readonly schedule: readonly number[];
+  readonly dueBy: Date | null;
+  readonly createdAt: Date;
+}
+
+/**
+ * Milliseconds from now until the next poll. `overdue` if `dueBy` has passed or, without `dueBy`, if the schedule has
+ * ended. A poll after the last delay of the schedule, or later than `dueBy`, takes place at `dueBy`.
+ *
+ * @param elapsedMs milliseconds since the creation
+ * @param random from 0 (included) to 1 (excluded)
+ */
+export function nextPollInMs(
+  { schedule, dueBy, createdAt }: PollTimes,
+  elapsedMs: number,
+  random: number,
+): number | 'overdue' {
+  const leftMs = dueBy === null ? Infinity : dueBy.getTime() - createdAt.getTime() - elapsedMs;
+  if (leftMs <= 0) return 'overdue';
+  // A poll takes place after at least 0.9 of its delay, so this finds the first delay without a poll.
+  const delayMs = schedule.find((delay) => delay * MIN_FACTOR > elapsedMs) ?? Infinity;
+  const nextMs = Math.min(delayMs * jitter(random) - elapsedMs, leftMs);
+  return nextMs === Infinity ? 'overdue' : Math.ceil(nextMs);
+}
+
+/** Milliseconds from the creation until the first poll: 0 if `dueBy` has passed. */
+export function firstPollInMs({ schedule, dueBy, createdAt }: PollTimes, random: number): number {
+  const leftMs = dueBy === null ? Infinity : Math.max(0, dueBy.getTime() - createdAt.getTime());
+  return Math.ceil(Math.min(schedule[0]! * jitter(random), leftMs));
+}
+
+function jitter(random: number): number {
+  return MIN_FACTOR + FACTORS * random;
+}
+
+/** @throws TypeError if `value` is not a valid schedule of polls. The message starts with `name`. */
+export function assertPollSchedule(
+  value: unknown,
+  name: string,
+): asserts value is readonly number[] {
+  const valid =
+    Array.isArray(value) &&
+    value.length >= 1 &&
+    value.length <= MAX_DELAYS &&
+    value.every(
+      (delay: unknown, index) =>
+        Number.isSafeInteger(delay) &&
+        (delay as number) > (index === 0 ? -1 : (value[index - 1] as number)) &&
+        (delay as number) <= MAX_DELAY_MS,
+    );
+  if (valid) return;
+  throw new TypeError(
+    `${name} must be a list of 1 to ${MAX_DELAYS} delays after the creation, in ascending order, each a whole number ` +
+      `of milliseconds from 0 to ${MAX_DELAY_MS}.`,
+  );
+}
+
+/** How many companies the rates are stored for before those that make no polls are removed. */
+const MAX_COMPANIES = 1000;
+
+interface CompanyRate {
+  /** Polls that may start now. At most {@link PollRate.perSecond}; a fraction counts towards the next. */
+  tokens: number;
+  /** When {@link tokens} was computed, on the monotonic clock. */
+  at: number;
+  /** Until when the polls that were postponed take up the rate, on the monotonic clock. */
+  postponedUntil: number;
+}
+
+/** Limits the polls per company and second in this process (a token bucket for each company). */
+export class PollRate {
+  readonly #companies = new Map<string, CompanyRate>();
+
+  constructor(
+    private readonly perSecond: number,
+    private readonly runtime: Pick<PaymentsRuntime, 'monotonic'>,
+  ) {}
+
+  /**
+   * Returns 0 if a poll of the company may start now, and counts it. Otherwise returns in how many milliseconds to try
+   * again: each postponed poll has its own time, so that they do not all become due at once.
+   */
+  take(company: string): number {
+    const now = this.runtime.monotonic();
+    const rate = this.#refilled(company, now);
+    // A poll that was postponed becomes due when it has a token, except for rounding.
+    if (rate.tokens > 0.99) {
+      rate.tokens -= 1;
+      return 0;
+    }
+    rate.postponedUntil = Math.max(now, rate.postponedUntil) + 1000 / this.perSecond;
+    return Math.ceil(rate.postponedUntil - now);
+  }
+
+  #refilled(company: string, now: number): CompanyRate {
+    const known = this.#companies.get(company);
+    if (known === undefined) {
+      if (this.#companies.size >= MAX_COMPANIES) this.#removeIdle(now);
+      const rate = { tokens: this.perSecond, at: now, postponedUntil: now };
+      this.#companies.set(company, rate);
+      return rate;
+    }
+    const refill = ((now - known.at) * this.perSecond) / 1000;
+    known.tokens = Math.min(this.perSecond, known.tokens + refill);
+    known.at = now;
+    return known;
+  }
+
+  /** Removes companies whose polls would start at once. */
+  #removeIdle(now: number): void {
+    for (const [company, { at, postponedUntil }] of this.#companies) {
+      if (now - at >= 1000 && postponedUntil <= now) this.#companies.delete(company);
+    }
+  }
+}

@@ -1,0 +1,180 @@
+import type { CallOptions, PaymentsApi, PaymentTransaction } from '../api/payments-api.js';
+import {
+  integerOption,
+  optionsInvalid,
+  rejectUnknownNames,
+  shown,
+} from '../errors/payments-error.js';
+import { TEST_EVENT_TYPE } from '../events/payment-event.js';
+import { isExactType } from '../inbox/inbox-options.js';
+import { assertPollSchedule, DEFAULT_POLL_SCHEDULE } from './poll-schedule.js';
+
+/** Nest injection token of the {@link ResolvedReconcileOptions}; `null` without the option `reconcile`. */
+export const RECONCILE_OPTIONS = Symbol('PAYMENTS_RECONCILE_OPTIONS');
+
+/**
+ * The meaning of a transaction that the service returned.
+ *
+ * - `pending`: the transaction is not complete. It is polled again.
+ * - `unknown`: the transaction has no meaning that the application knows. It is polled again.
+ * - an object: the transaction has reached the state that a webhook request with this event type would report. `data`
+ *   is the payload of the event: an object that JSON can represent. The module adds `transactionId` if it is missing.
+ *   Default: only `transactionId`.
+ */
+export type Interpretation =
+  'pending' | 'unknown' | { readonly eventType: string; readonly data?: object };
+
+/** The expected payment that a transaction belongs to. */
+export interface ExpectedPayment {
+  readonly company: string;
+  readonly reference: string;
+  readonly transactionId: string;
+}
+
+/** Tells the meaning of the body of `GET /v1/transactions/{id}`; see {@link ReconcileOptions.interpret}. */
+export interface InterpretTransaction {
+  (
+    transaction: PaymentTransaction,
+    payment: ExpectedPayment,
+  ): Interpretation | Promise<Interpretation>;
+  /** The event types that it can return. Default of {@link ReconcileOptions.eventTypes}. */
+  readonly eventTypes?: readonly string[];
+}
+
+/** How the module asks the service about expected payments whose webhook request does not arrive. */
+export interface ReconcileOptions {
+  /**
+   * Returns the meaning of a transaction, or a promise of it. The service does not document the body of `GET
+   * /v1/transactions/{id}`, so the application decides; {@link byStatus} reads `status`. An `interpret` that throws or
+   * rejects, or returns anything else, or `data` of another transaction, counts as `unknown`.
+   */
+  interpret: InterpretTransaction;
+  /**
+   * Returns the id of the transaction with the application's reference, for an expectation without a transaction id;
+   * `null` or `undefined` if the service has none yet. `api` calls the service for the company of the expectation. Pass
+   * on `options`, which contains a signal. Default: none; such an expectation is polled once an id is attached.
+   */
+  find?: (
+    reference: string,
+    api: PaymentsApi,
+    options: Required<Pick<CallOptions, 'signal'>>,
+  ) => Promise<string | null | undefined>;
+  /**
+   * Delays of the polls after the creation of an expectation, in milliseconds, ascending, each multiplied by a random
+   * factor from 0.9 to 1.1: 1 to 100 whole numbers from 0 to 31,536,000,000 (a year). Default 15 s, 1 min, 5 min, 15
+   * min, 1 h, 6 h and 24 h.
+   */
+  schedule?: readonly number[];
+  /**
+   * The event types that `interpret` can return: 1 to 100 exact types, without `*`. Events of these types fulfil
+   * expectations and are handled once per transaction (see `oncePerTransaction`), so that a webhook request and a poll
+   * of a transaction run its handlers once. A type that is not in the list fulfils nothing. Default: the types that
+   * `interpret` itself names, as {@link byStatus} does, or else `['transaction.completed']`.
+   */
+  eventTypes?: readonly string[];
+  /**
+   * How many polls of one company start per second in this process at most. Further polls are postponed. 1 to 1,000.
+   * Default 5.
+   */
+  maxPollsPerSecond?: number;
+  /** How many polls run at the same time in this process at most. 1 to 1,000. Default 10. */
+  concurrency?: number;
+}
+
+/** {@link ReconcileOptions}, complete. */
+export interface ResolvedReconcileOptions {
+  readonly interpret: InterpretTransaction;
+  readonly find: ReconcileOptions['find'] | null;
+  readonly schedule: readonly number[];
+  readonly eventTypes: readonly string[];
+  readonly maxPollsPerSecond: number;
+  readonly concurrency: number;
+}
+
+const NAMES = ['interpret', 'find', 'schedule', 'eventTypes', 'maxPollsPerSecond', 'concurrency'];
+const MAX_TYPES = 100;
+
+/** @throws PaymentsError `options_invalid`. */
+export function resolveReconcileOptions(
+  options: ReconcileOptions | undefined,
+): ResolvedReconcileOptions | null {
+  if (options === undefined) return null;
+  if (typeof options !== 'object' || options === null) {
+    throw optionsInvalid(`"reconcile" must be an object of options; it is ${shown(options)}.`);
+  }
+  rejectUnknownNames('reconcile.', options, NAMES);
+  const { interpret, find, schedule = DEFAULT_POLL_SCHEDULE } = options;
+  if (typeof interpret !== 'function') {
+    throw optionsInvalid(
+      '"reconcile.interpret" must be a function that returns the meaning of a transaction, such as byStatus({ … }); ' +
+        `it is ${shown(interpret)}.`,
+    );
+  }
+  if (find !== undefined && typeof find !== 'function') {
+    throw optionsInvalid(
+      `"reconcile.find" must be a function that returns the id of a transaction; it is ${shown(find)}.`,
+    );
+  }
+  try {
+    assertPollSchedule(schedule, '"reconcile.schedule"');
+  } catch (error) {
+    throw optionsInvalid((error as TypeError).message);
+  }
+  const { eventTypes = interpret.eventTypes ?? ['transaction.completed'] } = options;
+  if (!areEventTypes(eventTypes)) {
+    throw optionsInvalid(
+      `"reconcile.eventTypes" must be a list of 1 to ${MAX_TYPES} exact event types that "interpret" can return, such ` +
+        'as "transaction.completed", without "*".',
+    );
+  }
+  const whole = (name: 'maxPollsPerSecond' | 'concurrency', value: number, unit: string) =>
+    integerOption(`reconcile.${name}`, options[name], { default: value, min: 1, max: 1000, unit });
+  return Object.freeze({
+    interpret,
+    find: find ?? null,
+    schedule: Object.freeze([...schedule]),
+    eventTypes: Object.freeze([...new Set(eventTypes)]),
+    maxPollsPerSecond: whole('maxPollsPerSecond', 5, 'polls'),
+    concurrency: whole('concurrency', 10, 'polls'),
+  });
+}
+
+function areEventTypes(types: unknown): types is readonly string[] {
+  return (
+    Array.isArray(types) &&
+    types.length >= 1 &&
+    types.length <= MAX_TYPES &&
+    types.every((type: unknown) => isExactType(type) && type !== TEST_EVENT_TYPE)
+  );
+}
+
+/**
+ * An `interpret` for transactions that have the shape that the service documents for the `data` of its events: it reads
+ * `status`. A listed status is the event type that it is listed with, and the transaction is the event's `data`. Any
+ * other status is `pending`; a transaction without a status is `unknown`.
+ *
+ * @param eventTypes the event type of each status that ends a transaction
+ * @throws TypeError if an event type is invalid, or there is none.
+ * @example
+ * ```ts
+ * reconcile: {
+ *   interpret: byStatus({ complete: 'transaction.completed', declined: 'transaction.declined' }),
+ * }
+ * ```
+ */
+export function byStatus(eventTypes: Readonly<Record<string, string>>): InterpretTransaction {
+  const byName = new Map(Object.entries(eventTypes ?? {}));
+  const types = [...new Set(byName.values())];
+  if (!areEventTypes(types)) {
+    throw new TypeError(
+      'byStatus() needs an exact event type for each status, such as { complete: "transaction.completed" }.',
+    );
+  }
+  const interpret = (transaction: PaymentTransaction): Interpretation => {
+    const { status } = transaction;
+    if (typeof status !== 'string') return 'unknown';
+    const eventType = byName.get(status);
+    return eventType === undefined ? 'pending' : { eventType, data: transaction };
+  };
+  return Object.assign(interpret, { eventTypes: types });
+}
