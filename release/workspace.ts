@@ -66,9 +66,9 @@ export function setRepository(workspace: Workspace, repository: string): void {
   }
 }
 
-/** `owner/name` of the root's repository. */
-export function repositoryOf({ root }: Workspace): string | undefined {
-  return /github\.com\/([\w.-]+\/[\w.-]+)\.git$/.exec(root.repository?.url ?? '')?.[1];
+/** `owner/name` of the repository of a package. */
+export function repositoryOf({ repository }: Pick<Manifest, 'repository'>): string | undefined {
+  return /github\.com\/([\w.-]+\/[\w.-]+)\.git$/.exec(repository?.url ?? '')?.[1];
 }
 
 /**
@@ -88,7 +88,7 @@ export function releaseProblems(workspace: Workspace, publishing: boolean): stri
   }
   const expected = structuredClone(workspace);
   setVersion(expected, version);
-  const repository = repositoryOf(workspace);
+  const repository = repositoryOf(workspace.root);
   if (repository === undefined) {
     problems.push('The root package.json has no "repository" on GitHub.');
   } else {

@@ -81,17 +81,21 @@ class Hooks {
   }
 }
 
+const PATHS = ['/webhooks/payments', '/hooks'];
+
+async function start(adapter: AbstractHttpAdapter, option: string): Promise<WebhookApplication> {
+  const nest = BODY_OPTIONS[option]!;
+  const app = await WebhookApplication.start({ adapter, nest, controllers: [Hooks] });
+  app.log.lines.length = 0;
+  return app;
+}
+
 describe.each(staged(DRAINED))(
   'WH-13 a body that $title has read, with $option',
   ({ adapter, option }) => {
     it('WH-13 a webhook request whose body was read gets 500, and one log line per minute names cause and fix', async () => {
-      await using app = await WebhookApplication.start({
-        adapter: adapter(),
-        nest: BODY_OPTIONS[option]!,
-        controllers: [Hooks],
-      });
-      app.log.lines.length = 0;
-      for (const path of ['/webhooks/payments', '/hooks']) {
+      await using app = await start(adapter(), option);
+      for (const path of PATHS) {
         const response = await app.send(signedWebhook(COMPANY), { path });
         expect(response).toMatchObject({
           status: 500,
@@ -108,10 +112,7 @@ describe.each(staged(DRAINED))(
     });
 
     it('WH-13 another content type or an encoded body gets 415, even if the body was read', async () => {
-      await using app = await WebhookApplication.start({
-        adapter: adapter(),
-        nest: BODY_OPTIONS[option]!,
-      });
+      await using app = await start(adapter(), option);
       const signed = signedWebhook(COMPANY);
       const xml = { headers: { 'Content-Type': 'application/xml' } };
       expect(await app.send(signed, xml)).toMatchObject({ status: 415 });
@@ -125,13 +126,8 @@ describe.each(staged(KEPT))(
   'WH-13 bytes that $title has kept, with $option',
   ({ adapter, option }) => {
     it('WH-13 the module verifies all the bytes that Nest keeps as rawBody', async () => {
-      await using app = await WebhookApplication.start({
-        adapter: adapter(),
-        nest: BODY_OPTIONS[option]!,
-        controllers: [Hooks],
-      });
-      app.log.lines.length = 0;
-      for (const path of ['/webhooks/payments', '/hooks']) {
+      await using app = await start(adapter(), option);
+      for (const path of PATHS) {
         expect(await app.send(signedWebhook(COMPANY), { path })).toMatchObject({ status: 200 });
         const other = signedWebhook({ webhookSecret: 'whsec_other' });
         expect(await app.send(other, { path })).toMatchObject({ status: 401 });
