@@ -42,6 +42,9 @@ function incoming(id, orderingKey = null) {
     catalogVersion: 0,
     assign: null,
     stale: false,
+    source: 'webhook',
+    reference: null,
+    fulfils: false,
   };
 }
 

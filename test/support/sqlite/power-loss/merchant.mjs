@@ -59,6 +59,9 @@ const lane = async (number) => {
         catalogVersion: version,
         assign: index % 3 === 0 ? { worker, handlers: ['book'] } : null,
         stale: false,
+        source: 'webhook',
+        reference: null,
+        fulfils: false,
       },
     ]);
     if (receipt.outcome !== 'stored') throw new Error(`${id} is ${receipt.outcome}`);

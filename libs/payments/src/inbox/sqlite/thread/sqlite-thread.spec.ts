@@ -98,6 +98,9 @@ function receive(number: number, times = NOW): Call {
     catalogVersion: 0,
     assign: null,
     stale: false,
+    source: 'webhook',
+    reference: null,
+    fulfils: false,
   };
   return { number, name: 'receive', request: { events: [event] }, times };
 }
