@@ -176,7 +176,7 @@ consoleOnEachAdapter((start) => {
     await using app = await start();
     expect(await app.post('delete', {})).toMatchObject({
       status: 404,
-      body: { error: 'The actions are redrive, skip, pause, resume, forget.' },
+      body: { error: 'The actions are redrive, skip, pause, resume, forget, ask.' },
     });
   });
 

@@ -9,13 +9,15 @@ import { counted } from './format.js';
  * @typedef {{ kind: 'redrive' | 'skip', target: Target, done?: boolean }} DeliveryAction
  *   `done`: the selected deliveries are done, so only force runs them again
  * @typedef {{ kind: 'pause' | 'resume' | 'forget', handler: string }} HandlerAction `*` pauses or resumes all handlers
- * @typedef {DeliveryAction | HandlerAction} Action
+ * @typedef {{ kind: 'ask', expectations: { company: string, reference: string }[] }} AskAction
+ * @typedef {DeliveryAction | HandlerAction | AskAction} Action
  *
  * @typedef {object} Choice the settings in the dialog
  * @property {boolean} force
  * @property {number | undefined} ratePerSecond
  *
- * @typedef {import('./api.js').SelectionResult} SelectionResult without `events` after forgetting a handler
+ * @typedef {import('./api.js').SelectionResult} SelectionResult without `events` after forgetting a handler,
+ *   only with `polls` after asking
  */
 
 /**
@@ -32,17 +34,25 @@ export function titleOf(action) {
     if (action.kind === 'skip') return 'Skip?';
     return action.done ? 'Run again?' : 'Redrive?';
   }
+  if (action.kind === 'ask') return 'Ask now?';
   const whose = action.handler === '*' ? 'all handlers' : action.handler;
   return `${verbs[action.kind]} ${whose}?`;
 }
 
 /**
- * Describes the selected deliveries. A filter without a state selects dead deliveries, or deliveries of all states with `force`.
+ * Describes the selection. A filter without a state selects dead deliveries, or deliveries of all states with `force`.
  *
- * @param {DeliveryAction} action
+ * @param {DeliveryAction | AskAction} action
  * @param {boolean} force
  */
-export function scopeOf({ target }, force) {
+export function scopeOf(action, force) {
+  if (action.kind === 'ask') {
+    const [first] = action.expectations;
+    return action.expectations.length === 1 && first
+      ? `Expectation ${first.reference}`
+      : counted(action.expectations.length, 'expectation');
+  }
+  const { target } = action;
   const to = target.handler === undefined ? '' : `, handler ${target.handler}`;
   if ('events' in target) {
     const [first] = target.events;
@@ -76,6 +86,7 @@ const verbs = {
   pause: 'Pause',
   resume: 'Resume',
   forget: 'Forget',
+  ask: 'Ask now',
 };
 
 const consequences = {
@@ -85,6 +96,7 @@ const consequences = {
   redrive:
     'will run. Pending deliveries keep their number of attempts; all others start again with the first attempt.',
   skip: 'will not run. Skipped deliveries stay in the inbox and can be redriven.',
+  ask: 'The module asks the payments service about the transaction, within its limit of polls per second. A cancelled expectation and a running poll do not change.',
   forget:
     'The pending and dead deliveries of this handler are skipped, and new events get no delivery for it. If a process with this handler starts, the handler appears again.',
 };
@@ -106,6 +118,7 @@ export function resultOf(action, count) {
   if (action.kind === 'forget') {
     return `${action.handler} is forgotten: ${counted(count?.deliveries ?? 0, 'delivery')} skipped.`;
   }
+  if (action.kind === 'ask') return `${counted(count?.polls ?? 0, 'poll')} made due.`;
   if (!isOfDeliveries(action)) {
     const whose = action.handler === '*' ? 'All handlers' : action.handler;
     return `${whose} ${action.handler === '*' ? 'are' : 'is'} ${action.kind === 'pause' ? 'paused' : 'resumed'}.`;
@@ -122,6 +135,7 @@ export function resultOf(action, count) {
  * @returns {Promise<SelectionResult>}
  */
 export function perform(action, { force, ratePerSecond }, dryRun) {
+  if (action.kind === 'ask') return post('ask', { expectations: action.expectations });
   if (!isOfDeliveries(action)) return post(action.kind, { handler: action.handler });
   const again = action.kind === 'redrive' && {
     force,

@@ -21,6 +21,7 @@
  * @property {string} company
  * @property {string} id
  * @property {string} eventType
+ * @property {'webhook' | 'poll' | 'overdue'} source
  * @property {string} occurredAt
  * @property {string | null} orderingKey
  * @property {string} receivedAt
@@ -64,11 +65,25 @@
  * @property {{ durable: boolean }} capabilities
  * @property {Handler[]} handlers
  * @property {Stats} stats
+ * @property {{ waiting: CappedCount, overdue: CappedCount } | null} expectations `null` without the option `reconcile`
  * @property {string | null} lastReceivedAt
  * @property {Minute[]} activity closed minutes, oldest first
  *
+ * @typedef {object} Expectation
+ * @property {string} company
+ * @property {string} reference
+ * @property {string | null} transactionId
+ * @property {'waiting' | 'fulfilled' | 'overdue' | 'cancelled'} state
+ * @property {string} createdAt
+ * @property {number} polls
+ * @property {{ at: string, result: string, detail: string | null } | null} lastPoll
+ * @property {string | null} nextPollAt
+ * @property {{ at: string, by: string, eventId: string, eventType: string } | null} fulfilled
+ * @property {string | null} contradiction
+ *
+ * @typedef {{ expectations: Expectation[], next: string | null }} ExpectationPage
  * @typedef {{ events: StoredEvent[], next: string | null }} EventPage
- * @typedef {{ events: number, deliveries: number }} SelectionResult
+ * @typedef {{ events: number, deliveries: number, polls?: number }} SelectionResult
  */
 
 const TIMEOUT_MS = 15_000;

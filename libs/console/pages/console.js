@@ -3,6 +3,7 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { get } from './api.js';
 import { Confirm } from './dialog.js';
 import { EventPage } from './event.js';
+import { ExpectationList } from './expectations.js';
 import { capped, timeOfDay, total, visible } from './format.js';
 import { EventList } from './list.js';
 import { Overview, RANGES } from './overview.js';
@@ -109,6 +110,14 @@ function View({ route, overview, minutes, acted, trail, list, ask }) {
       ask=${ask}
     />`;
   }
+  if (route.view === 'expectations') {
+    return html`<${ExpectationList}
+      params=${route.params}
+      trail=${trail}
+      acted=${acted}
+      ask=${ask}
+    />`;
+  }
   const onRange = (/** @type {number} */ wanted) => {
     location.hash = wanted === 60 ? '#/' : `#/?minutes=${wanted}`;
   };
@@ -123,12 +132,20 @@ function View({ route, overview, minutes, acted, trail, list, ask }) {
 /** @param {{ route: import('./route.js').Route, overview: import('./api.js').Overview | undefined }} props */
 function Masthead({ route: { view }, overview }) {
   const dead = total((overview?.stats.deliveries ?? []).filter(({ state }) => state === 'dead'));
+  const overdue = overview?.expectations?.overdue;
   return html`<header class="masthead">
     <strong class="brand">Payments inbox</strong>
     <nav aria-label="Console">
       <a href="#/" aria-current=${view === 'overview' ? 'page' : undefined}>Overview</a>
       <a href="#/events" aria-current=${view === 'events' ? 'page' : undefined}>Events</a>
+      ${
+        overview?.expectations &&
+        html`<a href="#/expectations" aria-current=${view === 'expectations' ? 'page' : undefined}
+          >Expectations</a
+        >`
+      }
       ${dead.count > 0 && html`<a href="#/events?state=dead" class="badge dead">${capped(dead)} dead</a>`}
+      ${overdue && overdue.count > 0 && html`<a href="#/expectations?show=overdue" class="badge overdue">${capped(overdue)} overdue</a>`}
     </nav>
     ${overview?.who && html`<span class="who quiet">${visible(overview.who)}</span>`}
   </header>`;
@@ -182,6 +199,7 @@ function Trouble({ error, since }) {
 /** @param {import('./route.js').Route} route */
 function titleOf({ view, id }) {
   if (view === 'event') return visible(id);
+  if (view === 'expectations') return 'Expectations';
   return view === 'events' ? 'Events' : 'Overview';
 }
 

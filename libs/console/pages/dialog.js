@@ -102,7 +102,7 @@ export function Confirm({ action, onDone, onCancel }) {
     <form onSubmit=${confirm}>
       <h2 id="ask-title">${visible(titleOf(action))}</h2>
       <div id="ask-text">
-        ${counts && html`<p class="scope">${visible(scopeOf(action, force))}</p>`}
+        ${(counts || action.kind === 'ask') && html`<p class="scope">${visible(scopeOf(action, force))}</p>`}
         <p aria-live="polite">
           ${nothing ? nothingTo(action, force) : consequenceOf(action, count, uncounted)}
         </p>

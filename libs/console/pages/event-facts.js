@@ -2,12 +2,23 @@ import { html } from 'htm/preact';
 import { Foreign, Time } from './format.js';
 import { listLink } from './route.js';
 
+/** @type {Record<string, string>} */
+const SOURCES = {
+  webhook: 'webhook: the service sent it',
+  poll: 'poll: the module asked the service',
+  overdue: 'overdue: no event came in time',
+};
+
 /** @param {{ event: import('./api.js').StoredEvent }} props */
-export function Facts({ event: { company, receivedAt, occurredAt, orderingKey } }) {
+export function Facts({ event: { company, source, receivedAt, occurredAt, orderingKey } }) {
   return html`<dl class="facts">
     <div>
       <dt>Received</dt>
       <dd><${Time} at=${receivedAt} /></dd>
+    </div>
+    <div>
+      <dt>Source</dt>
+      <dd>${SOURCES[source] ?? source}</dd>
     </div>
     <div>
       <dt>Occurred</dt>

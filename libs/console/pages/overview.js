@@ -2,7 +2,7 @@ import { html } from 'htm/preact';
 import { Time, capped, duration, number } from './format.js';
 import { Handlers, sum } from './handlers.js';
 import { Plots } from './plots.js';
-import { listLink } from './route.js';
+import { expectationsLink, listLink } from './route.js';
 
 /** Age from which the oldest pending delivery is highlighted, in milliseconds. */
 const LONG_MS = 5 * 60_000;
@@ -78,7 +78,7 @@ function rangeOf(minutes) {
 }
 
 /** @param {{ overview: import('./api.js').Overview, minutes: number }} props */
-function Figures({ overview: { stats, activity, lastReceivedAt }, minutes }) {
+function Figures({ overview: { stats, activity, expectations, lastReceivedAt }, minutes }) {
   const dead = sum(stats, 'dead');
   const { unhandled, stale } = stats;
   const received = activity.reduce((total, minute) => total + minute.received, 0);
@@ -104,6 +104,17 @@ function Figures({ overview: { stats, activity, lastReceivedAt }, minutes }) {
         <a href=${listLink({ state: 'stale' })}>
           <strong>${capped(stale)}</strong> <span>stale</span>
           <small>replays or late deliveries</small>
+        </a>
+      </li>`
+    }
+    ${
+      expectations &&
+      html`<li class=${expectations.overdue.count > 0 ? 'warn' : ''}>
+        <a
+          href=${expectationsLink({ show: expectations.overdue.count > 0 ? 'overdue' : 'waiting' })}
+        >
+          <strong>${capped(expectations.overdue)}</strong> <span>overdue</span>
+          <small>${capped(expectations.waiting)} expected payments wait</small>
         </a>
       </li>`
     }

@@ -1,10 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
 
 /**
- * The view that the hash selects: `#/`, `#/events?state=dead`, `#/events/default/evt_1`.
+ * The view that the hash selects: `#/`, `#/events?state=dead`, `#/events/default/evt_1`, `#/expectations`.
  *
  * @typedef {object} Route
- * @property {'overview' | 'events' | 'event'} view
+ * @property {'overview' | 'events' | 'event' | 'expectations'} view
  * @property {string} company of the event
  * @property {string} id of the event
  * @property {Record<string, string>} params
@@ -19,7 +19,8 @@ function parseRoute(hash) {
   const params = Object.fromEntries(new URLSearchParams(query));
   const [first, company, id] = path.split('/').map(decoded);
   if (first === 'events' && company && id) return { view: 'event', company, id, params };
-  return { view: first === 'events' ? 'events' : 'overview', company: '', id: '', params };
+  const view = first === 'events' || first === 'expectations' ? first : 'overview';
+  return { view, company: '', id: '', params };
 }
 
 /** @param {string} part */
@@ -32,14 +33,28 @@ function decoded(part) {
 }
 
 /**
- * Link to the list with the parameters that are set.
+ * Link to the list of events with the parameters that are set.
  *
  * @param {Record<string, string | null | undefined>} [params]
  */
 export function listLink(params = {}) {
+  return linkWith('#/events', params);
+}
+
+/**
+ * Link to the expectations with the parameters that are set.
+ *
+ * @param {Record<string, string | null | undefined>} [params]
+ */
+export function expectationsLink(params = {}) {
+  return linkWith('#/expectations', params);
+}
+
+/** @param {string} hash @param {Record<string, string | null | undefined>} params */
+function linkWith(hash, params) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(params)) if (value) query.set(name, value);
-  return query.size ? `#/events?${query}` : '#/events';
+  return query.size ? `${hash}?${query}` : hash;
 }
 
 /** @param {{ company: string, id: string }} event */

@@ -5,17 +5,17 @@ import { badRequest, ConsoleException } from './console-exception.filter.js';
 import { ConsoleInbox } from './console-inbox.js';
 import { ConsoleOverview, handlersOf } from './console-overview.js';
 import { printable } from './operator-name.js';
-import { HandlerDto, RedriveDto, SkipDto } from './request-dtos.js';
+import { AskDto, HandlerDto, RedriveDto, SkipDto } from './request-dtos.js';
 import { validBody } from './request-validation.js';
 
 /** The actions that an operator can perform. */
-export const CONSOLE_ACTIONS = ['redrive', 'skip', 'pause', 'resume', 'forget'] as const;
+export const CONSOLE_ACTIONS = ['redrive', 'skip', 'pause', 'resume', 'forget', 'ask'] as const;
 export type ConsoleAction = (typeof CONSOLE_ACTIONS)[number];
 
 /** A performed action: its description for the log, and its result. */
 interface PerformedAction {
   readonly description: string;
-  readonly result: Partial<SelectionResult>;
+  readonly result: Partial<SelectionResult> & { readonly polls?: number };
 }
 
 /** Performs the actions of operators, and logs each with the operator, the request and the result. */
@@ -29,7 +29,7 @@ export class ConsoleActions {
   ) {}
 
   /**
-   * @throws ConsoleException 400 if the body is not valid, 409 if a running process has the handler to forget, 503 if the
+   * @throws ConsoleException 400 if the body is not valid, 404 to ask without the option `reconcile`, 409 if a running process has the handler to forget, 503 if the
    *   inbox is not reachable.
    */
   async perform(action: ConsoleAction, who: string | null, body: unknown): Promise<object> {
@@ -56,6 +56,11 @@ export class ConsoleActions {
         request instanceof RedriveDto ? redrive(inbox, request) : skip(inbox, request),
       );
       return { description: describe(request), result };
+    }
+    if (action === 'ask') {
+      const { expectations } = await validBody(AskDto, body);
+      const polls = await this.inbox.callExpectations((them) => them.askNow(expectations));
+      return { description: `${expectations.length} selected expectations`, result: { polls } };
     }
     const { handler } = await validBody(HandlerDto, body);
     const description = handler === '*' ? 'all handlers' : `handler ${JSON.stringify(handler)}`;
@@ -172,7 +177,8 @@ function withoutSearch({ search, ...filter }: EventFilter): object {
   return { ...filter, ...(search !== undefined && { search: `${search.length} characters` }) };
 }
 
-function countsOf({ events, deliveries }: Partial<SelectionResult>): string {
+function countsOf({ events, deliveries, polls }: PerformedAction['result']): string {
+  if (polls !== undefined) return `, polls: ${polls}`;
   if (deliveries === undefined) return '';
   return `, deliveries: ${deliveries}${events === undefined ? '' : `, events: ${events}`}`;
 }

@@ -10,7 +10,12 @@ import { jsonBodyOf, queryOf } from './console-request.js';
 import type { ConsoleRequest } from './console-request.js';
 import { operatorName } from './operator-name.js';
 import { PayloadAudit } from './payload-audit.js';
-import { EventIdDto, EventListQueryDto, OverviewQueryDto } from './request-dtos.js';
+import {
+  EventIdDto,
+  EventListQueryDto,
+  ExpectationListQueryDto,
+  OverviewQueryDto,
+} from './request-dtos.js';
 import { validQuery } from './request-validation.js';
 import { ResponseWriter } from './response-writer.js';
 
@@ -57,6 +62,15 @@ export class ConsoleApi {
     }
     this.audit.viewed(who, { company, id });
     this.responses.json(response, 200, withPayload(event));
+  }
+
+  @Get('api/expectations')
+  async listExpectations(@Req() request: ConsoleRequest, @Res() response: unknown): Promise<void> {
+    const query = await validQuery(ExpectationListQueryDto, queryOf(request));
+    const page = await this.inbox
+      .callExpectations((expectations) => expectations.list(query.toQuery()))
+      .catch(asBadCursor);
+    this.responses.json(response, 200, page);
   }
 
   @Post('api/:action')

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
-import { PaymentInbox } from 'nestjs-payments';
+import { PaymentExpectations, PaymentInbox } from 'nestjs-payments';
 import { ConsoleException } from './console-exception.filter.js';
 import { consoleInvalid } from './console-options.js';
 import { printable } from './operator-name.js';
@@ -10,10 +10,11 @@ import { ThrottledLog } from './throttled-log.js';
 /** Errors that mean a bug or an invalid request. All others are errors of the store's driver. */
 const PROGRAM_ERRORS = [TypeError, RangeError, ReferenceError, SyntaxError, ConsoleException];
 
-/** The application's inbox. Any module of the application may import `PaymentsModule`. */
+/** The application's inbox and expectations. Any module of the application may import `PaymentsModule`. */
 @Injectable()
 export class ConsoleInbox implements OnModuleInit {
   #inbox: PaymentInbox | undefined;
+  #expectations: PaymentExpectations | undefined;
 
   constructor(
     private readonly modules: ModuleRef,
@@ -24,6 +25,7 @@ export class ConsoleInbox implements OnModuleInit {
   onModuleInit(): void {
     try {
       this.#inbox = this.modules.get(PaymentInbox, { strict: false });
+      this.#expectations = this.modules.get(PaymentExpectations, { strict: false });
     } catch {
       throw consoleInvalid(
         'the application has no inbox. Import PaymentsModule.forRoot() or forRootAsync() in any of its modules.',
@@ -38,8 +40,35 @@ export class ConsoleInbox implements OnModuleInit {
    */
   async call<T>(operation: (inbox: PaymentInbox) => Promise<T>): Promise<T> {
     if (this.#inbox === undefined) throw new Error('The application is not initialised yet.');
+    return this.#reach(operation(this.#inbox));
+  }
+
+  /** The expectations; `null` if the application has no option `reconcile`. */
+  get expectations(): PaymentExpectations | null {
+    return this.#expectations?.enabled ? this.#expectations : null;
+  }
+
+  /**
+   * Calls the expectations.
+   *
+   * @throws ConsoleException 404 without the option `reconcile`; otherwise as {@link call}.
+   */
+  async callExpectations<T>(
+    operation: (expectations: PaymentExpectations) => Promise<T>,
+  ): Promise<T> {
+    const { expectations } = this;
+    if (expectations === null) {
+      throw new ConsoleException(
+        404,
+        'The application has no expectations: set the option "reconcile" of PaymentsModule.',
+      );
+    }
+    return this.#reach(operation(expectations));
+  }
+
+  async #reach<T>(result: Promise<T>): Promise<T> {
     try {
-      return await operation(this.#inbox);
+      return await result;
     } catch (error) {
       if (PROGRAM_ERRORS.some((type) => error instanceof type)) throw error;
       const cause = error instanceof Error ? error.message : 'The error is not an Error.';

@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type {
   ActivityCounts,
   ActivityMinute,
+  ExpectationCounts,
   InboxCapabilities,
   InboxStats,
   PaymentInbox,
@@ -40,6 +41,8 @@ export interface InboxOverview {
   /** Handlers of this process, those of the catalog, and those with stored deliveries or a pause; by name. */
   readonly handlers: readonly ConsoleHandler[];
   readonly stats: InboxStats;
+  /** How many expectations are open; `null` if the application has no option `reconcile`. */
+  readonly expectations: ExpectationCounts | null;
   /** When the newest event was received, by the store clock; `null` if no event is stored. */
   readonly lastReceivedAt: Date | null;
   /** Closed minutes, the oldest first; empty until the first one is written. */
@@ -97,12 +100,17 @@ export class ConsoleOverview {
 
   async #stateOf(inbox: PaymentInbox): Promise<InboxState> {
     const now = new Date(this.options.runtime.now());
-    const [stats, newest] = await Promise.all([inbox.stats(), inbox.list({ limit: 1 })]);
+    const [stats, newest, expectations] = await Promise.all([
+      inbox.stats(),
+      inbox.list({ limit: 1 }),
+      this.inbox.expectations?.counts() ?? null,
+    ]);
     return {
       now,
       capabilities: inbox.capabilities,
       handlers: await handlersOf(inbox, stats),
       stats,
+      expectations,
       lastReceivedAt: newest.events[0]?.receivedAt ?? null,
     };
   }

@@ -1,27 +1,22 @@
-import { applyDecorators } from '@nestjs/common';
 import { Type } from 'class-transformer';
+import { IsBoolean, IsObject, IsPositive, Matches, Max, ValidateNested } from 'class-validator';
+import type {
+  EventFilter,
+  EventState,
+  ExpectationFilter,
+  ExpectationState,
+  ListQuery,
+} from 'nestjs-payments';
 import {
-  ArrayMaxSize,
-  ArrayMinSize,
-  IsArray,
-  IsBoolean,
-  IsIn,
-  IsInt,
-  IsISO8601,
-  IsObject,
-  IsPositive,
-  Matches,
-  Max,
-  Min,
-  ValidateIf,
-  ValidateNested,
-} from 'class-validator';
-import type { EventFilter, EventState, ListQuery } from 'nestjs-payments';
-
-/*
- * Requests of the console. Each message completes the sentence `"field" must be …`. All rules of a field have the same
- * message, which names all allowed values.
- */
+  Choice,
+  CompanyId,
+  Cursor,
+  DateOrTime,
+  Optional,
+  SelectionOf,
+  Text,
+  WholeNumber,
+} from './request-rules.js';
 
 const STATES: readonly EventState[] = [
   'pending',
@@ -33,40 +28,12 @@ const STATES: readonly EventState[] = [
   'stale',
 ];
 const ORDERS = ['newest', 'oldest'] as const;
-
-/** A date, or a time with a zone. `IsISO8601` alone also allows times without one, and weeks. */
-const DATE_OR_TIME =
-  /^[12]\d{3}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2}))?$/;
-
-/** The field may be missing. `IsOptional` would also allow `null`. */
-const Optional = () => ValidateIf((_, value) => value !== undefined);
-
-function Text(max: number) {
-  const message = `a text of 1 to ${max} characters, none of them a control character`;
-  return Matches(new RegExp(`^\\P{Cc}{1,${max}}$`, 'u'), { message });
-}
-
-function CompanyId() {
-  const message = 'the id of a company: 1 to 100 letters, digits, or any of _ . ~ -';
-  return Matches(/^[\w.~-]{1,100}$/, { message });
-}
-
-function Choice(choices: readonly string[]) {
-  return IsIn(choices, { message: `one of ${choices.join(', ')}` });
-}
-
-function WholeNumber(min: number, max: number) {
-  const message = `a whole number from ${min} to ${max}`;
-  return applyDecorators(IsInt({ message }), Min(min, { message }), Max(max, { message }));
-}
-
-function DateOrTime() {
-  const message = 'a time such as 2026-11-20T08:00:00Z, or a date';
-  return applyDecorators(
-    Matches(DATE_OR_TIME, { message }),
-    IsISO8601({ strict: true }, { message }),
-  );
-}
+const EXPECTATION_STATES: readonly ExpectationState[] = [
+  'waiting',
+  'fulfilled',
+  'overdue',
+  'cancelled',
+];
 
 /** Minutes of activity to show. */
 export class OverviewQueryDto {
@@ -132,7 +99,7 @@ export class EventListQueryDto extends EventFilterDto {
   limit = 50;
 
   @Optional()
-  @Matches(/^[\d.-]{1,64}$/, { message: '"next" of the previous page' })
+  @Cursor()
   after?: string;
 
   toQuery(): ListQuery {
@@ -141,19 +108,50 @@ export class EventListQueryDto extends EventFilterDto {
   }
 }
 
-const EVENTS = { message: 'a list of 1 to 1,000 events, each with "company" and "id"' };
+/** A page of the list of expectations. */
+export class ExpectationListQueryDto {
+  @Optional()
+  @CompanyId()
+  company?: string;
+
+  @Optional()
+  @Choice(EXPECTATION_STATES)
+  state?: ExpectationState;
+
+  @Optional()
+  @Choice(['webhook', 'poll'])
+  fulfilledBy?: 'webhook' | 'poll';
+
+  @Optional()
+  @Choice(['true'])
+  contradictory?: 'true';
+
+  @Optional()
+  @Text(255)
+  search?: string;
+
+  @WholeNumber(1, 200)
+  @Type(() => Number)
+  limit = 50;
+
+  @Optional()
+  @Cursor()
+  after?: string;
+
+  toQuery(): ExpectationFilter & { limit: number; after: string | null } {
+    const { limit, after = null, contradictory, ...filter } = this;
+    const given = Object.entries({ ...filter, contradictory: contradictory && true });
+    return { ...Object.fromEntries(given.filter(([, it]) => it !== undefined)), limit, after };
+  }
+}
+
 const BOOLEAN = { message: 'true or false' };
 const RATE = { message: 'a number above 0, at most 1000' };
 
 /** Selects the deliveries of an action: either `events` or `filter`. */
 export class SkipDto {
   @Optional()
-  @IsArray(EVENTS)
-  @ArrayMinSize(1, EVENTS)
-  @ArrayMaxSize(1000, EVENTS)
-  @IsObject({ each: true, ...EVENTS })
-  @ValidateNested({ each: true })
-  @Type(() => EventIdDto)
+  @SelectionOf(EventIdDto, 'events, each with "company" and "id"')
   events?: EventIdDto[];
 
   @Optional()
@@ -189,4 +187,19 @@ export class RedriveDto extends SkipDto {
 export class HandlerDto {
   @Matches(/^\P{Cc}{1,200}$/u, { message: 'the name of a handler, or * for all' })
   handler!: string;
+}
+
+/** Identifies one expectation. */
+export class ExpectationIdDto {
+  @CompanyId()
+  company!: string;
+
+  @Text(200)
+  reference!: string;
+}
+
+/** The expectations whose polls an operator makes due. */
+export class AskDto {
+  @SelectionOf(ExpectationIdDto, 'expectations, each with "company" and "reference"')
+  expectations!: ExpectationIdDto[];
 }
