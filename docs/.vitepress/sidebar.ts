@@ -12,6 +12,7 @@ export const SIDEBAR: SidebarGroup[] = [
       { text: 'Getting started', link: '/getting-started' },
       { text: 'Request a payment', link: '/request-a-payment' },
       { text: 'Handle events', link: '/handle-events' },
+      { text: 'When the webhook never comes', link: '/expectations' },
       { text: 'Test your handlers', link: '/testing' },
     ],
   },

@@ -29,6 +29,9 @@ export const OPTION_GROUPS: Readonly<Record<string, readonly OptionGroup[]>> = {
       'api/api-options.ts': ['PaymentsApiOptions'],
       'api/http/http-options.ts': ['HttpOptions'],
     }),
+    group('Reconcile', 'reconcile.', {
+      'expectations/reconcile-options.ts': ['ReconcileOptions'],
+    }),
     group('Retries of calls', 'api.retry.', { 'api/call/retry-policy.ts': ['RetryPolicy'] }),
   ],
   handlers: [
