@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { SqliteDatabase } from '../support/sqlite/sqlite-database.js';
+import { POLL_HANDLER } from '../../libs/payments/src/inbox/store/expectation-store.js';
 import { OPERATIONS } from '../../libs/payments/src/inbox/sqlite/thread/operations.js';
 
 let inbox: SqliteDatabase;
@@ -62,6 +63,7 @@ function runEverything(): void {
   OPERATIONS.nextDue(connection, { handlers: ['book'] }, inbox.times);
   OPERATIONS.find(connection, { company: 'acme', id: 'e' }, inbox.times);
   OPERATIONS.stats(connection, null, inbox.times);
+  runExpectations(worker);
   OPERATIONS.retire(connection, { worker, graceMs: 0 }, inbox.times);
   OPERATIONS.forgetHandler(connection, { handler: 'audit' }, inbox.times);
   inbox.now += 120_000;
@@ -72,6 +74,27 @@ function runEverything(): void {
     OPERATIONS.prune(connection, prune, inbox.times);
     inbox.now += 10;
   }
+}
+
+function runExpectations(worker: string): void {
+  const { connection } = inbox;
+  const [company, one] = ['acme', { company: 'acme', reference: 'a' }];
+  const expected = { ...one, transactionId: null, dueBy: null, schedule: [1], firstPollInMs: 0 };
+  for (const reference of ['a', 'b', 'c']) {
+    OPERATIONS.expect(connection, { ...expected, reference }, inbox.times);
+  }
+  OPERATIONS.attach(connection, { ...one, transactionId: 'tx' });
+  for (const next of [5, 'overdue'] as const) {
+    const [lease] = inbox.claim(worker, 1, POLL_HANDLER);
+    const poll = { result: 'contradiction', detail: 'no', next } as const;
+    OPERATIONS.settlePoll(connection, { lease: lease!, ...poll }, inbox.times);
+  }
+  OPERATIONS.pollNow(connection, { selections: [one], dueInMs: [0] }, inbox.times);
+  OPERATIONS.cancel(connection, { company, reference: 'b' }, inbox.times);
+  inbox.receive({ id: 'x', orderingKey: 'tx', fulfils: true });
+  OPERATIONS.findExpectation(connection, one, inbox.times);
+  OPERATIONS.countExpectations(connection);
+  OPERATIONS.eventsOf(connection, { company, transactionId: 'tx', eventTypes: ['t'] });
 }
 
 describe('the plans of the statements on SQLite', () => {
