@@ -52,7 +52,7 @@ describe('an outage of all deliveries', () => {
     await until(() => patient.deliveries().length === 2 && clock.pending === 1);
     patient.setFault('delivery', 'off', true);
     clock.advance(1_000);
-    await patient.idle();
+    await patient.flush();
     expect(patient.deliveries().map(({ state }) => state)).toEqual(['failed', 'dropped']);
     expect(clock.pending).toBe(0);
   });
