@@ -1,0 +1,171 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from '@jest/globals';
+import {
+  POLL_HANDLER,
+  referenceOfEvent,
+} from '../../libs/payments/src/inbox/store/expectation-store.js';
+import type {
+  ClaimedDelivery,
+  InboxStore,
+} from '../../libs/payments/src/inbox/store/inbox-store.js';
+import {
+  freshSchema,
+  incoming,
+  startWorker,
+  usePostgresInboxes,
+} from '../support/postgres/postgres-inboxes.js';
+
+const SECONDS = 5;
+const COMPANY = 'default';
+
+/** A payment that the application expects. Its transaction id is known from the start, or attached later. */
+interface Payment {
+  readonly reference: string;
+  readonly transactionId: string;
+  readonly attached: boolean;
+}
+
+describe('concurrent operations on expectations in PostgreSQL', () => {
+  const inboxes = usePostgresInboxes();
+
+  it('EX-04 concurrent operations see no deadlock, and each stored event fulfils its expectation', async () => {
+    const schema = freshSchema();
+    const stores = await Promise.all([1, 2, 3].map(() => inboxes.open({ schema })));
+    const until = performance.now() + SECONDS * 1000;
+    const going = (): boolean => performance.now() < until;
+    const payments: Payment[] = [];
+    const byReference = new Map<string, Payment>();
+    const received = new Set<Payment>();
+    const some = (count: number): Payment[] =>
+      Array.from({ length: Math.min(count, payments.length) }, () => {
+        // Mostly young ones, so that operations meet.
+        const back = Math.floor(Math.random() ** 3 * payments.length);
+        return payments[payments.length - 1 - back]!;
+      });
+    const eventOf = ({ transactionId, reference }: Payment, source: 'webhook' | 'poll') =>
+      incoming(source === 'poll' ? `poll:${transactionId}` : randomUUID(), {
+        orderingKey: transactionId,
+        onceKey: transactionId,
+        reference: Math.random() < 0.5 ? reference : null,
+        raw: Buffer.from(randomUUID()),
+        handlers: [],
+        source,
+        fulfils: true,
+      });
+    const receive = async (store: InboxStore): Promise<void> => {
+      while (going()) {
+        const chosen = some(10);
+        await store.receive(chosen.map((payment) => eventOf(payment, 'webhook')));
+        for (const payment of chosen) received.add(payment);
+      }
+    };
+    const create = async (store: InboxStore, goesOn: () => boolean): Promise<void> => {
+      const client = await inboxes.openClient();
+      while (goesOn()) {
+        const payment = {
+          reference: randomUUID(),
+          transactionId: randomUUID(),
+          attached: Math.random() < 0.3,
+        };
+        const transactionId = payment.attached ? null : payment.transactionId;
+        byReference.set(payment.reference, payment);
+        const schedule = { dueBy: null, schedule: [10], firstPollInMs: 5 };
+        const expectation = {
+          company: COMPANY,
+          reference: payment.reference,
+          transactionId,
+          ...schedule,
+        };
+        const tx = Math.random() < 0.5 ? client : undefined;
+        if (tx) await client.query('BEGIN');
+        await store.expectations.expect(expectation, tx);
+        if (payment.attached) {
+          payments.push(payment);
+          await store.expectations.attach(COMPANY, payment.reference, payment.transactionId, tx);
+        }
+        if (tx) await client.query('COMMIT');
+        if (!payment.attached) payments.push(payment);
+      }
+    };
+    const poll = async (store: InboxStore, lease: ClaimedDelivery): Promise<void> => {
+      const payment = byReference.get(referenceOfEvent(lease.id))!;
+      const { eventType } = eventOf(payment, 'poll');
+      const known = await store.expectations.eventsOf(COMPANY, payment.transactionId, [eventType]);
+      if (known.length > 0) await store.receive([eventOf(payment, 'poll')]);
+      // One with an attached id is not overdue here: an event that arrives before the commit of `attach` needs a poll.
+      const next = !payment.attached && Math.random() < 0.5 ? 'overdue' : going() ? 10 : 'end';
+      await store.expectations.settlePoll(lease, { result: 'pending', detail: null, next });
+    };
+    const work = async (
+      store: InboxStore,
+      goesOn: () => boolean,
+      claimed: (leases: number) => void = () => {},
+    ): Promise<void> => {
+      const wanted = [{ handler: POLL_HANDLER, limit: 20 }];
+      while (goesOn()) {
+        const worker = await startWorker(store, 1000);
+        for (let n = 0; n < 20 && goesOn(); n += 1) {
+          const leases = await store.claim({ worker, wanted });
+          const suspect = await store.claimSuspect({
+            worker,
+            handlers: [POLL_HANDLER],
+            alone: true,
+          });
+          if (suspect !== null) leases.push(suspect);
+          claimed(leases.length);
+          // The last round ends as if the process died while polls run.
+          if (n === 19 && going()) break;
+          await Promise.all(leases.map((lease) => poll(store, lease)));
+        }
+      }
+    };
+    const selection = ({ reference }: Payment) => ({ company: COMPANY, reference });
+    const heartbeats = await startWorker(stores[0]!);
+    const operations: ((store: InboxStore) => Promise<unknown>)[] = [
+      (store) => store.expectations.pollNow(some(50).map(selection), Array<number>(50).fill(1)),
+      (store) => store.expectations.pollNow(some(50).map(selection), Array<number>(50).fill(0)),
+      (store) => store.expectations.cancel(COMPANY, some(1)[0]?.reference ?? ''),
+      (store) => store.expectations.list({ filter: { state: 'waiting' }, limit: 50, after: null }),
+      (store) => store.heartbeat(heartbeats),
+      (store) => store.prune({ bodiesMs: 1500, tombstonesMs: 2500, limit: 100 }),
+      (store) => store.stats(),
+    ];
+    await create(stores[0]!, () => payments.length < 100);
+    await Promise.all([
+      ...stores.flatMap((store) => [receive(store), create(store, going), work(store, going)]),
+      ...operations.map(async (operate, n) => {
+        while (going()) await operate(stores[n % 3]!);
+      }),
+    ]);
+    expect(payments.length).toBeGreaterThan(200);
+    // The polls that are left run until nothing is due.
+    const [store] = stores as [InboxStore];
+    await inboxes.query(
+      `UPDATE ${schema}.worker SET heartbeat_at = heartbeat_at - interval '1 hour' WHERE id <> '${heartbeats}'`,
+    );
+    await store.heartbeat(heartbeats);
+    let idle = 0;
+    await work(
+      store,
+      () => idle < 30,
+      (leases) => {
+        idle = leases === 0 ? idle + 1 : 0;
+      },
+    );
+    const states = new Map<string, number>();
+    for (const payment of payments) {
+      const one = await store.expectations.find(COMPANY, payment.reference);
+      if (one === undefined) continue;
+      states.set(one.state, (states.get(one.state) ?? 0) + 1);
+      if (received.has(payment) && one.state !== 'cancelled') {
+        expect([payment, one.state, one.nextPollAt]).toEqual([payment, 'fulfilled', null]);
+      }
+    }
+    expect([...states.keys()]).toEqual(
+      expect.arrayContaining(['fulfilled', 'overdue', 'cancelled']),
+    );
+    await inboxes.close();
+    const counted = `SELECT deadlocks::integer FROM pg_stat_database WHERE datname = current_database()`;
+    expect(await inboxes.query(counted)).toEqual([{ deadlocks: 0 }]);
+  }, 60_000);
+});
