@@ -192,7 +192,7 @@ function hasEnded(
 ): boolean {
   if (state === 'cancelled') return true;
   const claimedAt = receivedAt.getTime() + ageMs;
-  return fulfilled !== null && fulfilled.at.getTime() >= claimedAt;
+  return fulfilled !== null && fulfilled.at.getTime() > claimedAt;
 }
 
 /** Releases the delivery without a charge, due in `waitMs`. */
