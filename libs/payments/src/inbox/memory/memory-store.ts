@@ -115,8 +115,10 @@ export class MemoryStore extends MemoryDeliveries implements InboxStore<never> {
     this.events.makeRoom(added);
     const receipts = received.map(({ event, row, original, isNew }): StoreReceipt => {
       const receipt = isNew ? this.#addDeliveries(event, row) : copyReceipt(row, original);
-      const isStored = receipt.outcome === 'stored' || receipt.outcome === 'duplicate';
-      if (event.fulfils && isStored) this.expectations.fulfil(event, original ?? row);
+      // Two polls that find the same event make two bodies, so the second is a conflict.
+      const isCopy = receipt.outcome === 'duplicate' || event.source === 'poll';
+      const stored = isNew ? row : isCopy && original;
+      if (event.fulfils && stored) this.expectations.fulfil(event, stored);
       return receipt;
     });
     if (receipts.some(({ pending }) => pending)) this.wake();

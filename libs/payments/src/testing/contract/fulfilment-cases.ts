@@ -76,6 +76,10 @@ export const fulfilmentCases: readonly InboxContractCase[] = [
           ['fulfilled', 'webhook', 'again'],
         ],
       );
+      // Two polls that find the same event make two bodies.
+      const other = await expectOne(store, { reference: 'another', transactionId: 'tx' });
+      await store.receive([{ ...first, raw: Buffer.from('{"id":"poll:tx","later":true}') }]);
+      equal((await stored(store, other)).fulfilled?.eventId, 'poll:tx');
     },
   },
   {

@@ -71,6 +71,8 @@ export const pollCases: readonly InboxContractCase[] = [
       equal(await last.claimSuspect(true, [POLL_HANDLER]), null);
       deepEqual(await last.claim([POLL_HANDLER]), []);
       equal((await last.heartbeat()).suspects, false);
+      equal(await store.expectations.pollNow([expectation], [0]), 1);
+      equal((await last.claimOne(POLL_HANDLER)).crashes, 0);
     },
   },
   {
