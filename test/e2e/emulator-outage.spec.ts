@@ -62,6 +62,7 @@ describe('an outage of all deliveries', () => {
     const authorization = `Bearer ${await getToken(emulator)}`;
     const response = post(`${emulator.baseUrl}/v1/webhooks/test`, undefined, { authorization });
     expect(await json(response)).toMatchObject({ delivered: false, error: { code: 'dropped' } });
+    expect(states()).toEqual([['dropped', ['off']]]);
     expect(emulator.company.webhook.active).toBe(true);
     expect(receiver.received).toEqual([]);
   });
