@@ -43,6 +43,7 @@ export const SIDEBAR: SidebarGroup[] = [
     items: [
       { text: 'Settings', link: '/settings' },
       { text: 'API', link: '/api/' },
+      { text: 'Supported versions', link: '/supported-versions' },
       { text: 'Service contract', link: '/service-contract' },
       { text: 'Promises', link: '/promises' },
       { text: 'Performance', link: '/performance' },

@@ -16,6 +16,8 @@ export interface PackageManager {
   readonly nodeOptions: (folder: string) => string;
 }
 
+/** An npm 10, which Node 22 contains, and an npm 11, which Node 24 contains. */
+export const NPM_VERSIONS: readonly string[] = ['10.9.9', '11.21.2'];
 const PNPM_VERSION = '10.34.9';
 const YARN_VERSION = '4.18.1';
 

@@ -6,6 +6,7 @@ import { errorCodeSections } from './error-codes.ts';
 import { replacePart } from './marked-part.ts';
 import { findProofs, linkProofs } from './promises.ts';
 import { environmentTable, helpText, OPTION_GROUPS, optionSections } from './settings.ts';
+import { versionTable } from './versions.ts';
 
 /** The formatted text of each page with generated parts, by path from the root of the repository. */
 export async function generatePages(root: string): Promise<Map<string, string>> {
@@ -14,6 +15,7 @@ export async function generatePages(root: string): Promise<Map<string, string>> 
     'docs/promises.md': (page) => linkProofs(page, findProofs(root)),
     'docs/decisions/index.md': (page) => replacePart(page, 'decisions', decisionTable(root)),
     'docs/troubleshoot.md': (page) => replacePart(page, 'error-codes', errorCodes),
+    'docs/supported-versions.md': (page) => replacePart(page, 'versions', versionTable(root)),
     'docs/settings.md': (page) => settingsPage(root, page),
   };
   const generated = new Map<string, string>();

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { loadedBy } from '../loaded-modules.ts';
+import { NPM_VERSIONS } from '../package-managers.ts';
 import type { PackedPackage } from '../packed-package.ts';
 import { PinnedNpm } from '../pinned-npm.ts';
 import type { SmokePart } from '../smoke-part.ts';
 
-const NPMS = ['10.9.9', '11.21.2'];
 /** Versions of the required peers. */
 const PEERS: Readonly<Record<string, string>> = {
   '@nestjs/axios': '12.0.1',
@@ -34,7 +34,7 @@ export const part: SmokePart = {
   description:
     'npm 10 and 11 install without a warning, and the root entry loads only required packages',
   async run({ payments, consolePackage, emulator, folder, node, oldestNode }, checks) {
-    for (const version of NPMS) {
+    for (const version of NPM_VERSIONS) {
       const npm = await PinnedNpm.install(version, join(folder, `npm-${version}`));
       for (const packages of [[payments], [consolePackage, payments], [emulator]]) {
         const { name } = packages[0]!.manifest;
@@ -46,7 +46,7 @@ export const part: SmokePart = {
         );
       }
     }
-    const application = join(folder, `${payments.manifest.name}-${NPMS[0]}`);
+    const application = join(folder, `${payments.manifest.name}-${NPM_VERSIONS[0]}`);
     for (const runner of [node, await oldestNode()]) {
       for (const how of ['import', 'require'] as const) {
         await checks.that(
